@@ -1,0 +1,3 @@
+//! Baton's agent: observe, plan, execute. ARCHITECTURE.md is the map.
+
+pub mod observe;

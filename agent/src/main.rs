@@ -1,0 +1,3 @@
+//! `agent`: argv in, exit code out.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! Looking at the cluster: everything the planner knows comes from here.
+
+pub mod view;

@@ -1,0 +1,184 @@
+//! [`ClusterView`]: what one look at the cluster found.
+//!
+//! Data only: it can be saved, read back and handed to the planner. Whatever is in it was said by the
+//! member it is about, never by another (I-5).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use proto::{ClusterId, ClusterVersion, LogIndex, MemberId, Release, Revision, Term};
+use serde::{Deserialize, Serialize};
+
+/// One look at every member, made side by side.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterView {
+    /// The cluster all of these members belong to.
+    pub cluster: ClusterId,
+    /// Who leads, as a majority of voters said in the highest term.
+    pub leader: Leader,
+    /// Every member of the membership, in order of id.
+    pub members: Vec<Member>,
+}
+
+/// The leadership, as far as a majority of voters agree on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Leader {
+    /// A majority of voters named this member in this term, the highest that any of them reported.
+    Agreed {
+        /// The leader.
+        member: MemberId,
+        /// The term it leads in.
+        term: Term,
+    },
+    /// No majority agreed within three election time-outs.
+    Unknown,
+}
+
+/// One member of the membership, and what it said of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// Raft's id of it.
+    pub id: MemberId,
+    /// Its `--name`; empty while it has never started.
+    pub name: Arc<str>,
+    /// Whether it votes.
+    pub role: Role,
+    /// Where it serves clients, as it advertises.
+    pub client_urls: Vec<String>,
+    /// What it answered.
+    pub answer: Answer,
+}
+
+/// Whether a member votes (raft paper, section 4.2.1 of the dissertation: learners do not).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Counts in every quorum.
+    Voter,
+    /// Receives the log, has no vote.
+    Learner,
+}
+
+/// What a member said when it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It answered `Maintenance.Status`.
+    Reported(Box<Report>),
+    /// It did not, or somebody else answered in its place.
+    Silent {
+        /// The transport's or the member's own words.
+        reason: String,
+    },
+}
+
+/// What a member reported of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// The release it runs.
+    pub release: Release,
+    /// The cluster version it holds; `None` while the cluster has not decided one, or it could not be asked.
+    pub cluster_version: Option<ClusterVersion>,
+    /// The version of its stored data; `None` where the release has no such thing (before etcd 3.6).
+    pub storage_version: Option<ClusterVersion>,
+    /// Whom it takes for the leader.
+    pub leader: Option<MemberId>,
+    /// Its term.
+    pub term: Term,
+    /// How far its log reaches.
+    pub log_index: LogIndex,
+    /// How far it has applied it.
+    pub applied: LogIndex,
+    /// The store's revision it answered at.
+    pub revision: Revision,
+    /// Size of its database file, in bytes.
+    pub db_bytes: i64,
+    /// Whether it is ready to do without another.
+    pub health: Health,
+    /// Its cluster feature gates; `None` where the server has none.
+    pub gates: Option<BTreeMap<String, bool>>,
+}
+
+/// Whether a member is ready, by the definition for its role (ARCHITECTURE.md, "Ready").
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// A voter: a linearizable read through it answered, no alarm, no error. A learner: caught up.
+    Ready,
+    /// Not ready, yet its applied index moves towards the leader's: worth waiting for.
+    CatchingUp {
+        /// What is missing.
+        reason: String,
+    },
+    /// Not ready and not moving.
+    Sick {
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl Member {
+    /// What it reported, if it answered.
+    pub fn report(&self) -> Option<&Report> {
+        match &self.answer {
+            Answer::Reported(report) => Some(report),
+            Answer::Silent { .. } => None,
+        }
+    }
+
+    /// Whether it answered and is ready.
+    pub fn is_ready(&self) -> bool {
+        matches!(self.report(), Some(Report { health: Health::Ready, .. }))
+    }
+
+    /// Whether it is not ready yet but on its way.
+    pub fn is_catching_up(&self) -> bool {
+        matches!(self.report(), Some(Report { health: Health::CatchingUp { .. }, .. }))
+    }
+
+    /// The release it said it runs.
+    pub fn release(&self) -> Option<&Release> {
+        self.report().map(|report| &report.release)
+    }
+
+    /// Why it is not ready, in its own or the transport's words; `None` when it is.
+    pub fn trouble(&self) -> Option<&str> {
+        match &self.answer {
+            Answer::Silent { reason } => Some(reason),
+            Answer::Reported(report) => match &report.health {
+                Health::Ready => None,
+                Health::CatchingUp { reason } | Health::Sick { reason } => Some(reason),
+            },
+        }
+    }
+}
+
+impl ClusterView {
+    /// The members that vote.
+    pub fn voters(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| member.role == Role::Voter)
+    }
+
+    /// The member with this id.
+    pub fn member(&self, id: MemberId) -> Option<&Member> {
+        self.members.iter().find(|member| member.id == id)
+    }
+
+    /// The agreed leader.
+    pub fn leader(&self) -> Option<&Member> {
+        match self.leader {
+            Leader::Agreed { member, .. } => self.member(member),
+            Leader::Unknown => None,
+        }
+    }
+
+    /// Whether this member is in the membership, answered, and is ready.
+    pub fn is_ready(&self, id: MemberId) -> bool {
+        self.member(id).is_some_and(Member::is_ready)
+    }
+
+    /// Whether this member is the agreed leader.
+    pub fn is_leader(&self, id: MemberId) -> bool {
+        matches!(self.leader, Leader::Agreed { member, .. } if member == id)
+    }
+}

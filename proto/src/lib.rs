@@ -1,0 +1,12 @@
+//! The etcd v3 API as it is on the wire, and the field's nouns as types.
+//!
+//! [`etcdserverpb`] and [`mvccpb`] are generated from `etcd/*.proto`; everything else here is a newtype
+//! over a number or text of that API, so that ids, revisions and versions are never mixed up.
+
+mod member_id;
+mod position;
+mod version;
+
+pub use member_id::{ClusterId, MemberId};
+pub use position::{LeaseId, LogIndex, Revision, Term};
+pub use version::{ClusterVersion, Release, VersionError};
