@@ -1,6 +1,8 @@
 //! Baton's agent: observe, plan, execute. ARCHITECTURE.md is the map.
 
+pub mod boot_clock;
 pub mod journal;
 pub mod observe;
 pub mod plan;
+pub mod playbook;
 pub mod rollout;

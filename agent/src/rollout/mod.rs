@@ -1,12 +1,16 @@
-//! The protocol between hosts: what they share, and the machine that each of them runs.
+//! The protocol between hosts: what they share, the machine that each of them runs, and the way to the store.
 
 pub mod act;
 pub mod agent;
+pub mod changes;
 mod hex;
 pub mod host_id;
+pub mod keepalive;
 pub mod keys;
 mod mend;
+mod route;
 pub mod rules;
 mod step;
+pub mod store;
 pub mod symmetry;
 pub mod txn;

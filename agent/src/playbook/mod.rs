@@ -1,0 +1,3 @@
+//! What the operator wrote.
+
+pub mod cluster;
