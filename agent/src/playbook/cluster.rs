@@ -1,42 +1,52 @@
-//! How to reach a cluster: the playbook's `cluster` part, checked and with every default filled in.
+//! How the cluster is reached: the `cluster` part of a playbook, as data.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-/// The cluster to look at.
-#[derive(Clone, Debug, PartialEq, Eq)]
+use serde::Serialize;
+
+use super::unit;
+
+/// The cluster that a playbook is about, and what is needed to speak to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cluster {
-    /// What the operator calls it.
+    /// The name a person gives it; also the default folder of the state.
     pub name: String,
-    /// Where to ask first, as URLs; the members' own addresses are learned from there.
+    /// Client URLs, `http://host:port` or `https://host:port`, without a slash at the end.
     pub endpoints: Vec<String>,
-    /// The members' election time-out: the cluster cannot be asked for it.
+    /// The cluster's `--election-timeout`: it cannot be asked for it.
+    #[serde(serialize_with = "unit::duration")]
     pub election_timeout: Duration,
-    /// How to speak TLS; plain text without it.
+    /// Certificates; present exactly when the endpoints are `https`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
-    /// Who to be; nobody without it.
+    /// The user to authenticate as, where the cluster has authentication on.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth: Option<Auth>,
-    /// Where a member, by name, serves `/version` and `/metrics`, when that is not on its client URL.
+    /// Member name to base URL, where `/version` and `/health` are not served on the client URLs.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub http: BTreeMap<String, String>,
-    /// The prefix of the keys that the hosts share; ends with `/`.
+    /// What all of Baton's keys begin with; it ends in `/`.
     pub prefix: String,
 }
 
-/// The files of a TLS client, all PEM.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Certificates for `https` endpoints, as PEM files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Tls {
-    /// The authorities that a server's certificate must come from.
+    /// The authority that signed the members' certificates.
     pub ca: PathBuf,
-    /// Our own certificate, where the cluster wants one.
+    /// Our own certificate, for a cluster that asks its clients for one; present exactly when `key` is.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cert: Option<PathBuf>,
-    /// The key that belongs to it.
+    /// The key of `cert`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
 }
 
-/// A user of the cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The user that the agent authenticates as. The password is never in the playbook itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Auth {
-    /// Its name.
+    /// The user's name.
     pub user: String,
-    /// A file whose first line is its password.
+    /// A file that holds the password.
     pub password_file: PathBuf,
 }

@@ -8,9 +8,13 @@ pub mod host_id;
 pub mod keepalive;
 pub mod keys;
 mod mend;
-mod route;
+pub mod route;
 pub mod rules;
 mod step;
 pub mod store;
 pub mod symmetry;
 pub mod txn;
+
+pub use changes::Changes;
+pub use keepalive::KeepAlive;
+pub use store::{Lease, RawKey, Snapshot, Store, TxnAnswer, Unknown};

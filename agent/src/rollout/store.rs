@@ -192,15 +192,16 @@ impl Store {
         }
     }
 
-    /// Grants a lease. One that was granted without our hearing of it binds no key, and ends by itself.
+    /// Grants a lease of this id (0: etcd chooses one). One that stands already is as good as granted: ids
+    /// are random, so it was granted by an earlier sending whose answer was lost.
     ///
     /// # Errors
     /// [`Unknown`] when nobody answers in time.
-    pub async fn grant(&self, ttl: Duration) -> Result<Lease, Unknown> {
+    pub async fn grant(&self, id: LeaseId, ttl: Duration) -> Result<Lease, Unknown> {
         let address = self.route.find(CALL).await.map_err(|error| Unknown(error.to_string()))?;
         let asked_at = boot_clock::now();
         let seconds = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
-        let request = LeaseGrantRequest { ttl: seconds, id: 0 };
+        let request = LeaseGrantRequest { ttl: seconds, id: id.0 };
         let answer = self
             .route
             .access()
@@ -213,6 +214,7 @@ impl Store {
                 let ttl = Duration::from_secs(u64::try_from(granted.ttl).unwrap_or(0));
                 Ok(Lease { id: LeaseId(granted.id), ttl, asked_at })
             }
+            Err(error) if error.says("etcdserver: lease already exists") => Ok(Lease { id, ttl, asked_at }),
             Err(error) => {
                 self.route.distrust(&address);
                 Err(Unknown(error.to_string()))
