@@ -8,6 +8,7 @@ mod scenario;
 mod search;
 mod world;
 
+use agent::rollout::rules::Rules;
 use faults::Faults;
 use scenario::Scenario;
 use search::{Found, explore};
@@ -62,4 +63,52 @@ singles! {
 #[test]
 fn held() {
     sound(one("held", |_| ()).held());
+}
+
+singles! {
+    freeze_and_abandon: |f| (f.freeze, f.abandon) = (1, 1);
+    kill_and_crash: |f| (f.kill, f.crash) = (1, 1);
+    kill_and_sick: |f| (f.kill, f.sick) = (1, 1);
+    unknown_and_kill: |f| (f.unknown, f.kill) = (1, 1);
+    sick_and_rollback: |f| (f.sick, f.rollback) = (1, 1);
+}
+
+/// A rule turned off, and the faults under which that must show.
+fn mutant(name: &str, turn_off: impl FnOnce(&mut Rules), faults: impl FnOnce(&mut Faults), shows_as: &str) {
+    match explore(&one(name, faults).with(turn_off), BOUND) {
+        Found::Broken { what, states, trace } => {
+            assert_eq!(what, shows_as, "{name}, after {states} states:\n  {}", trace.join("\n  "));
+            println!("without `{name}`: {what}, after {states} states and {} moves", trace.len());
+        }
+        Found::Sound { states, .. } => panic!("without `{name}` nothing went wrong in {states} states"),
+        Found::CutOff { states } => panic!("without `{name}` cut off after {states} states"),
+    }
+}
+
+const STUCK: &str = "from here nobody can reach the end";
+const UNDER_MARK: &str = "taken down under a failure mark";
+
+macro_rules! mutants {
+    ($($rule:ident, $faults:expr, $shows_as:expr;)*) => {
+        mod without {
+            use super::*;
+            $(#[test]
+            fn $rule() {
+                mutant(stringify!($rule), |rules| rules.$rule = false, $faults, $shows_as);
+            })*
+        }
+    };
+}
+
+mutants! {
+    record_is_the_lock, |f| f.freeze = 1, "two members down by our hand";
+    abandon_leaves_a_sign, |f| (f.freeze, f.abandon) = (1, 1), "two members down by our hand";
+    unknown_is_asked_again, |f| f.unknown = 1, STUCK;
+    owner_lifts_the_mark, |f| f.sick = 1, UNDER_MARK;
+    no_return_is_the_start, |f| f.sick = 1, "the version rose with an old binary in place";
+    baton_is_dropped_to_wait, |_| (), STUCK;
+    check_asks_everything, |f| f.crash = 1, "taken down though another was seen not ready";
+    mark_is_one_write, |f| f.sick = 1, UNDER_MARK;
+    mending_respects_the_start, |f| f.kill = 1, "the version rose with an old binary in place";
+    rollback_compares, |f| (f.sick, f.rollback) = (1, 1), UNDER_MARK;
 }

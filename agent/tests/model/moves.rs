@@ -9,7 +9,7 @@ use agent::{
         act::{Act, Event, Looked},
         agent::Agent,
         host_id::HostId,
-        keys::{AttemptId, Baton, Keys, Participant, ProcessId, RunId, RunState, TakeId},
+        keys::{AttemptId, Baton, Going, KeyName, Keys, Participant, ProcessId, RunId, RunState, TakeId},
         txn::{Op, Txn},
     },
 };
@@ -39,7 +39,8 @@ pub enum Move {
     MoveLeader(usize),
     Interrupt(usize),
     Abandon,
-    Rollback,
+    /// `agent rollback`, where nothing asks for it.
+    StartRollback(usize),
     Replace,
 }
 
@@ -79,6 +80,14 @@ impl Move {
             _ => true,
         }
     }
+}
+
+fn turns_back(txn: &Txn) -> bool {
+    matches!(txn.ops.as_slice(), [Op::PutRun(run)] if run.state == RunState::RollingBack)
+}
+
+fn is_marked(state: &RunState) -> bool {
+    matches!(state, RunState::Failed { .. })
 }
 
 fn is_registration(txn: &Txn) -> bool {
@@ -127,7 +136,10 @@ impl World {
             moves.push(Move::Lapse(host));
         }
         let Some(process) = &self.hosts[host].process else {
-            moves.extend(self.verbs().map(|verb| Move::Start(host, verb)));
+            moves.push(Move::Start(host, self.verb()));
+            if faults.rollback > 0 && self.keys.run.is_some() {
+                moves.push(Move::StartRollback(host));
+            }
             return;
         };
         moves.extend(self.outcomes(host, process).into_iter().map(|outcome| Move::Act(host, outcome)));
@@ -157,24 +169,18 @@ impl World {
         if faults.abandon > 0 && self.keys.down.is_some() && self.has_quorum() {
             moves.push(Move::Abandon);
         }
-        if faults.rollback > 0 && is_rolling && self.has_quorum() {
-            moves.push(Move::Rollback);
-        }
         if faults.replace > 0 && is_rolling && self.has_quorum() {
             moves.push(Move::Replace);
         }
     }
 
     /// What a person types, given what the last run said.
-    fn verbs(&self) -> impl Iterator<Item = Verb> {
-        let state = self.keys.run.as_ref().map(|run| &run.value.state);
-        let verb = match state {
-            Some(RunState::RollingBack) => Verb::Rollback,
-            Some(RunState::Failed { was: agent::rollout::keys::Going::RollingBack, .. }) => Verb::Rollback,
+    fn verb(&self) -> Verb {
+        match self.keys.run.as_ref().map(|run| &run.value.state) {
+            Some(RunState::RollingBack | RunState::Failed { was: Going::RollingBack, .. }) => Verb::Rollback,
             Some(RunState::Held { .. }) => Verb::Finalize,
             _ => Verb::Run,
-        };
-        std::iter::once(verb)
+        }
     }
 
     /// Whether leased keys stand of a process of this host that is gone.
@@ -230,6 +236,7 @@ impl World {
         match what {
             Move::Act(host, outcome) => world.act(host, outcome)?,
             Move::Start(host, verb) => world.start(scenario, host, verb),
+            Move::StartRollback(host) => world.start(scenario, host, Verb::Rollback),
             Move::Land(at) => {
                 let txn = world.late.remove(at);
                 world.commit(&txn).ok();
@@ -259,7 +266,6 @@ impl World {
                 let txn = Txn::abandon(world.keys.down.as_ref().unwrap(), &scenario.rules);
                 world.commit(&txn).ok();
             }
-            Move::Rollback => world.rollback(scenario),
             Move::Replace => world.replace(),
         }
         world.settle();
@@ -280,7 +286,7 @@ impl World {
             Move::MoveLeader(_) => &mut faults.move_leader,
             Move::Interrupt(_) => &mut faults.interrupt,
             Move::Abandon => &mut faults.abandon,
-            Move::Rollback => &mut faults.rollback,
+            Move::StartRollback(_) => &mut faults.rollback,
             Move::Replace => &mut faults.replace,
             _ => return,
         };
@@ -343,23 +349,6 @@ impl World {
 
     // ---- operators ----
 
-    fn rollback(&mut self, scenario: &Scenario) {
-        // Without the compare the operator's agent writes what it read before anything else happened: a run
-        // without any mark.
-        let Some(mut seen) = self.keys.run.clone() else { return };
-        let sees_mark = matches!(seen.value.state, RunState::Failed { .. });
-        if !scenario.rules.rollback_compares {
-            seen.value.done.clear();
-        } else if sees_mark {
-            self.marked = None;
-        }
-        let old_voter = self.nodes.iter().any(|node| node.is_up() && node.process == Some(Binary::Old));
-        if old_voter {
-            let txn = Txn::move_run_at_rest(&seen, RunState::RollingBack, &scenario.rules);
-            self.commit(&txn).ok();
-        }
-    }
-
     fn replace(&mut self) {
         let Some(seen) = self.keys.run.clone() else { return };
         let mut run = seen.value.in_state(RunState::Rolling);
@@ -416,7 +405,12 @@ impl World {
         };
         let process = self.hosts[host].process.as_mut().unwrap();
         process.act = process.agent.on(event).ok_or("an answer the machine did not ask for")?;
-        if !matches!(process.act, Act::Stop(_)) {
+        let is_judged = match &process.act {
+            Act::Stop(_) => true,
+            Act::Send(txn) => turns_back(txn),
+            _ => false,
+        };
+        if !is_judged {
             process.saw = Saw::default();
         }
         self.pass_over(host)
@@ -454,7 +448,8 @@ impl World {
         };
         let view = self.view();
         let others_down = (0..self.nodes.len()).any(|node| node != host && !self.is_ready(node));
-        let saw = Saw { another_is_down: others_down, leads: view.is_leader(id_of(host)) };
+        let a_mark = keys.as_ref().and_then(|keys| keys.run.as_ref()).is_some_and(|run| is_marked(&run.value.state));
+        let saw = Saw { another_is_down: others_down, leads: view.is_leader(id_of(host)), a_mark };
         let down = self.down_on(host);
         let running = self.hosts[host].process.as_ref().unwrap().id;
         let gone: Vec<AttemptId> = self
@@ -510,8 +505,7 @@ impl World {
                 Err(()) => Event::No(Box::new(self.keys.clone())),
             },
         };
-        let lifts =
-            txn.ops.iter().any(|op| matches!(op, Op::PutRun(run) if !matches!(run.state, RunState::Failed { .. })));
+        let lifts = txn.ops.iter().any(|op| matches!(op, Op::PutRun(run) if !is_marked(&run.state)));
         let process = self.hosts[host].process.as_mut().unwrap();
         process.is_registered |= is_registration(txn);
         if matches!(answer, Event::Yes(_)) {
@@ -522,15 +516,15 @@ impl World {
 
     /// The mark as it should be: put when a failed step's record goes, lifted by its owner only.
     fn follow_mark(&mut self, host: usize, txn: &Txn, lifts: bool) {
-        let deletes_record = txn.ops.iter().any(|op| matches!(op, Op::Delete(agent::rollout::keys::KeyName::Down)));
-        let in_hand = self.hosts[host].process.as_ref().unwrap().agent.in_hand();
+        let deletes_record = txn.ops.iter().any(|op| matches!(op, Op::Delete(KeyName::Down)));
+        let Process { agent, saw, .. } = self.hosts[host].process.as_ref().unwrap();
+        let (in_hand, saw) = (agent.in_hand(), *saw);
         let failed =
             in_hand.is_some_and(|in_hand| in_hand.step.leg == Leg::Forward && in_hand.stage == Stage::Done(Leg::Back));
-        let marks =
-            txn.ops.iter().any(|op| matches!(op, Op::PutRun(run) if matches!(run.state, RunState::Failed { .. })));
+        let marks = txn.ops.iter().any(|op| matches!(op, Op::PutRun(run) if is_marked(&run.state)));
         if (deletes_record && failed) || marks {
             self.marked = Some(host);
-        } else if lifts && self.marked == Some(host) {
+        } else if lifts && (self.marked == Some(host) || (turns_back(txn) && saw.a_mark)) {
             self.marked = None;
         }
     }
@@ -562,6 +556,9 @@ impl World {
             }
             if process.saw.leads {
                 return Err("the leader was stopped");
+            }
+            if in_hand.step.leg == Leg::Forward && self.is_unapproved_last(node) {
+                return Err("the run went past its hold");
             }
         }
         self.nodes[node].process = None;

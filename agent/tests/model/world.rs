@@ -38,6 +38,8 @@ pub struct World {
     /// A step of this member failed and nobody with a right to has lifted the mark: no matter what the keys say.
     pub marked: Option<usize>,
     pub faults: Faults,
+    /// The playbook says `finalize: manual`.
+    pub holds: bool,
     /// How many revisions and ids this world remembers: the next is one more.
     pub remembered: (i64, u128),
 }
@@ -73,7 +75,7 @@ pub struct Process {
     /// What its last look showed.
     pub saw: Saw,
     pub is_registered: bool,
-    pub verb: Verb2,
+    pub verb: Verb,
 }
 
 /// What the last look showed, for judging a stop.
@@ -81,10 +83,8 @@ pub struct Process {
 pub struct Saw {
     pub another_is_down: bool,
     pub leads: bool,
+    pub a_mark: bool,
 }
-
-/// [`Verb`], small.
-pub type Verb2 = Verb;
 
 pub const OLD: Release = release(4);
 pub const NEW: Release = release(5);
@@ -124,6 +124,7 @@ impl World {
             rise_pending: false,
             marked: None,
             faults: scenario.faults.clone(),
+            holds: scenario.finalize == Finalize::Manual,
             remembered: (0, 0),
         }
     }
@@ -273,11 +274,11 @@ impl World {
         is_idle && is_clean && reached && self.all_run(wanted) && self.late.is_empty()
     }
 
-    /// Whether a run that must hold would be broken by this member's new binary.
-    pub fn is_unapproved_last(&self, scenario: &Scenario, node: usize) -> bool {
-        scenario.finalize == Finalize::Manual
-            && self.nodes.iter().enumerate().all(|(other, n)| other == node || n.process == Some(Binary::New))
-            && !self.faults.approved
+    /// Whether taking this member forward would break the hold.
+    pub fn is_unapproved_last(&self, node: usize) -> bool {
+        let others_are_new =
+            self.nodes.iter().enumerate().all(|(other, n)| other == node || n.process == Some(Binary::New));
+        self.holds && others_are_new && !self.faults.approved
     }
 
     // ---- one state for all that differ only in numbers ----
