@@ -1,0 +1,3 @@
+//! The protocol between hosts: what they share and in which order it changes.
+
+pub mod host_id;
