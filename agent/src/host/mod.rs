@@ -4,3 +4,5 @@
 //! can be repeated after a crash at any instant, and says with a typed error what it could not do.
 
 pub mod durable;
+pub mod process_id;
+pub mod state_dir;
