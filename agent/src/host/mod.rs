@@ -4,9 +4,11 @@
 //! can be repeated after a crash at any instant, and says with a typed error what it could not do.
 
 pub mod binary;
+pub mod digest;
 pub mod durable;
 pub mod exec;
 pub mod executable;
+pub mod files;
 pub mod hook;
 pub mod process_id;
 pub mod state_dir;
