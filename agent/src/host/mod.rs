@@ -3,8 +3,10 @@
 //! Nothing here knows a cluster or decides anything: each function does one thing that it was told to do,
 //! can be repeated after a crash at any instant, and says with a typed error what it could not do.
 
+pub mod artifact;
 pub mod binary;
 pub mod digest;
+pub mod download;
 pub mod durable;
 pub mod exec;
 pub mod executable;
@@ -12,3 +14,4 @@ pub mod files;
 pub mod hook;
 pub mod process_id;
 pub mod state_dir;
+pub mod unpack;
