@@ -12,6 +12,8 @@ pub mod exec;
 pub mod executable;
 pub mod files;
 pub mod hook;
+pub mod launcher;
 pub mod process_id;
+pub mod runtime;
 pub mod state_dir;
 pub mod unpack;

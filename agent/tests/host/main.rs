@@ -4,4 +4,6 @@
 
 mod artifact;
 mod download;
+mod process;
+mod process_crash;
 mod web;
