@@ -5,6 +5,7 @@
 
 pub mod artifact;
 pub mod binary;
+pub mod cgroup;
 pub mod digest;
 pub mod download;
 pub mod durable;
