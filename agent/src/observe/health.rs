@@ -4,7 +4,7 @@
 //! the member has applied all that was committed when it was asked (raft dissertation, section 6.4), so a voter that
 //! answers one has caught up. Alarms stand among the errors of `Status`, in every etcd since 3.4.
 
-use proto::LogIndex;
+use proto::{LogIndex, MemberId};
 
 use super::view::{Health, Role};
 
@@ -61,7 +61,7 @@ pub struct Progress {
 pub fn judge(answers: &Answers) -> Verdict {
     let lasting = answers.errors.iter().find(|error| *error != NO_LEADER);
     match (lasting, &answers.read) {
-        (Some(error), _) => Verdict::Sick(error.clone()),
+        (Some(error), _) => Verdict::Sick(in_words(error)),
         (None, _) if !answers.errors.is_empty() => Verdict::Behind(NO_LEADER.to_owned()),
         (None, Read::Failed(reason)) => Verdict::Behind(format!("no linearizable read: {reason}")),
         (None, Read::Answered) => Verdict::Ready,
@@ -73,6 +73,15 @@ pub fn judge(answers: &Answers) -> Verdict {
             }
             (Role::Learner, Some(_)) => Verdict::Ready,
         },
+    }
+}
+
+/// An alarm as etcd prints it has its member's id in decimal, which nothing else has.
+fn in_words(error: &str) -> String {
+    let alarm = error.trim().strip_prefix("memberID:").and_then(|rest| rest.split_once(" alarm:"));
+    match alarm.and_then(|(id, kind)| Some((id.parse().ok().map(MemberId)?, kind))) {
+        Some((id, kind)) => format!("alarm {kind} of member {id}"),
+        None => error.to_owned(),
     }
 }
 
@@ -119,6 +128,17 @@ mod tests {
                 Verdict::Sick(_) => "sick",
             };
             assert_eq!(verdict, expected, "{answers:?}");
+        }
+    }
+
+    #[test]
+    fn an_alarm_names_its_member_as_everything_else_does() {
+        for (error, words) in [
+            ("memberID:7361181176331739031 alarm:NOSPACE ", "alarm NOSPACE of member 66282b47568b9f97"),
+            ("memberID:x alarm:NOSPACE", "memberID:x alarm:NOSPACE"),
+            ("etcdserver: something", "etcdserver: something"),
+        ] {
+            assert_eq!(in_words(error), words);
         }
     }
 

@@ -6,7 +6,11 @@
 use std::{fs, sync::Arc, time::Duration};
 
 use proto::etcdserverpb::{AuthenticateRequest, auth_client::AuthClient};
-use tokio::{sync::Mutex, task::JoinSet, time::Instant};
+use tokio::{
+    sync::Mutex,
+    task::JoinSet,
+    time::{Instant, sleep, timeout},
+};
 use tonic::{
     Code, Status,
     metadata::{Ascii, MetadataValue},
@@ -18,6 +22,9 @@ use crate::playbook::cluster::Auth;
 
 /// How long nobody is asked again after nobody could be asked: a token needs a quorum.
 const PAUSE: Duration = Duration::from_secs(2);
+/// How long a member has for itself before the next is asked too: a password is dear to check, so all are not asked at
+/// once.
+const HEAD_START: Duration = Duration::from_millis(250);
 
 /// Who we are to the cluster.
 #[derive(Debug)]
@@ -143,12 +150,15 @@ impl std::fmt::Debug for Credentials {
     }
 }
 
-/// Asks all members side by side, so that a dead one costs no time; the first who knows decides.
+/// Asks all members, each a little after the one before, so that a dead one costs little; the first who knows decides.
 async fn authenticate(user: &Credentials, channels: Vec<Channel>) -> Session {
     let mut asked = JoinSet::new();
-    for channel in channels {
+    for (channel, head_start) in channels.into_iter().zip((0..).map(|place| HEAD_START * place)) {
         let request = AuthenticateRequest { name: user.name.clone(), password: user.password.clone() };
-        asked.spawn(async move { tokio::time::timeout(CALL, AuthClient::new(channel).authenticate(request)).await });
+        asked.spawn(async move {
+            sleep(head_start).await;
+            timeout(CALL, AuthClient::new(channel).authenticate(request)).await
+        });
     }
     while let Some(joined) = asked.join_next().await {
         let Ok(Ok(answer)) = joined else { continue };

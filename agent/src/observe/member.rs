@@ -129,7 +129,7 @@ fn whose_read(member: MemberId, address: &str, header: Option<&ResponseHeader>) 
 
 /// The refusal of an answer from somebody else.
 pub(super) fn another(address: &str, id: MemberId) -> CallError {
-    CallError::Unusable(format!("{address} is answered by member {id}"))
+    CallError::Unusable(format!("{address} is answered by member {id}: this one needs an address of its own"))
 }
 
 fn nameless(address: &str) -> CallError {

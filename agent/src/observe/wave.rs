@@ -89,7 +89,7 @@ impl Wave {
     }
 
     /// The members, each with the address that speaks for it.
-    pub(super) fn settle(mut self, means: &Means) -> Result<(ClusterId, Vec<Look>), ObserveError> {
+    pub(super) fn settle(self, means: &Means) -> Result<(ClusterId, Vec<Look>), ObserveError> {
         let cluster = self.cluster(means)?;
         let members = self.newest_list(cluster)?;
         let answered = self.found.iter().map(|found| (found.address.clone(), found.seen.id)).collect();
@@ -131,14 +131,18 @@ impl Wave {
             .ok_or_else(|| ObserveError::NoMembership { reasons: self.reasons() })
     }
 
-    /// Takes the best address of this member: one that is its own, else any that it answered at.
-    fn look_at(&mut self, member: &Listed, members: &[Listed], cluster: ClusterId) -> Look {
+    /// Takes the best address of this member: one that is its own, else one that nobody advertises, else any that it
+    /// answered at.
+    fn look_at(&self, member: &Listed, members: &[Listed], cluster: ClusterId) -> Look {
         let own = |found: &Found| sole_owner(members, &found.address) == Some(member.id);
-        let best = (0..self.found.len())
-            .filter(|at| self.found[*at].seen.id == member.id && self.found[*at].seen.cluster == cluster)
-            .max_by_key(|at| (self.found[*at].details.is_some(), own(&self.found[*at])));
-        let reached = best.map(|at| {
-            let Found { address, seen, details, .. } = &self.found[at];
+        let unclaimed = |found: &Found| !members.iter().any(|member| member.client_urls.contains(&found.address));
+        let best = self
+            .found
+            .iter()
+            .filter(|found| found.seen.id == member.id && found.seen.cluster == cluster)
+            .max_by_key(|found| (found.details.is_some(), own(found), unclaimed(found)));
+        let reached = best.map(|found| {
+            let Found { address, seen, details, .. } = found;
             Reached { address: address.clone(), seen: seen.clone(), details: details.clone() }
         });
         Look { listed: member.clone(), reached: reached.ok_or_else(|| self.silence(member, cluster)) }
@@ -155,9 +159,7 @@ impl Wave {
                 (None, Some(found)) if found.seen.cluster != cluster => {
                     format!("{url} belongs to cluster {}", found.seen.cluster)
                 }
-                (None, Some(found)) => {
-                    format!("{}; it has no address of its own that answers", another(url, found.seen.id))
-                }
+                (None, Some(found)) => another(url, found.seen.id).to_string(),
                 (None, None) => format!("{url} was not asked"),
             }
         });

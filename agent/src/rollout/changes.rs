@@ -3,7 +3,7 @@
 //! A watch brings it at once; where none can be had it comes by the clock. It is a hint to look, never a fact: what
 //! changed is read from the store.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use proto::etcdserverpb::{WatchCreateRequest, WatchRequest, watch_client::WatchClient, watch_request::RequestUnion};
 use tokio::{
@@ -56,7 +56,7 @@ impl Drop for Changes {
 /// Watches through one member after the other, for ever.
 async fn follow(route: Route, prefix: String, word: Arc<Notify>) {
     loop {
-        let failure = match route.find(WITHOUT_WATCH).await {
+        let failure = match ticking(&word, route.find(CALL)).await {
             Ok(address) => {
                 let failure = watch(&route, &address, &prefix, &word).await;
                 route.distrust(&address);
@@ -65,8 +65,19 @@ async fn follow(route: Route, prefix: String, word: Arc<Notify>) {
             Err(error) => error,
         };
         tracing::debug!(error = %failure, "no watch");
-        sleep(WITHOUT_WATCH).await;
+        ticking(&word, sleep(WITHOUT_WATCH)).await;
         word.notify_one();
+    }
+}
+
+/// Gives word by the clock until this is over.
+async fn ticking<T>(word: &Notify, until: impl Future<Output = T>) -> T {
+    tokio::pin!(until);
+    loop {
+        match timeout(WITHOUT_WATCH, &mut until).await {
+            Ok(done) => return done,
+            Err(_) => word.notify_one(),
+        }
     }
 }
 

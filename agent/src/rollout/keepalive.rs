@@ -27,7 +27,10 @@ use super::{
 };
 use crate::{
     boot_clock,
-    observe::{access::Access, error::CallError},
+    observe::{
+        access::{Access, CALL},
+        error::CallError,
+    },
 };
 
 /// How long one keep-alive is waited for before another member is asked.
@@ -166,7 +169,7 @@ impl Shared {
 
 /// One keep-alive: the lease as acknowledged, `None` where there is no such lease.
 async fn keep_alive(route: &Route, id: LeaseId) -> Result<Option<Lease>, CallError> {
-    let address = route.find(EACH).await?;
+    let address = route.find(CALL).await?;
     let asked_at = boot_clock::now();
     let request = LeaseKeepAliveRequest { id: id.0 };
     let answer = route.access().tell(&address, EACH, request, |channel, request| async move {

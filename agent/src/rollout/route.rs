@@ -15,7 +15,7 @@ use proto::{
     MemberId,
     etcdserverpb::{StatusRequest, maintenance_client::MaintenanceClient},
 };
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tonic::Code;
 
 use crate::observe::{access::Access, error::CallError};
@@ -71,12 +71,15 @@ impl Route {
     /// What the last one tried said, when nobody does in that time.
     pub async fn find(&self, patience: Duration) -> Result<String, CallError> {
         let deadline = Instant::now() + patience;
-        loop {
-            match self.find_now().await {
-                Err(_) if Instant::now() + AGAIN < deadline => sleep(AGAIN).await,
-                answer => return answer,
+        let mut error = CallError::TimedOut(patience);
+        while let Ok(answer) = timeout_at(deadline, self.find_now()).await {
+            match answer {
+                Ok(address) => return Ok(address),
+                Err(why) => error = why,
             }
+            sleep(AGAIN).await;
         }
+        Err(error)
     }
 
     async fn find_now(&self) -> Result<String, CallError> {
@@ -87,7 +90,11 @@ impl Route {
                     *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(address.clone());
                     return Ok(address);
                 }
-                Err(why) => error = why,
+                Err(why) => {
+                    // The next search begins behind it: one that ends early gets on all the same.
+                    self.distrust(&address);
+                    error = why;
+                }
             }
         }
         Err(error)
