@@ -8,8 +8,10 @@ pub mod no_return;
 mod order;
 mod quorum;
 pub mod refusal;
+pub mod replace;
 #[cfg(test)]
 mod samples;
+pub mod settled;
 mod shared;
 mod skew;
 pub mod target;

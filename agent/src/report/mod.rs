@@ -1,0 +1,2 @@
+//! What a run says.
+pub mod happening;
