@@ -1,1 +1,3 @@
-//! Drives the real binaries from outside.
+//! Drives the real binaries from outside: clusters, faults, workload, histories.
+
+pub mod history;
