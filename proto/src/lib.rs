@@ -10,3 +10,17 @@ mod version;
 pub use member_id::{ClusterId, MemberId};
 pub use position::{LeaseId, LogIndex, Revision, Term};
 pub use version::{ClusterVersion, Release, VersionError};
+
+/// The services and messages of `etcd/rpc.proto`: keys, watches, leases, membership, maintenance.
+///
+/// The modules `…_server` are there with the feature `server`.
+#[allow(missing_docs, clippy::all)]
+pub mod etcdserverpb {
+    tonic::include_proto!("etcdserverpb");
+}
+
+/// The messages of `etcd/kv.proto`: what the store holds and what a watch delivers.
+#[allow(missing_docs, clippy::all)]
+pub mod mvccpb {
+    tonic::include_proto!("mvccpb");
+}
