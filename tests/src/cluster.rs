@@ -107,6 +107,22 @@ impl Cluster {
             member.start()?;
         }
         cluster.ready().await?;
+        cluster.settled(spec.etcd.release.cluster_version()).await?;
+        Ok(cluster)
+    }
+
+    /// Starts the members of a cluster that is laid out already, those that are down, and waits until
+    /// every member serves.
+    ///
+    /// # Errors
+    /// A member does not start, or it is not healthy in time.
+    pub async fn again(layout: Layout) -> Result<Self, Error> {
+        for member in layout.members.iter().filter(|member| !member.is_running()) {
+            member.start()?;
+        }
+        // Not all of its processes are ours to end.
+        let cluster = Self { layout, _ports: None, ends: false, _temporary: None };
+        cluster.ready().await?;
         Ok(cluster)
     }
 
@@ -126,7 +142,7 @@ impl Cluster {
         Ok(Self { layout, _ports: leased, ends: true, _temporary: temporary })
     }
 
-    /// Waits until every member answers a linearizable read and knows the cluster's version.
+    /// Waits until every member answers a linearizable read.
     ///
     /// # Errors
     /// One does not within [`wait::GENEROUS`].
@@ -145,21 +161,21 @@ impl Cluster {
             })
             .await?;
         }
-        self.settled(&self.layout.release.cluster_version()).await
+        Ok(())
     }
 
     /// Waits until every member reports this cluster version.
     ///
     /// # Errors
     /// One does not within [`wait::GENEROUS`].
-    pub async fn settled(&self, wanted: &ClusterVersion) -> Result<(), Error> {
+    pub async fn settled(&self, wanted: ClusterVersion) -> Result<(), Error> {
         for member in &self.layout.members {
             let client = Client::new(&member.client_url, &self.layout.access())?;
             let what = format!("{} to be at cluster version {wanted}", member.name);
             wait::until(&what, wait::GENEROUS, || async {
                 let cluster = client.versions().await.map_err(|error| error.to_string())?.cluster;
                 match cluster.parse::<ClusterVersion>() {
-                    Ok(version) if version == *wanted => Ok(()),
+                    Ok(version) if version == wanted => Ok(()),
                     _ => Err(format!("it says {cluster}")),
                 }
             })
@@ -319,6 +335,14 @@ impl Member {
     /// Whether it has one.
     pub fn is_running(&self) -> bool {
         self.process().is_some()
+    }
+
+    /// Sends its process SIGTERM and does not wait.
+    ///
+    /// # Errors
+    /// The signal may not be sent.
+    pub fn ask_to_end(&self) -> Result<(), Error> {
+        Ok(Process::under(&self.bin()).iter().try_for_each(|process| process.signal(Signal::TERM))?)
     }
 
     /// Sends its process a signal and waits until it is gone.
