@@ -42,6 +42,7 @@ pub struct Client {
     channel: Channel,
     access: Access,
     token: Arc<Mutex<Option<MetadataValue<Ascii>>>>,
+    http: reqwest::Client,
 }
 
 /// What `GET /version` answers.
@@ -67,8 +68,8 @@ impl Client {
             let authority = Certificate::from_pem(fs::read(&files.ca)?);
             endpoint = endpoint.tls_config(ClientTlsConfig::new().ca_certificate(authority).identity(identity))?;
         }
-        let (channel, token) = (endpoint.connect_lazy(), Arc::default());
-        Ok(Self { url: url.into(), channel, access: access.clone(), token })
+        let (channel, token, http) = (endpoint.connect_lazy(), Arc::default(), http(access)?);
+        Ok(Self { url: url.into(), channel, access: access.clone(), token, http })
     }
 
     /// Writes; the revision is that of this write.
@@ -149,21 +150,8 @@ impl Client {
     /// # Errors
     /// It does not answer, or something else.
     pub async fn versions(&self) -> Result<Versions, Error> {
-        let answer = self.http()?.get(format!("{}/version", self.url)).send().await?.error_for_status()?;
+        let answer = self.http.get(format!("{}/version", self.url)).send().await?.error_for_status()?;
         Ok(serde_json::from_slice(&answer.bytes().await?)?)
-    }
-
-    fn http(&self) -> Result<reqwest::Client, Error> {
-        // Fails when somebody was faster, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = reqwest::Client::builder().timeout(CONNECT);
-        if let Some(files) = &self.access.certificates {
-            let identity = [fs::read(&files.client.cert)?, fs::read(&files.client.key)?].concat();
-            builder = builder
-                .tls_certs_only([reqwest::Certificate::from_pem(&fs::read(&files.ca)?)?])
-                .identity(reqwest::Identity::from_pem(&identity)?);
-        }
-        Ok(builder.build()?)
     }
 
     async fn request<T>(&self, message: T) -> Result<Request<T>, Status> {
@@ -188,6 +176,19 @@ impl Client {
         }
         answer.map(tonic::Response::into_inner)
     }
+}
+
+fn http(access: &Access) -> Result<reqwest::Client, Error> {
+    // Fails when somebody was faster, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = reqwest::Client::builder().timeout(CONNECT).no_proxy();
+    if let Some(files) = &access.certificates {
+        let identity = [fs::read(&files.client.cert)?, fs::read(&files.client.key)?].concat();
+        builder = builder
+            .tls_certs_only([reqwest::Certificate::from_pem(&fs::read(&files.ca)?)?])
+            .identity(reqwest::Identity::from_pem(&identity)?);
+    }
+    Ok(builder.build()?)
 }
 
 /// Whether an attempt surely never reached a member: its connection was refused. Anything else may have

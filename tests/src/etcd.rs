@@ -2,8 +2,9 @@
 
 use std::{
     env,
+    io::{BufRead, BufReader},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use proto::Release;
@@ -41,10 +42,18 @@ impl Etcd {
 
 fn fetch(version: &str) -> Result<PathBuf, Error> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/fetch-etcd");
-    let done = Command::new(script).arg(version).output()?;
+    let mut child = Command::new(script).arg(version).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut said = Vec::new();
+    for line in child.stderr.take().into_iter().flat_map(|stderr| BufReader::new(stderr).lines()) {
+        // Passed on at once: a build takes minutes.
+        let line = line?;
+        eprintln!("{line}");
+        said.push(line);
+    }
+    let done = child.wait_with_output()?;
     match String::from_utf8_lossy(&done.stdout).trim() {
         bin if done.status.success() => Ok(bin.into()),
-        _ => Err(String::from_utf8_lossy(&done.stderr).trim().into()),
+        _ => Err(said.join("\n").trim_start_matches("error: ").into()),
     }
 }
 
