@@ -15,6 +15,7 @@ pub mod observer;
 pub mod playbook;
 pub mod ports;
 pub mod process;
+pub mod skip;
 pub mod wait;
 pub mod witness;
 pub mod workload;

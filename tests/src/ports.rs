@@ -5,9 +5,11 @@
 //! (`ip_local_port_range`), and a lock file keeps them from every other user of this crate on the machine.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, Permissions},
     io,
     net::{Ipv4Addr, TcpListener},
+    os::unix::fs::PermissionsExt,
+    path::Path,
     process,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -54,9 +56,15 @@ fn arbitrary() -> u16 {
 }
 
 fn lock(port: u16) -> io::Result<Option<File>> {
-    let folder = std::env::temp_dir().join("baton-ports");
-    fs::create_dir_all(&folder)?;
-    let file = File::options().create(true).append(true).open(folder.join(port.to_string()))?;
+    // Not in $TMPDIR: the ports are the whole machine's.
+    let folder = Path::new("/tmp/baton-ports");
+    if fs::create_dir(folder).is_ok() {
+        fs::set_permissions(folder, Permissions::from_mode(0o1777))?;
+    }
+    // Another user's lock file cannot be opened, so that port is theirs.
+    let Ok(file) = File::options().create(true).append(true).open(folder.join(port.to_string())) else {
+        return Ok(None);
+    };
     let is_mine = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
     // Bound for an instant only: the member binds it itself.
     Ok((is_mine && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()).then_some(file))

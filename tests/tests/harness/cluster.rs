@@ -3,11 +3,13 @@
 use tests::{
     client::Client,
     cluster::{Cluster, Spec},
-    etcd::Etcd,
     process::Process,
+    skip::etcd_or_skip,
 };
 
-async fn serves(spec: Spec) {
+async fn serves(version: &str, tls: bool) {
+    let Some(etcd) = etcd_or_skip(version) else { return };
+    let spec = Spec { tls, ..Spec::new(etcd) };
     let cluster = Cluster::up(&spec).await.expect("up");
     let dir = cluster.layout.dir.clone();
     for member in &cluster.layout.members {
@@ -24,18 +26,19 @@ async fn serves(spec: Spec) {
 
 #[tokio::test]
 async fn a_cluster_of_3_4_serves() {
-    serves(Spec::new(Etcd::get("3.4").expect("fetched"))).await;
+    serves("3.4", false).await;
 }
 
 #[tokio::test]
 async fn a_cluster_of_3_5_serves_with_tls() {
-    serves(Spec { tls: true, ..Spec::new(Etcd::get("3.5").expect("fetched")) }).await;
+    serves("3.5", true).await;
 }
 
 #[tokio::test]
 async fn a_folder_that_has_a_cluster_is_refused() {
+    let Some(etcd) = etcd_or_skip("3.5") else { return };
     let home = tempfile::tempdir().expect("a folder");
-    let spec = Spec { size: 1, dir: Some(home.path().into()), ..Spec::new(Etcd::get("3.5").expect("fetched")) };
+    let spec = Spec { size: 1, dir: Some(home.path().into()), ..Spec::new(etcd) };
     let _cluster = Cluster::up(&spec).await.expect("up");
     let error = Cluster::up(&spec).await.expect_err("one is enough");
     assert!(error.to_string().contains("has a cluster already"), "{error}");

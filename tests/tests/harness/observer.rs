@@ -3,18 +3,18 @@
 use rustix::process::Signal;
 use tests::{
     cluster::{Cluster, Spec},
-    etcd::Etcd,
     fault,
     observer::Observer,
+    skip::etcd_or_skip,
 };
 
-async fn cluster() -> Cluster {
-    Cluster::up(&Spec::new(Etcd::get("3.5").expect("fetched"))).await.expect("up")
+async fn cluster() -> Option<Cluster> {
+    Some(Cluster::up(&Spec::new(etcd_or_skip("3.5")?)).await.expect("up"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn members_that_go_down_one_after_the_other_are_one_at_a_time() {
-    let cluster = cluster().await;
+    let Some(cluster) = cluster().await else { return };
     let observer = Observer::start(&cluster.layout);
     for member in &cluster.layout.members {
         member.end(Signal::KILL).expect("killed");
@@ -30,7 +30,7 @@ async fn members_that_go_down_one_after_the_other_are_one_at_a_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_double_stop_is_caught() {
-    let cluster = cluster().await;
+    let Some(cluster) = cluster().await else { return };
     let observer = Observer::start(&cluster.layout);
     let [first, second, _] = &cluster.layout.members[..] else { panic!("three members") };
     first.end(Signal::KILL).expect("killed");
@@ -44,7 +44,7 @@ async fn a_double_stop_is_caught() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_stands_still_is_down() {
-    let cluster = cluster().await;
+    let Some(cluster) = cluster().await else { return };
     let observer = Observer::start(&cluster.layout);
     let frozen = cluster.layout.members[0].process().expect("it runs");
     fault::freeze(&frozen).expect("frozen");

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use tests::{
     client::Client,
     cluster::{Cluster, Spec},
-    etcd::Etcd,
+    skip::etcd_or_skip,
     workload::{Load, Workload},
 };
 
@@ -17,7 +17,8 @@ fn start(cluster: &Cluster) -> Workload {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rolling_restart_loses_nothing() {
-    let cluster = Cluster::up(&Spec::new(Etcd::get("3.5").expect("fetched"))).await.expect("up");
+    let Some(etcd) = etcd_or_skip("3.5") else { return };
+    let cluster = Cluster::up(&Spec::new(etcd)).await.expect("up");
     let workload = start(&cluster);
     workload.more(200).await.expect("under way");
     for member in &cluster.layout.members {
@@ -38,7 +39,8 @@ async fn a_rolling_restart_loses_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_forgot_everything_is_found_out() {
-    let one = Spec { size: 1, ..Spec::new(Etcd::get("3.5").expect("fetched")) };
+    let Some(etcd) = etcd_or_skip("3.5") else { return };
+    let one = Spec { size: 1, ..Spec::new(etcd) };
     let cluster = Cluster::up(&one).await.expect("up");
     let workload = start(&cluster);
     workload.more(100).await.expect("under way");
