@@ -6,4 +6,5 @@ pub mod journal;
 pub mod observe;
 pub mod plan;
 pub mod playbook;
+pub mod report;
 pub mod rollout;

@@ -9,7 +9,7 @@ mod order;
 mod quorum;
 pub mod refusal;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 mod shared;
 mod skew;
 pub mod target;
