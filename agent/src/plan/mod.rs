@@ -4,6 +4,7 @@
 //! The same function is asked when planning, after the baton was taken, and once more right before a member
 //! is stopped, so the three can never disagree on what is safe. Source: ARCHITECTURE.md, I-1 to I-7.
 
+pub mod forecast;
 pub mod no_return;
 mod order;
 mod quorum;

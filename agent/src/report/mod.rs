@@ -3,6 +3,7 @@
 //! `stop.rs` alone says how an end is called, which exit code it has and what to type next. Nothing here asks
 //! the cluster or decides anything of a rollout, and no failed write here ever changes a run.
 
+pub mod forecast;
 pub mod names;
 pub mod reason;
 pub mod standing;
