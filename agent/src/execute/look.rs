@@ -36,6 +36,7 @@ impl Execution {
         }
         if let Some(keys) = &keys {
             self.note(keys);
+            self.last_keys = Some(keys.clone());
         }
         let down = self.down().await;
         let gone = keys.as_ref().map_or_else(Vec::new, |keys| self.gone(keys));

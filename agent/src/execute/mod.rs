@@ -25,12 +25,15 @@ use crate::{
     observe::{Observer, view::ClusterView},
     plan::Me,
     playbook::Playbook,
-    report::happening::{Happening, Reporter},
+    report::{
+        happening::{Happening, Reporter},
+        stop::Trouble,
+    },
     rollout::{
         Store,
         act::{Act, Ending, Event},
         agent::Agent,
-        keys::ProcessId,
+        keys::{Keys, ProcessId},
         route::Excluded,
         rules::Rules,
         stored::StoredError,
@@ -74,7 +77,9 @@ pub struct Execution {
     began: Instant,
     progress: wait::Progress,
     last_view: Option<ClusterView>,
+    last_keys: Option<Keys>,
     touched: bool,
+    trouble: Option<Trouble>,
 }
 
 /// How a run ended that the machine could not end.
@@ -103,6 +108,12 @@ pub struct Ended {
     pub touched: bool,
     /// The last view.
     pub view: Option<ClusterView>,
+    /// The last keys.
+    pub keys: Option<Keys>,
+    /// Why this host is not fit, where that has a reason of its own.
+    pub trouble: Option<Trouble>,
+    /// The step in hand, if one was left.
+    pub in_hand: Option<MemberId>,
     /// Where all of it was told.
     pub reporter: Reporter,
 }
@@ -119,7 +130,15 @@ impl Execution {
             self.mend_before_abort().await;
         }
         self.leases.end(&self.store).await;
-        Ended { ending, touched: self.touched, view: self.last_view, reporter: self.reporter }
+        Ended {
+            ending,
+            touched: self.touched,
+            view: self.last_view,
+            keys: self.last_keys,
+            trouble: self.trouble,
+            in_hand: self.past.in_hand.map(|in_hand| in_hand.step.member),
+            reporter: self.reporter,
+        }
     }
 
     async fn drive(&mut self) -> Result<Ending, Abort> {

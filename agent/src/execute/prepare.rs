@@ -14,6 +14,7 @@ use crate::{
     host::{artifact, cgroup, executable, files},
     plan::Verb,
     playbook::{self, Kind},
+    report::stop::Trouble,
 };
 
 impl Execution {
@@ -126,14 +127,19 @@ impl Execution {
             return Ok(());
         }
         let view = self.observer.glance().await.map_err(|error| why(&error))?;
-        let without = view.members.iter().find(|member| member.report().is_some_and(|report| report.gates.is_none()));
-        match without {
-            None => Ok(()),
-            Some(member) => Err(Arc::from(format!(
-                "`gates.expect` is given, but {} is a server without cluster feature gates",
-                member.name
-            ))),
+        match view.members.iter().any(|member| member.report().is_some_and(|report| report.gates.is_none())) {
+            false => Ok(()),
+            true => {
+                let gates = self.playbook.gates.expect.keys().cloned().collect();
+                Err(self.in_trouble(Trouble::GatesUnsupported { gates }))
+            }
         }
+    }
+
+    /// A refusal that has a reason of its own.
+    fn in_trouble(&mut self, trouble: Trouble) -> Why {
+        self.trouble = Some(trouble);
+        Arc::from("this host is not fit for the step")
     }
 }
 

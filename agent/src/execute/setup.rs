@@ -137,6 +137,8 @@ pub async fn set_up(playbook: Playbook, options: Options, reporter: Reporter) ->
         began: Instant::now(),
         progress: wait::Progress::new(),
         last_view: None,
+        last_keys: None,
+        trouble: None,
         touched: false,
     })
 }
