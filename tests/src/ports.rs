@@ -22,7 +22,7 @@ const COUNT: u16 = 11_000;
 /// Ports of 127.0.0.1 that nobody else takes while this value lives.
 #[derive(Debug)]
 pub struct Ports {
-    /// The ports, in no particular order.
+    /// The ports.
     pub numbers: Vec<u16>,
     _locks: Vec<File>,
 }
@@ -33,8 +33,26 @@ impl Ports {
     /// # Errors
     /// The lock folder cannot be written, or there are not that many.
     pub fn lease(count: usize) -> io::Result<Self> {
-        let mut leased = Self { numbers: Vec::new(), _locks: Vec::new() };
+        Self::lease_from(arbitrary(), count)
+    }
+
+    /// Leases this many free ports that follow one another.
+    ///
+    /// # Errors
+    /// The lock folder cannot be written, or there is no such row.
+    pub fn lease_in_a_row(count: usize) -> io::Result<Self> {
         let start = arbitrary();
+        for offset in 0..COUNT {
+            let leased = Self::lease_from(start + offset, count)?;
+            if leased.numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]) {
+                return Ok(leased);
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::AddrInUse, format!("no {count} free ports in a row from {FIRST} on")))
+    }
+
+    fn lease_from(start: u16, count: usize) -> io::Result<Self> {
+        let mut leased = Self { numbers: Vec::new(), _locks: Vec::new() };
         for offset in 0..COUNT {
             if leased.numbers.len() == count {
                 return Ok(leased);
