@@ -1,3 +1,7 @@
 //! `agent`: argv in, exit code out.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::from(agent::command::main(std::env::args_os()))
+}

@@ -4,10 +4,13 @@
 //! the cluster or decides anything of a rollout, and no failed write here ever changes a run.
 
 pub mod forecast;
+pub mod json;
 pub mod names;
 pub mod reason;
 pub mod standing;
+pub mod status;
 pub mod stop;
+pub mod text;
 pub mod trouble;
 pub mod wait;
 

@@ -3,6 +3,8 @@
 //! Pure. [`of`] is for the ends of the rollout machine, [`super::trouble`] for those that never reach it. The
 //! list of reasons is [`super::reason`].
 
+use std::path::Path;
+
 use serde::Serialize;
 
 use super::{
@@ -126,6 +128,12 @@ pub fn of(ending: &Ending, context: &Context) -> Stop {
 }
 
 impl Stop {
+    /// A good end of a verb that takes nothing down.
+    pub fn well(reason: Reason, message: String, next: &str, playbook: &Path) -> Self {
+        let next = Some(format!("agent {next} {}", quoted(&playbook.to_string_lossy())));
+        Self { exit: reason.exit().code(false), reason, message, left: String::new(), next, cluster: None }
+    }
+
     fn leaving(self, what: &str) -> Self {
         let left = if self.left.is_empty() { what.to_owned() } else { format!("{what}; {}", self.left) };
         Self { left, ..self }
