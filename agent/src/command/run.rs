@@ -1,96 +1,92 @@
 //! `agent run`, `rollback`, `finalize` and `resume`: one way through all rooms, with different verbs.
 
+use std::sync::Arc;
+
 use proto::MemberId;
 
+use super::Outcome;
 use crate::{
+    cli::Rollout,
     execute::{
         Abort, Ended,
         setup::{self, Options, SetupError},
     },
-    observe::view::ClusterView,
-    plan::Verb,
+    plan::{Me, Verb},
     playbook::Playbook,
     report::{
         happening::Reporter,
+        json::{Facts, members, versions},
         names::Names,
-        stop::{self, Context, Stop},
+        stop::{self, Context},
+        text,
         trouble::{Trouble, with_causes},
     },
-    rollout::{act::Ending, keys::Keys},
+    rollout::act::Ending,
 };
 
-/// What was typed.
-#[derive(Clone, Debug)]
-pub struct Typed {
-    /// The verb.
-    pub verb: Verb,
-    /// The playbook's path, as typed.
-    pub path: String,
-    /// `--expect-agents`
-    pub expect_agents: Option<usize>,
-    /// `--require-complete`
-    pub require_complete: bool,
-    /// `--replace`
-    pub replace: bool,
-}
-
-/// What a run knew at its end, for the result.
-#[derive(Debug)]
-pub struct Account {
-    /// The last view.
-    pub view: Option<ClusterView>,
-    /// The last keys.
-    pub keys: Option<Keys>,
-    /// Who is called what.
-    pub names: Names,
-    /// Where all of it was told.
-    pub reporter: Reporter,
-}
-
 /// Carries a playbook out.
-pub async fn run(playbook: Playbook, typed: &Typed, reporter: Reporter) -> (Stop, Option<Account>) {
-    let options = Options { verb: typed.verb, expect_agents: typed.expect_agents };
-    let mut execution = match setup::set_up(playbook, options, reporter).await {
-        Ok(execution) => execution,
-        Err(error) => return (told(&trouble_of_setup(error), typed, false), None),
-    };
-    if typed.replace {
-        if let Err(why) = execution.replace().await {
-            return (told(&Trouble::Unprepared(format!("the run is not replaced: {why}")), typed, false), None);
-        }
+///
+/// # Errors
+/// What kept the rollout machine from starting.
+pub async fn run(verb: Verb, typed: &Rollout, replace: bool) -> Result<Outcome, Trouble> {
+    let playbook = Playbook::load(&typed.playbook)?;
+    let options = Options { verb, expect_agents: typed.expect_agents };
+    let mut execution = setup::set_up(playbook, options, Reporter).await.map_err(trouble_of_setup)?;
+    if replace {
+        let refused = |why| Trouble::Unprepared(format!("the run is not replaced: {why}"));
+        execution.replace().await.map_err(refused)?;
     }
-    let intent = execution.me.intent.clone();
+    let me = execution.me.clone();
     let ended = execution.run().await;
-    let mut names = ended.view.as_ref().map(Names::of).unwrap_or_default();
-    if let Some(keys) = &ended.keys {
-        names.learn_hosts(keys);
-    }
-    let Ended { ending, touched, view, trouble, in_hand, keys, reporter } = ended;
-    let context = Context {
-        names: &names,
-        view: view.as_ref(),
-        playbook: &typed.path,
-        verb: typed.verb,
-        change: Some(&intent.change),
-        touched,
-        require_complete: typed.require_complete,
-    };
-    let stop = match (ending, trouble) {
-        (Ok(Ending::Unprepared(_)), Some(trouble)) => told(&trouble, typed, touched),
-        (Ok(ending), _) => stop::of(&ending, &context),
-        (Err(abort), _) => told(&trouble_of_abort(abort, in_hand, &names), typed, touched),
-    };
-    (stop, Some(Account { view, keys, names, reporter }))
+    Ok(Account::of(&ended, me).outcome(ended, typed))
 }
 
-fn told(trouble: &Trouble, typed: &Typed, touched: bool) -> Stop {
-    let verb = match typed.verb {
-        Verb::Run => "run",
-        Verb::Rollback => "rollback",
-        Verb::Finalize => "finalize",
-        Verb::Resume => "resume",
-    };
-    trouble.stop(verb, Some(&typed.path), touched)
+/// What a run knew at its end.
+struct Account {
+    names: Names,
+    facts: Facts,
+    me: Arc<Me>,
+}
+
+impl Account {
+    fn of(ended: &Ended, me: Arc<Me>) -> Self {
+        let mut names = ended.view.as_ref().map(Names::of).unwrap_or_default();
+        if let Some(keys) = &ended.keys {
+            names.learn_hosts(keys);
+        }
+        let (from, to) = versions(&me.intent.change);
+        let facts = Facts {
+            changed: ended.touched,
+            run: ended.keys.as_ref().and_then(|keys| keys.run.as_ref()).map(|run| run.value.id),
+            from,
+            to,
+            members: ended.view.as_ref().map(|view| members(view, &names, &me.owns)).unwrap_or_default(),
+            ..Facts::default()
+        };
+        Self { names, facts, me }
+    }
+
+    fn outcome(self, ended: Ended, typed: &Rollout) -> Outcome {
+        let path = typed.playbook.to_string_lossy();
+        let Ended { ending, touched, view, trouble, in_hand, .. } = ended;
+        let context = Context {
+            names: &self.names,
+            view: view.as_ref(),
+            playbook: &path,
+            verb: self.me.verb,
+            change: Some(&self.me.intent.change),
+            touched,
+            require_complete: typed.require_complete,
+        };
+        let told = |trouble: &Trouble| trouble.stop(stop::typed(self.me.verb), Some(&path), touched);
+        let stop = match (ending, trouble) {
+            (Ok(Ending::Unprepared(_)), Some(trouble)) => told(&trouble),
+            (Ok(ending), _) => stop::of(&ending, &context),
+            (Err(abort), _) => told(&trouble_of_abort(abort, in_hand, &self.names)),
+        };
+        let text = if stop.exit == 0 { text::end(&stop) } else { String::new() };
+        Outcome { stop, facts: self.facts, text }
+    }
 }
 
 fn trouble_of_abort(abort: Abort, in_hand: Option<MemberId>, names: &Names) -> Trouble {

@@ -5,10 +5,13 @@
 
 pub mod forecast;
 pub mod happening;
+pub mod json;
 pub mod names;
 pub mod reason;
 pub mod standing;
+pub mod status;
 pub mod stop;
+pub mod text;
 pub mod trouble;
 pub mod wait;
 
