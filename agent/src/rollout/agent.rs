@@ -142,6 +142,14 @@ impl Agent {
         self.in_hand
     }
 
+    /// What it is about to end with, once the baton is given back.
+    pub fn ending(&self) -> Option<&Ending> {
+        match &self.phase {
+            Phase::GivingBack(_, Without::Leave(ending)) => Some(ending),
+            _ => None,
+        }
+    }
+
     /// Takes one event. `None` means that the act under way goes on.
     pub fn on(&mut self, event: Event) -> Option<Act> {
         if event == Event::Interrupted {
