@@ -10,13 +10,13 @@ use std::{fmt::Debug, fmt::Write as _};
 use proto::{
     etcdserverpb::{
         AlarmMember, AlarmRequest, AlarmResponse, AlarmType, AuthRoleAddRequest, AuthUserAddRequest,
-        AuthUserGrantRoleRequest, AuthenticateRequest, AuthenticateResponse, CompactionRequest, Compare,
-        DeleteRangeRequest, DeleteRangeResponse, DowngradeInfo, DowngradeRequest, DowngradeResponse, HashKvRequest,
-        HashKvResponse, LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveRequest, LeaseKeepAliveResponse,
-        LeaseLeasesResponse, LeaseRevokeRequest, LeaseRevokeResponse, LeaseStatus, LeaseTimeToLiveRequest,
-        LeaseTimeToLiveResponse, Member, MemberListRequest, MemberListResponse, MoveLeaderRequest, PutRequest,
-        PutResponse, RangeRequest, RangeResponse, RequestOp, ResponseHeader, ResponseOp, StatusResponse, TxnRequest,
-        TxnResponse, UserAddOptions, WatchCreateRequest, WatchRequest, WatchResponse,
+        AuthUserGetRequest, AuthUserGetResponse, AuthUserGrantRoleRequest, AuthenticateRequest, AuthenticateResponse,
+        CompactionRequest, Compare, DeleteRangeRequest, DeleteRangeResponse, DowngradeInfo, DowngradeRequest,
+        DowngradeResponse, HashKvRequest, HashKvResponse, LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveRequest,
+        LeaseKeepAliveResponse, LeaseLeasesResponse, LeaseRevokeRequest, LeaseRevokeResponse, LeaseStatus,
+        LeaseTimeToLiveRequest, LeaseTimeToLiveResponse, Member, MemberListRequest, MemberListResponse,
+        MoveLeaderRequest, PutRequest, PutResponse, RangeRequest, RangeResponse, RequestOp, ResponseHeader, ResponseOp,
+        StatusResponse, TxnRequest, TxnResponse, UserAddOptions, WatchCreateRequest, WatchRequest, WatchResponse,
         alarm_request::AlarmAction,
         compare::{CompareResult, CompareTarget, TargetUnion},
         downgrade_request::DowngradeAction,
@@ -312,6 +312,9 @@ fn auth_is_switched_on_and_a_token_given() {
     ETCD_3_5.is("Auth/RoleAdd request", 0, AuthRoleAddRequest { name: "root".into() });
     let grant = AuthUserGrantRoleRequest { user: "root".into(), role: "root".into() };
     ETCD_3_5.is("Auth/UserGrantRole request", 0, grant);
+    ETCD_3_5.is("Auth/UserGet request", 0, AuthUserGetRequest { name: "root".into() });
+    let other = header(15, 3).map(|header| ResponseHeader { member_id: A, ..header });
+    ETCD_3_5.is("Auth/UserGet response", 0, AuthUserGetResponse { header: other, roles: vec!["root".into()] });
     let ask = AuthenticateRequest { name: "root".into(), password: "secret".into() };
     ETCD_3_5.is("Auth/Authenticate request", 0, ask);
     let token = "dCRxpNxBpcFOEOOP.36".into();

@@ -1,3 +1,26 @@
 //! Looking at the cluster: everything the planner knows comes from here.
+//!
+//! Asks, and hands on what was answered; decides nothing about what to do. What one look found is a
+//! [`view::ClusterView`]; [`Observer`] makes the look. The rules by which raw answers become leader, readiness and
+//! equality of data are pure and have rooms of their own: [`leader`], [`health`], and the comparison in [`hash`].
 
+pub mod access;
+pub mod cluster;
+pub mod directory;
+pub mod error;
+pub mod handover;
+pub mod hash;
+pub mod health;
+mod http;
+pub mod leader;
+mod login;
+pub mod member;
+pub mod metrics;
+mod tls;
 pub mod view;
+mod wave;
+
+pub use cluster::Observer;
+pub use error::ObserveError;
+pub use handover::HandOver;
+pub use hash::Hashes;

@@ -1,0 +1,189 @@
+//! A node's `binary`: a symlink that is switched from one complete release to another in one rename.
+//!
+//! The releases lie beside it, in `releases/`; none is ever deleted here, so the one that the link points to and
+//! the one before it always stay.
+
+use std::{
+    fs, io,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
+
+use super::durable::{self, At, FileError};
+
+/// Why `binary` cannot be used or switched.
+#[derive(Debug, thiserror::Error)]
+pub enum BinaryError {
+    /// The system refused.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// It is a file or folder of its own. The commands keep it as a release and put a link in its place.
+    #[error("{} is no symlink, so it cannot be switched in one step; make it one:\n  {}\n  {}", path.display(), commands[0], commands[1])]
+    NotALink {
+        /// The file.
+        path: PathBuf,
+        /// What to type.
+        commands: [String; 2],
+    },
+    /// There is nothing there.
+    #[error("{} is not there: expected a symlink to the node's executable", path.display())]
+    Missing {
+        /// The path.
+        path: PathBuf,
+    },
+    /// It points to nothing.
+    #[error("{} points to {}, which is not there", path.display(), target.display())]
+    Dangling {
+        /// The link.
+        path: PathBuf,
+        /// What it says.
+        target: PathBuf,
+    },
+    /// It was to be switched to something that is not there.
+    #[error("{} is not there to be switched to", target.display())]
+    NoTarget {
+        /// The executable that was to be the new one.
+        target: PathBuf,
+    },
+}
+
+/// A symlink to a node's executable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binary {
+    link: PathBuf,
+}
+
+impl Binary {
+    /// The link at this path; refused when it is anything else. What it points to is not looked at.
+    pub fn open(link: &Path) -> Result<Self, BinaryError> {
+        match fs::symlink_metadata(link) {
+            Ok(metadata) if metadata.is_symlink() => Ok(Self { link: link.into() }),
+            Ok(_) => Err(BinaryError::NotALink { path: link.into(), commands: link_commands(link) }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(BinaryError::Missing { path: link.into() }),
+            Err(error) => Err(error).at("look at", link)?,
+        }
+    }
+
+    /// The path of the link.
+    pub fn link(&self) -> &Path {
+        &self.link
+    }
+
+    /// The executable that it leads to, through all links on the way.
+    pub fn current(&self) -> Result<PathBuf, BinaryError> {
+        match fs::canonicalize(&self.link) {
+            Ok(path) => Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let target = fs::read_link(&self.link).at("read", &self.link)?;
+                Err(BinaryError::Dangling { path: self.link.clone(), target })
+            }
+            Err(error) => Err(error).at("follow", &self.link)?,
+        }
+    }
+
+    /// The folder that it lies in, with all that is below: where this node's executables are.
+    pub fn folder(&self) -> &Path {
+        folder_of(&self.link)
+    }
+
+    /// The folder of the releases.
+    pub fn releases(&self) -> PathBuf {
+        self.folder().join("releases")
+    }
+
+    /// Points it to another executable: durable when this returns, and at any instant either the old or the new.
+    pub fn switch(&self, to: &Path) -> Result<(), BinaryError> {
+        if !to.is_file() {
+            return Err(BinaryError::NoTarget { target: to.into() });
+        }
+        // Relative where it can be, so that the folder may be moved or mounted elsewhere as a whole.
+        let absolute = std::path::absolute(to).at("find", to)?;
+        let target = to.strip_prefix(self.folder()).unwrap_or(&absolute);
+        let temporary = durable::temporary_name(&self.link);
+        durable::remove_if_there(&temporary)?;
+        symlink(target, &temporary).at("create", &temporary)?;
+        fs::rename(&temporary, &self.link).at("replace", &self.link)?;
+        Ok(durable::sync_folder_of(&self.link)?)
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn link_commands(path: &Path) -> [String; 2] {
+    let name = path.file_name().unwrap_or_default();
+    let kept = Path::new("releases/original").join(name);
+    let (from, to) = (shell_word(path), shell_word(&folder_of(path).join(&kept)));
+    [format!("install -D -m 755 {from} {to}"), format!("ln -sfn {} {from}", shell_word(&kept))]
+}
+
+/// The path as a person types it in a shell.
+fn shell_word(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+');
+    if text.chars().all(plain) { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn release(folder: &Path, name: &str) -> PathBuf {
+        let path = folder.join("releases").join(name).join("etcd");
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, name).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_switch_is_there_at_once_and_can_be_repeated_and_undone() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        let (old, new) = (release(&folder, "3.4.23-aaa"), release(&folder, "3.5.30-bbb"));
+        let link = folder.join("current");
+        symlink(&old, &link).unwrap();
+        symlink("left by a crash", durable::temporary_name(&link)).unwrap();
+        let binary = Binary::open(&link).unwrap();
+        for to in [&new, &new, &old, &new] {
+            binary.switch(to).unwrap();
+            assert_eq!(&binary.current().unwrap(), to);
+        }
+        assert_eq!(fs::read_link(&link).unwrap(), Path::new("releases/3.5.30-bbb/etcd"), "relative");
+        let elsewhere = tempfile::NamedTempFile::new().unwrap();
+        binary.switch(elsewhere.path()).unwrap();
+        assert_eq!(fs::read_link(&link).unwrap(), elsewhere.path());
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 2, "nothing is left beside it");
+    }
+
+    #[test]
+    fn a_plain_file_is_refused_with_commands_that_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("the etcd");
+        fs::write(&path, "program").unwrap();
+        let Err(BinaryError::NotALink { commands, .. }) = Binary::open(&path) else { panic!("not refused") };
+        for command in commands {
+            assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success(), "{command}");
+        }
+        let current = Binary::open(&path).unwrap().current().unwrap();
+        assert_eq!(fs::read_to_string(&current).unwrap(), "program");
+        assert!(current.ends_with("releases/original/the etcd"), "{}", current.display());
+    }
+
+    #[test]
+    fn what_is_not_there_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("current");
+        assert!(matches!(Binary::open(&link), Err(BinaryError::Missing { .. })));
+        symlink("releases/gone/etcd", &link).unwrap();
+        let binary = Binary::open(&link).unwrap();
+        assert!(
+            binary.current().unwrap_err().to_string().ends_with("points to releases/gone/etcd, which is not there")
+        );
+        let error = binary.switch(&folder.path().join("releases/absent/etcd")).unwrap_err();
+        assert!(matches!(error, BinaryError::NoTarget { .. }), "the link is left alone");
+        assert_eq!(fs::read_link(&link).unwrap(), Path::new("releases/gone/etcd"));
+    }
+}

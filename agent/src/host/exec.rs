@@ -1,0 +1,300 @@
+//! One command run to its end: an argument list, never a shell, with a deadline and bounded output.
+//!
+//! For hooks, for the `command` runtime and for `--version`. A node itself is never started this way: it would end
+//! with the agent (see `launcher.rs`).
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io,
+    os::unix::{fs::OpenOptionsExt, process::ExitStatusExt},
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    process::{Child, Command},
+    task::JoinHandle,
+    time::timeout,
+};
+
+/// How much of a command's output is kept, in bytes: the end of it, where the reason stands.
+pub const OUTPUT_KEPT: usize = 8 * 1024;
+
+/// How long output is waited for once the command itself has ended, since what it left running may hold the pipe.
+const OUTPUT_GRACE: Duration = Duration::from_millis(500);
+
+/// Where a command's output goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Through pipes; the end of it is kept in memory. What the command leaves running finds the pipes closed.
+    Kept,
+    /// Into this file, emptied first: for commands that leave something running, which goes on writing there.
+    File(PathBuf),
+}
+
+/// A command that ended by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Its exit code; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// How it ended, in words: `exit 1`, `signal 9`.
+    pub how: String,
+    /// The end of what it wrote to stdout (with [`Output::File`], to both).
+    pub stdout: String,
+    /// The end of what it wrote to stderr.
+    pub stderr: String,
+}
+
+/// Why a command did not end by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecError {
+    /// There is no command.
+    #[error("the command is empty: expected a list that begins with the program")]
+    Empty,
+    /// It could not be started.
+    #[error("cannot run {program}")]
+    Start {
+        /// The program, as it was given.
+        program: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The file for its output could not be opened.
+    #[error("cannot open {} for the output of {program}", path.display())]
+    OutputFile {
+        /// The program, as it was given.
+        program: String,
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// It was still running at the deadline, and was killed with all of its process group.
+    #[error("{program} was still running after {after:?} and was killed{}", quoted(output))]
+    TimedOut {
+        /// The program, as it was given.
+        program: String,
+        /// Its time-out.
+        after: Duration,
+        /// The end of its output.
+        output: String,
+    },
+}
+
+impl Ended {
+    /// Whether it ended with exit code 0.
+    pub fn is_success(&self) -> bool {
+        self.code == Some(0)
+    }
+
+    /// What a person wants to read of it: stderr, or stdout where stderr is empty.
+    pub fn output(&self) -> &str {
+        telling(&self.stdout, &self.stderr)
+    }
+}
+
+/// Runs a command in a process group of its own, stdin `/dev/null`, until it ends or its time is over.
+pub async fn run(argv: &[String], limit: Duration, output: &Output) -> Result<Ended, ExecError> {
+    let Some((program, arguments)) = argv.split_first() else { return Err(ExecError::Empty) };
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).process_group(0);
+    let file = direct(&mut command, program, output)?;
+    let mut child =
+        spawn(&mut command).await.map_err(|source| ExecError::Start { program: program.clone(), source })?;
+    let pipes = (tail_of(child.stdout.take()), tail_of(child.stderr.take()));
+    let status = wait(&mut child, limit).await;
+    let (stdout, stderr) = match &file {
+        Some(path) => (end_of_file(path), String::new()),
+        None => (finish(pipes.0).await, finish(pipes.1).await),
+    };
+    match status {
+        Some(status) => Ok(Ended { code: status.code(), how: in_words(status), stdout, stderr }),
+        None => Err(ExecError::TimedOut {
+            program: program.clone(),
+            after: limit,
+            output: telling(&stdout, &stderr).to_owned(),
+        }),
+    }
+}
+
+/// A file that was written a moment ago may still be open for writing in a process that another thread is just
+/// starting (ETXTBSY, execve(2)); that is over as soon as that process has become its own program.
+async fn spawn(command: &mut Command) -> io::Result<Child> {
+    for _ in 0..50 {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            other => return other,
+        }
+    }
+    command.spawn()
+}
+
+fn direct(command: &mut Command, program: &str, output: &Output) -> Result<Option<PathBuf>, ExecError> {
+    match output {
+        Output::Kept => {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            Ok(None)
+        }
+        Output::File(path) => {
+            let failed = |source| ExecError::OutputFile { program: program.into(), path: path.clone(), source };
+            let file = open_empty(path).map_err(failed)?;
+            command.stdout(file.try_clone().map_err(failed)?).stderr(file);
+            Ok(Some(path.clone()))
+        }
+    }
+}
+
+/// Emptied, and appended to: so that a leftover writer of an earlier run leaves no hole in it.
+fn open_empty(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    file.set_len(0)?;
+    Ok(file)
+}
+
+/// `None` when the time was over: then the whole group has been killed and the command itself reaped.
+async fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    if let Ok(ended) = timeout(limit, child.wait()).await {
+        // An error of wait would mean that it is no child of ours, which it is.
+        return ended.ok();
+    }
+    // Not reaped yet, so its pid, which is the group's, cannot belong to anybody else.
+    if let Some(group) = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let _ = child.wait().await;
+    None
+}
+
+/// Reads to the end without ever keeping more than the end.
+fn tail_of(pipe: Option<impl AsyncRead + Unpin + Send + 'static>) -> Option<Tail> {
+    let mut pipe = pipe?;
+    let (sender, receiver) = tokio::sync::watch::channel(Vec::new());
+    let task = tokio::spawn(async move {
+        let mut chunk = vec![0; OUTPUT_KEPT];
+        while let Ok(count @ 1..) = pipe.read(&mut chunk).await {
+            sender.send_modify(|kept: &mut Vec<u8>| {
+                kept.extend_from_slice(&chunk[..count]);
+                kept.drain(..kept.len().saturating_sub(OUTPUT_KEPT));
+            });
+        }
+    });
+    Some(Tail { task, kept: receiver })
+}
+
+struct Tail {
+    task: JoinHandle<()>,
+    kept: tokio::sync::watch::Receiver<Vec<u8>>,
+}
+
+async fn finish(tail: Option<Tail>) -> String {
+    let Some(mut tail) = tail else { return String::new() };
+    if timeout(OUTPUT_GRACE, &mut tail.task).await.is_err() {
+        tail.task.abort();
+    }
+    text(&tail.kept.borrow())
+}
+
+fn end_of_file(path: &Path) -> String {
+    let bytes = fs::read(path).unwrap_or_default();
+    text(&bytes[bytes.len().saturating_sub(OUTPUT_KEPT)..])
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim().to_owned()
+}
+
+fn telling<'a>(stdout: &'a str, stderr: &'a str) -> &'a str {
+    if stderr.is_empty() { stdout } else { stderr }
+}
+
+fn in_words(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "an unknown end".into(),
+    }
+}
+
+/// Output as the end of a sentence; nothing when there is none.
+pub(crate) fn quoted(output: &str) -> String {
+    if output.is_empty() { String::new() } else { format!(": {output}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    fn sh(script: &str) -> Vec<String> {
+        ["/bin/sh", "-c", script].map(String::from).to_vec()
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn a_command_ends_in_its_own_way() {
+        for (script, code, how) in
+            [("exit 0", Some(0), "exit 0"), ("exit 3", Some(3), "exit 3"), ("kill -9 $$", None, "signal 9")]
+        {
+            let ended = run(&sh(script), LONG, &Output::Kept).await.unwrap();
+            assert_eq!((ended.code, ended.how.as_str()), (code, how), "{script}");
+        }
+    }
+
+    #[tokio::test]
+    async fn output_is_bounded_and_its_end_is_kept() {
+        let ended =
+            run(&sh("yes spam | head -c 3000000; echo the end; echo why >&2"), LONG, &Output::Kept).await.unwrap();
+        assert!(ended.stdout.len() <= OUTPUT_KEPT && ended.stdout.ends_with("spam\nthe end"));
+        assert_eq!(ended.output(), "why");
+    }
+
+    #[tokio::test]
+    async fn a_command_over_its_time_is_killed_with_its_children() {
+        let folder = tempfile::tempdir().unwrap();
+        let pid_file = folder.path().join("pid");
+        let script = format!("sleep 600 & echo $! > {}; echo waiting; wait", pid_file.display());
+        let begun = Instant::now();
+        let error = run(&sh(&script), Duration::from_millis(500), &Output::Kept).await.unwrap_err();
+        assert!(error.to_string().ends_with("was killed: waiting"), "{error}");
+        assert!(begun.elapsed() < Duration::from_secs(30));
+        let pid: u32 = fs::read_to_string(pid_file).unwrap().trim().parse().unwrap();
+        let child = crate::host::process_id::ProcessIdentity::of(pid);
+        while matches!(&child, Ok(Some(identity)) if identity.is_alive().unwrap()) {
+            assert!(begun.elapsed() < Duration::from_secs(30), "the child of the command survived");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_command_leaves_running_does_not_hold_the_agent_up() {
+        let begun = Instant::now();
+        let ended = run(&sh("sleep 600 & echo $!"), LONG, &Output::Kept).await.unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(30));
+        let pid = Pid::from_raw(ended.stdout.parse().unwrap()).unwrap();
+        rustix::process::kill_process(pid, Signal::KILL).unwrap();
+    }
+
+    #[tokio::test]
+    async fn output_to_a_file_is_that_of_the_last_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = Output::File(folder.path().join("start.log"));
+        for word in ["first, longer", "second"] {
+            let ended = run(&sh(&format!("echo {word}; echo {word} >&2")), LONG, &output).await.unwrap();
+            assert_eq!(ended.output(), format!("{word}\n{word}"));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_run_is_named() {
+        assert!(matches!(run(&[], LONG, &Output::Kept).await, Err(ExecError::Empty)));
+        let error = run(&["/nowhere/tool".into()], LONG, &Output::Kept).await.unwrap_err();
+        assert_eq!(error.to_string(), "cannot run /nowhere/tool");
+    }
+}

@@ -1,0 +1,199 @@
+//! Files that change with the release: the new content goes live at the node's own step, and the old one comes back
+//! with the old binary.
+//!
+//! Before the first change the old content is saved under the step's name, with mode and owner, and it is saved once:
+//! a step that is repeated after a crash would otherwise save the new content as the old. Extended attributes are not
+//! kept. Which file goes with which release is not known here.
+
+use std::{
+    fs, io,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    digest::Sha256,
+    durable::{self, Access, At, FileError},
+};
+
+/// A file and what its content is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewContent {
+    /// The file that the node reads. A link is followed, and stays a link.
+    pub path: PathBuf,
+    /// The file that holds the new content.
+    pub source: PathBuf,
+}
+
+/// Why a file was not switched or put back.
+#[derive(Debug, thiserror::Error)]
+pub enum SwitchError {
+    /// A file could not be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// It is a folder, a device or the like.
+    #[error("{} is no plain file, so it is not replaced", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// It is a link to nothing.
+    #[error("{} is a link to nothing, so it is not known what to replace", path.display())]
+    Dangling {
+        /// The path.
+        path: PathBuf,
+    },
+    /// What was saved cannot be read.
+    #[error("{} does not say what was saved", path.display())]
+    BadSaved {
+        /// The file that says it.
+        path: PathBuf,
+        /// What JSON's reader says.
+        source: serde_json::Error,
+    },
+}
+
+/// The old content of the files of one step, in a folder of the state directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Saved {
+    folder: PathBuf,
+}
+
+/// What was saved of one file; the content, where there was a file, lies beside it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Old {
+    format: u32,
+    path: PathBuf,
+    /// `None` when there was no file.
+    access: Option<Access>,
+}
+
+impl Saved {
+    /// For a step; `folder` is the step's alone.
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Switches the files, each saved first. Repeated, it does nothing more.
+    pub fn switch(&self, files: &[NewContent]) -> Result<(), SwitchError> {
+        durable::create_folder(&self.folder, 0o700)?;
+        for file in files {
+            let path = followed(&file.path)?;
+            let content = fs::read(&file.source).at("read", &file.source)?;
+            let old = self.save(&path)?;
+            // A new file is the agent's own, with the mode of its source.
+            let access = old.access.map_or_else(|| access_of(&file.source).map(|a| Access { owner: None, ..a }), Ok)?;
+            durable::write(&path, &content, access)?;
+        }
+        Ok(())
+    }
+
+    /// Puts all saved files back. Repeated, it does nothing more; with nothing saved there is nothing to do.
+    pub fn put_back(&self) -> Result<(), SwitchError> {
+        for old in self.all()? {
+            match old.access {
+                Some(access) => {
+                    let content = self.content_of(&old.path);
+                    durable::write(&old.path, &fs::read(&content).at("read", &content)?, access)?;
+                }
+                None => durable::remove(&old.path)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets what was saved: once the step is done, or undone, for good.
+    pub fn forget(&self) -> Result<(), SwitchError> {
+        match fs::remove_dir_all(&self.folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).at("remove", &self.folder)?,
+            _ => Ok(durable::sync_folder_of(&self.folder)?),
+        }
+    }
+
+    /// The description is written after the content, so that it vouches for it.
+    fn save(&self, path: &Path) -> Result<Old, SwitchError> {
+        if let Some(old) = self.read(&self.description_of(path))? {
+            return Ok(old);
+        }
+        let old =
+            Old { format: 1, path: path.into(), access: if path.exists() { Some(access_of(path)?) } else { None } };
+        if old.access.is_some() {
+            durable::write(&self.content_of(path), &fs::read(path).at("read", path)?, Access::PRIVATE)?;
+        }
+        let description = self.description_of(path);
+        let json = serde_json::to_vec(&old).at("write", &description)?;
+        durable::write(&description, &json, Access::PRIVATE)?;
+        Ok(old)
+    }
+
+    fn all(&self) -> Result<Vec<Old>, SwitchError> {
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.at("read", &self.folder)?,
+        };
+        let mut all = Vec::new();
+        for entry in entries {
+            let path = entry.at("read", &self.folder)?.path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                all.extend(self.read(&path)?);
+            }
+        }
+        Ok(all)
+    }
+
+    fn read(&self, description: &Path) -> Result<Option<Old>, SwitchError> {
+        let Some(json) = durable::read_if_there(description)? else { return Ok(None) };
+        let old = serde_json::from_slice(&json);
+        old.map(Some).map_err(|source| SwitchError::BadSaved { path: description.into(), source })
+    }
+
+    fn description_of(&self, path: &Path) -> PathBuf {
+        self.content_of(path).with_extension("json")
+    }
+
+    fn content_of(&self, path: &Path) -> PathBuf {
+        self.folder.join(Sha256::of(path.as_os_str().as_encoded_bytes()).short()).with_extension("content")
+    }
+}
+
+/// Looks, without changing anything, whether the files can be switched: to be asked before anything is stopped.
+pub fn check(files: &[NewContent]) -> Result<(), SwitchError> {
+    for file in files {
+        fs::read(&file.source).at("read", &file.source)?;
+        let path = followed(&file.path)?;
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        fs::read_dir(folder).at("read", folder)?;
+    }
+    Ok(())
+}
+
+/// Whether the file has its new content already.
+pub fn is_switched(file: &NewContent) -> Result<bool, SwitchError> {
+    let content = fs::read(&file.source).at("read", &file.source)?;
+    Ok(durable::read_if_there(&followed(&file.path)?)? == Some(content))
+}
+
+/// The file itself, through all links; one that does not exist yet under the name it was given.
+fn followed(path: &Path) -> Result<PathBuf, SwitchError> {
+    match fs::canonicalize(path) {
+        Ok(path) if path.is_file() => Ok(path),
+        Ok(path) => Err(SwitchError::NotAFile { path }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(path).is_err() => {
+            Ok(std::path::absolute(path).at("find", path)?)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(SwitchError::Dangling { path: path.into() }),
+        Err(error) => Err(error).at("follow", path)?,
+    }
+}
+
+fn access_of(path: &Path) -> Result<Access, FileError> {
+    let metadata = fs::metadata(path).at("look at", path)?;
+    let owner = Some((metadata.uid(), metadata.gid()));
+    Ok(Access { mode: metadata.permissions().mode() & 0o7777, owner })
+}
+
+#[cfg(test)]
+#[path = "files_test.rs"]
+mod tests;

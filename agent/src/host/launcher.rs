@@ -1,0 +1,273 @@
+//! The launcher: the agent run once more, as `agent __launch`, to become a node.
+//!
+//! It runs twice. The first process, in a process group of its own, closes what it inherited, starts the second and
+//! ends; so the second is nobody's child but init's, and as no group's leader it may begin a session (setsid(2)). It
+//! takes the node's lock, writes itself on file as the node and executes the node in its own place. Why this can be
+//! killed anywhere is said in `runtime/launch.rs`.
+//!
+//! A detour, instead of a few calls between fork and exec, since those take `unsafe` code and this does not.
+
+use std::{
+    ffi::CString,
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Write, stdin, stdout},
+    os::{
+        fd::{AsFd, AsRawFd, RawFd},
+        unix::{fs::OpenOptionsExt, process::CommandExt},
+    },
+    path::{Path, PathBuf},
+    process::{Command, ExitCode, Stdio},
+    thread::sleep,
+    time::Duration,
+};
+
+use nix::{
+    sys::signal::SigSet,
+    unistd::{Uid, User},
+};
+use rustix::{fs::Mode, process::umask, stdio};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{
+    durable::{At, FileError},
+    process_id::ProcessIdentity,
+    runtime::{
+        Process, Status,
+        launch::{Answer, LOCK_RETRY, LockFor, NodeCommand, NodeLock, Order, boottime_ms},
+        sighting::{self, SightingError},
+    },
+};
+
+/// The hidden subcommand of the agent that is the launcher.
+pub const SUBCOMMAND: &str = "__launch";
+/// Its argument in the second process.
+const SESSION: &str = "session";
+/// A node's `PATH`, unless the playbook gives one.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Why nothing was started.
+#[derive(Debug, thiserror::Error)]
+enum LaunchError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Sighting(#[from] SightingError),
+    #[error("cannot {doing}")]
+    System { doing: &'static str, source: io::Error },
+    #[error(transparent)]
+    NotExecuted(#[from] NotExecuted),
+    #[error("the order to start it is no order")]
+    Order(#[source] serde_json::Error),
+    #[error("the program must be an absolute path, not `{}`", .0.display())]
+    RelativeProgram(PathBuf),
+    #[error("there is no user `{0}`")]
+    NoUser(String),
+    #[error("only root can start it as user `{0}`")]
+    NotRoot(String),
+    #[error("the order to start it came too late")]
+    Late,
+    #[error("the agent that ordered it has ended")]
+    AgentGone,
+}
+
+/// The one call that does not return when it succeeds returned.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot run {}", program.display())]
+struct NotExecuted {
+    program: PathBuf,
+    source: io::Error,
+}
+
+/// Gives a system call's error its verb.
+fn failed<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> LaunchError {
+    move |source| LaunchError::System { doing, source: source.into() }
+}
+
+/// Runs the launcher; `argument` is what follows [`SUBCOMMAND`]. To be called before any thread is started.
+pub fn main(argument: Option<&str>) -> ExitCode {
+    // Closed by the exec, which is how the agent learns of it.
+    let Ok(mut agent) = stdout().as_fd().try_clone_to_owned().map(File::from) else { return ExitCode::FAILURE };
+    let done = match argument {
+        None => begin(&agent),
+        Some(SESSION) => become_node(&mut agent),
+        Some(_) => return ExitCode::from(2),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            answer(&mut agent, &Answer::Failed { reason: with_sources(&error) });
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The first process.
+fn begin(agent: &File) -> Result<(), LaunchError> {
+    close_inherited(agent.as_raw_fd()).map_err(failed("close inherited descriptors"))?;
+    let mut order = Vec::new();
+    stdin().read_to_end(&mut order).map_err(failed("read the order"))?;
+    // An order that the agent was killed over while writing it is none.
+    serde_json::from_slice::<Order>(&order).map_err(LaunchError::Order)?;
+    let mut second = Command::new("/proc/self/exe")
+        .args([SUBCOMMAND, SESSION])
+        .stdin(Stdio::piped())
+        .spawn()
+        .map_err(failed("start the second launcher"))?;
+    match second.stdin.take() {
+        Some(mut pipe) => pipe.write_all(&order).map_err(failed("hand the order on")),
+        None => Ok(()),
+    }
+}
+
+/// Closes all but stdin, stdout and stderr: whoever started the agent may have left files open that are no node's
+/// business, and that a node would keep open for years.
+fn close_inherited(own: RawFd) -> io::Result<()> {
+    let names =
+        fs::read_dir("/proc/self/fd")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<RawFd>().ok());
+    // The list is complete, and its own descriptor closed, before any other is.
+    let inherited: Vec<RawFd> = names.filter(|fd| *fd > 2 && *fd != own).collect();
+    for fd in inherited {
+        let _ = nix::unistd::close(fd);
+    }
+    Ok(())
+}
+
+/// The second process. Returns only when it did not become the node.
+fn become_node(agent: &mut File) -> Result<(), LaunchError> {
+    rustix::process::setsid().map_err(failed("begin a session"))?;
+    let order: Order = serde_json::from_reader(stdin().lock()).map_err(LaunchError::Order)?;
+    // Held until this process is the node, or has ended: nobody is to look at what is half done.
+    std::mem::forget(take_lock(&order)?);
+    if !order.agent.is_alive().map_err(failed("look for the agent"))? {
+        return Err(LaunchError::AgentGone);
+    }
+    match sighting::look(&order.nodes, &order.command)? {
+        Status::Running { process: Some(Process { identity, exe }) } => {
+            answer(agent, &Answer::Running { identity, exe });
+            Ok(())
+        }
+        _ => Err(execute(&order.nodes, &order.command, agent)?.into()),
+    }
+}
+
+/// Waits for the node's lock, as long as the order stands.
+fn take_lock(order: &Order) -> Result<NodeLock, LaunchError> {
+    while boottime_ms() < order.deadline_ms {
+        match NodeLock::try_take(&order.nodes, &order.command.name, LockFor::Starting)? {
+            // Asked again under the lock: this process may have been frozen in between.
+            Some(lock) if boottime_ms() < order.deadline_ms => return Ok(lock),
+            Some(_) => break,
+            None => sleep(LOCK_RETRY),
+        }
+    }
+    Err(LaunchError::Late)
+}
+
+/// Becomes the node, or says why the last step failed. What can fail is tried before the node is on file; what stays
+/// on file after a failure is a process that has ended, which says nothing.
+fn execute(nodes: &Path, command: &NodeCommand, agent: &mut File) -> Result<NotExecuted, LaunchError> {
+    let program = program(command)?;
+    let exe = fs::canonicalize(program).at("find", program)?;
+    let user = command.user.as_deref().map(find_user).transpose()?;
+    let log = open_log(&command.log)?;
+    let nothing = File::open("/dev/null").at("open", Path::new("/dev/null"))?;
+    let identity = ProcessIdentity::own().map_err(failed("read the launcher's own identity"))?;
+    default_signals().map_err(failed("reset signals"))?;
+    sighting::put_on_file(nodes, &command.name, identity, exe.clone())?;
+    redirect(&nothing, &log).map_err(failed("redirect stdin, stdout and stderr"))?;
+    umask(Mode::from_bits_truncate(0o022));
+    become_user(user.as_ref())?;
+    answer(agent, &Answer::Starting { identity, exe });
+    Ok(NotExecuted { program: program.into(), source: exec(&mut prepared(command, program, user.as_ref())) })
+}
+
+/// Returns only when it failed. A file that was unpacked a moment ago may still be open for writing in a process that
+/// is just being started elsewhere (ETXTBSY); that is over in a moment.
+fn exec(prepared: &mut Command) -> io::Error {
+    let mut error = prepared.exec();
+    for _ in 0..100 {
+        if error.kind() != io::ErrorKind::ExecutableFileBusy {
+            break;
+        }
+        sleep(Duration::from_millis(10));
+        error = prepared.exec();
+    }
+    error
+}
+
+/// A path, never a name to be looked up: what runs must be known before it runs.
+fn program(command: &NodeCommand) -> Result<&Path, LaunchError> {
+    match command.argv.first().map(Path::new) {
+        Some(program) if program.is_absolute() => Ok(program),
+        other => Err(LaunchError::RelativeProgram(other.unwrap_or(Path::new("")).into())),
+    }
+}
+
+fn find_user(name: &str) -> Result<User, LaunchError> {
+    let user = User::from_name(name).map_err(failed("look up the user"))?;
+    let user = user.ok_or_else(|| LaunchError::NoUser(name.into()))?;
+    if Uid::effective().is_root() || user.uid == Uid::effective() {
+        Ok(user)
+    } else {
+        Err(LaunchError::NotRoot(name.into()))
+    }
+}
+
+fn open_log(path: &Path) -> Result<File, FileError> {
+    OpenOptions::new().append(true).create(true).mode(0o640).open(path).at("open the log", path)
+}
+
+/// Signals that whoever started the agent ignored or blocked would stay so in the node, and one that ignores SIGTERM
+/// cannot be stopped. A handler, unlike an ignored signal, does not survive the exec: so each gets one.
+fn default_signals() -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let _context = runtime.enter();
+    for kind in [
+        SignalKind::hangup(),
+        SignalKind::interrupt(),
+        SignalKind::quit(),
+        SignalKind::terminate(),
+        SignalKind::child(),
+    ] {
+        let _ = signal(kind)?;
+    }
+    Ok(SigSet::empty().thread_set_mask()?)
+}
+
+fn redirect(nothing: &File, log: &File) -> rustix::io::Result<()> {
+    stdio::dup2_stdin(nothing)?;
+    stdio::dup2_stdout(log)?;
+    stdio::dup2_stderr(log)
+}
+
+/// Groups first: once the user has changed, there is no right to change them.
+fn become_user(user: Option<&User>) -> Result<(), LaunchError> {
+    let Some(user) = user.filter(|user| user.uid != Uid::effective()) else { return Ok(()) };
+    let name = CString::new(user.name.as_str()).map_err(failed("pass on the user's name"))?;
+    nix::unistd::initgroups(&name, user.gid).map_err(failed("take the user's groups"))?;
+    nix::unistd::setgid(user.gid).map_err(failed("take the user's group"))?;
+    nix::unistd::setuid(user.uid).map_err(failed("become the user"))
+}
+
+fn prepared(command: &NodeCommand, program: &Path, user: Option<&User>) -> Command {
+    let mut prepared = Command::new(program);
+    prepared.args(command.argv.iter().skip(1)).env_clear().env("PATH", PATH);
+    if let Some(user) = user {
+        prepared.env("HOME", &user.dir).env("USER", &user.name).env("LOGNAME", &user.name);
+    }
+    prepared.envs(&command.env).current_dir(command.cwd.as_deref().unwrap_or(Path::new("/")));
+    prepared
+}
+
+/// An agent that is gone is not told.
+fn answer(agent: &mut File, answer: &Answer) {
+    if let Ok(mut line) = serde_json::to_vec(answer) {
+        line.push(b'\n');
+        let _ = agent.write_all(&line);
+    }
+}
+
+fn with_sources(error: &LaunchError) -> String {
+    let sources = std::iter::successors(std::error::Error::source(error), |error| error.source());
+    sources.fold(error.to_string(), |text, source| format!("{text}: {source}"))
+}

@@ -1,0 +1,20 @@
+//! Everything the agent does to its own host: files, processes, the binary.
+//!
+//! Nothing here knows a cluster or decides anything: each function does one thing that it was told to do,
+//! can be repeated after a crash at any instant, and says with a typed error what it could not do.
+
+pub mod artifact;
+pub mod binary;
+pub mod cgroup;
+pub mod digest;
+pub mod download;
+pub mod durable;
+pub mod exec;
+pub mod executable;
+pub mod files;
+pub mod hook;
+pub mod launcher;
+pub mod process_id;
+pub mod runtime;
+pub mod state_dir;
+pub mod unpack;

@@ -1,0 +1,254 @@
+//! Which process: by boot, pid and start time, so that a recycled pid is never taken for it.
+//!
+//! A pid alone names whoever has it now. The start time, in clock ticks since boot, tells two holders of one
+//! pid apart, the boot id two boots (proc_pid_stat(5), field 22). Signals go through a pidfd (pidfd_open(2)),
+//! which keeps naming the one process it was opened for.
+
+use std::{
+    fmt, fs, io,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::retry_on_intr,
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::rollout::host_id::hex_32;
+
+/// One process of one boot of this host; no other process ever has the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProcessIdentity {
+    /// The boot it runs in: `/proc/sys/kernel/random/boot_id`, written as 32 hexadecimal digits.
+    #[serde(with = "hex_text")]
+    pub boot_id: u128,
+    /// Its pid.
+    pub pid: u32,
+    /// When it started, in clock ticks since boot.
+    pub start_time: u64,
+}
+
+impl ProcessIdentity {
+    /// The process that asks.
+    pub fn own() -> io::Result<Self> {
+        Self::of(std::process::id())?.ok_or_else(|| io::Error::other("/proc does not show this process"))
+    }
+
+    /// The process that has this pid now; `None` when nobody has it, or only what is left of one that ended.
+    pub fn of(pid: u32) -> io::Result<Option<Self>> {
+        match fs::read_to_string(format!("/proc/{pid}/stat")) {
+            Ok(stat) => {
+                let stat = parse_stat(&stat).ok_or_else(|| io::Error::other(format!("/proc/{pid}/stat is no such")))?;
+                Ok(if stat.ended { None } else { Some(Self { boot_id: boot_id()?, pid, start_time: stat.start_time }) })
+            }
+            Err(error) if is_gone(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether it still runs. A zombie does not: it holds no file, port or lock any more.
+    pub fn is_alive(&self) -> io::Result<bool> {
+        Ok(Self::of(self.pid)? == Some(*self))
+    }
+
+    /// The file it executes, as the kernel knows it; `None` when it has ended.
+    ///
+    /// A file that was deleted meanwhile has ` (deleted)` at its end: it is no longer what its path names.
+    pub fn executable(&self) -> io::Result<Option<PathBuf>> {
+        match fs::read_link(format!("/proc/{}/exe", self.pid)) {
+            // Asked after the link was read: a pid that was recycled in between is not this process.
+            Ok(exe) => Ok(self.is_alive()?.then_some(exe)),
+            Err(error) if is_gone(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes hold of it, for signals; `None` when it has ended.
+    pub fn open(&self) -> io::Result<Option<ProcessHandle>> {
+        let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return Ok(None) };
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            // The pidfd names whoever had the pid at that moment; from here on it can't change hands, so one look
+            // at the start time settles who that is.
+            Ok(fd) => Ok(self.is_alive()?.then_some(ProcessHandle(fd))),
+            Err(rustix::io::Errno::SRCH) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// When it started, by the wall clock as it stands now; `None` for another boot's process.
+    pub fn started_at(&self) -> Option<SystemTime> {
+        let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok()??;
+        let boot = fs::read_to_string("/proc/stat").ok()?;
+        let boot = boot.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
+        let since_boot = self.start_time / u64::try_from(ticks).ok().filter(|ticks| *ticks > 0)?;
+        (boot_id().ok()? == self.boot_id)
+            .then(|| SystemTime::UNIX_EPOCH + Duration::from_secs(boot) + Duration::from_secs(since_boot))
+    }
+}
+
+impl fmt::Display for ProcessIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pid {}", self.pid)
+    }
+}
+
+/// A process held by pidfd: a signal reaches it or nobody.
+#[derive(Debug)]
+pub struct ProcessHandle(OwnedFd);
+
+impl ProcessHandle {
+    /// Sends a signal; false when the process has ended.
+    pub fn signal(&self, signal: Signal) -> io::Result<bool> {
+        match pidfd_send_signal(&self.0, signal) {
+            Ok(()) => Ok(true),
+            Err(rustix::io::Errno::SRCH) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether it has ended: all its threads, whether or not its parent has noticed (poll(2) on a pidfd).
+    pub fn has_ended(&self) -> io::Result<bool> {
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
+        Ok(retry_on_intr(|| poll(&mut fds, Some(&at_once)))? > 0)
+    }
+
+    /// Waits until it has ended, looking every 2 ms: nothing that may be called without `unsafe` wakes a task
+    /// when a pidfd is ready.
+    pub async fn ended(&self) -> io::Result<()> {
+        while !self.has_ended()? {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        Ok(())
+    }
+}
+
+/// This boot of this host.
+pub fn boot_id() -> io::Result<u128> {
+    const FILE: &str = "/proc/sys/kernel/random/boot_id";
+    let text = fs::read_to_string(FILE)?;
+    hex_32(&text.trim().replace('-', "")).ok_or_else(|| io::Error::other(format!("{FILE} holds no boot id")))
+}
+
+/// The command line of a process, argument by argument; empty when it has ended or is a kernel's own.
+pub(crate) fn command_line(pid: u32) -> io::Result<Vec<String>> {
+    let bytes = fs::read(format!("/proc/{pid}/cmdline"))?;
+    let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
+    if bytes.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(bytes.split(|byte| *byte == 0).map(|argument| String::from_utf8_lossy(argument).into_owned()).collect())
+}
+
+/// The pids of this moment.
+pub(crate) fn all_pids() -> io::Result<Vec<u32>> {
+    let entries = fs::read_dir(Path::new("/proc"))?;
+    Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
+}
+
+/// A process that ends while it is read answers either way.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(nix::libc::ESRCH)
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    start_time: u64,
+    ended: bool,
+}
+
+/// Reads `/proc/<pid>/stat`. The name in parentheses may itself hold spaces and parentheses.
+fn parse_stat(stat: &str) -> Option<Stat> {
+    // Fields from the third on, which is the state.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    let threads: u32 = fields.get(17)?.parse().ok()?;
+    // A main thread may end before the others: then the process is not over.
+    let ended = matches!(*fields.first()?, "X" | "x") || (*fields.first()? == "Z" && threads <= 1);
+    Some(Stat { start_time: fields.get(19)?.parse().ok()?, ended })
+}
+
+/// A number of 128 bits as text, since JSON's readers lose the digits of one.
+mod hex_text {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
+
+    pub(super) fn serialize<S: Serializer>(number: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{number:032x}"))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        super::hex_32(&text).ok_or_else(|| D::Error::custom(format!("`{text}` is not 32 hexadecimal digits")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    fn sleeper() -> std::process::Child {
+        Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap()
+    }
+
+    #[test]
+    fn a_stat_line_is_read_past_any_name() {
+        let rest = "1 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 THREADS 0 4242 1 1";
+        for (name, state, threads, ended) in [
+            ("sleep", "S", "1", false),
+            ("a) Z (b", "R", "4", false),
+            ("sleep", "Z", "1", true),
+            ("main ended first", "Z", "3", false),
+            ("sleep", "X", "1", true),
+        ] {
+            let line = format!("17 ({name}) {state} {}", rest.replace("THREADS", threads));
+            assert_eq!(parse_stat(&line), Some(Stat { start_time: 4242, ended }), "{line}");
+        }
+        assert_eq!(parse_stat("17 (cut"), None);
+        assert_eq!(parse_stat("17 (cut) S 1 2"), None);
+    }
+
+    #[tokio::test]
+    async fn a_process_is_known_until_it_ends_even_unreaped() {
+        let mut child = sleeper();
+        let identity = ProcessIdentity::of(child.id()).unwrap().unwrap();
+        assert!(identity.is_alive().unwrap());
+        assert!(identity.started_at().unwrap() <= SystemTime::now());
+        let handle = identity.open().unwrap().unwrap();
+        assert!(handle.signal(Signal::TERM).unwrap());
+        handle.ended().await.unwrap();
+        assert!(!identity.is_alive().unwrap(), "a zombie counts as ended");
+        assert_eq!(identity.executable().unwrap(), None);
+        child.wait().unwrap();
+        assert!(!handle.signal(Signal::TERM).unwrap());
+        assert_eq!(ProcessIdentity::of(identity.pid).unwrap(), None);
+    }
+
+    #[test]
+    fn a_recycled_pid_is_somebody_else() {
+        let mut child = sleeper();
+        let holder = ProcessIdentity::of(child.id()).unwrap().unwrap();
+        for other in [
+            ProcessIdentity { start_time: holder.start_time - 1, ..holder },
+            ProcessIdentity { boot_id: !holder.boot_id, ..holder },
+        ] {
+            assert!(!other.is_alive().unwrap());
+            assert!(other.open().unwrap().is_none(), "no signal could reach the holder");
+            assert_eq!(other.executable().unwrap(), None);
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn an_identity_is_read_back_from_its_text() {
+        let identity = ProcessIdentity { boot_id: u128::MAX - 1, pid: 1, start_time: u64::MAX };
+        let text = serde_json::to_string(&identity).unwrap();
+        assert_eq!(serde_json::from_str::<ProcessIdentity>(&text).unwrap(), identity);
+        assert!(serde_json::from_str::<ProcessIdentity>(r#"{"boot_id":"7","pid":1,"start_time":1}"#).is_err());
+    }
+}

@@ -1,0 +1,176 @@
+//! Runtime `command`: the node is started, stopped and looked at by the operator's own commands.
+//!
+//! Argument lists, never a shell. `status` exits 0 when the node runs and 3 when it is stopped (the codes of the
+//! Linux Standard Base for init scripts); it prints the pid as its first word if it knows it.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use rustix::process::Signal;
+use tokio::time::sleep;
+
+use super::{Process, Status};
+use crate::host::{
+    durable::{self, FileError},
+    exec::{self, Ended, ExecError, Output, quoted},
+    process_id::ProcessIdentity,
+    runtime::launch::node_file,
+};
+
+/// How long `start` may take.
+const START_LIMIT: Duration = Duration::from_secs(120);
+/// How long `status` may take.
+const STATUS_LIMIT: Duration = Duration::from_secs(10);
+/// How often `status` is asked while a stop is waited for.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// Until then a node that was killed must have ended.
+const KILL_LIMIT: Duration = Duration::from_secs(10);
+/// `status` of a stopped service (LSB, "program is not running").
+const NOT_RUNNING: i32 = 3;
+
+/// The operator's commands for one node, all templates expanded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandRuntime {
+    /// The node's name in the playbook.
+    pub name: String,
+    /// Starts it and ends.
+    pub start: Vec<String>,
+    /// Stops it and ends, before or after the node itself has ended.
+    pub stop: Vec<String>,
+    /// Says whether it runs.
+    pub status: Vec<String>,
+    /// The state directory's folder of nodes, for what start and stop print.
+    pub nodes: PathBuf,
+}
+
+/// Why a command did not do what it is for. Whether the node runs is then unknown until it is looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// The folder for the output could not be made.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// It could not be run, or did not end in time.
+    #[error("node {name}: {what} failed")]
+    Exec {
+        /// The node.
+        name: String,
+        /// `start`, `stop` or `status`.
+        what: &'static str,
+        /// Why.
+        source: ExecError,
+    },
+    /// It ended with another exit code than expected.
+    #[error("node {name}: {what} ended with {how}, expected {expected}{}", quoted(output))]
+    Failed {
+        /// The node.
+        name: String,
+        /// `start`, `stop` or `status`.
+        what: &'static str,
+        /// `exit 1`, `signal 9`.
+        how: String,
+        /// The exit codes that mean something.
+        expected: &'static str,
+        /// The end of its output.
+        output: String,
+    },
+    /// `stop` ended well but the node runs on.
+    #[error("node {name} still runs {after:?} after its stop command was begun")]
+    StillRunning {
+        /// The node.
+        name: String,
+        /// How long it was waited for.
+        after: Duration,
+    },
+}
+
+impl CommandRuntime {
+    /// Starts the node unless it runs, and says what `status` says then.
+    pub async fn start(&self) -> Result<Status, CommandError> {
+        match self.status().await? {
+            Status::Stopped => self.act("start", &self.start, START_LIMIT).await?,
+            running => return Ok(running),
+        }
+        self.status().await
+    }
+
+    /// Stops the node and waits until `status` says so. Over the limit a node whose pid is known is killed where
+    /// `kill` says so.
+    pub async fn stop(&self, limit: Duration, kill: bool) -> Result<(), CommandError> {
+        let begun = Instant::now();
+        let Status::Running { process } = self.status().await? else { return Ok(()) };
+        let stopped = self.act("stop", &self.stop, limit).await;
+        match (stopped, self.ended_by(begun + limit).await?, process) {
+            (_, true, _) => Ok(()),
+            (_, false, Some(process)) if kill => self.kill(process.identity, begun).await,
+            (Err(error), false, _) => Err(error),
+            (Ok(()), false, _) => Err(self.still_running(begun)),
+        }
+    }
+
+    /// Whether the node runs, and as which process if `status` knows it.
+    pub async fn status(&self) -> Result<Status, CommandError> {
+        let ended = self.run("status", &self.status, STATUS_LIMIT, &Output::Kept).await?;
+        match ended.code {
+            Some(0) => Ok(Status::Running { process: named_process(&ended.stdout) }),
+            Some(NOT_RUNNING) => Ok(Status::Stopped),
+            _ => Err(self.failed("status", "exit 0 when it runs or exit 3 when it is stopped", &ended)),
+        }
+    }
+
+    /// What the command leaves running may go on writing where it wrote: so into a file.
+    async fn act(&self, what: &'static str, argv: &[String], limit: Duration) -> Result<(), CommandError> {
+        durable::create_folder(&self.nodes, 0o700)?;
+        let output = Output::File(node_file(&self.nodes, &self.name, &format!("{what}.log")));
+        let ended = self.run(what, argv, limit, &output).await?;
+        if ended.is_success() { Ok(()) } else { Err(self.failed(what, "exit 0", &ended)) }
+    }
+
+    async fn run(
+        &self,
+        what: &'static str,
+        argv: &[String],
+        limit: Duration,
+        output: &Output,
+    ) -> Result<Ended, CommandError> {
+        let failed = |source| CommandError::Exec { name: self.name.clone(), what, source };
+        exec::run(argv, limit, output).await.map_err(failed)
+    }
+
+    async fn ended_by(&self, deadline: Instant) -> Result<bool, CommandError> {
+        while self.status().await?.is_running() {
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+            sleep(LOOK_AGAIN).await;
+        }
+        Ok(true)
+    }
+
+    async fn kill(&self, identity: ProcessIdentity, begun: Instant) -> Result<(), CommandError> {
+        if let Ok(Some(handle)) = identity.open() {
+            let _ = handle.signal(Signal::KILL);
+        }
+        if self.ended_by(Instant::now() + KILL_LIMIT).await? { Ok(()) } else { Err(self.still_running(begun)) }
+    }
+
+    fn still_running(&self, begun: Instant) -> CommandError {
+        CommandError::StillRunning { name: self.name.clone(), after: begun.elapsed() }
+    }
+
+    fn failed(&self, what: &'static str, expected: &'static str, ended: &Ended) -> CommandError {
+        let (how, output) = (ended.how.clone(), ended.output().to_owned());
+        CommandError::Failed { name: self.name.clone(), what, how, expected, output }
+    }
+}
+
+fn named_process(stdout: &str) -> Option<Process> {
+    let pid = stdout.split_ascii_whitespace().next()?.parse().ok()?;
+    let identity = ProcessIdentity::of(pid).ok()??;
+    Some(Process { identity, exe: identity.executable().ok().flatten() })
+}
+
+#[cfg(test)]
+#[path = "command_test.rs"]
+mod tests;

@@ -1,0 +1,106 @@
+//! How a node's process is started, stopped and looked at: one face over the ways there are.
+//!
+//! When to do which, and whether the node is healthy, is not known here.
+
+use std::{path::PathBuf, time::Duration};
+
+use super::process_id::ProcessIdentity;
+
+pub mod command;
+pub mod launch;
+pub mod process;
+pub mod sighting;
+
+use command::{CommandError, CommandRuntime};
+use process::{ProcessError, ProcessRuntime};
+
+/// What was seen of a node's process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It runs.
+    Running {
+        /// Which process it is; `None` when a `command` runtime did not say.
+        process: Option<Process>,
+    },
+    /// It does not run.
+    Stopped,
+}
+
+/// A running node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Which process.
+    pub identity: ProcessIdentity,
+    /// The file it executes, as the kernel knows it; `None` when this agent may not see it.
+    pub exe: Option<PathBuf>,
+}
+
+/// A node's runtime.
+#[derive(Clone, Debug)]
+pub enum Runtime {
+    /// The agent starts the node itself.
+    Process(ProcessRuntime),
+    /// The operator's own commands do.
+    Command(CommandRuntime),
+}
+
+/// Why a runtime could not do what it was told.
+#[derive(Debug, thiserror::Error)]
+pub enum RuntimeError {
+    /// Of the agent's own processes.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// Of the operator's commands.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+}
+
+impl Runtime {
+    /// Starts the node; one that runs already is left as it is. What is returned was seen afterwards: whether it
+    /// runs, not whether it is healthy.
+    pub async fn start(&self) -> Result<Status, RuntimeError> {
+        Ok(match self {
+            Self::Process(runtime) => runtime.start().await?,
+            Self::Command(runtime) => runtime.start().await?,
+        })
+    }
+
+    /// Stops the node and waits until it has ended; one that is stopped is left as it is. Over the time limit it is
+    /// killed if `kill` says so, else it runs on and that is the error.
+    pub async fn stop(&self, limit: Duration, kill: bool) -> Result<(), RuntimeError> {
+        match self {
+            Self::Process(runtime) => runtime.stop(limit, kill).await?,
+            Self::Command(runtime) => runtime.stop(limit, kill).await?,
+        }
+        Ok(())
+    }
+
+    /// Whether the node runs, and as which process.
+    pub async fn status(&self) -> Result<Status, RuntimeError> {
+        Ok(match self {
+            Self::Process(runtime) => runtime.status().await?,
+            Self::Command(runtime) => runtime.status().await?,
+        })
+    }
+
+    /// Whether the node lives in the agent's own control group, so that whatever ends that group ends the node
+    /// (see [`crate::host::cgroup`]).
+    pub fn shares_the_agents_cgroup(&self) -> bool {
+        matches!(self, Self::Process(_))
+    }
+}
+
+impl Status {
+    /// Whether it runs.
+    pub fn is_running(&self) -> bool {
+        matches!(self, Self::Running { .. })
+    }
+
+    /// The process, where it runs and is known.
+    pub fn process(&self) -> Option<&Process> {
+        match self {
+            Self::Running { process } => process.as_ref(),
+            Self::Stopped => None,
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Runtime `process`: the agent starts the node itself, and the node outlives it.
+//!
+//! The node is started by a launcher (`host/launcher.rs`), in a session of its own and as nobody's child, so that
+//! the agent's end, by whatever signal, means nothing to it. It stays in the agent's control group, with the agent's
+//! resource limits. Nobody restarts it after a reboot: for tests, or under a supervisor of one's own.
+
+use std::{
+    io,
+    path::PathBuf,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use rustix::process::Signal;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    process::{Child, Command},
+    time::{sleep, timeout},
+};
+
+use super::{
+    Process, Status,
+    launch::{Answer, LOCK_RETRY, LockFor, NodeCommand, NodeLock, Order, boottime_ms},
+    sighting::{self, SightingError},
+};
+use crate::host::{
+    durable::{self, FileError},
+    launcher,
+    process_id::{ProcessHandle, ProcessIdentity},
+};
+
+/// How long a launch may take: it writes two small files.
+const LAUNCH_LIMIT: Duration = Duration::from_secs(30);
+/// How long a launch that is under way is waited for before a look.
+const LOCK_LIMIT: Duration = Duration::from_secs(10);
+/// How long the kernel is given to end a process that was killed.
+const KILL_LIMIT: Duration = Duration::from_secs(10);
+
+/// Why a node could not be started, stopped or looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// A file of the state directory could not be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// It cannot be said whether the node runs.
+    #[error(transparent)]
+    Sighting(#[from] SightingError),
+    /// A launch holds the node's lock and does not go on.
+    #[error("a start of node {name} has been under way for more than {LOCK_LIMIT:?}; it holds {}", lock.display())]
+    Busy {
+        /// The node.
+        name: String,
+        /// The lock's file.
+        lock: PathBuf,
+    },
+    /// The launcher could not be run.
+    #[error("cannot run the agent's launcher")]
+    Launcher(#[source] io::Error),
+    /// The launcher refused or failed; nothing was started.
+    #[error("cannot start node {name}: {reason}")]
+    NotStarted {
+        /// The node.
+        name: String,
+        /// The launcher's words.
+        reason: String,
+    },
+    /// The process was told to end and has not.
+    #[error("node {name} ({identity}) still runs {after:?} after it was told to stop")]
+    StillRunning {
+        /// The node.
+        name: String,
+        /// Its process.
+        identity: ProcessIdentity,
+        /// How long it was waited for.
+        after: Duration,
+    },
+    /// A signal could not be sent.
+    #[error("cannot signal node {name} ({identity})")]
+    Signal {
+        /// The node.
+        name: String,
+        /// Its process.
+        identity: ProcessIdentity,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+/// A node that the agent starts itself.
+#[derive(Clone, Debug)]
+pub struct ProcessRuntime {
+    command: NodeCommand,
+    nodes: PathBuf,
+    launcher: Vec<String>,
+}
+
+impl ProcessRuntime {
+    /// The runtime of this node; `nodes` is the state directory's folder of nodes.
+    pub fn new(command: NodeCommand, nodes: PathBuf) -> Self {
+        // Not its path: that may name another agent by now.
+        Self { command, nodes, launcher: vec!["/proc/self/exe".into(), launcher::SUBCOMMAND.into()] }
+    }
+
+    /// With another program as launcher, which must do as [`launcher::main`]: for callers that are not the agent.
+    pub fn with_launcher(self, launcher: Vec<String>) -> Self {
+        Self { launcher, ..self }
+    }
+
+    /// Whether the node runs, and as which process.
+    pub async fn status(&self) -> Result<Status, ProcessError> {
+        durable::create_folder(&self.nodes, 0o700)?;
+        let begun = Instant::now();
+        while begun.elapsed() < LOCK_LIMIT {
+            if let Some(_lock) = NodeLock::try_take(&self.nodes, &self.command.name, LockFor::Looking)? {
+                return Ok(sighting::look(&self.nodes, &self.command)?);
+            }
+            sleep(LOCK_RETRY).await;
+        }
+        let lock = super::launch::node_file(&self.nodes, &self.command.name, "lock");
+        Err(ProcessError::Busy { name: self.command.name.clone(), lock })
+    }
+
+    /// Starts the node, unless it runs. An error means that it does not run now and will not by this call.
+    pub async fn start(&self) -> Result<Status, ProcessError> {
+        durable::create_folder(&self.nodes, 0o700)?;
+        match timeout(LAUNCH_LIMIT, self.launch()).await {
+            Ok(Ok(Some(Answer::Starting { identity, exe }))) => Ok(seen(identity, Some(exe))),
+            Ok(Ok(Some(Answer::Running { identity, exe }))) => Ok(seen(identity, exe)),
+            Ok(Ok(Some(Answer::Failed { reason }))) => self.not_started(reason),
+            Ok(Err(error)) => Err(error),
+            // What became of it is not known, so it is looked at; by now the order is void.
+            Ok(Ok(None)) => self.after_silence("its launcher was killed").await,
+            Err(_) => self.after_silence("its launcher did not answer").await,
+        }
+    }
+
+    async fn after_silence(&self, reason: &str) -> Result<Status, ProcessError> {
+        match self.status().await? {
+            Status::Stopped => self.not_started(reason.into()),
+            running => Ok(running),
+        }
+    }
+
+    fn not_started(&self, reason: String) -> Result<Status, ProcessError> {
+        Err(ProcessError::NotStarted { name: self.command.name.clone(), reason })
+    }
+
+    /// Gives the order and reads the last word of the answer.
+    async fn launch(&self) -> Result<Option<Answer>, ProcessError> {
+        let order = self.order().and_then(|order| Ok(serde_json::to_vec(&order)?)).map_err(ProcessError::Launcher)?;
+        let mut child = self.spawn_launcher().map_err(ProcessError::Launcher)?;
+        let mut answer = Vec::new();
+        if let (Some(mut stdin), Some(mut stdout)) = (child.stdin.take(), child.stdout.take()) {
+            // A launcher that ends before it has read the order says why in its answer, or by its silence.
+            let _ = stdin.write_all(&order).await;
+            drop(stdin);
+            let _ = stdout.read_to_end(&mut answer).await;
+        }
+        let _ = child.wait().await;
+        let last = answer.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty());
+        Ok(last.and_then(|line| serde_json::from_slice(line).ok()))
+    }
+
+    fn order(&self) -> io::Result<Order> {
+        Ok(Order {
+            command: self.command.clone(),
+            nodes: std::path::absolute(&self.nodes)?,
+            agent: ProcessIdentity::own()?,
+            // Shorter than the wait for the answer, so that after the wait the order is void.
+            deadline_ms: boottime_ms() + LAUNCH_LIMIT.as_secs() * 1_000 - 1_000,
+        })
+    }
+
+    /// In a process group of its own: an interrupt typed at the agent's terminal is not for the launcher.
+    fn spawn_launcher(&self) -> io::Result<Child> {
+        let (program, arguments) = self.launcher.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = Command::new(program);
+        command.args(arguments).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
+    }
+
+    /// Tells the node to end (SIGTERM) and waits for it. Over the limit it is killed where `kill` says so.
+    pub async fn stop(&self, limit: Duration, kill: bool) -> Result<(), ProcessError> {
+        let Status::Running { process: Some(Process { identity, .. }) } = self.status().await? else { return Ok(()) };
+        self.end(identity, limit, kill).await
+    }
+
+    async fn end(&self, identity: ProcessIdentity, limit: Duration, kill: bool) -> Result<(), ProcessError> {
+        let failed = |source| ProcessError::Signal { name: self.command.name.clone(), identity, source };
+        let still = |after| ProcessError::StillRunning { name: self.command.name.clone(), identity, after };
+        let Some(handle) = identity.open().map_err(failed)? else { return Ok(()) };
+        handle.signal(Signal::TERM).map_err(failed)?;
+        // A process that was suspended would only hear of it when somebody wakes it.
+        handle.signal(Signal::CONT).map_err(failed)?;
+        match (has_ended(&handle, limit).await.map_err(failed)?, kill) {
+            (true, _) => return Ok(()),
+            (false, false) => return Err(still(limit)),
+            (false, true) => handle.signal(Signal::KILL).map_err(failed)?,
+        };
+        if has_ended(&handle, KILL_LIMIT).await.map_err(failed)? { Ok(()) } else { Err(still(limit + KILL_LIMIT)) }
+    }
+}
+
+async fn has_ended(handle: &ProcessHandle, limit: Duration) -> io::Result<bool> {
+    timeout(limit, handle.ended()).await.map_or(Ok(false), |ended| ended.map(|()| true))
+}
+
+fn seen(identity: ProcessIdentity, exe: Option<PathBuf>) -> Status {
+    Status::Running { process: Some(Process { identity, exe }) }
+}

@@ -1,0 +1,159 @@
+//! Which process is a node: the one on file, or else the one that looks like it.
+//!
+//! The file names the process that a launcher became (`launch.rs`). Where it is missing or speaks of a dead process,
+//! the state directory was lost, or somebody else started the node: then a process counts as the node when it
+//! executes a file in the folder of the node's `binary`, or below, or the program of one of its command lines, and
+//! has exactly the arguments of that command line, outside of any container. Two such processes are an error: one of them would be forgotten.
+
+use std::{
+    ffi::OsStr,
+    fs, io,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+    thread::sleep,
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Process, Status,
+    launch::{NodeCommand, node_file},
+};
+use crate::host::{
+    durable::{self, Access, At, FileError},
+    process_id::{ProcessIdentity, all_pids, command_line},
+};
+
+/// Why it cannot be said whether a node runs.
+#[derive(Debug, thiserror::Error)]
+pub enum SightingError {
+    /// A file could not be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Its file is no such file.
+    #[error("{} does not say which process the node is; if the node is stopped, remove it", path.display())]
+    BadFile {
+        /// The file.
+        path: PathBuf,
+        /// What JSON's reader says.
+        source: serde_json::Error,
+    },
+    /// `/proc` could not be read.
+    #[error("cannot read /proc")]
+    Proc(#[from] io::Error),
+    /// More than one process could be the node.
+    #[error("node {name} runs more than once: pids {pids:?}")]
+    Several {
+        /// The node.
+        name: String,
+        /// The processes.
+        pids: Vec<u32>,
+    },
+}
+
+/// The process on file.
+#[derive(Serialize, Deserialize)]
+struct OnFile {
+    format: u32,
+    identity: ProcessIdentity,
+    exe: PathBuf,
+}
+
+/// Whether the node runs. Only true while the caller holds the node's lock.
+pub(crate) fn look(nodes: &Path, command: &NodeCommand) -> Result<Status, SightingError> {
+    if let Some(process) = on_file(nodes, &command.name)?.map(settled).transpose()?.flatten() {
+        return Ok(Status::Running { process: Some(process) });
+    }
+    let mut found = Vec::new();
+    for identity in find(command)? {
+        found.extend(settled(identity)?);
+    }
+    if found.len() > 1 {
+        let pids = found.iter().map(|process| process.identity.pid).collect();
+        return Err(SightingError::Several { name: command.name.clone(), pids });
+    }
+    Ok(found.pop().map_or(Status::Stopped, |process| Status::Running { process: Some(process) }))
+}
+
+/// The process with its executable; `None` when it has ended.
+///
+/// One that is just ending has no executable any more but may still hold its files and ports: its end is waited
+/// for, a moment, so that "stopped" means that another may start.
+fn settled(identity: ProcessIdentity) -> io::Result<Option<Process>> {
+    for _ in 0..1_000 {
+        match identity.executable() {
+            Ok(Some(exe)) => return Ok(Some(Process { identity, exe: Some(exe) })),
+            Ok(None) if !identity.is_alive()? => return Ok(None),
+            Ok(None) => sleep(Duration::from_millis(1)),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(identity.is_alive()?.then_some(Process { identity, exe: None }))
+}
+
+/// Puts a process on file as the node, durably.
+pub(crate) fn put_on_file(nodes: &Path, name: &str, identity: ProcessIdentity, exe: PathBuf) -> Result<(), FileError> {
+    let path = node_file(nodes, name, "json");
+    let json = serde_json::to_vec(&OnFile { format: 1, identity, exe }).at("write", &path)?;
+    durable::write(&path, &json, Access::PRIVATE)
+}
+
+fn on_file(nodes: &Path, name: &str) -> Result<Option<ProcessIdentity>, SightingError> {
+    let path = node_file(nodes, name, "json");
+    let Some(json) = durable::read_if_there(&path)? else { return Ok(None) };
+    match serde_json::from_slice::<OnFile>(&json) {
+        Ok(on_file) => Ok(Some(on_file.identity)),
+        Err(source) => Err(SightingError::BadFile { path, source }),
+    }
+}
+
+fn find(command: &NodeCommand) -> Result<Vec<ProcessIdentity>, io::Error> {
+    let known = Known::of(command);
+    // Whatever can't be read belongs to another user or has just ended: this agent did not start it.
+    let is_node = |pid: &u32| known.is_it(*pid).unwrap_or(false);
+    let mut found = Vec::new();
+    for pid in all_pids()?.into_iter().filter(is_node) {
+        found.extend(ProcessIdentity::of(pid)?);
+    }
+    Ok(found)
+}
+
+/// What the node may look like, with all links followed, as the kernel shows executables.
+struct Known<'a> {
+    folder: Option<PathBuf>,
+    programs: Vec<PathBuf>,
+    arguments: Vec<&'a [String]>,
+}
+
+impl<'a> Known<'a> {
+    fn of(command: &'a NodeCommand) -> Self {
+        let command_lines = || std::iter::once(&command.argv).chain(&command.also_as);
+        let programs = command_lines().filter_map(|argv| fs::canonicalize(argv.first()?).ok());
+        let folder = command.binary.as_deref().and_then(Path::parent).and_then(|folder| fs::canonicalize(folder).ok());
+        Self {
+            folder,
+            programs: programs.collect(),
+            arguments: command_lines().filter_map(|argv| argv.get(1..)).collect(),
+        }
+    }
+
+    fn is_it(&self, pid: u32) -> io::Result<bool> {
+        // A container's node may have the same path and arguments, in a file system of its own.
+        if fs::read_link(format!("/proc/{pid}/ns/pid"))? != fs::read_link("/proc/self/ns/pid")? {
+            return Ok(false);
+        }
+        let exe = undeleted(fs::read_link(format!("/proc/{pid}/exe"))?);
+        let ours = self.programs.contains(&exe) || self.folder.as_ref().is_some_and(|folder| exe.starts_with(folder));
+        Ok(ours && self.arguments.contains(&command_line(pid)?.get(1..).unwrap_or_default()))
+    }
+}
+
+/// The path that an executable had before its file was deleted or replaced (proc_pid_exe(5)).
+fn undeleted(exe: PathBuf) -> PathBuf {
+    match exe.as_os_str().as_bytes().strip_suffix(b" (deleted)") {
+        Some(path) => PathBuf::from(OsStr::from_bytes(path)),
+        None => exe,
+    }
+}

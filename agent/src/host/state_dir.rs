@@ -1,0 +1,272 @@
+//! The state directory: one agent at a time, and the id this host is known by.
+
+use std::{
+    fmt,
+    fs::{File, OpenOptions, read_to_string},
+    io::{self, Read, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use nix::{
+    errno::Errno,
+    fcntl::{Flock, FlockArg},
+};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    durable::{self, Access, At, FileError},
+    process_id::ProcessIdentity,
+};
+use crate::rollout::host_id::{HostId, hex_32};
+
+/// Why the state directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateDirError {
+    /// A file in it could not be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Another agent works with it.
+    #[error("{} is in use by another agent: {holder}", path.display())]
+    Locked {
+        /// The state directory.
+        path: PathBuf,
+        /// Who holds it.
+        holder: Holder,
+    },
+    /// Its host id is no host id.
+    #[error("{} holds `{found}`, expected 32 hexadecimal digits", path.display())]
+    BadHostId {
+        /// The file.
+        path: PathBuf,
+        /// What is in it.
+        found: String,
+    },
+}
+
+/// The agent that holds the lock, as it wrote itself into the lock file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder(pub Option<ProcessIdentity>);
+
+/// The state directory, held by this agent until it is dropped or the process ends, however it ends.
+#[derive(Debug)]
+pub struct StateDir {
+    path: PathBuf,
+    host: HostId,
+    _lock: Flock<File>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct LockFile {
+    format: u32,
+    agent: ProcessIdentity,
+}
+
+impl StateDir {
+    /// Makes the directory where there is none, takes its lock, and reads or chooses the host id.
+    pub fn open(path: &Path) -> Result<Self, StateDirError> {
+        durable::create_folder(path, 0o700)?;
+        let lock = lock_after_a_crash(path)?;
+        let host =
+            HostId { machine: machine_id(Path::new("/etc/machine-id")), instance: instance(&path.join("host-id"))? };
+        Ok(Self { path: path.into(), host, _lock: lock })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Who this host is to the others.
+    pub fn host(&self) -> HostId {
+        self.host
+    }
+
+    /// The journal's file.
+    pub fn journal(&self) -> PathBuf {
+        self.path.join("journal")
+    }
+
+    /// The folder of what is known of each node's process.
+    pub fn nodes(&self) -> PathBuf {
+        self.path.join("nodes")
+    }
+
+    /// The folder of downloads, begun and complete.
+    pub fn downloads(&self) -> PathBuf {
+        self.path.join("downloads")
+    }
+
+    /// The folder of the old content of switched files.
+    pub fn saved_files(&self) -> PathBuf {
+        self.path.join("files")
+    }
+}
+
+/// Who holds this state directory now, if anybody does; for `status`, which takes no lock.
+pub fn holder(path: &Path) -> Result<Option<Holder>, StateDirError> {
+    let path = path.join("lock");
+    let file = match File::open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file.at("open", &path)?,
+    };
+    match Flock::lock(file, FlockArg::LockSharedNonblock) {
+        Ok(_) => Ok(None),
+        Err((mut file, Errno::EWOULDBLOCK)) => Ok(Some(read_holder(&mut file))),
+        Err((_, error)) => Err(error).at("lock", &path)?,
+    }
+}
+
+/// A lock whose holder is dead is free in a moment: a process that the holder was starting when it was killed keeps
+/// it until it has become its own program, and whoever asks for the holder takes it for an instant.
+fn lock_after_a_crash(folder: &Path) -> Result<Flock<File>, StateDirError> {
+    for _ in 0..20 {
+        match lock(folder) {
+            Err(StateDirError::Locked { holder, .. }) if !holder.is_alive() => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            other => return other,
+        }
+    }
+    lock(folder)
+}
+
+fn lock(folder: &Path) -> Result<Flock<File>, StateDirError> {
+    let path = folder.join("lock");
+    let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o644).open(&path);
+    match Flock::lock(options.at("open", &path)?, FlockArg::LockExclusiveNonblock) {
+        Ok(mut lock) => {
+            // For a person to read. On a full disk it can't be written, and a node that is down is started all the same.
+            let _ = write_holder(&mut lock);
+            Ok(lock)
+        }
+        Err((mut file, Errno::EWOULDBLOCK)) => {
+            Err(StateDirError::Locked { path: folder.into(), holder: read_holder(&mut file) })
+        }
+        Err((_, error)) => Err(error).at("lock", &path)?,
+    }
+}
+
+/// Not fsynced: the lock itself ends with the boot, and so does what is said of its holder.
+fn write_holder(file: &mut File) -> io::Result<()> {
+    let holder = LockFile { format: 1, agent: ProcessIdentity::own()? };
+    file.set_len(0)?;
+    file.write_all(&serde_json::to_vec(&holder)?)
+}
+
+fn read_holder(file: &mut File) -> Holder {
+    let mut text = Vec::new();
+    let read = file.take(4096).read_to_end(&mut text).ok();
+    Holder(read.and_then(|_| serde_json::from_slice::<LockFile>(&text).ok()).map(|file| file.agent))
+}
+
+impl Holder {
+    fn is_alive(&self) -> bool {
+        self.0.is_some_and(|agent| !matches!(agent.is_alive(), Ok(false)))
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(agent) = self.0 else { return f.write_str("its pid is not known yet") };
+        write!(f, "pid {}", agent.pid)?;
+        agent.started_at().map_or(Ok(()), |start| write!(f, ", started {}", utc(start)))
+    }
+}
+
+/// `2026-11-21 09:30:00 UTC` (the days' arithmetic is that of the proleptic Gregorian calendar).
+fn utc(time: SystemTime) -> String {
+    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    // Counted from 1 March of the year 0, so that the leap day is a year's last.
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", second / 3600, second / 60 % 60, second % 60)
+}
+
+/// `None` where there is no id: the file is missing, empty, `uninitialized` (machine-id(5)), or the null id.
+fn machine_id(path: &Path) -> Option<u128> {
+    hex_32(read_to_string(path).ok()?.trim()).filter(|id| *id != 0)
+}
+
+fn instance(path: &Path) -> Result<u128, StateDirError> {
+    if let Some(text) = durable::read_if_there(path)? {
+        let found = String::from_utf8_lossy(&text).trim().to_owned();
+        return hex_32(&found).ok_or(StateDirError::BadHostId { path: path.into(), found });
+    }
+    let random = Path::new("/proc/sys/kernel/random/uuid");
+    let text = read_to_string(random).at("read", random)?.trim().replace('-', "");
+    let id = hex_32(&text).ok_or(StateDirError::BadHostId { path: random.into(), found: text })?;
+    durable::write(path, format!("{id:032x}\n").as_bytes(), Access { mode: 0o644, owner: None })?;
+    Ok(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_instance_is_chosen_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/state");
+        let first = StateDir::open(&path).unwrap().host();
+        assert_eq!(StateDir::open(&path).unwrap().host(), first);
+        let other = StateDir::open(&folder.path().join("other")).unwrap().host();
+        assert_eq!((other.machine, other.instance == first.instance), (first.machine, false));
+        fs::write(path.join("host-id"), "zebra").unwrap();
+        assert!(matches!(StateDir::open(&path), Err(StateDirError::BadHostId { found, .. }) if found == "zebra"));
+    }
+
+    #[test]
+    fn a_second_agent_is_refused_by_the_pid_of_the_first() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(holder(folder.path()).unwrap(), None);
+        let held = StateDir::open(folder.path()).unwrap();
+        let refusal = StateDir::open(folder.path()).unwrap_err().to_string();
+        let expected = format!("in use by another agent: pid {}, started 20", std::process::id());
+        assert!(refusal.contains(&expected), "{refusal}");
+        assert_eq!(holder(folder.path()).unwrap(), Some(Holder(Some(ProcessIdentity::own().unwrap()))));
+        drop(held);
+        assert_eq!(holder(folder.path()).unwrap(), None);
+        StateDir::open(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn a_machine_without_an_id_has_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("machine-id");
+        assert_eq!(machine_id(&path), None);
+        for (content, id) in [
+            ("", None),
+            ("uninitialized\n", None),
+            ("00000000000000000000000000000000\n", None),
+            ("000000000000000000000000000000ab\n", Some(0xab)),
+            ("000000000000000000000000000000ab", Some(0xab)),
+        ] {
+            fs::write(&path, content).unwrap();
+            assert_eq!(machine_id(&path), id, "{content:?}");
+        }
+    }
+
+    #[test]
+    fn a_time_is_written_as_a_date() {
+        for (seconds, text) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (951_782_399, "2000-02-28 23:59:59 UTC"),
+            (951_782_400, "2000-02-29 00:00:00 UTC"),
+            (1_735_689_599, "2024-12-31 23:59:59 UTC"),
+            (1_795_253_400, "2026-11-21 09:30:00 UTC"),
+        ] {
+            assert_eq!(utc(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)), text);
+        }
+    }
+}

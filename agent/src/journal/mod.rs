@@ -1,0 +1,6 @@
+//! The journal: what this host's agent was about to do, and what came of it.
+//!
+//! `file.rs` makes entries durable, whatever they are; `progress.rs` says what they add up to.
+
+pub mod file;
+pub mod progress;

@@ -1,0 +1,253 @@
+//! Connections to the members: TLS, the user's token, one open channel an address, and a deadline on every call.
+//!
+//! Knows addresses, not members: who is where is the [`Directory`]'s, what to ask is [`super::member`]'s. Nothing here
+//! reads an environment's proxy or the system's authorities: a playbook says all there is to know.
+
+use std::{
+    collections::HashMap,
+    future::Future,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use proto::etcdserverpb::{AuthUserGetRequest, auth_client::AuthClient};
+use tonic::{
+    Code, ConnectError, Request, Response, Status,
+    metadata::{Ascii, MetadataValue},
+    transport::{Channel, Endpoint},
+};
+
+use super::{
+    directory::{Directory, normal_form},
+    error::{CallError, ObserveError},
+    login::Login,
+    tls::TlsFiles,
+};
+use crate::playbook::cluster::Cluster;
+
+/// How long any call may take; after it the outcome is unknown.
+pub const CALL: Duration = Duration::from_secs(5);
+/// How long a transaction may take: etcd itself gives up after seven seconds.
+pub const TXN: Duration = Duration::from_secs(8);
+/// How long a connection may take to be made; below [`CALL`], so that a dead host is told from a slow one.
+pub const CONNECT: Duration = Duration::from_secs(2);
+/// How often an open stream is checked for life; etcd closes a connection that asks more often than each 5 s.
+const PING: Duration = Duration::from_secs(10);
+
+/// The way to the members of one cluster. Its connections belong to the runtime it is used in.
+#[derive(Debug)]
+pub struct Access {
+    tls: Option<Arc<TlsFiles>>,
+    login: Login,
+    directory: Arc<Directory>,
+    channels: Mutex<HashMap<String, Channel>>,
+}
+
+impl Access {
+    /// Reads the files that the playbook names; connects to nobody yet.
+    ///
+    /// # Errors
+    /// [`ObserveError::File`], [`ObserveError::Pem`] and [`ObserveError::Address`].
+    pub fn new(cluster: &Cluster) -> Result<Self, ObserveError> {
+        let tls = cluster.tls.as_ref().map(TlsFiles::read).transpose()?.map(Arc::new);
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let endpoints: Vec<_> = cluster.endpoints.iter().map(|address| normal_form(address, scheme)).collect();
+        for address in &endpoints {
+            endpoint(address, tls.as_deref())
+                .map_err(|expected| ObserveError::Address { address: address.clone(), expected })?;
+        }
+        let login = Login::new(cluster.auth.as_ref())?;
+        Ok(Self { tls, login, directory: Arc::new(Directory::new(endpoints)), channels: Mutex::default() })
+    }
+
+    /// The same way for another runtime: it shares what was learned about addresses, and no connection.
+    pub fn for_another_runtime(&self) -> Self {
+        Self {
+            tls: self.tls.clone(),
+            login: self.login.anew(),
+            directory: Arc::clone(&self.directory),
+            channels: Mutex::default(),
+        }
+    }
+
+    /// Who is where.
+    pub fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// The TLS files, if the cluster is reached by TLS.
+    pub(super) fn tls(&self) -> Option<&TlsFiles> {
+        self.tls.as_deref()
+    }
+
+    /// Makes sure that there is a token, where the playbook has a user and the cluster has auth switched on.
+    ///
+    /// # Errors
+    /// [`ObserveError::Auth`] if the cluster does not take the user or the password. That nobody could be asked is no
+    /// error: some calls need no token, and the others say so.
+    pub async fn log_in(&self) -> Result<(), ObserveError> {
+        self.login.check(|| self.channels_for_login()).await
+    }
+
+    /// Whether calls that only an administrator may make will be answered: the user has the role `root`, or auth is
+    /// switched off.
+    ///
+    /// # Errors
+    /// [`CallError`] when nobody could be asked. A cluster with auth that the playbook has no user for refuses other
+    /// calls already.
+    pub async fn is_administrator(&self) -> Result<bool, CallError> {
+        let Some(name) = self.login.user_with_token().await else { return Ok(true) };
+        let mut error = CallError::Unusable("no member is left to ask".to_owned());
+        for address in self.directory.routes(None) {
+            let question = AuthUserGetRequest { name: name.clone() };
+            let answer = self.ask(&address, question, |channel, request| async move {
+                AuthClient::new(channel).user_get(request).await
+            });
+            match answer.await {
+                Ok(user) => return Ok(user.roles.iter().any(|role| role == "root")),
+                Err(refusal) if refusal.code() == Some(Code::PermissionDenied) => return Ok(false),
+                Err(why) => error = why,
+            }
+        }
+        Err(error)
+    }
+
+    /// Asks what changes nothing: on a connection that turns out to be broken it is asked once more on a fresh one.
+    ///
+    /// # Errors
+    /// [`CallError`], after [`CALL`] at the latest.
+    pub async fn ask<R, A, S, F>(&self, address: &str, question: R, send: S) -> Result<A, CallError>
+    where
+        R: Clone,
+        S: Fn(Channel, Request<R>) -> F,
+        F: Future<Output = Result<Response<A>, Status>>,
+    {
+        let twice = async {
+            match self.authorized(address, &question, &send).await {
+                Err(CallError::Broken(status)) if !is_unconnected(&status) => {
+                    self.authorized(address, &question, &send).await
+                }
+                answer => answer,
+            }
+        };
+        self.within(CALL, address, twice).await
+    }
+
+    /// Sends what changes something: once. Any error but the server's own words leaves its fate unknown.
+    ///
+    /// # Errors
+    /// [`CallError`], after `deadline` at the latest.
+    pub async fn tell<R, A, S, F>(&self, address: &str, deadline: Duration, request: R, send: S) -> Result<A, CallError>
+    where
+        R: Clone,
+        S: Fn(Channel, Request<R>) -> F,
+        F: Future<Output = Result<Response<A>, Status>>,
+    {
+        self.within(deadline, address, self.authorized(address, &request, &send)).await
+    }
+
+    /// An open channel to this address; it connects when it is first used, and again when the connection broke.
+    ///
+    /// # Errors
+    /// [`CallError::Unusable`] for an address that is none.
+    pub fn channel(&self, address: &str) -> Result<Channel, CallError> {
+        if let Some(channel) = self.channels().get(address) {
+            return Ok(channel.clone());
+        }
+        let channel = self.fresh_channel(address)?;
+        self.channels().insert(address.to_owned(), channel.clone());
+        Ok(channel)
+    }
+
+    /// The token that calls carry at the moment.
+    pub(crate) async fn token(&self) -> Option<MetadataValue<Ascii>> {
+        self.login.token(|| self.channels_for_login()).await
+    }
+
+    /// Lets go of the connection to this address; the next call makes a new one.
+    pub fn forget(&self, address: &str) {
+        self.channels().remove(address);
+    }
+
+    async fn within<A>(
+        &self,
+        deadline: Duration,
+        address: &str,
+        call: impl Future<Output = Result<A, CallError>>,
+    ) -> Result<A, CallError> {
+        tokio::time::timeout(deadline, call).await.unwrap_or_else(|_| {
+            // A connection that is silent once (a frozen host, a lost route) stays silent for minutes.
+            self.forget(address);
+            Err(CallError::TimedOut(deadline))
+        })
+    }
+
+    /// Sends with the token; where the server wants a newer one, once more with that. Such a refusal is definite:
+    /// nothing was done.
+    async fn authorized<R, A, S, F>(&self, address: &str, request: &R, send: &S) -> Result<A, CallError>
+    where
+        R: Clone,
+        S: Fn(Channel, Request<R>) -> F,
+        F: Future<Output = Result<Response<A>, Status>>,
+    {
+        let channel = self.channel(address)?;
+        let token = self.token().await;
+        match send(channel.clone(), with_token(request.clone(), token.as_ref())).await {
+            Err(status) if self.login.wants_renewal(&status) => {
+                let token = self.login.renew(token, || self.channels_for_login()).await;
+                let answer = send(channel, with_token(request.clone(), token.as_ref())).await;
+                answer.map(Response::into_inner).map_err(CallError::from)
+            }
+            answer => answer.map(Response::into_inner).map_err(CallError::from),
+        }
+    }
+
+    fn fresh_channel(&self, address: &str) -> Result<Channel, CallError> {
+        let endpoint = endpoint(address, self.tls())
+            .map_err(|expected| CallError::Unusable(format!("`{address}` cannot be reached: {expected}")))?;
+        Ok(endpoint.connect_lazy())
+    }
+
+    fn channels_for_login(&self) -> Vec<Channel> {
+        self.directory.routes(None).iter().filter_map(|address| self.channel(address).ok()).collect()
+    }
+
+    /// Nothing panics with the lock held, so what a poisoned lock guards is whole.
+    fn channels(&self) -> MutexGuard<'_, HashMap<String, Channel>> {
+        self.channels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What to connect to, or what was expected of the address instead.
+fn endpoint(address: &str, tls: Option<&TlsFiles>) -> Result<Endpoint, &'static str> {
+    let url = Endpoint::from_shared(address.to_owned()).map_err(|_| "expected a URL such as https://10.0.0.1:2379")?;
+    let endpoint = url.connect_timeout(CONNECT).http2_keep_alive_interval(PING).keep_alive_timeout(CALL);
+    match (endpoint.uri().scheme_str(), tls) {
+        (Some("http"), _) => Ok(endpoint),
+        (Some("https"), Some(tls)) => {
+            endpoint.tls_config(tls.for_grpc()).map_err(|_| "the files of `cluster.tls` do not fit together")
+        }
+        (Some("https"), None) => Err("an https address needs `cluster.tls`"),
+        _ => Err("expected http:// or https://"),
+    }
+}
+
+fn with_token<R>(message: R, token: Option<&MetadataValue<Ascii>>) -> Request<R> {
+    let mut request = Request::new(message);
+    if let Some(token) = token {
+        request.metadata_mut().insert("token", token.clone());
+    }
+    request
+}
+
+/// Whether no connection was made, so that trying again at once is of no use.
+fn is_unconnected(status: &Status) -> bool {
+    let mut cause = std::error::Error::source(status);
+    while let Some(error) = cause {
+        if error.is::<ConnectError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}

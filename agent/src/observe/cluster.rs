@@ -1,0 +1,311 @@
+//! The whole look: every member asked side by side, the leader agreed, readiness judged.
+//!
+//! ```text
+//! wave: every address: who are you, who are the members?   and of a voter at its own address: read, version
+//!   -> settle: which address speaks for which member
+//!   -> leader: by a majority, asked again for up to three election time-outs
+//!   -> examine: what is missing (learners after the leader, addresses not a member's own over a new connection),
+//!               and a second time 2 s later where a member is not ready
+//! ```
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use proto::{ClusterVersion, LogIndex, MemberId, Release};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep, timeout_at},
+};
+
+use super::{
+    access::Access,
+    directory::Listed,
+    error::ObserveError,
+    health::{Answers, Progress, Read, Verdict, judge, judge_twice},
+    http::Http,
+    leader::agreed,
+    member::Seen,
+    view::{Answer, ClusterView, Health, Leader, Member, Report, Role},
+    wave::{Details, Look, Reached, Wave},
+};
+use crate::playbook::cluster::Cluster;
+
+/// How far apart the two looks at a member are that is not ready.
+const TWICE: Duration = Duration::from_secs(2);
+/// How often voters are asked for their leader while they disagree.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// Whether a member that is not ready is looked at a second time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Patience {
+    LookTwice,
+    Glance,
+}
+
+/// Looks at one cluster. Keeps its connections open between looks; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Observer {
+    pub(super) means: Arc<Means>,
+}
+
+/// What a look is made with.
+#[derive(Debug)]
+pub(super) struct Means {
+    pub access: Arc<Access>,
+    pub http: Http,
+    /// What linearizable reads ask for: a key of our own, which the user may be allowed to read.
+    pub key: String,
+    pub election_timeout: Duration,
+}
+
+impl Observer {
+    /// Reads the files that the playbook names. Connects when it is first used, inside a tokio runtime.
+    ///
+    /// # Errors
+    /// What is wrong with the playbook's files and addresses: [`ObserveError::File`], [`ObserveError::Pem`],
+    /// [`ObserveError::Tls`], [`ObserveError::Address`].
+    pub fn connect(cluster: &Cluster) -> Result<Self, ObserveError> {
+        let access = Arc::new(Access::new(cluster)?);
+        let http = Http::new(&access, cluster.http.clone())?;
+        let key = format!("{}run", cluster.prefix);
+        Ok(Self { means: Arc::new(Means { access, http, key, election_timeout: cluster.election_timeout }) })
+    }
+
+    /// The connections, for the store of shared keys.
+    pub fn access(&self) -> &Arc<Access> {
+        &self.means.access
+    }
+
+    /// Whether the playbook's user has the role `root`, as far as the cluster wants one: several releases answer even
+    /// `Status` to nobody else, and all of them `HashKV` (etcd documentation, "Role-based access control").
+    ///
+    /// # Errors
+    /// [`ObserveError`] when the user is refused, or nobody answers.
+    pub async fn is_administrator(&self) -> Result<bool, ObserveError> {
+        let access = &self.means.access;
+        access.log_in().await?;
+        access
+            .is_administrator()
+            .await
+            .map_err(|error| ObserveError::NobodyAnswered { reasons: vec![error.to_string()] })
+    }
+
+    /// Looks at every member.
+    ///
+    /// # Errors
+    /// [`ObserveError`] when nothing can be said about the cluster as a whole. What is wrong with one member stands in
+    /// the view.
+    pub async fn look(&self) -> Result<ClusterView, ObserveError> {
+        self.look_with(Patience::LookTwice).await
+    }
+
+    /// A look that does not wait to see whether a member that is not ready is on its way: for those who look
+    /// again at once anyway.
+    ///
+    /// # Errors
+    /// As for a look.
+    pub async fn glance(&self) -> Result<ClusterView, ObserveError> {
+        self.look_with(Patience::Glance).await
+    }
+
+    async fn look_with(&self, patience: Patience) -> Result<ClusterView, ObserveError> {
+        let means = &self.means;
+        means.access.log_in().await?;
+        let (cluster, mut looks) = Wave::run(means).await.settle(means)?;
+        let leader = means.agree(&mut looks).await;
+        let commit = leader_commit(&leader, &looks);
+        let members = side_by_side(looks.into_iter().map(|look| {
+            let means = Arc::clone(means);
+            async move { means.examine(look, commit, patience).await }
+        }));
+        let mut members = members.await;
+        members.sort_by_key(|member| member.id);
+        Ok(ClusterView { cluster, leader, members })
+    }
+
+    /// The membership alone, as the member has it that has applied most; needs no quorum.
+    ///
+    /// # Errors
+    /// [`ObserveError`], as for a look.
+    pub async fn members(&self) -> Result<Vec<Listed>, ObserveError> {
+        self.means.access.log_in().await?;
+        let (_, looks) = Wave::run(&self.means).await.settle(&self.means)?;
+        Ok(looks.into_iter().map(|look| look.listed).collect())
+    }
+}
+
+impl Means {
+    /// What a member is asked beyond its status.
+    pub(super) async fn details(&self, member: &Listed, address: &str, seen: &Seen) -> Details {
+        let version = self.http.cluster_version(&member.name, address, &seen.status.version);
+        let (read, cluster_version) = tokio::join!(self.read(member, address), version);
+        Details { read, cluster_version }
+    }
+
+    /// Where a look found this member.
+    pub(super) fn address_of(&self, member: MemberId) -> Option<String> {
+        self.access.directory().address_of(member)
+    }
+
+    async fn read(&self, member: &Listed, address: &str) -> Read {
+        match member.role {
+            Role::Voter => self.access.read_through(member.id, address, &self.key).await,
+            Role::Learner => Read::NotAsked,
+        }
+    }
+
+    /// The leader, asking again while a majority answers but does not agree, for three election time-outs.
+    async fn agree(self: &Arc<Self>, looks: &mut [Look]) -> Leader {
+        let deadline = Instant::now() + 3 * self.election_timeout;
+        let voters = looks.iter().filter(|look| look.listed.role == Role::Voter).count();
+        loop {
+            let said: Vec<_> = voters_reached(looks).map(|reached| reached.seen.statement()).collect();
+            let leader = agreed(voters, &said);
+            if leader != Leader::Unknown || said.len() <= voters / 2 || Instant::now() + AGAIN >= deadline {
+                return leader;
+            }
+            sleep(AGAIN).await;
+            self.ask_again(looks, deadline).await;
+        }
+    }
+
+    /// Renews the status of every member that answered before.
+    async fn ask_again(self: &Arc<Self>, looks: &mut [Look], deadline: Instant) {
+        let asked = looks.iter().enumerate().filter_map(|(at, look)| {
+            let address = look.reached.as_ref().ok()?.address.clone();
+            let (means, id) = (Arc::clone(self), look.listed.id);
+            Some(async move { (at, timeout_at(deadline, means.access.status_of(id, &address)).await) })
+        });
+        for (at, answer) in side_by_side(asked).await {
+            match (answer, &mut looks[at].reached) {
+                (Ok(Ok(seen)), Ok(reached)) => reached.seen = seen,
+                (Ok(Err(error)), reached) => *reached = Err(error.to_string()),
+                _ => {} // no answer yet: what it said before stands
+            }
+        }
+    }
+
+    /// Asks a member what is still missing, and makes of it what the view says.
+    async fn examine(&self, look: Look, leader_commit: Option<LogIndex>, patience: Patience) -> Member {
+        let Look { listed, reached } = look;
+        let answer = match reached {
+            Ok(reached) => self.complete(&listed, reached).await,
+            Err(reason) => Err(reason),
+        };
+        let answer = match answer {
+            Ok((reached, details)) => self.report(&listed, reached, details, leader_commit, patience).await,
+            Err(reason) => Answer::Silent { reason },
+        };
+        Member { id: listed.id, name: listed.name.into(), role: listed.role, client_urls: listed.client_urls, answer }
+    }
+
+    /// A learner is asked after the leader was. An address that is not the member's own has to answer as this member
+    /// over a new connection too: a balancer would send that one elsewhere.
+    async fn complete(&self, member: &Listed, reached: Reached) -> Result<(Reached, Details), String> {
+        if let Some(details) = reached.details.clone() {
+            return Ok((reached, details));
+        }
+        let Reached { address, .. } = reached;
+        if !self.access.directory().is_own(member.id, &address) {
+            self.access.forget(&address);
+        }
+        let seen = self.access.status_of(member.id, &address).await.map_err(|error| error.to_string())?;
+        let details = self.details(member, &address, &seen).await;
+        Ok((Reached { address, seen, details: None }, details))
+    }
+
+    async fn report(
+        &self,
+        member: &Listed,
+        reached: Reached,
+        details: Details,
+        leader_commit: Option<LogIndex>,
+        patience: Patience,
+    ) -> Answer {
+        let Reached { address, seen, .. } = reached;
+        let Details { read, cluster_version } = details;
+        match judge(&answers(member.role, read, &seen, leader_commit)) {
+            Verdict::Ready => report(&seen, cluster_version, Health::Ready),
+            Verdict::Sick(reason) => report(&seen, cluster_version, Health::Sick { reason }),
+            Verdict::Behind(reason) if patience == Patience::Glance => {
+                report(&seen, cluster_version, Health::Sick { reason })
+            }
+            Verdict::Behind(reason) => match self.second_look(member, &address, &seen, leader_commit, reason).await {
+                Ok((seen, health)) => report(&seen, cluster_version, health),
+                Err(reason) => Answer::Silent { reason },
+            },
+        }
+    }
+
+    /// Looks again, some time later, whether a member that was not ready is, or is on its way.
+    async fn second_look(
+        &self,
+        member: &Listed,
+        address: &str,
+        seen: &Seen,
+        leader_commit: Option<LogIndex>,
+        reason: String,
+    ) -> Result<(Seen, Health), String> {
+        let received = self.http.received_bytes(&member.name, address).await;
+        let before = Progress { applied: seen.applied(), received };
+        sleep(TWICE).await;
+        let seen = self.access.status_of(member.id, address).await.map_err(|error| error.to_string())?;
+        let read = async {
+            // Without a leader it would only time out once more.
+            if seen.status.errors.is_empty() { self.read(member, address).await } else { Read::NotAsked }
+        };
+        let (read, received) = tokio::join!(read, self.http.received_bytes(&member.name, address));
+        let now = Progress { applied: seen.applied(), received };
+        let health = match judge(&answers(member.role, read, &seen, leader_commit)) {
+            Verdict::Ready => Health::Ready,
+            Verdict::Sick(reason) => Health::Sick { reason },
+            Verdict::Behind(_) => judge_twice(reason, before, now, leader_commit),
+        };
+        Ok((seen, health))
+    }
+}
+
+/// Runs all of them at once; the results come in no order.
+pub(super) async fn side_by_side<F>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    futures.into_iter().collect::<JoinSet<_>>().join_all().await
+}
+
+fn voters_reached(looks: &[Look]) -> impl Iterator<Item = &Reached> {
+    looks.iter().filter(|look| look.listed.role == Role::Voter).filter_map(|look| look.reached.as_ref().ok())
+}
+
+/// How far the agreed leader said that the log is committed.
+fn leader_commit(leader: &Leader, looks: &[Look]) -> Option<LogIndex> {
+    let Leader::Agreed { member, .. } = leader else { return None };
+    let leader = looks.iter().find(|look| look.listed.id == *member)?;
+    Some(leader.reached.as_ref().ok()?.seen.commit())
+}
+
+fn answers(role: Role, read: Read, seen: &Seen, leader_commit: Option<LogIndex>) -> Answers {
+    Answers { role, read, errors: seen.status.errors.clone(), applied: seen.applied(), leader_commit }
+}
+
+/// What the view says of a member that answered.
+fn report(seen: &Seen, cluster_version: Option<ClusterVersion>, health: Health) -> Answer {
+    let Ok(release) = seen.status.version.parse::<Release>() else {
+        return Answer::Silent {
+            reason: format!("it says that it runs `{}`, which is no release", seen.status.version),
+        };
+    };
+    let statement = seen.statement();
+    Answer::Reported(Box::new(Report {
+        release,
+        cluster_version,
+        storage_version: seen.status.storage_version.parse().ok(),
+        leader: statement.leader,
+        term: statement.term,
+        log_index: seen.commit(),
+        applied: seen.applied(),
+        revision: seen.revision(),
+        db_bytes: seen.status.db_size,
+        health,
+        gates: None,
+    }))
+}

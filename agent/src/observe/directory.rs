@@ -1,0 +1,206 @@
+//! Who is where: the playbook's endpoints, what members advertise, and who answered at which address.
+//!
+//! Holds addresses only, no connections. An address says who it is by answering with that member's id; what a member
+//! advertises is a claim until then.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use proto::{ClusterId, MemberId};
+
+use super::view::Role;
+
+/// The addresses of one cluster; grows with every look.
+#[derive(Debug)]
+pub struct Directory {
+    endpoints: Vec<String>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    cluster: Option<ClusterId>,
+    members: Vec<Listed>,
+    answered: BTreeMap<String, MemberId>,
+    chosen: BTreeMap<MemberId, String>,
+}
+
+/// A member as the membership lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Raft's id of it.
+    pub id: MemberId,
+    /// Its name; empty while it has never started.
+    pub name: String,
+    /// Whether it votes.
+    pub role: Role,
+    /// Where it says it serves clients.
+    pub client_urls: Vec<String>,
+}
+
+/// What one look found out about addresses.
+#[derive(Debug)]
+pub struct Findings {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// The membership.
+    pub members: Vec<Listed>,
+    /// Who answered where.
+    pub answered: BTreeMap<String, MemberId>,
+    /// Where each member that answered is asked.
+    pub chosen: BTreeMap<MemberId, String>,
+}
+
+impl Directory {
+    /// Starts with the playbook's endpoints.
+    pub fn new(endpoints: impl IntoIterator<Item = String>) -> Self {
+        Self { endpoints: endpoints.into_iter().collect(), known: Mutex::default() }
+    }
+
+    /// Every address there is, the playbook's first.
+    pub fn addresses(&self) -> Vec<String> {
+        let known = self.known();
+        let mut seen = BTreeSet::new();
+        let advertised = known.members.iter().flat_map(|member| &member.client_urls);
+        self.endpoints.iter().chain(advertised).filter(|address| seen.insert(*address)).cloned().collect()
+    }
+
+    /// Addresses to send a call of the whole cluster through: not through a learner, which refuses most calls, nor
+    /// through `excluded`. Those that are known to belong to somebody come first.
+    pub fn routes(&self, excluded: Option<MemberId>) -> Vec<String> {
+        let known = self.known();
+        let mut addresses: Vec<_> = known.chosen.iter().map(|(id, address)| (Some(*id), address.clone())).collect();
+        let more = self.endpoints.iter().chain(known.members.iter().flat_map(|member| &member.client_urls));
+        for address in more {
+            if addresses.iter().all(|(_, listed)| listed != address) {
+                addresses.push((known.owner(address), address.clone()));
+            }
+        }
+        let serves = |id: Option<MemberId>| id.is_none_or(|id| Some(id) != excluded && !known.is_learner(id));
+        addresses.into_iter().filter(|(owner, _)| serves(*owner)).map(|(_, address)| address).collect()
+    }
+
+    /// Where this member was reached last.
+    pub fn address_of(&self, member: MemberId) -> Option<String> {
+        self.known().chosen.get(&member).cloned()
+    }
+
+    /// Whether this member advertises the address, and nobody else does.
+    pub fn is_own(&self, member: MemberId, address: &str) -> bool {
+        sole_owner(&self.known().members, address) == Some(member)
+    }
+
+    /// Whose address this is: who answered there last, else who alone advertises it.
+    pub fn owner(&self, address: &str) -> Option<MemberId> {
+        self.known().owner(address)
+    }
+
+    /// The cluster that all of this is about, once one look was made.
+    pub fn cluster(&self) -> Option<ClusterId> {
+        self.known().cluster
+    }
+
+    /// The playbook's endpoints alone.
+    pub fn endpoints(&self) -> &[String] {
+        &self.endpoints
+    }
+
+    /// The members as last listed.
+    pub fn members(&self) -> Vec<Listed> {
+        self.known().members.clone()
+    }
+
+    /// Takes over what a look found.
+    pub fn learn(&self, found: Findings) {
+        let Findings { cluster, members, answered, chosen } = found;
+        let mut known = self.known();
+        known.cluster = Some(cluster);
+        known.answered.extend(answered);
+        known.chosen.retain(|id, _| members.iter().any(|member| member.id == *id));
+        known.chosen.extend(chosen);
+        known.members = members;
+    }
+
+    /// Nothing here panics with the lock held, so what a poisoned lock guards is whole.
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn owner(&self, address: &str) -> Option<MemberId> {
+        self.answered.get(address).copied().or_else(|| sole_owner(&self.members, address))
+    }
+
+    fn is_learner(&self, id: MemberId) -> bool {
+        self.members.iter().any(|member| member.id == id && member.role == Role::Learner)
+    }
+}
+
+/// The one member that advertises this address; none if several do.
+pub fn sole_owner(members: &[Listed], address: &str) -> Option<MemberId> {
+    let mut owners = members.iter().filter(|member| member.client_urls.iter().any(|url| url == address));
+    match (owners.next(), owners.next()) {
+        (Some(owner), None) => Some(owner.id),
+        _ => None,
+    }
+}
+
+/// One spelling for one address: no trailing slash, and a scheme where none was written.
+pub fn normal_form(address: &str, scheme: &str) -> String {
+    let address = address.trim().trim_end_matches('/');
+    if address.contains("://") { address.to_owned() } else { format!("{scheme}://{address}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(id: u64, role: Role, urls: &[&str]) -> Listed {
+        let client_urls = urls.iter().map(|url| (*url).to_owned()).collect();
+        Listed { id: MemberId(id), name: format!("m{id}"), role, client_urls }
+    }
+
+    #[test]
+    fn calls_do_not_go_through_a_learner_or_the_excluded_member() {
+        let directory = Directory::new(["http://lb".to_owned(), "http://one".to_owned()]);
+        assert_eq!(directory.routes(None), ["http://lb", "http://one"]);
+        directory.learn(Findings {
+            cluster: ClusterId(1),
+            members: vec![
+                member(1, Role::Voter, &["http://one"]),
+                member(2, Role::Voter, &["http://two"]),
+                member(3, Role::Learner, &["http://three"]),
+            ],
+            answered: BTreeMap::from([("http://two".to_owned(), MemberId(2))]),
+            chosen: BTreeMap::from([(MemberId(2), "http://two".to_owned())]),
+        });
+        for (excluded, routes) in [
+            (None, vec!["http://two", "http://lb", "http://one"]),
+            (Some(1), vec!["http://two", "http://lb"]),
+            (Some(2), vec!["http://lb", "http://one"]),
+        ] {
+            assert_eq!(directory.routes(excluded.map(MemberId)), routes, "without {excluded:?}");
+        }
+        assert_eq!(directory.addresses(), ["http://lb", "http://one", "http://two", "http://three"]);
+    }
+
+    #[test]
+    fn an_address_that_several_advertise_is_nobodys() {
+        let members = [member(1, Role::Voter, &["http://lb", "http://a"]), member(2, Role::Voter, &["http://lb"])];
+        assert_eq!(sole_owner(&members, "http://a"), Some(MemberId(1)));
+        assert_eq!(sole_owner(&members, "http://lb"), None);
+        assert_eq!(sole_owner(&members, "http://c"), None);
+    }
+
+    #[test]
+    fn an_address_has_one_spelling() {
+        for (written, normal) in
+            [("http://h:2379/", "http://h:2379"), ("h:2379", "http://h:2379"), (" https://h:1 ", "https://h:1")]
+        {
+            assert_eq!(normal_form(written, "http"), normal);
+        }
+    }
+}

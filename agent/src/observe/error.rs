@@ -1,0 +1,119 @@
+//! Why a look, or one call of it, failed.
+
+use std::{error::Error, path::PathBuf, time::Duration};
+
+use proto::ClusterId;
+use tonic::{Code, Status};
+
+/// Why nothing could be said about a cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum ObserveError {
+    /// A file that the playbook names cannot be read.
+    #[error("cannot read {}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's words.
+        source: std::io::Error,
+    },
+    /// A certificate, key or authority is none.
+    #[error("{} is no usable PEM {expected}", path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// What it should hold.
+        expected: &'static str,
+    },
+    /// The HTTP client cannot be made of the TLS files.
+    #[error("the TLS files of the playbook do not fit together")]
+    Tls(#[source] reqwest::Error),
+    /// An address that is no http(s) URL, or an https one where the playbook has no `cluster.tls`.
+    #[error("`{address}` cannot be reached: {expected}")]
+    Address {
+        /// The address, as written.
+        address: String,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// No endpoint, and no member known from an earlier look, answered.
+    #[error("no member answered: {}", reasons.join("; "))]
+    NobodyAnswered {
+        /// What became of each address, by address.
+        reasons: Vec<String>,
+    },
+    /// Members answered, but none could list the membership.
+    #[error("no member could list the members: {}", reasons.join("; "))]
+    NoMembership {
+        /// What became of each address, by address.
+        reasons: Vec<String>,
+    },
+    /// Two addresses belong to two clusters.
+    #[error("`{address}` belongs to cluster {found}, the others to {expected}")]
+    AnotherCluster {
+        /// The address that stands out.
+        address: String,
+        /// Its cluster.
+        found: ClusterId,
+        /// The others' cluster.
+        expected: ClusterId,
+    },
+    /// The cluster does not take the playbook's user or password.
+    #[error("the cluster refuses user `{user}`: {reason}")]
+    Auth {
+        /// The user.
+        user: String,
+        /// The cluster's words.
+        reason: String,
+    },
+}
+
+/// Why one call has no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CallError {
+    /// Nothing came back in time; it may have been carried out all the same.
+    #[error("no answer within {} s", .0.as_secs())]
+    TimedOut(Duration),
+    /// The connection failed; unless it could not be made, the call may have been carried out all the same.
+    #[error("{}", root_cause(.0))]
+    Broken(Status),
+    /// The server answered with an error.
+    #[error("{}", .0.message())]
+    Said(Status),
+    /// The address cannot be used at all.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+impl CallError {
+    /// The server's own code, if it was the server that answered.
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            Self::Said(status) => Some(status.code()),
+            _ => None,
+        }
+    }
+
+    /// Whether the server answered with these words.
+    pub fn says(&self, words: &str) -> bool {
+        matches!(self, Self::Said(status) if status.message() == words)
+    }
+}
+
+impl From<Status> for CallError {
+    /// A status with a source was made on our side of the wire, by the transport.
+    fn from(status: Status) -> Self {
+        match status.source() {
+            Some(_) => Self::Broken(status),
+            None => Self::Said(status),
+        }
+    }
+}
+
+/// The innermost cause: "connection refused" rather than "transport error".
+fn root_cause(status: &Status) -> String {
+    let mut cause: &dyn Error = status;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,188 @@
+//! Whether all members hold the same data: a hash of all keys at one revision, member by member.
+//!
+//! A hash stalls the member for the whole scan: one at a time, followers first, and none of a large database. Hashes are
+//! comparable at one revision and over the same history only, so where a compaction came in between it is done again.
+//! Source: etcd documentation, `HashKV`.
+
+use proto::{
+    MemberId, Revision,
+    etcdserverpb::{HashKvRequest, maintenance_client::MaintenanceClient},
+};
+use tonic::Code;
+
+use super::{
+    cluster::{Means, Observer},
+    error::CallError,
+    member::{another, whose},
+    view::{ClusterView, Member, Role},
+};
+
+/// How often it is tried before it is given up with a warning.
+const TRIES: usize = 3;
+
+/// What the hashes say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hashes {
+    /// Every member that was asked has the same.
+    Equal {
+        /// At this revision.
+        revision: Revision,
+        /// How many were asked; a learner may refuse, and is left out.
+        members: usize,
+    },
+    /// They differ: data is damaged.
+    Different {
+        /// At this revision.
+        revision: Revision,
+        /// Each member's hash.
+        hashes: Vec<(MemberId, u32)>,
+    },
+    /// They could not be compared, and why.
+    NotCompared(String),
+}
+
+/// One member's hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HashAnswer {
+    /// Whose.
+    pub member: MemberId,
+    /// The hash.
+    pub hash: u32,
+    /// Below which it has no history.
+    pub compacted: Revision,
+}
+
+/// Why one try came to nothing.
+enum Setback {
+    /// History moved under it: another revision may do.
+    Again(String),
+    /// Nothing to be gained by another try.
+    GiveUp(String),
+}
+
+impl Observer {
+    /// Compares the members of a view, unless a database is larger than `max_db_bytes`.
+    pub async fn hashes(&self, view: &ClusterView, max_db_bytes: u64) -> Hashes {
+        if let Some((member, bytes)) = largest(view).filter(|(_, bytes)| *bytes > max_db_bytes) {
+            return Hashes::NotCompared(format!(
+                "the database of member {} has {bytes} bytes, more than {max_db_bytes}",
+                member.id
+            ));
+        }
+        let mut reason = String::new();
+        for _ in 0..TRIES {
+            match self.means.hash_once(view).await {
+                Ok(hashes) => return hashes,
+                Err(Setback::GiveUp(reason)) => return Hashes::NotCompared(reason),
+                Err(Setback::Again(why)) => reason = why,
+            }
+        }
+        Hashes::NotCompared(format!("{reason}, {TRIES} times"))
+    }
+}
+
+impl Means {
+    async fn hash_once(&self, view: &ClusterView) -> Result<Hashes, Setback> {
+        let mut revision = None;
+        let mut answers = Vec::new();
+        for member in in_order(view) {
+            let address = self
+                .address_of(member.id)
+                .filter(|_| member.report().is_some())
+                .ok_or_else(|| Setback::GiveUp(format!("member {} does not answer", member.id)))?;
+            if member.role == Role::Voter {
+                // Also makes the member apply what the revision stands for.
+                let seen = self.linearizable_revision(member.id, &address).await?;
+                revision.get_or_insert(seen);
+            }
+            let at = revision.ok_or_else(|| Setback::GiveUp("the cluster has no voter".to_owned()))?;
+            answers.extend(self.hash_of(member, &address, at).await?);
+        }
+        compare(revision.unwrap_or_default(), &answers).ok_or_else(|| Setback::Again("history was compacted".into()))
+    }
+
+    async fn linearizable_revision(&self, member: MemberId, address: &str) -> Result<Revision, Setback> {
+        let header = self.access.linearizable(address, &self.key).await;
+        let header = header.map_err(|error| Setback::GiveUp(format!("member {member}: {error}")))?;
+        match header {
+            Some(header) if header.member_id == member.0 => Ok(Revision(header.revision)),
+            _ => Err(Setback::GiveUp(format!("{address} is not answered by member {member}"))),
+        }
+    }
+
+    /// `None` where a learner does not serve it.
+    async fn hash_of(&self, member: &Member, address: &str, at: Revision) -> Result<Option<HashAnswer>, Setback> {
+        let request = HashKvRequest { revision: at.0 };
+        let answer =
+            self.access
+                .ask(address, request, |channel, request| async move {
+                    MaintenanceClient::new(channel).hash_kv(request).await
+                })
+                .await;
+        let in_words = |error: &CallError| format!("member {}: {error}", member.id);
+        match answer {
+            Ok(answer) => match whose(answer.header.as_ref()) {
+                Some((id, _)) if id == member.id => {
+                    Ok(Some(HashAnswer { member: id, hash: answer.hash, compacted: Revision(answer.compact_revision) }))
+                }
+                Some((id, _)) => Err(Setback::GiveUp(another(address, id).to_string())),
+                None => Err(Setback::GiveUp(format!("{address} answers without a member id"))),
+            },
+            Err(error) if error.code() == Some(Code::OutOfRange) => Err(Setback::Again(in_words(&error))),
+            Err(error) if member.role == Role::Learner && error.code().is_some() => Ok(None),
+            Err(error) => Err(Setback::GiveUp(in_words(&error))),
+        }
+    }
+}
+
+/// What the answers come to; `None` where they are of different histories.
+pub fn compare(revision: Revision, answers: &[HashAnswer]) -> Option<Hashes> {
+    let first = answers.first()?;
+    if answers.iter().any(|answer| answer.compacted != first.compacted) {
+        return None;
+    }
+    Some(if answers.iter().all(|answer| answer.hash == first.hash) {
+        Hashes::Equal { revision, members: answers.len() }
+    } else {
+        Hashes::Different { revision, hashes: answers.iter().map(|answer| (answer.member, answer.hash)).collect() }
+    })
+}
+
+/// Followers first, then learners, the leader last: whom a stall hurts least comes first, and the revision is a voter's.
+fn in_order(view: &ClusterView) -> Vec<&Member> {
+    let mut members: Vec<_> = view.members.iter().collect();
+    members.sort_by_key(|member| (view.is_leader(member.id), member.role == Role::Learner, member.id));
+    members
+}
+
+fn largest(view: &ClusterView) -> Option<(&Member, u64)> {
+    let sizes = view.members.iter().filter_map(|member| {
+        let bytes = u64::try_from(member.report()?.db_bytes).ok()?;
+        Some((member, bytes))
+    });
+    sizes.max_by_key(|(_, bytes)| *bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_compared_over_one_history() {
+        for (answers, expected) in [
+            (vec![(1, 7, 3), (2, 7, 3), (3, 7, 3)], Some(true)),
+            (vec![(1, 7, 3), (2, 8, 3), (3, 7, 3)], Some(false)),
+            (vec![(1, 7, 3), (2, 8, 4), (3, 7, 3)], None), // compacted in between: no verdict
+            (vec![(1, 7, 3), (2, 7, 4)], None),
+            (vec![(1, 7, -1)], Some(true)),
+            (vec![], None),
+        ] {
+            let answers: Vec<_> = answers
+                .into_iter()
+                .map(|(id, hash, at)| HashAnswer { member: MemberId(id), hash, compacted: Revision(at) })
+                .collect();
+            let equal = compare(Revision(9), &answers).map(|hashes| matches!(hashes, Hashes::Equal { .. }));
+            assert_eq!(equal, expected, "{answers:?}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Readiness rules: what a member's raw answers come to.
+//!
+//! Pure: reads answers, asks nobody, knows no clock. Source: ARCHITECTURE.md, "Ready"; a linearizable read waits until
+//! the member has applied all that was committed when it was asked (raft dissertation, section 6.4), so a voter that
+//! answers one has caught up. Alarms stand among the errors of `Status`, in every etcd since 3.4.
+
+use proto::{LogIndex, MemberId};
+
+use super::view::{Health, Role};
+
+/// What `Status` says while a member follows nobody; an election passes, so this is waited for.
+const NO_LEADER: &str = "etcdserver: no leader";
+
+/// What became of the linearizable read through a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// It was answered, or refused for lack of permission: the round of the quorum comes before that refusal.
+    Answered,
+    /// It was not, in the member's or the transport's own words.
+    Failed(String),
+    /// It was not asked: learners refuse it.
+    NotAsked,
+}
+
+/// The answers that readiness is read off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answers {
+    /// Whether the member votes.
+    pub role: Role,
+    /// The linearizable read through it.
+    pub read: Read,
+    /// What `Status` calls wrong, alarms among it.
+    pub errors: Vec<String>,
+    /// How far it has applied.
+    pub applied: LogIndex,
+    /// The agreed leader's commit index, read before `applied`; `None` without a leader.
+    pub leader_commit: Option<LogIndex>,
+}
+
+/// A first judgement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Ready.
+    Ready,
+    /// Not ready, and time may mend it: look twice.
+    Behind(String),
+    /// Not ready, and waiting is no help.
+    Sick(String),
+}
+
+/// How far a member had come at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// How far it had applied.
+    pub applied: LogIndex,
+    /// How many bytes it had received from its peers, where that is known.
+    pub received: Option<u64>,
+}
+
+/// Judges one look at a member.
+pub fn judge(answers: &Answers) -> Verdict {
+    let lasting = answers.errors.iter().find(|error| *error != NO_LEADER);
+    match (lasting, &answers.read) {
+        (Some(error), _) => Verdict::Sick(in_words(error)),
+        (None, _) if !answers.errors.is_empty() => Verdict::Behind(NO_LEADER.to_owned()),
+        (None, Read::Failed(reason)) => Verdict::Behind(format!("no linearizable read: {reason}")),
+        (None, Read::Answered) => Verdict::Ready,
+        (None, Read::NotAsked) => match (answers.role, answers.leader_commit) {
+            (Role::Voter, _) => Verdict::Behind("no linearizable read was made".to_owned()),
+            (Role::Learner, None) => Verdict::Behind("no leader to compare it with".to_owned()),
+            (Role::Learner, Some(commit)) if answers.applied < commit => {
+                Verdict::Behind(format!("applied {} of {commit} log entries", answers.applied))
+            }
+            (Role::Learner, Some(_)) => Verdict::Ready,
+        },
+    }
+}
+
+/// An alarm as etcd prints it has its member's id in decimal, which nothing else has.
+fn in_words(error: &str) -> String {
+    let alarm = error.trim().strip_prefix("memberID:").and_then(|rest| rest.split_once(" alarm:"));
+    match alarm.and_then(|(id, kind)| Some((id.parse().ok().map(MemberId)?, kind))) {
+        Some((id, kind)) => format!("alarm {kind} of member {id}"),
+        None => error.to_owned(),
+    }
+}
+
+/// Judges a member that was not ready by two looks some time apart. Bytes from its peers count only while it is behind:
+/// heartbeats are bytes too.
+pub fn judge_twice(reason: String, before: Progress, now: Progress, leader_commit: Option<LogIndex>) -> Health {
+    let behind = leader_commit.is_some_and(|commit| now.applied < commit);
+    let receives = matches!((before.received, now.received), (Some(before), Some(now)) if now > before);
+    if now.applied > before.applied || (behind && receives) {
+        Health::CatchingUp { reason }
+    } else {
+        Health::Sick { reason }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_voter_is_ready_by_its_read_a_learner_by_its_index() {
+        use Role::{Learner, Voter};
+        let failed = || Read::Failed("timed out".into());
+        for (role, read, errors, applied, commit, expected) in [
+            (Voter, Read::Answered, "", 7, Some(9), "ready"), // the read proves more than an older index
+            (Voter, Read::Answered, "", 7, None, "ready"),
+            (Voter, Read::Answered, "alarm:NOSPACE", 9, Some(9), "sick"),
+            (Voter, Read::Answered, NO_LEADER, 9, Some(9), "behind"),
+            (Voter, failed(), "", 9, Some(9), "behind"),
+            (Voter, failed(), "alarm:CORRUPT", 9, Some(9), "sick"),
+            (Voter, Read::NotAsked, "", 9, Some(9), "behind"),
+            (Learner, Read::NotAsked, "", 9, Some(9), "ready"),
+            (Learner, Read::NotAsked, "", 10, Some(9), "ready"),
+            (Learner, Read::NotAsked, "", 8, Some(9), "behind"),
+            (Learner, Read::NotAsked, "", 8, None, "behind"),
+            (Learner, Read::NotAsked, "alarm:NOSPACE", 9, Some(9), "sick"),
+        ] {
+            let errors = if errors.is_empty() { vec![] } else { vec![errors.to_owned()] };
+            let leader_commit = commit.map(LogIndex);
+            let answers = Answers { role, read, errors, applied: LogIndex(applied), leader_commit };
+            let verdict = match judge(&answers) {
+                Verdict::Ready => "ready",
+                Verdict::Behind(_) => "behind",
+                Verdict::Sick(_) => "sick",
+            };
+            assert_eq!(verdict, expected, "{answers:?}");
+        }
+    }
+
+    #[test]
+    fn an_alarm_names_its_member_as_everything_else_does() {
+        for (error, words) in [
+            ("memberID:7361181176331739031 alarm:NOSPACE ", "alarm NOSPACE of member 66282b47568b9f97"),
+            ("memberID:x alarm:NOSPACE", "memberID:x alarm:NOSPACE"),
+            ("etcdserver: something", "etcdserver: something"),
+        ] {
+            assert_eq!(in_words(error), words);
+        }
+    }
+
+    #[test]
+    fn catching_up_is_moving() {
+        for (before, now, commit, moving) in [
+            ((5, None), (6, None), Some(9), true),
+            ((5, None), (5, None), Some(9), false),
+            ((5, Some(10)), (5, Some(11)), Some(9), true), // a snapshot is on its way
+            ((5, Some(10)), (5, Some(11)), Some(5), false), // not behind: those are heartbeats
+            ((5, Some(10)), (5, Some(11)), None, false),
+            ((5, Some(10)), (5, Some(10)), Some(9), false),
+            ((5, None), (5, Some(10)), Some(9), false), // one number is no movement
+            ((5, Some(10)), (6, None), None, true),
+            ((9, Some(99)), (1, Some(1)), Some(99), false), // it was started anew: nothing to compare
+        ] {
+            let at = |(applied, received)| Progress { applied: LogIndex(applied), received };
+            let health = judge_twice("behind".into(), at(before), at(now), commit.map(LogIndex));
+            assert_eq!(matches!(health, Health::CatchingUp { .. }), moving, "{before:?} {now:?} {commit:?}");
+        }
+    }
+}

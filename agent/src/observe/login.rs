@@ -1,0 +1,187 @@
+//! The user's token: asked for once, kept, and renewed when a member does not know it any more.
+//!
+//! A member forgets all tokens when it restarts, and every token after a while without use; a token that any member
+//! gives is good on all of them. Source: etcd documentation, "Auth design".
+
+use std::{fs, sync::Arc, time::Duration};
+
+use proto::etcdserverpb::{AuthenticateRequest, auth_client::AuthClient};
+use tokio::{
+    sync::Mutex,
+    task::JoinSet,
+    time::{Instant, sleep, timeout},
+};
+use tonic::{
+    Code, Status,
+    metadata::{Ascii, MetadataValue},
+    transport::Channel,
+};
+
+use super::{access::CALL, error::ObserveError};
+use crate::playbook::cluster::Auth;
+
+/// How long nobody is asked again after nobody could be asked: a token needs a quorum.
+const PAUSE: Duration = Duration::from_secs(2);
+/// How long a member has for itself before the next is asked too: a password is dear to check, so all are not asked at
+/// once.
+const HEAD_START: Duration = Duration::from_millis(250);
+
+/// Who we are to the cluster.
+#[derive(Debug)]
+pub(super) struct Login {
+    user: Option<Arc<Credentials>>,
+    session: Mutex<Session>,
+}
+
+struct Credentials {
+    name: String,
+    password: String,
+}
+
+#[derive(Debug, Default)]
+enum Session {
+    #[default]
+    NotYet,
+    /// Calls carry this.
+    Token(MetadataValue<Ascii>),
+    /// The cluster has auth switched off.
+    NotNeeded,
+    /// The cluster does not take the user or the password, in its words.
+    Refused(String),
+    /// Nobody could be asked.
+    NoAnswer(Instant),
+}
+
+impl Login {
+    pub(super) fn new(auth: Option<&Auth>) -> Result<Self, ObserveError> {
+        let user = auth.map(Credentials::read).transpose()?.map(Arc::new);
+        Ok(Self { user, session: Mutex::default() })
+    }
+
+    /// The same user, without a token yet.
+    pub(super) fn anew(&self) -> Self {
+        Self { user: self.user.clone(), session: Mutex::default() }
+    }
+
+    /// Gets a token unless there is one.
+    pub(super) async fn check(&self, channels: impl FnOnce() -> Vec<Channel>) -> Result<(), ObserveError> {
+        let Some(user) = &self.user else { return Ok(()) };
+        let mut session = self.session.lock().await;
+        if !matches!(*session, Session::Token(_) | Session::NotNeeded) {
+            *session = authenticate(user, channels()).await;
+        }
+        match &*session {
+            Session::Refused(reason) => Err(ObserveError::Auth { user: user.name.clone(), reason: reason.clone() }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The token, if there is one or one can be had.
+    pub(super) async fn token(&self, channels: impl FnOnce() -> Vec<Channel>) -> Option<MetadataValue<Ascii>> {
+        let user = self.user.as_ref()?;
+        let mut session = self.session.lock().await;
+        let ask = match &*session {
+            Session::NotYet => true,
+            Session::NoAnswer(since) => since.elapsed() > PAUSE,
+            Session::Token(_) | Session::NotNeeded | Session::Refused(_) => false,
+        };
+        if ask {
+            *session = authenticate(user, channels()).await;
+        }
+        session.token()
+    }
+
+    /// The user's name, once the cluster has given it a token.
+    pub(super) async fn user_with_token(&self) -> Option<String> {
+        let user = self.user.as_ref()?;
+        self.session.lock().await.token().map(|_| user.name.clone())
+    }
+
+    /// Whether a call was refused for its token alone.
+    pub(super) fn wants_renewal(&self, status: &Status) -> bool {
+        self.user.is_some()
+            && match status.code() {
+                Code::Unauthenticated => true,
+                // "revision of auth store is old" after a change of users, "user name is empty" without a token.
+                Code::InvalidArgument => {
+                    status.message() == "etcdserver: revision of auth store is old"
+                        || status.message() == "etcdserver: user name is empty"
+                }
+                _ => false,
+            }
+    }
+
+    /// A newer token than `refused`; of calls refused side by side, the first renews it for all.
+    pub(super) async fn renew(
+        &self,
+        refused: Option<MetadataValue<Ascii>>,
+        channels: impl FnOnce() -> Vec<Channel>,
+    ) -> Option<MetadataValue<Ascii>> {
+        let user = self.user.as_ref()?;
+        let mut session = self.session.lock().await;
+        if session.token() == refused {
+            *session = authenticate(user, channels()).await;
+        }
+        session.token()
+    }
+}
+
+impl Session {
+    fn token(&self) -> Option<MetadataValue<Ascii>> {
+        match self {
+            Self::Token(token) => Some(token.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl Credentials {
+    fn read(auth: &Auth) -> Result<Self, ObserveError> {
+        let path = &auth.password_file;
+        let text = fs::read_to_string(path).map_err(|source| ObserveError::File { path: path.clone(), source })?;
+        Ok(Self { name: auth.user.clone(), password: text.lines().next().unwrap_or_default().to_owned() })
+    }
+}
+
+impl std::fmt::Debug for Credentials {
+    /// Without the password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Credentials({})", self.name)
+    }
+}
+
+/// Asks all members, each a little after the one before, so that a dead one costs little; the first who knows decides.
+async fn authenticate(user: &Credentials, channels: Vec<Channel>) -> Session {
+    let mut asked = JoinSet::new();
+    for (channel, head_start) in channels.into_iter().zip((0..).map(|place| HEAD_START * place)) {
+        let request = AuthenticateRequest { name: user.name.clone(), password: user.password.clone() };
+        asked.spawn(async move {
+            sleep(head_start).await;
+            timeout(CALL, AuthClient::new(channel).authenticate(request)).await
+        });
+    }
+    while let Some(joined) = asked.join_next().await {
+        let Ok(Ok(answer)) = joined else { continue };
+        let decided = match answer {
+            Ok(response) => response.into_inner().token.parse().ok().map(Session::Token),
+            Err(status) => refusal(&status),
+        };
+        if let Some(session) = decided {
+            return session;
+        }
+    }
+    Session::NoAnswer(Instant::now())
+}
+
+/// What an error says for the whole cluster, if anything.
+fn refusal(status: &Status) -> Option<Session> {
+    match status.code() {
+        Code::FailedPrecondition if status.message() == "etcdserver: authentication is not enabled" => {
+            Some(Session::NotNeeded)
+        }
+        Code::InvalidArgument | Code::FailedPrecondition | Code::PermissionDenied | Code::Unauthenticated => {
+            Some(Session::Refused(status.message().to_owned()))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,146 @@
+//! Asks one member, at one address.
+//!
+//! Every answer is believed only with the member's own id on it: behind one address there may be a balancer, or today
+//! somebody else.
+
+use std::time::{Duration, Instant};
+
+use proto::{
+    ClusterId, LogIndex, MemberId, Revision, Term,
+    etcdserverpb::{
+        Member as ListedOnWire, MemberListRequest, RangeRequest, ResponseHeader, StatusRequest, StatusResponse,
+        cluster_client::ClusterClient, kv_client::KvClient, maintenance_client::MaintenanceClient,
+    },
+};
+use tonic::Code;
+
+use super::{
+    access::{Access, CALL},
+    directory::{Listed, normal_form},
+    error::CallError,
+    health::Read,
+    leader::Statement,
+    view::Role,
+};
+
+/// How long to wait before a read that found no leader is made again.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// A member's `Status`.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    /// Who answered.
+    pub id: MemberId,
+    /// Its cluster.
+    pub cluster: ClusterId,
+    /// What it said.
+    pub status: StatusResponse,
+}
+
+impl Seen {
+    pub(super) fn applied(&self) -> LogIndex {
+        LogIndex(self.status.raft_applied_index)
+    }
+
+    pub(super) fn commit(&self) -> LogIndex {
+        LogIndex(self.status.raft_index)
+    }
+
+    pub(super) fn statement(&self) -> Statement {
+        let leader = Some(MemberId(self.status.leader)).filter(|id| id.0 != 0);
+        Statement { term: Term(self.status.raft_term), leader }
+    }
+
+    pub(super) fn revision(&self) -> Revision {
+        Revision(self.status.header.as_ref().map_or(0, |header| header.revision))
+    }
+}
+
+impl Access {
+    /// Whoever answers at this address, and how it is.
+    pub(super) async fn status(&self, address: &str) -> Result<Seen, CallError> {
+        let status = self
+            .ask(address, StatusRequest {}, |channel, request| async move {
+                MaintenanceClient::new(channel).status(request).await
+            })
+            .await?;
+        let (id, cluster) = whose(status.header.as_ref()).ok_or_else(|| nameless(address))?;
+        Ok(Seen { id, cluster, status })
+    }
+
+    /// How this member is, from nobody but itself.
+    pub(super) async fn status_of(&self, member: MemberId, address: &str) -> Result<Seen, CallError> {
+        let seen = self.status(address).await?;
+        if seen.id == member { Ok(seen) } else { Err(another(address, seen.id)) }
+    }
+
+    /// The membership as this address has it, without a round of the quorum.
+    pub(super) async fn members(&self, address: &str) -> Result<Vec<Listed>, CallError> {
+        let list = self
+            .ask(address, MemberListRequest { linearizable: false }, |channel, request| async move {
+                ClusterClient::new(channel).member_list(request).await
+            })
+            .await?;
+        let scheme = if address.starts_with("https") { "https" } else { "http" };
+        let mut members: Vec<_> = list.members.into_iter().map(|member| listed(member, scheme)).collect();
+        members.sort_by_key(|member| member.id);
+        Ok(members)
+    }
+
+    /// A linearizable read of `key` through this member. That there is no leader at the moment is no answer yet: it is
+    /// asked again until the deadline of one call.
+    pub(super) async fn read_through(&self, member: MemberId, address: &str, key: &str) -> Read {
+        let deadline = Instant::now() + CALL;
+        loop {
+            match self.linearizable(address, key).await {
+                Ok(header) => return whose_read(member, address, header.as_ref()),
+                Err(error) if error.code() == Some(Code::PermissionDenied) => return Read::Answered,
+                Err(error) if error.code() == Some(Code::Unavailable) && Instant::now() + AGAIN < deadline => {
+                    tokio::time::sleep(AGAIN).await;
+                }
+                Err(error) => return Read::Failed(error.to_string()),
+            }
+        }
+    }
+
+    /// The header of a linearizable read through this address.
+    pub(super) async fn linearizable(&self, address: &str, key: &str) -> Result<Option<ResponseHeader>, CallError> {
+        let question = RangeRequest { key: key.into(), keys_only: true, ..Default::default() };
+        let answer = self
+            .ask(address, question, |channel, request| async move { KvClient::new(channel).range(request).await })
+            .await?;
+        Ok(answer.header)
+    }
+}
+
+/// The member and cluster that a header names.
+pub(super) fn whose(header: Option<&ResponseHeader>) -> Option<(MemberId, ClusterId)> {
+    let header = header?;
+    (header.member_id != 0).then_some((MemberId(header.member_id), ClusterId(header.cluster_id)))
+}
+
+fn whose_read(member: MemberId, address: &str, header: Option<&ResponseHeader>) -> Read {
+    match whose(header) {
+        Some((id, _)) if id == member => Read::Answered,
+        Some((id, _)) => Read::Failed(another(address, id).to_string()),
+        None => Read::Failed(nameless(address).to_string()),
+    }
+}
+
+/// The refusal of an answer from somebody else.
+pub(super) fn another(address: &str, id: MemberId) -> CallError {
+    CallError::Unusable(format!("{address} is answered by member {id}: this one needs an address of its own"))
+}
+
+fn nameless(address: &str) -> CallError {
+    CallError::Unusable(format!("{address} answers without a member id"))
+}
+
+fn listed(member: ListedOnWire, scheme: &str) -> Listed {
+    Listed {
+        id: MemberId(member.id),
+        name: member.name,
+        role: if member.is_learner { Role::Learner } else { Role::Voter },
+        client_urls: member.client_urls.iter().map(|url| normal_form(url, scheme)).collect(),
+    }
+}

@@ -1,0 +1,74 @@
+//! The point of no return: whether an old binary may still be started.
+//!
+//! It is the start of the last old member's new binary, not the version's rise: once that binary has
+//! answered one version poll the leader may raise the cluster version at any instant, and an old binary
+//! then refuses to start. So the way back is open only while another voter is *seen* on the old release,
+//! or, for a member that is down by our hand, while every other member says that the version has not risen. Only a change of minor has such
+//! a point: `target::changes_minor`.
+//! Source: ARCHITECTURE.md, R-9; etcd, `MustDetectDowngrade`.
+
+use proto::{ClusterVersion, MemberId};
+
+use crate::{
+    observe::view::ClusterView,
+    rollout::keys::{Change, Intent},
+};
+
+/// Whether a voter other than `except` is seen running an old release.
+pub(super) fn another_is_old(intent: &Intent, view: &ClusterView, except: Option<MemberId>) -> bool {
+    let Change::Upgrade { to, .. } = &intent.change else { return true };
+    view.voters()
+        .filter(|member| Some(member.id) != except)
+        .filter_map(|member| member.release())
+        .any(|release| release.cluster_version() != to.cluster_version())
+}
+
+/// Whether every member but the one that is down reports a cluster version below the target's. A member
+/// that does not answer, or has not been told a version, never counts as still old.
+pub fn version_has_not_risen(view: &ClusterView, down: MemberId, target: ClusterVersion) -> bool {
+    view.members
+        .iter()
+        .filter(|member| member.id != down)
+        .all(|member| member.report().and_then(|report| report.cluster_version).is_some_and(|version| version < target))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::samples::{intent, view, with_cluster_version, with_release};
+
+    #[test]
+    fn the_way_back_is_open_while_another_voter_is_seen_on_the_old_release() {
+        for (members, releases, open) in [
+            ("1+ 2+ 3+", ["3.5.30", "3.4.23", "3.4.23"], true),
+            ("1+ 2+ 3+", ["3.5.30", "3.5.30", "3.4.23"], true),
+            ("1+ 2+ 3+", ["3.5.30", "3.5.30", "3.5.30"], false),
+            ("1+ 2+ 3l", ["3.5.30", "3.5.30", "3.4.23"], false), // a learner is no voter
+            ("1+ 2+ 3.", ["3.5.30", "3.5.30", "3.4.23"], false), // silent: not seen
+        ] {
+            let mut view = view(members);
+            for (at, release) in releases.iter().enumerate() {
+                with_release(&mut view, at, release);
+            }
+            let found = another_is_old(&intent(">=3.4, <3.5", "3.5.30"), &view, Some(MemberId(1)));
+            assert_eq!(found, open, "{members} {releases:?}");
+        }
+    }
+
+    #[test]
+    fn only_every_others_own_word_says_that_the_version_has_not_risen() {
+        let target = ClusterVersion { major: 3, minor: 5 };
+        for (members, versions, open) in [
+            ("1. 2+ 3+", ["", "3.4", "3.4"], true),
+            ("1. 2+ 3+", ["", "3.4", "3.5"], false),
+            ("1. 2+ 3.", ["", "3.4", ""], false), // a lost member never counts as still old
+            ("1. 2+ 3+", ["", "3.4", ""], false), // nor does an undecided version
+        ] {
+            let mut view = view(members);
+            for (at, version) in versions.iter().enumerate() {
+                with_cluster_version(&mut view, at, version);
+            }
+            assert_eq!(version_has_not_risen(&view, MemberId(1), target), open, "{members} {versions:?}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Quorum rule: no step leaves fewer ready voters than a majority, and nobody healthy goes while another
+//! voter is sick.
+//!
+//! Pure: reads the view, never asks the cluster. The member going down counts as lost: its return is
+//! hoped for, not observed. Source: ARCHITECTURE.md, I-2.
+
+use proto::MemberId;
+
+use super::{Me, refusal::Refusal};
+use crate::observe::view::ClusterView;
+
+/// What stands in the way of taking a member down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Objection {
+    /// Another voter is not ready and must be seen to first.
+    AnotherIsSick(MemberId),
+    /// Too few would stand.
+    Below(Refusal),
+}
+
+/// Whether `down` may go.
+pub(super) fn quorum(me: &Me, view: &ClusterView, down: MemberId) -> Result<(), Objection> {
+    let voters = view.voters().count();
+    let needed = voters / 2 + 1;
+    let (ready, sick): (Vec<_>, Vec<_>) = view.voters().filter(|m| m.id != down).partition(|m| m.is_ready());
+    let degraded = me.allow_degraded && voters >= 5;
+    match sick.first() {
+        Some(other) if view.is_ready(down) && !degraded => Err(Objection::AnotherIsSick(other.id)),
+        _ if ready.len() < needed && !(me.allow_downtime && voters <= 2) => {
+            Err(Objection::Below(Refusal::BelowQuorum { down, standing: ready.len(), needed }))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::samples::{me, view};
+
+    #[test]
+    fn quorum_counts_the_member_going_down_as_lost() {
+        for (members, down, allowed) in [
+            // + ready voter, - voter that is not, l learner
+            ("1+ 2+ 3+", 1, true),
+            ("1+ 2+ 3-", 1, false),       // only one would stand
+            ("1+ 2+ 3-", 3, true),        // the broken one may be mended
+            ("1+ 2- 3-", 3, false),       // nothing stands to mend it with
+            ("1+ 2+ 3+ 4+ 5-", 1, false), // a majority would stand, but mend the sick one first
+            ("1+ 2+ 3l", 1, false),       // a learner has no vote
+            ("1+ 2+ 3l", 3, true),        // and takes none away
+            ("1+ 2+", 1, false),
+            ("1+", 1, false),
+        ] {
+            assert_eq!(quorum(&me(&[1]), &view(members), MemberId(down)).is_ok(), allowed, "{members} without {down}");
+        }
+    }
+
+    #[test]
+    fn an_operator_may_allow_downtime_for_one_or_two_and_a_sick_member_among_five() {
+        let mut me = me(&[1]);
+        me.allow_downtime = true;
+        me.allow_degraded = true;
+        for (members, down, allowed) in [
+            ("1+", 1, true),
+            ("1+ 2+", 1, true),
+            ("1+ 2-", 1, false),         // two voters: a sick one still comes first
+            ("1+ 2+ 3-", 1, false),      // never for three
+            ("1+ 2+ 3+ 4+ 5-", 1, true), // three of five stand
+            ("1+ 2+ 3+ 4- 5-", 1, false),
+        ] {
+            assert_eq!(quorum(&me, &view(members), MemberId(down)).is_ok(), allowed, "{members} without {down}");
+        }
+    }
+}

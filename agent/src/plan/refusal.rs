@@ -1,0 +1,126 @@
+//! Why the planner says no, or not yet. Values, not errors: `report/stop.rs` makes the sentences.
+
+use std::sync::Arc;
+
+use proto::{MemberId, Release};
+
+use crate::rollout::{host_id::HostId, keys::TakeDown};
+
+/// A rule that forbids going on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// A run with another intent stands; these are the parts that differ.
+    OtherRun {
+        /// Names of the parts.
+        differs: Vec<&'static str>,
+    },
+    /// The run is paused.
+    Paused,
+    /// The run goes back; `agent run` would go forward.
+    GoingBack,
+    /// There is no run that could go back.
+    NothingToRollBack,
+    /// No voter is seen on the old release any more: an old binary would refuse to start.
+    NoWayBack,
+    /// The run does not hold, so there is nothing to finalize.
+    NotHeld,
+    /// The membership has none of this host's members.
+    OwnsNothing,
+    /// No majority agrees on a leader.
+    NoLeader,
+    /// The leader runs a release that neither `from` nor `to` allows.
+    LeaderVersion {
+        /// The leader.
+        member: MemberId,
+        /// What it runs.
+        release: Release,
+    },
+    /// A member other than the leader does.
+    MemberVersion {
+        /// The member.
+        member: MemberId,
+        /// What it runs.
+        release: Release,
+    },
+    /// The step would leave out a minor.
+    SkipsMinor {
+        /// The member that is too old.
+        member: MemberId,
+        /// What it runs.
+        release: Release,
+    },
+    /// Too few ready voters would stand.
+    BelowQuorum {
+        /// The member that would go down.
+        down: MemberId,
+        /// How many would stand.
+        standing: usize,
+        /// How many are needed.
+        needed: usize,
+    },
+    /// A member is not ready and its host takes no part.
+    NotReady {
+        /// The member.
+        member: MemberId,
+    },
+    /// A step failed, and its owner has not come back.
+    Failed {
+        /// Whose step.
+        member: MemberId,
+        /// Why.
+        why: Arc<str>,
+    },
+    /// An abandoned take-down's host may still wake up.
+    Lost {
+        /// The take-down.
+        record: TakeDown,
+    },
+    /// A record of this host's member, put by an agent that still lives, or lived on another machine.
+    RecordOfAnother {
+        /// The record.
+        record: TakeDown,
+        /// Whether its process was seen alive.
+        alive: bool,
+    },
+}
+
+/// What an agent waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Wait {
+    /// The keys could not be read, or no member answered.
+    Answer,
+    /// Somebody else's take-down.
+    Record {
+        /// The member that is down.
+        member: MemberId,
+        /// Who takes it down.
+        host: HostId,
+    },
+    /// Somebody else's baton.
+    Baton {
+        /// Who holds it.
+        host: HostId,
+    },
+    /// Other agents that may still come.
+    Gather,
+    /// Members that go first, each with a live participant.
+    Others {
+        /// They.
+        members: Vec<MemberId>,
+    },
+    /// A member that is not ready.
+    Ready {
+        /// The member.
+        member: MemberId,
+    },
+    /// The owner of a failed step.
+    FailedOwner {
+        /// Its member.
+        member: MemberId,
+    },
+    /// The host of an abandoned take-down.
+    LostOwner {
+        /// Its member.
+        member: MemberId,
+    },
+}

@@ -1,0 +1,92 @@
+//! Short notations for the tables of tests: `view("1+ 2- 3l")`.
+
+use std::sync::Arc;
+
+use proto::{ClusterId, LogIndex, MemberId, Release, Revision, Term};
+
+use super::{Me, Verb};
+use crate::{
+    observe::view::{Answer, ClusterView, Health, Leader, Member, Report, Role},
+    rollout::{
+        host_id::HostId,
+        keys::{Change, Finalize, Intent},
+    },
+};
+
+/// A view in short: `+` a ready voter, `-` one that is not, `~` one that catches up, `.` a silent one,
+/// `l` a ready learner, `*` the leader (else the last ready voter leads).
+pub(crate) fn view(text: &str) -> ClusterView {
+    let members: Vec<Member> = text.split_whitespace().map(member).collect();
+    let marked = text.split_whitespace().find(|word| word.ends_with('*')).map(|word| member(word).id);
+    let last = members.iter().rev().find(|m| m.role == Role::Voter && m.is_ready()).map(|m| m.id);
+    let leader = marked.or(last).map_or(Leader::Unknown, |member| Leader::Agreed { member, term: Term(2) });
+    ClusterView { cluster: ClusterId(0xc), leader, members }
+}
+
+fn member(word: &str) -> Member {
+    let (id, sign) = word.split_at(word.len() - 1);
+    let health = match sign {
+        "-" => Health::Sick { reason: "sick".into() },
+        "~" => Health::CatchingUp { reason: "behind".into() },
+        _ => Health::Ready,
+    };
+    let answer = match sign {
+        "." => Answer::Silent { reason: "connection refused".into() },
+        _ => Answer::Reported(Box::new(report(health))),
+    };
+    let role = if sign == "l" { Role::Learner } else { Role::Voter };
+    Member { id: MemberId(id.parse().unwrap()), name: Arc::from(id), role, client_urls: Vec::new(), answer }
+}
+
+fn report(health: Health) -> Report {
+    Report {
+        release: Release::new(3, 4, 23),
+        cluster_version: "3.4".parse().ok(),
+        storage_version: None,
+        leader: None,
+        term: Term(2),
+        log_index: LogIndex(10),
+        applied: LogIndex(10),
+        revision: Revision(5),
+        db_bytes: 0,
+        health,
+        gates: None,
+    }
+}
+
+fn edit(view: &mut ClusterView, at: usize, change: impl FnOnce(&mut Report)) {
+    if let Answer::Reported(report) = &mut view.members[at].answer {
+        change(report);
+    }
+}
+
+pub(crate) fn with_release(view: &mut ClusterView, at: usize, release: &str) {
+    edit(view, at, |report| report.release = release.parse().unwrap());
+}
+
+pub(crate) fn with_cluster_version(view: &mut ClusterView, at: usize, version: &str) {
+    edit(view, at, |report| report.cluster_version = version.parse().ok());
+}
+
+pub(crate) fn intent(from: &str, to: &str) -> Intent {
+    Intent {
+        cluster: ClusterId(0xc),
+        change: Change::Upgrade { from: from.parse().unwrap(), to: to.parse().unwrap() },
+        gates: Default::default(),
+        finalize: Finalize::Auto,
+    }
+}
+
+pub(crate) fn me(owns: &[u64]) -> Me {
+    Me {
+        host: HostId { machine: None, instance: u128::from(owns[0]) },
+        host_name: Arc::from("here"),
+        owns: owns.iter().copied().map(MemberId).collect(),
+        intent: Arc::new(intent(">=3.4, <3.5", "3.5.30")),
+        verb: Verb::Run,
+        allow_degraded: false,
+        allow_downtime: false,
+        put_back: true,
+        expect_agents: None,
+    }
+}

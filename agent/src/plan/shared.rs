@@ -1,0 +1,151 @@
+//! Rules about what the hosts share: whose run it is, whose record stands, what was lost, what failed.
+//!
+//! Each answers `None` where it has nothing to say. Source: ARCHITECTURE.md, R-1, R-7, R-8.
+
+use proto::MemberId;
+
+use super::{
+    Case, Next, Verb,
+    refusal::{Refusal, Wait},
+    skew, target,
+};
+use crate::rollout::{
+    keys::{At, Intent, RunState, TakeDown},
+    txn::Txn,
+};
+
+pub(super) fn ownership(case: &Case) -> Option<Next> {
+    let owns_any = case.me.owns.iter().any(|own| case.view.member(*own).is_some());
+    (!owns_any).then_some(Next::Refuse(Refusal::OwnsNothing))
+}
+
+pub(super) fn other_run(case: &Case) -> Option<Next> {
+    let run = case.standing()?;
+    if *run.intent != *case.me.intent {
+        return Some(Next::Refuse(Refusal::OtherRun { differs: differences(&run.intent, &case.me.intent) }));
+    }
+    (run.state == RunState::Paused).then_some(Next::Refuse(Refusal::Paused))
+}
+
+/// The names of the parts in which two intents differ.
+pub(super) fn differences(one: &Intent, other: &Intent) -> Vec<&'static str> {
+    use crate::rollout::keys::Change::{Restart, Upgrade};
+    let mut differs = Vec::new();
+    let mut add = |name, is_different: bool| {
+        if is_different {
+            differs.push(name);
+        }
+    };
+    add("cluster", one.cluster != other.cluster);
+    match (&one.change, &other.change) {
+        (Upgrade { from: a, to: b }, Upgrade { from: c, to: d }) => {
+            add("from", a != c);
+            add("to", b != d);
+        }
+        (Restart { id: a }, Restart { id: b }) => add("restart.id", a != b),
+        _ => add("kind", true),
+    }
+    add("gates.expect", one.gates != other.gates);
+    add("strategy.finalize", one.finalize != other.finalize);
+    differs
+}
+
+pub(super) fn versions(case: &Case) -> Option<Next> {
+    skew::skew(&case.me.intent, case.view).err().map(Next::Refuse)
+}
+
+pub(super) fn record(case: &Case) -> Option<Next> {
+    let record = case.keys.down.as_ref()?;
+    let TakeDown { member, host, attempt, .. } = record.value;
+    if case.in_hand == Some(attempt) {
+        return None;
+    }
+    if case.view.member(member).is_none() {
+        return Some(Next::Tidy(Txn::delete_down(record.created)));
+    }
+    match whose(case, &record.value) {
+        Whose::Mine => Some(Next::Adopt(member)),
+        Whose::MinePerhaps => Some(refuse_record(record, case)),
+        Whose::Anothers if case.rules.record_is_the_lock => Some(Next::Wait(Wait::Record { member, host })),
+        Whose::Anothers => None,
+    }
+}
+
+enum Whose {
+    /// This host's, and the agent that put it is gone.
+    Mine,
+    /// Of a member of this host, put by an agent that may still live.
+    MinePerhaps,
+    Anothers,
+}
+
+/// The lock on the state directory proves that no other agent of this host id lives; a record under
+/// another host id needs its process seen gone.
+fn whose(case: &Case, record: &TakeDown) -> Whose {
+    if record.host == case.me.host || case.gone.contains(&record.attempt) {
+        Whose::Mine
+    } else if case.me.owns.contains(&record.member) {
+        Whose::MinePerhaps
+    } else {
+        Whose::Anothers
+    }
+}
+
+fn refuse_record(record: &At<TakeDown>, case: &Case) -> Next {
+    let alive = record.value.host.machine.is_some() && record.value.host.machine == case.me.host.machine;
+    Next::Refuse(Refusal::RecordOfAnother { record: record.value.clone(), alive })
+}
+
+pub(super) fn lost(case: &Case) -> Option<Next> {
+    case.keys.lost.iter().find_map(|(member, lost)| {
+        if case.view.member(*member).is_none() {
+            return Some(Next::Tidy(Txn::clear_lost(*member, lost.created)));
+        }
+        match whose(case, &lost.value) {
+            // My own step, still in hand though it was given up: nobody else goes while the sign stands.
+            Whose::Mine if case.in_hand == Some(lost.value.attempt) => None,
+            Whose::Mine if case.view.is_ready(*member) => Some(Next::Tidy(Txn::clear_lost(*member, lost.created))),
+            Whose::Mine => Some(Next::Wait(Wait::Ready { member: *member })),
+            Whose::MinePerhaps => Some(refuse_record(lost, case)),
+            Whose::Anothers if case.keys.has_participant(*member) || !case.gathered() => {
+                Some(Next::Wait(Wait::LostOwner { member: *member }))
+            }
+            Whose::Anothers => Some(Next::Refuse(Refusal::Lost { record: lost.value.clone() })),
+        }
+    })
+}
+
+pub(super) fn mark(case: &Case) -> Option<Next> {
+    let RunState::Failed { member, why, was } = &case.standing()?.state else { return None };
+    if is_owner(case, *member) {
+        let done = case.view.member(*member).is_none_or(|m| m.is_ready() && target::is_at(case, m, case.leg()));
+        return done.then(|| Next::Move { to: (*was).into(), at_rest: false });
+    }
+    if !case.rules.owner_lifts_the_mark {
+        return Some(Next::Move { to: (*was).into(), at_rest: false });
+    }
+    if case.view.member(*member).is_none() {
+        return Some(Next::Move { to: (*was).into(), at_rest: true });
+    }
+    if case.keys.has_participant(*member) || !case.gathered() {
+        return Some(Next::Wait(Wait::FailedOwner { member: *member }));
+    }
+    Some(Next::Refuse(Refusal::Failed { member: *member, why: why.clone() }))
+}
+
+fn is_owner(case: &Case, member: MemberId) -> bool {
+    case.me.owns.contains(&member)
+}
+
+/// The member whose failed step is this host's own to try again; no other may go under its mark.
+pub(super) fn only(case: &Case) -> Option<MemberId> {
+    match case.standing()?.state {
+        RunState::Failed { member, .. } if is_owner(case, member) => Some(member),
+        _ => None,
+    }
+}
+
+/// Whether this verb would take the run the other way than it goes.
+pub(super) fn opposes(verb: Verb, state: &RunState) -> bool {
+    matches!((verb, state), (Verb::Run | Verb::Resume | Verb::Finalize, RunState::RollingBack))
+}

@@ -1,0 +1,84 @@
+//! Version rules: what leader and members may run while this run stands, and that no minor is left out.
+//!
+//! A member that did not answer is no matter of versions: the quorum rule speaks of it. Source:
+//! ARCHITECTURE.md, I-4; etcd's upgrade guides ("one minor at a time").
+
+use proto::Release;
+
+use super::refusal::Refusal;
+use crate::{
+    observe::view::{ClusterView, Member},
+    rollout::keys::{Change, Intent},
+};
+
+/// Refuses a leader, then a member, outside what the change allows.
+pub(super) fn skew(intent: &Intent, view: &ClusterView) -> Result<(), Refusal> {
+    let leader = view.leader().ok_or(Refusal::NoLeader)?;
+    let Change::Upgrade { from, to } = &intent.change else { return Ok(()) };
+    let allowed = |release: &Release| release == to || from.matches(&release.0);
+    let bad = |member: &Member| member.release().filter(|release| !allowed(release)).cloned();
+    if let Some(release) = bad(leader) {
+        return Err(Refusal::LeaderVersion { member: leader.id, release });
+    }
+    for member in &view.members {
+        if let Some(release) = bad(member) {
+            return Err(Refusal::MemberVersion { member: member.id, release });
+        }
+        if let Some(release) = member.release().filter(|release| !is_one_step(release, to)) {
+            return Err(Refusal::SkipsMinor { member: member.id, release: release.clone() });
+        }
+    }
+    Ok(())
+}
+
+fn is_one_step(from: &Release, to: &Release) -> bool {
+    from.0.major == to.0.major && (from.0.minor == to.0.minor || from.0.minor + 1 == to.0.minor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        observe::view::Leader,
+        plan::samples::{intent, view, with_release},
+    };
+
+    #[test]
+    fn leader_and_members_stay_within_from_and_to() {
+        for (releases, refused) in [
+            (["3.4.23", "3.4.23", "3.4.23"], ""),
+            (["3.5.30", "3.4.23", "3.5.30"], ""),
+            (["3.5.29", "3.4.23", "3.4.23"], "leader"),
+            (["3.4.23", "3.5.29", "3.4.23"], "member"),
+            (["3.6.0", "3.4.23", "3.4.23"], "leader"),
+            (["3.4.23", "3.4.23", "3.3.1"], "member"),
+        ] {
+            let mut view = view("1* 2+ 3+");
+            for (at, release) in releases.iter().enumerate() {
+                with_release(&mut view, at, release);
+            }
+            let found = match skew(&intent(">=3.4, <3.5", "3.5.30"), &view) {
+                Ok(()) => "",
+                Err(Refusal::LeaderVersion { .. }) => "leader",
+                Err(Refusal::MemberVersion { .. }) => "member",
+                Err(other) => panic!("{other:?}"),
+            };
+            assert_eq!(found, refused, "{releases:?}");
+        }
+    }
+
+    #[test]
+    fn a_minor_left_out_is_refused_though_from_allows_it() {
+        let mut view = view("1+ 2+ 3+");
+        with_release(&mut view, 2, "3.4.23");
+        let found = skew(&intent(">=3.4, <3.6", "3.6.14"), &view);
+        assert!(matches!(found, Err(Refusal::SkipsMinor { .. })), "{found:?}");
+    }
+
+    #[test]
+    fn no_leader_is_never_a_wrong_version() {
+        let mut view = view("1+ 2+ 3+");
+        view.leader = Leader::Unknown;
+        assert_eq!(skew(&intent(">=3.4, <3.5", "3.5.30"), &view), Err(Refusal::NoLeader));
+    }
+}

@@ -1,0 +1,157 @@
+//! What is impossible together in a playbook whose values are each possible alone. Pure.
+//!
+//! One rule a function. A rule names the value at fault by its path; its place in the source is looked up by
+//! the caller.
+
+use std::path::Path;
+
+use super::{
+    model::{Finalize, Kind, Node, Playbook, Process, Runtime},
+    tree::Step::{self, Item, Key},
+};
+
+/// Values that do not go together.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Misfit {
+    pub(super) path: Vec<Step>,
+    pub(super) problem: String,
+    pub(super) expected: String,
+}
+
+impl Misfit {
+    fn at(path: impl Into<Vec<Step>>, problem: impl Into<String>, expected: impl Into<String>) -> Self {
+        Self { path: path.into(), problem: problem.into(), expected: expected.into() }
+    }
+}
+
+/// The first rule that the playbook breaks.
+pub(super) fn check(playbook: &Playbook) -> Result<(), Misfit> {
+    endpoints_fit_tls(playbook)?;
+    endpoints_are_distinct(playbook)?;
+    names_are_distinct(playbook)?;
+    an_upgrade_switches_binaries(playbook)?;
+    binaries_are_each_nodes_own(playbook)?;
+    files_are_each_nodes_own(playbook)?;
+    one_file_for_each_path(playbook)?;
+    a_restart_has_nothing_to_finalize(playbook)
+}
+
+/// Certificates that would not be used, or would be missing, are both a mistake of the writer's.
+fn endpoints_fit_tls(playbook: &Playbook) -> Result<(), Misfit> {
+    let tls = playbook.cluster.tls.is_some();
+    let misfit = |endpoint: &&String| endpoint.starts_with("https://") != tls;
+    let Some(index) = playbook.cluster.endpoints.iter().position(|e| misfit(&e)) else { return Ok(()) };
+    let (problem, expected) = match tls {
+        true => ("an http endpoint beside `cluster.tls`", "`https://…`, or no `cluster.tls`"),
+        false => ("an https endpoint without `cluster.tls`", "`cluster.tls: { ca: … }`, or `http://…`"),
+    };
+    Err(Misfit::at([Key("cluster"), Key("endpoints"), Item(index)], problem, expected))
+}
+
+fn endpoints_are_distinct(playbook: &Playbook) -> Result<(), Misfit> {
+    match repeated(&playbook.cluster.endpoints) {
+        Some((index, _)) => {
+            let path = [Key("cluster"), Key("endpoints"), Item(index)];
+            Err(Misfit::at(path, "this endpoint is in the list already", "each member's endpoint once"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn names_are_distinct(playbook: &Playbook) -> Result<(), Misfit> {
+    match repeated(playbook.nodes.iter().map(|node| &node.name)) {
+        Some((index, name)) => {
+            let problem = format!("duplicate node name `{name}`");
+            Err(Misfit::at([Key("nodes"), Item(index), Key("name")], problem, "each member once"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A binary goes live at its own node's step, which a shared symlink would do for another node too.
+fn binaries_are_each_nodes_own(playbook: &Playbook) -> Result<(), Misfit> {
+    let Kind::Upgrade { .. } = playbook.kind else { return Ok(()) };
+    match repeated(playbook.nodes.iter().map(|node| &node.binary)) {
+        Some((index, Some(_))) => {
+            let path = [Key("nodes"), Item(index), Key("binary")];
+            let problem = "another node has this binary: both would be switched at once";
+            Err(Misfit::at(path, problem, "a symlink of its own for each node"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn files_are_each_nodes_own(playbook: &Playbook) -> Result<(), Misfit> {
+    for (index, node) in playbook.nodes.iter().enumerate() {
+        let others = &playbook.nodes[..index];
+        let taken = |path: &Path| others.iter().any(|node| node.files.iter().any(|file| file.path == path));
+        if let Some(file) = node.files.iter().position(|file| taken(&file.path)) {
+            let path = [Key("nodes"), Item(index), Key("files"), Item(file), Key("path")];
+            let problem = "another node has this file: both would be switched at once";
+            return Err(Misfit::at(path, problem, "a file of its own for each node"));
+        }
+    }
+    Ok(())
+}
+
+fn an_upgrade_switches_binaries(playbook: &Playbook) -> Result<(), Misfit> {
+    let Kind::Upgrade { .. } = playbook.kind else { return Ok(()) };
+    playbook.nodes.iter().enumerate().try_for_each(|(index, node)| switches_its_binary(index, node))
+}
+
+fn switches_its_binary(index: usize, node: &Node) -> Result<(), Misfit> {
+    let Some(binary) = &node.binary else {
+        let expected = "`binary`, the symlink to the executable, since there is an `artifact`";
+        return Err(Misfit::at([Key("nodes"), Item(index)], format!("node `{}` lacks `binary`", node.name), expected));
+    };
+    match &node.runtime {
+        Runtime::Process(process) if !names(process, binary) => {
+            let path = [Key("nodes"), Item(index), Key("runtime"), Key("argv")];
+            let problem = "`binary` is not part of it, so another executable would be started";
+            Err(Misfit::at(path, problem, "`{{binary}}` as the program"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn names(process: &Process, binary: &Path) -> bool {
+    process.argv.iter().any(|word| word.contains("{{binary}}") || Path::new(word) == binary)
+}
+
+fn one_file_for_each_path(playbook: &Playbook) -> Result<(), Misfit> {
+    let Some(to) = playbook.target() else { return Ok(()) };
+    for (index, node) in playbook.nodes.iter().enumerate() {
+        if let Err(clash) = node.files_for(to) {
+            let path = [Key("nodes"), Item(index), Key("files"), Item(clash.entries.1), Key("for")];
+            return Err(Misfit::at(
+                path,
+                clash.to_string(),
+                "of several `files` with one path exactly one that matches",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// There is no point of no return to hold before, and a hold that never comes would be waited for.
+fn a_restart_has_nothing_to_finalize(playbook: &Playbook) -> Result<(), Misfit> {
+    match (&playbook.kind, playbook.strategy.finalize) {
+        (Kind::Restart { .. }, Finalize::Manual) => {
+            let problem = "a restart has no point of no return to hold before";
+            Err(Misfit::at([Key("strategy"), Key("finalize")], problem, "no `finalize` in `kind: Restart`"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The first value that was there before, with its position.
+fn repeated<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Option<(usize, T)> {
+    let mut seen = Vec::new();
+    for (index, value) in values.into_iter().enumerate() {
+        if seen.contains(&value) {
+            return Some((index, value));
+        }
+        seen.push(value);
+    }
+    None
+}

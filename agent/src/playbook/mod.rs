@@ -1,0 +1,92 @@
+//! The playbook: what an operator wrote, read strictly, before anything is touched.
+//!
+//! `source -> tree -> parse -> check -> Playbook`: `tree` knows YAML's syntax, `fields` the types and keys of
+//! one value, `parse` each key's meaning and default, `check` which values are impossible together. Every
+//! refusal names file, line and column. Not in this room: whether paths exist, hosts answer, or the cluster
+//! allows it; that is preflight's and the planner's.
+
+pub mod cluster;
+pub mod digest;
+pub mod fault;
+pub mod model;
+pub mod select;
+pub mod template;
+pub mod unit;
+
+mod check;
+mod fields;
+mod parse;
+mod tree;
+
+use std::{
+    fs::File,
+    io::Read,
+    path::{self, Path, PathBuf},
+};
+
+pub use cluster::{Auth, Cluster, Tls};
+pub use digest::Sha256;
+pub use fault::{Mistake, Place, PlaybookError};
+pub use model::{
+    Artifact, Command, ConditionalArgs, ConditionalFile, Finalize, Gates, Hooks, Kind, Node, OnFailure, Order,
+    Playbook, Process, Runtime, Source, Stop, Strategy, Verify,
+};
+pub use select::Clash;
+pub use template::{Context, TemplateError, expand, expand_all};
+
+use fault::Fault;
+use tree::Tree;
+
+/// The largest file that is read, in bytes; a playbook has a few thousand.
+const LARGEST: usize = 1 << 20;
+
+impl Playbook {
+    /// Reads the playbook in the file `path`.
+    ///
+    /// # Errors
+    /// [`PlaybookError`] with the whole text for a person.
+    pub fn load(path: &Path) -> Result<Self, PlaybookError> {
+        let unreadable = |source| PlaybookError::Unreadable { file: path.into(), source };
+        let mut bytes = Vec::new();
+        let file = File::open(path).map_err(unreadable)?;
+        file.take(LARGEST as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        match String::from_utf8(bytes) {
+            Ok(source) => Self::parse(&source, path),
+            Err(error) => Err(not_text(&error.as_bytes()[..error.utf8_error().valid_up_to()], error.as_bytes(), path)),
+        }
+    }
+
+    /// Reads the playbook `source`, which was in `file`: relative paths start at that file's folder.
+    ///
+    /// # Errors
+    /// [`PlaybookError`] with the whole text for a person.
+    pub fn parse(source: &str, file: &Path) -> Result<Self, PlaybookError> {
+        read(source, &folder(file)).map_err(|fault| fault.in_source(file, source))
+    }
+}
+
+fn read(source: &str, folder: &Path) -> Result<Playbook, Fault> {
+    if source.len() > LARGEST {
+        return Err(Fault::of_file("the file is larger than 1 MiB", "a playbook, which has a few thousand bytes"));
+    }
+    let tree = Tree::read(source)?;
+    let playbook = parse::playbook(&tree, folder)?;
+    match check::check(&playbook) {
+        Ok(()) => Ok(playbook),
+        Err(misfit) => Err(Fault::new(tree.place_of(&misfit.path), misfit.problem, misfit.expected)),
+    }
+}
+
+/// The folder of `file`, absolute where the current folder can be told.
+fn folder(file: &Path) -> PathBuf {
+    let file = path::absolute(file).unwrap_or_else(|_| file.into());
+    file.parent().unwrap_or(Path::new("/")).into()
+}
+
+fn not_text(before: &[u8], bytes: &[u8], file: &Path) -> PlaybookError {
+    let before = String::from_utf8_lossy(before);
+    let column = before.chars().rev().take_while(|&c| c != '\n').count() + 1;
+    let place = Place { line: before.matches('\n').count() + 1, column, width: 1 };
+    let problem = format!("the byte 0x{:02x} is not UTF-8", bytes[before.len()]);
+    Fault::new(place, problem, "text in UTF-8").in_source(file, &String::from_utf8_lossy(bytes))
+}

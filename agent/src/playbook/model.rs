@@ -1,0 +1,341 @@
+//! A playbook as plain data: defaults filled in, paths absolute, combinations possible.
+//!
+//! Whoever holds a [`Playbook`] need not check it again. Nothing here reads files or knows YAML's syntax;
+//! how each value is written out again (`agent validate`) is said by the `Serialize` attributes.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use proto::Release;
+use semver::VersionReq;
+use serde::Serialize;
+
+use super::{cluster::Cluster, digest::Sha256, unit};
+
+/// What one host was told to do, in full.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "apiVersion", rename = "baton/v1")]
+pub struct Playbook {
+    /// What is to be done.
+    #[serde(flatten)]
+    pub kind: Kind,
+    /// The cluster it is done to.
+    pub cluster: Cluster,
+    /// Journal, host id and lock; one cluster each.
+    pub state_dir: PathBuf,
+    /// The members that run on this host; never empty, names distinct.
+    pub nodes: Vec<Node>,
+    /// How it is done.
+    pub strategy: Strategy,
+    /// What is compared at the end.
+    pub verify: Verify,
+    /// What the cluster's gates must be at the end.
+    pub gates: Gates,
+    /// Programs to run around each take-down.
+    pub hooks: Hooks,
+}
+
+/// The work of a playbook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind")]
+pub enum Kind {
+    /// Every member runs `to` in the end.
+    Upgrade {
+        /// What every member must run before, or already be at `to`. A pre-release never satisfies a
+        /// requirement that does not name one (semver's own rule).
+        #[serde(serialize_with = "unit::text")]
+        from: VersionReq,
+        /// One exact release.
+        to: Release,
+        /// Where the new release comes from.
+        artifact: Artifact,
+    },
+    /// Every member was started once for this id: a change of configuration or gates.
+    Restart {
+        /// Free text, such as a ticket or a date; another id is another run.
+        #[serde(rename = "restart", serialize_with = "unit::restart_id")]
+        id: String,
+    },
+}
+
+/// A release to be installed: a directory, one executable, or a `.tar.gz`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Artifact {
+    /// Where it is.
+    #[serde(flatten)]
+    pub source: Source,
+    /// The executable's file name inside a directory or archive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub executable: Option<String>,
+}
+
+/// Where an artifact is, its templates already expanded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Source {
+    /// Fetched over http or https; never used before the digest was compared.
+    Url {
+        /// The address.
+        #[serde(rename = "source")]
+        url: String,
+        /// The digest that the bytes must have.
+        sha256: Sha256,
+    },
+    /// A file or directory of this host.
+    Path {
+        /// Where it lies.
+        #[serde(rename = "source")]
+        path: PathBuf,
+        /// Compared when given.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        sha256: Option<Sha256>,
+    },
+}
+
+/// One member that runs on this host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Node {
+    /// The member's name as the cluster knows it.
+    pub name: String,
+    /// How its process is started and stopped.
+    pub runtime: Runtime,
+    /// The symlink to the executable that an upgrade switches; always there in an upgrade.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub binary: Option<PathBuf>,
+    /// Files that change together with the release.
+    pub files: Vec<ConditionalFile>,
+    /// How its process is asked to end.
+    pub stop: Stop,
+}
+
+/// How a member's process is run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Runtime {
+    /// The agent starts the process itself, and it outlives the agent. Nobody starts it after a reboot.
+    Process(Process),
+    /// A supervisor of the operator's is asked.
+    Command(Command),
+}
+
+/// A process that the agent starts itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Process {
+    /// Program and arguments, never empty; templates not yet expanded.
+    pub argv: Vec<String>,
+    /// Arguments added for some releases only, after `argv`, in this order.
+    pub args: Vec<ConditionalArgs>,
+    /// Variables set for it, templates not yet expanded.
+    pub env: BTreeMap<String, String>,
+    /// The folder it is started in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<PathBuf>,
+    /// The user it runs as; the agent's own where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The file its output is appended to.
+    pub log: PathBuf,
+}
+
+/// A supervisor's commands: argv lists, never empty, never a shell; templates not yet expanded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Command {
+    /// Starts the member.
+    pub start: Vec<String>,
+    /// Stops the member.
+    pub stop: Vec<String>,
+    /// Exits 0 when it runs and 3 when it is stopped; prints the pid if it knows it.
+    pub status: Vec<String>,
+}
+
+/// Arguments for some releases only, since every minor of etcd drops flags.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ConditionalArgs {
+    /// The arguments; templates not yet expanded.
+    pub add: Vec<String>,
+    /// `for:`, a requirement on the release about to be started; without one they are always added.
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none", serialize_with = "unit::optional_text")]
+    pub only_for: Option<VersionReq>,
+}
+
+/// A file that is put in place together with the release, and put back with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ConditionalFile {
+    /// The file that the member reads.
+    pub path: PathBuf,
+    /// What it shall hold.
+    pub source: PathBuf,
+    /// `for:`, a requirement on the release about to be started; without one it is always put.
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none", serialize_with = "unit::optional_text")]
+    pub only_for: Option<VersionReq>,
+}
+
+/// How a member's process is asked to end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Stop {
+    /// How long it has after it was asked.
+    #[serde(serialize_with = "unit::duration")]
+    pub timeout: Duration,
+    /// Whether it is killed after that; the step fails otherwise.
+    pub kill: bool,
+}
+
+/// How a rollout proceeds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Strategy {
+    /// In which order members are taken down.
+    pub order: Order,
+    /// How long a member must be healthy before the next may go.
+    #[serde(serialize_with = "unit::duration")]
+    pub soak: Duration,
+    /// How long a member may take to become healthy after its start.
+    #[serde(serialize_with = "unit::timeout")]
+    pub health: Duration,
+    /// How long cluster version and gates may take to settle after the last member.
+    #[serde(serialize_with = "unit::timeout")]
+    pub convergence: Duration,
+    /// How long to wait for the turn without progress by anyone.
+    #[serde(serialize_with = "unit::timeout")]
+    pub turn: Duration,
+    /// How long to wait for others to take part.
+    #[serde(serialize_with = "unit::duration")]
+    pub gather: Duration,
+    /// What happens before the point of no return.
+    pub finalize: Finalize,
+    /// What happens to a member that failed.
+    pub on_failure: OnFailure,
+    /// Whether a healthy member of a cluster of five or more may go while another is not ready.
+    pub allow_degraded: bool,
+    /// Whether a cluster of one or two voters may be down for a moment.
+    pub allow_downtime: bool,
+}
+
+/// The order of the members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Members that are not ready, learners, followers, and the leader at the end.
+    LeaderLast,
+}
+
+/// What happens before the point of no return.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Finalize {
+    /// The run goes on by itself.
+    Auto,
+    /// The run is held until `agent finalize`.
+    Manual,
+}
+
+/// What happens to a member that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// It is put back, where that is safe.
+    Rollback,
+    /// It is left as it is.
+    Stop,
+}
+
+/// What is compared at the end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verify {
+    /// The largest database, in bytes, whose hash is still asked for: the scan stalls the member.
+    #[serde(serialize_with = "unit::size")]
+    pub max_db: u64,
+}
+
+/// What the cluster's feature gates must be at the end.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Gates {
+    /// Gate name to on or off.
+    pub expect: BTreeMap<String, bool>,
+}
+
+/// Programs run around each take-down: argv lists, never empty, never a shell; templates not yet expanded.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Hooks {
+    /// Before a member is taken down; one that fails stops the step.
+    pub before_node: Vec<Vec<String>>,
+    /// After a member is back; one that fails is a warning.
+    pub after_node: Vec<Vec<String>>,
+}
+
+impl Playbook {
+    /// The release that every member runs in the end; a restart has none.
+    pub fn target(&self) -> Option<&Release> {
+        match &self.kind {
+            Kind::Upgrade { to, .. } => Some(to),
+            Kind::Restart { .. } => None,
+        }
+    }
+
+    /// This host's node of that name.
+    pub fn node(&self, name: &str) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.name == name)
+    }
+
+    /// The playbook in its normal form, defaults filled in: YAML that [`Playbook::parse`] reads back as an
+    /// equal value.
+    ///
+    /// # Errors
+    /// When a path is not UTF-8, which the playbook's own folder can bring in.
+    pub fn to_yaml(&self) -> Result<String, serde_yaml::Error> {
+        serde_yaml::to_string(self)
+    }
+}
+
+impl Source {
+    /// The digest that the artifact must have, if one was given.
+    pub fn sha256(&self) -> Option<&Sha256> {
+        match self {
+            Self::Url { sha256, .. } => Some(sha256),
+            Self::Path { sha256, .. } => sha256.as_ref(),
+        }
+    }
+}
+
+impl Cluster {
+    /// What `cluster.prefix` is when the playbook does not say.
+    pub const DEFAULT_PREFIX: &str = "/baton/";
+    /// What `cluster.election_timeout` is when the playbook does not say; etcd's own default.
+    pub const DEFAULT_ELECTION_TIMEOUT: Duration = Duration::from_secs(1);
+
+    /// Where the state lies when the playbook does not say.
+    pub fn default_state_dir(&self) -> PathBuf {
+        Path::new("/var/lib/baton").join(&self.name)
+    }
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(30), kill: false }
+    }
+}
+
+impl Default for Verify {
+    fn default() -> Self {
+        Self { max_db: 256 << 20 }
+    }
+}
+
+impl Default for Strategy {
+    fn default() -> Self {
+        Self {
+            order: Order::LeaderLast,
+            soak: Duration::from_secs(10),
+            health: Duration::from_secs(2 * 60),
+            convergence: Duration::from_secs(2 * 60),
+            turn: Duration::from_secs(10 * 60),
+            gather: Duration::from_secs(5),
+            finalize: Finalize::Auto,
+            on_failure: OnFailure::Rollback,
+            allow_degraded: false,
+            allow_downtime: false,
+        }
+    }
+}

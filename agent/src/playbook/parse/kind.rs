@@ -1,0 +1,124 @@
+//! `kind` and the keys that belong to one kind alone: `from`, `to`, `artifact`; `restart`.
+
+use std::path::Path;
+
+use proto::Release;
+use semver::VersionReq;
+
+use super::value;
+use crate::playbook::{
+    digest::Sha256,
+    fault::Fault,
+    fields::Fields,
+    model::{Artifact, Kind, Source},
+    template::{self, Context, Name},
+    tree::Tree,
+};
+
+const KINDS: &str = "`Upgrade` or `Restart`";
+const RELEASE: &str = "one exact release, such as `3.6.14`";
+
+pub(super) fn kind(fields: Fields<'_>, folder: &Path) -> Result<Kind, Fault> {
+    let kind = fields.need("kind", KINDS)?;
+    match kind.written(KINDS)? {
+        "Upgrade" => upgrade(fields, kind, folder),
+        "Restart" => restart(fields, kind),
+        "Downgrade" => Err(Fault::not_in_this_release(kind.place, "`kind: Downgrade`", KINDS)),
+        other => Err(kind.fault(format!("there is no kind `{other}`"), KINDS)),
+    }
+}
+
+fn upgrade(fields: Fields<'_>, kind: &Tree, folder: &Path) -> Result<Kind, Fault> {
+    foreign(fields, "Upgrade", &["restart"])?;
+    let from = value::requirement(of_kind(fields, kind, "from", "`from`, such as `from: \">=3.5.32, <3.6\"`")?)?;
+    let to = release(of_kind(fields, kind, "to", "`to`, one exact release, such as `to: 3.6.14`")?)?;
+    let expected = "`artifact: { source: … }`, a path or a URL";
+    let artifact = artifact(of_kind(fields, kind, "artifact", expected)?, folder, &to)?;
+    Ok(Kind::Upgrade { from, to, artifact })
+}
+
+fn restart(fields: Fields<'_>, kind: &Tree) -> Result<Kind, Fault> {
+    foreign(fields, "Restart", &["from", "to", "artifact"])?;
+    let expected = "`restart: { id: … }`, a text that names this restart, such as a ticket or a date";
+    let restart = Fields::of(of_kind(fields, kind, "restart", expected)?, "`restart`", &["id"])?;
+    let id = restart.need("id", expected)?;
+    match id.written(expected)?.trim() {
+        "" => Err(id.fault("an empty id", expected)),
+        text => Ok(Kind::Restart { id: text.into() }),
+    }
+}
+
+/// Refuses keys that belong to another kind, at the key itself.
+fn foreign(fields: Fields<'_>, kind: &str, keys: &[&str]) -> Result<(), Fault> {
+    match keys.iter().find_map(|key| fields.key_place(key).map(|place| (key, place))) {
+        Some((key, place)) => {
+            let problem = format!("`{key}` does not belong to `kind: {kind}`");
+            Err(Fault::new(place, problem, format!("a playbook without `{key}`, or another kind")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A key that the kind needs; where it is missing, the kind is the place to look at.
+fn of_kind<'t>(fields: Fields<'t>, kind: &Tree, key: &str, expected: &str) -> Result<&'t Tree, Fault> {
+    let missing = || kind.fault(format!("`kind: {}` needs `{key}`", kind.written(KINDS).unwrap_or("?")), expected);
+    fields.get(key).ok_or_else(missing)
+}
+
+fn release(tree: &Tree) -> Result<Release, Fault> {
+    let text = tree.written(RELEASE)?;
+    text.parse().map_err(|_| match text.strip_prefix('v').map(str::parse::<Release>) {
+        Some(Ok(release)) => tree.fault(format!("`{text}` begins with `v`"), format!("`{release}`")),
+        _ if VersionReq::parse(text).is_ok() => {
+            tree.fault(format!("`{text}` is a requirement, not a release"), RELEASE)
+        }
+        _ => tree.fault(format!("`{text}` is no release"), RELEASE),
+    })
+}
+
+fn artifact(tree: &Tree, folder: &Path, to: &Release) -> Result<Artifact, Fault> {
+    let fields = Fields::of(tree, "`artifact`", &["source", "sha256", "executable"])?;
+    let sha256 = fields.maybe("sha256", digest)?;
+    let source = source(fields.need("source", "`source`, a path or a URL")?, sha256, folder, to)?;
+    Ok(Artifact { source, executable: fields.maybe("executable", |tree| executable(tree, to))? })
+}
+
+fn source(tree: &Tree, sha256: Option<Sha256>, folder: &Path, to: &Release) -> Result<Source, Fault> {
+    let expected = "a path, or an http or https URL";
+    let text = for_release(tree, expected, to)?;
+    if !text.contains("://") {
+        return Ok(Source::Path { path: value::absolute(folder, &text), sha256 });
+    }
+    match reqwest::Url::parse(&text) {
+        Ok(url) if !matches!(url.scheme(), "http" | "https") => {
+            Err(tree.fault(format!("`{}` is not fetched from", url.scheme()), expected))
+        }
+        Ok(_) => match sha256 {
+            Some(sha256) => Ok(Source::Url { url: text, sha256 }),
+            None => Err(tree.fault("a URL without `sha256`", "`sha256` beside it: 64 hexadecimal digits")),
+        },
+        Err(error) => Err(tree.fault(format!("`{text}` is no URL: {error}"), expected)),
+    }
+}
+
+fn executable(tree: &Tree, to: &Release) -> Result<String, Fault> {
+    let expected = "the executable's file name, without a folder";
+    let name = for_release(tree, expected, to)?;
+    match name.contains('/') || matches!(name.as_str(), "." | "..") {
+        true => Err(tree.fault(format!("`{name}` is no file name"), expected)),
+        false => Ok(name),
+    }
+}
+
+/// A text in which `{{version}}` is `to`.
+fn for_release(tree: &Tree, expected: &str, to: &Release) -> Result<String, Fault> {
+    let text = value::templated(tree, tree.text(expected)?, &[Name::Version])?;
+    let context = Context { version: to, node: "", binary: None };
+    template::expand(text, &context).map_err(|error| tree.fault(error.to_string(), expected))
+}
+
+fn digest(tree: &Tree) -> Result<Sha256, Fault> {
+    let expected = "a SHA-256 digest: 64 hexadecimal digits";
+    let text = tree.written(expected)?;
+    text.parse().map_err(|error| tree.fault(format!("no digest: {error}"), expected))
+}

@@ -1,0 +1,102 @@
+//! What each key of a playbook means, and what it is when it is not there.
+//!
+//! From a located tree to the model: one function a section. Each looks at its own values alone; what is
+//! impossible together is `check`'s, but where a type in the model already says it.
+
+mod cluster;
+mod kind;
+mod node;
+mod strategy;
+mod value;
+
+use std::path::Path;
+
+use super::{
+    fault::Fault,
+    fields::Fields,
+    model::{Gates, Hooks, Node, Playbook, Verify},
+    template::Name,
+    tree::Tree,
+    unit,
+};
+
+const API_VERSION: &str = "baton/v1";
+const KEYS: [&str; 13] = [
+    "apiVersion",
+    "kind",
+    "cluster",
+    "from",
+    "to",
+    "artifact",
+    "restart",
+    "state_dir",
+    "nodes",
+    "strategy",
+    "verify",
+    "gates",
+    "hooks",
+];
+const NOT_YET: [&str; 2] = ["backup", "hops"];
+
+/// Reads a whole playbook whose relative paths start at `folder`.
+pub(super) fn playbook(tree: &Tree, folder: &Path) -> Result<Playbook, Fault> {
+    let fields = top(tree)?;
+    let kind = kind::kind(fields, folder)?;
+    let cluster = cluster::cluster(fields.need("cluster", "`cluster: { name: …, endpoints: […] }`")?, folder)?;
+    let state_dir = fields.or("state_dir", cluster.default_state_dir(), |tree| value::path(tree, folder))?;
+    let nodes = node::nodes(fields.need("nodes", "`nodes:`, the members that run on this host")?, folder, &state_dir)?;
+    Ok(Playbook {
+        strategy: fields.or("strategy", Default::default(), strategy::strategy)?,
+        verify: fields.or("verify", Verify::default(), verify)?,
+        gates: fields.or("gates", Gates::default(), gates)?,
+        hooks: fields.or("hooks", Hooks::default(), |tree| hooks(tree, folder, &nodes))?,
+        kind,
+        cluster,
+        state_dir,
+        nodes,
+    })
+}
+
+fn top(tree: &Tree) -> Result<Fields<'_>, Fault> {
+    let expected = format!("`apiVersion: {API_VERSION}`");
+    let fields = Fields::open(tree, "the playbook", &format!("a playbook, which begins with {expected}"))?;
+    let version = fields.need("apiVersion", &expected)?;
+    if version.written(&expected)? != API_VERSION {
+        return Err(version.fault("another format than this release reads", expected));
+    }
+    for key in NOT_YET {
+        if let Some(place) = fields.key_place(key) {
+            return Err(Fault::not_in_this_release(place, &format!("`{key}`"), &format!("a playbook without `{key}`")));
+        }
+    }
+    fields.only(&KEYS)
+}
+
+fn verify(tree: &Tree) -> Result<Verify, Fault> {
+    let fields = Fields::of(tree, "`verify`", &["max_db"])?;
+    Ok(Verify { max_db: fields.or("max_db", Verify::default().max_db, |tree| value::unit(tree, unit::parse_size))? })
+}
+
+fn gates(tree: &Tree) -> Result<Gates, Fault> {
+    let fields = Fields::of(tree, "`gates`", &["expect"])?;
+    let Some(expect) = fields.get("expect") else { return Ok(Gates::default()) };
+    let entries = expect.map("a mapping of gates, such as `LeaseCheckpoint: true`")?;
+    let gates = entries.iter().map(|entry| Ok((value::key(entry, "a gate's name")?, entry.value.bool()?)));
+    Ok(Gates { expect: gates.collect::<Result<_, _>>()? })
+}
+
+fn hooks(tree: &Tree, folder: &Path, nodes: &[Node]) -> Result<Hooks, Fault> {
+    let templates: &[Name] = match nodes.iter().all(|node| node.binary.is_some()) {
+        true => &value::OF_A_NODE,
+        false => &value::WITHOUT_BINARY,
+    };
+    let fields = Fields::of(tree, "`hooks`", &["before_node", "after_node"])?;
+    let read = |tree: &Tree| {
+        let hooks = tree.list("a list of argv lists, such as `[[\"/usr/local/bin/silence\", \"{{node}}\"]]`")?;
+        hooks.iter().map(|hook| value::argv(hook, folder, templates)).collect::<Result<Vec<_>, _>>()
+    };
+    Ok(Hooks {
+        before_node: fields.or("before_node", vec![], read)?,
+        after_node: fields.or("after_node", vec![], read)?,
+    })
+}

@@ -1,0 +1,141 @@
+//! `nodes`: the members of this host, and how each is run.
+
+use std::{collections::BTreeMap, path::Path};
+
+use super::value;
+use crate::playbook::{
+    fault::Fault,
+    fields::Fields,
+    model::{Command, ConditionalArgs, ConditionalFile, Node, Process, Runtime, Stop},
+    template::Name,
+    tree::{Entry, Tree},
+};
+
+const RUNTIMES: &str = "`process` or `command`";
+const PROCESS_KEYS: [&str; 7] = ["kind", "argv", "args", "env", "cwd", "user", "log"];
+const COMMAND_KEYS: [&str; 4] = ["kind", "start", "stop", "status"];
+
+pub(super) fn nodes(tree: &Tree, folder: &Path, state_dir: &Path) -> Result<Vec<Node>, Fault> {
+    let nodes = tree.list("a list, the members that run on this host")?;
+    if nodes.is_empty() {
+        return Err(tree.fault("an empty list, so nothing to do on this host", "the members that run on this host"));
+    }
+    nodes.iter().map(|tree| node(tree, folder, state_dir)).collect()
+}
+
+fn node(tree: &Tree, folder: &Path, state_dir: &Path) -> Result<Node, Fault> {
+    let fields = Fields::of(tree, "a node", &["name", "runtime", "binary", "files", "stop"])?;
+    let name = value::name(fields.need("name", "`name`, the member's name in the cluster")?, "the member's name")?;
+    let binary = fields.maybe("binary", |tree| value::path(tree, folder))?;
+    let templates: &[Name] = if binary.is_some() { &value::OF_A_NODE } else { &value::WITHOUT_BINARY };
+    let place = Surroundings { folder, templates, log: &state_dir.join(format!("{name}.log")) };
+    Ok(Node {
+        name: name.into(),
+        runtime: runtime(fields.need("runtime", "`runtime: { kind: process, … }`, or `kind: command`")?, &place)?,
+        binary,
+        files: fields.or("files", vec![], |tree| files(tree, folder))?,
+        stop: fields.or("stop", Stop::default(), stop)?,
+    })
+}
+
+/// What a runtime's values are read against.
+struct Surroundings<'a> {
+    folder: &'a Path,
+    templates: &'a [Name],
+    log: &'a Path,
+}
+
+fn runtime(tree: &Tree, around: &Surroundings<'_>) -> Result<Runtime, Fault> {
+    let fields = Fields::open(tree, "`runtime`", "a mapping, such as `{ kind: process, argv: […] }`")?;
+    let kind = fields.need("kind", RUNTIMES)?;
+    match kind.written(RUNTIMES)? {
+        "process" => {
+            of_other_kind(fields, "process", &COMMAND_KEYS, "command")?;
+            process(fields.only(&PROCESS_KEYS)?, around).map(Runtime::Process)
+        }
+        "command" => {
+            of_other_kind(fields, "command", &PROCESS_KEYS, "process")?;
+            command(fields.only(&COMMAND_KEYS)?, around).map(Runtime::Command)
+        }
+        "systemd" => Err(Fault::not_in_this_release(kind.place, "`kind: systemd`", RUNTIMES)),
+        other => Err(kind.fault(format!("there is no runtime `{other}`"), RUNTIMES)),
+    }
+}
+
+/// Refuses a key of another runtime with that runtime's name, which says more than "unknown".
+fn of_other_kind(fields: Fields<'_>, kind: &str, keys: &[&str], other: &str) -> Result<(), Fault> {
+    let foreign = |key: &&str| Some((key.to_string(), other, fields.key_place(key)?));
+    let foreign = keys.iter().filter(|key| **key != "kind").find_map(foreign);
+    let foreign = foreign.or_else(|| Some(("unit".into(), "systemd", fields.key_place("unit")?)));
+    match foreign {
+        Some((key, other, place)) => {
+            let problem = format!("`{key}` belongs to `kind: {other}`, and this runtime is `kind: {kind}`");
+            Err(Fault::new(place, problem, "keys of one kind alone"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn process(fields: Fields<'_>, around: &Surroundings<'_>) -> Result<Process, Fault> {
+    let folder = around.folder;
+    let argv = fields.need("argv", "`argv`, the program and its arguments")?;
+    Ok(Process {
+        argv: value::argv(argv, folder, around.templates)?,
+        args: fields.or("args", vec![], |tree| args(tree, around.templates))?,
+        env: fields.or("env", BTreeMap::new(), |tree| env(tree, around.templates))?,
+        cwd: fields.maybe("cwd", |tree| value::path(tree, folder))?,
+        user: fields.maybe("user", |tree| Ok(value::name(tree, "a user's name")?.into()))?,
+        log: fields.or("log", around.log.into(), |tree| value::path(tree, folder))?,
+    })
+}
+
+fn args(tree: &Tree, templates: &[Name]) -> Result<Vec<ConditionalArgs>, Fault> {
+    let read = |tree: &Tree| {
+        let fields = Fields::of(tree, "an entry of `args`", &["add", "for"])?;
+        let add = fields.need("add", "`add`, a list of arguments")?;
+        let only_for = fields.maybe("for", value::requirement)?;
+        Ok(ConditionalArgs { add: value::words(add, "a list of arguments", templates)?, only_for })
+    };
+    tree.list("a list, such as `[{ add: [--flag], for: \">=3.6\" }]`")?.iter().map(read).collect()
+}
+
+fn env(tree: &Tree, templates: &[Name]) -> Result<BTreeMap<String, String>, Fault> {
+    let entries = tree.map("a mapping of variables, such as `ETCD_LOG_LEVEL: warn`")?;
+    let read = |entry: &Entry| {
+        let text = value::templated(&entry.value, entry.value.word("a text")?, templates)?;
+        Ok((value::key(entry, "a variable's name")?, text.into()))
+    };
+    entries.iter().map(read).collect()
+}
+
+fn command(fields: Fields<'_>, around: &Surroundings<'_>) -> Result<Command, Fault> {
+    let argv = |key: &str, expected: &str| value::argv(fields.need(key, expected)?, around.folder, around.templates);
+    Ok(Command {
+        start: argv("start", "`start`, the argv list that starts the member")?,
+        stop: argv("stop", "`stop`, the argv list that stops the member")?,
+        status: argv("status", "`status`, an argv list that exits 0 when it runs and 3 when it is stopped")?,
+    })
+}
+
+fn files(tree: &Tree, folder: &Path) -> Result<Vec<ConditionalFile>, Fault> {
+    let read = |tree: &Tree| {
+        let fields = Fields::of(tree, "an entry of `files`", &["path", "source", "for"])?;
+        let path = value::path(fields.need("path", "`path`, the file that the member reads")?, folder)?;
+        let source = fields.need("source", "`source`, the file that takes its place")?;
+        let only_for = fields.maybe("for", value::requirement)?;
+        match value::path(source, folder)? {
+            same if same == path => Err(source.fault("the file would take its own place", "another file than `path`")),
+            source => Ok(ConditionalFile { path, source, only_for }),
+        }
+    };
+    tree.list("a list, such as `[{ path: …, source: …, for: \">=3.6\" }]`")?.iter().map(read).collect()
+}
+
+fn stop(tree: &Tree) -> Result<Stop, Fault> {
+    let fields = Fields::of(tree, "`stop`", &["timeout", "kill"])?;
+    let default = Stop::default();
+    Ok(Stop {
+        timeout: fields.or("timeout", default.timeout, value::deadline)?,
+        kill: fields.or("kill", default.kill, Tree::bool)?,
+    })
+}

@@ -1,0 +1,48 @@
+//! `strategy`: how a rollout proceeds.
+
+use std::time::Duration;
+
+use super::value;
+use crate::playbook::{
+    fault::Fault,
+    fields::Fields,
+    model::{Finalize, OnFailure, Order, Strategy},
+    tree::Tree,
+};
+
+const KEYS: [&str; 10] = [
+    "order",
+    "soak",
+    "health",
+    "convergence",
+    "turn",
+    "gather",
+    "finalize",
+    "on_failure",
+    "allow_degraded",
+    "allow_downtime",
+];
+
+pub(super) fn strategy(tree: &Tree) -> Result<Strategy, Fault> {
+    let fields = Fields::of(tree, "`strategy`", &KEYS)?;
+    let default = Strategy::default();
+    let finalize = [("auto", Finalize::Auto), ("manual", Finalize::Manual)];
+    let on_failure = [("rollback", OnFailure::Rollback), ("stop", OnFailure::Stop)];
+    Ok(Strategy {
+        order: fields.or("order", default.order, |tree| tree.choice(&[("leader_last", Order::LeaderLast)]))?,
+        soak: fields.or("soak", default.soak, value::duration)?,
+        health: fields.or("health", default.health, |tree| timeout(tree, "`strategy.health`"))?,
+        convergence: fields.or("convergence", default.convergence, |tree| timeout(tree, "`strategy.convergence`"))?,
+        turn: fields.or("turn", default.turn, |tree| timeout(tree, "`strategy.turn`"))?,
+        gather: fields.or("gather", default.gather, value::duration)?,
+        finalize: fields.or("finalize", default.finalize, |tree| tree.choice(&finalize))?,
+        on_failure: fields.or("on_failure", default.on_failure, |tree| tree.choice(&on_failure))?,
+        allow_degraded: fields.or("allow_degraded", default.allow_degraded, Tree::bool)?,
+        allow_downtime: fields.or("allow_downtime", default.allow_downtime, Tree::bool)?,
+    })
+}
+
+/// `{ timeout: 2m }`
+fn timeout(tree: &Tree, name: &'static str) -> Result<Duration, Fault> {
+    value::deadline(Fields::of(tree, name, &["timeout"])?.need("timeout", "`{ timeout: 2m }`")?)
+}

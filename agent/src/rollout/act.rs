@@ -1,0 +1,201 @@
+//! What the rollout machine asks for, and what it is told. One act is under way at a time.
+//!
+//! An act is a request and names no way of doing it: `execute/` does it on the real thing, the model
+//! checker on its own.
+
+use std::sync::Arc;
+
+use proto::{MemberId, Revision};
+
+use super::{
+    keys::{AttemptId, Keys, TakeId},
+    txn::Txn,
+};
+use crate::{
+    journal::progress::{Binary, Entry, InHand},
+    observe::view::ClusterView,
+    plan::{
+        Finish,
+        refusal::{Refusal, Wait},
+    },
+};
+
+/// A request of the machine to the world.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Act {
+    /// Download, verify, unpack and check everything on this host that a step will need.
+    Prepare,
+    /// Read every key in one Range, then ask every member. Answered by [`Event::Looked`].
+    Look,
+    /// Answered by [`Event::Yes`], [`Event::No`] or [`Event::Unknown`].
+    Send(Txn),
+    /// Give the baton back by revoking the lease of this taking, so that no late sending of it can land
+    /// after. Answered by [`Event::Done`] or [`Event::Unknown`].
+    GiveBack(TakeId),
+    /// Make an entry durable. Answered by [`Event::Done`].
+    Journal(Entry),
+    /// Pass leadership on. Answered by [`Event::Done`] once the target says so itself, else [`Event::Failed`].
+    HandOver {
+        /// The leader.
+        from: MemberId,
+        /// Who is to lead.
+        to: MemberId,
+    },
+    /// Run the `before_node` hooks. A failure ends the run before anything was touched.
+    HookBefore(MemberId),
+    /// Run the `after_node` hooks. A failure is a warning.
+    HookAfter(MemberId),
+    /// Stop a member's process. [`Event::Failed`] means that it still runs.
+    Stop(MemberId),
+    /// Make this binary and its files the member's own.
+    Switch {
+        /// The member, which is down.
+        member: MemberId,
+        /// Which of the step's two binaries.
+        to: Binary,
+    },
+    /// See to it that a member's process runs, on the binary that is its own now. Needs no quorum.
+    Start(MemberId),
+    /// Wait until a member has been healthy for the soak time, at the release of `on` where that is given.
+    AwaitReady {
+        /// The member.
+        member: MemberId,
+        /// The binary it must be seen to run.
+        on: Option<Binary>,
+    },
+    /// Let 20 s pass: a version poll that began before the stop has ended after that.
+    AwaitPolls,
+    /// Wait until versions, gates and hashes agree on every member.
+    AwaitSettled {
+        /// Whether the run went back.
+        back: bool,
+    },
+    /// Wait until the keys or the members change, or for a while.
+    Wait(Wait),
+    /// End.
+    Exit(Ending),
+}
+
+/// What the world tells the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The process has started and read its own host.
+    Started {
+        /// The step that the journal has in hand.
+        in_hand: Option<InHand>,
+        /// Members of this host whose process does not run.
+        down: Vec<MemberId>,
+    },
+    /// A look was made.
+    Looked(Box<Looked>),
+    /// The Txn was done, at this revision.
+    Yes(Revision),
+    /// The Txn was refused; the keys as they stood.
+    No(Box<Keys>),
+    /// Nobody knows whether the Txn was, or will yet be, done.
+    Unknown {
+        /// Whether it has been sent for long enough to end without knowing.
+        give_up: bool,
+    },
+    /// The act was done.
+    Done,
+    /// The act failed.
+    Failed(Arc<str>),
+    /// The member could not be judged: there is no quorum.
+    NoQuorum,
+    /// The wait ended; the time that was waited for has passed, or something has changed.
+    Woke {
+        /// Whether nobody has made progress for longer than the playbook allows.
+        expired: bool,
+    },
+    /// The operator asked for an end. May come beside any answer.
+    Interrupted,
+}
+
+/// One look: keys first, then members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Looked {
+    /// Every key; `None` where the Range was not answered.
+    pub keys: Option<Keys>,
+    /// Every member; `None` where not even a membership could be had.
+    pub view: Option<ClusterView>,
+    /// Members of this host whose process does not run.
+    pub down: Vec<MemberId>,
+    /// Whether enough time has passed since the start for other agents to come.
+    pub gathered: bool,
+    /// Whether the baton's lease has more than a third of its time left.
+    pub lease_is_fresh: bool,
+    /// Attempts at this host's members whose agent is known to be gone: same machine, and another boot or
+    /// no such process.
+    pub gone: Vec<AttemptId>,
+    /// An id that was never used, for the next attempt or run.
+    pub fresh: u128,
+}
+
+/// How an agent ends.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Ending {
+    /// Well.
+    Finished(Finish),
+    /// A rule forbids going on.
+    Refused(Refusal),
+    /// This host is not fit for the step.
+    Unprepared(Arc<str>),
+    /// A `before_node` hook failed; nothing was touched.
+    Hook {
+        /// The member whose turn it was.
+        member: MemberId,
+        /// Why.
+        why: Arc<str>,
+    },
+    /// Leadership could not be passed on; nothing was stopped.
+    HandOver {
+        /// The leader.
+        member: MemberId,
+        /// Why.
+        why: Arc<str>,
+    },
+    /// A step failed.
+    Step {
+        /// The member.
+        member: MemberId,
+        /// Why.
+        why: Arc<str>,
+        /// What it was left on.
+        left: Left,
+    },
+    /// A member of this host does not become ready.
+    Sick {
+        /// The member.
+        member: MemberId,
+        /// Why.
+        why: Arc<str>,
+    },
+    /// This host's members run, but there is no quorum to judge them by.
+    NoQuorum {
+        /// The member that could not be judged.
+        member: MemberId,
+    },
+    /// The members are all at their target, but the cluster did not settle.
+    NotSettled(Arc<str>),
+    /// Nobody made progress for too long.
+    Expired(Wait),
+    /// The store did not answer for too long.
+    NoAnswer {
+        /// The member whose record may stand.
+        record: Option<MemberId>,
+    },
+    /// By a signal.
+    Interrupted,
+}
+
+/// What a failed step leaves its member on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Left {
+    /// Its old binary, ready; the record is gone.
+    PutBack,
+    /// Whatever it was on, not ready; the record stands.
+    AsItIs,
+    /// Its new binary: the way back was closed; the record stands.
+    NewBinaryKept,
+}

@@ -1,0 +1,460 @@
+//! The rollout machine: one agent's way through a run, as `agent + event -> agent, act`.
+//!
+//! Pure, and whole: what the keys and the members are is known only through events, and nothing is done
+//! but by acts. Whom to take down is asked of [`plan::next`] in every state that needs it. This file holds
+//! the machine's state, the looks and the Txns; `step.rs` takes a member down, `mend.rs` starts over after
+//! a crash. The model checker explores this type; `execute/` performs its acts. Source: ARCHITECTURE.md,
+//! "The protocol".
+
+use std::sync::Arc;
+
+use proto::{MemberId, Revision};
+
+use super::{
+    act::{Act, Ending, Event, Left, Looked},
+    keys::{AttemptId, Baton, Keys, ProcessId, Run, RunId, RunResult, RunState, TakeId},
+    rules::Rules,
+    txn::Txn,
+};
+use crate::{
+    journal::progress::{InHand, Leg},
+    plan::{self, Case, Go, Me, Next, refusal::Refusal, refusal::Wait},
+};
+
+/// How often leadership is offered before an agent gives up.
+const HAND_OVERS: u8 = 3;
+
+/// One agent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Agent {
+    pub(super) me: Arc<Me>,
+    pub(super) rules: Rules,
+    pub(super) process: ProcessId,
+    pub(super) phase: Phase,
+    /// The step that the journal has in hand.
+    pub(super) in_hand: Option<InHand>,
+    /// The create revision of the record of that step.
+    pub(super) record: Option<Revision>,
+    /// The baton, while this process holds it.
+    pub(super) baton: Option<Held>,
+    pub(super) joined: Option<RunId>,
+    /// Whether the run has a point of no return.
+    pub(super) changes_minor: bool,
+    interrupted: bool,
+    prepared: bool,
+    hand_overs: u8,
+}
+
+/// The baton in this process's hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Held {
+    /// Its create revision.
+    pub(super) created: Revision,
+    /// This taking of it.
+    pub(super) take: TakeId,
+}
+
+/// What was asked of the world, and what for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Phase {
+    Booting,
+    /// `mend.rs`
+    Mending(super::mend::Mending),
+    Preparing,
+    Looking,
+    Waiting(Wait),
+    Settling(Leg),
+    HandingOver(MemberId),
+    GivingBack(TakeId, Without),
+    Sending(Txn, Then),
+    /// `step.rs`
+    Stepping(super::step::Stepping),
+    Ended,
+}
+
+/// What a Txn was sent for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Then {
+    /// To look again, whatever the answer.
+    Look,
+    /// To hold the baton.
+    Baton {
+        take: TakeId,
+        /// An earlier sending had no answer, and may still land after this one was refused.
+        may_land: bool,
+    },
+    /// To begin taking this member down.
+    PutDown(Go),
+    /// To leave a step that did not stop anything, or was undone.
+    Undo,
+    /// To end a step.
+    EndStep(Option<Arc<str>>),
+    /// To mark the run, with the record kept.
+    Mark(Ending),
+}
+
+/// What the baton is given back for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Without {
+    /// To wait.
+    Rest(Wait),
+    /// To wait for the cluster to settle.
+    Settle(Leg),
+    /// To end.
+    Leave(Ending),
+}
+
+impl Then {
+    fn sent_again(self) -> Self {
+        match self {
+            Self::Baton { take, .. } => Self::Baton { take, may_land: true },
+            other => other,
+        }
+    }
+}
+
+impl Agent {
+    /// An agent that has not been told anything yet.
+    pub fn new(me: Arc<Me>, rules: Rules, process: ProcessId) -> Self {
+        Self {
+            me,
+            rules,
+            process,
+            phase: Phase::Booting,
+            in_hand: None,
+            record: None,
+            baton: None,
+            joined: None,
+            changes_minor: false,
+            interrupted: false,
+            prepared: false,
+            hand_overs: 0,
+        }
+    }
+
+    /// Whether this agent holds, or may hold, the baton.
+    pub fn holds_baton(&self) -> bool {
+        self.baton.is_some()
+    }
+
+    /// The step it has in hand.
+    pub fn in_hand(&self) -> Option<InHand> {
+        self.in_hand
+    }
+
+    /// Takes one event. `None` means that the act under way goes on.
+    pub fn on(&mut self, event: Event) -> Option<Act> {
+        if event == Event::Interrupted {
+            self.interrupted = true;
+            return None;
+        }
+        let phase = std::mem::replace(&mut self.phase, Phase::Ended);
+        let act = match (phase, event) {
+            (Phase::Booting, Event::Started { in_hand, down }) => self.boot(in_hand, down),
+            (Phase::Mending(mending), event) => self.mend(mending, event),
+            (Phase::Preparing, Event::Done) => {
+                self.prepared = true;
+                self.register()
+            }
+            (Phase::Preparing, Event::Failed(why)) => self.leave(Ending::Unprepared(why)),
+            (Phase::Looking, Event::Looked(looked)) => self.decide(*looked),
+            (Phase::Waiting(wait), Event::Woke { expired: true }) => self.leave(Ending::Expired(wait)),
+            (Phase::Waiting(_), Event::Woke { expired: false }) => self.look(),
+            (Phase::Settling(leg), event) => self.settled(leg, event),
+            (Phase::HandingOver(_), Event::Done) => {
+                self.hand_overs = 0;
+                self.look()
+            }
+            (Phase::HandingOver(member), Event::Failed(why)) => self.hand_over_failed(member, why),
+            (Phase::GivingBack(take, then), event) => self.given_back(take, then, &event),
+            (Phase::Sending(txn, then), event) => self.answered(txn, then, event),
+            (Phase::Stepping(stepping), event) => self.step(stepping, event),
+            // An answer to nothing that was asked: the world around the machine is broken, so touch nothing.
+            (phase, _) => {
+                self.phase = phase;
+                return None;
+            }
+        };
+        Some(act)
+    }
+
+    pub(super) fn ask(&mut self, phase: Phase, act: Act) -> Act {
+        self.phase = phase;
+        act
+    }
+
+    pub(super) fn send(&mut self, txn: Txn, then: Then) -> Act {
+        self.ask(Phase::Sending(txn.clone(), then), Act::Send(txn))
+    }
+
+    pub(super) fn look(&mut self) -> Act {
+        self.ask(Phase::Looking, Act::Look)
+    }
+
+    /// To the first look of a process: this host must be fit, and the others must know of it.
+    pub(super) fn set_out(&mut self) -> Act {
+        match self.prepared {
+            true => self.look(),
+            false => self.ask(Phase::Preparing, Act::Prepare),
+        }
+    }
+
+    fn register(&mut self) -> Act {
+        let me = &self.me;
+        self.send(Txn::register(me.host, me.owns.clone(), me.host_name.clone()), Then::Look)
+    }
+
+    fn hand_over_failed(&mut self, member: MemberId, why: Arc<str>) -> Act {
+        self.hand_overs += 1;
+        match self.hand_overs < HAND_OVERS {
+            true => self.look(),
+            false => self.leave(Ending::HandOver { member, why }),
+        }
+    }
+
+    /// Every wait begins by giving the baton back.
+    pub(super) fn rest(&mut self, wait: Wait) -> Act {
+        match self.baton {
+            Some(held) if self.rules.baton_is_dropped_to_wait => self.give_back(held.take, Without::Rest(wait)),
+            _ => self.ask(Phase::Waiting(wait.clone()), Act::Wait(wait)),
+        }
+    }
+
+    fn settle(&mut self, leg: Leg) -> Act {
+        match self.baton {
+            Some(held) => self.give_back(held.take, Without::Settle(leg)),
+            None => self.ask(Phase::Settling(leg), Act::AwaitSettled { back: leg == Leg::Back }),
+        }
+    }
+
+    /// Ends, after giving the baton back.
+    pub(super) fn leave(&mut self, ending: Ending) -> Act {
+        match self.baton {
+            Some(held) => self.give_back(held.take, Without::Leave(ending)),
+            None => self.ask(Phase::Ended, Act::Exit(ending)),
+        }
+    }
+
+    fn give_back(&mut self, take: TakeId, then: Without) -> Act {
+        self.ask(Phase::GivingBack(take, then), Act::GiveBack(take))
+    }
+
+    /// The lease is gone, and with it a sending of the same taking that might still have landed.
+    fn given_back(&mut self, take: TakeId, then: Without, event: &Event) -> Act {
+        if *event == (Event::Unknown { give_up: false }) && self.rules.unknown_is_asked_again {
+            return self.give_back(take, then);
+        }
+        self.baton = None;
+        match then {
+            Without::Rest(wait) => self.rest(wait),
+            Without::Settle(leg) => self.settle(leg),
+            Without::Leave(ending) => self.leave(ending),
+        }
+    }
+
+    fn refuse(&mut self, refusal: Refusal) -> Act {
+        self.leave(Ending::Refused(refusal))
+    }
+
+    /// Notes what a look says about this agent itself.
+    pub(super) fn note(&mut self, looked: &Looked) {
+        let Some(keys) = &looked.keys else { return };
+        if keys.baton.as_ref().map(|baton| baton.created) != self.baton.map(|held| held.created) {
+            self.baton = None;
+        }
+        if let Some(run) = keys.run.as_ref().map(|run| &run.value).filter(|run| *run.intent == *self.me.intent) {
+            let is_standing = !matches!(run.state, RunState::Done { .. });
+            if is_standing {
+                self.joined = Some(run.id);
+                self.changes_minor = run.changes_minor;
+            }
+        }
+    }
+
+    pub(super) fn next(&self, looked: &Looked, in_hand: Option<AttemptId>) -> Option<Next> {
+        let (keys, view) = (looked.keys.as_ref()?, looked.view.as_ref()?);
+        let (me, rules, gone) = (&*self.me, &self.rules, looked.gone.as_slice());
+        Some(plan::next(&Case { me, rules, keys, view, gathered: looked.gathered, joined: self.joined, in_hand, gone }))
+    }
+
+    fn decide(&mut self, looked: Looked) -> Act {
+        self.note(&looked);
+        if !looked.down.is_empty() {
+            return self.revive(looked.down);
+        }
+        if self.interrupted {
+            return self.leave(Ending::Interrupted);
+        }
+        if let Some(created) = self.forgotten_baton(&looked) {
+            return self.send(Txn::clear_baton(created), Then::Look);
+        }
+        let Some(next) = self.next(&looked, None) else { return self.unanswered(&looked) };
+        let Looked { keys: Some(keys), view: Some(view), fresh, .. } = looked else { return self.look() };
+        match next {
+            Next::Refuse(refusal) => self.refuse(refusal),
+            Next::Wait(wait) => self.rest(wait),
+            Next::Finish(finish) => self.leave(Ending::Finished(finish)),
+            Next::Tidy(txn) => self.send(txn, Then::Look),
+            Next::Adopt(member) => self.adopt(&keys, member, view.is_ready(member)),
+            Next::Settle => {
+                let going_back = keys.run.is_some_and(|run| run.value.is_going_back());
+                self.settle(if going_back { Leg::Back } else { Leg::Forward })
+            }
+            Next::Begin => self.send(Txn::begin(keys.run.as_ref(), self.new_run(&view, fresh)), Then::Look),
+            Next::Move { to, at_rest } => match &keys.run {
+                Some(run) if at_rest => self.send(Txn::move_run_at_rest(run, to, &self.rules), Then::Look),
+                Some(run) => self.send(Txn::move_run(run, to), Then::Look),
+                None => self.look(),
+            },
+            Next::Go(go) => self.go(go, fresh),
+        }
+    }
+
+    fn new_run(&self, view: &crate::observe::view::ClusterView, fresh: u128) -> Run {
+        Run {
+            id: RunId(fresh),
+            intent: self.me.intent.clone(),
+            state: RunState::Rolling,
+            changes_minor: plan::target::changes_minor(&self.me.intent, view),
+            done: Vec::new(),
+        }
+    }
+
+    /// A baton of this host that this process did not take: an earlier one died with it.
+    fn forgotten_baton(&self, looked: &Looked) -> Option<Revision> {
+        let baton = looked.keys.as_ref()?.baton.as_ref()?;
+        (baton.value.host == self.me.host && baton.value.process != self.process).then_some(baton.created)
+    }
+
+    fn unanswered(&mut self, looked: &Looked) -> Act {
+        match looked.view.as_ref().is_some_and(|view| view.leader().is_some()) {
+            true => self.rest(Wait::Answer),
+            false => self.refuse(Refusal::NoLeader),
+        }
+    }
+
+    fn adopt(&mut self, keys: &Keys, member: MemberId, is_ready: bool) -> Act {
+        match &keys.down {
+            Some(record) if is_ready => self.send(Txn::delete_down(record.created), Then::Look),
+            _ => self.rest(Wait::Ready { member }),
+        }
+    }
+
+    fn go(&mut self, go: Go, fresh: u128) -> Act {
+        let me = &self.me;
+        if self.baton.is_none() {
+            let (host, host_name) = (me.host, me.host_name.clone());
+            let baton = Baton { host, process: self.process, host_name, take: TakeId(fresh) };
+            return self.send(Txn::take_baton(baton), Then::Baton { take: TakeId(fresh), may_land: false });
+        }
+        match go.hand_over {
+            Some(to) => self.ask(Phase::HandingOver(go.member), Act::HandOver { from: go.member, to }),
+            None => self.set_about(go, AttemptId(fresh)),
+        }
+    }
+
+    fn settled(&mut self, leg: Leg, event: Event) -> Act {
+        match event {
+            Event::Done => self.ask(Phase::Settling(leg), Act::Look),
+            Event::Looked(looked) => self.end_run(leg, *looked),
+            Event::Failed(why) => self.leave(Ending::NotSettled(why)),
+            _ => self.look(),
+        }
+    }
+
+    /// The cluster settled, and meanwhile anything may have happened to the run: what was decided before the
+    /// wait is decided again on the very run that is to be ended.
+    fn end_run(&mut self, leg: Leg, looked: Looked) -> Act {
+        self.note(&looked);
+        let is_still_over = self.next(&looked, None) == Some(Next::Settle);
+        match looked.keys.as_ref().and_then(|keys| keys.run.as_ref()) {
+            Some(run) if is_still_over && run.value.is_going_back() == (leg == Leg::Back) => {
+                let result = if leg == Leg::Back { RunResult::RolledBack } else { RunResult::Reached };
+                self.send(Txn::move_run(run, RunState::Done { result }), Then::Look)
+            }
+            _ => self.decide(looked),
+        }
+    }
+
+    fn answered(&mut self, txn: Txn, then: Then, event: Event) -> Act {
+        match event {
+            Event::Yes(revision) => self.yes(then, revision),
+            Event::No(keys) => self.no(then, &keys),
+            Event::Unknown { .. } if !self.rules.unknown_is_asked_again => self.no(then, &Keys::default()),
+            Event::Unknown { give_up: false } => self.send(txn, then.sent_again()),
+            _ => self.give_up(then),
+        }
+    }
+
+    fn yes(&mut self, then: Then, revision: Revision) -> Act {
+        match then {
+            Then::Look => self.look(),
+            Then::Baton { take, .. } => {
+                self.baton = Some(Held { created: revision, take });
+                self.look()
+            }
+            Then::PutDown(go) => self.record_stands(go, revision),
+            Then::Undo => self.forget(),
+            Then::EndStep(failure) => self.step_ended(failure),
+            Then::Mark(ending) => self.leave(ending),
+        }
+    }
+
+    /// A refusal. Where the Txn had been sent before, the keys say whether that one was done.
+    fn no(&mut self, then: Then, keys: &Keys) -> Act {
+        match then {
+            Then::Look | Then::Mark(_) => self.no_longer_so(then),
+            Then::Baton { take, may_land } => match &keys.baton {
+                Some(baton) if baton.value.take == take => self.yes(then, baton.created),
+                other => {
+                    let host = other.as_ref().map_or(self.me.host, |baton| baton.value.host);
+                    match may_land {
+                        true => self.give_back(take, Without::Rest(Wait::Baton { host })),
+                        false => self.rest(Wait::Baton { host }),
+                    }
+                }
+            },
+            Then::PutDown(go) => match &keys.down {
+                Some(down) if self.is_mine(down.value.attempt) => self.record_stands(go, down.created),
+                _ => self.forget(),
+            },
+            Then::Undo => self.forget(),
+            Then::EndStep(failure) => self.end_step_refused(failure, keys),
+        }
+    }
+
+    fn no_longer_so(&mut self, then: Then) -> Act {
+        match then {
+            Then::Mark(ending) => self.mark(ending),
+            _ => self.look(),
+        }
+    }
+
+    /// The answer never came. What was sent may still be done: the next process of this host finds its trace.
+    fn give_up(&mut self, then: Then) -> Act {
+        self.baton = None;
+        match then {
+            Then::Mark(ending) => self.leave(ending),
+            _ => {
+                let record = self.in_hand.map(|in_hand| in_hand.step.member);
+                self.leave(Ending::NoAnswer { record })
+            }
+        }
+    }
+
+    pub(super) fn is_mine(&self, attempt: AttemptId) -> bool {
+        self.in_hand.is_some_and(|in_hand| in_hand.step.attempt == attempt)
+    }
+
+    pub(super) fn baton(&self) -> Option<Revision> {
+        self.baton.map(|held| held.created)
+    }
+
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    pub(super) fn failed(member: MemberId, why: Arc<str>, left: Left) -> Ending {
+        Ending::Step { member, why, left }
+    }
+}

@@ -1,0 +1,123 @@
+//! Word that something under the prefix may have changed.
+//!
+//! A watch brings it at once; where none can be had it comes by the clock. It is a hint to look, never a fact: what
+//! changed is read from the store.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use proto::etcdserverpb::{WatchCreateRequest, WatchRequest, watch_client::WatchClient, watch_request::RequestUnion};
+use tokio::{
+    sync::{Notify, mpsc},
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+use tokio_stream::{StreamExt as _, wrappers::ReceiverStream};
+use tonic::{Request, Status, metadata::MetadataValue};
+
+use super::{
+    route::Route,
+    store::{Store, range_of},
+};
+use crate::observe::{access::CALL, error::CallError};
+
+/// How often word is given while there is no watch.
+const WITHOUT_WATCH: Duration = Duration::from_millis(500);
+/// How long a watch may be silent before word is given all the same: its member may be frozen.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// Waits for changes. Dropping it ends the watch.
+#[derive(Debug)]
+pub struct Changes {
+    word: Arc<Notify>,
+    task: JoinHandle<()>,
+}
+
+impl Changes {
+    /// Begins to watch; must be called inside a tokio runtime.
+    pub fn of(store: &Store) -> Self {
+        let word = Arc::new(Notify::new());
+        let route = Route::new(Arc::clone(store.route().access()), Arc::clone(store.route().excluded()));
+        let task = tokio::spawn(follow(route, store.prefix().to_owned(), Arc::clone(&word)));
+        Self { word, task }
+    }
+
+    /// Waits until something may have changed since the last time this returned.
+    pub async fn changed(&self) {
+        self.word.notified().await;
+    }
+}
+
+impl Drop for Changes {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Watches through one member after the other, for ever.
+async fn follow(route: Route, prefix: String, word: Arc<Notify>) {
+    loop {
+        let failure = match ticking(&word, route.find(CALL)).await {
+            Ok(address) => {
+                let failure = watch(&route, &address, &prefix, &word).await;
+                route.distrust(&address);
+                failure
+            }
+            Err(error) => error,
+        };
+        tracing::debug!(error = %failure, "no watch");
+        ticking(&word, sleep(WITHOUT_WATCH)).await;
+        word.notify_one();
+    }
+}
+
+/// Gives word by the clock until this is over.
+async fn ticking<T>(word: &Notify, until: impl Future<Output = T>) -> T {
+    tokio::pin!(until);
+    loop {
+        match timeout(WITHOUT_WATCH, &mut until).await {
+            Ok(done) => return done,
+            Err(_) => word.notify_one(),
+        }
+    }
+}
+
+/// One watch, until it ends. What happened before it began is covered by the word at its creation.
+async fn watch(route: &Route, address: &str, prefix: &str, word: &Notify) -> CallError {
+    let watch = async {
+        let (requests, stream) = mpsc::channel(1);
+        let created = WatchRequest { request_union: Some(RequestUnion::CreateRequest(range(prefix))) };
+        // The receiver is ours: there is room for one.
+        let _ = requests.send(created).await;
+        let mut request = Request::new(ReceiverStream::new(stream));
+        // A member that loses its leader ends the watch instead of being silent.
+        request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
+        if let Some(token) = route.access().token().await {
+            request.metadata_mut().insert("token", token);
+        }
+        let channel = route.access().channel(address)?;
+        let answers = timeout(CALL, WatchClient::new(channel).watch(request)).await;
+        Ok::<_, CallError>((requests, answers.map_err(|_| CallError::TimedOut(CALL))??.into_inner()))
+    };
+    let (_open, mut answers) = match watch.await {
+        Ok(open) => open,
+        Err(error) => return error,
+    };
+    loop {
+        match timeout(SILENCE, answers.next()).await {
+            Ok(Some(Ok(answer))) if answer.canceled => {
+                return CallError::Said(Status::cancelled(answer.cancel_reason));
+            }
+            Ok(Some(Ok(_))) | Err(_) => word.notify_one(),
+            Ok(Some(Err(status))) => return status.into(),
+            Ok(None) => return CallError::Unusable("the watch ended".to_owned()),
+        }
+        if !route.allows(address) {
+            return CallError::Unusable(format!("{address} is going down"));
+        }
+    }
+}
+
+fn range(prefix: &str) -> WatchCreateRequest {
+    let (key, range_end) = range_of(prefix);
+    WatchCreateRequest { key, range_end, ..Default::default() }
+}

@@ -1,0 +1,302 @@
+//! What the hosts share: the keys under the cluster's prefix, as data.
+//!
+//! No I/O and no decisions. Who writes a key, and under which compare, is said in `txn.rs`; ARCHITECTURE.md
+//! draws the whole protocol.
+
+use std::{
+    collections::BTreeMap,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
+
+use proto::{ClusterId, LeaseId, MemberId, Release, Revision};
+use serde::{Deserialize, Serialize};
+
+use super::host_id::HostId;
+
+/// Every key under the prefix, read in one Range: one moment of the store.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Keys {
+    /// The run that stands, or the last one.
+    pub run: Option<At<Run>>,
+    /// The agents at work. Leased: an agent that dies disappears.
+    pub agents: BTreeMap<HostId, At<Participant>>,
+    /// Who may act now. Leased.
+    pub baton: Option<At<Baton>>,
+    /// The take-down record. Not leased: the real lock.
+    pub down: Option<At<TakeDown>>,
+    /// Take-downs that were abandoned while their host could still wake up. Not leased.
+    pub lost: BTreeMap<MemberId, At<TakeDown>>,
+}
+
+/// A value and where it stands in the store's history.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct At<T> {
+    /// The revision that created the key.
+    pub created: Revision,
+    /// The revision that wrote it last.
+    pub modified: Revision,
+    /// What it holds.
+    pub value: T,
+}
+
+/// One rollout, from its first agent to its end. Written by compare on its modified revision only.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Run {
+    /// Tells this run from any other.
+    pub id: RunId,
+    /// What all hosts agreed to do.
+    pub intent: Arc<Intent>,
+    /// How it stands.
+    pub state: RunState,
+    /// Whether members go to another minor, as the agent that began the run saw it: then there is a point of
+    /// no return.
+    #[serde(default)]
+    pub changes_minor: bool,
+    /// The members that were brought to their target, as their own agents wrote with each record's end.
+    #[serde(default)]
+    pub done: Vec<MemberId>,
+}
+
+/// A random id, made by the agent that creates the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RunId(#[serde(with = "super::hex")] pub u128);
+
+/// Tells one attempt at taking a member down from every other, through crashes and late answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AttemptId(#[serde(with = "super::hex")] pub u128);
+
+/// Tells one taking of the baton from every other; each has a lease of its own, whose id is made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TakeId(#[serde(with = "super::hex")] pub u128);
+
+impl TakeId {
+    /// The id of its lease: 63 bits of it, never 0, which would let etcd choose one.
+    pub fn lease(self) -> LeaseId {
+        LeaseId((self.0 as u64 & 0x7fff_ffff_ffff_ffff).max(1) as i64)
+    }
+}
+
+/// What all hosts must agree on; paths, units, hooks and time-outs are each host's own and not in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intent {
+    /// The cluster it is for.
+    pub cluster: ClusterId,
+    /// What is to be changed.
+    pub change: Change,
+    /// What the cluster's gates must be at the end.
+    #[serde(default)]
+    pub gates: BTreeMap<String, bool>,
+    /// Whether to stop before the point of no return.
+    pub finalize: Finalize,
+}
+
+/// Cheap, for searches over millions of states that share one intent; equality compares everything.
+impl Hash for Intent {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.cluster.hash(state);
+    }
+}
+
+/// What a run changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// Every member to a newer release.
+    Upgrade {
+        /// What a member must run to take part, unless it is at `to` already (a semver requirement).
+        from: semver::VersionReq,
+        /// The one release to reach.
+        to: Release,
+    },
+    /// Every process anew, at the release it has.
+    Restart {
+        /// Free text that tells this restart from the last: a ticket, a date.
+        id: String,
+    },
+}
+
+/// Whether the run waits for a person before the point of no return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finalize {
+    /// It goes through.
+    Auto,
+    /// It holds before the last member.
+    Manual,
+}
+
+/// How a run stands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// Members go forward.
+    Rolling,
+    /// A step failed: nobody takes anything down until its owner lifts the mark.
+    Failed {
+        /// Whose step failed.
+        member: MemberId,
+        /// Why, for people.
+        why: Arc<str>,
+        /// The state to go on in.
+        was: Going,
+    },
+    /// One member is left and a person must say so before it goes.
+    Held {
+        /// The last old member.
+        member: MemberId,
+    },
+    /// The last member may go.
+    Approved,
+    /// Members go back.
+    RollingBack,
+    /// Reserved: a newer agent may pause a run; this one then takes nothing down.
+    Paused,
+    /// History.
+    Done {
+        /// Where it ended.
+        result: RunResult,
+    },
+}
+
+/// The states in which members are taken down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Going {
+    /// [`RunState::Rolling`]
+    Rolling,
+    /// [`RunState::Approved`]
+    Approved,
+    /// [`RunState::RollingBack`]
+    RollingBack,
+}
+
+/// Where a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunResult {
+    /// Every member at its target, and the cluster settled.
+    Reached,
+    /// Every member back at its old release.
+    RolledBack,
+}
+
+/// An agent at work on a host.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Participant {
+    /// The host's name, for people; never compared.
+    pub host_name: Arc<str>,
+    /// The members that run on it.
+    pub owns: Vec<MemberId>,
+    /// Those of them that are done.
+    #[serde(default)]
+    pub done: Vec<MemberId>,
+    /// What it waits for, for people.
+    #[serde(default)]
+    pub waits_for: Option<Arc<str>>,
+}
+
+/// The leave to act.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Baton {
+    /// Whose it is.
+    pub host: HostId,
+    /// The process that took it: a later process of the same host deletes it.
+    pub process: ProcessId,
+    /// The host's name, for people.
+    pub host_name: Arc<str>,
+    /// This taking of it.
+    pub take: TakeId,
+}
+
+/// The take-down record: this member is, or may at any instant be, down by our hand.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TakeDown {
+    /// The member.
+    pub member: MemberId,
+    /// Its host.
+    pub host: HostId,
+    /// The host's name, for people.
+    pub host_name: Arc<str>,
+    /// This attempt.
+    pub attempt: AttemptId,
+    /// The agent's process, by which a host without its state directory sees whether it still lives.
+    pub process: ProcessId,
+    /// Whether the member goes back.
+    pub back: bool,
+}
+
+/// A process, told apart from any later one with the same pid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ProcessId {
+    /// The boot it was started in.
+    #[serde(with = "super::hex")]
+    pub boot_id: u128,
+    /// Its pid.
+    pub pid: u32,
+    /// Its start, in clock ticks since that boot.
+    pub start_time: u64,
+}
+
+/// The name of one key under the prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KeyName {
+    /// `run`
+    Run,
+    /// `agents/<host id>`
+    Agent(HostId),
+    /// `baton`
+    Baton,
+    /// `down`
+    Down,
+    /// `lost/<member id>`
+    Lost(MemberId),
+}
+
+impl Run {
+    /// The direction members go in, if the run is in a state in which any go.
+    pub fn going(&self) -> Option<Going> {
+        match self.state {
+            RunState::Rolling => Some(Going::Rolling),
+            RunState::Approved => Some(Going::Approved),
+            RunState::RollingBack => Some(Going::RollingBack),
+            RunState::Failed { was, .. } => Some(was),
+            RunState::Held { .. } | RunState::Paused | RunState::Done { .. } => None,
+        }
+    }
+
+    /// Whether this run's members go back.
+    pub fn is_going_back(&self) -> bool {
+        self.going() == Some(Going::RollingBack)
+    }
+
+    /// The same run in another state.
+    pub fn in_state(&self, state: RunState) -> Self {
+        Self { state, ..self.clone() }
+    }
+}
+
+impl From<Going> for RunState {
+    fn from(going: Going) -> Self {
+        match going {
+            Going::Rolling => Self::Rolling,
+            Going::Approved => Self::Approved,
+            Going::RollingBack => Self::RollingBack,
+        }
+    }
+}
+
+impl Keys {
+    /// The live agent that owns this member.
+    pub fn owner_of(&self, member: MemberId) -> Option<(HostId, &Participant)> {
+        self.agents.iter().find(|(_, agent)| agent.value.owns.contains(&member)).map(|(host, at)| (*host, &at.value))
+    }
+
+    /// Whether a live agent owns this member.
+    pub fn has_participant(&self, member: MemberId) -> bool {
+        self.owner_of(member).is_some()
+    }
+}

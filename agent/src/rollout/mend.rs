@@ -1,0 +1,175 @@
+//! Starting over after a crash: bring this host's own members up first, then settle what the journal and the
+//! record say of the step that was in hand.
+//!
+//! Starting what is down needs nobody's leave, no quorum and no baton. Which binary is started is said by
+//! the journal alone: the one the member came from until *starting* was written, the other from then on.
+//! Source: ARCHITECTURE.md, R-6, with the table of journal and record.
+
+use std::sync::Arc;
+
+use proto::MemberId;
+
+use super::{
+    act::{Act, Ending, Event, Looked},
+    agent::{Agent, Phase, Then},
+    txn::Txn,
+};
+use crate::{
+    journal::progress::{Binary, InHand, Leg, Stage},
+    plan::refusal::Wait,
+};
+
+/// What is under way while mending.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Mending {
+    /// The step's binary is being made the member's own; these others are down too.
+    Switching(Vec<MemberId>),
+    /// A process is being started; these are still to do, then those are awaited.
+    Starting {
+        /// Still to start.
+        left: Vec<MemberId>,
+        /// Started, and not of the step in hand.
+        started: Vec<MemberId>,
+    },
+    /// A member of no step becomes ready; these are to be awaited after it.
+    Reviving {
+        /// Which.
+        member: MemberId,
+        /// Then.
+        left: Vec<MemberId>,
+    },
+    /// The member of the step in hand becomes ready.
+    Healing,
+    /// Journal and record are held against each other.
+    Resolving {
+        /// Why the member is not ready.
+        sick: Option<Arc<str>>,
+    },
+    /// The keys could not be read.
+    Unanswered {
+        /// Why the member is not ready.
+        sick: Option<Arc<str>>,
+    },
+}
+
+impl Agent {
+    fn mending(&mut self, mending: Mending, act: Act) -> Act {
+        self.ask(Phase::Mending(mending), act)
+    }
+
+    pub(super) fn boot(&mut self, in_hand: Option<InHand>, down: Vec<MemberId>) -> Act {
+        self.in_hand = in_hand;
+        match in_hand {
+            Some(InHand { stage: Stage::Stopping(_) | Stage::Switched(_) | Stage::Starting(_), step }) => {
+                let others = down.into_iter().filter(|member| *member != step.member).collect();
+                let to = self.binary_to_mend(in_hand.map_or(Binary::Old, |in_hand| in_hand.binary()));
+                self.mending(Mending::Switching(others), Act::Switch { member: step.member, to })
+            }
+            _ => self.revive(down),
+        }
+    }
+
+    fn binary_to_mend(&self, said: Binary) -> Binary {
+        if self.rules.mending_respects_the_start { said } else { Binary::Old }
+    }
+
+    /// Starts members of this host that are down, then waits for each to be ready.
+    pub(super) fn revive(&mut self, down: Vec<MemberId>) -> Act {
+        let started = down.clone();
+        self.start_next(down, started)
+    }
+
+    fn start_next(&mut self, mut left: Vec<MemberId>, started: Vec<MemberId>) -> Act {
+        match left.pop() {
+            Some(member) => self.mending(Mending::Starting { left, started }, Act::Start(member)),
+            None => self.await_next(started),
+        }
+    }
+
+    fn await_next(&mut self, mut left: Vec<MemberId>) -> Act {
+        match left.pop() {
+            Some(member) => self.mending(Mending::Reviving { member, left }, Act::AwaitReady { member, on: None }),
+            None => self.heal(),
+        }
+    }
+
+    fn heal(&mut self) -> Act {
+        let Some(in_hand) = self.in_hand else { return self.set_out() };
+        match in_hand.stage {
+            Stage::Planned | Stage::Done(_) => self.mending(Mending::Resolving { sick: None }, Act::Look),
+            Stage::Stopping(_) | Stage::Switched(_) | Stage::Starting(_) => {
+                let on = Some(self.binary_to_mend(in_hand.binary()));
+                self.mending(Mending::Healing, Act::AwaitReady { member: in_hand.step.member, on })
+            }
+        }
+    }
+
+    pub(super) fn mend(&mut self, mending: Mending, event: Event) -> Act {
+        match (mending, event) {
+            (Mending::Switching(mut others), _) => {
+                let own = self.in_hand.map(|in_hand| in_hand.step.member);
+                let started = others.clone();
+                others.extend(own);
+                self.start_next(others, started)
+            }
+            (Mending::Starting { left, started }, _) => self.start_next(left, started),
+            (Mending::Reviving { left, .. }, Event::Done) => self.await_next(left),
+            (Mending::Reviving { member, .. }, Event::NoQuorum) => self.leave(Ending::NoQuorum { member }),
+            (Mending::Reviving { member, .. }, Event::Failed(why)) => self.leave(Ending::Sick { member, why }),
+            (Mending::Healing, Event::Done) => self.mending(Mending::Resolving { sick: None }, Act::Look),
+            (Mending::Healing, Event::Failed(why)) => self.mending(Mending::Resolving { sick: Some(why) }, Act::Look),
+            (Mending::Healing, _) => {
+                let member = self.in_hand.map_or(MemberId::default(), |in_hand| in_hand.step.member);
+                self.leave(Ending::NoQuorum { member })
+            }
+            (Mending::Resolving { sick }, Event::Looked(looked)) => self.resolve(sick, &looked),
+            (Mending::Unanswered { .. }, Event::Woke { expired: true }) => {
+                let record = self.in_hand.map(|in_hand| in_hand.step.member);
+                self.leave(Ending::NoAnswer { record })
+            }
+            (Mending::Unanswered { sick }, _) => self.mending(Mending::Resolving { sick }, Act::Look),
+            (mending, _) => self.mending(mending, Act::Look),
+        }
+    }
+
+    /// The table of journal and record.
+    fn resolve(&mut self, sick: Option<Arc<str>>, looked: &Looked) -> Act {
+        let Some(in_hand) = self.in_hand else { return self.set_out() };
+        let Some(keys) = &looked.keys else {
+            return self.mending(Mending::Unanswered { sick }, Act::Wait(Wait::Answer));
+        };
+        self.note(looked);
+        let (member, attempt) = (in_hand.step.member, in_hand.step.attempt);
+        self.record = keys.down.as_ref().filter(|down| down.value.attempt == attempt).map(|down| down.created);
+        let lost = keys.lost.get(&member).filter(|lost| lost.value.attempt == attempt).map(|lost| lost.created);
+        if let Some(why) = sick {
+            return self.resolve_sick(in_hand, why, lost.is_some());
+        }
+        let is_ready = looked.view.as_ref().is_some_and(|view| view.is_ready(member));
+        match (in_hand.stage, self.record, lost) {
+            (Stage::Planned, Some(_), _) | (Stage::Planned, _, Some(_)) | (Stage::Done(_), Some(_), _) if !is_ready => {
+                self.mending(Mending::Healing, Act::AwaitReady { member, on: None })
+            }
+            (Stage::Starting(leg), ..) => self.healed(leg, self.failure_of(in_hand), Event::Done),
+            (Stage::Done(_), Some(_), _) => self.end_step(self.failure_of(in_hand), looked),
+            (_, Some(_), _) => self.undo(),
+            (_, None, Some(created)) => self.send(Txn::clear_lost(member, created), Then::Undo),
+            (_, None, None) => self.forget(),
+        }
+    }
+
+    /// A member that goes back without having been asked to had failed on its new binary.
+    fn failure_of(&self, in_hand: InHand) -> Option<Arc<str>> {
+        let goes_back = matches!(in_hand.stage, Stage::Starting(Leg::Back) | Stage::Done(Leg::Back));
+        (goes_back && in_hand.step.leg == Leg::Forward).then(|| Arc::from("its new binary did not become ready"))
+    }
+
+    fn resolve_sick(&mut self, in_hand: InHand, why: Arc<str>, is_lost: bool) -> Act {
+        let member = in_hand.step.member;
+        match in_hand.stage {
+            _ if self.record.is_none() && !is_lost => self.leave(Ending::Sick { member, why }),
+            Stage::Starting(leg) => self.healed(leg, self.failure_of(in_hand), Event::Failed(why)),
+            _ => self.keep_as_it_is(why),
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The protocol between hosts: what they share, the machine that each of them runs, and the way to the store.
+
+pub mod act;
+pub mod agent;
+pub mod changes;
+mod hex;
+pub mod host_id;
+pub mod keepalive;
+pub mod keys;
+mod mend;
+pub mod route;
+pub mod rules;
+mod step;
+pub mod store;
+pub mod stored;
+pub mod symmetry;
+pub mod txn;
+
+pub use changes::Changes;
+pub use keepalive::KeepAlive;
+pub use store::{Lease, RawKey, Snapshot, Store, TxnAnswer, Unknown};

@@ -1,0 +1,45 @@
+//! The protocol's rules as switches. Production is the default and nothing in the product changes it; the
+//! model checker turns one off at a time to show that it would notice.
+
+/// Which rules hold. Every one closes a fault that the model checker finds without it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rules {
+    /// The unleased record is the lock, not the leased baton.
+    pub record_is_the_lock: bool,
+    /// An abandoned take-down leaves a `lost/` key.
+    pub abandon_leaves_a_sign: bool,
+    /// A Txn without an answer is sent again until it has one.
+    pub unknown_is_asked_again: bool,
+    /// Only the failed member's owner lifts the mark.
+    pub owner_lifts_the_mark: bool,
+    /// No way back from the start of the last old member's new binary on, seen by its absence, not by the
+    /// version's rise.
+    pub no_return_is_the_start: bool,
+    /// The baton is given back before every wait.
+    pub baton_is_dropped_to_wait: bool,
+    /// The look before the stop asks everything that was asked before.
+    pub check_asks_everything: bool,
+    /// The mark is put by the write that deletes the record.
+    pub mark_is_one_write: bool,
+    /// From *starting new* on, mending starts the new binary.
+    pub mending_respects_the_start: bool,
+    /// A rollback compares the run and the record.
+    pub rollback_compares: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            record_is_the_lock: true,
+            abandon_leaves_a_sign: true,
+            unknown_is_asked_again: true,
+            owner_lifts_the_mark: true,
+            no_return_is_the_start: true,
+            baton_is_dropped_to_wait: true,
+            check_asks_everything: true,
+            mark_is_one_write: true,
+            mending_respects_the_start: true,
+            rollback_compares: true,
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! Taking one member down and bringing it back: hooks, record, check, stop, switch, start, health, end; and
+//! the way back when the new binary fails.
+//!
+//! The record stands from before the stop until the member is ready or put back. Source: ARCHITECTURE.md,
+//!
+
+use std::sync::Arc;
+
+use proto::{MemberId, Revision};
+
+use super::{
+    act::{Act, Ending, Event, Left, Looked},
+    agent::{Agent, Phase, Then},
+    keys::{At, AttemptId, Change, Going, Keys, Run, RunState, TakeDown},
+    txn::Txn,
+};
+use crate::{
+    journal::progress::{self, Entry, InHand, Leg, Stage, Step},
+    plan::{Go, Next, no_return},
+};
+
+/// What is under way within a step.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Stepping {
+    /// The `before_node` hooks.
+    HookBefore(Go, AttemptId),
+    /// *Planned* is being written.
+    Planning(Go),
+    /// The run is read, to put the record with.
+    Putting(Go),
+    /// *Stopping* is being written.
+    Announcing(Go),
+    /// The last look before the stop.
+    Checking(Go),
+    /// A step that did nothing is being forgotten.
+    Forgetting,
+    /// The process is being stopped. With a reason: because its new binary failed.
+    Stopping(Leg, Option<Arc<str>>),
+    /// Version polls that began before the stop run out.
+    Draining(Option<Arc<str>>),
+    /// The look that says whether an old binary may be started.
+    Judging(Option<Arc<str>>),
+    /// Binary and files are being switched.
+    Switching(Leg, Option<Arc<str>>),
+    /// *Switched* is being written.
+    Switched(Leg, Option<Arc<str>>),
+    /// *Starting* is being written.
+    Starting(Leg, Option<Arc<str>>),
+    /// The process is being started.
+    Launching(Leg, Option<Arc<str>>),
+    /// The member is becoming ready.
+    Healing(Leg, Option<Arc<str>>),
+    /// *Stopping* the failed new binary is being written.
+    TurningRound(Arc<str>),
+    /// *Starting* the new binary again is being written: the way back is closed.
+    Keeping(Arc<str>),
+    /// It is being started again.
+    KeepingUp(Arc<str>),
+    /// *Done* is being written.
+    Finishing(Option<Arc<str>>),
+    /// The run is read, to end the step in it.
+    Ending(Option<Arc<str>>),
+    /// The `after_node` hooks.
+    HookAfter,
+    /// A switch failed: the binary it came from is put back.
+    Unswitching(Arc<str>),
+    /// And started.
+    Relaunching(Arc<str>),
+    /// And becomes ready.
+    Recovering(Arc<str>),
+    /// The run is read, to mark it.
+    Marking(Ending),
+}
+
+impl Agent {
+    fn stepping(&mut self, stepping: Stepping, act: Act) -> Act {
+        self.ask(Phase::Stepping(stepping), act)
+    }
+
+    fn journal(&mut self, entry: Entry, stepping: Stepping) -> Act {
+        // Every entry written here follows from the phase; one that could not is not written.
+        if let Ok(in_hand) = progress::advance(self.in_hand, entry) {
+            self.in_hand = in_hand;
+        }
+        self.stepping(stepping, Act::Journal(entry))
+    }
+
+    fn member(&self) -> MemberId {
+        self.in_hand.map_or(MemberId::default(), |in_hand| in_hand.step.member)
+    }
+
+    pub(super) fn set_about(&mut self, go: Go, attempt: AttemptId) -> Act {
+        self.stepping(Stepping::HookBefore(go, attempt), Act::HookBefore(go.member))
+    }
+
+    pub(super) fn step(&mut self, stepping: Stepping, event: Event) -> Act {
+        use Stepping as S;
+        match (stepping, event) {
+            (S::HookBefore(go, attempt), Event::Done) => {
+                let step = Step { member: go.member, attempt, leg: go.leg };
+                self.journal(Entry::Planned(step), S::Planning(go))
+            }
+            (S::HookBefore(go, _), Event::Failed(why)) => self.leave(Ending::Hook { member: go.member, why }),
+            (S::Planning(go), Event::Done) => self.stepping(S::Putting(go), Act::Look),
+            (S::Putting(go), Event::Looked(looked)) => self.put_down(go, &looked),
+            (S::Announcing(go), Event::Done) => self.stepping(S::Checking(go), Act::Look),
+            (S::Checking(go), Event::Looked(looked)) => self.check(go, &looked),
+            (S::Forgetting, Event::Done) => self.set_out(),
+            (S::Stopping(leg, failure), Event::Done) => self.stopped(leg, failure),
+            (S::Stopping(_, failure), Event::Failed(why)) => self.keep_as_it_is(failure.unwrap_or(why)),
+            (S::Draining(failure), _) => self.stepping(S::Judging(failure), Act::Look),
+            (S::Judging(failure), Event::Looked(looked)) => self.judge(failure, &looked),
+            (S::Switching(leg, failure), Event::Done) => self.journal(Entry::Switched(leg), S::Switched(leg, failure)),
+            (S::Switching(leg, _), Event::Failed(why)) => self.unswitch(leg, why),
+            (S::Switched(leg, failure), Event::Done) => self.journal(Entry::Starting(leg), S::Starting(leg, failure)),
+            (S::Starting(leg, failure), Event::Done) => self.launch(leg, failure),
+            (S::Launching(leg, failure), _) => self.await_ready(leg, failure),
+            (S::Healing(leg, failure), event) => self.healed(leg, failure, event),
+            (S::TurningRound(why), Event::Done) => self.stop(Leg::Back, Some(why)),
+            (S::Keeping(why), Event::Done) => {
+                let start = Act::Start(self.member());
+                self.stepping(S::KeepingUp(why), start)
+            }
+            (S::KeepingUp(why), _) => {
+                let ending = Self::failed(self.member(), why, Left::NewBinaryKept);
+                self.mark(ending)
+            }
+            (S::Finishing(failure), Event::Done) => self.stepping(S::Ending(failure), Act::Look),
+            (S::Ending(failure), Event::Looked(looked)) => self.end_step(failure, &looked),
+            (S::HookAfter, _) => self.look(),
+            (S::Unswitching(why), _) => {
+                let start = Act::Start(self.member());
+                self.stepping(S::Relaunching(why), start)
+            }
+            (S::Relaunching(why), _) => {
+                let act = Act::AwaitReady { member: self.member(), on: None };
+                self.stepping(S::Recovering(why), act)
+            }
+            (S::Recovering(why), Event::Done) => self.stepping(S::Ending(Some(why)), Act::Look),
+            (S::Recovering(why), _) => self.keep_as_it_is(why),
+            (S::Marking(ending), Event::Looked(looked)) => self.put_mark(ending, &looked),
+            (stepping, _) => self.retry(stepping),
+        }
+    }
+
+    /// The world answered something else than was asked; only a look can be asked again without harm.
+    fn retry(&mut self, stepping: Stepping) -> Act {
+        self.stepping(stepping, Act::Look)
+    }
+
+    /// Puts the record, if the run is still in a state that lets this member go.
+    fn put_down(&mut self, go: Go, looked: &Looked) -> Act {
+        self.note(looked);
+        let is_still_next = self.next(looked, None) == Some(Next::Go(go));
+        let (Some(baton), Some(run)) = (self.baton(), looked.keys.as_ref().and_then(|keys| keys.run.as_ref())) else {
+            return self.forget();
+        };
+        match self.in_hand {
+            Some(in_hand) if is_still_next => {
+                let record = self.new_record(in_hand, go);
+                self.send(Txn::put_down(baton, run, record, &self.rules), Then::PutDown(go))
+            }
+            _ => self.forget(),
+        }
+    }
+
+    fn new_record(&self, in_hand: InHand, go: Go) -> TakeDown {
+        TakeDown {
+            member: go.member,
+            host: self.me.host,
+            host_name: self.me.host_name.clone(),
+            attempt: in_hand.step.attempt,
+            process: self.process,
+            back: go.leg == Leg::Back,
+        }
+    }
+
+    pub(super) fn record_stands(&mut self, go: Go, created: Revision) -> Act {
+        self.record = Some(created);
+        self.journal(Entry::Stopping(go.leg), Stepping::Announcing(go))
+    }
+
+    /// The last look: every condition that let the member go must still hold, by the same function.
+    fn check(&mut self, go: Go, looked: &Looked) -> Act {
+        self.note(looked);
+        let leads = looked.view.as_ref().is_none_or(|view| view.is_leader(go.member));
+        let holds = match self.rules.check_asks_everything {
+            true => {
+                self.is_recorded(looked)
+                    && self.holds_baton()
+                    && self.next(looked, self.attempt()) == Some(Next::Go(go))
+            }
+            false => true,
+        };
+        if holds && looked.lease_is_fresh && !leads && !self.is_interrupted() {
+            return self.stop(go.leg, None);
+        }
+        self.undo()
+    }
+
+    pub(super) fn attempt(&self) -> Option<AttemptId> {
+        self.in_hand.map(|in_hand| in_hand.step.attempt)
+    }
+
+    fn is_recorded(&self, looked: &Looked) -> bool {
+        let down = looked.keys.as_ref().and_then(|keys| keys.down.as_ref());
+        down.is_some_and(|down| Some(down.value.attempt) == self.attempt())
+    }
+
+    /// Takes the record away: its member was not stopped, or is ready again on the binary it had.
+    pub(super) fn undo(&mut self) -> Act {
+        match self.record.take() {
+            Some(created) => self.send(Txn::delete_down(created), Then::Undo),
+            None => self.forget(),
+        }
+    }
+
+    pub(super) fn forget(&mut self) -> Act {
+        self.record = None;
+        self.journal(Entry::Forgotten, Stepping::Forgetting)
+    }
+
+    fn stop(&mut self, leg: Leg, failure: Option<Arc<str>>) -> Act {
+        let stop = Act::Stop(self.member());
+        self.stepping(Stepping::Stopping(leg, failure), stop)
+    }
+
+    fn stopped(&mut self, leg: Leg, failure: Option<Arc<str>>) -> Act {
+        if leg == Leg::Forward || !self.changes_minor || !self.rules.no_return_is_the_start {
+            return self.switch(leg, failure);
+        }
+        self.stepping(Stepping::Draining(failure), Act::AwaitPolls)
+    }
+
+    /// Whether the old binary may be started: the new one is gone and no poll of it is in flight, so what
+    /// the others say of the cluster version can no longer change.
+    fn judge(&mut self, failure: Option<Arc<str>>, looked: &Looked) -> Act {
+        let Change::Upgrade { to, .. } = &self.me.intent.change else { return self.switch(Leg::Back, failure) };
+        let down = self.member();
+        let is_open =
+            looked.view.as_ref().is_some_and(|view| no_return::version_has_not_risen(view, down, to.cluster_version()));
+        match is_open {
+            true => self.switch(Leg::Back, failure),
+            false => {
+                let why = failure.unwrap_or_else(|| Arc::from("the cluster version rose, or a member did not answer"));
+                self.journal(Entry::Starting(Leg::Forward), Stepping::Keeping(why))
+            }
+        }
+    }
+
+    fn switch(&mut self, leg: Leg, failure: Option<Arc<str>>) -> Act {
+        let act = Act::Switch { member: self.member(), to: leg.to() };
+        self.stepping(Stepping::Switching(leg, failure), act)
+    }
+
+    fn unswitch(&mut self, leg: Leg, why: Arc<str>) -> Act {
+        let act = Act::Switch { member: self.member(), to: leg.from() };
+        self.stepping(Stepping::Unswitching(why), act)
+    }
+
+    fn launch(&mut self, leg: Leg, failure: Option<Arc<str>>) -> Act {
+        let start = Act::Start(self.member());
+        self.stepping(Stepping::Launching(leg, failure), start)
+    }
+
+    pub(super) fn await_ready(&mut self, leg: Leg, failure: Option<Arc<str>>) -> Act {
+        let act = Act::AwaitReady { member: self.member(), on: Some(leg.to()) };
+        self.stepping(Stepping::Healing(leg, failure), act)
+    }
+
+    pub(super) fn healed(&mut self, leg: Leg, failure: Option<Arc<str>>, event: Event) -> Act {
+        match event {
+            Event::Done => self.journal(Entry::Done(leg), Stepping::Finishing(failure)),
+            Event::NoQuorum => {
+                let member = self.member();
+                self.leave(Ending::NoQuorum { member })
+            }
+            Event::Failed(why) if leg == Leg::Forward && self.me.put_back => {
+                self.journal(Entry::Stopping(Leg::Back), Stepping::TurningRound(why))
+            }
+            Event::Failed(why) => self.keep_as_it_is(failure.unwrap_or(why)),
+            _ => self.await_ready(leg, failure),
+        }
+    }
+
+    pub(super) fn keep_as_it_is(&mut self, why: Arc<str>) -> Act {
+        let ending = Self::failed(self.member(), why, Left::AsItIs);
+        self.mark(ending)
+    }
+
+    /// Marks the run while the record stays: nobody goes, and the member's own host knows what to mend.
+    pub(super) fn mark(&mut self, ending: Ending) -> Act {
+        self.stepping(Stepping::Marking(ending), Act::Look)
+    }
+
+    fn put_mark(&mut self, ending: Ending, looked: &Looked) -> Act {
+        self.note(looked);
+        let run = looked.keys.as_ref().and_then(|keys| keys.run.as_ref());
+        let Ending::Step { member, why, .. } = &ending else { return self.leave(ending) };
+        match run {
+            Some(run) if run.value.going().is_some() && !matches!(run.value.state, RunState::Failed { .. }) => {
+                let state = failed_state(&run.value, *member, why.clone());
+                self.send(Txn::move_run(run, state), Then::Mark(ending))
+            }
+            _ => self.leave(ending),
+        }
+    }
+
+    pub(super) fn end_step(&mut self, failure: Option<Arc<str>>, looked: &Looked) -> Act {
+        self.note(looked);
+        match &looked.keys {
+            Some(keys) => self.end_step_with(failure, keys),
+            None => self.stepping(Stepping::Ending(failure), Act::Look),
+        }
+    }
+
+    fn end_step_with(&mut self, failure: Option<Arc<str>>, keys: &Keys) -> Act {
+        match (&keys.down, &keys.run) {
+            (Some(down), Some(run)) if self.is_mine(down.value.attempt) => {
+                let after = self.run_after(run, self.rules.mark_is_one_write.then_some(()).and(failure.as_ref()));
+                self.send(Txn::end_step(down.created, run, after), Then::EndStep(failure))
+            }
+            (Some(down), None) if self.is_mine(down.value.attempt) => {
+                self.send(Txn::delete_down(down.created), Then::EndStep(failure))
+            }
+            _ => self.step_ended(failure),
+        }
+    }
+
+    /// The run as the end of this step leaves it.
+    fn run_after(&self, run: &At<Run>, failure: Option<&Arc<str>>) -> Run {
+        let member = self.member();
+        let mut after = run.value.clone();
+        let is_forward = matches!(self.in_hand, Some(InHand { stage: Stage::Done(Leg::Forward), .. }));
+        after.done.retain(|done| *done != member);
+        if is_forward {
+            after.done.push(member);
+            after.done.sort();
+        }
+        after.state = match (failure, &after.state) {
+            (Some(why), _) => failed_state(&run.value, member, why.clone()),
+            (None, RunState::Failed { member: marked, was, .. }) if *marked == member => (*was).into(),
+            (None, state) => state.clone(),
+        };
+        after
+    }
+
+    /// The record is mine but the run has changed: say it again with the new one. Or the record is gone: an
+    /// earlier sending did it, or the take-down was abandoned and its sign is cleared by the planner's rule.
+    pub(super) fn end_step_refused(&mut self, failure: Option<Arc<str>>, keys: &Keys) -> Act {
+        self.end_step_with(failure, keys)
+    }
+
+    pub(super) fn step_ended(&mut self, failure: Option<Arc<str>>) -> Act {
+        let member = self.member();
+        self.record = None;
+        let is_forward = matches!(self.in_hand, Some(InHand { stage: Stage::Done(Leg::Forward), .. }));
+        let was_asked_for = self.in_hand.is_some_and(|in_hand| in_hand.step.leg == Leg::Back);
+        self.in_hand = None;
+        match failure {
+            Some(why) if !self.rules.mark_is_one_write => self.mark(Self::failed(member, why, Left::PutBack)),
+            Some(why) => self.leave(Self::failed(member, why, Left::PutBack)),
+            None if is_forward || was_asked_for => self.stepping(Stepping::HookAfter, Act::HookAfter(member)),
+            None => self.set_out(),
+        }
+    }
+}
+
+fn failed_state(run: &Run, member: MemberId, why: Arc<str>) -> RunState {
+    RunState::Failed { member, why, was: run.going().unwrap_or(Going::Rolling) }
+}

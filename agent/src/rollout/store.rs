@@ -1,0 +1,393 @@
+//! The keys that the hosts share, as raw bytes: one read of all of them, transactions, leases.
+//!
+//! A transaction whose fate is unknown is never sent again here: only who wrote it knows how to make sending it again
+//! safe, and does. What the keys mean is not known here.
+
+use std::{sync::Arc, time::Duration};
+
+use proto::{
+    LeaseId, Revision,
+    etcdserverpb::{
+        Compare as CompareOnWire, DeleteRangeRequest, LeaseGrantRequest, LeaseRevokeRequest, PutRequest, RangeRequest,
+        RangeResponse, RequestOp, TxnRequest, TxnResponse,
+        compare::{CompareResult, CompareTarget, TargetUnion},
+        kv_client::KvClient,
+        lease_client::LeaseClient,
+        request_op::Request,
+        response_op::Response,
+    },
+    mvccpb::KeyValue,
+};
+use tokio::time::{Instant, timeout_at};
+use tonic::Code;
+
+use super::route::{Excluded, Route};
+use crate::{
+    boot_clock,
+    observe::{
+        Observer,
+        access::{CALL, TXN},
+        error::CallError,
+    },
+};
+
+/// The shared keys of one cluster, under one prefix.
+#[derive(Debug)]
+pub struct Store {
+    route: Route,
+    prefix: String,
+}
+
+/// One key as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawKey {
+    /// The key, without the prefix.
+    pub key: String,
+    /// What it holds.
+    pub value: Vec<u8>,
+    /// The revision that created it.
+    pub created: Revision,
+    /// The revision that wrote it last.
+    pub modified: Revision,
+    /// The lease that takes it along, if any.
+    pub lease: Option<LeaseId>,
+    /// How often it was written since it was created.
+    pub version: i64,
+}
+
+/// All keys under the prefix at one revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The store's revision that this is of.
+    pub revision: Revision,
+    /// The keys, in order.
+    pub keys: Vec<RawKey>,
+}
+
+/// A condition on one key. An absent key has revision 0, for both kinds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Compare {
+    /// It was created at this revision.
+    Created(String, Revision),
+    /// It was written last at this revision.
+    Modified(String, Revision),
+}
+
+/// A change of one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Writes it.
+    Put {
+        /// The key, without the prefix.
+        key: String,
+        /// What it is to hold.
+        value: Vec<u8>,
+        /// The lease to bind it to.
+        lease: Option<LeaseId>,
+    },
+    /// Deletes it; that there is none is fine.
+    Delete {
+        /// The key, without the prefix.
+        key: String,
+    },
+}
+
+/// What became of a transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TxnAnswer {
+    /// All conditions held, all changes were made.
+    Yes {
+        /// At this revision.
+        revision: Revision,
+    },
+    /// A condition did not hold, nothing was changed.
+    No(Snapshot),
+    /// A lease to bind a key to has ended, nothing was changed.
+    LeaseGone,
+    /// The cluster refuses it, nothing was changed; sending it again is of no use.
+    Refused(String),
+    /// It may have been carried out, may be carried out yet, or never.
+    Unknown(Unknown),
+}
+
+/// No answer, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unknown(pub String);
+
+/// A granted lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// Its id.
+    pub id: LeaseId,
+    /// How long it lives without being kept alive.
+    pub ttl: Duration,
+    /// When it was asked for, on the clock that counts suspend: it lives at least until this plus `ttl`.
+    pub asked_at: Duration,
+}
+
+impl Store {
+    /// The keys under `prefix`, reached over the connections of an observer.
+    pub fn new(observer: &Observer, prefix: &str, excluded: Arc<Excluded>) -> Self {
+        Self { route: Route::new(Arc::clone(observer.access()), excluded), prefix: prefix.to_owned() }
+    }
+
+    /// The way its calls go.
+    pub fn route(&self) -> &Route {
+        &self.route
+    }
+
+    /// The prefix of all keys.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Reads all keys, linearizably.
+    ///
+    /// # Errors
+    /// [`Unknown`] when nobody answers in time.
+    pub async fn read(&self) -> Result<Snapshot, Unknown> {
+        let deadline = Instant::now() + CALL;
+        let read = async {
+            loop {
+                let address = self.route.find(CALL).await?;
+                let answer = self.route.access().ask(&address, self.all(), |channel, request| async move {
+                    KvClient::new(channel).range(request).await
+                });
+                match answer.await {
+                    Err(error) if is_passing(&error) => self.route.distrust(&address),
+                    answer => return answer,
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        match timeout_at(deadline, read).await {
+            Ok(Ok(range)) => Ok(self.snapshot(range)),
+            Ok(Err(error)) => Err(Unknown(error.to_string())),
+            Err(_) => Err(Unknown(CallError::TimedOut(CALL).to_string())),
+        }
+    }
+
+    /// Makes all changes if all conditions hold, and none otherwise. It is sent once.
+    pub async fn txn(&self, compares: &[Compare], ops: &[Op]) -> TxnAnswer {
+        let request = TxnRequest {
+            compare: compares.iter().map(|compare| self.compare(compare)).collect(),
+            success: ops.iter().map(|op| self.op(op)).collect(),
+            failure: vec![RequestOp { request: Some(Request::RequestRange(self.all())) }],
+        };
+        let address = match self.route.find(CALL).await {
+            Ok(address) => address,
+            Err(error) => return TxnAnswer::Unknown(Unknown(error.to_string())),
+        };
+        let answer = self
+            .route
+            .access()
+            .tell(&address, TXN, request, |channel, request| async move { KvClient::new(channel).txn(request).await });
+        match answer.await {
+            Ok(answer) => self.read_answer(answer),
+            Err(error) => {
+                self.route.distrust(&address);
+                failed(&error)
+            }
+        }
+    }
+
+    /// Grants a lease of this id (0: etcd chooses one). One that stands already is as good as granted: ids
+    /// are random, so it was granted by an earlier sending whose answer was lost.
+    ///
+    /// # Errors
+    /// [`Unknown`] when nobody answers in time.
+    pub async fn grant(&self, id: LeaseId, ttl: Duration) -> Result<Lease, Unknown> {
+        let address = self.route.find(CALL).await.map_err(|error| Unknown(error.to_string()))?;
+        let asked_at = boot_clock::now();
+        let seconds = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
+        let request = LeaseGrantRequest { ttl: seconds, id: id.0 };
+        let answer = self
+            .route
+            .access()
+            .tell(&address, CALL, request, |channel, request| async move {
+                LeaseClient::new(channel).lease_grant(request).await
+            })
+            .await;
+        match answer {
+            Ok(granted) => {
+                let ttl = Duration::from_secs(u64::try_from(granted.ttl).unwrap_or(0));
+                Ok(Lease { id: LeaseId(granted.id), ttl, asked_at })
+            }
+            Err(error) if error.says("etcdserver: lease already exists") => Ok(Lease { id, ttl, asked_at }),
+            Err(error) => {
+                self.route.distrust(&address);
+                Err(Unknown(error.to_string()))
+            }
+        }
+    }
+
+    /// Ends a lease, and with it its keys. That it has ended already is fine.
+    ///
+    /// # Errors
+    /// [`Unknown`] when nobody answers in time; sending it again does no harm.
+    pub async fn revoke(&self, lease: LeaseId) -> Result<(), Unknown> {
+        let address = self.route.find(CALL).await.map_err(|error| Unknown(error.to_string()))?;
+        let request = LeaseRevokeRequest { id: lease.0 };
+        let answer = self
+            .route
+            .access()
+            .tell(&address, CALL, request, |channel, request| async move {
+                LeaseClient::new(channel).lease_revoke(request).await
+            })
+            .await;
+        match answer {
+            Ok(_) => Ok(()),
+            Err(error) if is_lease_gone(&error) => Ok(()),
+            Err(error) => {
+                self.route.distrust(&address);
+                Err(Unknown(error.to_string()))
+            }
+        }
+    }
+
+    fn all(&self) -> RangeRequest {
+        let (key, range_end) = range_of(&self.prefix);
+        RangeRequest { key, range_end, ..Default::default() }
+    }
+
+    fn full(&self, key: &str) -> Vec<u8> {
+        [self.prefix.as_bytes(), key.as_bytes()].concat()
+    }
+
+    fn compare(&self, compare: &Compare) -> CompareOnWire {
+        let (key, target, operand) = match compare {
+            Compare::Created(key, at) => (key, CompareTarget::Create, TargetUnion::CreateRevision(at.0)),
+            Compare::Modified(key, at) => (key, CompareTarget::Mod, TargetUnion::ModRevision(at.0)),
+        };
+        CompareOnWire {
+            result: CompareResult::Equal.into(),
+            target: target.into(),
+            key: self.full(key),
+            target_union: Some(operand),
+            range_end: vec![],
+        }
+    }
+
+    fn op(&self, op: &Op) -> RequestOp {
+        let request = match op {
+            Op::Put { key, value, lease } => Request::RequestPut(PutRequest {
+                key: self.full(key),
+                value: value.clone(),
+                lease: lease.map_or(0, |lease| lease.0),
+                ..Default::default()
+            }),
+            Op::Delete { key } => {
+                Request::RequestDeleteRange(DeleteRangeRequest { key: self.full(key), ..Default::default() })
+            }
+        };
+        RequestOp { request: Some(request) }
+    }
+
+    fn read_answer(&self, answer: TxnResponse) -> TxnAnswer {
+        let revision = Revision(answer.header.map_or(0, |header| header.revision));
+        if answer.succeeded {
+            return TxnAnswer::Yes { revision };
+        }
+        match answer.responses.into_iter().next().and_then(|op| op.response) {
+            Some(Response::ResponseRange(range)) => TxnAnswer::No(Snapshot { revision, ..self.snapshot(range) }),
+            _ => TxnAnswer::Unknown(Unknown("the answer carries no keys".to_owned())),
+        }
+    }
+
+    fn snapshot(&self, range: RangeResponse) -> Snapshot {
+        let revision = Revision(range.header.map_or(0, |header| header.revision));
+        Snapshot { revision, keys: range.kvs.into_iter().filter_map(|kv| self.raw_key(kv)).collect() }
+    }
+
+    /// `None` for a key that is no text: none of ours.
+    fn raw_key(&self, kv: KeyValue) -> Option<RawKey> {
+        let key = String::from_utf8(kv.key).ok()?;
+        Some(RawKey {
+            key: key.strip_prefix(&self.prefix)?.to_owned(),
+            value: kv.value,
+            created: Revision(kv.create_revision),
+            modified: Revision(kv.mod_revision),
+            lease: Some(LeaseId(kv.lease)).filter(|lease| lease.0 != 0),
+            version: kv.version,
+        })
+    }
+}
+
+/// The first key of a prefix, and the first one after it (etcd API, "range_end").
+pub(super) fn range_of(prefix: &str) -> (Vec<u8>, Vec<u8>) {
+    let mut end = prefix.as_bytes().to_vec();
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            return (prefix.into(), end);
+        }
+    }
+    (prefix.into(), vec![0])
+}
+
+/// Whether an error of a read is over in a moment, or is one member's alone.
+fn is_passing(error: &CallError) -> bool {
+    matches!(error.code(), None | Some(Code::Unavailable))
+}
+
+pub(super) fn is_lease_gone(error: &CallError) -> bool {
+    error.says("etcdserver: requested lease not found")
+}
+
+/// What an error says about a transaction's fate. "Database space exceeded" is no refusal: etcd says so of
+/// transactions that it has just carried out, too.
+fn failed(error: &CallError) -> TxnAnswer {
+    if is_lease_gone(error) {
+        return TxnAnswer::LeaseGone;
+    }
+    match error.code() {
+        Some(
+            Code::InvalidArgument
+            | Code::PermissionDenied
+            | Code::Unauthenticated
+            | Code::FailedPrecondition
+            | Code::Unimplemented,
+        ) => TxnAnswer::Refused(error.to_string()),
+        _ => TxnAnswer::Unknown(Unknown(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic::Status;
+
+    use super::*;
+
+    #[test]
+    fn a_prefix_ends_before_its_successor() {
+        assert_eq!(range_of("/baton/"), (b"/baton/".to_vec(), b"/baton0".to_vec()));
+        assert_eq!(range_of("a"), (b"a".to_vec(), b"b".to_vec()));
+    }
+
+    #[test]
+    fn only_the_servers_own_refusal_is_a_no() {
+        for (error, expected) in [
+            (CallError::TimedOut(TXN), "unknown"),
+            (said(Code::Unavailable, "etcdserver: request timed out"), "unknown"),
+            (said(Code::Unavailable, "etcdserver: leader changed"), "unknown"),
+            (said(Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded"), "unknown"),
+            (said(Code::NotFound, "etcdserver: requested lease not found"), "lease gone"),
+            (said(Code::NotFound, "something else"), "unknown"),
+            (said(Code::PermissionDenied, "etcdserver: permission denied"), "refused"),
+            (said(Code::InvalidArgument, "etcdserver: request is too large"), "refused"),
+        ] {
+            let answer = match failed(&error) {
+                TxnAnswer::LeaseGone => "lease gone",
+                TxnAnswer::Refused(_) => "refused",
+                TxnAnswer::Unknown(_) => "unknown",
+                TxnAnswer::Yes { .. } | TxnAnswer::No(_) => "answered",
+            };
+            assert_eq!(answer, expected, "{error}");
+        }
+    }
+
+    fn said(code: Code, message: &str) -> CallError {
+        CallError::from(Status::new(code, message))
+    }
+}

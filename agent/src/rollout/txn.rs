@@ -1,0 +1,160 @@
+//! Every write to the shared keys, as data: what is compared, what is written.
+//!
+//! Each is made so that sending the identical one again settles an unknown answer: the second is refused,
+//! and the keys that come with the refusal show the first one's trace (an attempt id, a process, a
+//! create revision). Nothing here sends anything: `store.rs` does, and the model checker's store.
+
+use std::sync::Arc;
+
+use proto::{MemberId, Revision};
+
+use super::{
+    host_id::HostId,
+    keys::{At, Baton, KeyName, Participant, Run, RunState, TakeDown},
+    rules::Rules,
+};
+
+/// One etcd Txn: all compares hold and all ops are done, or the answer carries every key as it stood.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Txn {
+    /// All must hold.
+    pub compares: Vec<Compare>,
+    /// Done together.
+    pub ops: Vec<Op>,
+}
+
+/// A condition on one key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Compare {
+    /// The key.
+    pub key: KeyName,
+    /// What must be true of it.
+    pub is: Is,
+}
+
+/// What can be asked of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Is {
+    /// There is no such key.
+    Absent,
+    /// It was created at this revision and not deleted since.
+    Created(Revision),
+    /// It was last written at this revision.
+    Modified(Revision),
+}
+
+/// One write.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Put the run.
+    PutRun(Run),
+    /// Put this host's participant key, under the agent's own lease.
+    PutAgent(HostId, Participant),
+    /// Put the baton, under the baton's lease.
+    PutBaton(Baton),
+    /// Put the take-down record, without a lease.
+    PutDown(TakeDown),
+    /// Put the sign of an abandoned take-down, without a lease.
+    PutLost(TakeDown),
+    /// Delete a key.
+    Delete(KeyName),
+}
+
+fn compare(key: KeyName, is: Is) -> Compare {
+    Compare { key, is }
+}
+
+fn run_is(run: Option<&At<Run>>) -> Compare {
+    compare(KeyName::Run, run.map_or(Is::Absent, |run| Is::Modified(run.modified)))
+}
+
+impl Txn {
+    /// Begins a run where there is none, or where the one that stands is history.
+    pub fn begin(seen: Option<&At<Run>>, run: Run) -> Self {
+        Self { compares: vec![run_is(seen)], ops: vec![Op::PutRun(run)] }
+    }
+
+    /// Moves the run to another state.
+    pub fn move_run(seen: &At<Run>, state: RunState) -> Self {
+        Self { compares: vec![run_is(Some(seen))], ops: vec![Op::PutRun(seen.value.in_state(state))] }
+    }
+
+    /// Turns a run round, or lifts a mark by hand: never while a record stands.
+    pub fn move_run_at_rest(seen: &At<Run>, state: RunState, rules: &Rules) -> Self {
+        let compares = if rules.rollback_compares {
+            vec![run_is(Some(seen)), compare(KeyName::Down, Is::Absent)]
+        } else {
+            Vec::new()
+        };
+        Self { compares, ops: vec![Op::PutRun(seen.value.in_state(state))] }
+    }
+
+    /// Puts another run in the place of one that stands, when nobody is at work on it.
+    pub fn replace(seen: &At<Run>, run: Run, others: impl Iterator<Item = HostId>) -> Self {
+        let mut compares = vec![run_is(Some(seen)), compare(KeyName::Down, Is::Absent)];
+        compares.extend(others.map(|host| compare(KeyName::Agent(host), Is::Absent)));
+        Self { compares, ops: vec![Op::PutRun(run)] }
+    }
+
+    /// Takes the baton.
+    pub fn take_baton(baton: Baton) -> Self {
+        Self { compares: vec![compare(KeyName::Baton, Is::Absent)], ops: vec![Op::PutBaton(baton)] }
+    }
+
+    /// Clears a baton that an earlier process of this host left.
+    pub fn clear_baton(created: Revision) -> Self {
+        Self::delete(KeyName::Baton, created)
+    }
+
+    /// Puts the take-down record: the baton is still mine, no record stands, the run is as I saw it. The
+    /// same write lifts this member's own failure mark.
+    pub fn put_down(baton: Revision, run: &At<Run>, record: TakeDown, rules: &Rules) -> Self {
+        let mut compares = vec![compare(KeyName::Baton, Is::Created(baton)), run_is(Some(run))];
+        if rules.record_is_the_lock {
+            compares.push(compare(KeyName::Down, Is::Absent));
+        }
+        let mut ops = vec![Op::PutDown(record)];
+        if let RunState::Failed { was, .. } = run.value.state {
+            ops.push(Op::PutRun(run.value.in_state(was.into())));
+        }
+        Self { compares, ops }
+    }
+
+    /// Takes the record away with nothing said of the run: the member was not, or is no longer, down.
+    /// Does not compare the baton: whoever holds that now, the record must be removable.
+    pub fn delete_down(created: Revision) -> Self {
+        Self::delete(KeyName::Down, created)
+    }
+
+    /// Takes the record away and writes what became of the step into the run, in one.
+    pub fn end_step(created: Revision, run: &At<Run>, after: Run) -> Self {
+        Self {
+            compares: vec![compare(KeyName::Down, Is::Created(created)), run_is(Some(run))],
+            ops: vec![Op::Delete(KeyName::Down), Op::PutRun(after)],
+        }
+    }
+
+    /// Gives a take-down up: its host may still wake, so a sign of it stays.
+    pub fn abandon(record: &At<TakeDown>, rules: &Rules) -> Self {
+        let mut txn = Self::delete_down(record.created);
+        if rules.abandon_leaves_a_sign {
+            txn.ops.push(Op::PutLost(record.value.clone()));
+        }
+        txn
+    }
+
+    /// Clears the sign of an abandoned take-down.
+    pub fn clear_lost(member: MemberId, created: Revision) -> Self {
+        Self::delete(KeyName::Lost(member), created)
+    }
+
+    /// Says, or says anew, that this host takes part.
+    pub fn register(host: HostId, owns: Vec<MemberId>, host_name: Arc<str>) -> Self {
+        let participant = Participant { host_name, owns, done: Vec::new(), waits_for: None };
+        Self { compares: Vec::new(), ops: vec![Op::PutAgent(host, participant)] }
+    }
+
+    fn delete(key: KeyName, created: Revision) -> Self {
+        Self { compares: vec![compare(key, Is::Created(created))], ops: vec![Op::Delete(key)] }
+    }
+}

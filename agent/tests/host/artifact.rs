@@ -1,0 +1,202 @@
+//! Artifacts of every kind become releases.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::{Path, PathBuf},
+};
+
+use agent::host::{
+    artifact::{Artifact, ArtifactError, Installed, Source, install},
+    binary::Binary,
+    digest::Sha256,
+    unpack::UnpackError,
+};
+use proto::Release;
+use tempfile::TempDir;
+
+use crate::web::{Turn, Web};
+
+struct Case {
+    folder: TempDir,
+}
+
+impl Case {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn releases(&self) -> PathBuf {
+        self.at("releases")
+    }
+
+    fn write(&self, name: &str, content: &[u8], mode: u32) -> PathBuf {
+        let path = self.at(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    /// A folder laid out as etcd's release archives are.
+    fn release_folder(&self) -> PathBuf {
+        self.write("src/etcd-v3.5.30/etcd", b"\x7fELF the server", 0o755);
+        self.write("src/etcd-v3.5.30/etcdctl", b"\x7fELF the client", 0o755);
+        self.write("src/etcd-v3.5.30/README.md", b"text", 0o644);
+        self.at("src")
+    }
+
+    fn release_archive(&self) -> Vec<u8> {
+        let gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        let mut builder = tar::Builder::new(gz);
+        builder.append_dir_all(".", self.release_folder()).unwrap();
+        builder.into_inner().unwrap().finish().unwrap()
+    }
+
+    async fn install(&self, artifact: &Artifact) -> Result<Installed, ArtifactError> {
+        install(artifact, &self.releases(), &self.at("downloads"), &|_, _| {}).await
+    }
+
+    /// The names in the folder of releases.
+    fn installed(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.releases()).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+fn local(path: impl AsRef<Path>) -> Artifact {
+    let source = Source::Path(path.as_ref().into());
+    Artifact { release: Release::new(3, 5, 30), source, sha256: None, executable: None }
+}
+
+#[tokio::test]
+async fn a_folder_an_archive_and_a_download_become_the_same_release() {
+    let case = Case::new();
+    let archive = case.release_archive();
+    let web = Web::serve(&archive, &[Turn::Whole]);
+    let artifacts = [
+        (local(case.release_folder()), Sha256::of_folder(&case.release_folder()).unwrap()),
+        (local(case.write("etcd.tar.gz", &archive, 0o644)), Sha256::of(&archive)),
+        (
+            Artifact { source: Source::Url(web.url.clone()), sha256: Some(Sha256::of(&archive)), ..local("") },
+            Sha256::of(&archive),
+        ),
+    ];
+    for (artifact, sha256) in artifacts {
+        let case = Case { folder: tempfile::tempdir_in(case.folder.path()).unwrap() };
+        let first = case.install(&artifact).await.unwrap();
+        let folder = case.releases().join(format!("3.5.30-{}", sha256.short()));
+        assert_eq!(first.executable, folder.join("etcd-v3.5.30/etcd"));
+        assert_eq!((first.sha256, first.is_new, &first.folder), (sha256, true, &folder));
+        assert_eq!(fs::read(&first.executable).unwrap(), b"\x7fELF the server");
+        assert_eq!(fs::metadata(&first.executable).unwrap().permissions().mode() & 0o7777, 0o755);
+        assert_eq!(fs::read(folder.join("etcd-v3.5.30/README.md")).unwrap(), b"text");
+        let again = case.install(&artifact).await.unwrap();
+        assert_eq!(again, Installed { is_new: false, ..first });
+        assert_eq!(case.installed().len(), 1);
+    }
+    assert_eq!(web.asked(), [None], "downloaded once");
+}
+
+#[tokio::test]
+async fn one_executable_is_a_release_too() {
+    let case = Case::new();
+    let program = case.write("node-3.6.0", b"\x7fELF program", 0o755);
+    let installed = case.install(&local(&program)).await.unwrap();
+    assert_eq!(installed.executable, installed.folder.join("node-3.6.0"));
+    let named = Artifact { executable: Some("node".into()), release: Release::new(3, 6, 0), ..local(&program) };
+    let installed = case.install(&named).await.unwrap();
+    assert_eq!(installed.executable, installed.folder.join("node"));
+
+    // From a URL, where it has no execute permission.
+    let web = Web::serve(b"\x7fELF program", &[Turn::Whole]);
+    let sha256 = Some(Sha256::of(b"\x7fELF program"));
+    let artifact =
+        Artifact { source: Source::Url(web.url.clone()), sha256, release: Release::new(3, 7, 0), ..local("") };
+    let installed = case.install(&artifact).await.unwrap();
+    assert_eq!(installed.executable, installed.folder.join("artifact"));
+    assert_eq!(case.installed().len(), 3);
+}
+
+#[tokio::test]
+async fn the_executable_is_found_or_asked_for() {
+    let case = Case::new();
+    for name in ["src/a/tool", "src/b/tool", "src/b/other"] {
+        case.write(name, b"\x7fELF", 0o755);
+    }
+    let named = |name: &str| Artifact { executable: Some(name.into()), ..local(case.at("src")) };
+    let error = case.install(&local(case.at("src"))).await.unwrap_err().to_string();
+    assert!(error.ends_with("holds `a/tool`, `b/other`, `b/tool`: name the node's with `executable`"), "{error}");
+    for (name, found) in [("other", Some("b/other")), ("a/tool", Some("a/tool")), ("tool", None), ("absent", None)] {
+        match (case.install(&named(name)).await, found) {
+            (Ok(installed), Some(found)) => assert_eq!(installed.executable, installed.folder.join(found)),
+            (Err(ArtifactError::NoSuchExecutable { .. }), None) => {}
+            (other, _) => panic!("{name}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_leaves_nothing() {
+    let case = Case::new();
+    let wrong = Some(Sha256::of(b"another"));
+    let script = case.write("wrapper", b"#!/bin/sh\nexec etcd\n", 0o755);
+    let web = Web::serve(b"x", &[Turn::Whole]);
+    let linked = case.release_folder();
+    for (artifact, expected) in [
+        (local(&script), "wrapper is a script (#!/bin/sh): expected a folder, a program or a .tar.gz"),
+        (local(case.write("page.html", b"<html>", 0o644)), "page.html is no ELF file"),
+        (Artifact { sha256: wrong, ..local(&script) }, "has the SHA-256"),
+        (Artifact { sha256: wrong, ..local(&linked) }, "has the SHA-256"),
+        (Artifact { source: Source::Url(web.url.clone()), ..local("") }, "needs `sha256`"),
+        (local(case.at("absent")), "cannot open"),
+        (local(case.write("cut.tar.gz", &case.release_archive()[..200], 0o644)), "is no whole .tar.gz archive"),
+    ] {
+        let error = case.install(&artifact).await.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+        assert_eq!(case.installed(), Vec::<String>::new(), "{expected}");
+    }
+    symlink("/etc/passwd", linked.join("link")).unwrap();
+    let error = case.install(&local(linked)).await.unwrap_err().to_string();
+    assert!(error.contains("link is a link"), "{error}");
+    assert_eq!((case.installed(), web.asked()), (vec![], vec![]));
+}
+
+#[tokio::test]
+async fn an_archive_cannot_write_outside_its_folder() {
+    let case = Case::new();
+    let mut builder = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
+    let mut header = tar::Header::new_gnu();
+    header.as_old_mut().name[..10].copy_from_slice(b"../../evil");
+    header.set_size(4);
+    header.set_mode(0o755);
+    header.set_cksum();
+    builder.append(&header, b"\x7fELF".as_slice()).unwrap();
+    let archive = case.write("evil.tar.gz", &builder.into_inner().unwrap().finish().unwrap(), 0o644);
+    let error = case.install(&local(archive)).await.unwrap_err();
+    assert!(matches!(error, ArtifactError::Unpack(UnpackError::Entry { .. })), "{error}");
+    assert!(error.to_string().contains("`../../evil`"), "{error}");
+    assert_eq!((case.installed(), case.at("evil").exists()), (vec![], false));
+}
+
+#[tokio::test]
+async fn leftovers_go_and_releases_stay() {
+    let case = Case::new();
+    case.write("releases/.baton-unfinished-3.5.30-0123456789ab/etcd", b"half", 0o755);
+    let old = case.write("releases/3.4.23-aaaaaaaaaaaa/etcd", b"\x7fELF old", 0o755);
+    case.write("releases/3.3.0-bbbbbbbbbbbb/etcd", b"\x7fELF older", 0o755);
+    symlink("releases/3.4.23-aaaaaaaaaaaa/etcd", case.at("current")).unwrap();
+    let binary = Binary::open(&case.at("current")).unwrap();
+    let installed = case.install(&local(case.release_folder())).await.unwrap();
+    assert_eq!(case.installed().len(), 3);
+    binary.switch(&installed.executable).unwrap();
+    assert_eq!(binary.current().unwrap(), installed.executable.canonicalize().unwrap());
+    binary.switch(&old).unwrap();
+    assert_eq!(fs::read(case.at("current")).unwrap(), b"\x7fELF old");
+}

@@ -1,0 +1,9 @@
+//! What the agent does to its own host, on real processes, files and sockets.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by them")]
+
+mod artifact;
+mod download;
+mod process;
+mod process_crash;
+mod web;

@@ -1,0 +1,77 @@
+//! Playbooks without a mistake: what they mean, and that their normal form means the same.
+
+use std::{fs, path::Path, time::Duration};
+
+use agent::playbook::{Kind, Playbook, Runtime, Source};
+use proto::Release;
+
+use super::{RESTART, SOUND, parse};
+
+#[test]
+fn each_example_is_read_and_its_normal_form_is_equal() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../playbooks");
+    let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let files: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "yaml")).collect();
+    assert!(files.len() >= 3, "{files:?}");
+    for file in files {
+        let playbook = Playbook::load(&file).unwrap_or_else(|error| panic!("{error}"));
+        assert_same_when_normal(&playbook);
+    }
+}
+
+fn assert_same_when_normal(playbook: &Playbook) {
+    let normal = playbook.to_yaml().unwrap();
+    let again = Playbook::parse(&normal, Path::new("/elsewhere/normal.yaml"));
+    assert_eq!(&again.unwrap_or_else(|error| panic!("{error}\n{normal}")), playbook);
+}
+
+#[test]
+fn the_normal_form_has_the_defaults_filled_in() {
+    for source in [SOUND, RESTART] {
+        assert_same_when_normal(&parse(source).unwrap());
+    }
+    let file = Path::new("/etc/baton/upgrade.yaml");
+    insta::assert_snapshot!("normal_upgrade", Playbook::parse(SOUND, file).unwrap().to_yaml().unwrap());
+    insta::assert_snapshot!("normal_restart", Playbook::parse(RESTART, file).unwrap().to_yaml().unwrap());
+}
+
+#[test]
+fn a_playbook_means_what_it_says() {
+    let playbook = Playbook::parse(SOUND, Path::new("/etc/baton/upgrade.yaml")).unwrap();
+    let Kind::Upgrade { from, to, artifact } = &playbook.kind else { panic!("{:?}", playbook.kind) };
+    assert_eq!(from.to_string(), ">=3.5.32, <3.6");
+    assert_eq!(to, &Release::new(3, 6, 14));
+    let Source::Url { url, sha256 } = &artifact.source else { panic!("{:?}", artifact.source) };
+    assert_eq!(url, "https://mirror.example/etcd-v3.6.14.tar.gz");
+    assert_eq!(sha256.to_string(), "0123456789abcdef".repeat(4));
+    assert_eq!(playbook.state_dir, Path::new("/etc/baton/state"));
+    assert_eq!(playbook.cluster.auth.as_ref().unwrap().password_file, Path::new("/etc/baton/password"));
+    assert_eq!(playbook.strategy.turn, Duration::from_secs(600));
+
+    let Runtime::Process(process) = &playbook.nodes[0].runtime else { panic!() };
+    let words = process.command_line(&playbook.nodes[0].context(to)).unwrap();
+    assert_eq!(words, ["/opt/1/current", "--name", "orders-1", "--new"]);
+    let Runtime::Command(command) = &playbook.node("orders-2").unwrap().runtime else { panic!() };
+    assert_eq!(command.status, ["/etc/baton/status"]);
+    assert_eq!(command.start[0], "sv");
+}
+
+#[test]
+fn what_is_not_said_has_its_default() {
+    let playbook = Playbook::parse(RESTART, Path::new("restart.yaml")).unwrap();
+    assert_eq!(playbook.kind, Kind::Restart { id: "OPS-1742".into() });
+    assert_eq!(playbook.target(), None);
+    assert_eq!(playbook.state_dir, Path::new("/var/lib/baton/orders"));
+    assert_eq!(playbook.cluster.prefix, "/baton/");
+    assert_eq!(playbook.cluster.election_timeout, Duration::from_secs(1));
+    let Runtime::Process(process) = &playbook.nodes[0].runtime else { panic!() };
+    assert_eq!(process.log, Path::new("/var/lib/baton/orders/orders-1.log"));
+}
+
+#[test]
+fn https_endpoints_go_with_certificates() {
+    let source = RESTART.replace("http://10.0.0.1:2379]", "https://10.0.0.1:2379/], tls: { ca: ca.pem }");
+    let playbook = parse(&source).unwrap();
+    assert_eq!(playbook.cluster.endpoints, ["https://10.0.0.1:2379"]);
+    assert!(playbook.cluster.tls.unwrap().ca.is_absolute());
+}

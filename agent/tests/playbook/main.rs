@@ -1,0 +1,19 @@
+//! Playbooks from outside: each mistake gets its one clear text, each example is read, and nothing panics.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod examples;
+mod files;
+mod mistakes;
+
+use std::path::Path;
+
+use agent::playbook::{Playbook, PlaybookError};
+
+/// A playbook without a mistake, for tests to spoil.
+const SOUND: &str = include_str!("sound.yaml");
+const RESTART: &str = include_str!("restart.yaml");
+
+fn parse(source: &str) -> Result<Playbook, PlaybookError> {
+    Playbook::parse(source, Path::new("upgrade.yaml"))
+}

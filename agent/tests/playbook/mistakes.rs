@@ -1,0 +1,271 @@
+//! Every class of mistake and the text that a person gets for it. A case is a sound playbook with one edit;
+//! `INSTA_UPDATE=always cargo test -p agent --test playbook` writes the texts anew, review reads the diff.
+
+use super::{RESTART, SOUND, parse};
+
+/// Compares the texts for `source`, with each `old` replaced by its `new`, with those in `snapshots/`.
+fn golden(name: &str, source: &str, edits: &[(&str, &str)]) {
+    let texts: Vec<_> = edits.iter().map(|(old, new)| text(source, old, new)).collect();
+    insta::with_settings!({ omit_expression => true }, { insta::assert_snapshot!(name, texts.join("\n")) });
+}
+
+fn text(source: &str, old: &str, new: &str) -> String {
+    assert_eq!(source.matches(old).count(), 1, "`{old}` must be in the playbook once");
+    match parse(&source.replace(old, new)) {
+        Ok(_) => panic!("`{new}` instead of `{old}` was accepted"),
+        Err(error) => format!("{error}\n"),
+    }
+}
+
+#[test]
+fn what_is_edited_here_was_sound() {
+    for source in [SOUND, RESTART] {
+        if let Err(error) = parse(source) {
+            panic!("{error}");
+        }
+    }
+}
+
+#[test]
+fn syntax() {
+    golden(
+        "syntax",
+        SOUND,
+        &[
+            ("  name: orders\n", "  name: [orders\n"),
+            ("  name: orders\n", "\tname: orders\n"),
+            ("  name: orders\n", " name: orders\n"),
+            ("  name: orders\n", "  name: \"orders\n"),
+            ("  name: orders\n", "  name: orders\n  name: payments\n"),
+            ("env: { GOGC: \"50\" }", "env: { GOGC: \"50\", A: b, GOGC: \"60\" }"),
+            ("  after_node: []\n", "  after_node: []\n---\napiVersion: baton/v1\n"),
+            ("  name: orders\n", "  name: !secret orders\n"),
+            ("  name: orders\n", "  name: *orders\n"),
+            ("  name: orders\n", "  name: &x { a: *x }\n"),
+            ("  name: orders\n", "  [name]: orders\n"),
+            ("apiVersion:", "%YAML 1.2\n---\napiVersion:"),
+        ],
+    );
+}
+
+#[test]
+fn keys() {
+    golden(
+        "keys",
+        SOUND,
+        &[
+            ("  endpoints:", "  endpoint:"),
+            ("  election_timeout:", "  electionTimeout:"),
+            ("password_file: password", "password: hunter2"),
+            ("  soak: 10s", "  colour: red"),
+            ("state_dir: state", "<<: { state_dir: state }"),
+            (
+                "{ path: /etc/etcd.yaml, source: etcd-3.5.yaml, for: \"<3.6\" }",
+                "{ path: /a, source: b, when: \"<3.6\" }",
+            ),
+            ("  name: orders\n", ""),
+            ("  sha256:", "  sha: x\n  sha256:"),
+        ],
+    );
+}
+
+#[test]
+fn types() {
+    golden(
+        "types",
+        SOUND,
+        &[
+            ("  name: orders\n", "  name: 7\n"),
+            ("  name: orders\n", "  name: true\n"),
+            ("  name: orders\n", "  name:\n"),
+            ("  name: orders\n", "  name: \"\"\n"),
+            ("  name: orders\n", "  name: [orders]\n"),
+            ("  name: orders\n", "  name: a/b\n"),
+            ("  name: orders\n", "  name: \"a\\u001b[2Jb\"\n"),
+            ("{ GOGC: \"50\" }", "{ GOGC: 50 }"),
+            ("{ GOGC: \"50\" }", "[GOGC=50]"),
+            ("{ GOGC: \"50\" }", "{ \"A=B\": \"50\" }"),
+            ("kill: false", "kill: no"),
+            ("kill: false", "kill: \"false\""),
+            ("stop: { timeout: 30s, kill: false }", "stop: 30s"),
+            ("argv: [\"{{binary}}\", --name, \"{{node}}\"]", "argv: etcd --name orders-1"),
+            ("argv: [\"{{binary}}\", --name, \"{{node}}\"]", "argv: []"),
+            ("[\"{{binary}}\", --name, \"{{node}}\"]", "[\"\", \"{{binary}}\"]"),
+            ("[\"{{binary}}\", --name, \"{{node}}\"]", "[\"{{binary}}\", --snapshot-count, 5]"),
+            ("gates: { expect: { LeaseCheckpoint: true } }", "gates: { expect: { LeaseCheckpoint: on } }"),
+            ("gates: { expect: { LeaseCheckpoint: true } }", "gates: { expect: [LeaseCheckpoint] }"),
+            ("  before_node: [[/usr/local/bin/silence, \"{{node}}\"]]", "  before_node: [/usr/local/bin/silence]"),
+            ("  user: etcd", "  user: \"a\\0b\""),
+        ],
+    );
+}
+
+#[test]
+fn numbers() {
+    golden(
+        "numbers",
+        SOUND,
+        &[
+            ("soak: 10s", "soak: 10"),
+            ("soak: 10s", "soak: 10 s"),
+            ("soak: 10s", "soak: 1.5s"),
+            ("soak: 10s", "soak: ten seconds"),
+            ("soak: 10s", "soak: 10000h"),
+            ("soak: 10s", "soak: { timeout: 10s }"),
+            ("health: { timeout: 2m }", "health: 2m"),
+            ("health: { timeout: 2m }", "health: {}"),
+            ("health: { timeout: 2m }", "health: { timeout: 0s }"),
+            ("max_db: 256MiB", "max_db: 256"),
+            ("max_db: 256MiB", "max_db: 256MB"),
+            ("max_db: 256MiB", "max_db: 99999999999GiB"),
+            ("order: leader_last", "order: leader_first"),
+            ("finalize: auto", "finalize: automatic"),
+            ("on_failure: rollback", "on_failure: Rollback"),
+        ],
+    );
+}
+
+#[test]
+fn cluster() {
+    golden(
+        "cluster",
+        SOUND,
+        &[
+            ("[http://10.0.0.1:2379, http://10.0.0.2:2379]", "[]"),
+            ("[http://10.0.0.1:2379, http://10.0.0.2:2379]", "http://10.0.0.1:2379"),
+            ("http://10.0.0.2:2379", "10.0.0.2:2379"),
+            ("http://10.0.0.2:2379", "grpc://10.0.0.2:2379"),
+            ("http://10.0.0.2:2379", "http://10.0.0.2"),
+            ("http://10.0.0.2:2379", "\"http://[::1]\""),
+            ("http://10.0.0.2:2379", "http://10.0.0.2:0"),
+            ("http://10.0.0.2:2379", "http://10.0.0.2:2379/v3"),
+            ("http://10.0.0.2:2379", "http://me@10.0.0.2:2379"),
+            ("http://10.0.0.2:2379", "http://10.0.0.1:2379"),
+            ("http://10.0.0.2:2379", "https://10.0.0.2:2379"),
+            ("  prefix: /baton/", "  tls: { ca: ca.pem }"),
+            ("  prefix: /baton/", "  tls: { cert: a.pem, key: a.key }"),
+            ("  prefix: /baton/", "  tls: { ca: ca.pem, cert: a.pem }"),
+            ("  prefix: /baton/", "  prefix: /baton"),
+            ("  prefix: /baton/", "  prefix: /"),
+            ("{ orders-1: http://10.0.0.1:2381 }", "{ orders-1: 10.0.0.1:2381 }"),
+            ("{ orders-1: http://10.0.0.1:2381 }", "{ orders-1: https://10.0.0.1:2381 }"),
+            ("{ user: root, password_file: password }", "{ user: root }"),
+        ],
+    );
+}
+
+#[test]
+fn kind() {
+    golden(
+        "kind",
+        SOUND,
+        &[
+            ("apiVersion: baton/v1\n", ""),
+            ("baton/v1", "apps/v1"),
+            ("kind: Upgrade\n", ""),
+            ("kind: Upgrade", "kind: upgrade"),
+            ("from: \">=3.5.32, <3.6\"\n", ""),
+            ("\">=3.5.32, <3.6\"", "three point five"),
+            ("\">=3.5.32, <3.6\"", "\"\""),
+            ("to: 3.6.14\n", ""),
+            ("to: 3.6.14", "to: 3.6"),
+            ("to: 3.6.14", "to: \">=3.6.14\""),
+            ("to: 3.6.14", "to: v3.6.14"),
+            ("to: 3.6.14", "to: latest"),
+            ("to: 3.6.14", "to: \"a\\e[2J\\nb\""),
+            ("to: 3.6.14\n", "to: 3.6.14\nrestart: { id: OPS-1 }\n"),
+            ("kind: Upgrade", "kind: Restart"),
+        ],
+    );
+    golden(
+        "kind_restart",
+        RESTART,
+        &[
+            ("restart: { id: OPS-1742 }\n", ""),
+            ("restart: { id: OPS-1742 }", "restart: {}"),
+            ("restart: { id: OPS-1742 }", "restart: { id: \" \" }"),
+            ("restart: { id: OPS-1742 }", "restart: { id: OPS-1742 }\nto: 3.6.14"),
+            ("restart: { id: OPS-1742 }", "restart: { id: OPS-1742 }\nstrategy: { finalize: manual }"),
+        ],
+    );
+}
+
+#[test]
+fn artifact() {
+    golden(
+        "artifact",
+        SOUND,
+        &[
+            ("  sha256: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n", ""),
+            ("cdef0123456789abcdef0123456789abcdef0123456789abcdef", "cdef"),
+            (
+                "cdef0123456789abcdef0123456789abcdef0123456789abcdef",
+                "cdef0123456789abcdef0123456789abcdef0123456789abcdeg",
+            ),
+            ("https://mirror.example/", "ftp://mirror.example/"),
+            ("https://mirror.example/", "https://:80/"),
+            ("etcd-v{{version}}", "etcd-v{{foo}}"),
+            ("etcd-v{{version}}", "etcd-v{{node}}"),
+            ("etcd-v{{version}}", "etcd-v{{version"),
+            ("executable: etcd", "executable: bin/etcd"),
+            ("    binary: /opt/1/current\n", ""),
+            ("    binary: /opt/2/current\n", ""),
+        ],
+    );
+}
+
+#[test]
+fn nodes() {
+    golden(
+        "nodes",
+        SOUND,
+        &[
+            ("  - name: orders-2", "  - name: orders-1"),
+            ("/opt/2/current", "/opt/1/current"),
+            (
+                "    binary: /opt/2/current\n",
+                "    binary: /opt/2/current\n    files: [{ path: /etc/etcd.yaml, source: x }]\n",
+            ),
+            ("source: etcd-3.5.yaml, for: \"<3.6\"", "source: etcd-3.5.yaml, for: \">=3.5\""),
+            ("source: etcd-3.6.yaml, for: \">=3.6\"", "source: etcd-3.6.yaml, for: soon"),
+            ("source: etcd-3.6.yaml", "source: /etc/etcd.yaml"),
+            ("kind: process", "kind: systemd"),
+            ("kind: process", "kind: docker"),
+            ("kind: command, ", "kind: command, argv: [etcd], "),
+            ("kind: command, ", "kind: command, unit: etcd.service, "),
+            ("kind: command, ", ""),
+            ("      cwd: /srv", "      stop: [a]"),
+            (", status: [./status]", ""),
+            ("\"{{binary}}\", --name", "/usr/bin/etcd, --name"),
+            ("log: orders-1.log", "log: \"{{node}}.log\""),
+            ("--name, \"{{node}}\"]", "--name, \"{{host}}\"]"),
+        ],
+    );
+    let empty = SOUND[..SOUND.find("nodes:").unwrap()].to_string() + "nodes: []\n";
+    golden("nodes_empty", &empty, &[("nodes: []", "nodes: [ ]")]);
+    golden(
+        "nodes_without_binary",
+        RESTART,
+        &[
+            ("argv: [etcd]", "argv: [\"{{binary}}\"]"),
+            (
+                "    runtime: { kind: process, argv: [etcd] }\n",
+                "    runtime: { kind: process, argv: [etcd] }\nhooks: { after_node: [[x, \"{{binary}}\"]] }\n",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn not_in_this_release() {
+    golden(
+        "not_in_this_release",
+        SOUND,
+        &[
+            ("kind: Upgrade", "kind: Downgrade"),
+            ("kind: process", "kind: systemd"),
+            ("state_dir: state", "backup: { dir: /var/backups, keep: 3 }"),
+            ("state_dir: state", "hops: [3.5.30, 3.6.14]"),
+        ],
+    );
+}
