@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+pub use crate::report::Output;
 use crate::report::reason;
 
 /// Upgrades a raft cluster one member at a time, from every host at once.
@@ -19,15 +20,6 @@ pub struct Cli {
     /// What is logged to stderr, as for `tracing`: error, warn, info, debug, agent::observe=debug, …
     #[arg(long, global = true, value_name = "FILTER", default_value = "warn")]
     pub log: String,
-}
-
-/// How a result is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    /// For a person.
-    Text,
-    /// One JSON object.
-    Json,
 }
 
 /// What to do.

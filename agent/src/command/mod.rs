@@ -51,28 +51,28 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Err(error) => return misread(&error, &arguments),
     };
     let result = log_to_stderr(&cli.log).and_then(|()| carry_out(&cli));
-    let outcome = result.unwrap_or_else(|trouble| in_trouble(&cli, &trouble));
-    print(&outcome, cli.output)
+    result.unwrap_or_else(|trouble| print(&in_trouble(&cli, &trouble), cli.output))
 }
 
-fn carry_out(cli: &Cli) -> Result<Outcome, Trouble> {
-    match &cli.verb {
+fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
+    let outcome = match &cli.verb {
         Verb::Validate(typed) => validate::validate(&typed.playbook),
         Verb::Plan(typed) => runtime()?.block_on(plan::plan(&typed.playbook)),
         Verb::Status(typed) => runtime()?.block_on(look(typed, cli.output)),
         Verb::Abandon(typed) => runtime()?.block_on(abandon::abandon(typed)),
-        Verb::Run(typed) => rollout(crate::plan::Verb::Run, &typed.rollout, typed.replace),
-        Verb::Finalize(typed) => rollout(crate::plan::Verb::Finalize, typed, false),
-        Verb::Rollback(typed) => rollout(crate::plan::Verb::Rollback, typed, false),
-        Verb::Resume(typed) => rollout(crate::plan::Verb::Resume, typed, false),
-    }
+        Verb::Run(typed) => return rollout(crate::plan::Verb::Run, &typed.rollout, typed.replace, cli.output),
+        Verb::Finalize(typed) => return rollout(crate::plan::Verb::Finalize, typed, false, cli.output),
+        Verb::Rollback(typed) => return rollout(crate::plan::Verb::Rollback, typed, false, cli.output),
+        Verb::Resume(typed) => return rollout(crate::plan::Verb::Resume, typed, false, cli.output),
+    };
+    Ok(print(&outcome?, cli.output))
 }
 
 /// Two threads: what blocks one, such as unpacking, holds up neither the leases nor the display.
-fn rollout(verb: crate::plan::Verb, typed: &cli::Rollout, replace: bool) -> Result<Outcome, Trouble> {
+fn rollout(verb: crate::plan::Verb, typed: &cli::Rollout, replace: bool, output: Output) -> Result<u8, Trouble> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Trouble::System(format!("no runtime: {error}")))?;
-    runtime.block_on(run::run(verb, typed, replace))
+    runtime.block_on(run::run(verb, typed, replace, output))
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Trouble> {

@@ -1,10 +1,8 @@
 //! `agent run`, `rollback`, `finalize` and `resume`: one way through all rooms, with different verbs.
 
-use std::sync::Arc;
-
 use proto::MemberId;
 
-use super::Outcome;
+use super::identity::host_name;
 use crate::{
     cli::Rollout,
     execute::{
@@ -14,78 +12,63 @@ use crate::{
     plan::{Me, Verb},
     playbook::Playbook,
     report::{
-        happening::Reporter,
-        json::{Facts, members, versions},
+        Output, Reporter,
         names::Names,
-        stop::{self, Context},
-        text,
+        stop::{self, Context, Stop},
         trouble::{Trouble, with_causes},
     },
     rollout::act::Ending,
 };
 
-/// Carries a playbook out.
+/// Carries a playbook out, tells what happens, and gives the exit code.
 ///
 /// # Errors
-/// What kept the rollout machine from starting.
-pub async fn run(verb: Verb, typed: &Rollout, replace: bool) -> Result<Outcome, Trouble> {
+/// What kept it from being told at all.
+pub async fn run(verb: Verb, typed: &Rollout, replace: bool, output: Output) -> Result<u8, Trouble> {
     let playbook = Playbook::load(&typed.playbook)?;
+    let mut reporter = Reporter::open(output, typed.events.as_deref(), host_name())?;
+    let stop = match carry_out(playbook, verb, typed, replace, &mut reporter).await {
+        Ok(stop) => stop,
+        Err(trouble) => trouble.stop(stop::typed(verb), Some(&typed.playbook.to_string_lossy()), false),
+    };
+    Ok(reporter.end(&stop))
+}
+
+async fn carry_out(
+    playbook: Playbook,
+    verb: Verb,
+    typed: &Rollout,
+    replace: bool,
+    reporter: &mut Reporter,
+) -> Result<Stop, Trouble> {
     let options = Options { verb, expect_agents: typed.expect_agents };
-    let mut execution = setup::set_up(playbook, options, Reporter).await.map_err(trouble_of_setup)?;
+    let mut execution = setup::set_up(playbook, options, reporter).await.map_err(trouble_of_setup)?;
     if replace {
         let refused = |why| Trouble::Unprepared(format!("the run is not replaced: {why}"));
         execution.replace().await.map_err(refused)?;
     }
     let me = execution.me.clone();
     let ended = execution.run().await;
-    Ok(Account::of(&ended, me).outcome(ended, typed))
+    Ok(stop_of(ended, &me, typed, reporter.board().names()))
 }
 
-/// What a run knew at its end.
-struct Account {
-    names: Names,
-    facts: Facts,
-    me: Arc<Me>,
-}
-
-impl Account {
-    fn of(ended: &Ended, me: Arc<Me>) -> Self {
-        let mut names = ended.view.as_ref().map(Names::of).unwrap_or_default();
-        if let Some(keys) = &ended.keys {
-            names.learn_hosts(keys);
-        }
-        let (from, to) = versions(&me.intent.change);
-        let facts = Facts {
-            changed: ended.touched,
-            run: ended.keys.as_ref().and_then(|keys| keys.run.as_ref()).map(|run| run.value.id),
-            from,
-            to,
-            members: ended.view.as_ref().map(|view| members(view, &names, &me.owns)).unwrap_or_default(),
-            ..Facts::default()
-        };
-        Self { names, facts, me }
-    }
-
-    fn outcome(self, ended: Ended, typed: &Rollout) -> Outcome {
-        let path = typed.playbook.to_string_lossy();
-        let Ended { ending, touched, view, trouble, in_hand, .. } = ended;
-        let context = Context {
-            names: &self.names,
-            view: view.as_ref(),
-            playbook: &path,
-            verb: self.me.verb,
-            change: Some(&self.me.intent.change),
-            touched,
-            require_complete: typed.require_complete,
-        };
-        let told = |trouble: &Trouble| trouble.stop(stop::typed(self.me.verb), Some(&path), touched);
-        let stop = match (ending, trouble) {
-            (Ok(Ending::Unprepared(_)), Some(trouble)) => told(&trouble),
-            (Ok(ending), _) => stop::of(&ending, &context),
-            (Err(abort), _) => told(&trouble_of_abort(abort, in_hand, &self.names)),
-        };
-        let text = if stop.exit == 0 { text::end(&stop) } else { String::new() };
-        Outcome { stop, facts: self.facts, text }
+fn stop_of(ended: Ended, me: &Me, typed: &Rollout, names: &Names) -> Stop {
+    let path = typed.playbook.to_string_lossy();
+    let Ended { ending, touched, view, trouble, in_hand } = ended;
+    let context = Context {
+        names,
+        view: view.as_ref(),
+        playbook: &path,
+        verb: me.verb,
+        change: Some(&me.intent.change),
+        touched,
+        require_complete: typed.require_complete,
+    };
+    let told = |trouble: &Trouble| trouble.stop(stop::typed(me.verb), Some(&path), touched);
+    match (ending, trouble) {
+        (Ok(Ending::Unprepared(_)), Some(trouble)) => told(&trouble),
+        (Ok(ending), _) => stop::of(&ending, &context),
+        (Err(abort), _) => told(&trouble_of_abort(abort, in_hand, names)),
     }
 }
 
