@@ -47,7 +47,7 @@ impl Folder {
         let yaml = format!(
             "apiVersion: baton/v1\nkind: Upgrade\ncluster: {{ name: c, endpoints: [\"{endpoint}\"] }}\n\
              from: \">=3.4\"\nto: 3.5.30\nartifact: {{ source: /srv/etcd }}\nstate_dir: {}\nnodes:\n  - name: m1\n    \
-             binary: /opt/etcd\n    runtime: {{ kind: process, argv: [\"{{{{binary}}}}\"], log: /tmp/log }}\n",
+             binary: /opt/etcd\n    runtime: {{ kind: process, argv: [\"{{{{binary}}}}\"], log: /var/log/m1 }}\n",
             self.path("state").display()
         );
         fs::write(&path, yaml).unwrap();
