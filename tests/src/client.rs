@@ -8,7 +8,7 @@ use proto::{
     Revision,
     etcdserverpb::{
         AuthEnableRequest, AuthRoleAddRequest, AuthUserAddRequest, AuthUserGrantRoleRequest, AuthenticateRequest,
-        Member, MemberListRequest, MoveLeaderRequest, PutRequest, RangeRequest, StatusRequest, StatusResponse,
+        Member, MemberListRequest, MoveLeaderRequest, PutRequest, RangeRequest, StatusRequest, StatusResponse, TxnRequest, TxnResponse,
         auth_client::AuthClient, cluster_client::ClusterClient, kv_client::KvClient,
         maintenance_client::MaintenanceClient,
     },
@@ -100,6 +100,15 @@ impl Client {
         let request = self.request(request).await?;
         let answer = self.outcome(KvClient::new(self.channel.clone()).range(request).await).await?;
         Ok(answer.kvs.into_iter().next())
+    }
+
+    /// Sends a transaction, once.
+    ///
+    /// # Errors
+    /// Whatever the member or the transport answered.
+    pub async fn txn(&self, transaction: TxnRequest) -> Result<TxnResponse, Status> {
+        let request = self.request(transaction).await?;
+        self.outcome(KvClient::new(self.channel.clone()).txn(request).await).await
     }
 
     /// The member's own report.

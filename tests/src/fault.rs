@@ -58,16 +58,10 @@ impl Cut {
     /// # Errors
     /// It neither ends nor is stopped within the deadline.
     pub fn carry_out(&self, process: &Process, deadline: Duration) -> Result<bool, Error> {
-        let stopped = format!("{} --- stopped by SIGSTOP", process.pid);
+        if self.hold(process, deadline)? {
+            process.signal(Signal::KILL)?;
+        }
         let ended = format!("{} +++ ", process.pid);
-        wait::until_blocking("the process to be cut or to end", deadline, || {
-            let trace = fs::read_to_string(&self.trace).unwrap_or_default();
-            match () {
-                () if trace.contains(&stopped) => process.signal(Signal::KILL).map_err(|error| error.to_string()),
-                () if trace.contains(&ended) => Ok(()),
-                () => Err(trace.lines().last().unwrap_or("nothing traced yet").into()),
-            }
-        })?;
         process.ended(wait::GENEROUS)?;
         wait::until_blocking("strace to have seen the end", wait::GENEROUS, || {
             let trace = fs::read_to_string(&self.trace).map_err(|error| error.to_string())?;
@@ -75,6 +69,25 @@ impl Cut {
             Ok(end.contains("killed by SIGKILL"))
         })
         .map_err(Error::from)
+    }
+
+    /// Waits until the process stands still right after its fsync ([`Moment::After`]), and leaves it so;
+    /// `false` when it ended instead.
+    ///
+    /// # Errors
+    /// It neither ends nor is stopped within the deadline.
+    pub fn hold(&self, process: &Process, deadline: Duration) -> Result<bool, Error> {
+        let stopped = format!("{} --- stopped by SIGSTOP", process.pid);
+        let ended = format!("{} +++ ", process.pid);
+        let what = "the process to be cut or to end";
+        Ok(wait::until_blocking(what, deadline, || {
+            let trace = fs::read_to_string(&self.trace).unwrap_or_default();
+            match () {
+                () if trace.contains(&ended) => Ok(false),
+                () if trace.contains(&stopped) => Ok(true),
+                () => Err(trace.lines().last().unwrap_or("nothing traced yet").into()),
+            }
+        })?)
     }
 }
 
