@@ -80,14 +80,9 @@ impl Cut {
     /// It neither ends nor is stopped within the deadline; or several of its threads sync the file, which
     /// strace counts one by one.
     pub fn carry_out(&self, process: &Process, deadline: Duration) -> Result<bool, Error> {
-        wait::until_blocking("the process to be cut or to end", deadline, || {
-            match () {
-                () if self.says(process, "--- stopped by SIGSTOP") => process.signal(Signal::KILL),
-                () if self.says(process, "+++ ") => Ok(()),
-                () => return Err(format!("{process:?} runs")),
-            }
-            .map_err(|error| error.to_string())
-        })?;
+        if self.hold(process, deadline)? {
+            process.signal(Signal::KILL)?;
+        }
         process.ended(wait::GENEROUS)?;
         wait::until_blocking("strace to have seen the end", wait::GENEROUS, || {
             self.says(process, "+++ ").then_some(()).ok_or("not yet".into())
@@ -117,6 +112,20 @@ impl Cut {
             Some((thread.parse().ok()?, said.trim_start().to_owned()))
         };
         trace.lines().filter_map(line).collect()
+    }
+
+    /// Waits until the process stands still right after its fsync ([`Moment::After`]), and leaves it so;
+    /// `false` when it ended instead.
+    ///
+    /// # Errors
+    /// It neither ends nor is stopped within the deadline.
+    pub fn hold(&self, process: &Process, deadline: Duration) -> Result<bool, Error> {
+        let what = "the process to be cut or to end";
+        Ok(wait::until_blocking(what, deadline, || match () {
+            () if self.says(process, "+++ ") => Ok(false),
+            () if self.says(process, "--- stopped by SIGSTOP") => Ok(true),
+            () => Err(format!("{process:?} runs")),
+        })?)
     }
 }
 
