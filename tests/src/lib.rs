@@ -15,6 +15,8 @@ pub mod observer;
 pub mod playbook;
 pub mod ports;
 pub mod process;
+pub mod scene;
+pub mod sick;
 pub mod skip;
 pub mod wait;
 pub mod witness;

@@ -15,6 +15,10 @@ pub struct Upgrade {
     pub to: Release,
     /// `artifact.source`: the executable of the new release.
     pub source: PathBuf,
+    /// More lines under `artifact`, such as `sha256: …`.
+    pub artifact: Vec<String>,
+    /// More lines of every node, such as `stop: { timeout: 1s }`.
+    pub node: Vec<String>,
     /// Lines under `strategy`, such as `soak: 0s`.
     pub strategy: Vec<String>,
     /// More top-level lines.
@@ -29,6 +33,8 @@ impl Upgrade {
             from: format!(">={}, <{}.{}", layout.release, now.major, now.minor + 1),
             to: to.release.clone(),
             source: to.executable(),
+            artifact: Vec::new(),
+            node: Vec::new(),
             strategy: vec!["soak: 0s".into()],
             extra: Vec::new(),
         }
@@ -39,13 +45,17 @@ impl Upgrade {
     /// # Errors
     /// A file cannot be written.
     pub fn write(&self, layout: &Layout) -> Result<Vec<PathBuf>, Error> {
-        (0..layout.members.len())
-            .map(|index| {
-                let path = layout.members[index].dir.join("upgrade.yaml");
-                fs::write(&path, self.text(layout, index)?)?;
-                Ok(path)
-            })
-            .collect()
+        (0..layout.members.len()).map(|index| self.write_one(layout, index)).collect()
+    }
+
+    /// Writes one member's playbook.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_one(&self, layout: &Layout, index: usize) -> Result<PathBuf, Error> {
+        let path = layout.members[index].dir.join("upgrade.yaml");
+        fs::write(&path, self.text(layout, index)?)?;
+        Ok(path)
     }
 
     fn text(&self, layout: &Layout, index: usize) -> Result<String, Error> {
@@ -63,6 +73,7 @@ impl Upgrade {
         }
         writeln!(text, "from: {}\nto: {}", quoted(&self.from), self.to)?;
         writeln!(text, "artifact:\n  source: {}", quoted(&self.source.to_string_lossy()))?;
+        self.artifact.iter().try_for_each(|line| writeln!(text, "  {line}"))?;
         writeln!(text, "state_dir: {}", quoted(&member.dir.join("baton").to_string_lossy()))?;
         writeln!(text, "nodes:\n  - name: {}", member.name)?;
         writeln!(text, "    runtime:\n      kind: process\n      argv:\n        - \"{{{{binary}}}}\"")?;
@@ -71,6 +82,7 @@ impl Upgrade {
         }
         writeln!(text, "      log: {}", quoted(&member.log().to_string_lossy()))?;
         writeln!(text, "    binary: {}", quoted(&member.binary().to_string_lossy()))?;
+        self.node.iter().try_for_each(|line| writeln!(text, "    {line}"))?;
         writeln!(text, "strategy:")?;
         self.strategy.iter().try_for_each(|line| writeln!(text, "  {line}"))?;
         self.extra.iter().try_for_each(|line| writeln!(text, "{line}"))?;
