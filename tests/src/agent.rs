@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::{
     Error,
     events::{self, Event},
-    fault::Cut,
+    fault::{Brink, Cut},
     process::Process,
     wait,
 };
@@ -68,6 +68,14 @@ impl Agent {
     /// There is no agent, or its files cannot be made.
     pub fn start_to_be_cut(playbook: &Path, cut: &Cut) -> Result<Self, Error> {
         Self::start_as("run", playbook, &[], |argv| cut.wrap(&argv))
+    }
+
+    /// Starts `agent run` so that it comes to a [`Brink`] and is held there.
+    ///
+    /// # Errors
+    /// There is no agent, or its files cannot be made.
+    pub fn start_to_the_brink(playbook: &Path, brink: &Brink) -> Result<Self, Error> {
+        Self::start_as("run", playbook, &[], |argv| brink.wrap(&argv))
     }
 
     fn start_as(

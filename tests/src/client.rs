@@ -8,8 +8,8 @@ use proto::{
     Revision,
     etcdserverpb::{
         AuthEnableRequest, AuthRoleAddRequest, AuthUserAddRequest, AuthUserGrantRoleRequest, AuthenticateRequest,
-        Member, MemberListRequest, MoveLeaderRequest, PutRequest, RangeRequest, StatusRequest, StatusResponse, TxnRequest, TxnResponse,
-        auth_client::AuthClient, cluster_client::ClusterClient, kv_client::KvClient,
+        Member, MemberListRequest, MoveLeaderRequest, PutRequest, RangeRequest, StatusRequest, StatusResponse,
+        TxnRequest, TxnResponse, auth_client::AuthClient, cluster_client::ClusterClient, kv_client::KvClient,
         maintenance_client::MaintenanceClient,
     },
     mvccpb::KeyValue,
