@@ -61,11 +61,10 @@ impl Cut {
         if self.hold(process, deadline)? {
             process.signal(Signal::KILL)?;
         }
-        let ended = format!("{} +++ ", process.pid);
         process.ended(wait::GENEROUS)?;
         wait::until_blocking("strace to have seen the end", wait::GENEROUS, || {
             let trace = fs::read_to_string(&self.trace).map_err(|error| error.to_string())?;
-            let end = trace.lines().find(|line| line.starts_with(&ended)).ok_or("not yet")?;
+            let end = said_of(process, &trace).find(|said| said.starts_with("+++ ")).ok_or("not yet")?;
             Ok(end.contains("killed by SIGKILL"))
         })
         .map_err(Error::from)
@@ -77,18 +76,24 @@ impl Cut {
     /// # Errors
     /// It neither ends nor is stopped within the deadline.
     pub fn hold(&self, process: &Process, deadline: Duration) -> Result<bool, Error> {
-        let stopped = format!("{} --- stopped by SIGSTOP", process.pid);
-        let ended = format!("{} +++ ", process.pid);
         let what = "the process to be cut or to end";
         Ok(wait::until_blocking(what, deadline, || {
             let trace = fs::read_to_string(&self.trace).unwrap_or_default();
+            let says = |beginning| said_of(process, &trace).any(|said| said.starts_with(beginning));
             match () {
-                () if trace.contains(&ended) => Ok(false),
-                () if trace.contains(&stopped) => Ok(true),
+                () if says("+++ ") => Ok(false),
+                () if says("--- stopped by SIGSTOP") => Ok(true),
                 () => Err(trace.lines().last().unwrap_or("nothing traced yet").into()),
             }
         })?)
     }
+}
+
+/// What strace wrote of the process itself, its other threads left out. Pids are padded to a column.
+fn said_of<'a>(process: &Process, trace: &'a str) -> impl Iterator<Item = &'a str> {
+    let pid = process.pid.to_string();
+    let lines = trace.lines().filter_map(|line| line.split_once(' '));
+    lines.filter(move |(of, _)| *of == pid).map(|(_, said)| said.trim_start())
 }
 
 /// The instant before a process signals another: it has decided, and the kernel has not yet been told.

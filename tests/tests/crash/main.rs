@@ -9,3 +9,4 @@ mod lost;
 mod quorum;
 mod record;
 mod rollout;
+mod signals;
