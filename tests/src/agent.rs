@@ -129,6 +129,11 @@ impl Agent {
         events::read(&self.files.join("events"))
     }
 
+    /// What it has written to stderr so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.files.join("stderr")).unwrap_or_default()
+    }
+
     /// Waits for its end.
     ///
     /// # Errors
@@ -137,7 +142,7 @@ impl Agent {
         let what = format!("agent {} to end", self.files.display());
         let status = wait::until(&what, deadline, || {
             let status = self.child.try_wait().map_err(|error| error.to_string());
-            std::future::ready(status.and_then(|status| status.ok_or_else(|| self.last_words())))
+            std::future::ready(status.and_then(|status| status.ok_or_else(|| self.log())))
         })
         .await?;
         self.result(status)
@@ -149,13 +154,9 @@ impl Agent {
             exit: status.code(),
             signal: status.signal(),
             result: serde_json::from_str(&stdout).ok(),
-            stderr: self.last_words(),
+            stderr: self.log(),
             events: self.events()?,
         })
-    }
-
-    fn last_words(&self) -> String {
-        fs::read_to_string(self.files.join("stderr")).unwrap_or_default()
     }
 }
 

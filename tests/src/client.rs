@@ -111,6 +111,21 @@ impl Client {
         self.outcome(KvClient::new(self.channel.clone()).txn(request).await).await
     }
 
+    /// Every key that begins with this, with its value.
+    ///
+    /// # Errors
+    /// Whatever the member or the transport answered.
+    pub async fn under(&self, prefix: &str) -> Result<Vec<KeyValue>, Status> {
+        let mut end = prefix.as_bytes().to_vec();
+        // The first key after all that begin so; no prefix used here ends in 0xff.
+        if let Some(last) = end.last_mut() {
+            *last += 1;
+        }
+        let request = RangeRequest { key: prefix.into(), range_end: end, ..RangeRequest::default() };
+        let request = self.request(request).await?;
+        Ok(self.outcome(KvClient::new(self.channel.clone()).range(request).await).await?.kvs)
+    }
+
     /// The member's own report.
     ///
     /// # Errors

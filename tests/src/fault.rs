@@ -3,6 +3,7 @@
 //! The shipped binary is ended from outside: strace counts its calls, so the product has no switch for it.
 
 use std::{
+    collections::BTreeSet,
     ffi::{OsStr, OsString},
     fs,
     path::PathBuf,
@@ -13,11 +14,13 @@ use rustix::process::Signal;
 
 use crate::{Error, process::Process, wait};
 
-/// The end of a process at one of its fsyncs of one file.
+/// The end of a process at one of its syncs of one file.
 #[derive(Clone, Debug)]
 pub struct Cut {
-    /// The file whose fsyncs are counted.
+    /// The file whose syncs are counted.
     pub file: PathBuf,
+    /// Which kind of them.
+    pub call: Call,
     /// At which of them, from 1. With fewer of them the process runs to its own end.
     pub nth: usize,
     /// On which side of it.
@@ -26,7 +29,25 @@ pub struct Cut {
     pub trace: PathBuf,
 }
 
-/// On which side of an fsync a process ends.
+/// How a file is synced; each kind is counted for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// `fdatasync(2)`, `File::sync_data`.
+    Fdatasync,
+    /// `fsync(2)`, `File::sync_all`.
+    Fsync,
+}
+
+impl Call {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Fdatasync => "fdatasync",
+            Self::Fsync => "fsync",
+        }
+    }
+}
+
+/// On which side of a sync a process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// The record is written but not synced.
@@ -43,12 +64,12 @@ impl Cut {
             Moment::Before => "KILL",
             Moment::After => "STOP",
         };
-        let calls = "fsync,fdatasync";
-        let inject = format!("inject={calls}:signal={signal}:when={}", self.nth);
+        let call = self.call.name();
+        let inject = format!("inject={call}:signal={signal}:when={}", self.nth);
         // -D: the process is whom we start, strace stands aside. -b: its children are not traced.
         let mut wrapped: Vec<OsString> = ["strace", "-D", "-f", "-q", "-b", "execve", "-o"].map(OsString::from).into();
         wrapped.extend([self.trace.as_os_str().into(), "-P".into(), self.file.as_os_str().into()]);
-        wrapped.extend(["-e".into(), format!("trace={calls}").into(), "-e".into(), inject.into(), "--".into()]);
+        wrapped.extend(["-e".into(), format!("trace={call}").into(), "-e".into(), inject.into(), "--".into()]);
         wrapped.extend(argv.iter().map(OsString::from));
         wrapped
     }
@@ -56,18 +77,41 @@ impl Cut {
     /// Waits for the end of the process that [`Cut::wrap`] started; `false` when it never came to be cut.
     ///
     /// # Errors
-    /// It neither ends nor is stopped within the deadline.
+    /// It neither ends nor is stopped within the deadline; or several of its threads sync the file, which
+    /// strace counts one by one.
     pub fn carry_out(&self, process: &Process, deadline: Duration) -> Result<bool, Error> {
         if self.hold(process, deadline)? {
             process.signal(Signal::KILL)?;
         }
         process.ended(wait::GENEROUS)?;
         wait::until_blocking("strace to have seen the end", wait::GENEROUS, || {
-            let trace = fs::read_to_string(&self.trace).map_err(|error| error.to_string())?;
-            let end = said_of(process, &trace).find(|said| said.starts_with("+++ ")).ok_or("not yet")?;
-            Ok(end.contains("killed by SIGKILL"))
-        })
-        .map_err(Error::from)
+            self.says(process, "+++ ").then_some(()).ok_or("not yet".into())
+        })?;
+        let threads: BTreeSet<_> = self
+            .traced()
+            .into_iter()
+            .filter(|(_, said)| said.starts_with(self.call.name()))
+            .map(|(thread, _)| thread)
+            .collect();
+        match threads.len() {
+            0 | 1 => Ok(self.says(process, "+++ killed by SIGKILL")),
+            several => Err(format!("{several} threads sync {}, so that no count is right", self.file.display()).into()),
+        }
+    }
+
+    /// Whether the trace says this of the process itself, its first thread.
+    fn says(&self, process: &Process, what: &str) -> bool {
+        self.traced().iter().any(|(thread, said)| *thread == process.pid && said.starts_with(what))
+    }
+
+    /// The trace's lines: a thread, padded, and what it did or suffered.
+    fn traced(&self) -> Vec<(i32, String)> {
+        let trace = fs::read_to_string(&self.trace).unwrap_or_default();
+        let line = |line: &str| {
+            let (thread, said) = line.split_once(' ')?;
+            Some((thread.parse().ok()?, said.trim_start().to_owned()))
+        };
+        trace.lines().filter_map(line).collect()
     }
 
     /// Waits until the process stands still right after its fsync ([`Moment::After`]), and leaves it so;
@@ -77,23 +121,12 @@ impl Cut {
     /// It neither ends nor is stopped within the deadline.
     pub fn hold(&self, process: &Process, deadline: Duration) -> Result<bool, Error> {
         let what = "the process to be cut or to end";
-        Ok(wait::until_blocking(what, deadline, || {
-            let trace = fs::read_to_string(&self.trace).unwrap_or_default();
-            let says = |beginning| said_of(process, &trace).any(|said| said.starts_with(beginning));
-            match () {
-                () if says("+++ ") => Ok(false),
-                () if says("--- stopped by SIGSTOP") => Ok(true),
-                () => Err(trace.lines().last().unwrap_or("nothing traced yet").into()),
-            }
+        Ok(wait::until_blocking(what, deadline, || match () {
+            () if self.says(process, "+++ ") => Ok(false),
+            () if self.says(process, "--- stopped by SIGSTOP") => Ok(true),
+            () => Err(format!("{process:?} runs")),
         })?)
     }
-}
-
-/// What strace wrote of the process itself, its other threads left out. Pids are padded to a column.
-fn said_of<'a>(process: &Process, trace: &'a str) -> impl Iterator<Item = &'a str> {
-    let pid = process.pid.to_string();
-    let lines = trace.lines().filter_map(|line| line.split_once(' '));
-    lines.filter(move |(of, _)| *of == pid).map(|(_, said)| said.trim_start())
 }
 
 /// The instant before a process signals another: it has decided, and the kernel has not yet been told.
@@ -182,7 +215,7 @@ mod tests {
         let home = tempfile::tempdir().expect("a folder");
         let [file, known, trace] = ["journal", "known", "trace"].map(|name| home.path().join(name));
         [&file, &known].into_iter().for_each(|path| fs::write(path, "").expect("written"));
-        let cut = Cut { file: file.clone(), nth, moment, trace };
+        let cut = Cut { file: file.clone(), call: Call::Fdatasync, nth, moment, trace };
         let argv = ["/usr/bin/python3".as_ref(), "-c".as_ref(), WRITER.as_ref(), file.as_os_str(), known.as_ref()];
         let process = Process::start(&cut.wrap(&argv), &home.path().join("log")).expect("started");
         let was_cut = cut.carry_out(&process, wait::GENEROUS).expect("cut or ended");
@@ -202,6 +235,20 @@ mod tests {
         ] {
             assert_eq!(cut(nth, moment), expected, "fsync {nth}, {moment:?}");
         }
+    }
+
+    #[test]
+    fn syncs_from_several_threads_are_an_error_not_a_wrong_count() {
+        let home = tempfile::tempdir().expect("a folder");
+        let [file, trace] = ["journal", "trace"].map(|name| home.path().join(name));
+        let cut = Cut { file: file.clone(), call: Call::Fsync, nth: 2, moment: Moment::Before, trace };
+        let threads = "import os, sys, threading\n\
+            f = open(sys.argv[1], 'wb', 0)\n\
+            for i in range(3): t = threading.Thread(target=os.fsync, args=[f]); t.start(); t.join()\n";
+        let argv = ["/usr/bin/python3".as_ref(), "-c".as_ref(), threads.as_ref(), file.as_os_str()];
+        let process = Process::start(&cut.wrap(&argv), &home.path().join("log")).expect("started");
+        let error = cut.carry_out(&process, wait::GENEROUS).expect_err("three threads");
+        assert!(error.to_string().starts_with("3 threads sync"), "{error}");
     }
 
     #[test]

@@ -2,95 +2,74 @@
 
 use proto::MemberId;
 
+use super::identity::host_name;
 use crate::{
+    cli::Rollout,
     execute::{
         Abort, Ended,
         setup::{self, Options, SetupError},
     },
-    observe::view::ClusterView,
-    plan::Verb,
+    plan::{Me, Verb},
     playbook::Playbook,
     report::{
-        happening::Reporter,
+        Output, Reporter,
         names::Names,
         stop::{self, Context, Stop},
         trouble::{Trouble, with_causes},
     },
-    rollout::{act::Ending, keys::Keys},
+    rollout::act::Ending,
 };
 
-/// What was typed.
-#[derive(Clone, Debug)]
-pub struct Typed {
-    /// The verb.
-    pub verb: Verb,
-    /// The playbook's path, as typed.
-    pub path: String,
-    /// `--expect-agents`
-    pub expect_agents: Option<usize>,
-    /// `--require-complete`
-    pub require_complete: bool,
-    /// `--replace`
-    pub replace: bool,
-}
-
-/// What a run knew at its end, for the result.
-#[derive(Debug)]
-pub struct Account {
-    /// The last view.
-    pub view: Option<ClusterView>,
-    /// The last keys.
-    pub keys: Option<Keys>,
-    /// Who is called what.
-    pub names: Names,
-    /// Where all of it was told.
-    pub reporter: Reporter,
-}
-
-/// Carries a playbook out.
-pub async fn run(playbook: Playbook, typed: &Typed, reporter: Reporter) -> (Stop, Option<Account>) {
-    let options = Options { verb: typed.verb, expect_agents: typed.expect_agents };
-    let mut execution = match setup::set_up(playbook, options, reporter).await {
-        Ok(execution) => execution,
-        Err(error) => return (told(&trouble_of_setup(error), typed, false), None),
+/// Carries a playbook out, tells what happens, and gives the exit code.
+///
+/// # Errors
+/// What kept it from being told at all.
+pub async fn run(verb: Verb, typed: &Rollout, replace: bool, output: Output) -> Result<u8, Trouble> {
+    let playbook = Playbook::load(&typed.playbook)?;
+    let mut reporter = Reporter::open(output, typed.events.as_deref(), host_name())?;
+    let stop = match carry_out(playbook, verb, typed, replace, &mut reporter).await {
+        Ok(stop) => stop,
+        Err(trouble) => trouble.stop(stop::typed(verb), Some(&typed.playbook.to_string_lossy()), false),
     };
-    if typed.replace {
-        if let Err(why) = execution.replace().await {
-            return (told(&Trouble::Unprepared(format!("the run is not replaced: {why}")), typed, false), None);
-        }
+    Ok(reporter.end(&stop))
+}
+
+async fn carry_out(
+    playbook: Playbook,
+    verb: Verb,
+    typed: &Rollout,
+    replace: bool,
+    reporter: &mut Reporter,
+) -> Result<Stop, Trouble> {
+    let options = Options { verb, expect_agents: typed.expect_agents };
+    let mut execution = setup::set_up(playbook, options, reporter).await.map_err(trouble_of_setup)?;
+    if replace {
+        let refused = |why| Trouble::Unprepared(format!("the run is not replaced: {why}"));
+        execution.replace().await.map_err(refused)?;
     }
-    let intent = execution.me.intent.clone();
+    let me = execution.me.clone();
     let ended = execution.run().await;
-    let mut names = ended.view.as_ref().map(Names::of).unwrap_or_default();
-    if let Some(keys) = &ended.keys {
-        names.learn_hosts(keys);
-    }
-    let Ended { ending, touched, view, trouble, in_hand, keys, reporter } = ended;
+    Ok(stop_of(ended, &me, typed, reporter.board().names()))
+}
+
+fn stop_of(ended: Ended, me: &Me, typed: &Rollout, names: &Names) -> Stop {
+    let path = typed.playbook.to_string_lossy();
+    let Ended { ending, touched, view, trouble, in_hand } = ended;
     let context = Context {
-        names: &names,
+        names,
         view: view.as_ref(),
-        playbook: &typed.path,
-        verb: typed.verb,
-        change: Some(&intent.change),
+        playbook: &path,
+        verb: me.verb,
+        change: Some(&me.intent.change),
         touched,
         require_complete: typed.require_complete,
     };
-    let stop = match (ending, trouble) {
-        (Ok(Ending::Unprepared(_)), Some(trouble)) => told(&trouble, typed, touched),
+    let told = |trouble: &Trouble| trouble.stop(stop::typed(me.verb), Some(&path), touched);
+    match (ending, trouble) {
+        (Ok(Ending::Unprepared(_)), Some(trouble)) => told(&trouble),
         (Ok(ending), _) => stop::of(&ending, &context),
-        (Err(abort), _) => told(&trouble_of_abort(abort, in_hand, &names), typed, touched),
-    };
-    (stop, Some(Account { view, keys, names, reporter }))
-}
-
-fn told(trouble: &Trouble, typed: &Typed, touched: bool) -> Stop {
-    let verb = match typed.verb {
-        Verb::Run => "run",
-        Verb::Rollback => "rollback",
-        Verb::Finalize => "finalize",
-        Verb::Resume => "resume",
-    };
-    trouble.stop(verb, Some(&typed.path), touched)
+        (Err(abort), _) => told(&trouble_of_abort(abort, in_hand, names)),
+    }
 }
 
 fn trouble_of_abort(abort: Abort, in_hand: Option<MemberId>, names: &Names) -> Trouble {

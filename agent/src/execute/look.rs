@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 use super::{Abort, Execution};
 use crate::{
     host::process_id::{ProcessIdentity, boot_id},
-    report::happening::Happening,
+    report::Happening,
     rollout::{
         act::{Event, Looked},
         keys::{AttemptId, Keys, ProcessId, RunState, TakeDown},
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-impl Execution {
+impl Execution<'_> {
     pub(super) async fn look(&mut self) -> Result<Event, Abort> {
         self.stay_registered().await;
         let keys = match self.store.read().await {
@@ -31,12 +31,12 @@ impl Execution {
             }
         };
         if let Some(view) = &view {
-            self.tell(Happening::Looked(view.clone()));
+            self.tell(Happening::Looked(view));
             self.last_view = Some(view.clone());
         }
         if let Some(keys) = &keys {
+            self.tell(Happening::Read(keys));
             self.note(keys);
-            self.last_keys = Some(keys.clone());
         }
         let down = self.down().await;
         let gone = keys.as_ref().map_or_else(Vec::new, |keys| self.gone(keys));

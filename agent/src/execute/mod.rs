@@ -21,19 +21,19 @@ use proto::MemberId;
 
 use crate::{
     host::state_dir::StateDir,
-    journal::{file::Journal, progress::Entry},
+    journal::{
+        file::Journal,
+        progress::{Entry, InHand, Leg, Stage},
+    },
     observe::{Observer, view::ClusterView},
     plan::Me,
     playbook::Playbook,
-    report::{
-        happening::{Happening, Reporter},
-        stop::Trouble,
-    },
+    report::{Happening, Reporter, stop::Trouble},
     rollout::{
         Store,
         act::{Act, Ending, Event},
         agent::Agent,
-        keys::{Keys, ProcessId},
+        keys::ProcessId,
         route::Excluded,
         rules::Rules,
         stored::StoredError,
@@ -46,7 +46,7 @@ use send::Leases;
 
 /// Everything one run works with.
 #[derive(Debug)]
-pub struct Execution {
+pub struct Execution<'r> {
     /// What the operator wrote.
     pub playbook: Playbook,
     /// Who this agent is.
@@ -68,7 +68,7 @@ pub struct Execution {
     /// What it had done before.
     pub past: Past,
     /// Where all of it is told.
-    pub reporter: Reporter,
+    pub reporter: &'r mut Reporter,
     /// Word that something changed.
     pub changes: Arc<crate::rollout::Changes>,
     /// The operator's signals.
@@ -77,7 +77,6 @@ pub struct Execution {
     began: Instant,
     progress: wait::Progress,
     last_view: Option<ClusterView>,
-    last_keys: Option<Keys>,
     touched: bool,
     trouble: Option<Trouble>,
 }
@@ -108,17 +107,13 @@ pub struct Ended {
     pub touched: bool,
     /// The last view.
     pub view: Option<ClusterView>,
-    /// The last keys.
-    pub keys: Option<Keys>,
     /// Why this host is not fit, where that has a reason of its own.
     pub trouble: Option<Trouble>,
     /// The step in hand, if one was left.
     pub in_hand: Option<MemberId>,
-    /// Where all of it was told.
-    pub reporter: Reporter,
 }
 
-impl Execution {
+impl Execution<'_> {
     /// Runs the machine to its end.
     pub async fn run(mut self) -> Ended {
         let interrupt = self.interrupt.clone();
@@ -134,10 +129,8 @@ impl Execution {
             ending,
             touched: self.touched,
             view: self.last_view,
-            keys: self.last_keys,
             trouble: self.trouble,
             in_hand: self.past.in_hand.map(|in_hand| in_hand.step.member),
-            reporter: self.reporter,
         }
     }
 
@@ -196,8 +189,14 @@ impl Execution {
             _ => None,
         };
         self.journal.append(&Line { entry, sides }).map_err(Abort::Journal)?;
-        if let Ok(in_hand) = crate::journal::progress::advance(self.past.in_hand, entry) {
+        let before = self.past.in_hand;
+        if let Ok(in_hand) = crate::journal::progress::advance(before, entry) {
             self.past.in_hand = in_hand;
+        }
+        if let (Entry::Starting(Leg::Forward), Some(InHand { step, stage: Stage::Stopping(Leg::Back) })) =
+            (entry, before)
+        {
+            self.tell(Happening::KeptNew { member: step.member });
         }
         Ok(Event::Done)
     }
@@ -216,7 +215,7 @@ impl Execution {
             Err(error) => Err(error),
         };
         if let Err(error) = mended {
-            self.warn(format!("{} could not be started again: {error}", self.name_of(member)));
+            self.warn(&format!("{} could not be started again: {error}", self.name_of(member)));
         }
     }
 
@@ -235,11 +234,11 @@ impl Execution {
         self.node(member).map_or_else(|| member.to_string(), |node| node.node.name.clone())
     }
 
-    fn tell(&mut self, happening: Happening) {
+    fn tell(&mut self, happening: Happening<'_>) {
         self.reporter.tell(happening);
     }
 
-    fn warn(&mut self, text: String) {
+    fn warn(&mut self, text: &str) {
         self.tell(Happening::Warning(text));
     }
 
@@ -254,7 +253,7 @@ impl Execution {
                 Err(error) => unclear.push(format!("{}: {error}", node.node.name)),
             }
         }
-        unclear.into_iter().for_each(|text| self.warn(text));
+        unclear.iter().for_each(|text| self.warn(text));
         down
     }
 }

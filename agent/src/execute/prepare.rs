@@ -17,7 +17,7 @@ use crate::{
     report::stop::Trouble,
 };
 
-impl Execution {
+impl Execution<'_> {
     pub(super) async fn prepare(&mut self) -> Result<(), Why> {
         let interrupt = self.interrupt.clone();
         tokio::select! {
@@ -105,7 +105,7 @@ impl Execution {
         match cgroup::judge_own().await {
             cgroup::Judgement::Safe => Ok(()),
             cgroup::Judgement::UntilLogout { unit } => {
-                self.warn(format!("nodes of the process runtime live in {unit} and end with the login session"));
+                self.warn(&format!("nodes of the process runtime live in {unit} and end with the login session"));
                 Ok(())
             }
             cgroup::Judgement::Killed { unit, why } => Err(Arc::from(format!(

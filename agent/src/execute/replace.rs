@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-impl Execution {
+impl Execution<'_> {
     /// Puts this playbook's intent in the place of the run that stands, if one with another intent does.
     ///
     /// # Errors

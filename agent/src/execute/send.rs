@@ -9,7 +9,7 @@ use proto::LeaseId;
 
 use super::{Abort, Execution};
 use crate::{
-    report::happening::Happening,
+    report::Happening,
     rollout::{
         KeepAlive, Store, TxnAnswer,
         act::Event,
@@ -58,7 +58,7 @@ impl Leases {
     }
 }
 
-impl Execution {
+impl Execution<'_> {
     pub(super) async fn send(&mut self, txn: &Txn) -> Result<Event, Abort> {
         let lease = match self.lease_for(txn).await {
             Ok(lease) => lease,
@@ -158,7 +158,7 @@ impl Execution {
         for op in &txn.ops {
             match op {
                 Op::PutBaton(_) => self.tell(Happening::BatonTaken),
-                Op::PutDown(record) => self.tell(Happening::RecordPut { member: record.member }),
+                Op::PutDown(record) => self.tell(Happening::RecordPut { member: record.member, back: record.back }),
                 Op::Delete(KeyName::Down) => {
                     if let Some(in_hand) = self.past.in_hand {
                         self.tell(Happening::RecordDeleted { member: in_hand.step.member });

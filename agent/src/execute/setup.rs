@@ -33,7 +33,7 @@ use crate::{
     observe::{ObserveError, Observer},
     plan::{Me, Verb},
     playbook::{OnFailure, Playbook},
-    report::happening::Reporter,
+    report::{Happening, Reporter},
     rollout::{Changes, Store, keys::ProcessId, route::Excluded},
 };
 
@@ -86,7 +86,11 @@ pub enum SetupError {
 ///
 /// # Errors
 /// [`SetupError`]
-pub async fn set_up(playbook: Playbook, options: Options, reporter: Reporter) -> Result<Execution, SetupError> {
+pub async fn set_up(
+    playbook: Playbook,
+    options: Options,
+    reporter: &mut Reporter,
+) -> Result<Execution<'_>, SetupError> {
     let interrupt = Interrupt::install().map_err(SetupError::Own)?;
     let state = StateDir::open(&playbook.state_dir).map_err(SetupError::StateDir)?;
     let observer = Observer::connect(&playbook.cluster).map_err(SetupError::Observe)?;
@@ -116,6 +120,8 @@ pub async fn set_up(playbook: Playbook, options: Options, reporter: Reporter) ->
     }
     let process = own_process().map_err(SetupError::Own)?;
     let me = Arc::new(me(&playbook, &options, &state, &identity));
+    reporter.own(&me.owns);
+    reporter.tell(Happening::Begun { change: Some(&me.intent.change) });
     let excluded = Arc::new(Excluded::default());
     let store = Store::new(&observer, &playbook.cluster.prefix, excluded.clone());
     let changes = Arc::new(Changes::of(&store));
@@ -137,7 +143,6 @@ pub async fn set_up(playbook: Playbook, options: Options, reporter: Reporter) ->
         began: Instant::now(),
         progress: wait::Progress::new(),
         last_view: None,
-        last_keys: None,
         trouble: None,
         touched: false,
     })

@@ -10,7 +10,7 @@ use crate::{
     journal::progress::{Binary, Leg, Stage},
     observe::HandOver,
     playbook::expand_all,
-    report::happening::Happening,
+    report::Happening,
     rollout::act::Event,
 };
 
@@ -18,7 +18,7 @@ use crate::{
 /// began is in none.
 const POLLS: Duration = Duration::from_secs(20);
 
-impl Execution {
+impl Execution<'_> {
     pub(super) async fn hooks_before(&mut self, member: MemberId) -> Result<(), Why> {
         let hooks = self.playbook.hooks.before_node.clone();
         self.hooks(member, &hooks).await
@@ -27,7 +27,7 @@ impl Execution {
     pub(super) async fn hooks_after(&mut self, member: MemberId) -> Event {
         let hooks = self.playbook.hooks.after_node.clone();
         if let Err(error) = self.hooks(member, &hooks).await {
-            self.warn(format!("after_node of {}: {error}", self.name_of(member)));
+            self.warn(&format!("after_node of {}: {error}", self.name_of(member)));
         }
         Event::Done
     }
@@ -44,9 +44,14 @@ impl Execution {
         let context = node.node.context(&release);
         let expanded: Result<Vec<_>, _> = hooks.iter().map(|argv| expand_all(argv, &context)).collect();
         for argv in expanded.map_err(|error| why(&error))? {
-            hook::run(&argv).await.map_err(|error| why(&error))?;
+            let hook = argv.first().map_or("", String::as_str);
+            if let Err(error) = hook::run(&argv).await {
+                let why = why(&error);
+                self.tell(Happening::HookFailed { member, hook, why: &why });
+                return Err(why);
+            }
+            self.tell(Happening::HookRan { member, hook });
         }
-        self.tell(Happening::HookRan { member });
         Ok(())
     }
 
@@ -84,7 +89,8 @@ impl Execution {
 
     pub(super) async fn start(&mut self, member: MemberId) -> Result<(), Why> {
         self.node_mut(member)?.start().await?;
-        self.tell(Happening::Started { member });
+        let is_of_the_step = self.past.in_hand.is_some_and(|in_hand| in_hand.step.member == member);
+        self.tell(if is_of_the_step { Happening::Started { member } } else { Happening::Mended { member } });
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use crate::{
     journal::progress::Binary,
     observe::{hash::Hashes, view::ClusterView},
     plan::{refusal::Wait, settled},
-    report::happening::Happening,
+    report::{Happening, wait::words},
     rollout::{act::Event, keys::RunId},
 };
 
@@ -53,7 +53,7 @@ enum Judged {
     Wrong(Arc<str>),
 }
 
-impl Execution {
+impl Execution<'_> {
     pub(super) async fn await_ready(&mut self, member: MemberId, on: Option<Binary>) -> Event {
         let deadline = Instant::now() + self.playbook.strategy.health;
         let soak = if on.is_some() { self.playbook.strategy.soak } else { Duration::ZERO };
@@ -96,7 +96,7 @@ impl Execution {
 
     fn not_ready(&mut self, member: MemberId, why: Arc<str>) -> Event {
         self.excluded.set(None);
-        self.tell(Happening::Failed { member, why: why.clone() });
+        self.tell(Happening::Failed { member, why: &why });
         Event::Failed(why)
     }
 
@@ -121,7 +121,7 @@ impl Execution {
         match self.observer.glance().await {
             Ok(view) => {
                 let judged = judge_view(&view, member, side.as_ref().map(|side| &side.release));
-                self.tell(Happening::Looked(view.clone()));
+                self.tell(Happening::Looked(&view));
                 self.last_view = Some(view);
                 judged
             }
@@ -138,7 +138,7 @@ impl Execution {
             let missing = match self.observer.glance().await {
                 Ok(view) => {
                     let missing = settled::missing(&self.me.intent, &view, back);
-                    self.tell(Happening::Looked(view.clone()));
+                    self.tell(Happening::Looked(&view));
                     self.last_view = Some(view);
                     missing
                 }
@@ -175,10 +175,14 @@ impl Execution {
                     )));
                 }
                 Hashes::NotCompared(reason) if attempt == HASH_TRIES => {
-                    self.warn(format!("the members' hashes were not compared: {reason}"));
+                    self.warn(&format!("the members' hashes were not compared: {reason}"));
                 }
                 Hashes::NotCompared(_) => {}
             }
+        }
+        let has_gates = |view: &ClusterView| view.members.iter().filter_map(|m| m.report()).any(|r| r.gates.is_some());
+        if self.last_view.as_ref().is_some_and(has_gates) {
+            self.tell(Happening::GatesSettled);
         }
         self.tell(Happening::Settled);
         Event::Done
@@ -187,7 +191,7 @@ impl Execution {
     pub(super) async fn wait(&mut self, wait: Wait) -> Event {
         self.tell(Happening::Waiting(wait.clone()));
         let done = self.done_members();
-        self.say_in_key(done, Some(format!("{wait:?}"))).await;
+        self.say_in_key(done, Some(words(&wait, self.reporter.board().names()))).await;
         tokio::time::sleep(BREATH).await;
         let changes = self.changes.clone();
         let gather_ends = self.began + self.playbook.strategy.gather;

@@ -87,7 +87,12 @@ fn another_is_sick(case: &Case, other: MemberId) -> Next {
     }
 }
 
+/// A host lets members of an earlier rank go first; not under its own member's failure mark, where nobody
+/// else may go, and all would wait for one another.
 fn others_go_first(case: &Case, pick: &Member) -> Option<Next> {
+    if shared::only(case).is_some() {
+        return None;
+    }
     let rank_of = |member: &Member| rank(case.view, member);
     let earlier = case.undone().filter(|m| rank_of(m) < rank_of(pick) && !case.me.owns.contains(&m.id));
     let (awaited, alone): (Vec<MemberId>, Vec<MemberId>) =

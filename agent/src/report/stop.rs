@@ -3,6 +3,8 @@
 //! Pure. [`of`] is for the ends of the rollout machine, [`super::trouble`] for those that never reach it. The
 //! list of reasons is [`super::reason`].
 
+use std::path::Path;
+
 use serde::Serialize;
 
 use super::{
@@ -74,6 +76,16 @@ pub struct Context<'a> {
     pub require_complete: bool,
 }
 
+/// A verb as it is typed.
+pub fn typed(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Run => "run",
+        Verb::Rollback => "rollback",
+        Verb::Finalize => "finalize",
+        Verb::Resume => "resume",
+    }
+}
+
 /// How the machine's end is told.
 pub fn of(ending: &Ending, context: &Context) -> Stop {
     match ending {
@@ -126,6 +138,12 @@ pub fn of(ending: &Ending, context: &Context) -> Stop {
 }
 
 impl Stop {
+    /// A good end of a verb that takes nothing down.
+    pub fn well(reason: Reason, message: String, next: &str, playbook: &Path) -> Self {
+        let next = Some(format!("agent {next} {}", quoted(&playbook.to_string_lossy())));
+        Self { exit: reason.exit().code(false), reason, message, left: String::new(), next, cluster: None }
+    }
+
     fn leaving(self, what: &str) -> Self {
         let left = if self.left.is_empty() { what.to_owned() } else { format!("{what}; {}", self.left) };
         Self { left, ..self }
@@ -157,12 +175,7 @@ impl Context<'_> {
     }
 
     fn typed(&self) -> &'static str {
-        match self.verb {
-            Verb::Run => "run",
-            Verb::Rollback => "rollback",
-            Verb::Finalize => "finalize",
-            Verb::Resume => "resume",
-        }
+        typed(self.verb)
     }
 
     fn command(&self, verb: &str) -> String {

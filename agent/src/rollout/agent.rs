@@ -142,6 +142,14 @@ impl Agent {
         self.in_hand
     }
 
+    /// What it is about to end with, once the baton is given back.
+    pub fn ending(&self) -> Option<&Ending> {
+        match &self.phase {
+            Phase::GivingBack(_, Without::Leave(ending)) => Some(ending),
+            _ => None,
+        }
+    }
+
     /// Takes one event. `None` means that the act under way goes on.
     pub fn on(&mut self, event: Event) -> Option<Act> {
         if event == Event::Interrupted {
@@ -356,17 +364,23 @@ impl Agent {
     fn settled(&mut self, leg: Leg, event: Event) -> Act {
         match event {
             Event::Done => self.ask(Phase::Settling(leg), Act::Look),
-            Event::Looked(looked) => {
-                let result = if leg == Leg::Back { RunResult::RolledBack } else { RunResult::Reached };
-                match looked.keys.and_then(|keys| keys.run) {
-                    Some(run) if !matches!(run.value.state, RunState::Done { .. }) => {
-                        self.send(Txn::move_run(&run, RunState::Done { result }), Then::Look)
-                    }
-                    _ => self.look(),
-                }
-            }
+            Event::Looked(looked) => self.end_run(leg, *looked),
             Event::Failed(why) => self.leave(Ending::NotSettled(why)),
             _ => self.look(),
+        }
+    }
+
+    /// The cluster settled, and meanwhile anything may have happened to the run: what was decided before the
+    /// wait is decided again on the very run that is to be ended.
+    fn end_run(&mut self, leg: Leg, looked: Looked) -> Act {
+        self.note(&looked);
+        let is_still_over = self.next(&looked, None) == Some(Next::Settle);
+        match looked.keys.as_ref().and_then(|keys| keys.run.as_ref()) {
+            Some(run) if is_still_over && run.value.is_going_back() == (leg == Leg::Back) => {
+                let result = if leg == Leg::Back { RunResult::RolledBack } else { RunResult::Reached };
+                self.send(Txn::move_run(run, RunState::Done { result }), Then::Look)
+            }
+            _ => self.decide(looked),
         }
     }
 

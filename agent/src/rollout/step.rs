@@ -183,7 +183,7 @@ impl Agent {
     /// The last look: every condition that let the member go must still hold, by the same function.
     fn check(&mut self, go: Go, looked: &Looked) -> Act {
         self.note(looked);
-        let leads = looked.view.as_ref().is_none_or(|view| view.is_leader(go.member));
+        let leads = looked.view.as_ref().is_none_or(|view| view.voters().count() > 1 && view.is_leader(go.member));
         let holds = match self.rules.check_asks_everything {
             true => {
                 self.is_recorded(looked)

@@ -1,47 +1,77 @@
-//! What one search explores: how many members, which faults, which rules.
+//! What one search explores: which cluster on which hosts, which playbook, which faults, which rules.
 
 use std::sync::Arc;
 
 use agent::{
     plan::{Me, Verb},
     rollout::{
+        host_id::HostId,
         keys::{Change, Finalize, Intent},
         rules::Rules,
     },
 };
-use proto::ClusterId;
+use proto::{ClusterId, Release};
 
-use super::{
-    faults::Faults,
-    world::{NEW, World, id_of},
-};
+use super::{faults::Faults, names::id_of};
 
 /// One search.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub name: String,
-    pub members: usize,
+    /// The host of each member.
+    pub owners: Vec<usize>,
+    pub kind: Kind,
+    pub finalize: Finalize,
+    /// `strategy.on_failure: rollback`
+    pub put_back: bool,
     pub faults: Faults,
     pub rules: Rules,
-    pub finalize: Finalize,
-    pub intent: Arc<Intent>,
+}
+
+/// What the playbook changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// 3.4 to 3.5: there is a point of no return.
+    Minor,
+    /// Within 3.4: there is none.
+    Patch,
+    /// The same release anew.
+    Restart,
 }
 
 impl Scenario {
-    pub fn new(name: &str, faults: Faults) -> Self {
+    pub fn new(name: impl Into<String>, change: impl FnOnce(&mut Faults)) -> Self {
+        let mut faults = Faults::default();
+        change(&mut faults);
         Self {
             name: name.into(),
-            members: 3,
+            owners: vec![0, 1, 2],
+            kind: Kind::Minor,
+            finalize: Finalize::Auto,
+            put_back: true,
             faults,
             rules: Rules::default(),
-            finalize: Finalize::Auto,
-            intent: intent(Finalize::Auto),
         }
     }
 
     pub fn held(mut self) -> Self {
         self.finalize = Finalize::Manual;
-        self.intent = intent(Finalize::Manual);
+        self
+    }
+
+    pub fn on(mut self, owners: &[usize]) -> Self {
+        self.owners = owners.to_vec();
+        self
+    }
+
+    pub fn of(mut self, kind: Kind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// `strategy.on_failure: stop`
+    pub fn stopping_on_failure(mut self) -> Self {
+        self.put_back = false;
         self
     }
 
@@ -50,27 +80,55 @@ impl Scenario {
         self
     }
 
-    pub fn me(&self, world: &World, host: usize, verb: Verb) -> Arc<Me> {
+    pub fn hosts(&self) -> usize {
+        self.owners.iter().max().map_or(0, |last| last + 1)
+    }
+
+    pub fn owned_by(&self, host: usize) -> impl Iterator<Item = usize> {
+        self.owners.iter().enumerate().filter(move |(_, owner)| **owner == host).map(|(node, _)| node)
+    }
+
+    /// Whether the playbook's change takes members to another minor.
+    pub fn changes_minor(&self) -> bool {
+        self.kind == Kind::Minor
+    }
+
+    pub fn holds(&self) -> bool {
+        self.finalize == Finalize::Manual && self.changes_minor()
+    }
+
+    pub fn old(&self) -> Release {
+        Release::new(3, 4, 0)
+    }
+
+    pub fn new_release(&self) -> Release {
+        match self.kind {
+            Kind::Minor => Release::new(3, 5, 0),
+            Kind::Patch => Release::new(3, 4, 1),
+            Kind::Restart => self.old(),
+        }
+    }
+
+    pub fn me(&self, host: usize, id: HostId, verb: Verb) -> Arc<Me> {
         Arc::new(Me {
-            host: world.host_id(host),
+            host: id,
             host_name: Arc::from(""),
-            owns: vec![id_of(host)],
-            intent: self.intent.clone(),
+            owns: self.owned_by(host).map(id_of).collect(),
+            intent: Arc::new(self.intent()),
             verb,
             allow_degraded: false,
-            allow_downtime: false,
-            put_back: true,
+            allow_downtime: self.owners.len() < 3,
+            put_back: self.put_back,
             expect_agents: None,
         })
     }
-}
 
-fn intent(finalize: Finalize) -> Arc<Intent> {
-    let from = ">=3.4, <3.5".parse().unwrap();
-    Arc::new(Intent {
-        cluster: ClusterId(1),
-        change: Change::Upgrade { from, to: NEW },
-        gates: Default::default(),
-        finalize,
-    })
+    fn intent(&self) -> Intent {
+        let from = ">=3.4, <3.5".parse().unwrap();
+        let change = match self.kind {
+            Kind::Minor | Kind::Patch => Change::Upgrade { from, to: self.new_release() },
+            Kind::Restart => Change::Restart { id: "1".into() },
+        };
+        Intent { cluster: ClusterId(1), change, gates: Default::default(), finalize: self.finalize }
+    }
 }

@@ -12,7 +12,7 @@ use tests::{
     client::Client,
     cluster::{Cluster, Member, Spec},
     etcd::Etcd,
-    fault::{Cut, Moment},
+    fault::{Call, Cut, Moment},
     playbook::Upgrade,
     skip::etcd_or_skip,
     witness::{Testimony, Witness},
@@ -92,7 +92,7 @@ impl Rollout {
     /// A cut of this host's agent at the nth fsync of its journal.
     pub fn cut(&self, index: usize, nth: usize, moment: Moment) -> Cut {
         let file = self.state_dir(index).join("journal");
-        Cut { file, nth, moment, trace: self.member(index).dir.join("trace") }
+        Cut { file, call: Call::Fdatasync, nth, moment, trace: self.member(index).dir.join("trace") }
     }
 
     /// Starts this host's agent and kills it there; `None` when it ended unkilled, and well.

@@ -1,0 +1,229 @@
+//! What comes of an agent's act, and the machine's next one.
+
+use std::{rc::Rc, sync::Arc};
+
+use agent::{
+    journal::progress::{self, Binary},
+    rollout::{
+        act::{Act, Event, Looked},
+        keys::{AttemptId, Keys, Participant, TakeId},
+        txn::{Op, Txn},
+    },
+};
+
+use super::{
+    judge::Violation,
+    moves::{Outcome, is_registration},
+    names::{host_id, id_of, machine_of, node_of},
+    world::{Late, World},
+};
+
+fn failed() -> Event {
+    Event::Failed(Arc::from(""))
+}
+
+impl World {
+    pub fn act(&mut self, host: usize, outcome: Outcome) -> Result<(), Violation> {
+        let act = self.process(host).act.clone();
+        let event = match &act {
+            Act::Look if outcome == Outcome::KeysRead => {
+                self.process_mut(host).read = Some(self.read_keys(host));
+                return Ok(());
+            }
+            Act::Look => return self.look(host, outcome == Outcome::Gathered),
+            Act::Exit(ending) => {
+                self.judge_exit(host, ending)?;
+                self.host(host).process = None;
+                self.lapse(host, false);
+                return Ok(());
+            }
+            act => self.event_of(host, act, outcome)?,
+        };
+        self.answer(host, event)?;
+        self.pass_over(host)
+    }
+
+    /// Tells the machine, and notes what it asks for next.
+    fn answer(&mut self, host: usize, event: Event) -> Result<(), Violation> {
+        let process = self.process_mut(host);
+        process.act = process.agent.on(event).ok_or("an answer the machine did not ask for")?;
+        match &process.act {
+            Act::Send(txn) => {
+                if let Some(Op::PutBaton(baton)) = txn.ops.first() {
+                    process.kept = Some(baton.take);
+                }
+            }
+            Act::GiveBack(_) => process.kept = None,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Waits end at once and ends are at once: what could happen in between can happen before or after.
+    fn pass_over(&mut self, host: usize) -> Result<(), Violation> {
+        match &self.process(host).act {
+            Act::Wait(_) if self.left.give_up == 0 => self.act(host, Outcome::Plain),
+            Act::Exit(_) => self.act(host, Outcome::Plain),
+            _ => Ok(()),
+        }
+    }
+
+    fn event_of(&mut self, host: usize, act: &Act, outcome: Outcome) -> Result<Event, Violation> {
+        Ok(match act {
+            Act::GiveBack(take) => self.give_back(*take, outcome),
+            Act::Send(txn) => self.send(host, txn, outcome),
+            _ if outcome == Outcome::Fails => failed(),
+            Act::Journal(entry) => {
+                let journal = progress::advance(self.hosts[host].journal, *entry);
+                self.host(host).journal = journal.map_err(|_| "the journal was written out of order")?;
+                Event::Done
+            }
+            Act::HandOver { from, to } => self.hand_over(node_of(*from), node_of(*to), outcome),
+            Act::Stop(member) => self.stop(host, node_of(*member))?,
+            Act::Switch { member, to } => {
+                self.nodes[node_of(*member)].binary = *to;
+                Event::Done
+            }
+            Act::Start(member) => self.start_node(node_of(*member), outcome)?,
+            Act::AwaitReady { member, on } => self.await_ready(node_of(*member), *on, outcome),
+            Act::AwaitPolls => {
+                self.end_polls();
+                Event::Done
+            }
+            Act::AwaitSettled { back } => match self.all_run(super::moves::target(*back)) {
+                true => Event::Done,
+                false => Event::Woke { expired: false },
+            },
+            Act::Wait(_) => Event::Woke { expired: outcome == Outcome::Expired },
+            Act::Prepare | Act::HookBefore(_) | Act::HookAfter(_) | Act::Look | Act::Exit(_) => Event::Done,
+        })
+    }
+
+    // ---- looks ----
+
+    fn look(&mut self, host: usize, gathered: bool) -> Result<(), Violation> {
+        let keys = match self.left.split_looks {
+            true => self.process_mut(host).read.take().flatten(),
+            false => self.read_keys(host),
+        };
+        let looked = Looked {
+            keys: keys.as_deref().cloned(),
+            view: Some(self.view()),
+            down: self.down_on(host),
+            gathered,
+            // A lease that lapses between this look and the stop is what freezing is for.
+            lease_is_fresh: true,
+            gone: self.gone(host),
+            fresh: self.fresh(),
+        };
+        self.answer(host, Event::Looked(Box::new(looked)))?;
+        self.judge_check(host)?;
+        self.judge_ending(host, keys.as_deref(), gathered)?;
+        self.pass_over(host)
+    }
+
+    /// Attempts at this host's members whose agent is seen to be gone.
+    fn gone(&self, host: usize) -> Vec<AttemptId> {
+        let running = self.process(host).id;
+        let records = self.keys.down.iter().chain(self.keys.lost.values());
+        records
+            .filter(|at| at.value.process.boot_id == machine_of(host) && at.value.process != running)
+            .map(|at| at.value.attempt)
+            .collect()
+    }
+
+    fn read_keys(&mut self, host: usize) -> Option<Rc<Keys>> {
+        self.stay_registered(host);
+        self.has_quorum().then(|| self.keys.clone())
+    }
+
+    /// The agent's own thread puts its key again when the lease was lost.
+    fn stay_registered(&mut self, host: usize) {
+        let id = host_id(host, self.hosts[host].lost);
+        if self.process(host).is_registered && !self.keys.agents.contains_key(&id) && self.has_quorum() {
+            let owns = self.scenario.owned_by(host).map(id_of).collect();
+            let participant = Participant { host_name: Arc::default(), owns, done: vec![], waits_for: None };
+            let txn = Txn { compares: vec![], ops: vec![Op::PutAgent(id, participant)] };
+            self.commit(&txn, self.by(host)).ok();
+        }
+    }
+
+    // ---- Txns and leases ----
+
+    /// A revoked lease takes the baton with it.
+    fn give_back(&mut self, take: TakeId, outcome: Outcome) -> Event {
+        let is_done = matches!(outcome, Outcome::Plain | Outcome::UnknownYes) && self.has_quorum();
+        if is_done {
+            self.end_lease(|baton| baton.take == take);
+        }
+        match outcome {
+            Outcome::Plain if is_done => Event::Done,
+            Outcome::Plain | Outcome::GaveUp => Event::Unknown { give_up: true },
+            _ => Event::Unknown { give_up: false },
+        }
+    }
+
+    fn send(&mut self, host: usize, txn: &Txn, outcome: Outcome) -> Event {
+        let by = self.by(host);
+        let give_up = matches!(outcome, Outcome::GaveUp | Outcome::GaveUpLate);
+        match outcome {
+            Outcome::UnknownNo | Outcome::GaveUp => Event::Unknown { give_up },
+            Outcome::UnknownLate | Outcome::GaveUpLate => {
+                self.late.push(Late { txn: txn.clone(), by });
+                Event::Unknown { give_up }
+            }
+            Outcome::UnknownYes => {
+                self.commit(txn, by).ok();
+                Event::Unknown { give_up }
+            }
+            _ => {
+                self.process_mut(host).is_registered |= is_registration(txn);
+                match self.commit(txn, by) {
+                    Ok(revision) => Event::Yes(revision),
+                    Err(()) => Event::No(Box::new((*self.keys).clone())),
+                }
+            }
+        }
+    }
+
+    // ---- members ----
+
+    fn hand_over(&mut self, from: usize, to: usize, outcome: Outcome) -> Event {
+        let to = if let Outcome::Passes(node) = outcome { node.into() } else { to };
+        if self.leader != from || !self.is_ready(to) {
+            return failed();
+        }
+        self.leader = to;
+        Event::Done
+    }
+
+    fn stop(&mut self, host: usize, node: usize) -> Result<Event, Violation> {
+        self.judge_stop(host, node)?;
+        self.nodes[node].end();
+        self.nodes[node].by_our_hand = true;
+        Ok(Event::Done)
+    }
+
+    fn start_node(&mut self, node: usize, outcome: Outcome) -> Result<Event, Violation> {
+        if self.nodes[node].process.is_some() {
+            return Ok(Event::Done);
+        }
+        self.judge_start(node)?;
+        let starter = &mut self.nodes[node];
+        starter.process = Some(starter.binary);
+        match outcome {
+            Outcome::Sick => starter.is_sick = true,
+            Outcome::Dies => starter.end(),
+            _ => starter.by_our_hand = false,
+        }
+        Ok(Event::Done)
+    }
+
+    fn await_ready(&mut self, node: usize, on: Option<Binary>, outcome: Outcome) -> Event {
+        match self.is_healed(node, on) {
+            true if outcome != Outcome::Slow => Event::Done,
+            _ if self.has_quorum() => failed(),
+            _ => Event::NoQuorum,
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! One number for all worlds that differ only in names.
+//!
+//! Revisions and ids are made anew with every write, and no rule asks more of two of them than whether they
+//! are equal: they are counted in the order in which they are met. Hosts and their members are alike where
+//! each host owns one member: they are counted in an order that their state gives. So the worlds keep their
+//! names, and only the number of each is free of them. What decides nothing (texts for people, counters) is
+//! left out; a world that is not told from another by mistake would cost a search its soundness, so all
+//! that is hashed goes through the machine's own `Hash`.
+
+use std::hash::{Hash, Hasher};
+
+use agent::rollout::{act::Act, keys::Keys};
+
+use super::{
+    names::{HOSTS, MEMBERS, id_of, machine_of},
+    world::World,
+};
+
+const MOST: usize = 8;
+
+/// A hasher that knows names when it sees them.
+struct Eye {
+    lanes: (u64, u64),
+    /// The place of each host in the order.
+    hosts: [u8; MOST],
+    /// The place of each member.
+    members: [u8; MOST],
+    is_blind: bool,
+    revisions: Vec<i64>,
+    ids: Vec<u128>,
+}
+
+impl World {
+    /// Equal for two worlds exactly if they are the same but for names, as far as 64 bits can tell: among
+    /// 30 million states the chance that any two are taken for one is about 1 in 40,000.
+    pub fn digest(&self) -> u64 {
+        let order = self.order();
+        let mut eye = Eye::new();
+        order.iter().enumerate().for_each(|(place, host)| eye.hosts[*host] = place as u8);
+        let members = order.iter().flat_map(|host| self.scenario.owned_by(*host));
+        members.enumerate().for_each(|(place, node)| eye.members[node] = place as u8);
+        self.show_keys(&self.keys, &order, &mut eye);
+        for host in &order {
+            self.show_host(*host, &mut eye);
+        }
+        (id_of(self.leader), self.risen, self.rise_pending, self.marked, self.approved).hash(&mut eye);
+        (self.left, &self.late).hash(&mut eye);
+        eye.finish()
+    }
+
+    /// The hosts, sorted by what can be told of them without names.
+    fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.hosts.len()).collect();
+        if self.hosts.len() == self.nodes.len() {
+            let sketches: Vec<u64> = order.iter().map(|host| self.sketch(*host)).collect();
+            order.sort_by_key(|host| sketches[*host]);
+        }
+        order
+    }
+
+    fn sketch(&self, host: usize) -> u64 {
+        let mut eye = Eye { is_blind: true, ..Eye::new() };
+        self.show_host(host, &mut eye);
+        let (own, machine) = (id_of(host), machine_of(host));
+        let keys = &self.keys;
+        let is_done = keys.run.as_ref().is_some_and(|run| run.value.done.contains(&own));
+        let is_down = keys.down.as_ref().is_some_and(|down| down.value.member == own);
+        let has_baton = keys.baton.as_ref().is_some_and(|baton| baton.value.process.boot_id == machine);
+        let takes_part = keys.agents.keys().filter(|id| id.machine == Some(machine)).count();
+        (is_done, is_down, has_baton, takes_part, keys.lost.contains_key(&own)).hash(&mut eye);
+        (self.leader == host, self.marked == Some(own)).hash(&mut eye);
+        eye.finish()
+    }
+
+    fn show_keys(&self, keys: &Keys, order: &[usize], eye: &mut Eye) {
+        (&keys.baton, &keys.down).hash(eye);
+        if let Some(run) = &keys.run {
+            (run.created, run.modified, run.value.id, &run.value.state, run.value.changes_minor).hash(eye);
+        }
+        for host in order {
+            let machine = Some(machine_of(*host));
+            keys.agents.iter().filter(|(id, _)| id.machine == machine).for_each(|agent| agent.hash(eye));
+            for node in self.scenario.owned_by(*host).map(id_of) {
+                keys.run.as_ref().map(|run| run.value.done.contains(&node)).hash(eye);
+                keys.lost.get(&node).hash(eye);
+            }
+        }
+    }
+
+    fn show_host(&self, host: usize, eye: &mut Eye) {
+        for node in self.scenario.owned_by(host) {
+            self.nodes[node].hash(eye);
+        }
+        let host = &*self.hosts[host];
+        (host.lost, host.journal).hash(eye);
+        let Some(process) = &host.process else { return eye.write_u8(0) };
+        // Of the act, only what the agent's own phase does not say.
+        std::mem::discriminant(&process.act).hash(eye);
+        if let Act::Start(member) = process.act {
+            member.hash(eye);
+        }
+        (process.id, process.verb, &process.agent).hash(eye);
+        (process.kept, process.is_registered, &process.read).hash(eye);
+    }
+}
+
+impl Eye {
+    fn new() -> Self {
+        Self {
+            lanes: (0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344),
+            hosts: [0; MOST],
+            members: [0; MOST],
+            is_blind: false,
+            revisions: Vec::with_capacity(16),
+            ids: Vec::with_capacity(16),
+        }
+    }
+
+    fn mix(&mut self, word: u64) {
+        let (a, b) = &mut self.lanes;
+        *a = (a.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        *b = (b.rotate_left(23) ^ word).wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
+        *a ^= *a >> 32;
+        *b ^= *b >> 29;
+    }
+}
+
+/// The place of one among those met so far.
+fn count<T: PartialEq>(met: &mut Vec<T>, one: T) -> u64 {
+    let at = met.iter().position(|other| *other == one).unwrap_or_else(|| {
+        met.push(one);
+        met.len() - 1
+    });
+    at as u64 + 1
+}
+
+impl Hasher for Eye {
+    fn finish(&self) -> u64 {
+        let (a, b) = self.lanes;
+        let mixed = (a ^ b.rotate_left(32)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        mixed ^ (mixed >> 33)
+    }
+
+    /// Texts are for people and decide nothing.
+    fn write(&mut self, _: &[u8]) {}
+
+    /// Revisions, and nothing else in a world.
+    fn write_i64(&mut self, revision: i64) {
+        if revision == 0 || self.is_blind {
+            return self.mix(0);
+        }
+        let counted = count(&mut self.revisions, revision);
+        self.mix(counted);
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        match word.checked_sub(MEMBERS).filter(|at| *at < MOST as u64) {
+            Some(member) => self.mix(u64::from(self.members[member as usize])),
+            None => self.mix(word),
+        }
+    }
+
+    fn write_u128(&mut self, word: u128) {
+        match word.checked_sub(HOSTS) {
+            Some(host) => self.mix(u64::from(self.hosts[(host & 0xff) as usize]) << 16 | (host >> 16) as u64),
+            None if self.is_blind => self.mix(0),
+            None => {
+                let counted = count(&mut self.ids, word);
+                self.mix(counted);
+            }
+        }
+    }
+
+    fn write_u8(&mut self, word: u8) {
+        self.mix(u64::from(word));
+    }
+    fn write_u32(&mut self, word: u32) {
+        self.mix(u64::from(word));
+    }
+    fn write_usize(&mut self, word: usize) {
+        self.mix(word as u64);
+    }
+    fn write_isize(&mut self, word: isize) {
+        self.mix(word as u64);
+    }
+}

@@ -1,0 +1,105 @@
+//! Whether an agent that ends was right to: nobody goes home who should wait, and what is said of a member
+//! is so. Source: ARCHITECTURE.md, "Who goes when", R-8, R-9.
+
+use agent::{
+    journal::progress::{Binary, Leg},
+    plan::{Finish, refusal::Refusal},
+    rollout::{
+        act::{Act, Ending, Left},
+        keys::{Keys, RunState},
+    },
+};
+use proto::MemberId;
+
+use super::{
+    judge::{Violation, check, marked_in},
+    names::{id_of, node_of},
+    world::World,
+};
+
+impl World {
+    /// An end that was decided by the look that read these keys.
+    pub fn judge_ending(&self, host: usize, keys: Option<&Keys>, gathered: bool) -> Result<(), Violation> {
+        let process = self.process(host);
+        let ending = match &process.act {
+            Act::Exit(ending) => Some(ending),
+            _ => process.agent.ending(),
+        };
+        let Some(keys) = keys else {
+            // Who cannot read the keys may only say so.
+            let blames_keys = !matches!(ending, Some(Ending::Finished(_)));
+            return check(blames_keys, "ended well without having read the keys");
+        };
+        match ending {
+            Some(Ending::Finished(finish)) => self.judge_finish(host, finish, keys, gathered),
+            Some(Ending::Refused(refusal)) => self.judge_refusal(host, refusal, keys, gathered),
+            _ => Ok(()),
+        }
+    }
+
+    fn judge_finish(&self, host: usize, finish: &Finish, keys: &Keys, gathered: bool) -> Result<(), Violation> {
+        let mut own = self.scenario.owned_by(host);
+        match finish {
+            Finish::Partial { left } => {
+                let awaited = left.iter().all(|member| keys.has_participant(*member));
+                check(!awaited && gathered, "ended in part while every member left had an agent at work")?;
+                check(own.all(|node| self.nodes[node].is_up()), "ended in part with a member of its own not ready")
+            }
+            Finish::NothingToDo => {
+                let is_done = self.all_run(Binary::New) || !self.scenario.changes_minor();
+                check(is_done, "said there was nothing to do")
+            }
+            Finish::Done(_) => {
+                let is_done = keys.run.as_ref().is_some_and(|run| matches!(run.value.state, RunState::Done { .. }));
+                check(is_done, "ended a run that was not done")
+            }
+            Finish::Held { member } => {
+                let is_last = self.scenario.holds() && self.nodes[node_of(*member)].binary == Binary::Old;
+                check(is_last, "held without reason")
+            }
+            Finish::Approved { left } => {
+                check(!left.iter().all(|member| self.owns(host, *member)), "left the last step to nobody")
+            }
+        }
+    }
+
+    fn judge_refusal(&self, host: usize, refusal: &Refusal, keys: &Keys, gathered: bool) -> Result<(), Violation> {
+        let comes_no_more = |member: MemberId| gathered && !keys.has_participant(member) && !self.owns(host, member);
+        match refusal {
+            Refusal::NotReady { member } => {
+                let is_down = !self.nodes[node_of(*member)].is_up();
+                check(is_down && comes_no_more(*member), "gave a member up too soon")
+            }
+            Refusal::Failed { member, .. } => {
+                let state = keys.run.as_ref().map(|run| &run.value.state);
+                check(marked_in(state) && comes_no_more(*member), "did not wait for the owner of a failed step")
+            }
+            Refusal::Lost { record } => check(comes_no_more(record.member), "did not wait for a lost owner"),
+            Refusal::NoLeader => check(!self.has_quorum(), "missed a leader"),
+            Refusal::GoingBack => check(keys.run.as_ref().is_some_and(|r| r.value.is_going_back()), "refused a run"),
+            Refusal::NoWayBack | Refusal::NotHeld | Refusal::NothingToRollBack => Ok(()),
+            // Nothing in the model gives a reason for any other.
+            Refusal::BelowQuorum { .. } => check(self.nodes.len() != 3, "refused for quorum with three members"),
+            _ => Err("refused without reason"),
+        }
+    }
+
+    fn owns(&self, host: usize, member: MemberId) -> bool {
+        self.scenario.owned_by(host).any(|node| id_of(node) == member)
+    }
+
+    /// What a failed step says of its member.
+    pub fn judge_exit(&self, host: usize, ending: &Ending) -> Result<(), Violation> {
+        let Ending::Step { member, left, .. } = ending else { return Ok(()) };
+        let node = self.nodes[node_of(*member)];
+        let has_record = self.keys.down.as_ref().is_some_and(|down| down.value.member == *member);
+        let stands = has_record || self.keys.lost.contains_key(member) || self.scenario.faults.abandon > 0;
+        let in_hand = self.hosts[host].journal;
+        let kept = in_hand.map_or(Leg::Forward, |in_hand| in_hand.step.leg).from();
+        match left {
+            Left::PutBack => check(node.binary == kept, "said a member was put back that was not"),
+            Left::AsItIs => check(stands, "left a member that failed without a record"),
+            Left::NewBinaryKept => check(stands && node.binary == Binary::New, "said the new binary was kept"),
+        }
+    }
+}

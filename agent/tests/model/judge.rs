@@ -1,0 +1,144 @@
+//! What must never happen, held against what happens: at each look that ends in a stop, at each stop and
+//! start, at each write, and when the cluster version rises.
+
+use agent::{
+    journal::progress::{Binary, Leg, Stage},
+    plan::Verb,
+    rollout::{
+        act::Act,
+        keys::{KeyName, RunState},
+        txn::{Is, Op, Txn},
+    },
+};
+
+use super::{
+    names::{id_of, node_of},
+    world::{By, World},
+};
+
+/// What must never happen, and did.
+pub type Violation = &'static str;
+
+pub const TWO_DOWN: Violation = "two members down by our hand";
+pub const UNDER_MARK: Violation = "taken down under a failure mark";
+pub const OTHER_SICK: Violation = "taken down though another was seen not ready";
+pub const LEADER: Violation = "the leader was stopped";
+pub const PAST_HOLD: Violation = "the run went past its hold";
+pub const STRANDED: Violation = "the version rose with an old binary in place";
+pub const OLD_AFTER_RISE: Violation = "an old binary was started after the version rose";
+pub const STUCK: Violation = "from here nobody can reach the end";
+
+fn is_marked(state: &RunState) -> bool {
+    matches!(state, RunState::Failed { .. })
+}
+
+pub fn check(holds: bool, otherwise: Violation) -> Result<(), Violation> {
+    if holds { Ok(()) } else { Err(otherwise) }
+}
+
+impl World {
+    /// The stage of a step in which its member is taken down; going back after a failure is not that.
+    fn takes_down(&self, host: usize) -> bool {
+        let in_hand = self.process(host).agent.in_hand();
+        in_hand.is_some_and(|in_hand| in_hand.stage == Stage::Stopping(in_hand.step.leg))
+    }
+
+    /// A stop that was decided by this look.
+    pub fn judge_check(&self, host: usize) -> Result<(), Violation> {
+        let Act::Stop(member) = self.process(host).act else { return Ok(()) };
+        if !self.takes_down(host) {
+            return Ok(());
+        }
+        let seen = self.view();
+        let others = || seen.voters().filter(|other| other.id != member);
+        let standing = others().filter(|other| other.is_ready()).count();
+        let all_stand = standing == others().count();
+        let is_alone = self.nodes.len() == 1;
+        check(all_stand || !seen.is_ready(member), OTHER_SICK)?;
+        check(standing > self.nodes.len() / 2 || self.nodes.len() < 3, "fewer than a majority would stand")?;
+        check(!seen.is_leader(member) || is_alone, LEADER)
+    }
+
+    /// The stop itself, some time after that look.
+    pub fn judge_stop(&self, host: usize, node: usize) -> Result<(), Violation> {
+        let in_hand = self.process(host).agent.in_hand().ok_or("stopped without a journal")?;
+        check(self.hosts[host].journal == Some(in_hand), "stopped before the journal said so")?;
+        if !self.takes_down(host) {
+            return Ok(());
+        }
+        let is_another = |other: &usize| *other != node;
+        check(!(0..self.nodes.len()).filter(is_another).any(|other| self.nodes[other].by_our_hand), TWO_DOWN)?;
+        check(self.marked.is_none_or(|marked| node_of(marked) == node), UNDER_MARK)?;
+        let is_last = (0..self.nodes.len()).filter(is_another).all(|other| self.nodes[other].binary == Binary::New);
+        let is_held = self.scenario.holds() && is_last && !self.approved && in_hand.step.leg == Leg::Forward;
+        check(!is_held, PAST_HOLD)
+    }
+
+    pub fn judge_start(&self, node: usize) -> Result<(), Violation> {
+        let is_old = self.scenario.changes_minor() && self.nodes[node].binary == Binary::Old;
+        check(!(is_old && self.risen), OLD_AFTER_RISE)
+    }
+
+    pub fn judge_rise(&self) -> Result<(), Violation> {
+        let is_stranded = self.nodes.iter().any(|n| n.binary == Binary::Old || n.process == Some(Binary::Old));
+        check(!is_stranded, STRANDED)
+    }
+
+    /// Keeps what the keys should mean beside what they say.
+    pub fn follow(&mut self, txn: &Txn, by: By) {
+        let deletes_record = txn.ops.iter().any(|op| matches!(op, Op::Delete(KeyName::Down)));
+        if let Some(member) = by.failed.filter(|_| deletes_record) {
+            self.marked = Some(member);
+        }
+        let puts = txn.ops.iter().find_map(|op| if let Op::PutRun(run) = op { Some(run) } else { None });
+        let Some(run) = puts else { return };
+        self.follow_approval(&run.state, self.keys.run.as_ref().is_none_or(|was| was.value.id != run.id), by);
+        if let RunState::Failed { member, .. } = run.state {
+            self.marked = Some(member);
+        } else if self.marked.is_some() && self.may_lift(txn, &run.state, by) {
+            self.marked = None;
+        }
+    }
+
+    /// Its owner lifts a mark; so do a person's `rollback`, `resume` and `--replace`, who must have seen it:
+    /// they compare the run.
+    fn may_lift(&self, txn: &Txn, to: &RunState, by: By) -> bool {
+        let compares = |key| txn.compares.iter().any(|c| c.key == key && !matches!(c.is, Is::Created(_)));
+        let turns_back = by.verb == Some(Verb::Rollback) && *to == RunState::RollingBack;
+        let by_hand = by.verb.is_none() || by.verb == Some(Verb::Resume) || turns_back;
+        let by_owner = by
+            .owner
+            .zip(self.marked)
+            .is_some_and(|(one, marked)| self.scenario.owners[node_of(one)] == self.scenario.owners[node_of(marked)]);
+        by_owner || (by_hand && compares(KeyName::Run) && compares(KeyName::Down))
+    }
+
+    /// What was said of one run is not said of the next, nor of the same one turned round.
+    fn follow_approval(&mut self, state: &RunState, is_another: bool, by: By) {
+        match state {
+            RunState::Approved if by.verb == Some(Verb::Finalize) => self.approved = true,
+            RunState::RollingBack => self.approved = false,
+            _ if is_another => self.approved = false,
+            _ => {}
+        }
+    }
+
+    /// What must be known of a Txn that this host's agent sends.
+    pub fn by(&self, host: usize) -> By {
+        let process = self.process(host);
+        let failed = process
+            .agent
+            .in_hand()
+            .filter(|in_hand| in_hand.step.leg == Leg::Forward && in_hand.stage == Stage::Done(Leg::Back));
+        By {
+            verb: Some(process.verb),
+            failed: failed.map(|in_hand| in_hand.step.member),
+            owner: self.scenario.owned_by(host).next().map(id_of),
+        }
+    }
+}
+
+/// Whether the run that these keys hold is marked.
+pub fn marked_in(state: Option<&RunState>) -> bool {
+    state.is_some_and(is_marked)
+}

@@ -1,0 +1,137 @@
+//! What comes of a move: to agents' processes, to members, to what operators typed.
+
+use agent::{
+    plan::Verb,
+    rollout::{
+        act::Act,
+        agent::Agent,
+        keys::{ProcessId, RunId, RunState},
+        txn::{Op, Txn},
+    },
+};
+use proto::MemberId;
+
+use super::{
+    judge::Violation,
+    moves::{Move, Outcome},
+    names::{host_id, id_of, machine_of},
+    world::{By, Late, Process, World},
+};
+use agent::rollout::act::Event;
+
+const OPERATOR: By = By { verb: None, failed: None, owner: None };
+
+impl World {
+    pub fn make(&self, what: Move) -> Result<World, Violation> {
+        let mut world = self.clone();
+        world.charge(what);
+        match what {
+            Move::Act(host, outcome) => world.act(host.into(), outcome)?,
+            Move::Start(host, verb) | Move::Type(host, verb) => world.start(host.into(), verb),
+            Move::Land(late) => {
+                let Late { txn, by } = world.late.remove(late.into());
+                world.commit(&txn, by).ok();
+            }
+            Move::Elect(node) | Move::MoveLeader(node) => world.leader = node.into(),
+            Move::Rise => {
+                (world.risen, world.rise_pending) = (true, false);
+                world.judge_rise()?;
+            }
+            Move::Lapse(host) => world.lapse(host.into(), false),
+            Move::Recover(node) => world.nodes[usize::from(node)].recover(),
+            Move::Kill(host) => world.host(host.into()).process = None,
+            Move::LoseDirectory(host) => {
+                let host = world.host(host.into());
+                (host.process, host.journal) = (None, None);
+                host.lost += 1;
+            }
+            Move::Crash(node) => world.nodes[usize::from(node)].end(),
+            Move::Freeze(host) => world.lapse(host.into(), true),
+            Move::Interrupt(host) => drop(world.process_mut(host.into()).agent.on(Event::Interrupted)),
+            Move::Abandon => world.abandon(),
+            Move::Replace => world.replace(),
+        }
+        world.poll();
+        Ok(world)
+    }
+
+    fn charge(&mut self, what: Move) {
+        use Outcome::*;
+        let without_quorum = !self.has_quorum();
+        let left = &mut self.left;
+        let spent = match what {
+            // Without quorum no answer is no fault of its own.
+            Move::Act(_, UnknownNo) if without_quorum => return,
+            Move::Act(_, UnknownNo | UnknownYes | UnknownLate) => &mut left.unknown,
+            Move::Act(_, GaveUp | GaveUpLate | Expired) => &mut left.give_up,
+            Move::Act(_, Sick | Dies | Slow) => &mut left.sick,
+            Move::Act(host, Fails) => match self.hosts[usize::from(host)].process.as_ref().map(|p| &p.act) {
+                Some(Act::Stop(_) | Act::Switch { .. }) => &mut left.stuck,
+                _ => &mut left.refuse,
+            },
+            Move::Kill(_) => &mut left.kill,
+            Move::LoseDirectory(_) => &mut left.lose_directory,
+            Move::Crash(_) => &mut left.crash,
+            Move::Freeze(_) => &mut left.freeze,
+            Move::MoveLeader(_) => &mut left.move_leader,
+            Move::Interrupt(_) => &mut left.interrupt,
+            Move::Abandon => &mut left.abandon,
+            Move::Type(_, Verb::Resume) => &mut left.resume,
+            Move::Type(..) => &mut left.rollback,
+            Move::Replace => &mut left.replace,
+            _ => return,
+        };
+        *spent = spent.saturating_sub(1);
+    }
+
+    // ---- processes ----
+
+    fn start(&mut self, host: usize, verb: Verb) {
+        let id = self.unused_process(host);
+        let me = self.scenario.me(host, host_id(host, self.hosts[host].lost), verb);
+        let mut agent = Agent::new(me, self.scenario.rules, id);
+        let started = Event::Started { in_hand: self.hosts[host].journal, down: self.down_on(host) };
+        let act = agent.on(started).expect("the first event is always answered");
+        let (read, kept, is_registered) = (None, None, false);
+        self.host(host).process = Some(Process { id, verb, agent, act, read, kept, is_registered });
+    }
+
+    pub fn down_on(&self, host: usize) -> Vec<MemberId> {
+        self.scenario.owned_by(host).filter(|node| self.nodes[*node].process.is_none()).map(id_of).collect()
+    }
+
+    /// The smallest pid that nothing remembers.
+    fn unused_process(&self, host: usize) -> ProcessId {
+        let records = self.keys.down.iter().chain(self.keys.lost.values()).map(|at| at.value.process);
+        let batons = self.keys.baton.iter().map(|at| at.value.process);
+        let late = self.late.iter().flat_map(|late| &late.txn.ops).filter_map(|op| match op {
+            Op::PutBaton(baton) => Some(baton.process),
+            Op::PutDown(record) | Op::PutLost(record) => Some(record.process),
+            _ => None,
+        });
+        let used: Vec<ProcessId> = records.chain(batons).chain(late).collect();
+        let boot_id = machine_of(host);
+        let ids = (0..).map(|pid| ProcessId { boot_id, pid, start_time: 0 });
+        ids.into_iter().find(|id| !used.contains(id)).expect("there are more pids than keys")
+    }
+
+    // ---- operators: what they send was decided by what they saw, and may come late ----
+
+    fn abandon(&mut self) {
+        if let Some(record) = &self.keys.down {
+            let txn = Txn::abandon(record, &self.scenario.rules);
+            self.late.push(Late { txn, by: OPERATOR });
+        }
+    }
+
+    fn replace(&mut self) {
+        let Some(seen) = self.keys.run.clone() else { return };
+        let mut run = seen.value.in_state(RunState::Rolling);
+        run.id = RunId(self.fresh());
+        let others = (0..self.hosts.len()).map(|host| host_id(host, self.hosts[host].lost));
+        let txn = Txn::replace(&seen, run, others);
+        if self.keys.lost.is_empty() {
+            self.late.push(Late { txn, by: OPERATOR });
+        }
+    }
+}

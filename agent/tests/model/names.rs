@@ -1,0 +1,30 @@
+//! The numbers that members and hosts go by in the model: from ranges of their own, so that a hasher can
+//! tell them from any other number and from each other (`digest.rs`).
+
+use agent::rollout::host_id::HostId;
+use proto::MemberId;
+
+/// Above every other 64-bit number in a world.
+pub const MEMBERS: u64 = 0x6d65_6d62 << 32;
+/// Above every id that is made on the way: attempts, runs, takings of the baton.
+pub const HOSTS: u128 = 0x686f_7374 << 64;
+/// A lost state directory makes the next one another instance.
+const NEXT_INSTANCE: u128 = 1 << 16;
+
+pub fn id_of(node: usize) -> MemberId {
+    MemberId(MEMBERS + node as u64)
+}
+
+pub fn node_of(id: MemberId) -> usize {
+    (id.0 - MEMBERS) as usize
+}
+
+/// A host's machine id, and the boot id of its processes.
+pub fn machine_of(host: usize) -> u128 {
+    HOSTS + host as u128
+}
+
+/// The host id of a host that has lost so many state directories.
+pub fn host_id(host: usize, lost: u8) -> HostId {
+    HostId { machine: Some(machine_of(host)), instance: machine_of(host) + u128::from(lost) * NEXT_INSTANCE }
+}

@@ -1,0 +1,39 @@
+//! A violation's moves again, for a person to read.
+
+use super::{moves::Move, scenario::Scenario, world::World};
+
+/// The moves, with what each agent was asked to do, and how the world stands after them.
+pub fn replay(scenario: &Scenario, moves: &[Move]) -> String {
+    let mut world = World::new(scenario);
+    let mut lines = Vec::new();
+    for what in moves {
+        lines.push(line(&world, *what));
+        match world.make(*what) {
+            Ok(next) => world = next,
+            Err(_) => break,
+        }
+    }
+    lines.extend(state(&world));
+    lines.join("\n  ")
+}
+
+fn line(world: &World, what: Move) -> String {
+    match what {
+        Move::Act(host, _) => {
+            format!("{what:?} {:?}", world.hosts[usize::from(host)].process.as_ref().map(|process| &process.act))
+        }
+        _ => format!("{what:?}"),
+    }
+}
+
+fn state(world: &World) -> Vec<String> {
+    let hosts = world.hosts.iter().enumerate().map(|(host, at)| {
+        let asked = at.process.as_ref().map(|process| &process.act);
+        format!("host {host}: journal {:?}, asked {asked:?}", at.journal)
+    });
+    let nodes = world.nodes.iter().enumerate().map(|(node, at)| {
+        format!("node {node}: {:?} installed, {:?} runs, sick {}", at.binary, at.process, at.is_sick)
+    });
+    let cluster = format!("leader {} risen {} pending {}", world.leader, world.risen, world.rise_pending);
+    hosts.chain(nodes).chain([cluster, format!("{:?}", world.keys)]).collect()
+}

@@ -1,0 +1,4 @@
+//! New releases that fail, on real etcd: what the agent does, what the other hosts do, and how it goes on.
+
+mod new_binary;
+mod preflight;
