@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::{
     Error,
     events::{self, Event},
-    fault::Cut,
+    fault::{Brink, Cut},
     process::Process,
     wait,
 };
@@ -70,6 +70,26 @@ impl Agent {
         Self::start_as("run", playbook, &[], |argv| cut.wrap(&argv))
     }
 
+    /// Starts `agent run` so that it comes to a [`Brink`] and is held there.
+    ///
+    /// # Errors
+    /// There is no agent, or its files cannot be made.
+    pub fn start_to_the_brink(playbook: &Path, brink: &Brink) -> Result<Self, Error> {
+        Self::start_as("run", playbook, &[], |argv| brink.wrap(&argv))
+    }
+
+    /// Starts `agent run` with nobody at the other end of its stdout, and an events file that is always full.
+    ///
+    /// # Errors
+    /// There is no agent, or its files cannot be made.
+    pub fn start_deaf(playbook: &Path, wrap: impl FnOnce(Vec<OsString>) -> Vec<OsString>) -> Result<Self, Error> {
+        let files = fresh_folder(playbook)?;
+        let argv = wrap(command_line("run", playbook, Path::new("/dev/full"), &[])?);
+        let (reader, writer) = std::io::pipe()?;
+        drop(reader);
+        Self::spawn(&argv, writer.into(), files)
+    }
+
     fn start_as(
         verb: &str,
         playbook: &Path,
@@ -77,17 +97,16 @@ impl Agent {
         wrap: impl FnOnce(Vec<OsString>) -> Vec<OsString>,
     ) -> Result<Self, Error> {
         let files = fresh_folder(playbook)?;
-        let mut argv = vec![executable()?.into_os_string(), verb.into(), playbook.into()];
-        argv.extend(["--output", "json"].map(OsString::from));
-        if verb == "run" {
-            argv.extend(["--events".into(), files.join("events").into_os_string()]);
-        }
-        argv.extend(more.iter().map(OsString::from));
-        let argv = wrap(argv);
+        let argv = wrap(command_line(verb, playbook, &files.join("events"), more)?);
+        let stdout = File::create(files.join("stdout"))?;
+        Self::spawn(&argv, stdout.into(), files)
+    }
+
+    fn spawn(argv: &[OsString], stdout: Stdio, files: PathBuf) -> Result<Self, Error> {
         let child = Command::new(&argv[0])
             .args(&argv[1..])
             .stdin(Stdio::null())
-            .stdout(File::create(files.join("stdout"))?)
+            .stdout(stdout)
             .stderr(File::create(files.join("stderr"))?)
             .spawn()
             .map_err(|error| format!("{}: {error}", argv[0].display()))?;
@@ -130,7 +149,7 @@ impl Agent {
     }
 
     fn result(&self, status: ExitStatus) -> Result<Ended, Error> {
-        let stdout = fs::read_to_string(self.files.join("stdout"))?;
+        let stdout = fs::read_to_string(self.files.join("stdout")).unwrap_or_default();
         Ok(Ended {
             exit: status.code(),
             signal: status.signal(),
@@ -147,6 +166,16 @@ impl Drop for Agent {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn command_line(verb: &str, playbook: &Path, events: &Path, more: &[&str]) -> Result<Vec<OsString>, Error> {
+    let mut argv = vec![executable()?.into_os_string(), verb.into(), playbook.into()];
+    argv.extend(["--output", "json"].map(OsString::from));
+    if verb == "run" {
+        argv.extend(["--events".into(), events.into()]);
+    }
+    argv.extend(more.iter().map(OsString::from));
+    Ok(argv)
 }
 
 fn fresh_folder(playbook: &Path) -> Result<PathBuf, Error> {

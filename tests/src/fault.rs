@@ -129,6 +129,54 @@ impl Cut {
     }
 }
 
+/// The instant before a process signals another: it has decided, and the kernel has not yet been told.
+#[derive(Clone, Debug)]
+pub struct Brink {
+    /// Where strace writes what it saw; made anew.
+    pub trace: PathBuf,
+}
+
+impl Brink {
+    /// Longer than any test.
+    const DELAY: &str = "inject=pidfd_send_signal:delay_enter=3600000000:when=1";
+    /// `pidfd_send_signal(2)`, which has one number on all machines.
+    const CALL: &str = "424 ";
+
+    /// The command line that runs `argv` and holds the one thread that is about to send a signal.
+    pub fn wrap<A: AsRef<OsStr>>(&self, argv: &[A]) -> Vec<OsString> {
+        let mut wrapped: Vec<OsString> = ["strace", "-D", "-f", "-q", "-b", "execve", "-o"].map(OsString::from).into();
+        wrapped.extend([self.trace.as_os_str().into(), "-e".into(), "trace=pidfd_send_signal".into()]);
+        wrapped.extend(["-e".into(), Self::DELAY.into(), "--".into()]);
+        wrapped.extend(argv.iter().map(OsString::from));
+        wrapped
+    }
+
+    /// Waits until the process that [`Brink::wrap`] started stands there, and freezes all of it.
+    ///
+    /// # Errors
+    /// It does not come there, or does not stop.
+    pub fn freeze(&self, process: &Process, deadline: Duration) -> Result<(), Error> {
+        let tasks = PathBuf::from(format!("/proc/{}/task", process.pid));
+        wait::until_blocking("the process to be about to signal", deadline, || {
+            let tasks = fs::read_dir(&tasks).map_err(|error| error.to_string())?;
+            let calls = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("syscall")).ok());
+            calls.filter(|call| call.starts_with(Self::CALL)).map(drop).next().ok_or_else(|| "it is not".into())
+        })?;
+        freeze(process)
+    }
+
+    /// Lets it go on, from that very instant. strace, which holds the thread, is done with.
+    ///
+    /// # Errors
+    /// A signal may not be sent.
+    pub fn thaw(&self, process: &Process) -> Result<(), Error> {
+        let status = fs::read_to_string(format!("/proc/{}/status", process.pid))?;
+        let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).unwrap_or_default();
+        Process::open(tracer.trim().parse()?)?.signal(Signal::KILL)?;
+        thaw(process)
+    }
+}
+
 /// Freezes a process where it is, and returns when it stands still.
 ///
 /// # Errors

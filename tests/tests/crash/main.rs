@@ -4,5 +4,9 @@
 //! nothing and an observer never sees two members down by its hand.
 
 mod boundary;
+mod frozen;
+mod lost;
 mod quorum;
+mod record;
 mod rollout;
+mod signals;

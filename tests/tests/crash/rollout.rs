@@ -103,7 +103,7 @@ impl Rollout {
         let was_cut = tokio::task::spawn_blocking(move || cut.carry_out(&process, LIMIT)).await.expect("no panic");
         let ended = agent.ended(LIMIT).await.expect("an end");
         if was_cut.expect("cut or ended") {
-            assert_eq!(ended.signal, Some(9), "{ended:?}");
+            assert_eq!(ended.signal, Some(9), "{}", told(&ended));
             return Some(Killed { last: last_entry(&self.state_dir(index).join("journal")) });
         }
         is_done(&ended, &self.member(index).name);
@@ -140,7 +140,13 @@ pub struct Killed {
 }
 
 pub fn is_done(ended: &Ended, who: &str) {
-    assert_eq!(ended.exit, Some(0), "{who}: {:?}\n{}", ended.result, ended.stderr);
+    assert_eq!(ended.exit, Some(0), "{who}: {}", told(ended));
+}
+
+/// How an agent ended, for a person who looks for the reason.
+pub fn told(ended: &Ended) -> String {
+    let said = ended.result.as_ref().map(|result| format!("{}: {}", result["reason"], result["message"]));
+    format!("exit {:?}, signal {:?}, {}\n{}", ended.exit, ended.signal, said.unwrap_or_default(), ended.stderr)
 }
 
 /// The name of a journal's last entry; the header has none.
