@@ -60,7 +60,11 @@ impl Execution<'_> {
         let mut ready_since = None;
         let mut was_started_again = false;
         loop {
-            match self.judge(member, on).await {
+            let judged = self.judge(member, on).await;
+            if !matches!(judged, Judged::NotYet { has_quorum: false, .. } | Judged::Ended) {
+                self.register_while_mending().await;
+            }
+            match judged {
                 Judged::Ready => {
                     let since = *ready_since.get_or_insert_with(Instant::now);
                     if since.elapsed() >= soak {
