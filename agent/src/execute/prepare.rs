@@ -18,6 +18,9 @@ use crate::{
     report::stop::Trouble,
 };
 
+/// How long a corrected artifact is waited for while its member may be down.
+const TO_CORRECT: std::time::Duration = std::time::Duration::from_secs(30);
+
 impl Execution<'_> {
     pub(super) async fn prepare(&mut self) -> Result<(), Why> {
         let interrupt = self.interrupt.clone();
@@ -34,7 +37,9 @@ impl Execution<'_> {
         let Kind::Upgrade { to, artifact, .. } = self.playbook.kind.clone() else { return };
         let Some(at) = self.nodes.iter().position(|node| node.member == step.member) else { return };
         let Some(known) = self.nodes[at].sides.clone().filter(|sides| sides.new.release == to) else { return };
-        match self.install(at, &to, &artifact).await {
+        // The member may be down: a mirror that does not answer must not keep it so.
+        let installed = tokio::time::timeout(TO_CORRECT, self.install(at, &to, &artifact)).await;
+        match installed.unwrap_or_else(|_| Err(Arc::from("it was not there in time"))) {
             Ok(new) => self.nodes[at].sides = Some(Sides { new, ..known }),
             Err(why) => self.warn(&format!("{} stays on the artifact it had: {why}", self.name_of(step.member))),
         }
