@@ -1,9 +1,13 @@
 //! Baton's agent: observe, plan, execute. ARCHITECTURE.md is the map.
 
 pub mod boot_clock;
+pub mod cli;
+pub mod command;
+pub mod execute;
 pub mod host;
 pub mod journal;
 pub mod observe;
 pub mod plan;
 pub mod playbook;
+pub mod report;
 pub mod rollout;

@@ -2,12 +2,14 @@
 
 use std::process::ExitCode;
 
-use agent::host::launcher;
+use agent::{command, host::launcher};
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    if arguments.next().as_deref() == Some(launcher::SUBCOMMAND) {
-        return launcher::main(arguments.next().as_deref());
+    // A launcher becomes a node: nothing of an agent, not even a thread, may have begun.
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|verb| verb == launcher::SUBCOMMAND) {
+        let order = arguments.next();
+        return launcher::main(order.as_deref().and_then(|order| order.to_str()));
     }
-    ExitCode::SUCCESS
+    ExitCode::from(command::main(std::env::args_os()))
 }

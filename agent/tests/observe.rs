@@ -16,7 +16,11 @@ use agent::{
     boot_clock,
     observe::{HandOver, ObserveError, Observer},
     playbook::cluster::{Auth, Cluster, Tls},
-    rollout::{Changes, Compare, KeepAlive, Lease, Op, Store, TxnAnswer, route::Excluded},
+    rollout::{
+        Changes, KeepAlive, Lease, Store, TxnAnswer,
+        route::Excluded,
+        store::{Compare, Op},
+    },
 };
 use proto::{LeaseId, MemberId, Revision};
 
@@ -145,7 +149,7 @@ async fn without_an_answer_keys_are_unknown() {
     let (read, answer, grant, revoke) = tokio::join!(
         store.read(),
         store.txn(&compares, &ops),
-        store.grant(Duration::from_secs(30)),
+        store.grant(LeaseId(0), Duration::from_secs(30)),
         store.revoke(LeaseId(1)),
     );
     assert!(read.is_err() && grant.is_err() && revoke.is_err(), "{read:?} {grant:?} {revoke:?}");

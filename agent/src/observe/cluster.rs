@@ -34,6 +34,13 @@ const TWICE: Duration = Duration::from_secs(2);
 /// How often voters are asked for their leader while they disagree.
 const AGAIN: Duration = Duration::from_millis(50);
 
+/// Whether a member that is not ready is looked at a second time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Patience {
+    LookTwice,
+    Glance,
+}
+
 /// Looks at one cluster. Keeps its connections open between looks; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Observer {
@@ -88,6 +95,19 @@ impl Observer {
     /// [`ObserveError`] when nothing can be said about the cluster as a whole. What is wrong with one member stands in
     /// the view.
     pub async fn look(&self) -> Result<ClusterView, ObserveError> {
+        self.look_with(Patience::LookTwice).await
+    }
+
+    /// A look that does not wait to see whether a member that is not ready is on its way: for those who look
+    /// again at once anyway.
+    ///
+    /// # Errors
+    /// As for a look.
+    pub async fn glance(&self) -> Result<ClusterView, ObserveError> {
+        self.look_with(Patience::Glance).await
+    }
+
+    async fn look_with(&self, patience: Patience) -> Result<ClusterView, ObserveError> {
         let means = &self.means;
         means.access.log_in().await?;
         let (cluster, mut looks) = Wave::run(means).await.settle(means)?;
@@ -95,7 +115,7 @@ impl Observer {
         let commit = leader_commit(&leader, &looks);
         let members = side_by_side(looks.into_iter().map(|look| {
             let means = Arc::clone(means);
-            async move { means.examine(look, commit).await }
+            async move { means.examine(look, commit, patience).await }
         }));
         let mut members = members.await;
         members.sort_by_key(|member| member.id);
@@ -165,14 +185,14 @@ impl Means {
     }
 
     /// Asks a member what is still missing, and makes of it what the view says.
-    async fn examine(&self, look: Look, leader_commit: Option<LogIndex>) -> Member {
+    async fn examine(&self, look: Look, leader_commit: Option<LogIndex>, patience: Patience) -> Member {
         let Look { listed, reached } = look;
         let answer = match reached {
             Ok(reached) => self.complete(&listed, reached).await,
             Err(reason) => Err(reason),
         };
         let answer = match answer {
-            Ok((reached, details)) => self.report(&listed, reached, details, leader_commit).await,
+            Ok((reached, details)) => self.report(&listed, reached, details, leader_commit, patience).await,
             Err(reason) => Answer::Silent { reason },
         };
         Member { id: listed.id, name: listed.name.into(), role: listed.role, client_urls: listed.client_urls, answer }
@@ -199,12 +219,16 @@ impl Means {
         reached: Reached,
         details: Details,
         leader_commit: Option<LogIndex>,
+        patience: Patience,
     ) -> Answer {
         let Reached { address, seen, .. } = reached;
         let Details { read, cluster_version } = details;
         match judge(&answers(member.role, read, &seen, leader_commit)) {
             Verdict::Ready => report(&seen, cluster_version, Health::Ready),
             Verdict::Sick(reason) => report(&seen, cluster_version, Health::Sick { reason }),
+            Verdict::Behind(reason) if patience == Patience::Glance => {
+                report(&seen, cluster_version, Health::Sick { reason })
+            }
             Verdict::Behind(reason) => match self.second_look(member, &address, &seen, leader_commit, reason).await {
                 Ok((seen, health)) => report(&seen, cluster_version, health),
                 Err(reason) => Answer::Silent { reason },

@@ -4,12 +4,15 @@
 //! The same function is asked when planning, after the baton was taken, and once more right before a member
 //! is stopped, so the three can never disagree on what is safe. Source: ARCHITECTURE.md, I-1 to I-7.
 
+pub mod forecast;
 pub mod no_return;
 mod order;
 mod quorum;
 pub mod refusal;
+pub mod replace;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
+pub mod settled;
 mod shared;
 mod skew;
 pub mod target;

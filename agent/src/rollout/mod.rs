@@ -12,6 +12,7 @@ pub mod route;
 pub mod rules;
 mod step;
 pub mod store;
+pub mod stored;
 pub mod symmetry;
 pub mod txn;
 

@@ -56,6 +56,8 @@ pub(super) enum Stepping {
     Keeping(Arc<str>),
     /// It is being started again.
     KeepingUp(Arc<str>),
+    /// And may become ready after all: what was wrong with it may be mended by now.
+    KeptUp(Arc<str>),
     /// *Done* is being written.
     Finishing(Option<Arc<str>>),
     /// The run is read, to end the step in it.
@@ -122,6 +124,11 @@ impl Agent {
                 self.stepping(S::KeepingUp(why), start)
             }
             (S::KeepingUp(why), _) => {
+                let act = Act::AwaitReady { member: self.member(), on: Some(Leg::Forward.to()) };
+                self.stepping(S::KeptUp(why), act)
+            }
+            (S::KeptUp(_), Event::Done) => self.healed(Leg::Forward, None, Event::Done),
+            (S::KeptUp(why), _) => {
                 let ending = Self::failed(self.member(), why, Left::NewBinaryKept);
                 self.mark(ending)
             }

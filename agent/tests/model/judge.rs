@@ -106,9 +106,10 @@ impl World {
         let compares = |key| txn.compares.iter().any(|c| c.key == key && !matches!(c.is, Is::Created(_)));
         let turns_back = by.verb == Some(Verb::Rollback) && *to == RunState::RollingBack;
         let by_hand = by.verb.is_none() || by.verb == Some(Verb::Resume) || turns_back;
-        let by_owner = by.owner.zip(self.marked).is_some_and(|(one, marked)| {
-            self.scenario.owners[node_of(one)] == self.scenario.owners[node_of(marked)]
-        });
+        let by_owner = by
+            .owner
+            .zip(self.marked)
+            .is_some_and(|(one, marked)| self.scenario.owners[node_of(one)] == self.scenario.owners[node_of(marked)]);
         by_owner || (by_hand && compares(KeyName::Run) && compares(KeyName::Down))
     }
 
@@ -125,9 +126,10 @@ impl World {
     /// What must be known of a Txn that this host's agent sends.
     pub fn by(&self, host: usize) -> By {
         let process = self.process(host);
-        let failed = process.agent.in_hand().filter(|in_hand| {
-            in_hand.step.leg == Leg::Forward && in_hand.stage == Stage::Done(Leg::Back)
-        });
+        let failed = process
+            .agent
+            .in_hand()
+            .filter(|in_hand| in_hand.step.leg == Leg::Forward && in_hand.stage == Stage::Done(Leg::Back));
         By {
             verb: Some(process.verb),
             failed: failed.map(|in_hand| in_hand.step.member),

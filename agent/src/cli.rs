@@ -1,0 +1,204 @@
+//! The command line, as it is typed. What the words mean is each verb's own affair.
+
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+pub use crate::report::Output;
+use crate::report::reason;
+
+/// Upgrades a raft cluster one member at a time, from every host at once.
+#[derive(Clone, Debug, PartialEq, Eq, Parser)]
+#[command(name = "agent", version, max_term_width = 120)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+    /// How the result is printed on stdout
+    #[arg(long, global = true, value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+    /// What is logged to stderr, as for `tracing`: error, warn, info, debug, agent::observe=debug, …
+    #[arg(long, global = true, value_name = "FILTER", default_value = "warn")]
+    pub log: String,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
+pub enum Verb {
+    /// Bring this host's members to the playbook's target, in turn with all other hosts
+    Run(Run),
+    /// Show what would be done, and the step after which there is no way back; touches nothing
+    Plan(One),
+    /// Show the cluster: members, versions, leader, the run, who holds the baton, who waits for what
+    Status(Status),
+    /// Read the playbook and print it with all defaults, or say what is wrong with it
+    Validate(One),
+    /// Let a held run take its last member, after which there is no way back
+    Finalize(Rollout),
+    /// Bring this host's members back to their old release, in turn with all other hosts
+    Rollback(Rollout),
+    /// Lift the mark of a failed step by hand, and go on
+    Resume(Rollout),
+    /// Give up the take-down of a member whose host does not come back
+    Abandon(Abandon),
+}
+
+/// A playbook.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct One {
+    /// The playbook, a YAML file
+    pub playbook: PathBuf,
+}
+
+/// What every verb takes that may take members down.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct Rollout {
+    /// The playbook, a YAML file
+    pub playbook: PathBuf,
+    /// Append what happens to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub events: Option<PathBuf>,
+    /// So many hosts take part: do not wait for more than these
+    #[arg(long, value_name = "N")]
+    pub expect_agents: Option<usize>,
+    /// Exit 5 unless the whole cluster is done
+    #[arg(long)]
+    pub require_complete: bool,
+}
+
+/// `agent run`
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct Run {
+    /// What it shares with the others.
+    #[command(flatten)]
+    pub rollout: Rollout,
+    /// Put this playbook's run in the place of one that stands with another intent
+    #[arg(long)]
+    pub replace: bool,
+}
+
+/// `agent status`
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct Status {
+    /// The playbook, a YAML file
+    #[arg(required_unless_present = "endpoints")]
+    pub playbook: Option<PathBuf>,
+    /// Client URLs to ask instead of a playbook's, with commas between them
+    #[arg(long, value_name = "URL,…", value_delimiter = ',', conflicts_with = "playbook")]
+    pub endpoints: Vec<String>,
+    /// Look again and again
+    #[arg(long)]
+    pub watch: bool,
+}
+
+/// `agent abandon`
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct Abandon {
+    /// The playbook, a YAML file
+    pub playbook: PathBuf,
+    /// The member: its name, or its id as etcdctl prints it
+    pub member: String,
+    /// Its host is switched off or cut off for good: let the others go on without it
+    #[arg(long)]
+    pub host_is_fenced: bool,
+}
+
+impl Verb {
+    /// As it is typed.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Run(_) => "run",
+            Self::Plan(_) => "plan",
+            Self::Status(_) => "status",
+            Self::Validate(_) => "validate",
+            Self::Finalize(_) => "finalize",
+            Self::Rollback(_) => "rollback",
+            Self::Resume(_) => "resume",
+            Self::Abandon(_) => "abandon",
+        }
+    }
+
+    /// The playbook's path, as it was typed.
+    pub fn playbook(&self) -> Option<&PathBuf> {
+        match self {
+            Self::Run(Run { rollout, .. })
+            | Self::Finalize(rollout)
+            | Self::Rollback(rollout)
+            | Self::Resume(rollout) => Some(&rollout.playbook),
+            Self::Plan(one) | Self::Validate(one) => Some(&one.playbook),
+            Self::Status(status) => status.playbook.as_ref(),
+            Self::Abandon(abandon) => Some(&abandon.playbook),
+        }
+    }
+}
+
+/// Reads the command line.
+///
+/// # Errors
+/// clap's own: help and version among them, which are no mistakes.
+pub fn parse(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Cli, clap::Error> {
+    Cli::from_arg_matches(&command().try_get_matches_from(arguments)?)
+}
+
+/// The definition, with the table of exit codes and reasons where it is looked for.
+pub fn command() -> clap::Command {
+    let ends = |command: clap::Command| command.after_long_help(reason::table());
+    ["run", "finalize", "rollback", "resume"].iter().fold(Cli::command(), |all, verb| all.mut_subcommand(verb, ends))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(line: &str) -> Result<Cli, clap::Error> {
+        parse(line.split(' ').map(Into::into))
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_verb_takes_the_playbook_first_and_the_output_anywhere() {
+        for verb in ["run", "plan", "status", "validate", "finalize", "rollback", "resume"] {
+            for line in [format!("agent {verb} p.yaml --output json"), format!("agent --output json {verb} p.yaml")] {
+                let cli = typed(&line).unwrap();
+                assert_eq!((cli.verb.name(), cli.output), (verb, Output::Json), "{line}");
+                assert_eq!(cli.verb.playbook(), Some(&PathBuf::from("p.yaml")), "{line}");
+            }
+        }
+        let cli = typed("agent abandon p.yaml orders-2 --host-is-fenced").unwrap();
+        let playbook = "p.yaml".into();
+        let expected = Abandon { playbook, member: "orders-2".into(), host_is_fenced: true };
+        assert_eq!(cli.verb, Verb::Abandon(expected));
+    }
+
+    #[test]
+    fn status_wants_a_playbook_or_endpoints_and_not_both() {
+        let cli = typed("agent status --endpoints http://a:1,http://b:2").unwrap();
+        let Verb::Status(status) = cli.verb else { panic!("{cli:?}") };
+        assert_eq!(status.endpoints, ["http://a:1", "http://b:2"]);
+        for line in ["agent status", "agent status p.yaml --endpoints http://a:1"] {
+            assert_eq!(typed(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_command_line_is_exit_2() {
+        for line in ["agent", "agent fly", "agent run", "agent plan p.yaml --replace", "agent run p --expect-agents x"]
+        {
+            assert_eq!(typed(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_help_of_run_has_every_reason() {
+        let help = typed("agent run --help").unwrap_err();
+        assert_eq!(help.exit_code(), 0);
+        let text = help.to_string();
+        for reason in reason::Reason::ALL {
+            assert!(text.contains(&format!("  {}\n", reason.name())), "{}", reason.name());
+        }
+    }
+}

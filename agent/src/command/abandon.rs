@@ -1,0 +1,134 @@
+//! `agent abandon`: give up a take-down whose host does not come back, in one Txn; and with
+//! `--host-is-fenced` say that this host is dead for good.
+
+use std::time::Duration;
+
+use proto::MemberId;
+use tokio::time::{Instant, sleep};
+
+use super::{
+    Outcome,
+    look::{Eye, Sight},
+};
+use crate::{
+    cli,
+    playbook::Playbook,
+    report::{
+        json::{Facts, members},
+        standing::standing,
+        stop::{Progress, Reason, Stop},
+        text,
+        trouble::Trouble,
+    },
+    rollout::{
+        Store, TxnAnswer,
+        keys::{At, Keys, TakeDown},
+        rules::Rules,
+        stored,
+        txn::Txn,
+    },
+};
+
+/// How long an answer is asked for.
+const PATIENCE: Duration = Duration::from_secs(60);
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// Abandons.
+///
+/// # Errors
+/// There is no such member or take-down, it changed meanwhile, or nobody answers.
+pub async fn abandon(typed: &cli::Abandon) -> Result<Outcome, Trouble> {
+    let playbook = Playbook::load(&typed.playbook)?;
+    let eye = Eye::open(&playbook.cluster)?;
+    let mut sight = eye.look().await?;
+    let keys = sight.keys()?;
+    let member = find(&typed.member, &sight, &keys)?;
+    let name = sight.names.member(member);
+    let mut lost = keys.lost.get(&member).cloned();
+    let mut abandoned = None;
+    if let Some(down) = keys.down.as_ref().filter(|down| down.value.member == member) {
+        abandoned = Some(down.value.clone());
+        lost = Some(give_up(&eye.store, down, &name).await?);
+    }
+    let Some(lost) = lost else { return Err(Trouble::NothingToAbandon { member: name }) };
+    if typed.host_is_fenced {
+        clear(&eye.store, member, &lost, &name).await?;
+    }
+    let changed = abandoned.is_some() || typed.host_is_fenced;
+    Ok(told(typed, &sight, &keys, &lost.value, changed))
+}
+
+/// By name or id; an abandoned take-down may be of somebody who is no member any more.
+fn find(typed: &str, sight: &Sight, keys: &Keys) -> Result<MemberId, Trouble> {
+    let recorded =
+        |id: &MemberId| keys.lost.contains_key(id) || keys.down.as_ref().is_some_and(|d| d.value.member == *id);
+    let found = sight.names.find(typed).or_else(|| typed.parse().ok().filter(recorded));
+    found.ok_or_else(|| {
+        let ids: Vec<_> = sight.view.members.iter().map(|member| member.id).collect();
+        Trouble::NoSuchMember { typed: typed.to_owned(), members: sight.names.list(&ids) }
+    })
+}
+
+/// Deletes the record and leaves its sign. Sending it again settles an unknown answer: the sign carries the
+/// attempt's id.
+async fn give_up(store: &Store, down: &At<TakeDown>, name: &str) -> Result<At<TakeDown>, Trouble> {
+    let txn = Txn::abandon(down, &Rules::default());
+    let sign = match send(store, &txn).await? {
+        Ok(revision) => Some(At { created: revision, modified: revision, value: down.value.clone() }),
+        Err(keys) => keys.lost.get(&down.value.member).filter(|lost| lost.value.attempt == down.value.attempt).cloned(),
+    };
+    sign.ok_or_else(|| Trouble::RecordChanged { member: name.to_owned() })
+}
+
+async fn clear(store: &Store, member: MemberId, lost: &At<TakeDown>, name: &str) -> Result<(), Trouble> {
+    match send(store, &Txn::clear_lost(member, lost.created)).await? {
+        Ok(_) => Ok(()),
+        Err(keys) if !keys.lost.contains_key(&member) => Ok(()),
+        Err(_) => Err(Trouble::RecordChanged { member: name.to_owned() }),
+    }
+}
+
+/// Sends until there is an answer: the revision of a yes, or the keys of a no.
+async fn send(store: &Store, txn: &Txn) -> Result<Result<proto::Revision, Keys>, Trouble> {
+    let deadline = Instant::now() + PATIENCE;
+    let (compares, ops) = stored::txn(txn, None);
+    loop {
+        match store.txn(&compares, &ops).await {
+            TxnAnswer::Yes { revision } => return Ok(Ok(revision)),
+            TxnAnswer::No(snapshot) => return Ok(Err(stored::keys(&snapshot)?)),
+            TxnAnswer::Refused(why) => return Err(Trouble::AuthRefused(format!("the cluster refuses it: {why}"))),
+            TxnAnswer::LeaseGone => {
+                return Err(Trouble::NoAnswer("it speaks of a lease, and none was asked for".into()));
+            }
+            TxnAnswer::Unknown(why) if Instant::now() > deadline => return Err(Trouble::NoAnswer(why.to_string())),
+            TxnAnswer::Unknown(_) => sleep(AGAIN).await,
+        }
+    }
+}
+
+fn told(typed: &cli::Abandon, sight: &Sight, keys: &Keys, record: &TakeDown, changed: bool) -> Outcome {
+    let (name, host) = (sight.names.member(record.member), crate::report::names::printable(&record.host_name));
+    let (reason, message, left) = match typed.host_is_fenced {
+        true => {
+            let message = format!("{host} counts as dead, and the others may go on without {name}");
+            (Reason::Fenced, message, format!("keep {host} off, or replace {name} first; {}", standing(&sight.view)))
+        }
+        false => {
+            let message =
+                format!("the take-down of {name} was given up; nobody takes a member down until it is settled");
+            let left = format!("replace {name}, or bring {host} back: its agent may still wake up");
+            (Reason::Abandoned, message, format!("{left}; {}", standing(&sight.view)))
+        }
+    };
+    let mut facts = Facts { changed, members: members(&sight.view, &sight.names, &[]), ..Facts::default() };
+    facts.run = keys.run.as_ref().map(|run| run.value.id);
+    if keys.agents.contains_key(&record.host) {
+        facts.warnings.push(format!("the agent on {host} still keeps its lease alive: it may be at work on {name}"));
+    }
+    let mut stop = Stop::well(reason, message, "run", &typed.playbook);
+    if reason == Reason::Abandoned {
+        stop.next = stop.next.map(|next| format!("{next}  # on {host}"));
+    }
+    let stop = Stop { left, cluster: Some(Progress::Partial), ..stop };
+    Outcome { text: text::end(&stop), stop, facts }
+}

@@ -1,0 +1,47 @@
+//! Who this host and its part in a run are, as far as that can be read without taking any lock.
+
+use std::{fs, path::Path, sync::Arc};
+
+use proto::MemberId;
+
+use crate::{
+    command::intent::intent,
+    observe::view::ClusterView,
+    plan::{Me, Verb},
+    playbook::{OnFailure, Playbook},
+    rollout::host_id::{HostId, hex_32},
+};
+
+/// This host's name, for people.
+pub fn host_name() -> Arc<str> {
+    let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
+    Arc::from(name.as_deref().unwrap_or("this host"))
+}
+
+/// The id under which an agent with this state directory is known; where there has been none yet, an id that
+/// is nobody's.
+pub fn host_id(state_dir: &Path) -> HostId {
+    let read = |path: &Path| fs::read_to_string(path).ok().and_then(|text| hex_32(text.trim()));
+    HostId { machine: read(Path::new("/etc/machine-id")), instance: read(&state_dir.join("host-id")).unwrap_or(0) }
+}
+
+/// The members that the playbook's nodes are, by name.
+pub fn mine(playbook: &Playbook, view: &ClusterView) -> Vec<MemberId> {
+    let is_mine = |name: &str| playbook.node(name).is_some();
+    view.members.iter().filter(|member| is_mine(&member.name)).map(|member| member.id).collect()
+}
+
+/// What does not change while an agent runs.
+pub fn me(playbook: &Playbook, view: &ClusterView, host: HostId, verb: Verb, expect_agents: Option<usize>) -> Me {
+    Me {
+        host,
+        host_name: host_name(),
+        owns: mine(playbook, view),
+        intent: intent(playbook, view.cluster),
+        verb,
+        allow_degraded: playbook.strategy.allow_degraded,
+        allow_downtime: playbook.strategy.allow_downtime,
+        put_back: playbook.strategy.on_failure == OnFailure::Rollback,
+        expect_agents,
+    }
+}

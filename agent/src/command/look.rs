@@ -1,0 +1,83 @@
+//! One look for the verbs that only look: members and keys, asked side by side.
+
+use std::sync::Arc;
+
+use crate::{
+    observe::{Observer, view::ClusterView},
+    playbook::{Cluster, Playbook},
+    report::{names::Names, trouble::Trouble},
+    rollout::{Snapshot, Store, keys::Keys, store::Unknown, stored},
+};
+
+/// The way to one cluster.
+#[derive(Debug)]
+pub struct Eye {
+    observer: Observer,
+    /// The shared keys.
+    pub store: Store,
+}
+
+/// What was seen.
+#[derive(Debug)]
+pub struct Sight {
+    /// The members.
+    pub view: ClusterView,
+    /// The keys as they are stored, or why they could not be read: without quorum they cannot.
+    pub raw: Result<Snapshot, Unknown>,
+    /// Who is called what.
+    pub names: Names,
+}
+
+impl Eye {
+    /// Reads the files that the playbook names; connects to nobody yet.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn open(cluster: &Cluster) -> Result<Self, Trouble> {
+        let observer = Observer::connect(cluster)?;
+        let store = Store::new(&observer, &cluster.prefix, Arc::default());
+        Ok(Self { observer, store })
+    }
+
+    /// Looks.
+    ///
+    /// # Errors
+    /// Nothing can be said about the cluster as a whole.
+    pub async fn look(&self) -> Result<Sight, Trouble> {
+        // A cluster that cannot be looked at ends the wait for its keys.
+        let look = async { self.observer.look().await.map_err(Trouble::from) };
+        let (view, raw) = tokio::try_join!(look, async { Ok(self.store.read().await) })?;
+        let names = Names::of(&view);
+        Ok(Sight { view, raw, names })
+    }
+
+    /// Whether the playbook can be carried out by this user on these servers.
+    ///
+    /// # Errors
+    /// The user is no administrator, or gates are expected of servers that have none.
+    pub async fn preflight(&self, playbook: &Playbook, view: &ClusterView) -> Result<(), Trouble> {
+        if let Some(auth) = &playbook.cluster.auth
+            && !self.observer.is_administrator().await?
+        {
+            return Err(Trouble::NotRoot { user: auth.user.clone() });
+        }
+        let has_gates = view.members.iter().any(|member| member.report().is_some_and(|report| report.gates.is_some()));
+        match playbook.gates.expect.is_empty() || has_gates {
+            true => Ok(()),
+            false => Err(Trouble::GatesUnsupported { gates: playbook.gates.expect.keys().cloned().collect() }),
+        }
+    }
+}
+
+impl Sight {
+    /// The keys; learns the hosts' names from them.
+    ///
+    /// # Errors
+    /// They could not be read, or not be understood.
+    pub fn keys(&mut self) -> Result<Keys, Trouble> {
+        let raw = self.raw.as_ref().map_err(|unknown| Trouble::Unreachable(format!("the keys: {unknown}")))?;
+        let keys = stored::keys(raw)?;
+        self.names.learn_hosts(&keys);
+        Ok(keys)
+    }
+}

@@ -1,0 +1,169 @@
+//! The verbs: what each does with the rooms behind it. Wiring only; no rule of a rollout is decided here.
+//!
+//! A verb gives an [`Outcome`] or a [`Trouble`]; here either becomes what is printed, and the exit code.
+
+pub mod abandon;
+pub mod identity;
+pub mod intent;
+pub mod look;
+pub mod plan;
+pub mod run;
+pub mod status;
+pub mod validate;
+
+use std::{
+    ffi::OsString,
+    io::{self, IsTerminal, Write},
+    time::Duration,
+};
+
+use tracing_subscriber::EnvFilter;
+
+use crate::{
+    cli::{self, Cli, Output, Verb},
+    report::{
+        json::{self, Facts},
+        stop::Stop,
+        text,
+        trouble::Trouble,
+    },
+};
+
+/// How often `status --watch` looks.
+const WATCH: Duration = Duration::from_secs(1);
+
+/// What a verb ended with.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// How.
+    pub stop: Stop,
+    /// The rest of the result.
+    pub facts: Facts,
+    /// What is printed for a person; an error's own lines are added to it.
+    pub text: String,
+}
+
+/// Carries out a command line, and gives its exit code.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let arguments: Vec<_> = arguments.into_iter().collect();
+    let cli = match cli::parse(arguments.iter().cloned()) {
+        Ok(cli) => cli,
+        Err(error) => return misread(&error, &arguments),
+    };
+    let result = log_to_stderr(&cli.log).and_then(|()| carry_out(&cli));
+    result.unwrap_or_else(|trouble| print(&in_trouble(&cli, &trouble), cli.output))
+}
+
+fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
+    let outcome = match &cli.verb {
+        Verb::Validate(typed) => validate::validate(&typed.playbook),
+        Verb::Plan(typed) => runtime()?.block_on(plan::plan(&typed.playbook)),
+        Verb::Status(typed) => runtime()?.block_on(look(typed, cli.output)),
+        Verb::Abandon(typed) => runtime()?.block_on(abandon::abandon(typed)),
+        Verb::Run(typed) => return rollout(crate::plan::Verb::Run, &typed.rollout, typed.replace, cli.output),
+        Verb::Finalize(typed) => return rollout(crate::plan::Verb::Finalize, typed, false, cli.output),
+        Verb::Rollback(typed) => return rollout(crate::plan::Verb::Rollback, typed, false, cli.output),
+        Verb::Resume(typed) => return rollout(crate::plan::Verb::Resume, typed, false, cli.output),
+    };
+    Ok(print(&outcome?, cli.output))
+}
+
+/// Two threads: what blocks one, such as unpacking, holds up neither the leases nor the display.
+fn rollout(verb: crate::plan::Verb, typed: &cli::Rollout, replace: bool, output: Output) -> Result<u8, Trouble> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(|error| Trouble::System(format!("no runtime: {error}")))?;
+    runtime.block_on(run::run(verb, typed, replace, output))
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Trouble> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Trouble::System(format!("no runtime: {error}")))
+}
+
+async fn look(typed: &cli::Status, output: Output) -> Result<Outcome, Trouble> {
+    let place = status::place(typed)?;
+    if !typed.watch {
+        return place.status().await;
+    }
+    loop {
+        let (text, stop) = match place.status().await {
+            Ok(outcome) if output == Output::Json => (json::object(&outcome.stop, &outcome.facts) + "\n", outcome.stop),
+            Ok(outcome) => (outcome.text, outcome.stop),
+            Err(trouble) => {
+                let stop = trouble.stop("status", None, false);
+                match output {
+                    Output::Json => (json::object(&stop, &Facts::default()) + "\n", stop),
+                    Output::Text => (text::end(&stop), stop),
+                }
+            }
+        };
+        if show(&text, output).is_err() {
+            // Whoever watched has gone.
+            return Ok(Outcome { stop, facts: Facts::default(), text: String::new() });
+        }
+        tokio::time::sleep(WATCH).await;
+    }
+}
+
+/// A terminal is wiped first; elsewhere an empty line parts one look from the next.
+fn show(text: &str, output: Output) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let text = match output {
+        Output::Json => text.to_owned(),
+        Output::Text if out.is_terminal() => format!("\x1b[H\x1b[2J{text}"),
+        Output::Text => format!("{text}\n"),
+    };
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+fn in_trouble(cli: &Cli, trouble: &Trouble) -> Outcome {
+    let path = cli.verb.playbook().map(|path| path.to_string_lossy());
+    let stop = trouble.stop(cli.verb.name(), path.as_deref(), false);
+    Outcome { stop, facts: Facts::default(), text: String::new() }
+}
+
+/// Prints the result; what cannot be written changes no exit code.
+pub fn print(outcome: &Outcome, output: Output) -> u8 {
+    let Outcome { stop, facts, text } = outcome;
+    let (out, err) = match output {
+        Output::Json => (json::object(stop, facts) + "\n", String::new()),
+        Output::Text if stop.exit == 0 => (text.clone(), warnings(facts)),
+        Output::Text => (text.clone(), warnings(facts) + &text::end(stop)),
+    };
+    let written = io::stdout().write_all(out.as_bytes()).and_then(|()| io::stdout().flush());
+    if let Err(error) = written {
+        tracing::warn!(%error, "stdout cannot be written");
+    }
+    let _ = io::stderr().write_all(err.as_bytes());
+    stop.exit
+}
+
+fn warnings(facts: &Facts) -> String {
+    facts.warnings.iter().map(|warning| format!("warning: {warning}\n")).collect()
+}
+
+/// A command line that clap did not take: help and version are no mistakes, the rest is exit 2, as an object
+/// where one was asked for.
+fn misread(error: &clap::Error, arguments: &[OsString]) -> u8 {
+    if error.exit_code() == 0 || !wants_json(arguments) {
+        // A closed stdout changes no exit code.
+        let _ = error.print();
+        return u8::try_from(error.exit_code()).unwrap_or(2);
+    }
+    let text = error.to_string();
+    let stop = Trouble::Usage(text.trim_start_matches("error: ").trim().to_owned()).stop("", None, false);
+    print(&Outcome { stop, facts: Facts::default(), text: String::new() }, Output::Json)
+}
+
+fn wants_json(arguments: &[OsString]) -> bool {
+    let pairs = arguments.windows(2).any(|pair| pair[0] == "--output" && pair[1] == "json");
+    pairs || arguments.iter().any(|argument| argument == "--output=json")
+}
+
+fn log_to_stderr(filter: &str) -> Result<(), Trouble> {
+    let wrong = |error| Trouble::Usage(format!("--log {filter}: {error}"));
+    let filter = EnvFilter::try_new(filter).map_err(wrong)?;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(false).init();
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! `agent plan`: the rollout as it would go, and what this host would do now. Touches nothing.
+
+use std::{fmt::Write as _, path::Path};
+
+use super::{Outcome, identity, look::Eye};
+use crate::{
+    observe::view::ClusterView,
+    plan::{
+        self, Case, Finish, Me, Next, Verb,
+        forecast::{End, Forecast, forecast},
+        refusal::Refusal,
+    },
+    playbook::Playbook,
+    report::{
+        forecast as told,
+        json::{Facts, members, versions},
+        names::Names,
+        standing::standing,
+        stop::{self, Context, Progress, Reason, Stop},
+        text,
+        trouble::Trouble,
+        wait,
+    },
+    rollout::{
+        act::Ending,
+        keys::{At, Keys, Run, RunId, RunState},
+        rules::Rules,
+    },
+};
+
+/// Plans.
+///
+/// # Errors
+/// What keeps a plan from being made at all.
+pub async fn plan(path: &Path) -> Result<Outcome, Trouble> {
+    let playbook = Playbook::load(path)?;
+    let eye = Eye::open(&playbook.cluster)?;
+    let mut sight = eye.look().await?;
+    eye.preflight(&playbook, &sight.view).await?;
+    let me = identity::me(&playbook, &sight.view, identity::host_id(&playbook.state_dir), Verb::Run, None);
+    let keys = match sight.keys() {
+        // Without a leader the keys cannot be read, and that is what a person must know.
+        Err(_) if sight.view.leader().is_none() => Keys::default(),
+        keys => keys?,
+    };
+    sight.names.learn_host(me.host, &me.host_name, &me.owns);
+    let plan = Plan { path, me: &me, keys: &keys, view: &sight.view, names: &sight.names };
+    Ok(plan.outcome())
+}
+
+struct Plan<'a> {
+    path: &'a Path,
+    me: &'a Me,
+    keys: &'a Keys,
+    view: &'a ClusterView,
+    names: &'a Names,
+}
+
+impl Plan<'_> {
+    fn outcome(&self) -> Outcome {
+        let forecast = forecast(self.me, self.keys, self.view);
+        let now = self.now();
+        let stop = match (&forecast.end, &now) {
+            (End::Refused(refusal), _) | (_, Next::Refuse(refusal)) => self.refused(refusal),
+            _ => self.stop(&forecast),
+        };
+        let (from, to) = versions(&self.me.intent.change);
+        let mut facts = Facts {
+            run: self.keys.run.as_ref().map(|run| run.value.id),
+            from,
+            to,
+            members: members(self.view, self.names, &self.me.owns),
+            steps: told::lines(&forecast, self.names),
+            warnings: self.warnings(),
+            ..Facts::default()
+        };
+        let would = self.words(&now);
+        facts.more.insert("now".into(), would.clone().into());
+        let end = if stop.exit == 0 { text::end(&stop) } else { String::new() };
+        let text = self.text(&forecast, &would) + &end;
+        Outcome { stop, facts, text }
+    }
+
+    /// What this host would do next. Where it would begin the run, what it would do after that.
+    fn now(&self) -> Next {
+        match self.next(self.keys) {
+            Next::Begin => self.next(&self.begun()),
+            next => next,
+        }
+    }
+
+    fn next(&self, keys: &Keys) -> Next {
+        let rules = Rules::default();
+        let (me, view) = (self.me, self.view);
+        plan::next(&Case { me, rules: &rules, keys, view, gathered: false, joined: None, in_hand: None, gone: &[] })
+    }
+
+    fn begun(&self) -> Keys {
+        let intent = self.me.intent.clone();
+        let changes_minor = plan::target::changes_minor(&intent, self.view);
+        let value = Run { id: RunId(0), intent, state: RunState::Rolling, changes_minor, done: Vec::new() };
+        let at = |value| At { created: proto::Revision(0), modified: proto::Revision(0), value };
+        Keys { run: Some(at(value)), ..self.keys.clone() }
+    }
+
+    fn stop(&self, forecast: &Forecast) -> Stop {
+        let count = forecast.restarts();
+        let (message, cluster) = match forecast.end {
+            End::NothingToDo => ("nothing to do".to_owned(), Progress::Done),
+            _ => {
+                let noun = if count == 1 { "member" } else { "members" };
+                (format!("{count} {noun} would be restarted, one at a time; nothing was touched"), Progress::Partial)
+            }
+        };
+        let stop = Stop::well(Reason::Planned, message, "run", self.path);
+        let next = stop.next.filter(|_| cluster != Progress::Done);
+        Stop { cluster: Some(cluster), next, left: standing(self.view), ..stop }
+    }
+
+    /// A plan that would be refused exits 3, whatever the run itself would exit with.
+    fn refused(&self, refusal: &Refusal) -> Stop {
+        let context = Context {
+            names: self.names,
+            view: Some(self.view),
+            playbook: &self.path.to_string_lossy(),
+            verb: self.me.verb,
+            change: Some(&self.me.intent.change),
+            touched: false,
+            require_complete: false,
+        };
+        Stop { exit: 3, ..stop::of(&Ending::Refused(refusal.clone()), &context) }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let alone = |member: &&crate::observe::view::Member| {
+            !member.is_ready() && !self.me.owns.contains(&member.id) && !self.keys.has_participant(member.id)
+        };
+        let warning = |member: &crate::observe::view::Member| {
+            format!("{} is not ready: refused, unless an agent runs on its host", self.names.member(member.id))
+        };
+        self.view.members.iter().filter(alone).map(warning).collect()
+    }
+
+    fn words(&self, next: &Next) -> String {
+        let short = |member| self.names.short(member);
+        match next {
+            Next::Refuse(refusal) => format!("refuse: {}", self.refused(refusal).message),
+            Next::Wait(wait) => format!("wait for {}", wait::words(wait, self.names)),
+            Next::Begin => "begin the run".into(),
+            Next::Move { to, .. } => format!("write the run's state: {}", crate::report::status::state(to, self.names)),
+            Next::Tidy(_) => "delete what stands for no member any more".into(),
+            Next::Adopt(member) => format!("bring {} up and finish what an earlier agent began", short(*member)),
+            Next::Go(go) => match go.hand_over {
+                Some(to) => format!("pass leadership from {} to {}, then take it down", short(go.member), short(to)),
+                None => format!("take {} down", short(go.member)),
+            },
+            Next::Settle => "wait until versions, gates and hashes agree".into(),
+            Next::Finish(Finish::Held { member }) => format!("nothing: the run holds before {}", short(*member)),
+            Next::Finish(Finish::Partial { left }) => {
+                format!("nothing: its part is done; left are {}", self.names.list(left))
+            }
+            Next::Finish(_) => "nothing".into(),
+        }
+    }
+
+    fn text(&self, forecast: &Forecast, would: &str) -> String {
+        let mut text = String::new();
+        if !forecast.steps.is_empty() {
+            let _ = writeln!(text, "{}", told::text(forecast, self.names));
+        }
+        let _ = writeln!(text, "this host ({}) would now: {would}", self.me.host_name);
+        text
+    }
+}

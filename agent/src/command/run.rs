@@ -1,0 +1,97 @@
+//! `agent run`, `rollback`, `finalize` and `resume`: one way through all rooms, with different verbs.
+
+use proto::MemberId;
+
+use super::identity::host_name;
+use crate::{
+    cli::Rollout,
+    execute::{
+        Abort, Ended,
+        setup::{self, Options, SetupError},
+    },
+    plan::{Me, Verb},
+    playbook::Playbook,
+    report::{
+        Output, Reporter,
+        names::Names,
+        stop::{self, Context, Stop},
+        trouble::{Trouble, with_causes},
+    },
+    rollout::act::Ending,
+};
+
+/// Carries a playbook out, tells what happens, and gives the exit code.
+///
+/// # Errors
+/// What kept it from being told at all.
+pub async fn run(verb: Verb, typed: &Rollout, replace: bool, output: Output) -> Result<u8, Trouble> {
+    let playbook = Playbook::load(&typed.playbook)?;
+    let mut reporter = Reporter::open(output, typed.events.as_deref(), host_name())?;
+    let stop = match carry_out(playbook, verb, typed, replace, &mut reporter).await {
+        Ok(stop) => stop,
+        Err(trouble) => trouble.stop(stop::typed(verb), Some(&typed.playbook.to_string_lossy()), false),
+    };
+    Ok(reporter.end(&stop))
+}
+
+async fn carry_out(
+    playbook: Playbook,
+    verb: Verb,
+    typed: &Rollout,
+    replace: bool,
+    reporter: &mut Reporter,
+) -> Result<Stop, Trouble> {
+    let options = Options { verb, expect_agents: typed.expect_agents };
+    let mut execution = setup::set_up(playbook, options, reporter).await.map_err(trouble_of_setup)?;
+    if replace {
+        let refused = |why| Trouble::Unprepared(format!("the run is not replaced: {why}"));
+        execution.replace().await.map_err(refused)?;
+    }
+    let me = execution.me.clone();
+    let ended = execution.run().await;
+    Ok(stop_of(ended, &me, typed, reporter.board().names()))
+}
+
+fn stop_of(ended: Ended, me: &Me, typed: &Rollout, names: &Names) -> Stop {
+    let path = typed.playbook.to_string_lossy();
+    let Ended { ending, touched, view, trouble, in_hand } = ended;
+    let context = Context {
+        names,
+        view: view.as_ref(),
+        playbook: &path,
+        verb: me.verb,
+        change: Some(&me.intent.change),
+        touched,
+        require_complete: typed.require_complete,
+    };
+    let told = |trouble: &Trouble| trouble.stop(stop::typed(me.verb), Some(&path), touched);
+    match (ending, trouble) {
+        (Ok(Ending::Unprepared(_)), Some(trouble)) => told(&trouble),
+        (Ok(ending), _) => stop::of(&ending, &context),
+        (Err(abort), _) => told(&trouble_of_abort(abort, in_hand, names)),
+    }
+}
+
+fn trouble_of_abort(abort: Abort, in_hand: Option<MemberId>, names: &Names) -> Trouble {
+    match abort {
+        Abort::Journal(error) => Trouble::System(format!("the journal cannot be written: {}", with_causes(&error))),
+        Abort::Keys(error) => error.into(),
+        Abort::Refused(reason) => Trouble::AuthRefused(format!("the shared keys cannot be written: {reason}")),
+        Abort::AtOnce => Trouble::InterruptedAtOnce { member: in_hand.map(|member| (member, names.short(member))) },
+    }
+}
+
+fn trouble_of_setup(error: SetupError) -> Trouble {
+    use crate::{host::state_dir::StateDirError, journal::file::JournalError};
+    match error {
+        SetupError::StateDir(error @ StateDirError::Locked { .. }) => Trouble::StateDirLocked(with_causes(&error)),
+        SetupError::StateDir(error) => Trouble::StateDir(with_causes(&error)),
+        SetupError::Journal(error @ JournalError::OtherCluster { .. }) => Trouble::OtherCluster(with_causes(&error)),
+        SetupError::Journal(error) => Trouble::JournalDamaged(with_causes(&error)),
+        SetupError::Illegal(error) => Trouble::JournalDamaged(with_causes(&error)),
+        SetupError::Observe(error) => error.into(),
+        SetupError::NoSuchMember { name, known } => Trouble::NoSuchMember { typed: name, members: known.join(", ") },
+        SetupError::Node { name, why } => Trouble::Unprepared(format!("{name}: {why}")),
+        SetupError::Own(error) => Trouble::System(with_causes(&error)),
+    }
+}

@@ -1,0 +1,167 @@
+//! `agent status`: the cluster and the run as they stand. Touches nothing.
+
+use std::{path::PathBuf, time::Duration};
+
+use proto::etcdserverpb::{LeaseTimeToLiveRequest, lease_client::LeaseClient};
+use serde_json::json;
+
+use super::{
+    Outcome, identity,
+    look::{Eye, Sight},
+};
+use crate::{
+    cli,
+    playbook::{Cluster, Playbook},
+    report::{
+        json::{Facts, members, versions},
+        names::Names,
+        standing::{cluster_version, standing},
+        status as told,
+        stop::{Progress, Reason, Stop},
+        trouble::Trouble,
+    },
+    rollout::{
+        Snapshot, Store,
+        keys::{Keys, RunResult, RunState},
+    },
+};
+
+/// What to look at.
+#[derive(Debug)]
+pub struct Place {
+    playbook: Option<Playbook>,
+    path: Option<PathBuf>,
+    eye: Eye,
+}
+
+/// Reads the playbook, or takes the endpoints for one.
+///
+/// # Errors
+/// What is wrong with either.
+pub fn place(typed: &cli::Status) -> Result<Place, Trouble> {
+    match &typed.playbook {
+        Some(path) => {
+            let playbook = Playbook::load(path)?;
+            let eye = Eye::open(&playbook.cluster)?;
+            Ok(Place { playbook: Some(playbook), path: Some(path.clone()), eye })
+        }
+        None => {
+            let eye = Eye::open(&cluster(&typed.endpoints)).map_err(|trouble| match trouble {
+                Trouble::Playbook(text) => Trouble::Usage(text),
+                other => other,
+            })?;
+            Ok(Place { playbook: None, path: None, eye })
+        }
+    }
+}
+
+fn cluster(endpoints: &[String]) -> Cluster {
+    Cluster {
+        name: String::new(),
+        endpoints: endpoints.to_vec(),
+        election_timeout: Cluster::DEFAULT_ELECTION_TIMEOUT,
+        tls: None,
+        auth: None,
+        http: Default::default(),
+        prefix: Cluster::DEFAULT_PREFIX.to_owned(),
+    }
+}
+
+impl Place {
+    /// Looks once.
+    ///
+    /// # Errors
+    /// Nothing can be said about the cluster as a whole.
+    pub async fn status(&self) -> Result<Outcome, Trouble> {
+        let mut sight = self.eye.look().await?;
+        let keys = sight.keys();
+        let lapses = match &sight.raw {
+            Ok(snapshot) => baton_left(&self.eye.store, snapshot).await,
+            Err(_) => None,
+        };
+        Ok(self.told(sight, keys, lapses))
+    }
+
+    fn told(&self, mut sight: Sight, keys: Result<Keys, Trouble>, lapses: Option<Duration>) -> Outcome {
+        let mine = match &self.playbook {
+            Some(playbook) => {
+                let mine = identity::mine(playbook, &sight.view);
+                sight.names.learn_host(identity::host_id(&playbook.state_dir), &identity::host_name(), &mine);
+                mine
+            }
+            None => Vec::new(),
+        };
+        let (view, names) = (&sight.view, &sight.names);
+        let mut facts = Facts { members: members(view, names, &mine), ..Facts::default() };
+        facts.more.insert(
+            "status".into(),
+            json!({ "cluster_id": view.cluster, "leader": view.leader().map(|m| &m.name),
+            "cluster_version": cluster_version(view).map(|version| version.to_string()) }),
+        );
+        let run = match &keys {
+            Ok(keys) => {
+                self.add_keys(&mut facts, keys, names, lapses);
+                told::keys(keys, names, lapses)
+            }
+            Err(trouble) => {
+                let warning = trouble.stop("status", None, false).message;
+                let text = format!("run: unknown: {warning}\n");
+                facts.warnings.push(warning);
+                text
+            }
+        };
+        let text = format!("{}\n{run}", told::cluster(view, &facts.members));
+        let path = self.path.clone().unwrap_or_default();
+        let stop = Stop::well(Reason::Looked, standing(view), "plan", &path);
+        let cluster = keys.ok().map(|keys| progress(&keys));
+        let stop = Stop { next: None, cluster: cluster.flatten(), ..stop };
+        Outcome { stop, facts, text }
+    }
+
+    fn add_keys(&self, facts: &mut Facts, keys: &Keys, names: &Names, lapses: Option<Duration>) {
+        if let Some(run) = &keys.run {
+            facts.run = Some(run.value.id);
+            (facts.from, facts.to) = versions(&run.value.intent.change);
+        }
+        let baton = keys.baton.as_ref().map(|baton| {
+            json!({ "host": baton.value.host_name, "pid": baton.value.process.pid,
+                "lapses_in_s": lapses.map(|left| left.as_secs()) })
+        });
+        let agent = |agent: &crate::rollout::keys::Participant| {
+            let members: Vec<_> = agent.owns.iter().map(|member| names.short(*member)).collect();
+            json!({ "host": agent.host_name, "members": members, "waits_for": agent.waits_for })
+        };
+        let agents: Vec<_> = keys.agents.values().map(|at| agent(&at.value)).collect();
+        let take_down = |record: &crate::rollout::keys::TakeDown| {
+            json!({ "member": names.short(record.member), "id": record.member, "host": record.host_name,
+                "attempt": record.attempt, "pid": record.process.pid, "back": record.back })
+        };
+        facts.waiting_for = keys.agents.values().find_map(|agent| agent.value.waits_for.as_deref()).map(str::to_owned);
+        facts.more.insert("baton".into(), json!(baton));
+        facts.more.insert("agents".into(), json!(agents));
+        facts.more.insert("record".into(), json!(keys.down.as_ref().map(|down| take_down(&down.value))));
+        facts
+            .more
+            .insert("lost".into(), json!(keys.lost.values().map(|lost| take_down(&lost.value)).collect::<Vec<_>>()));
+        facts.more.insert("run_state".into(), json!(keys.run.as_ref().map(|run| &run.value.state)));
+    }
+}
+
+fn progress(keys: &Keys) -> Option<Progress> {
+    Some(match keys.run.as_ref()?.value.state {
+        RunState::Done { result: RunResult::Reached | RunResult::RolledBack } => Progress::Done,
+        RunState::Held { .. } => Progress::Held,
+        _ => Progress::Partial,
+    })
+}
+
+/// How long the baton's lease still runs if nobody keeps it alive, as the leader counts.
+async fn baton_left(store: &Store, snapshot: &Snapshot) -> Option<Duration> {
+    let lease = snapshot.keys.iter().find(|key| key.key == "baton")?.lease?;
+    let address = store.route().find(Duration::from_secs(1)).await.ok()?;
+    let question = LeaseTimeToLiveRequest { id: lease.0, keys: false };
+    let answer = store.route().access().ask(&address, question, |channel, request| async move {
+        LeaseClient::new(channel).lease_time_to_live(request).await
+    });
+    u64::try_from(answer.await.ok()?.ttl).ok().map(Duration::from_secs)
+}

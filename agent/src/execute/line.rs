@@ -1,0 +1,88 @@
+//! What is written to the journal with each entry: the entry, and with a new step its two sides.
+
+use std::collections::BTreeMap;
+
+use proto::MemberId;
+use serde::{Deserialize, Serialize};
+
+use super::node::Sides;
+use crate::journal::progress::{self, Entry, Illegal, InHand};
+
+/// One record of the journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// What was about to be done, or was.
+    pub entry: Entry,
+    /// With [`Entry::Planned`]: what the member runs before and after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sides: Option<Sides>,
+}
+
+/// What a journal's lines add up to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Past {
+    /// The step in hand.
+    pub in_hand: Option<InHand>,
+    /// The last sides of each member.
+    pub sides: BTreeMap<MemberId, Sides>,
+}
+
+/// Reads them.
+///
+/// # Errors
+/// Entries that cannot follow one another.
+pub fn past(lines: &[Line]) -> Result<Past, Illegal> {
+    let in_hand = progress::replay(lines.iter().map(|line| line.entry))?;
+    let planned = lines.iter().filter_map(|line| match (line.entry, &line.sides) {
+        (Entry::Planned(step), Some(sides)) => Some((step.member, sides.clone())),
+        _ => None,
+    });
+    Ok(Past { in_hand, sides: planned.collect() })
+}
+
+/// The fewest lines with the same meaning: each member's last step, forgotten. Only where nothing is in hand.
+pub fn compact(lines: Vec<Line>) -> Vec<Line> {
+    let mut last: BTreeMap<MemberId, Line> = BTreeMap::new();
+    for line in lines {
+        if let Entry::Planned(step) = line.entry {
+            last.insert(step.member, line);
+        }
+    }
+    last.into_values().flat_map(|line| [line, Line { entry: Entry::Forgotten, sides: None }]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::Release;
+
+    use super::*;
+    use crate::{
+        execute::node::Side,
+        journal::progress::{Leg, Stage, Step},
+        rollout::keys::AttemptId,
+    };
+
+    fn planned(member: u64, attempt: u128, patch: u64) -> Line {
+        let side = |patch| Side { release: Release::new(3, 5, patch), executable: None };
+        let step = Step { member: MemberId(member), attempt: AttemptId(attempt), leg: Leg::Forward };
+        Line { entry: Entry::Planned(step), sides: Some(Sides { old: side(patch), new: side(patch + 1) }) }
+    }
+
+    fn bare(entry: Entry) -> Line {
+        Line { entry, sides: None }
+    }
+
+    #[test]
+    fn the_last_sides_of_each_member_outlive_the_step_and_the_compaction() {
+        let lines =
+            vec![planned(1, 1, 1), bare(Entry::Forgotten), planned(1, 2, 5), bare(Entry::Forgotten), planned(2, 3, 7)];
+        let found = past(&lines).unwrap();
+        assert_eq!(found.in_hand.map(|in_hand| in_hand.stage), Some(Stage::Planned));
+        assert_eq!(found.sides[&MemberId(1)].old.release, Release::new(3, 5, 5));
+        let mut ended = lines;
+        ended.push(bare(Entry::Forgotten));
+        let sides = past(&ended).unwrap().sides;
+        let compacted = past(&compact(ended)).unwrap();
+        assert_eq!((compacted.in_hand, compacted.sides), (None, sides));
+    }
+}

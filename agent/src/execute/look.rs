@@ -1,0 +1,106 @@
+//! One look: this agent's own key, all shared keys in one Range, then every member, then this host.
+
+use std::{sync::Arc, time::Instant};
+
+use super::{Abort, Execution};
+use crate::{
+    host::process_id::{ProcessIdentity, boot_id},
+    report::Happening,
+    rollout::{
+        act::{Event, Looked},
+        keys::{AttemptId, Keys, ProcessId, RunState, TakeDown},
+        stored,
+    },
+};
+
+impl Execution<'_> {
+    pub(super) async fn look(&mut self) -> Result<Event, Abort> {
+        self.stay_registered().await;
+        let keys = match self.store.read().await {
+            Ok(snapshot) => Some(stored::keys(&snapshot).map_err(Abort::Keys)?),
+            Err(error) => {
+                tracing::info!(%error, "the shared keys were not read");
+                None
+            }
+        };
+        let view = match self.observer.look().await {
+            Ok(view) => Some(view),
+            Err(error) => {
+                tracing::info!(error = %super::why(&error), "the members were not seen");
+                None
+            }
+        };
+        if let Some(view) = &view {
+            self.tell(Happening::Looked(view));
+            self.last_view = Some(view.clone());
+        }
+        if let Some(keys) = &keys {
+            self.tell(Happening::Read(keys));
+            self.note(keys);
+        }
+        let down = self.down().await;
+        let gone = keys.as_ref().map_or_else(Vec::new, |keys| self.gone(keys));
+        Ok(Event::Looked(Box::new(Looked {
+            keys,
+            view,
+            down,
+            gathered: self.began.elapsed() >= self.playbook.strategy.gather,
+            lease_is_fresh: self.leases.baton_is_fresh(),
+            gone,
+            fresh: random(),
+        })))
+    }
+
+    /// Progress is what anyone in the cluster has brought about; it starts the turn's time anew.
+    fn note(&mut self, keys: &Keys) {
+        let standing =
+            keys.run.as_ref().map(|run| &run.value).filter(|run| !matches!(run.state, RunState::Done { .. }));
+        if let Some(run) = standing.filter(|run| *run.intent == *self.me.intent && self.progress.joined != Some(run.id))
+        {
+            self.progress.joined = Some(run.id);
+            let run = run.id;
+            self.tell(Happening::Joined { run });
+        }
+        let mark = (keys.run.as_ref().map(|run| run.modified), keys.down.as_ref().map(|down| down.created));
+        let releases = self.last_view.iter().flat_map(|view| &view.members);
+        let members: Vec<_> =
+            releases.map(|member| (member.id, member.release().cloned(), member.is_ready())).collect();
+        if self.progress.seen != (mark, members.clone()) {
+            self.progress.seen = (mark, members);
+            self.progress.at = Instant::now();
+        }
+    }
+
+    /// Attempts at members of this host whose agent cannot wake up any more: same machine, and another boot
+    /// or no such process (ARCHITECTURE.md, R-6).
+    fn gone(&self, keys: &Keys) -> Vec<AttemptId> {
+        let boot = boot_id().ok();
+        let machine = self.me.host.machine;
+        let is_gone = |record: &TakeDown| {
+            let is_here = machine.is_some() && record.host.machine == machine;
+            let is_over = boot.is_some_and(|boot| boot != record.process.boot_id)
+                || identity(record.process).is_alive().is_ok_and(|alive| !alive);
+            is_here && is_over
+        };
+        let records = keys.down.iter().chain(keys.lost.values()).map(|at| &at.value);
+        records
+            .filter(|record| self.me.owns.contains(&record.member) && is_gone(record))
+            .map(|record| record.attempt)
+            .collect()
+    }
+}
+
+fn identity(process: ProcessId) -> ProcessIdentity {
+    ProcessIdentity { boot_id: process.boot_id, pid: process.pid, start_time: process.start_time }
+}
+
+/// An id that was never used. The kernel's own; should it have none, time and chance of this process.
+pub(super) fn random() -> u128 {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap_or_default();
+    let digits: Arc<str> = text.trim().replace('-', "").into();
+    u128::from_str_radix(&digits, 16).unwrap_or_else(|_| {
+        use std::hash::{BuildHasher, Hasher, RandomState};
+        let half = || u128::from(RandomState::new().build_hasher().finish());
+        (half() << 64) | half()
+    })
+}

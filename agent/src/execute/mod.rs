@@ -1,0 +1,280 @@
+//! Performs the rollout machine's acts on the real thing, one after the other, and tells it what came of each.
+//!
+//! Makes no choices: what to do next is the machine's, whom to take down the planner's. Every act has its
+//! file: `prepare` (this host), `look`, `send` (Txns and leases), `step` (one member), `wait`. Source:
+//! ARCHITECTURE.md, "The way of one `agent run`".
+
+pub mod interrupt;
+pub mod line;
+mod look;
+pub mod node;
+mod prepare;
+pub mod replace;
+mod send;
+pub mod setup;
+mod step;
+mod wait;
+
+use std::{sync::Arc, time::Instant};
+
+use proto::MemberId;
+
+use crate::{
+    host::state_dir::StateDir,
+    journal::{
+        file::Journal,
+        progress::{Entry, InHand, Leg, Stage, Step},
+    },
+    observe::{Observer, view::ClusterView},
+    plan::Me,
+    playbook::Playbook,
+    report::{Happening, Reporter, stop::Trouble},
+    rollout::{
+        Store,
+        act::{Act, Ending, Event},
+        agent::Agent,
+        keys::ProcessId,
+        route::Excluded,
+        rules::Rules,
+        stored::StoredError,
+    },
+};
+use interrupt::Interrupt;
+use line::{Line, Past};
+use node::{OwnNode, Sides, Why, why};
+use send::Leases;
+
+/// Everything one run works with.
+#[derive(Debug)]
+pub struct Execution<'r> {
+    /// What the operator wrote.
+    pub playbook: Playbook,
+    /// Who this agent is.
+    pub me: Arc<Me>,
+    /// This process.
+    pub process: ProcessId,
+    /// Looks at the cluster.
+    pub observer: Observer,
+    /// The shared keys.
+    pub store: Store,
+    /// The member no call goes through.
+    pub excluded: Arc<Excluded>,
+    /// This host's members.
+    pub nodes: Vec<OwnNode>,
+    /// The lock on the state directory, held to the end.
+    pub state: StateDir,
+    /// What this host was about to do.
+    pub journal: Journal<Line>,
+    /// What it had done before.
+    pub past: Past,
+    /// Where all of it is told.
+    pub reporter: &'r mut Reporter,
+    /// Word that something changed.
+    pub changes: Arc<crate::rollout::Changes>,
+    /// The operator's signals.
+    pub interrupt: Interrupt,
+    leases: Leases,
+    /// When this host was ready to take part.
+    began: Instant,
+    progress: wait::Progress,
+    last_view: Option<ClusterView>,
+    touched: bool,
+    trouble: Option<Trouble>,
+}
+
+/// How a run ended that the machine could not end.
+#[derive(Debug, thiserror::Error)]
+pub enum Abort {
+    /// The journal cannot be written; this host's member was left running.
+    #[error("the journal cannot be written")]
+    Journal(#[source] crate::journal::file::JournalError),
+    /// The shared keys cannot be understood.
+    #[error("the shared keys cannot be understood")]
+    Keys(#[source] StoredError),
+    /// The cluster refuses to let this agent write.
+    #[error("the cluster refuses to write the shared keys: {0}")]
+    Refused(String),
+    /// The operator asked twice.
+    #[error("stopped at once by a second signal")]
+    AtOnce,
+}
+
+/// What is left when a run has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// How.
+    pub ending: Result<Ending, Abort>,
+    /// Whether this process has stopped a member.
+    pub touched: bool,
+    /// The last view.
+    pub view: Option<ClusterView>,
+    /// Why this host is not fit, where that has a reason of its own.
+    pub trouble: Option<Trouble>,
+    /// The step in hand, if one was left.
+    pub in_hand: Option<MemberId>,
+}
+
+impl Execution<'_> {
+    /// Runs the machine to its end.
+    pub async fn run(mut self) -> Ended {
+        let interrupt = self.interrupt.clone();
+        let ending = tokio::select! {
+            ending = self.drive() => ending,
+            () = interrupt.asked(2) => Err(Abort::AtOnce),
+        };
+        if ending.is_err() && !matches!(ending, Err(Abort::AtOnce)) {
+            self.mend_before_abort().await;
+        }
+        self.leases.end(&self.store).await;
+        Ended {
+            ending,
+            touched: self.touched,
+            view: self.last_view,
+            trouble: self.trouble,
+            in_hand: self.past.in_hand.map(|in_hand| in_hand.step.member),
+        }
+    }
+
+    async fn drive(&mut self) -> Result<Ending, Abort> {
+        let mut agent = Agent::new(self.me.clone(), Rules::default(), self.process);
+        let mut is_told = false;
+        self.correct_new_side().await;
+        let down = self.down().await;
+        let mut event = Event::Started { in_hand: self.past.in_hand, down };
+        loop {
+            if self.interrupt.is_asked() && !is_told {
+                is_told = true;
+                agent.on(Event::Interrupted);
+            }
+            let act = agent.on(event).expect("every event answers the act that the machine asked for");
+            tracing::debug!(?act);
+            event = match act {
+                Act::Exit(ending) => return Ok(self.ended(ending)),
+                act => self.perform(act).await?,
+            };
+            tracing::trace!(?event);
+        }
+    }
+
+    /// A download that a signal ended did not fail.
+    fn ended(&mut self, ending: Ending) -> Ending {
+        match ending {
+            Ending::Unprepared(_) if self.interrupt.is_asked() => Ending::Interrupted,
+            ending => ending,
+        }
+    }
+
+    async fn perform(&mut self, act: Act) -> Result<Event, Abort> {
+        Ok(match act {
+            Act::Prepare => as_event(self.prepare().await),
+            Act::Look => return self.look().await,
+            Act::Send(txn) => return self.send(&txn).await,
+            Act::GiveBack(take) => self.give_back(take).await,
+            Act::Journal(entry) => return self.write(entry),
+            Act::HandOver { from, to } => self.hand_over(from, to).await,
+            Act::HookBefore(member) => as_event(self.hooks_before(member).await),
+            Act::HookAfter(member) => self.hooks_after(member).await,
+            Act::Stop(member) => as_event(self.stop(member).await),
+            Act::Switch { member, to } => as_event(self.switch(member, to)),
+            Act::Start(member) => as_event(self.start(member).await),
+            Act::AwaitReady { member, on } => self.await_ready(member, on).await,
+            Act::AwaitPolls => self.await_polls().await,
+            Act::AwaitSettled { back } => self.await_settled(back).await,
+            Act::Wait(wait) => self.wait(wait).await,
+            Act::Exit(_) => Event::Done,
+        })
+    }
+
+    fn write(&mut self, entry: Entry) -> Result<Event, Abort> {
+        let sides = match entry {
+            Entry::Planned(step) => self.sides_of(&step),
+            _ => None,
+        };
+        self.journal.append(&Line { entry, sides }).map_err(Abort::Journal)?;
+        let before = self.past.in_hand;
+        if let Ok(in_hand) = crate::journal::progress::advance(before, entry) {
+            self.past.in_hand = in_hand;
+        }
+        if let (Entry::Starting(Leg::Forward), Some(InHand { step, stage: Stage::Stopping(Leg::Back) })) =
+            (entry, before)
+        {
+            self.tell(Happening::KeptNew { member: step.member });
+        }
+        Ok(Event::Done)
+    }
+
+    /// The two sides of a step that begins. What an earlier step saved of the member's files is not what this
+    /// one comes from.
+    fn sides_of(&mut self, step: &Step) -> Option<Sides> {
+        let node = self.node(step.member)?;
+        let sides = node.sides.clone();
+        let forgotten = if step.leg == Leg::Forward { node.forget_saved() } else { Ok(()) };
+        if let Err(why) = forgotten {
+            self.warn(&format!("{}: {why}", self.name_of(step.member)));
+        }
+        sides
+    }
+
+    /// Nothing more can be decided or written down, so whatever this host has down is started again: on the
+    /// binary that the last durable entry says.
+    async fn mend_before_abort(&mut self) {
+        let Some(in_hand) = self.past.in_hand else { return };
+        let member = in_hand.step.member;
+        let is_down = self.down().await.contains(&member);
+        if !is_down {
+            return;
+        }
+        let mended = match self.switch(member, in_hand.binary()) {
+            Ok(()) => self.start(member).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = mended {
+            self.warn(&format!("{} could not be started again: {error}", self.name_of(member)));
+        }
+    }
+
+    fn node(&self, member: MemberId) -> Option<&OwnNode> {
+        self.nodes.iter().find(|node| node.member == member)
+    }
+
+    fn node_mut(&mut self, member: MemberId) -> Result<&mut OwnNode, Why> {
+        self.nodes
+            .iter_mut()
+            .find(|node| node.member == member)
+            .ok_or_else(|| Arc::from("this host has no such member"))
+    }
+
+    fn name_of(&self, member: MemberId) -> String {
+        self.node(member).map_or_else(|| member.to_string(), |node| node.node.name.clone())
+    }
+
+    fn tell(&mut self, happening: Happening<'_>) {
+        self.reporter.tell(happening);
+    }
+
+    fn warn(&mut self, text: &str) {
+        self.tell(Happening::Warning(text));
+    }
+
+    /// Members of this host whose process does not run. One that cannot be asked is not taken for stopped.
+    async fn down(&mut self) -> Vec<MemberId> {
+        let mut down = Vec::new();
+        let mut unclear = Vec::new();
+        for node in &self.nodes {
+            match node.status().await {
+                Ok(status) if !status.is_running() => down.push(node.member),
+                Ok(_) => {}
+                Err(error) => unclear.push(format!("{}: {error}", node.node.name)),
+            }
+        }
+        unclear.iter().for_each(|text| self.warn(text));
+        down
+    }
+}
+
+fn as_event(result: Result<(), Why>) -> Event {
+    match result {
+        Ok(()) => Event::Done,
+        Err(why) => Event::Failed(why),
+    }
+}

@@ -1,0 +1,256 @@
+//! One member of this host, as the machine's acts see it: its two binaries, its files, its process.
+//!
+//! Which binary to use when is not decided here. Source: ARCHITECTURE.md, I-6, I-12.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use proto::{MemberId, Release};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    host::{
+        binary::Binary as Link,
+        executable,
+        files::{NewContent, Saved},
+        runtime::{Runtime, Status, command::CommandRuntime, launch::NodeCommand, process::ProcessRuntime},
+        state_dir::StateDir,
+    },
+    journal::progress::Binary,
+    playbook::{self, Node},
+};
+
+/// One of the two things a member may run in a step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Side {
+    /// The release.
+    pub release: Release,
+    /// The executable that `binary` points to; `None` where the playbook has no `binary`.
+    pub executable: Option<PathBuf>,
+}
+
+/// Both of them: what the member ran before the step, and what the step brings it to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sides {
+    /// Before.
+    pub old: Side,
+    /// After.
+    pub new: Side,
+}
+
+impl Sides {
+    /// One of them.
+    pub fn side(&self, which: Binary) -> &Side {
+        match which {
+            Binary::Old => &self.old,
+            Binary::New => &self.new,
+        }
+    }
+}
+
+/// A failure of something done to this host, in words for the run's mark and the report.
+pub type Why = Arc<str>;
+
+pub(super) fn why(error: &dyn std::error::Error) -> Why {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    Arc::from(text)
+}
+
+/// A member of this host.
+#[derive(Debug)]
+pub struct OwnNode {
+    /// What the playbook says of it.
+    pub node: Node,
+    /// The member it is.
+    pub member: MemberId,
+    link: Option<Link>,
+    nodes: PathBuf,
+    saved: Saved,
+    /// Both sides, once they are known.
+    pub sides: Option<Sides>,
+    /// The process to look for: as the release that it has now is started.
+    pub runtime: Option<Runtime>,
+}
+
+impl OwnNode {
+    /// Opens its link; nothing is run yet.
+    pub fn open(node: &Node, member: MemberId, state: &StateDir, sides: Option<Sides>) -> Result<Self, Why> {
+        let link = node.binary.as_deref().map(Link::open).transpose().map_err(|error| why(&error))?;
+        let saved = Saved::new(state.saved_files().join(&node.name));
+        Ok(Self { node: node.clone(), member, link, nodes: state.nodes(), saved, sides, runtime: None })
+    }
+
+    /// Where releases lie, beside the link.
+    pub fn releases(&self) -> Option<PathBuf> {
+        self.link.as_ref().map(Link::releases)
+    }
+
+    /// What it is set to run now.
+    pub async fn current(&self) -> Result<Side, Why> {
+        match &self.link {
+            Some(link) => {
+                let executable = link.current().map_err(|error| why(&error))?;
+                Ok(Side { release: release_of(&executable).await?, executable: Some(executable) })
+            }
+            None => Ok(Side { release: self.release_without_link().await, executable: None }),
+        }
+    }
+
+    /// Without `binary` nothing is switched, and the release only chooses `files` and `args` by their `for:`.
+    async fn release_without_link(&self) -> Release {
+        let program = match &self.node.runtime {
+            playbook::Runtime::Process(process) => process.argv.first().map(PathBuf::from),
+            playbook::Runtime::Command(_) => None,
+        };
+        let asked = match program {
+            Some(program) => executable::release(&program).await.ok(),
+            None => None,
+        };
+        asked.unwrap_or_else(|| Release::new(0, 0, 0))
+    }
+
+    /// Gets to know the process as it is started at the release it has now.
+    pub async fn look_up(&mut self) -> Result<(), Why> {
+        let current = self.current().await?;
+        self.runtime = Some(self.runtime_at(&current)?);
+        Ok(())
+    }
+
+    fn runtime_at(&self, side: &Side) -> Result<Runtime, Why> {
+        let context = self.node.context(&side.release);
+        let expand = |argv: &[String]| playbook::expand_all(argv, &context).map_err(|error| why(&error));
+        match &self.node.runtime {
+            playbook::Runtime::Process(process) => {
+                let command = NodeCommand {
+                    name: self.node.name.clone(),
+                    argv: process.command_line(&context).map_err(|error| why(&error))?,
+                    also_as: self.other_command_lines(process, side),
+                    env: process.environment(&context).map_err(|error| why(&error))?.into_iter().collect(),
+                    cwd: process.cwd.clone(),
+                    user: process.user.clone(),
+                    log: process.log.clone(),
+                    binary: self.node.binary.clone(),
+                };
+                Ok(Runtime::Process(ProcessRuntime::new(command, self.nodes.clone())))
+            }
+            playbook::Runtime::Command(command) => Ok(Runtime::Command(CommandRuntime {
+                name: self.node.name.clone(),
+                start: expand(&command.start)?,
+                stop: expand(&command.stop)?,
+                status: expand(&command.status)?,
+                nodes: self.nodes.clone(),
+            })),
+        }
+    }
+
+    /// A process that an earlier release's arguments started is this node's all the same.
+    fn other_command_lines(&self, process: &playbook::Process, side: &Side) -> Vec<Vec<String>> {
+        let releases = self.sides.iter().flat_map(|sides| [&sides.old.release, &sides.new.release]);
+        releases
+            .filter(|release| **release != side.release)
+            .filter_map(|release| process.command_line(&self.node.context(release)).ok())
+            .collect()
+    }
+
+    /// Whether its process runs, and as which.
+    pub async fn status(&self) -> Result<Status, Why> {
+        match &self.runtime {
+            Some(runtime) => runtime.status().await.map_err(|error| why(&error)),
+            None => Ok(Status::Stopped),
+        }
+    }
+
+    /// Ends its process.
+    pub async fn stop(&self) -> Result<(), Why> {
+        let stop = &self.node.stop;
+        match &self.runtime {
+            Some(runtime) => runtime.stop(stop.timeout, stop.kill).await.map_err(|error| why(&error)),
+            None => Err(Arc::from("its runtime was never looked up")),
+        }
+    }
+
+    /// Starts its process, as the release that it has now wants it.
+    pub async fn start(&mut self) -> Result<(), Why> {
+        self.look_up().await?;
+        match &self.runtime {
+            Some(runtime) => runtime.start().await.map(drop).map_err(|error| why(&error)),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes one side's binary and files its own. Done again it does nothing more.
+    pub fn switch(&self, to: Binary) -> Result<(), Why> {
+        let Some(sides) = &self.sides else { return Err(Arc::from("its two binaries are not known")) };
+        let side = sides.side(to);
+        match to {
+            Binary::New => self.saved.switch(&self.files_for(&side.release)?).map_err(|error| why(&error))?,
+            Binary::Old => self.saved.put_back().map_err(|error| why(&error))?,
+        }
+        match (&self.link, &side.executable) {
+            (Some(link), Some(executable)) => link.switch(executable).map_err(|error| why(&error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// What an earlier run saved of its files is of no use to a new step forward.
+    pub fn forget_saved(&self) -> Result<(), Why> {
+        self.saved.forget().map_err(|error| why(&error))
+    }
+
+    /// The files that change with a release.
+    pub fn files_for(&self, release: &Release) -> Result<Vec<NewContent>, Why> {
+        let files = self.node.files_for(release).map_err(|error| why(&error))?;
+        let content =
+            |file: &&playbook::ConditionalFile| NewContent { path: file.path.clone(), source: file.source.clone() };
+        Ok(files.iter().map(content).collect())
+    }
+
+    /// Among the releases beside the link, the newest that `from` allows: what a member goes back to when
+    /// the journal that knew it was lost.
+    pub async fn previous(&self, from: &semver::VersionReq) -> Option<Side> {
+        let entries = std::fs::read_dir(self.releases()?).ok()?;
+        let mut found: Vec<Side> = Vec::new();
+        for folder in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            let Some(executable) = executable_in(&folder, self.link.as_ref()?.link()) else { continue };
+            if let Ok(release) = release_of(&executable).await {
+                found.push(Side { release, executable: Some(executable) });
+            }
+        }
+        found.retain(|side| from.matches(&side.release.0));
+        found.into_iter().max_by(|one, other| one.release.cmp(&other.release))
+    }
+}
+
+/// The release's folder holds the executable under the name it was installed with.
+fn executable_in(folder: &Path, link: &Path) -> Option<PathBuf> {
+    let named = folder.join(link.file_name()?);
+    if named.is_file() {
+        return Some(named);
+    }
+    let mut executables = std::fs::read_dir(folder)
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| executable::check(path).is_ok());
+    executables.next().filter(|_| executables.next().is_none())
+}
+
+/// The release in the folder's name, which was checked when it was installed; else the binary is asked.
+async fn release_of(executable: &Path) -> Result<Release, Why> {
+    let folder = executable.parent().filter(|folder| folder.parent().is_some_and(|above| above.ends_with("releases")));
+    let named = folder.and_then(|folder| folder.file_name()?.to_str()?.rsplit_once('-')?.0.parse().ok());
+    match named {
+        Some(release) => Ok(release),
+        None => executable::release(executable).await.map_err(|error| why(&error)),
+    }
+}

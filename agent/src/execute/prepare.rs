@@ -1,0 +1,176 @@
+//! What this host must have before it may take the baton: the new release in place and checked, the way back
+//! known, files and users as they must be (ARCHITECTURE.md, "Preflight").
+
+use std::{sync::Arc, time::Instant};
+
+use proto::Release;
+
+use super::{
+    Execution, Why,
+    node::{Side, Sides},
+    why,
+};
+use crate::{
+    host::{artifact, cgroup, executable, files},
+    journal::progress::{InHand, Leg, Stage},
+    plan::Verb,
+    playbook::{self, Kind},
+    report::stop::Trouble,
+};
+
+/// How long a corrected artifact is waited for while its member may be down.
+const TO_CORRECT: std::time::Duration = std::time::Duration::from_secs(30);
+
+impl Execution<'_> {
+    pub(super) async fn prepare(&mut self) -> Result<(), Why> {
+        let interrupt = self.interrupt.clone();
+        tokio::select! {
+            prepared = self.prepare_all() => prepared,
+            () = interrupt.asked(1) => Err(Arc::from("interrupted")),
+        }
+    }
+
+    /// A step that has begun to start its new binary goes on with the artifact that the playbook names now: the
+    /// one it had may be what failed, and where the way back is closed only another one mends it.
+    pub(super) async fn correct_new_side(&mut self) {
+        let Some(InHand { step, stage: Stage::Starting(Leg::Forward) }) = self.past.in_hand else { return };
+        let Kind::Upgrade { to, artifact, .. } = self.playbook.kind.clone() else { return };
+        let Some(at) = self.nodes.iter().position(|node| node.member == step.member) else { return };
+        let Some(known) = self.nodes[at].sides.clone().filter(|sides| sides.new.release == to) else { return };
+        // The member may be down: a mirror that does not answer must not keep it so.
+        let installed = tokio::time::timeout(TO_CORRECT, self.install(at, &to, &artifact)).await;
+        match installed.unwrap_or_else(|_| Err(Arc::from("it was not there in time"))) {
+            Ok(new) => self.nodes[at].sides = Some(Sides { new, ..known }),
+            Err(why) => self.warn(&format!("{} stays on the artifact it had: {why}", self.name_of(step.member))),
+        }
+    }
+
+    async fn prepare_all(&mut self) -> Result<(), Why> {
+        self.judge_cgroup().await?;
+        self.judge_access().await?;
+        for at in 0..self.nodes.len() {
+            let sides = self.sides(at).await?;
+            let node = &mut self.nodes[at];
+            for release in [&sides.old.release, &sides.new.release] {
+                files::check(&node.files_for(release)?).map_err(|error| why(&error))?;
+            }
+            if let Some(executable) = &sides.old.executable {
+                executable::check(executable).map_err(|error| why(&error))?;
+            }
+            node.sides = Some(sides);
+            node.look_up().await?;
+        }
+        // Others may have had as much to download: only now can they be missed.
+        self.began = Instant::now();
+        Ok(())
+    }
+
+    /// What the member ran before and is to run after.
+    async fn sides(&mut self, at: usize) -> Result<Sides, Why> {
+        let current = self.nodes[at].current().await?;
+        let Kind::Upgrade { from, to, artifact } = self.playbook.kind.clone() else {
+            return Ok(Sides { old: current.clone(), new: current });
+        };
+        let known = self.nodes[at].sides.clone().filter(|sides| sides.new.release == to);
+        let is_new = current.release == to;
+        let new = match (&known, self.me.verb) {
+            (_, Verb::Rollback) if is_new => current.clone(),
+            (Some(sides), Verb::Rollback) => sides.new.clone(),
+            _ => self.install(at, &to, &artifact).await?,
+        };
+        // Another file of the same release is no way back: a corrected artifact took its place.
+        if !is_new {
+            return Ok(Sides { old: current, new });
+        }
+        let previous = match known {
+            Some(sides) if sides.old.release != to => Some(sides.old),
+            _ => self.nodes[at].previous(&from).await,
+        };
+        match (previous, self.me.verb) {
+            (Some(old), _) => Ok(Sides { old, new }),
+            (None, Verb::Rollback) => Err(Arc::from(format!(
+                "{}: no release that `from` allows lies beside {}, so there is nothing to go back to",
+                self.nodes[at].node.name,
+                self.nodes[at].node.binary.as_ref().map_or(String::new(), |binary| binary.display().to_string())
+            ))),
+            (None, _) => Ok(Sides { old: current, new }),
+        }
+    }
+
+    async fn install(&mut self, at: usize, to: &Release, artifact: &playbook::Artifact) -> Result<Side, Why> {
+        let Some(releases) = self.nodes[at].releases() else { return Err(Arc::from("`binary` is missing")) };
+        let artifact = artifact::Artifact {
+            release: to.clone(),
+            source: source(&artifact.source)?,
+            sha256: artifact.source.sha256().map(|sha256| crate::host::digest::Sha256(sha256.0)),
+            executable: artifact.executable.clone(),
+        };
+        let progress = |done: u64, all: Option<u64>| tracing::debug!(done, all, "downloading");
+        let downloads = self.state.downloads();
+        let installed =
+            artifact::install(&artifact, &releases, &downloads, &progress).await.map_err(|error| why(&error))?;
+        executable::check(&installed.executable).map_err(|error| why(&error))?;
+        let found = executable::release(&installed.executable).await.map_err(|error| why(&error))?;
+        match found == *to {
+            true => Ok(Side { release: found, executable: Some(installed.executable) }),
+            false => Err(Arc::from(format!(
+                "the artifact is {found}, as {} --version says, and not {to}",
+                installed.executable.display()
+            ))),
+        }
+    }
+
+    async fn judge_cgroup(&mut self) -> Result<(), Why> {
+        let is_process = |node: &super::OwnNode| matches!(node.node.runtime, playbook::Runtime::Process(_));
+        if !self.nodes.iter().any(is_process) {
+            return Ok(());
+        }
+        match cgroup::judge_own().await {
+            cgroup::Judgement::Safe => Ok(()),
+            cgroup::Judgement::UntilLogout { unit } => {
+                self.warn(&format!("nodes of the process runtime live in {unit} and end with the login session"));
+                Ok(())
+            }
+            cgroup::Judgement::Killed { unit, why } => Err(Arc::from(format!(
+                "nodes started here would be killed with {unit}: {why}; run the agent outside it, or under a unit with KillMode=process"
+            ))),
+        }
+    }
+
+    async fn judge_access(&mut self) -> Result<(), Why> {
+        if let Some(auth) = &self.playbook.cluster.auth {
+            let user = auth.user.clone();
+            if !self.observer.is_administrator().await.map_err(|error| why(&error))? {
+                return Err(Arc::from(format!(
+                    "user {user} lacks the role root, which Status, HashKV and MoveLeader need"
+                )));
+            }
+        }
+        if self.playbook.gates.expect.is_empty() {
+            return Ok(());
+        }
+        let view = self.observer.glance().await.map_err(|error| why(&error))?;
+        match view.members.iter().any(|member| member.report().is_some_and(|report| report.gates.is_none())) {
+            false => Ok(()),
+            true => {
+                let gates = self.playbook.gates.expect.keys().cloned().collect();
+                Err(self.in_trouble(Trouble::GatesUnsupported { gates }))
+            }
+        }
+    }
+
+    /// A refusal that has a reason of its own.
+    fn in_trouble(&mut self, trouble: Trouble) -> Why {
+        self.trouble = Some(trouble);
+        Arc::from("this host is not fit for the step")
+    }
+}
+
+fn source(source: &playbook::Source) -> Result<artifact::Source, Why> {
+    match source {
+        playbook::Source::Path { path, .. } => Ok(artifact::Source::Path(path.clone())),
+        playbook::Source::Url { url, .. } => {
+            url.parse().map(artifact::Source::Url).map_err(|error| Arc::from(format!("{url} is no address: {error}")))
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Txns and the leases that go with them: one for this agent's own key, one for each taking of the baton.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use proto::LeaseId;
+
+use super::{Abort, Execution};
+use crate::{
+    report::Happening,
+    rollout::{
+        KeepAlive, Store, TxnAnswer,
+        act::Event,
+        keys::{KeyName, Keys, TakeId},
+        stored,
+        txn::{Op, Txn},
+    },
+};
+
+/// How long a lease lives without its agent (ARCHITECTURE.md, "Keys").
+const TTL: Duration = Duration::from_secs(30);
+/// How long ends of leases are waited for at the very end; they run out by themselves.
+const AT_THE_END: Duration = Duration::from_secs(5);
+/// How long the baton's return is repeated.
+const GIVING_BACK: Duration = Duration::from_secs(15);
+/// Between two sendings of one Txn.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// The leases of this process.
+#[derive(Debug, Default)]
+pub(super) struct Leases {
+    own: Option<KeepAlive>,
+    batons: BTreeMap<TakeId, KeepAlive>,
+    /// Since when the Txn under way has had no answer.
+    unanswered: Option<Instant>,
+    /// What was said last of this agent in its key.
+    registered: Option<Txn>,
+}
+
+impl Leases {
+    /// Whether the baton's lease has more than a third of its time left.
+    pub(super) fn baton_is_fresh(&self) -> bool {
+        self.batons.values().any(|lease| lease.remaining() > lease.ttl() / 3)
+    }
+
+    /// Revokes all of them, so that nobody waits for them to run out.
+    pub(super) async fn end(&mut self, store: &Store) {
+        let leases = self.own.take().into_iter().chain(std::mem::take(&mut self.batons).into_values());
+        for lease in leases {
+            let id = lease.lease();
+            drop(lease);
+            if tokio::time::timeout(AT_THE_END, store.revoke(id)).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl Execution<'_> {
+    pub(super) async fn send(&mut self, txn: &Txn) -> Result<Event, Abort> {
+        let lease = match self.lease_for(txn).await {
+            Ok(lease) => lease,
+            Err(()) => return Ok(self.unknown().await),
+        };
+        let (compares, ops) = stored::txn(txn, lease);
+        match self.store.txn(&compares, &ops).await {
+            TxnAnswer::Yes { revision } => {
+                self.leases.unanswered = None;
+                self.tell_of(txn);
+                Ok(Event::Yes(revision))
+            }
+            TxnAnswer::No(snapshot) => {
+                self.leases.unanswered = None;
+                self.end_lease_of(txn).await;
+                Ok(Event::No(Box::new(stored::keys(&snapshot).map_err(Abort::Keys)?)))
+            }
+            TxnAnswer::LeaseGone => {
+                self.forget_lease_of(txn);
+                self.refused_with_keys().await
+            }
+            TxnAnswer::Refused(reason) => Err(Abort::Refused(reason)),
+            TxnAnswer::Unknown(reason) => {
+                tracing::info!(%reason, "a transaction was not answered");
+                Ok(self.unknown().await)
+            }
+        }
+    }
+
+    async fn refused_with_keys(&mut self) -> Result<Event, Abort> {
+        match self.store.read().await {
+            Ok(snapshot) => Ok(Event::No(Box::new(stored::keys(&snapshot).map_err(Abort::Keys)?))),
+            Err(_) => Ok(self.unknown().await),
+        }
+    }
+
+    async fn unknown(&mut self) -> Event {
+        let since = *self.leases.unanswered.get_or_insert_with(Instant::now);
+        let give_up = since.elapsed() > self.playbook.strategy.health;
+        if !give_up {
+            tokio::time::sleep(AGAIN).await;
+        }
+        Event::Unknown { give_up }
+    }
+
+    /// The lease that a Txn's put needs, granted and kept alive from here on.
+    async fn lease_for(&mut self, txn: &Txn) -> Result<Option<LeaseId>, ()> {
+        let needed = txn.ops.iter().find_map(|op| match op {
+            Op::PutBaton(baton) => Some(Some(baton.take)),
+            Op::PutAgent(..) => Some(None),
+            _ => None,
+        });
+        match needed {
+            None => Ok(None),
+            Some(Some(take)) => {
+                if !self.leases.batons.contains_key(&take) {
+                    let lease = self.granted(take.lease()).await?;
+                    self.leases.batons.insert(take, lease);
+                }
+                Ok(None)
+            }
+            Some(None) => {
+                if self.leases.own.as_ref().is_none_or(KeepAlive::is_lost) {
+                    self.leases.own = Some(self.granted(LeaseId(0)).await?);
+                }
+                self.leases.registered = Some(txn.clone());
+                Ok(self.leases.own.as_ref().map(KeepAlive::lease))
+            }
+        }
+    }
+
+    async fn granted(&self, id: LeaseId) -> Result<KeepAlive, ()> {
+        let lease = self.store.grant(id, TTL).await.map_err(|error| {
+            tracing::info!(%error, "a lease was not granted");
+        })?;
+        KeepAlive::start(self.observer.access(), lease, self.excluded.clone()).map_err(|error| {
+            tracing::warn!(%error, "no thread for keep-alives");
+        })
+    }
+
+    /// A baton that somebody else has needs no lease; it would only run out.
+    async fn end_lease_of(&mut self, txn: &Txn) {
+        if let [Op::PutBaton(baton)] = txn.ops.as_slice() {
+            drop(self.leases.batons.remove(&baton.take));
+            let _ = tokio::time::timeout(AT_THE_END, self.store.revoke(baton.take.lease())).await;
+        }
+    }
+
+    fn forget_lease_of(&mut self, txn: &Txn) {
+        match txn.ops.as_slice() {
+            [Op::PutBaton(baton)] => drop(self.leases.batons.remove(&baton.take)),
+            _ => self.leases.own = None,
+        }
+    }
+
+    fn tell_of(&mut self, txn: &Txn) {
+        for op in &txn.ops {
+            match op {
+                Op::PutBaton(_) => self.tell(Happening::BatonTaken),
+                Op::PutDown(record) => self.tell(Happening::RecordPut { member: record.member, back: record.back }),
+                Op::Delete(KeyName::Down) => {
+                    if let Some(in_hand) = self.past.in_hand {
+                        self.tell(Happening::RecordDeleted { member: in_hand.step.member });
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) async fn give_back(&mut self, take: TakeId) -> Event {
+        drop(self.leases.batons.remove(&take));
+        match self.store.revoke(take.lease()).await {
+            Ok(()) => {
+                self.leases.unanswered = None;
+                self.tell(Happening::BatonGivenBack);
+                Event::Done
+            }
+            Err(_) => {
+                let since = *self.leases.unanswered.get_or_insert_with(Instant::now);
+                tokio::time::sleep(AGAIN).await;
+                Event::Unknown { give_up: since.elapsed() > GIVING_BACK }
+            }
+        }
+    }
+
+    /// Others need not miss an agent that mends a member before it takes part. One try: nothing depends on it.
+    pub(super) async fn register_while_mending(&mut self) {
+        if self.leases.registered.is_some() {
+            return;
+        }
+        let txn = Txn::register(self.me.host, self.me.owns.clone(), self.me.host_name.clone());
+        if let Ok(lease) = self.lease_for(&txn).await {
+            let (compares, ops) = stored::txn(&txn, lease);
+            let answer = self.store.txn(&compares, &ops).await;
+            tracing::info!(?answer, "registered while mending");
+        }
+        self.leases.registered = Some(txn);
+    }
+
+    /// An agent whose lease ran out while it was frozen says again that it takes part.
+    pub(super) async fn stay_registered(&mut self) {
+        let is_lost = self.leases.own.as_ref().is_some_and(KeepAlive::is_lost);
+        let Some(txn) = self.leases.registered.clone().filter(|_| is_lost) else { return };
+        if let Ok(lease) = self.lease_for(&txn).await {
+            let (compares, ops) = stored::txn(&txn, lease);
+            let answer = self.store.txn(&compares, &ops).await;
+            tracing::info!(?answer, "registered again");
+        }
+    }
+
+    /// Says in this agent's key what it waits for, for whoever looks; nothing depends on it.
+    pub(super) async fn say_in_key(&mut self, done: Vec<proto::MemberId>, waits_for: Option<String>) {
+        let Some(mut txn) = self.leases.registered.clone() else { return };
+        if let [Op::PutAgent(_, participant)] = txn.ops.as_mut_slice() {
+            participant.done = done;
+            participant.waits_for = waits_for.map(Into::into);
+        }
+        if self.leases.registered.as_ref() == Some(&txn) {
+            return;
+        }
+        let lease = self.leases.own.as_ref().filter(|lease| !lease.is_lost()).map(KeepAlive::lease);
+        if lease.is_some() {
+            let (compares, ops) = stored::txn(&txn, lease);
+            if matches!(self.store.txn(&compares, &ops).await, TxnAnswer::Yes { .. }) {
+                self.leases.registered = Some(txn);
+            }
+        }
+    }
+
+    /// What the keys are now, outside the machine's looks.
+    pub(super) async fn keys(&self) -> Option<Keys> {
+        stored::keys(&self.store.read().await.ok()?).ok()
+    }
+}

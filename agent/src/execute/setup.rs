@@ -1,0 +1,256 @@
+//! From a playbook to an [`Execution`]: state directory, journal, connections, and which members are this
+//! host's.
+//!
+//! Members that are down are started here already where nothing can be learnt of the cluster without them:
+//! starting is free, and without a quorum it is all that helps (ARCHITECTURE.md, "Mending").
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use proto::{ClusterId, MemberId};
+
+use super::{
+    Execution,
+    interrupt::Interrupt,
+    line::{Line, Past, compact, past},
+    node::{OwnNode, Why},
+    send::Leases,
+    wait,
+};
+use crate::{
+    command::intent,
+    host::{
+        process_id::ProcessIdentity,
+        state_dir::{StateDir, StateDirError},
+    },
+    journal::{
+        file::{Header, Journal, JournalError},
+        progress::Illegal,
+    },
+    observe::{ObserveError, Observer},
+    plan::{Me, Verb},
+    playbook::{OnFailure, Playbook},
+    report::{Happening, Reporter},
+    rollout::{Changes, Store, keys::ProcessId, route::Excluded},
+};
+
+/// What was typed beside the playbook.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The verb.
+    pub verb: Verb,
+    /// `--expect-agents`
+    pub expect_agents: Option<usize>,
+}
+
+/// Why a run could not even begin. Nothing was touched, but that members may have been started.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// The state directory.
+    #[error("the state directory cannot be used")]
+    StateDir(#[source] StateDirError),
+    /// The journal.
+    #[error("the journal cannot be used")]
+    Journal(#[source] JournalError),
+    /// The journal's entries contradict each other.
+    #[error("the journal is damaged")]
+    Illegal(#[source] Illegal),
+    /// The cluster cannot be reached as the playbook says.
+    #[error("the cluster cannot be looked at")]
+    Observe(#[source] ObserveError),
+    /// The cluster has no member of this name.
+    #[error("the cluster has no member {name}; it has {}", known.join(", "))]
+    NoSuchMember {
+        /// The playbook's name.
+        name: String,
+        /// The members' names.
+        known: Vec<String>,
+    },
+    /// Something about a node of this host.
+    #[error("{name}: {why}")]
+    Node {
+        /// Its name.
+        name: String,
+        /// What.
+        why: Why,
+    },
+    /// This process cannot be told apart from others, or handle signals.
+    #[error("the agent cannot find out about its own process")]
+    Own(#[source] std::io::Error),
+}
+
+/// Everything up to the machine's first event.
+///
+/// # Errors
+/// [`SetupError`]
+pub async fn set_up(
+    playbook: Playbook,
+    options: Options,
+    reporter: &mut Reporter,
+) -> Result<Execution<'_>, SetupError> {
+    let interrupt = Interrupt::install().map_err(SetupError::Own)?;
+    let state = StateDir::open(&playbook.state_dir).map_err(SetupError::StateDir)?;
+    let observer = Observer::connect(&playbook.cluster).map_err(SetupError::Observe)?;
+    let opened = Journal::<Line>::open(&state.journal()).map_err(SetupError::Journal)?;
+    let lines = opened.as_ref().map_or_else(Vec::new, |(_, lines)| lines.clone());
+    let past = past(&lines).map_err(SetupError::Illegal)?;
+
+    let identity =
+        Identity::find(&playbook, &observer, opened.as_ref().map(|(journal, _)| journal.header()), &past, &state)
+            .await?;
+    let header = Header::new(identity.cluster, state.host(), identity.members.clone());
+    let mut journal = match opened {
+        Some((journal, _)) => {
+            journal.check_cluster(identity.cluster).map_err(SetupError::Journal)?;
+            journal
+        }
+        None => Journal::create(&state.journal(), header).map_err(SetupError::Journal)?,
+    };
+    if past.in_hand.is_none() {
+        journal.rewrite_for(identity.members.clone(), &compact(lines)).map_err(SetupError::Journal)?;
+    }
+
+    let mut nodes = Vec::new();
+    for node in &playbook.nodes {
+        let member = identity.members[&node.name];
+        nodes.push(open_node(node, member, &state, &past).await?);
+    }
+    let process = own_process().map_err(SetupError::Own)?;
+    let me = Arc::new(me(&playbook, &options, &state, &identity));
+    reporter.own(&me.owns);
+    reporter.tell(Happening::Begun { change: Some(&me.intent.change) });
+    let excluded = Arc::new(Excluded::default());
+    let store = Store::new(&observer, &playbook.cluster.prefix, excluded.clone());
+    let changes = Arc::new(Changes::of(&store));
+    Ok(Execution {
+        playbook,
+        me,
+        process,
+        observer,
+        store,
+        excluded,
+        nodes,
+        state,
+        journal,
+        past,
+        reporter,
+        interrupt,
+        changes,
+        leases: Leases::default(),
+        began: Instant::now(),
+        progress: wait::Progress::new(),
+        last_view: None,
+        trouble: None,
+        touched: false,
+    })
+}
+
+fn me(playbook: &Playbook, options: &Options, state: &StateDir, identity: &Identity) -> Me {
+    let strategy = &playbook.strategy;
+    Me {
+        host: state.host(),
+        host_name: host_name(),
+        owns: identity.members.values().copied().collect(),
+        intent: intent::intent(playbook, identity.cluster),
+        verb: options.verb,
+        allow_degraded: strategy.allow_degraded,
+        allow_downtime: strategy.allow_downtime,
+        put_back: strategy.on_failure == OnFailure::Rollback,
+        expect_agents: options.expect_agents,
+    }
+}
+
+async fn open_node(
+    node: &crate::playbook::Node,
+    member: MemberId,
+    state: &StateDir,
+    past: &Past,
+) -> Result<OwnNode, SetupError> {
+    let fault = |why| SetupError::Node { name: node.name.clone(), why };
+    let mut own = OwnNode::open(node, member, state, past.sides.get(&member).cloned()).map_err(fault)?;
+    own.look_up().await.map_err(fault)?;
+    Ok(own)
+}
+
+/// The host's name, for people.
+pub fn host_name() -> Arc<str> {
+    let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
+    Arc::from(name.unwrap_or_else(|| "unnamed host".into()))
+}
+
+fn own_process() -> std::io::Result<ProcessId> {
+    let ProcessIdentity { boot_id, pid, start_time } = ProcessIdentity::own()?;
+    Ok(ProcessId { boot_id, pid, start_time })
+}
+
+/// The cluster, and this host's members in it.
+struct Identity {
+    cluster: ClusterId,
+    members: BTreeMap<String, MemberId>,
+}
+
+impl Identity {
+    /// A step in hand goes by the journal; anything else by what the members say, which needs one that answers.
+    async fn find(
+        playbook: &Playbook,
+        observer: &Observer,
+        header: Option<&Header>,
+        past: &Past,
+        state: &StateDir,
+    ) -> Result<Self, SetupError> {
+        if let (Some(header), Some(_)) = (header, past.in_hand) {
+            return Ok(Self { cluster: header.cluster, members: header.members.clone() });
+        }
+        let deadline = Instant::now() + playbook.strategy.health;
+        let mut was_started = false;
+        loop {
+            let error = match observer.members().await {
+                Ok(listed) => return Self::of(playbook, observer, listed),
+                Err(error) => error,
+            };
+            // Refusals do not pass; silence may be this host's own doing.
+            let passes = matches!(error, ObserveError::NobodyAnswered { .. } | ObserveError::NoMembership { .. });
+            if !was_started && passes {
+                was_started = start_what_is_down(playbook, state).await?;
+            }
+            if !was_started || !passes || Instant::now() > deadline {
+                return Err(SetupError::Observe(error));
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    fn of(
+        playbook: &Playbook,
+        observer: &Observer,
+        listed: Vec<crate::observe::directory::Listed>,
+    ) -> Result<Self, SetupError> {
+        let known: Vec<String> = listed.iter().map(|member| member.name.clone()).collect();
+        let mut members = BTreeMap::new();
+        for node in &playbook.nodes {
+            let Some(found) = listed.iter().find(|member| member.name == node.name) else {
+                return Err(SetupError::NoSuchMember { name: node.name.clone(), known });
+            };
+            members.insert(node.name.clone(), found.id);
+        }
+        let cluster = observer.access().directory().cluster().unwrap_or_default();
+        Ok(Self { cluster, members })
+    }
+}
+
+/// Whether anything was down and has been started.
+async fn start_what_is_down(playbook: &Playbook, state: &StateDir) -> Result<bool, SetupError> {
+    let mut was_down = false;
+    for node in &playbook.nodes {
+        let mut own = open_node(node, MemberId::default(), state, &Past::default()).await?;
+        let fault = |why| SetupError::Node { name: node.name.clone(), why };
+        if !own.status().await.map_err(fault)?.is_running() {
+            own.start().await.map_err(fault)?;
+            was_down = true;
+        }
+    }
+    Ok(was_down)
+}

@@ -1,0 +1,101 @@
+//! What is done to one member: hooks, hand-over, stop, switch, start.
+
+use std::{sync::Arc, time::Duration};
+
+use proto::MemberId;
+
+use super::{Execution, Why, why};
+use crate::{
+    host::hook,
+    journal::progress::{Binary, Leg, Stage},
+    observe::HandOver,
+    playbook::expand_all,
+    report::Happening,
+    rollout::act::Event,
+};
+
+/// A version poll of etcd's leader takes at most this long; after it, a member that was stopped before it
+/// began is in none.
+const POLLS: Duration = Duration::from_secs(20);
+
+impl Execution<'_> {
+    pub(super) async fn hooks_before(&mut self, member: MemberId) -> Result<(), Why> {
+        let hooks = self.playbook.hooks.before_node.clone();
+        self.hooks(member, &hooks).await
+    }
+
+    pub(super) async fn hooks_after(&mut self, member: MemberId) -> Event {
+        let hooks = self.playbook.hooks.after_node.clone();
+        if let Err(error) = self.hooks(member, &hooks).await {
+            self.warn(&format!("after_node of {}: {error}", self.name_of(member)));
+        }
+        Event::Done
+    }
+
+    async fn hooks(&mut self, member: MemberId, hooks: &[Vec<String>]) -> Result<(), Why> {
+        if hooks.is_empty() {
+            return Ok(());
+        }
+        let node = self.node_mut(member)?;
+        let release = match &node.sides {
+            Some(sides) => sides.new.release.clone(),
+            None => node.current().await?.release,
+        };
+        let context = node.node.context(&release);
+        let expanded: Result<Vec<_>, _> = hooks.iter().map(|argv| expand_all(argv, &context)).collect();
+        for argv in expanded.map_err(|error| why(&error))? {
+            let hook = argv.first().map_or("", String::as_str);
+            if let Err(error) = hook::run(&argv).await {
+                let why = why(&error);
+                self.tell(Happening::HookFailed { member, hook, why: &why });
+                return Err(why);
+            }
+            self.tell(Happening::HookRan { member, hook });
+        }
+        Ok(())
+    }
+
+    pub(super) async fn hand_over(&mut self, from: MemberId, to: MemberId) -> Event {
+        match self.observer.move_leader(from, to).await {
+            HandOver::Moved => {
+                self.tell(Happening::HandedOver { from, to });
+                Event::Done
+            }
+            HandOver::Refused(reason) | HandOver::Unknown(reason) => Event::Failed(Arc::from(reason)),
+        }
+    }
+
+    pub(super) async fn stop(&mut self, member: MemberId) -> Result<(), Why> {
+        if self
+            .past
+            .in_hand
+            .is_some_and(|in_hand| in_hand.stage == Stage::Stopping(Leg::Back) && in_hand.step.leg == Leg::Forward)
+        {
+            self.tell(Happening::PuttingBack { member });
+        }
+        self.tell(Happening::Stopping { member });
+        self.excluded.set(Some(member));
+        self.touched = true;
+        self.node_mut(member)?.stop().await?;
+        self.tell(Happening::Stopped { member });
+        Ok(())
+    }
+
+    pub(super) fn switch(&mut self, member: MemberId, to: Binary) -> Result<(), Why> {
+        self.node_mut(member)?.switch(to)?;
+        self.tell(Happening::Switched { member });
+        Ok(())
+    }
+
+    pub(super) async fn start(&mut self, member: MemberId) -> Result<(), Why> {
+        self.node_mut(member)?.start().await?;
+        let is_of_the_step = self.past.in_hand.is_some_and(|in_hand| in_hand.step.member == member);
+        self.tell(if is_of_the_step { Happening::Started { member } } else { Happening::Mended { member } });
+        Ok(())
+    }
+
+    pub(super) async fn await_polls(&mut self) -> Event {
+        tokio::time::sleep(POLLS).await;
+        Event::Done
+    }
+}

@@ -1,0 +1,252 @@
+//! Waits: for a member to be ready, for the cluster to settle, for others to go.
+//!
+//! Each shows what it waits for and has a deadline (I-11); what *ready* and *settled* mean is said by the
+//! view and the planner.
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use proto::{MemberId, Release, Revision};
+
+use super::{Execution, why};
+use crate::{
+    journal::progress::Binary,
+    observe::{hash::Hashes, view::ClusterView},
+    plan::{refusal::Wait, settled},
+    report::{Happening, wait::words},
+    rollout::{act::Event, keys::RunId},
+};
+
+/// Between two looks at a member that is becoming ready.
+const EACH: Duration = Duration::from_millis(20);
+/// Between two looks while others work, unless something changes.
+const NOTHING_NEW: Duration = Duration::from_secs(2);
+/// The least time between two looks.
+const BREATH: Duration = Duration::from_millis(50);
+/// Tries at hashes of one revision (ARCHITECTURE.md, "Hashes").
+const HASH_TRIES: usize = 3;
+
+type Seen = ((Option<Revision>, Option<Revision>), Vec<(MemberId, Option<Release>, bool)>);
+
+/// What was last seen to change, by anyone, and when.
+#[derive(Debug)]
+pub(super) struct Progress {
+    pub(super) seen: Seen,
+    pub(super) at: Instant,
+    pub(super) joined: Option<RunId>,
+}
+
+impl Progress {
+    pub(super) fn new() -> Self {
+        Self { seen: Default::default(), at: Instant::now(), joined: None }
+    }
+}
+
+/// One judgement of a member that is to become ready.
+enum Judged {
+    Ready,
+    NotYet { why: Arc<str>, has_quorum: bool },
+    Ended,
+    Wrong(Arc<str>),
+}
+
+impl Execution<'_> {
+    pub(super) async fn await_ready(&mut self, member: MemberId, on: Option<Binary>) -> Event {
+        let deadline = Instant::now() + self.playbook.strategy.health;
+        let soak = if on.is_some() { self.playbook.strategy.soak } else { Duration::ZERO };
+        let mut ready_since = None;
+        let mut was_started_again = false;
+        loop {
+            let judged = self.judge(member, on).await;
+            if !matches!(judged, Judged::NotYet { has_quorum: false, .. } | Judged::Ended) {
+                self.register_while_mending().await;
+            }
+            match judged {
+                Judged::Ready => {
+                    let since = *ready_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() >= soak {
+                        self.excluded.set(None);
+                        self.tell(Happening::Ready { member });
+                        return Event::Done;
+                    }
+                    tokio::time::sleep(EACH.max(soak / 50)).await;
+                }
+                Judged::Wrong(why) => return self.not_ready(member, why),
+                // A process that was still ending when it was looked for is started once more.
+                Judged::Ended if !was_started_again => {
+                    was_started_again = true;
+                    ready_since = None;
+                    if let Err(why) = self.start(member).await {
+                        return self.not_ready(member, why);
+                    }
+                }
+                Judged::Ended => return self.not_ready(member, Arc::from("its process ended")),
+                Judged::NotYet { why, has_quorum } => {
+                    ready_since = None;
+                    if Instant::now() < deadline {
+                        tokio::time::sleep(EACH).await;
+                    } else if has_quorum {
+                        return self.not_ready(member, why);
+                    } else {
+                        return Event::NoQuorum;
+                    }
+                }
+            }
+        }
+    }
+
+    fn not_ready(&mut self, member: MemberId, why: Arc<str>) -> Event {
+        self.excluded.set(None);
+        self.tell(Happening::Failed { member, why: &why });
+        Event::Failed(why)
+    }
+
+    async fn judge(&mut self, member: MemberId, on: Option<Binary>) -> Judged {
+        let Some(node) = self.node(member) else { return Judged::Wrong(Arc::from("this host has no such member")) };
+        let status = match node.status().await {
+            Ok(status) => status,
+            Err(why) => return Judged::NotYet { why, has_quorum: true },
+        };
+        if !status.is_running() {
+            return Judged::Ended;
+        }
+        let side = on.and_then(|on| Some(node.sides.as_ref()?.side(on).clone()));
+        if let (Some(expected), Some(exe)) = (
+            side.as_ref().and_then(|side| side.executable.clone()),
+            status.process().and_then(|process| process.exe.clone()),
+        ) {
+            if let Some(why) = other_executable(&expected, &exe) {
+                return Judged::Wrong(why);
+            }
+        }
+        match self.observer.glance().await {
+            Ok(view) => {
+                let judged = judge_view(&view, member, side.as_ref().map(|side| &side.release));
+                self.tell(Happening::Looked(&view));
+                self.last_view = Some(view);
+                judged
+            }
+            Err(error) => Judged::NotYet { why: why(&error), has_quorum: false },
+        }
+    }
+
+    /// Waits until versions, gates and hashes agree everywhere.
+    pub(super) async fn await_settled(&mut self, back: bool) -> Event {
+        self.tell(Happening::Settling);
+        self.say_in_key(self.me.owns.clone(), Some("the cluster to settle".into())).await;
+        let deadline = Instant::now() + self.playbook.strategy.convergence;
+        loop {
+            let missing = match self.observer.glance().await {
+                Ok(view) => {
+                    let missing = settled::missing(&self.me.intent, &view, back);
+                    self.tell(Happening::Looked(&view));
+                    self.last_view = Some(view);
+                    missing
+                }
+                Err(error) => Some(why(&error).to_string()),
+            };
+            match missing {
+                None => return self.compare_hashes().await,
+                Some(missing) if Instant::now() >= deadline => return Event::Failed(Arc::from(missing)),
+                Some(_) if self.interrupt.is_asked() => return Event::Woke { expired: false },
+                Some(_) => {}
+            }
+            if self.is_run_over().await {
+                return Event::Done;
+            }
+            self.pause(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Another agent may have seen the cluster settle first.
+    async fn is_run_over(&self) -> bool {
+        let keys = self.keys().await;
+        let run = keys.as_ref().and_then(|keys| keys.run.as_ref());
+        run.is_some_and(|run| matches!(run.value.state, crate::rollout::keys::RunState::Done { .. }))
+    }
+
+    async fn compare_hashes(&mut self) -> Event {
+        for attempt in 1..=HASH_TRIES {
+            let Some(view) = self.last_view.clone() else { break };
+            match self.observer.hashes(&view, self.playbook.verify.max_db).await {
+                Hashes::Equal { .. } => break,
+                Hashes::Different { revision, hashes } => {
+                    return Event::Failed(Arc::from(format!(
+                        "the members' hashes differ at revision {revision}: {hashes:?}"
+                    )));
+                }
+                Hashes::NotCompared(reason) if attempt == HASH_TRIES => {
+                    self.warn(&format!("the members' hashes were not compared: {reason}"));
+                }
+                Hashes::NotCompared(_) => {}
+            }
+        }
+        let has_gates = |view: &ClusterView| view.members.iter().filter_map(|m| m.report()).any(|r| r.gates.is_some());
+        if self.last_view.as_ref().is_some_and(has_gates) {
+            self.tell(Happening::GatesSettled);
+        }
+        self.tell(Happening::Settled);
+        Event::Done
+    }
+
+    pub(super) async fn wait(&mut self, wait: Wait) -> Event {
+        self.tell(Happening::Waiting(wait.clone()));
+        let done = self.done_members();
+        self.say_in_key(done, Some(words(&wait, self.reporter.board().names()))).await;
+        tokio::time::sleep(BREATH).await;
+        let changes = self.changes.clone();
+        let gather_ends = self.began + self.playbook.strategy.gather;
+        let nothing_new = Instant::now() + NOTHING_NEW;
+        // A look is due when the gathering ends, too: that decides who takes part.
+        let next = if gather_ends > Instant::now() { gather_ends.min(nothing_new) } else { nothing_new };
+        tokio::select! {
+            () = changes.changed() => {}
+            () = tokio::time::sleep_until(next.into()) => {}
+            () = self.interrupt.asked(1) => {}
+        }
+        Event::Woke { expired: self.progress.at.elapsed() > self.playbook.strategy.turn }
+    }
+
+    async fn pause(&self, time: Duration) {
+        tokio::select! {
+            () = tokio::time::sleep(time) => {}
+            () = self.interrupt.asked(1) => {}
+        }
+    }
+
+    /// Members of this host that were last seen ready on the run's target, for people.
+    fn done_members(&self) -> Vec<MemberId> {
+        let target = self.playbook.target();
+        let is_done = |member: &crate::observe::view::Member| {
+            member.is_ready() && self.me.owns.contains(&member.id) && member.release() == target
+        };
+        self.last_view.iter().flat_map(|view| &view.members).filter(|m| is_done(m)).map(|m| m.id).collect()
+    }
+}
+
+fn judge_view(view: &ClusterView, member: MemberId, release: Option<&Release>) -> Judged {
+    let has_quorum = view.leader().is_some();
+    let Some(seen) = view.member(member) else {
+        return Judged::Wrong(Arc::from("the cluster has no such member any more"));
+    };
+    match (seen.release(), release) {
+        (Some(found), Some(expected)) if found != expected && expected.0.major != 0 => {
+            return Judged::Wrong(Arc::from(format!("it runs {found}, not {expected}")));
+        }
+        _ => {}
+    }
+    match seen.trouble() {
+        None => Judged::Ready,
+        Some(why) => Judged::NotYet { why: Arc::from(why), has_quorum },
+    }
+}
+
+/// A symlink says nothing about a process: what runs must be the very file.
+fn other_executable(expected: &PathBuf, exe: &PathBuf) -> Option<Arc<str>> {
+    let expected = std::fs::canonicalize(expected).unwrap_or_else(|_| expected.clone());
+    let is_it = std::fs::canonicalize(exe).unwrap_or_else(|_| exe.clone()) == expected;
+    (!is_it).then(|| Arc::from(format!("its process runs {}, not {}", exe.display(), expected.display())))
+}

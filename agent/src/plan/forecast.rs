@@ -1,0 +1,366 @@
+//! The whole rollout as it would go from here, found by asking [`next`] again and again on a view that is
+//! changed as each step would change it.
+//!
+//! Pure, and a forecast only: it is asked as if one agent had every member and every step went well. What is
+//! really done next is decided anew before each step. No rule lives here.
+
+use std::sync::Arc;
+
+use proto::{MemberId, Release, Revision, Term};
+
+use super::{
+    Case, Finish, Go, Me, Next, next, no_return,
+    refusal::{Refusal, Wait},
+    target,
+};
+use crate::{
+    journal::progress::Leg,
+    observe::view::{Answer, ClusterView, Health, Leader, Member, Report, Role},
+    rollout::{
+        keys::{At, Change, Keys, Run, RunId, RunResult, RunState, TakeDown},
+        rules::Rules,
+        txn::{Op, Txn},
+    },
+};
+
+/// More asking than any rollout needs; past it the forecast says that it does not come to an end.
+const ENOUGH: usize = 1000;
+
+/// How the rollout would go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forecast {
+    /// What would be done, in order.
+    pub steps: Vec<Step>,
+    /// How it would end.
+    pub end: End,
+}
+
+/// One thing to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Its number: `3`, and for the parts of step 3 `3.1`, `3.2` and so on.
+    pub id: String,
+    /// Whom it is about.
+    pub member: Option<MemberId>,
+    /// The host whose agent does it, where it is known.
+    pub host: Option<Arc<str>>,
+    /// What is done.
+    pub action: Action,
+    /// Whether there is no way back once this was begun.
+    pub is_no_return: bool,
+}
+
+/// What can be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Wait, before anything else.
+    Await(Wait),
+    /// Look after a member whose take-down an earlier agent left.
+    Mend,
+    /// Take a member down and bring it back; the parts follow.
+    Restart {
+        /// What it runs.
+        from: Option<Release>,
+        /// What it is to run; `None` where the release stays, or is not known.
+        to: Option<Release>,
+        /// Whether it goes back.
+        leg: Leg,
+        /// What it is in the cluster.
+        standing: Standing,
+    },
+    /// Pass leadership to this member.
+    HandOver(MemberId),
+    /// Put the record and stop the process.
+    Stop,
+    /// Make the other binary and its files the member's own.
+    Switch,
+    /// Start the process.
+    Start,
+    /// Wait until the member is ready, and has been for the soak time.
+    AwaitReady,
+    /// Hold until a person says so.
+    Hold,
+    /// Wait until versions, gates and hashes agree everywhere.
+    Settle,
+}
+
+/// What a member is in the cluster when its turn comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Not ready.
+    NotReady,
+    /// Without a vote.
+    Learner,
+    /// With one.
+    Follower,
+    /// The leader.
+    Leader,
+}
+
+/// How a forecast ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// With every member where the run wants it.
+    Done(RunResult),
+    /// At once: there is nothing to do.
+    NothingToDo,
+    /// A rule forbids going on.
+    Refused(Refusal),
+    /// It cannot be told how it goes on.
+    Unforeseen,
+}
+
+/// How the rollout would go for everybody, from what the keys and the view say.
+pub fn forecast(me: &Me, keys: &Keys, view: &ClusterView) -> Forecast {
+    let owns = view.members.iter().map(|member| member.id).collect();
+    let is_mine = view.members.iter().any(|member| me.owns.contains(&member.id));
+    let asked_as = Me { owns: if is_mine { owns } else { Vec::new() }, ..me.clone() };
+    let mut world = World {
+        me: asked_as,
+        home: me,
+        names: keys,
+        keys: keys.clone(),
+        view: view.clone(),
+        joined: None,
+        steps: Vec::new(),
+        number: 0,
+    };
+    let end = world.run();
+    Forecast { steps: world.steps, end }
+}
+
+/// The simulated world.
+struct World<'a> {
+    me: Me,
+    home: &'a Me,
+    /// The keys as they were read, for the hosts' names.
+    names: &'a Keys,
+    keys: Keys,
+    view: ClusterView,
+    joined: Option<RunId>,
+    steps: Vec<Step>,
+    number: usize,
+}
+
+impl World<'_> {
+    fn run(&mut self) -> End {
+        for _ in 0..ENOUGH {
+            self.let_others_end();
+            let rules = Rules::default();
+            let (me, keys, view, joined) = (&self.me, &self.keys, &self.view, self.joined);
+            let case = Case { me, rules: &rules, keys, view, gathered: true, joined, in_hand: None, gone: &[] };
+            if let Some(end) = self.take(next(&case)) {
+                return end;
+            }
+        }
+        End::Unforeseen
+    }
+
+    /// Somebody else's take-down ends well, and an abandoned one is cleared: both are waited for first.
+    fn let_others_end(&mut self) {
+        if let Some(record) = self.keys.down.take().map(|at| at.value) {
+            let mine = record.host == self.home.host;
+            let wait = Wait::Record { member: record.member, host: record.host };
+            self.add(Some(record.member), if mine { Action::Mend } else { Action::Await(wait) }, false);
+            self.came_back(&record);
+        }
+        for (member, _) in std::mem::take(&mut self.keys.lost) {
+            if self.view.member(member).is_some() {
+                self.add(Some(member), Action::Await(Wait::LostOwner { member }), false);
+                self.becomes_ready(member);
+            }
+        }
+    }
+
+    fn came_back(&mut self, record: &TakeDown) {
+        let leg = if record.back { Leg::Back } else { Leg::Forward };
+        if self.keys.run.as_ref().is_some_and(|run| *run.value.intent == *self.me.intent) {
+            self.reach(record.member, leg);
+        }
+        self.becomes_ready(record.member);
+    }
+
+    fn take(&mut self, next: Next) -> Option<End> {
+        match next {
+            Next::Refuse(refusal) => return Some(End::Refused(refusal)),
+            Next::Wait(Wait::Ready { member }) => {
+                self.add(Some(member), Action::Await(Wait::Ready { member }), false);
+                self.becomes_ready(member);
+            }
+            Next::Wait(_) => return Some(End::Unforeseen),
+            Next::Begin => self.begin(),
+            Next::Move { to, .. } => self.set_state(to),
+            Next::Tidy(txn) => self.tidy(&txn),
+            Next::Adopt(member) => {
+                self.add(Some(member), Action::Mend, false);
+                self.keys.down = None;
+                self.becomes_ready(member);
+            }
+            Next::Go(go) => self.go(go),
+            Next::Settle => self.settle(),
+            Next::Finish(Finish::Done(result)) => return Some(End::Done(result)),
+            Next::Finish(Finish::NothingToDo) if self.steps.is_empty() => return Some(End::NothingToDo),
+            Next::Finish(Finish::NothingToDo) => return Some(End::Done(RunResult::Reached)),
+            Next::Finish(Finish::Held { member }) => {
+                self.add(Some(member), Action::Hold, false);
+                self.set_state(RunState::Approved);
+            }
+            Next::Finish(Finish::Partial { .. } | Finish::Approved { .. }) => return Some(End::Unforeseen),
+        }
+        None
+    }
+
+    fn begin(&mut self) {
+        let id = RunId(0);
+        let changes_minor = target::changes_minor(&self.me.intent, &self.view);
+        let intent = self.me.intent.clone();
+        let value = Run { id, intent, state: RunState::Rolling, changes_minor, done: Vec::new() };
+        self.keys.run = Some(At { created: Revision(0), modified: Revision(0), value });
+        self.joined = Some(id);
+    }
+
+    fn set_state(&mut self, state: RunState) {
+        if let Some(run) = &mut self.keys.run {
+            run.value.state = state;
+        }
+    }
+
+    /// Txns that tidy up delete what stands for nobody.
+    fn tidy(&mut self, txn: &Txn) {
+        use crate::rollout::keys::KeyName::{Down, Lost};
+        for op in &txn.ops {
+            match op {
+                Op::Delete(Down) => self.keys.down = None,
+                Op::Delete(Lost(member)) => drop(self.keys.lost.remove(member)),
+                _ => {}
+            }
+        }
+    }
+
+    fn settle(&mut self) {
+        self.add(None, Action::Settle, false);
+        let back = self.keys.run.as_ref().is_some_and(|run| run.value.is_going_back());
+        self.joined = self.keys.run.as_ref().map(|run| run.value.id);
+        let result = if back { RunResult::RolledBack } else { RunResult::Reached };
+        self.set_state(RunState::Done { result });
+    }
+
+    fn go(&mut self, go: Go) {
+        let Some(member) = self.view.member(go.member) else { return };
+        let (from, to) = (member.release().cloned(), self.release_after(go.leg));
+        let standing = standing(&self.view, member);
+        let to = to.filter(|to| Some(to) != from.as_ref());
+        self.add(Some(go.member), Action::Restart { from, to, leg: go.leg, standing }, false);
+        self.part(go.member, go.hand_over.map(Action::HandOver), false);
+        self.part(go.member, Some(Action::Stop), false);
+        let switches = matches!(self.me.intent.change, Change::Upgrade { .. });
+        self.part(go.member, switches.then_some(Action::Switch), false);
+        self.lead_by(go.hand_over);
+        self.reach(go.member, go.leg);
+        let closes = go.leg == Leg::Forward && self.changes_minor() && self.is_last_old();
+        self.part(go.member, Some(Action::Start), closes);
+        self.part(go.member, Some(Action::AwaitReady), false);
+        self.becomes_ready(go.member);
+        self.lift_the_mark();
+    }
+
+    fn changes_minor(&self) -> bool {
+        self.keys.run.as_ref().is_some_and(|run| run.value.changes_minor)
+    }
+
+    /// Whether no voter is on the old release any more.
+    fn is_last_old(&self) -> bool {
+        !no_return::another_is_old(&self.me.intent, &self.view, None)
+    }
+
+    fn lift_the_mark(&mut self) {
+        if let Some(RunState::Failed { was, .. }) = self.keys.run.as_ref().map(|run| run.value.state.clone()) {
+            self.set_state(was.into());
+        }
+    }
+
+    fn lead_by(&mut self, member: Option<MemberId>) {
+        if let Some(member) = member {
+            self.view.leader = Leader::Agreed { member, term: Term(0) };
+        }
+    }
+
+    /// The release that a leg leads to: the one wanted, or what another member that is still old runs.
+    fn release_after(&self, leg: Leg) -> Option<Release> {
+        let Change::Upgrade { to, .. } = &self.me.intent.change else { return None };
+        match leg {
+            Leg::Forward => Some(to.clone()),
+            Leg::Back => self.view.members.iter().filter_map(Member::release).find(|release| *release != to).cloned(),
+        }
+    }
+
+    fn reach(&mut self, member: MemberId, leg: Leg) {
+        if let Some(release) = self.release_after(leg) {
+            self.set(member, |report| report.release = release);
+        }
+        if let Some(run) = &mut self.keys.run {
+            run.value.done.retain(|done| *done != member);
+            if leg == Leg::Forward {
+                run.value.done.push(member);
+            }
+        }
+    }
+
+    fn becomes_ready(&mut self, member: MemberId) {
+        self.set(member, |report| report.health = Health::Ready);
+    }
+
+    /// Changes what a member reports; one that is silent reports what another one does, first.
+    fn set(&mut self, member: MemberId, change: impl FnOnce(&mut Report)) {
+        let another = self.view.members.iter().find_map(|other| other.report().cloned());
+        let Some(member) = self.view.members.iter_mut().find(|other| other.id == member) else { return };
+        if let (Answer::Silent { .. }, Some(report)) = (&member.answer, another) {
+            member.answer = Answer::Reported(Box::new(report));
+        }
+        if let Answer::Reported(report) = &mut member.answer {
+            change(report);
+        }
+    }
+
+    fn add(&mut self, member: Option<MemberId>, action: Action, is_no_return: bool) {
+        self.number += 1;
+        let (id, host) = (self.number.to_string(), member.and_then(|member| self.host(member)));
+        self.steps.push(Step { id, member, host, action, is_no_return });
+    }
+
+    fn part(&mut self, member: MemberId, action: Option<Action>, is_no_return: bool) {
+        let Some(action) = action else { return };
+        let whole = self.number.to_string();
+        let parts = self.steps.iter().filter(|step| step.id.split_once('.').is_some_and(|(head, _)| head == whole));
+        let id = format!("{whole}.{}", parts.count() + 1);
+        self.steps.push(Step { id, member: Some(member), host: self.host(member), action, is_no_return });
+    }
+
+    fn host(&self, member: MemberId) -> Option<Arc<str>> {
+        if self.home.owns.contains(&member) {
+            return Some(self.home.host_name.clone());
+        }
+        self.names.owner_of(member).map(|(_, agent)| agent.host_name.clone())
+    }
+}
+
+fn standing(view: &ClusterView, member: &Member) -> Standing {
+    match member.role {
+        _ if !member.is_ready() => Standing::NotReady,
+        Role::Learner => Standing::Learner,
+        Role::Voter if view.is_leader(member.id) => Standing::Leader,
+        Role::Voter => Standing::Follower,
+    }
+}
+
+impl Forecast {
+    /// The step after whose start there is no way back, if there is one.
+    pub fn no_return(&self) -> Option<&Step> {
+        self.steps.iter().find(|step| step.is_no_return)
+    }
+
+    /// How many members would be taken down.
+    pub fn restarts(&self) -> usize {
+        self.steps.iter().filter(|step| matches!(step.action, Action::Restart { .. })).count()
+    }
+}

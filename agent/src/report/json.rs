@@ -1,0 +1,133 @@
+//! The one object that `--output json` prints. Fields are added, never renamed.
+
+use proto::MemberId;
+use serde::Serialize;
+
+use super::{forecast::StepLine, names::Names, standing, stop::Stop};
+use crate::{
+    observe::view::{Answer, ClusterView, Health, Member, Role},
+    rollout::keys::{Change, RunId},
+};
+
+/// What a result says beside how the command ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Facts {
+    /// Whether this process changed anything: a member, a key.
+    pub changed: bool,
+    /// The run it was part of.
+    pub run: Option<RunId>,
+    /// The playbook's `from`.
+    pub from: Option<String>,
+    /// The playbook's `to`.
+    pub to: Option<String>,
+    /// The members as last seen.
+    pub members: Vec<MemberLine>,
+    /// What was waited for at the end.
+    pub waiting_for: Option<String>,
+    /// What this process did, or what a plan would do.
+    pub steps: Vec<StepLine>,
+    /// What did not stop anything, and a person should know.
+    pub warnings: Vec<String>,
+    /// What one verb alone has to say.
+    #[serde(flatten)]
+    pub more: serde_json::Map<String, serde_json::Value>,
+}
+
+/// One member as last seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MemberLine {
+    /// Its name.
+    pub name: String,
+    /// Its id, as etcdctl prints it.
+    pub id: MemberId,
+    /// Its host's name, where an agent there said so.
+    pub host: Option<String>,
+    /// The release it runs.
+    pub version: Option<String>,
+    /// `leader`, `follower`, `learner`
+    pub role: &'static str,
+    /// `ready`, `catching_up`, `sick`, `silent`
+    pub state: &'static str,
+    /// Whether it runs on this host.
+    pub mine: bool,
+    /// Why it is not ready.
+    pub trouble: Option<String>,
+    /// How many log entries it is behind the leader.
+    pub lag: Option<u64>,
+    /// The cluster version it reports.
+    pub cluster_version: Option<String>,
+    /// The storage version it reports.
+    pub storage_version: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Object<'a> {
+    format: u32,
+    #[serde(flatten)]
+    stop: &'a Stop,
+    #[serde(flatten)]
+    facts: &'a Facts,
+}
+
+/// The object, on one line.
+pub fn object(stop: &Stop, facts: &Facts) -> String {
+    serde_json::to_string(&Object { format: 1, stop, facts })
+        .expect("all of it is numbers and texts, with texts for keys, which JSON can always hold")
+}
+
+/// The members of a view; `mine` are those of this host.
+pub fn members(view: &ClusterView, names: &Names, mine: &[MemberId]) -> Vec<MemberLine> {
+    view.members.iter().map(|member| line(view, member, names, mine)).collect()
+}
+
+fn line(view: &ClusterView, member: &Member, names: &Names, mine: &[MemberId]) -> MemberLine {
+    let report = member.report();
+    MemberLine {
+        name: standing::name(member),
+        id: member.id,
+        host: names.host_of(member.id).map(str::to_owned),
+        version: member.release().map(ToString::to_string),
+        role: role(view, member),
+        state: state(member),
+        mine: mine.contains(&member.id),
+        trouble: member.trouble().map(|text| super::names::printable(text).to_string()),
+        lag: lag(view, member),
+        cluster_version: report.and_then(|report| report.cluster_version).map(|version| version.to_string()),
+        storage_version: report.and_then(|report| report.storage_version).map(|version| version.to_string()),
+    }
+}
+
+/// What a member is in the cluster.
+pub(super) fn role(view: &ClusterView, member: &Member) -> &'static str {
+    match member.role {
+        Role::Learner => "learner",
+        Role::Voter if view.is_leader(member.id) => "leader",
+        Role::Voter => "follower",
+    }
+}
+
+/// Whether it is ready, in a word.
+pub(super) fn state(member: &Member) -> &'static str {
+    match &member.answer {
+        Answer::Silent { .. } => "silent",
+        Answer::Reported(report) => match report.health {
+            Health::Ready => "ready",
+            Health::CatchingUp { .. } => "catching_up",
+            Health::Sick { .. } => "sick",
+        },
+    }
+}
+
+/// How far its applied index is behind what the leader's log holds.
+fn lag(view: &ClusterView, member: &Member) -> Option<u64> {
+    let leader = view.leader()?.report()?;
+    Some(leader.applied.0.saturating_sub(member.report()?.applied.0))
+}
+
+/// `from` and `to` of a change.
+pub fn versions(change: &Change) -> (Option<String>, Option<String>) {
+    match change {
+        Change::Upgrade { from, to } => (Some(from.to_string()), Some(to.to_string())),
+        Change::Restart { .. } => (None, None),
+    }
+}

@@ -1,0 +1,187 @@
+//! The closed list of ends: name, exit code, meaning, remedy. Scripts match on the names; they never change.
+
+use serde::{Serialize, Serializer};
+
+/// An exit code that may depend on whether this process has taken a member down before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Always this one.
+    Always(u8),
+    /// 3 while this process has touched nothing, 1 once it has stopped a member.
+    Preflight,
+}
+
+impl Exit {
+    /// The process's exit code.
+    pub fn code(self, touched: bool) -> u8 {
+        match self {
+            Self::Always(code) => code,
+            Self::Preflight if touched => 1,
+            Self::Preflight => 3,
+        }
+    }
+
+    fn column(self) -> String {
+        match self {
+            Self::Always(code) => code.to_string(),
+            Self::Preflight => "3, 1".to_owned(),
+        }
+    }
+}
+
+macro_rules! reasons {
+    ($($variant:ident $name:literal $exit:expr, $meaning:literal, $remedy:literal;)*) => {
+        /// Why a command ended.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Reason {
+            $(#[doc = $meaning] $variant,)*
+        }
+
+        impl Reason {
+            /// Every reason, in the order of the table.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// Its name in JSON.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// Its exit code.
+            pub fn exit(self) -> Exit {
+                match self { $(Self::$variant => $exit,)* }
+            }
+
+            /// What happened.
+            pub fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => $meaning,)* }
+            }
+
+            /// What to do about it.
+            pub fn remedy(self) -> &'static str {
+                match self { $(Self::$variant => $remedy,)* }
+            }
+        }
+    };
+}
+
+use Exit::{Always, Preflight};
+
+reasons! {
+    Done "done" Always(0), "every member is at the target and the cluster has settled", "nothing";
+    RolledBack "rolled_back" Always(0), "every member is back on its old release", "nothing";
+    NothingToDo "nothing_to_do" Always(0), "everything was at its target before", "nothing";
+    Partial "partial" Always(0), "this host's part is done; other members have no agent at work", "run it on the hosts that are left";
+    Held "held" Always(0), "one member is left before the point of no return", "agent finalize, or agent rollback";
+    Approved "approved" Always(0), "the last member may go, its host must run", "agent run on that host";
+    Planned "planned" Always(0), "the plan is printed; nothing was touched", "agent run";
+    Looked "looked" Always(0), "the status is printed", "nothing";
+    Valid "valid" Always(0), "the playbook is right", "agent plan";
+    Abandoned "abandoned" Always(0), "the take-down was given up; its member counts as lost", "bring its host back, or replace the member";
+    Fenced "fenced" Always(0), "the abandoned host was declared dead; the others may go on", "agent run";
+    StepFailed "step_failed" Always(1), "a member did not become ready, or could not be stopped; it was left as it is", "look at its log, mend it, then agent run";
+    PutBack "put_back" Always(1), "a member's new binary failed; the member was put back and is ready", "look at its log, then agent run or agent rollback";
+    NewBinaryKept "new_binary_kept" Always(1), "a member's new binary failed and there is no way back", "mend it on the new binary, then agent run";
+    MemberSick "member_sick" Always(1), "a member of this host runs and does not become ready", "look at its log, then agent run";
+    HandOverFailed "hand_over_failed" Always(1), "the leader did not pass leadership on; nothing was stopped by this step", "agent run";
+    HookFailed "hook_failed" Always(1), "a before_node hook failed; nothing was stopped by this step", "mend the hook, then agent run";
+    RunFailed "run_failed" Always(1), "a step failed on another host, which has not come back", "agent run on that host, or agent resume";
+    Usage "usage" Always(2), "the command line is wrong", "agent help";
+    Playbook "playbook" Always(2), "the playbook is wrong", "correct it, then agent validate";
+    NoSuchMember "no_such_member" Always(2), "the cluster has no member of this name or id", "agent status";
+    Unprepared "unprepared" Preflight, "this host is not fit for its step", "mend what is named, then agent run";
+    Credentials "credentials" Always(3), "a certificate, key or password cannot be used", "mend the file that is named";
+    Unreachable "unreachable" Preflight, "no member answered", "start the members, or correct cluster.endpoints";
+    OtherCluster "other_cluster" Preflight, "an address or the journal belongs to another cluster", "correct cluster.endpoints or state_dir";
+    AuthRefused "auth_refused" Preflight, "the cluster does not take the user or password", "correct cluster.auth";
+    NotRoot "not_root" Always(3), "the user does not have the role root", "grant it the role, or name another user";
+    GatesUnsupported "gates_unsupported" Always(3), "the servers have no cluster feature gates to compare", "remove gates.expect";
+    NewerAgent "newer_agent" Preflight, "a newer agent wrote keys that this one does not know", "run the newer agent here too";
+    KeysDamaged "keys_damaged" Preflight, "a shared key holds what no agent writes", "look at the key that is named";
+    JournalDamaged "journal_damaged" Preflight, "the journal is damaged, or was written by a newer agent", "agent status, then move the state directory away";
+    StateDir "state_dir" Preflight, "the state directory cannot be used", "mend what is named, then agent run";
+    System "system" Preflight, "the operating system refused something", "mend what is named";
+    OwnsNothing "owns_nothing" Preflight, "no member of the cluster has a name of this playbook's nodes", "correct nodes[].name";
+    NoLeader "no_leader" Preflight, "no majority agrees on a leader", "start the members that are down, then agent run";
+    MemberVersion "member_version" Preflight, "a member runs a release that from and to do not allow", "correct from, or bring the member to it";
+    SkipsMinor "skips_minor" Preflight, "the step would leave out a minor", "go one minor at a time";
+    BelowQuorum "below_quorum" Preflight, "too few ready voters would stand", "start the members that are down";
+    MemberNotReady "member_not_ready" Preflight, "a member is not ready and its host takes no part", "agent run on its host, or mend it";
+    LostMember "lost_member" Preflight, "the host of an abandoned take-down may still wake up", "bring it back, replace the member, or agent abandon --host-is-fenced";
+    RecordOfAnother "record_of_another" Preflight, "a take-down of this host's member belongs to another agent", "end that agent, or agent abandon";
+    GoingBack "going_back" Preflight, "the run goes back", "agent rollback";
+    NothingToRollBack "nothing_to_roll_back" Preflight, "there is no run that could go back", "nothing";
+    NoWayBack "no_way_back" Preflight, "no voter runs the old release any more", "agent run";
+    NotHeld "not_held" Preflight, "the run does not hold", "agent run";
+    NothingToAbandon "nothing_to_abandon" Always(3), "no take-down of this member stands", "agent status";
+    RecordChanged "record_changed" Always(3), "the take-down changed while it was being abandoned", "agent status";
+    LeaderVersion "leader_version" Always(4), "the leader runs a release that from and to do not allow", "correct from, or bring the leader to it";
+    NotSettled "not_settled" Always(5), "versions, gates or hashes did not agree in time", "agent status, then agent run";
+    Incomplete "incomplete" Always(5), "--require-complete, and the cluster is not done", "run it on the hosts that are left, or agent finalize";
+    Turn "turn" Always(6), "nobody made progress for longer than strategy.turn", "agent status, then agent run";
+    OtherRun "other_run" Always(6), "a run with another intent stands", "finish that run, or agent run --replace";
+    Paused "paused" Always(6), "a newer agent has paused the run", "resume it with the newer agent";
+    StateDirLocked "state_dir_locked" Always(6), "another agent works on this host", "wait for it to end";
+    NoQuorum "no_quorum" Always(10), "this host's members run, but there is no quorum to judge them by", "agent run on the other hosts, then here";
+    RecordLeft "record_left" Always(10), "the member runs, but its take-down record could not be deleted", "agent run";
+    NoAnswer "no_answer" Always(10), "the cluster did not answer for too long", "agent run";
+    Interrupted "interrupted" Always(10), "a signal asked for an end; the step in hand was finished or undone", "agent run";
+    InterruptedAtOnce "interrupted_at_once" Always(10), "a second signal; the step in hand was left where it was", "agent run, soon: a member may be down";
+}
+
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// The table for `agent run --help`: exit code and reason, then what happened, then what to do. Its lines are
+/// short enough for any terminal.
+pub fn table() -> String {
+    let mut text =
+        String::from("Exit codes and reasons (\"3, 1\": 3, or 1 once this process has stopped a member):\n\n");
+    for reason in Reason::ALL {
+        text.push_str(&format!("{:>4}  {}\n", reason.exit().column(), reason.name()));
+        text.push_str(&format!("        {}\n        -> {}\n", reason.meaning(), reason.remedy()));
+    }
+    text
+}
+
+/// The same as rows of a Markdown table, for the README.
+pub fn markdown() -> String {
+    let row = |r: &Reason| {
+        let exit = r.exit().column();
+        format!("| {exit} | `{}` | {} | {} |\n", r.name(), r.meaning(), r.remedy())
+    };
+    let head = "| exit | reason | what happened | what to do |\n|---|---|---|---|\n".to_owned();
+    head + &Reason::ALL.iter().map(row).collect::<String>()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_reason_has_a_name_of_its_own_and_a_known_exit_code() {
+        let names: BTreeSet<_> = Reason::ALL.iter().map(|reason| reason.name()).collect();
+        assert_eq!(names.len(), Reason::ALL.len());
+        for reason in Reason::ALL {
+            let snake = reason.name().chars().all(|c| c.is_ascii_lowercase() || c == '_');
+            assert!(snake, "{}", reason.name());
+            for touched in [false, true] {
+                assert!([0, 1, 2, 3, 4, 5, 6, 10].contains(&reason.exit().code(touched)), "{}", reason.name());
+            }
+        }
+    }
+
+    #[test]
+    fn the_table_has_each_reason_once() {
+        let (table, markdown) = (table(), markdown());
+        for reason in Reason::ALL {
+            let is_row = |line: &&str| line.get(6..) == Some(reason.name());
+            assert_eq!(table.lines().filter(is_row).count(), 1, "{}", reason.name());
+            assert!(markdown.contains(&format!("`{}`", reason.name())));
+        }
+    }
+}

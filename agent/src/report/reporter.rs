@@ -1,0 +1,159 @@
+//! [`Reporter`]: hears what happens and tells it on: to a terminal, in lines, to an events file, as a result.
+//!
+//! Telling never fails and never waits. What cannot be written is said once, as a warning.
+
+use std::{
+    io::{self, IsTerminal},
+    path::Path,
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
+
+use proto::MemberId;
+
+use super::{
+    Output,
+    board::Board,
+    display::{Screen, frame, size},
+    events::{Events, rfc3339},
+    happening::Happening,
+    json,
+    pipe::{Pipe, Target},
+    stop::Stop,
+    text,
+    trouble::Trouble,
+};
+
+/// Tells what happens.
+#[derive(Debug)]
+pub struct Reporter {
+    board: Board,
+    output: Output,
+    events: Option<Events>,
+    /// Where progress is shown: stdout, or stderr where stdout is for the result alone.
+    progress: Pipe,
+    /// Where progress is drawn rather than written line by line.
+    screen: Option<Screen>,
+    began: Instant,
+    is_broken: bool,
+}
+
+impl Reporter {
+    /// Opens the events file, and looks whether there is a terminal. `host` is this host's name.
+    ///
+    /// # Errors
+    /// [`Trouble::Usage`] when the events file cannot be opened.
+    pub fn open(output: Output, events: Option<&Path>, host: Arc<str>) -> Result<Self, Trouble> {
+        let cannot = |path: &Path, error: io::Error| Trouble::Usage(format!("--events {}: {error}", path.display()));
+        let events = match events {
+            Some(path) => Some(Events::open(path, host).map_err(|error| cannot(path, error))?),
+            None => None,
+        };
+        let (target, is_terminal) = match output {
+            Output::Text => (Target::Stdout, io::stdout().is_terminal()),
+            Output::Json => (Target::Stderr, false),
+        };
+        Ok(Self {
+            board: Board::default(),
+            output,
+            events,
+            progress: Pipe::new(target),
+            screen: is_terminal.then(Screen::default),
+            began: Instant::now(),
+            is_broken: false,
+        })
+    }
+
+    /// Says which members run on this host.
+    pub fn own(&mut self, members: &[MemberId]) {
+        self.board.own(members);
+    }
+
+    /// What has happened so far, and who is called what.
+    pub fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// Tells what happened.
+    pub fn tell(&mut self, happening: Happening) {
+        let is_new = self.is_new(&happening);
+        self.board.take(&happening, Instant::now());
+        if is_new {
+            let warning =
+                self.events.as_mut().and_then(|events| events.write(&happening, &self.board, SystemTime::now()));
+            self.show(&happening);
+            if let Some(warning) = warning {
+                self.warn(&warning);
+            }
+        }
+        if let Some(why) = self.progress.failure().filter(|_| !std::mem::replace(&mut self.is_broken, true)) {
+            self.warn(&format!("progress cannot be shown: {why}"));
+        }
+    }
+
+    /// Draws the display anew, for its clock; nothing where there is none.
+    pub fn tick(&mut self) {
+        self.draw(&[]);
+    }
+
+    /// The same wait, begun again after another look, is no news.
+    fn is_new(&self, happening: &Happening) -> bool {
+        match happening {
+            Happening::Waiting(wait) => !self.board.is_waiting(wait),
+            _ => true,
+        }
+    }
+
+    fn warn(&mut self, text: &str) {
+        let warning = Happening::Warning(text);
+        self.board.take(&warning, Instant::now());
+        self.show(&warning);
+    }
+
+    fn show(&mut self, happening: &Happening) {
+        match (&self.screen, text::line(happening, &self.board)) {
+            (Some(_), line) => {
+                let stays = matches!(
+                    happening,
+                    Happening::Warning(_) | Happening::Failed { .. } | Happening::HookFailed { .. }
+                );
+                self.draw(&line.filter(|_| stays).into_iter().collect::<Vec<_>>());
+            }
+            (None, Some(line)) => {
+                let time = rfc3339(SystemTime::now());
+                // A line that does not fit is lost: the run goes on.
+                self.progress.offer(format!("{}  {line}\n", &time[11..19]));
+            }
+            (None, None) => {}
+        }
+    }
+
+    fn draw(&mut self, above: &[String]) {
+        let Some(screen) = &self.screen else { return };
+        let size = size(io::stdout());
+        let mut next = screen.clone();
+        let drawn = next.draw(above, &frame(&self.board, self.began.elapsed(), size), size);
+        // A drawing that was not taken has not changed the screen.
+        if self.progress.offer(drawn) {
+            self.screen = Some(next);
+        }
+    }
+
+    /// Tells the end, prints the result, and gives the exit code.
+    pub fn end(mut self, stop: &Stop) -> u8 {
+        self.tell(Happening::Ended { exit: stop.exit, reason: stop.reason.name() });
+        let facts = self.board.facts();
+        match self.output {
+            Output::Text if stop.exit == 0 => self.progress.end(text::end(stop)),
+            Output::Text => {
+                self.progress.end(String::new());
+                Pipe::new(Target::Stderr).end(text::end(stop));
+            }
+            Output::Json => {
+                Pipe::new(Target::Stdout).end(json::object(stop, &facts) + "\n");
+                self.progress.end(String::new());
+            }
+        }
+        stop.exit
+    }
+}

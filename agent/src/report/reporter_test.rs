@@ -1,0 +1,191 @@
+//! A rollout as it is told: lines, events, the result and the display, from one list of happenings.
+
+use std::{
+    fs,
+    time::{Duration, Instant, SystemTime},
+};
+
+use proto::{MemberId, Release};
+
+use super::{
+    board::Board,
+    display::{Size, frame},
+    events::Events,
+    happening::Happening,
+    json,
+    stop::{Reason, Stop},
+    text,
+};
+use crate::{
+    observe::view::ClusterView,
+    plan::{refusal::Wait, samples},
+    rollout::{
+        host_id::HostId,
+        keys::{Change, RunId},
+    },
+};
+
+const HOST: HostId = HostId { machine: Some(1), instance: 2 };
+
+fn change() -> Change {
+    Change::Upgrade { from: ">=3.4, <3.5".parse().unwrap(), to: Release::new(3, 5, 30) }
+}
+
+fn view() -> ClusterView {
+    let mut view = samples::view("1+ 2. 3*");
+    for (member, name) in view.members.iter_mut().zip(["orders-1", "orders-2", "orders-3"]) {
+        member.name = name.into();
+    }
+    view
+}
+
+/// One of each, in an order that a rollout may have.
+fn happenings<'a>(view: &'a ClusterView, change: &'a Change) -> Vec<Happening<'a>> {
+    let (member, other) = (MemberId(1), MemberId(2));
+    vec![
+        Happening::Begun { change: Some(change) },
+        Happening::Looked(view),
+        Happening::Joined { run: RunId(0xabc << 96) },
+        Happening::Waiting(Wait::Record { member: other, host: HOST }),
+        Happening::BatonTaken,
+        Happening::HandedOver { from: member, to: MemberId(3) },
+        Happening::HookRan { member, hook: "/bin/silence" },
+        Happening::RecordPut { member, back: false },
+        Happening::Stopping { member },
+        Happening::Stopped { member },
+        Happening::Switched { member },
+        Happening::Started { member },
+        Happening::Ready { member },
+        Happening::RecordDeleted { member },
+        Happening::HookFailed { member, hook: "/bin/unsilence", why: "exit 1" },
+        Happening::BatonGivenBack,
+        Happening::RecordPut { member: other, back: false },
+        Happening::Stopping { member: other },
+        Happening::Started { member: other },
+        Happening::Failed { member: other, why: "it exits\u{1b} at once" },
+        Happening::PuttingBack { member: other },
+        Happening::Ready { member: other },
+        Happening::RecordDeleted { member: other },
+        Happening::KeptNew { member: MemberId(3) },
+        Happening::Mended { member: MemberId(3) },
+        Happening::Settling,
+        Happening::GatesSettled,
+        Happening::Settled,
+        Happening::Warning("no hash was compared"),
+        Happening::Ended { exit: 0, reason: "done" },
+    ]
+}
+
+fn board_after(count: usize) -> Board {
+    let (view, change) = (view(), change());
+    let (mut board, start) = (Board::default(), Instant::now());
+    board.own(&[MemberId(1), MemberId(2)]);
+    for (at, happening) in happenings(&view, &change).iter().take(count).enumerate() {
+        board.take(happening, start + Duration::from_millis(at as u64 * 100));
+    }
+    board
+}
+
+#[test]
+fn each_happening_has_its_line() {
+    let (view, change) = (view(), change());
+    let mut board = Board::default();
+    let mut told = Vec::new();
+    for happening in &happenings(&view, &change) {
+        board.take(happening, Instant::now());
+        told.extend(text::line(happening, &board));
+    }
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn the_events_file_has_one_object_a_line() {
+    let (view, change) = (view(), change());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events");
+    let mut events = Events::open(&path, "h1".into()).unwrap();
+    let mut board = Board::default();
+    let mut seconds = 0;
+    for happening in &happenings(&view, &change) {
+        board.take(happening, Instant::now());
+        seconds += 1;
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        assert_eq!(events.write(happening, &board, now), None);
+    }
+    let written = fs::read_to_string(&path).unwrap();
+    for (at, line) in written.lines().enumerate() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!((line["format"].as_u64(), line["seq"].as_u64()), (Some(1), Some(at as u64)), "{line}");
+    }
+    insta::assert_snapshot!(written);
+}
+
+#[test]
+fn a_full_disk_is_told_once_and_changes_nothing() {
+    let mut events = Events::open("/dev/full".as_ref(), "h1".into()).unwrap();
+    let mut write = || events.write(&Happening::Settled, &Board::default(), SystemTime::now());
+    let first = write().unwrap();
+    assert!(first.starts_with("events are lost: /dev/full: "), "{first}");
+    assert_eq!(write(), None);
+}
+
+#[test]
+fn the_result_has_every_field_of_the_contract() {
+    let board = board_after(usize::MAX);
+    let stop = Stop {
+        exit: 0,
+        reason: Reason::Done,
+        message: "all 3 members at 3.5.30".into(),
+        left: String::new(),
+        next: None,
+        cluster: Some(super::stop::Progress::Done),
+    };
+    let object: serde_json::Value = serde_json::from_str(&json::object(&stop, &board.facts())).unwrap();
+    for field in ["format", "exit", "reason", "message", "next", "changed", "cluster", "run", "from", "to", "members"] {
+        assert!(object.get(field).is_some(), "{field}");
+    }
+    for field in ["waiting_for", "steps", "warnings"] {
+        assert!(object.get(field).is_some(), "{field}");
+    }
+    insta::assert_snapshot!(serde_json::to_string_pretty(&object).unwrap());
+}
+
+#[test]
+fn a_step_that_ended_before_its_stop_is_none() {
+    let mut board = Board::default();
+    let member = MemberId(1);
+    board.take(&Happening::RecordPut { member, back: false }, Instant::now());
+    board.take(&Happening::RecordDeleted { member }, Instant::now());
+    assert_eq!(board.facts().steps, []);
+    assert!(!board.facts().changed && !board.is_touched());
+}
+
+#[test]
+fn a_step_that_an_earlier_process_began_is_this_ones_to_tell() {
+    let mut board = Board::default();
+    let member = MemberId(1);
+    for happening in [Happening::Switched { member }, Happening::Started { member }, Happening::Ready { member }] {
+        board.take(&happening, Instant::now());
+    }
+    let facts = board.facts();
+    assert_eq!(facts.steps.iter().map(|step| step.state).collect::<Vec<_>>(), ["done"]);
+    assert!(facts.changed && !board.is_touched(), "it has stopped nobody itself");
+}
+
+#[test]
+fn the_display_has_a_line_a_member_and_what_is_waited_for() {
+    let at = Duration::from_secs(83);
+    let mut text = String::new();
+    for (count, size) in [
+        (4, Size { columns: 80, rows: 24 }),
+        (9, Size { columns: 80, rows: 24 }),
+        (12, Size { columns: 30, rows: 24 }),
+        (4, Size { columns: 80, rows: 3 }),
+        (0, Size { columns: 1, rows: 1 }),
+    ] {
+        let lines = frame(&board_after(count), at, size);
+        assert!(lines.iter().all(|line| line.chars().count() < size.columns.max(1)), "{lines:?}");
+        text += &format!("{size:?}\n{}\n", lines.join("\n"));
+    }
+    insta::assert_snapshot!(text);
+}

@@ -1,0 +1,187 @@
+//! Ends that the rollout machine never hears of: a wrong command line, a damaged file, a cluster that nobody
+//! reaches. Each is a typed trouble; how it is told stands here, beside `stop.rs`.
+
+use std::{error::Error, fmt::Write as _, sync::Arc};
+
+use proto::MemberId;
+
+use super::{
+    names::printable,
+    stop::{Reason, Stop, quoted},
+};
+use crate::{observe::ObserveError, playbook::PlaybookError, rollout::stored::StoredError};
+
+/// Something that ends a command outside the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The command line cannot be understood.
+    Usage(String),
+    /// The playbook cannot be used; the whole text with place and caret.
+    Playbook(String),
+    /// `agent abandon` of somebody who is no member.
+    NoSuchMember {
+        /// What was typed.
+        typed: String,
+        /// The members there are.
+        members: String,
+    },
+    /// Another agent holds the lock on the state directory.
+    StateDirLocked(String),
+    /// The state directory cannot be used.
+    StateDir(String),
+    /// The journal is damaged, or of a newer format.
+    JournalDamaged(String),
+    /// The journal or an address belongs to another cluster.
+    OtherCluster(String),
+    /// Nobody answers.
+    Unreachable(String),
+    /// A certificate, key or password file cannot be used.
+    Credentials(String),
+    /// The cluster refuses user or password.
+    AuthRefused(String),
+    /// The user is no administrator.
+    NotRoot {
+        /// The user of the playbook.
+        user: String,
+    },
+    /// The servers have no gates, and the playbook expects some.
+    GatesUnsupported {
+        /// Their names.
+        gates: Vec<String>,
+    },
+    /// A newer agent's key.
+    NewerAgent {
+        /// The key.
+        key: String,
+        /// The host it came from, if it says.
+        host: Option<Arc<str>>,
+    },
+    /// A key that no agent wrote.
+    KeysDamaged(String),
+    /// No take-down of this member to abandon.
+    NothingToAbandon {
+        /// The member, as it was typed.
+        member: String,
+    },
+    /// The record changed between the look and the Txn.
+    RecordChanged {
+        /// Its member's name.
+        member: String,
+    },
+    /// The cluster did not answer.
+    NoAnswer(String),
+    /// This host lacks something.
+    Unprepared(String),
+    /// The operating system refused something.
+    System(String),
+    /// A second signal.
+    InterruptedAtOnce {
+        /// The member of the step in hand, if there was one.
+        member: Option<(MemberId, String)>,
+    },
+}
+
+impl Trouble {
+    /// How it is told; `playbook` as it was typed, `verb` as in `agent VERB`, `touched` whether this process has
+    /// stopped a member.
+    pub fn stop(&self, verb: &str, playbook: Option<&str>, touched: bool) -> Stop {
+        let again = playbook.map(|path| format!("agent {verb} {}", quoted(path)));
+        let with = |verb: &str| playbook.map(|path| format!("agent {verb} {}", quoted(path)));
+        let (reason, message, left, next) = match self {
+            Self::Usage(text) => {
+                (Reason::Usage, text.clone(), "", Some(format!("agent help {verb}").trim_end().into()))
+            }
+            Self::Playbook(text) => (Reason::Playbook, text.clone(), NOTHING, with("validate")),
+            Self::NoSuchMember { typed, members } => {
+                let message = format!("the cluster has no member `{}`; its members are {members}", printable(typed));
+                (Reason::NoSuchMember, message, NOTHING, with("status"))
+            }
+            Self::StateDirLocked(text) => (Reason::StateDirLocked, text.clone(), NOTHING, with("status")),
+            Self::StateDir(text) => (Reason::StateDir, text.clone(), NOTHING, again),
+            Self::JournalDamaged(text) => (Reason::JournalDamaged, text.clone(), NOTHING, with("status")),
+            Self::OtherCluster(text) => (Reason::OtherCluster, text.clone(), NOTHING, with("status")),
+            Self::Unreachable(text) => (Reason::Unreachable, text.clone(), NOTHING, again),
+            Self::Credentials(text) => (Reason::Credentials, text.clone(), NOTHING, again),
+            Self::AuthRefused(text) => (Reason::AuthRefused, text.clone(), NOTHING, again),
+            Self::NotRoot { user } => {
+                let message = format!("user `{}` does not have the role root, which the agent needs", printable(user));
+                (Reason::NotRoot, message, NOTHING, again)
+            }
+            Self::GatesUnsupported { gates } => {
+                let message =
+                    format!("the servers have no cluster feature gates, so {} cannot be compared", gates.join(", "));
+                (Reason::GatesUnsupported, message, NOTHING, with("validate"))
+            }
+            Self::NewerAgent { key, host } => {
+                let host = host.as_deref().map_or_else(String::new, |host| format!(" on {}", printable(host)));
+                let message = format!("a newer agent{host} wrote the key `{}`", printable(key));
+                (Reason::NewerAgent, message, NOTHING, None)
+            }
+            Self::KeysDamaged(text) => (Reason::KeysDamaged, text.clone(), NOTHING, with("status")),
+            Self::NothingToAbandon { member } => {
+                let message = format!("no take-down of {member} stands");
+                (Reason::NothingToAbandon, message, NOTHING, with("status"))
+            }
+            Self::RecordChanged { member } => {
+                let message = format!("the take-down of {member} has ended or changed meanwhile");
+                (Reason::RecordChanged, message, NOTHING, with("status"))
+            }
+            Self::NoAnswer(text) => (Reason::NoAnswer, format!("the cluster did not answer: {text}"), "", again),
+            Self::Unprepared(text) => (Reason::Unprepared, text.clone(), NOTHING, again),
+            Self::System(text) => (Reason::System, text.clone(), NOTHING, again),
+            Self::InterruptedAtOnce { member: None } => {
+                (Reason::InterruptedAtOnce, "ended at once by a second signal".into(), "no step was in hand", again)
+            }
+            Self::InterruptedAtOnce { member: Some((id, name)) } => {
+                let message = format!("ended at once by a second signal, in the middle of the step of {name} ({id})");
+                let left = "that member may be down; the same command brings it up and goes on";
+                (Reason::InterruptedAtOnce, message, left, again)
+            }
+        };
+        let left = if left == NOTHING && touched { "" } else { left };
+        Stop { exit: reason.exit().code(touched), reason, message, left: left.into(), next, cluster: None }
+    }
+}
+
+const NOTHING: &str = "nothing was touched";
+
+impl From<PlaybookError> for Trouble {
+    fn from(error: PlaybookError) -> Self {
+        Self::Playbook(error.to_string())
+    }
+}
+
+impl From<ObserveError> for Trouble {
+    fn from(error: ObserveError) -> Self {
+        let text = with_causes(&error);
+        match error {
+            ObserveError::File { .. } | ObserveError::Pem { .. } | ObserveError::Tls(_) => Self::Credentials(text),
+            ObserveError::Address { .. } => Self::Playbook(text),
+            ObserveError::NobodyAnswered { .. } | ObserveError::NoMembership { .. } => Self::Unreachable(text),
+            ObserveError::AnotherCluster { .. } => Self::OtherCluster(text),
+            ObserveError::Auth { .. } => Self::AuthRefused(text),
+        }
+    }
+}
+
+impl From<StoredError> for Trouble {
+    fn from(error: StoredError) -> Self {
+        let text = with_causes(&error);
+        match error {
+            StoredError::Newer { key, host, .. } => Self::NewerAgent { key, host },
+            StoredError::Damaged { .. } => Self::KeysDamaged(text),
+        }
+    }
+}
+
+/// An error with its causes, each after a colon.
+pub fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        // Writing to a String cannot fail.
+        let _ = write!(text, ": {error}");
+        cause = error.source();
+    }
+    text
+}

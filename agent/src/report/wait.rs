@@ -1,0 +1,22 @@
+//! What is waited for, in words.
+
+use super::names::Names;
+use crate::plan::refusal::Wait;
+
+/// What an agent waits for: the rest of a sentence that begins with "waiting for".
+pub fn words(wait: &Wait, names: &Names) -> String {
+    match wait {
+        Wait::Answer => "the cluster to answer".to_owned(),
+        Wait::Record { member, host } => format!("{} to come back ({})", names.short(*member), names.host(*host)),
+        Wait::Baton { host } => format!("the baton, which {} holds", names.host(*host)),
+        Wait::Gather => "other hosts to take part".to_owned(),
+        Wait::Others { members } => format!("{} to go first", names.list(members)),
+        Wait::Ready { member } => format!("{} to be ready", names.short(*member)),
+        Wait::FailedOwner { member } => {
+            format!("{} to try its failed step again", names.place(*member))
+        }
+        Wait::LostOwner { member } => {
+            format!("{}, whose take-down was abandoned", names.place(*member))
+        }
+    }
+}

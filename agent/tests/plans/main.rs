@@ -1,0 +1,109 @@
+//! Golden plans: what a rollout would be, from a playbook, a view and the keys, printed.
+//!
+//! Each folder is a case: `playbook.yaml`, `view.json`, and `keys.json` where the hosts share something
+//! already; `plan.snap` is what is printed. `INSTA_UPDATE=always cargo test --test plans` rewrites them all.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use agent::{
+    command::intent::intent,
+    observe::view::ClusterView,
+    plan::{
+        Me, Verb,
+        forecast::{End, forecast},
+    },
+    playbook::Playbook,
+    report::{
+        forecast::text,
+        names::Names,
+        stop::{self, Context},
+    },
+    rollout::{RawKey, Snapshot, act::Ending, host_id::HostId, keys::Keys, stored},
+};
+use proto::Revision;
+
+fn keys(folder: &Path) -> Keys {
+    let Ok(text) = fs::read_to_string(folder.join("keys.json")) else { return Keys::default() };
+    let stored: BTreeMap<String, serde_json::Value> = serde_json::from_str(&text).unwrap();
+    let raw = |(key, value): (String, serde_json::Value)| RawKey {
+        key,
+        value: serde_json::to_vec(&value).unwrap(),
+        created: Revision(10),
+        modified: Revision(11),
+        lease: None,
+        version: 1,
+    };
+    stored::keys(&Snapshot { revision: Revision(12), keys: stored.into_iter().map(raw).collect() }).unwrap()
+}
+
+/// The verb is the playbook's first comment where it is not `run`.
+fn verb(folder: &Path) -> Verb {
+    let text = fs::read_to_string(folder.join("playbook.yaml")).unwrap();
+    if text.starts_with("# agent rollback") { Verb::Rollback } else { Verb::Run }
+}
+
+fn plan(folder: &Path) -> String {
+    let playbook = Playbook::load(&folder.join("playbook.yaml")).unwrap();
+    let view: ClusterView = serde_json::from_str(&fs::read_to_string(folder.join("view.json")).unwrap()).unwrap();
+    let keys = keys(folder);
+    let owned = view.members.iter().filter(|member| playbook.node(&member.name).is_some());
+    let me = Me {
+        host: HostId { machine: Some(1), instance: 1 },
+        host_name: "h1".into(),
+        owns: owned.map(|member| member.id).collect(),
+        intent: intent(&playbook, view.cluster),
+        verb: verb(folder),
+        allow_degraded: playbook.strategy.allow_degraded,
+        allow_downtime: playbook.strategy.allow_downtime,
+        put_back: true,
+        expect_agents: None,
+    };
+    let mut names = Names::of(&view);
+    names.learn_hosts(&keys);
+    let forecast = forecast(&me, &keys, &view);
+    assert_eq!(forecast, agent::plan::forecast::forecast(&me, &keys, &view), "planning twice is equal");
+    let end = match &forecast.end {
+        End::Refused(refusal) => {
+            let context = Context {
+                names: &names,
+                view: Some(&view),
+                playbook: "upgrade.yaml",
+                verb: me.verb,
+                change: Some(&me.intent.change),
+                touched: false,
+                require_complete: false,
+            };
+            let stop = stop::of(&Ending::Refused(refusal.clone()), &context);
+            format!("refused: {} (exit {}, reason {})", stop.message, stop.exit, stop.reason.name())
+        }
+        other => format!("{other:?}"),
+    };
+    format!("{}{end}\n", text(&forecast, &names))
+}
+
+fn cases() -> Vec<PathBuf> {
+    let all = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plans")).unwrap();
+    let mut cases: Vec<_> = all.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
+    cases.sort();
+    cases
+}
+
+#[test]
+fn every_case_is_planned_as_before() {
+    assert!(cases().len() >= 12, "{} cases", cases().len());
+    for case in cases() {
+        let settings = insta::Settings::clone_current();
+        let mut settings = settings;
+        settings.set_snapshot_path(&case);
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_description(case.file_name().unwrap().to_string_lossy());
+        settings.set_omit_expression(true);
+        settings.bind(|| insta::assert_snapshot!("plan", plan(&case)));
+    }
+}

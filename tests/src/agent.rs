@@ -1,0 +1,199 @@
+//! The real agent, run on one member's playbook as that member's host would run it.
+
+use std::{
+    env,
+    ffi::OsString,
+    fs::{self, File},
+    os::unix::process::ExitStatusExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    time::Duration,
+};
+
+use serde_json::Value;
+
+use crate::{
+    Error,
+    events::{self, Event},
+    fault::{Brink, Cut},
+    process::Process,
+    wait,
+};
+
+/// The agent to run: what `BATON_AGENT` names, else this workspace's release build.
+///
+/// # Errors
+/// It is not built.
+pub fn executable() -> Result<PathBuf, Error> {
+    let built = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/agent");
+    let agent = env::var_os("BATON_AGENT").map_or_else(built, PathBuf::from);
+    Ok(agent.canonicalize().map_err(|error| format!("no agent at {}: {error}", agent.display()))?)
+}
+
+/// An agent at work. It is killed with this value: a test that fails leaves none behind.
+#[derive(Debug)]
+pub struct Agent {
+    child: Child,
+    /// A folder of this run's own beside the playbook.
+    files: PathBuf,
+}
+
+/// An agent that ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// Its exit code; `None` when a signal ended it.
+    pub exit: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// The one object that `--output json` prints.
+    pub result: Option<Value>,
+    /// What it wrote to stderr.
+    pub stderr: String,
+    /// What it wrote with `--events`.
+    pub events: Vec<Event>,
+}
+
+impl Agent {
+    /// Starts `agent VERB playbook --output json` with more arguments.
+    ///
+    /// # Errors
+    /// There is no agent, or its files cannot be made.
+    pub fn start(verb: &str, playbook: &Path, more: &[&str]) -> Result<Self, Error> {
+        Self::start_as(verb, playbook, more, |argv| argv)
+    }
+
+    /// Starts `agent run` so that it is cut; [`Cut::carry_out`] on [`Agent::process`] does it.
+    ///
+    /// # Errors
+    /// There is no agent, or its files cannot be made.
+    pub fn start_to_be_cut(playbook: &Path, cut: &Cut) -> Result<Self, Error> {
+        Self::start_as("run", playbook, &[], |argv| cut.wrap(&argv))
+    }
+
+    /// Starts `agent run` so that it comes to a [`Brink`] and is held there.
+    ///
+    /// # Errors
+    /// There is no agent, or its files cannot be made.
+    pub fn start_to_the_brink(playbook: &Path, brink: &Brink) -> Result<Self, Error> {
+        Self::start_as("run", playbook, &[], |argv| brink.wrap(&argv))
+    }
+
+    /// Starts `agent run` with nobody at the other end of its stdout, and an events file that is always full.
+    ///
+    /// # Errors
+    /// There is no agent, or its files cannot be made.
+    pub fn start_deaf(playbook: &Path, wrap: impl FnOnce(Vec<OsString>) -> Vec<OsString>) -> Result<Self, Error> {
+        let files = fresh_folder(playbook)?;
+        let argv = wrap(command_line("run", playbook, Path::new("/dev/full"), &[])?);
+        let (reader, writer) = std::io::pipe()?;
+        drop(reader);
+        Self::spawn(&argv, writer.into(), files)
+    }
+
+    fn start_as(
+        verb: &str,
+        playbook: &Path,
+        more: &[&str],
+        wrap: impl FnOnce(Vec<OsString>) -> Vec<OsString>,
+    ) -> Result<Self, Error> {
+        let files = fresh_folder(playbook)?;
+        let argv = wrap(command_line(verb, playbook, &files.join("events"), more)?);
+        let stdout = File::create(files.join("stdout"))?;
+        Self::spawn(&argv, stdout.into(), files)
+    }
+
+    fn spawn(argv: &[OsString], stdout: Stdio, files: PathBuf) -> Result<Self, Error> {
+        let child = Command::new(&argv[0])
+            .args(&argv[1..])
+            .stdin(Stdio::null())
+            .stdout(stdout)
+            .stderr(File::create(files.join("stderr"))?)
+            .spawn()
+            .map_err(|error| format!("{}: {error}", argv[0].display()))?;
+        Ok(Self { child, files })
+    }
+
+    /// Its process, for signals.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn process(&self) -> Result<Process, Error> {
+        Ok(Process::open(self.child.id() as i32)?)
+    }
+
+    /// What it has written with `--events` so far.
+    ///
+    /// # Errors
+    /// A line is no event.
+    pub fn events(&self) -> Result<Vec<Event>, Error> {
+        events::read(&self.files.join("events"))
+    }
+
+    /// What it has written to stderr so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.files.join("stderr")).unwrap_or_default()
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// It still runs after the deadline; then it is killed.
+    pub async fn ended(mut self, deadline: Duration) -> Result<Ended, Error> {
+        let what = format!("agent {} to end", self.files.display());
+        let status = wait::until(&what, deadline, || {
+            let status = self.child.try_wait().map_err(|error| error.to_string());
+            std::future::ready(status.and_then(|status| status.ok_or_else(|| self.log())))
+        })
+        .await?;
+        self.result(status)
+    }
+
+    fn result(&self, status: ExitStatus) -> Result<Ended, Error> {
+        let stdout = fs::read_to_string(self.files.join("stdout")).unwrap_or_default();
+        Ok(Ended {
+            exit: status.code(),
+            signal: status.signal(),
+            result: serde_json::from_str(&stdout).ok(),
+            stderr: self.log(),
+            events: self.events()?,
+        })
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        // Nothing when it has ended and was waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn command_line(verb: &str, playbook: &Path, events: &Path, more: &[&str]) -> Result<Vec<OsString>, Error> {
+    let mut argv = vec![executable()?.into_os_string(), verb.into(), playbook.into()];
+    argv.extend(["--output", "json"].map(OsString::from));
+    if verb == "run" {
+        argv.extend(["--events".into(), events.into()]);
+    }
+    argv.extend(more.iter().map(OsString::from));
+    Ok(argv)
+}
+
+fn fresh_folder(playbook: &Path) -> Result<PathBuf, Error> {
+    let beside = playbook.parent().ok_or("a playbook lies in a folder")?;
+    for number in 1.. {
+        let folder = beside.join(format!("agent-{number}"));
+        match fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(format!("{}: {error}", folder.display()).into()),
+        }
+    }
+    Err("no number is left".into())
+}
+
+impl Ended {
+    /// The `reason` of its result.
+    pub fn reason(&self) -> &str {
+        self.result.as_ref().and_then(|result| result["reason"].as_str()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,237 @@
+//! One whole upgrade of a real cluster under load, with an agent per member all at once: `scripts/demo`.
+//!
+//! What is shown and counted is `tests::witness`; what the agents say of themselves is `tests::events`.
+
+use std::{io::Write as _, process::ExitCode, time::Duration};
+
+use clap::{Parser, ValueEnum};
+use serde_json::{Value, json};
+use tests::{
+    Error,
+    agent::{Agent, Ended},
+    cluster::{Cluster, Layout, Spec},
+    etcd::Etcd,
+    events::{self, Span},
+    playbook::Upgrade,
+    wait,
+    witness::{Testimony, Witness},
+    workload::Load,
+};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// How long the agents have.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// Upgrades a real cluster on this machine while clients write and read through all of its members, with
+/// one agent per member, all started at once. Then every acknowledged write is read back.
+#[derive(Parser)]
+#[command(name = "demo")]
+struct Cli {
+    /// What the members are.
+    #[arg(long, value_enum, default_value_t = System::Etcd)]
+    system: System,
+    /// Short for --system etcd.
+    #[arg(long)]
+    etcd: bool,
+    /// Print one JSON object as the last line.
+    #[arg(long)]
+    json: bool,
+    /// How many members.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    size: usize,
+    /// The release to start with.
+    #[arg(long, value_name = "V", default_value = "3.4")]
+    from: String,
+    /// The release to upgrade to.
+    #[arg(long, value_name = "V", default_value = "3.5")]
+    to: String,
+    /// Leave the upgraded cluster running, for scripts/cluster status and down.
+    #[arg(long)]
+    keep: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum System {
+    /// Real etcd, fetched by scripts/fetch-etcd.
+    Etcd,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    // Dropping the demo ends every process that it started.
+    let done = tokio::select! {
+        done = demo(&cli) => done,
+        signal = interrupted() => Err(signal),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+async fn interrupted() -> Error {
+    let both = signal(SignalKind::interrupt()).and_then(|first| Ok((first, signal(SignalKind::terminate())?)));
+    match both {
+        Ok((mut interrupt, mut terminate)) => {
+            tokio::select! { _ = interrupt.recv() => (), _ = terminate.recv() => () };
+            "interrupted".into()
+        }
+        Err(error) => error.into(),
+    }
+}
+
+async fn demo(cli: &Cli) -> Result<ExitCode, Error> {
+    let System::Etcd = cli.system;
+    tests::agent::executable()?;
+    let (from, to) = (Etcd::get(&cli.from)?, Etcd::get(&cli.to)?);
+    say(&format!("starting {} members of etcd {}", cli.size, from.release));
+    let kept = cli.keep.then(|| tempfile::Builder::new().prefix("baton-demo-").tempdir()).transpose()?;
+    let dir = kept.map(tempfile::TempDir::keep);
+    let cluster = Cluster::up(&Spec { size: cli.size, dir, ..Spec::new(from.clone()) }).await?;
+    let run = Run::of(&cluster.layout, &to).await?;
+    let is_ok = run.is_ok();
+    run.show(&cluster.layout, &from, &to);
+    if cli.json {
+        println!("{}", run.json(&cluster.layout, &from, &to));
+    }
+    if cli.keep {
+        let layout = cluster.leave_running();
+        say(&format!("left running; scripts/cluster status --dir {}", layout.dir.display()));
+    }
+    Ok(if is_ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// One rollout that is over.
+struct Run {
+    agents: Vec<(String, Ended)>,
+    testimony: Testimony,
+    span: Option<Span>,
+    /// What each member says it runs now.
+    releases: Vec<String>,
+    wanted: String,
+}
+
+impl Run {
+    async fn of(layout: &Layout, to: &Etcd) -> Result<Self, Error> {
+        let playbooks = Upgrade::new(layout, to).write(layout)?;
+        say("starting clients that write and read all the time through all members");
+        let witness = Witness::begin(layout, &Load::default(), to.release.cluster_version()).await?;
+        say(&format!("starting {} agents, all at once", playbooks.len()));
+        let started: Result<Vec<_>, _> = playbooks.iter().map(|path| Agent::start("run", path, &[])).collect();
+        let agents = watched(layout, started?).await?;
+        if agents.iter().all(|(_, ended)| ended.exit == Some(0)) {
+            witness.has_settled().await?;
+        }
+        say("stopping the clients; reading every acknowledged write back");
+        let testimony = witness.end().await?;
+        let all: Vec<_> = agents.iter().flat_map(|(_, ended)| ended.events.clone()).collect();
+        let span = events::span(&all)?;
+        let wanted = to.release.to_string();
+        Ok(Self { agents, testimony, span, releases: layout.releases().await?, wanted })
+    }
+
+    fn is_ok(&self) -> bool {
+        self.agents.iter().all(|(_, ended)| ended.exit == Some(0))
+            && self.releases.iter().all(|release| *release == self.wanted)
+            && self.testimony.is_nothing_lost()
+            && self.testimony.observed.max_members_down <= 1
+    }
+
+    fn rollout_s(&self) -> Option<f64> {
+        self.span.map(|span| (span.last_healthy - span.first_record) as f64 / 1_000.0)
+    }
+
+    /// `None` too where the cluster version did not change.
+    fn version_convergence_ms(&self, layout: &Layout, to: &Etcd) -> Option<u64> {
+        let changes = layout.release.cluster_version() != to.release.cluster_version();
+        let (span, settled) = self.span.zip(self.testimony.settled)?;
+        changes.then(|| settled.saturating_sub(span.last_healthy))
+    }
+
+    fn json(&self, layout: &Layout, from: &Etcd, to: &Etcd) -> Value {
+        let agents = self.agents.iter().map(|(member, ended)| {
+            let mut agent = ended.result.clone().unwrap_or_else(|| json!({"stderr": ended.stderr}));
+            agent["exit"] = json!(ended.exit);
+            agent["member"] = json!(member);
+            agent
+        });
+        json!({
+            "ok": self.is_ok(),
+            "system": "etcd",
+            "from": from.release,
+            "to": to.release,
+            "members": layout.members.len(),
+            "writes_acked": self.testimony.writes_acked,
+            "writes_lost": self.testimony.lost.len(),
+            "linearizable": self.testimony.history.is_ok(),
+            "failed_attempts": self.testimony.failed_attempts,
+            "longest_write_gap_ms": self.testimony.longest_write_gap.as_millis() as u64,
+            "rollout_s": self.rollout_s(),
+            "version_convergence_ms": self.version_convergence_ms(layout, to),
+            // No release of etcd has cluster feature gates.
+            "gates_convergence_ms": null,
+            "max_members_down": self.testimony.observed.max_members_down,
+            "observer_longest_blind_ms": self.testimony.observed.longest_blind.as_millis() as u64,
+            "agents": agents.collect::<Vec<_>>(),
+        })
+    }
+
+    fn show(&self, layout: &Layout, from: &Etcd, to: &Etcd) {
+        let seen = &self.testimony;
+        let or_unknown = |figure: Option<String>| figure.unwrap_or_else(|| "unknown".into());
+        say("");
+        for (member, release) in layout.members.iter().zip(&self.releases) {
+            say(&format!("{}  {}  runs {release}", member.name, member.client_url));
+        }
+        for (member, ended) in self.agents.iter().filter(|(_, ended)| ended.exit != Some(0)) {
+            say(&format!("agent of {member}: exit {:?}, signal {:?}\n{}", ended.exit, ended.signal, ended.stderr));
+        }
+        say(&format!("writes acknowledged    {}, of which lost {}", seen.writes_acked, seen.lost.len()));
+        match &seen.history {
+            Ok(judged) => say(&format!("history                linearizable ({} operations)", judged.operations)),
+            Err(error) => say(&format!("history                {error}")),
+        }
+        say(&format!("attempts repeated      {}", seen.failed_attempts));
+        say(&format!("longest write gap      {} ms", seen.longest_write_gap.as_millis()));
+        say(&format!("most members down      {}", seen.observed.max_members_down));
+        say(&format!("rollout                {} s", or_unknown(self.rollout_s().map(|s| format!("{s:.2}")))));
+        let settled = self.version_convergence_ms(layout, to).map(|ms| ms.to_string());
+        say(&format!("version settled after  {} ms more", or_unknown(settled)));
+        let verdict = if self.is_ok() { "upgraded" } else { "NOT upgraded as it should be" };
+        say(&format!("{verdict}: etcd {} to {}", from.release, to.release));
+    }
+}
+
+/// Waits for the agents, and passes on what they write meanwhile.
+async fn watched(layout: &Layout, agents: Vec<Agent>) -> Result<Vec<(String, Ended)>, Error> {
+    let mut shown = vec![0; agents.len()];
+    let mut show = |agents: &[Agent]| -> Result<bool, String> {
+        let mut all_ended = true;
+        for ((agent, shown), member) in agents.iter().zip(&mut shown).zip(&layout.members) {
+            let events = agent.events().map_err(|error| error.to_string())?;
+            for event in events.iter().skip(*shown) {
+                let about = event.member.as_deref().unwrap_or_default();
+                say(&format!("{}  agent of {}  {} {about}", event.time, member.name, event.event));
+            }
+            *shown = events.len();
+            all_ended &= !agent.process().is_ok_and(|process| process.is_alive());
+        }
+        Ok(all_ended)
+    };
+    wait::until("every agent to end", LIMIT, || {
+        std::future::ready(show(&agents).and_then(|ended| if ended { Ok(()) } else { Err("some still run".into()) }))
+    })
+    .await?;
+    show(&agents)?;
+    let mut ended = Vec::new();
+    for (agent, member) in agents.into_iter().zip(&layout.members) {
+        ended.push((member.name.clone(), agent.ended(wait::GENEROUS).await?));
+    }
+    Ok(ended)
+}
+
+fn say(line: &str) {
+    // A closed pipe ends the display, not the rollout.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}

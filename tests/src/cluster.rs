@@ -1,0 +1,423 @@
+//! A cluster of real members on 127.0.0.1, each laid out the way a host would have it.
+//!
+//! ```text
+//! D/cluster.json                                  what was started, for whoever comes later
+//! D/<member>/bin/etcd -> releases/…/etcd          the symlink that an upgrade switches
+//! D/<member>/bin/releases/<release>-<sha256>/etcd
+//! D/<member>/{data,etcd.log,baton,upgrade.yaml}
+//! ```
+//!
+//! Nothing is remembered about processes: whoever runs an executable of D/<member>/bin *is* the member,
+//! whether this crate started it or an agent.
+
+use std::{
+    fs,
+    io::Read,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use proto::{ClusterVersion, Release};
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Error,
+    certificates::Certificates,
+    client::{Access, Client},
+    etcd::{self, Etcd},
+    ports::Ports,
+    process::{self, Process},
+    wait,
+};
+
+/// What is wanted.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// The release that every member starts with.
+    pub etcd: Etcd,
+    /// How many members.
+    pub size: usize,
+    /// Where it lives; a temporary folder, removed at the end, where there is none.
+    pub dir: Option<PathBuf>,
+    /// Member *i*, from 0, has client port P+2i and peer port P+2i+1; leased ports where there is none.
+    pub base_port: Option<u16>,
+    /// Whether clients and peers use TLS and show certificates.
+    pub tls: bool,
+    /// More flags for every member.
+    pub flags: Vec<String>,
+}
+
+impl Spec {
+    /// Three members of this release, in the plain.
+    pub fn new(etcd: Etcd) -> Self {
+        Self { etcd, size: 3, dir: None, base_port: None, tls: false, flags: Vec::new() }
+    }
+}
+
+/// What is on disk: enough to find a cluster again.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Layout {
+    /// The folder of everything.
+    pub dir: PathBuf,
+    /// The release it was started with.
+    pub release: Release,
+    /// The members, in order of their ports.
+    pub members: Vec<Member>,
+    /// The certificates, with TLS.
+    pub certificates: Option<Certificates>,
+    /// Who clients are, once a scenario has switched auth on.
+    #[serde(default)]
+    pub user: Option<(String, String)>,
+}
+
+/// One member.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Member {
+    /// Its `--name`.
+    pub name: String,
+    /// Its folder.
+    pub dir: PathBuf,
+    /// Where it serves clients.
+    pub client_url: String,
+    /// The port of that.
+    pub client_port: u16,
+    /// The port for its peers.
+    pub peer_port: u16,
+    /// Its flags, the executable not among them.
+    pub flags: Vec<String>,
+}
+
+/// A running cluster; its processes end with this value, unless [`Cluster::leave_running`] is called.
+#[derive(Debug)]
+pub struct Cluster {
+    /// Where everything is.
+    pub layout: Layout,
+    _ports: Option<Ports>,
+    ends: bool,
+    _temporary: Option<tempfile::TempDir>,
+}
+
+impl Cluster {
+    /// Lays a cluster out, starts it and waits until every member serves.
+    ///
+    /// # Errors
+    /// The folder has a cluster already, a member does not start, or it is not healthy in time.
+    pub async fn up(spec: &Spec) -> Result<Self, Error> {
+        let cluster = Self::laid_out(spec)?;
+        for member in &cluster.layout.members {
+            member.start()?;
+        }
+        cluster.ready().await?;
+        cluster.settled(spec.etcd.release.cluster_version()).await?;
+        Ok(cluster)
+    }
+
+    /// Starts the members of a cluster that is laid out already, those that are down, and waits until
+    /// every member serves.
+    ///
+    /// # Errors
+    /// A member does not start, or it is not healthy in time.
+    pub async fn again(layout: Layout) -> Result<Self, Error> {
+        for member in layout.members.iter().filter(|member| !member.is_running()) {
+            member.start()?;
+        }
+        // Not all of its processes are ours to end.
+        let cluster = Self { layout, _ports: None, ends: false, _temporary: None };
+        cluster.ready().await?;
+        Ok(cluster)
+    }
+
+    fn laid_out(spec: &Spec) -> Result<Self, Error> {
+        let temporary = spec.dir.is_none().then(|| tempfile::Builder::new().prefix("baton-").tempdir()).transpose()?;
+        let dir = match (&spec.dir, &temporary) {
+            (Some(dir), _) => dir.clone(),
+            (None, Some(temporary)) => temporary.path().into(),
+            (None, None) => return Err("no folder".into()),
+        };
+        let leased = spec.base_port.is_none().then(|| Ports::lease(2 * spec.size)).transpose()?;
+        let ports = match (&leased, spec.base_port) {
+            (Some(leased), _) => leased.numbers.clone(),
+            (None, first) => (first.unwrap_or_default()..).take(2 * spec.size).collect(),
+        };
+        let layout = Layout::create(spec, &dir, &ports)?;
+        Ok(Self { layout, _ports: leased, ends: true, _temporary: temporary })
+    }
+
+    /// Waits until every member answers a linearizable read.
+    ///
+    /// # Errors
+    /// One does not within [`wait::GENEROUS`].
+    pub async fn ready(&self) -> Result<(), Error> {
+        let access = self.layout.access();
+        for member in &self.layout.members {
+            let client = Client::new(&member.client_url, &access)?;
+            wait::until(&format!("{} to serve", member.name), wait::GENEROUS, || async {
+                if !member.is_running() {
+                    return Err(format!("it does not run: {}", member.last_words()));
+                }
+                tokio::time::timeout(Duration::from_secs(1), client.get("baton-is-it-ready"))
+                    .await
+                    .map_err(|_| "a read timed out".to_owned())?
+                    .map_err(|status| status.to_string())
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until every member reports this cluster version.
+    ///
+    /// # Errors
+    /// One does not within [`wait::GENEROUS`].
+    pub async fn settled(&self, wanted: ClusterVersion) -> Result<(), Error> {
+        for member in &self.layout.members {
+            let client = Client::new(&member.client_url, &self.layout.access())?;
+            let what = format!("{} to be at cluster version {wanted}", member.name);
+            wait::until(&what, wait::GENEROUS, || async {
+                let cluster = client.versions().await.map_err(|error| error.to_string())?.cluster;
+                match cluster.parse::<ClusterVersion>() {
+                    Ok(version) if version == wanted => Ok(()),
+                    _ => Err(format!("it says {cluster}")),
+                }
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Lets the members live on after this value.
+    pub fn leave_running(mut self) -> Layout {
+        self.ends = false;
+        self.layout.clone()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if self.ends {
+            self.layout.kill_all();
+        }
+    }
+}
+
+impl Layout {
+    fn create(spec: &Spec, dir: &Path, ports: &[u16]) -> Result<Self, Error> {
+        fs::create_dir_all(dir)?;
+        let dir = dir.canonicalize()?;
+        if dir.join(FILE).exists() {
+            return Err(format!("{} has a cluster already", dir.display()).into());
+        }
+        let certificates = spec.tls.then(|| Certificates::create(&dir.join("tls"))).transpose()?;
+        let scheme = if spec.tls { "https" } else { "http" };
+        let peers: Vec<_> = ports
+            .chunks_exact(2)
+            .enumerate()
+            .map(|(index, pair)| format!("{}={scheme}://127.0.0.1:{}", name(index), pair[1]))
+            .collect();
+        let mut members = Vec::new();
+        for (index, pair) in ports.chunks_exact(2).enumerate() {
+            let mut member = Member::new(&dir, index, (pair[0], pair[1]), scheme);
+            member.flags.push(format!("--initial-cluster={}", peers.join(",")));
+            member.flags.extend(certificates.iter().flat_map(tls_flags));
+            member.flags.extend_from_slice(&spec.flags);
+            fs::create_dir_all(&member.dir)?;
+            member.install(&spec.etcd)?;
+            members.push(member);
+        }
+        let layout = Self { dir: dir.clone(), release: spec.etcd.release.clone(), members, certificates, user: None };
+        fs::write(dir.join(FILE), serde_json::to_vec_pretty(&layout)?)?;
+        Ok(layout)
+    }
+
+    /// The cluster that was laid out in this folder.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn load(dir: &Path) -> Result<Self, Error> {
+        let file = dir.join(FILE);
+        let bytes = fs::read(&file).map_err(|error| format!("no cluster here: {}: {error}", file.display()))?;
+        Ok(serde_json::from_slice(&bytes).map_err(|error| format!("{}: {error}", file.display()))?)
+    }
+
+    /// Where clients find every member.
+    pub fn endpoints(&self) -> Vec<String> {
+        self.members.iter().map(|member| member.client_url.clone()).collect()
+    }
+
+    /// What a client needs to be let in.
+    pub fn access(&self) -> Access {
+        Access { certificates: self.certificates.clone(), user: self.user.clone() }
+    }
+
+    /// What each member says that it runs.
+    ///
+    /// # Errors
+    /// One does not answer.
+    pub async fn releases(&self) -> Result<Vec<String>, Error> {
+        let mut releases = Vec::new();
+        for member in &self.members {
+            releases.push(Client::new(&member.client_url, &self.access())?.versions().await?.server);
+        }
+        Ok(releases)
+    }
+
+    /// The member that says it leads.
+    ///
+    /// # Errors
+    /// None does within [`wait::GENEROUS`].
+    pub async fn leader(&self) -> Result<&Member, Error> {
+        let found = wait::until("a member to lead", wait::GENEROUS, || async {
+            for member in &self.members {
+                let client = Client::new(&member.client_url, &self.access()).map_err(|error| error.to_string())?;
+                let Ok(Ok(status)) = tokio::time::timeout(Duration::from_secs(1), client.status()).await else {
+                    continue;
+                };
+                if status.leader == status.header.unwrap_or_default().member_id {
+                    return Ok(member);
+                }
+            }
+            Err("nobody says so".into())
+        });
+        Ok(found.await?)
+    }
+
+    /// Ends every process of every member, agents' too if they lie there.
+    pub fn kill_all(&self) {
+        process::kill_all_under(&self.dir);
+    }
+}
+
+const FILE: &str = "cluster.json";
+
+fn name(index: usize) -> String {
+    format!("m{}", index + 1)
+}
+
+fn tls_flags(files: &Certificates) -> Vec<String> {
+    let flags = ["", "peer-"].map(|side| {
+        [
+            format!("--{side}cert-file={}", files.server.cert.display()),
+            format!("--{side}key-file={}", files.server.key.display()),
+            format!("--{side}trusted-ca-file={}", files.ca.display()),
+            format!("--{side}client-cert-auth=true"),
+        ]
+    });
+    flags.into_iter().flatten().collect()
+}
+
+impl Member {
+    fn new(dir: &Path, index: usize, (client_port, peer_port): (u16, u16), scheme: &str) -> Self {
+        let (name, dir) = (name(index), dir.join(name(index)));
+        let client_url = format!("{scheme}://127.0.0.1:{client_port}");
+        let peer_url = format!("{scheme}://127.0.0.1:{peer_port}");
+        let flags = vec![
+            format!("--name={name}"),
+            format!("--data-dir={}", dir.join("data").display()),
+            format!("--listen-client-urls={client_url}"),
+            format!("--advertise-client-urls={client_url}"),
+            format!("--listen-peer-urls={peer_url}"),
+            format!("--initial-advertise-peer-urls={peer_url}"),
+            "--initial-cluster-state=new".into(),
+        ];
+        Self { name, dir, client_url, client_port, peer_port, flags }
+    }
+
+    /// The folder of its executables.
+    pub fn bin(&self) -> PathBuf {
+        self.dir.join("bin")
+    }
+
+    /// The symlink to the one it runs.
+    pub fn binary(&self) -> PathBuf {
+        self.bin().join("etcd")
+    }
+
+    /// The file that its output goes to.
+    pub fn log(&self) -> PathBuf {
+        self.dir.join("etcd.log")
+    }
+
+    /// Puts a release beside the others and points the symlink at it.
+    ///
+    /// # Errors
+    /// It cannot be copied or the symlink not be made.
+    pub fn install(&self, etcd: &Etcd) -> Result<(), Error> {
+        let digest = sha256(&etcd.executable())?;
+        let place = Path::new("releases").join(format!("{}-{}", etcd.release, &digest[..12]));
+        fs::create_dir_all(self.bin().join(&place))?;
+        fs::copy(etcd.executable(), self.bin().join(&place).join("etcd"))?;
+        let fresh = self.bin().join(".etcd.new");
+        symlink(place.join("etcd"), &fresh)?;
+        Ok(fs::rename(fresh, self.binary())?)
+    }
+
+    /// Starts it.
+    ///
+    /// # Errors
+    /// The executable does not start.
+    pub fn start(&self) -> Result<Process, Error> {
+        let argv: Vec<_> = [self.binary().display().to_string()].into_iter().chain(self.flags.clone()).collect();
+        Process::start(&argv, &self.log())
+    }
+
+    /// Its process, whoever started it.
+    pub fn process(&self) -> Option<Process> {
+        Process::under(&self.bin()).pop()
+    }
+
+    /// Whether it has one.
+    pub fn is_running(&self) -> bool {
+        self.process().is_some()
+    }
+
+    /// Sends its process SIGTERM and does not wait.
+    ///
+    /// # Errors
+    /// The signal may not be sent.
+    pub fn ask_to_end(&self) -> Result<(), Error> {
+        Ok(Process::under(&self.bin()).iter().try_for_each(|process| process.signal(Signal::TERM))?)
+    }
+
+    /// Sends its process a signal and waits until it is gone.
+    ///
+    /// # Errors
+    /// It is still there after [`wait::GENEROUS`].
+    pub fn end(&self, signal: Signal) -> Result<(), Error> {
+        for process in Process::under(&self.bin()) {
+            process.signal(signal)?;
+            process.ended(wait::GENEROUS)?;
+        }
+        Ok(())
+    }
+
+    /// The release that its symlink points at.
+    ///
+    /// # Errors
+    /// It does not say.
+    pub fn release(&self) -> Result<Release, Error> {
+        etcd::said_by(&self.binary())
+    }
+
+    /// The end of its log, for messages.
+    pub fn last_words(&self) -> String {
+        let log = fs::read(self.log()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&log);
+        let lines: Vec<_> = text.lines().rev().take(3).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join(" / ")
+    }
+}
+
+fn sha256(file: &Path) -> Result<String, Error> {
+    let mut hash = <sha2::Sha256 as sha2::Digest>::new();
+    let mut file = fs::File::open(file)?;
+    let mut block = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut block)? {
+            0 => break,
+            length => sha2::Digest::update(&mut hash, &block[..length]),
+        }
+    }
+    Ok(sha2::Digest::finalize(hash).iter().map(|byte| format!("{byte:02x}")).collect())
+}

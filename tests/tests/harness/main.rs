@@ -1,0 +1,6 @@
+//! The harness itself on real etcd: what it reports is only worth something if it catches what it is for.
+
+mod auth;
+mod cluster;
+mod observer;
+mod workload;

@@ -1,0 +1,73 @@
+//! `scripts/cluster`: the command behind it, which outlives itself.
+
+use std::{
+    path::Path,
+    process::{Command, Output},
+};
+
+use tests::{client::Client, cluster::Layout, process, skip::etcd_or_skip};
+
+fn cluster(verb: &str, dir: &Path, more: &[&str]) -> Output {
+    let command = env!("CARGO_BIN_EXE_cluster");
+    Command::new(command).arg(verb).arg("--dir").arg(dir).args(more).output().expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Whatever happens in a test, its members end.
+struct Ends<'a>(&'a Path);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        process::kill_all_under(self.0);
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_goes_up_lives_on_goes_down_and_up_again() {
+    if etcd_or_skip("3.4").and(etcd_or_skip("3.5")).is_none() {
+        return;
+    }
+    let home = tempfile::tempdir().expect("a folder");
+    let _ends = Ends(home.path());
+
+    let up = cluster("up", home.path(), &["--release", "3.4", "--to", "3.5", "--", "--quota-backend-bytes=100000000"]);
+    let layout = Layout::load(home.path()).unwrap_or_else(|error| panic!("{error}: {up:?}"));
+    assert_eq!(text(&up.stdout), format!("{}\n", layout.endpoints().join(",")), "the endpoints alone: {up:?}");
+    for member in &layout.members {
+        let playbook = std::fs::read_to_string(member.dir.join("upgrade.yaml")).expect("a playbook");
+        assert!(playbook.contains("--quota-backend-bytes=100000000") && playbook.contains("to: 3.5."), "{playbook}");
+    }
+    let client = || Client::new(&layout.members[0].client_url, &layout.access()).expect("a client");
+    client().put("k", "v").await.expect("written");
+    let status = cluster("status", home.path(), &[]);
+    assert!(status.status.success() && text(&status.stdout).contains("cluster version 3.4.0"), "{status:?}");
+
+    assert!(cluster("down", home.path(), &[]).status.success());
+    assert!(layout.members.iter().all(|member| !member.is_running()));
+    let status = cluster("status", home.path(), &[]);
+    assert!(!status.status.success() && text(&status.stdout).contains("m3  "), "{status:?}");
+
+    let other = cluster("up", home.path(), &["--size", "5"]);
+    assert!(!other.status.success() && text(&other.stderr).contains("has another cluster"), "{other:?}");
+    let again = cluster("up", home.path(), &[]);
+    assert_eq!(again.stdout, up.stdout, "{again:?}");
+    assert_eq!(client().get("k").await.expect("read").map(|kv| kv.value), Some(b"v".to_vec()));
+    assert!(cluster("down", home.path(), &[]).status.success());
+}
+
+#[test]
+fn a_base_port_gives_each_member_its_two() {
+    let Some(_etcd) = etcd_or_skip("3.5") else { return };
+    let home = tempfile::tempdir().expect("a folder");
+    let _ends = Ends(home.path());
+    let ports = tests::ports::Ports::lease_in_a_row(6).expect("six ports in a row");
+    let first = ports.numbers[0];
+    let up = cluster("up", home.path(), &["--base-port", &first.to_string()]);
+    let urls = [0, 2, 4].map(|offset| format!("http://127.0.0.1:{}", first + offset));
+    assert_eq!(text(&up.stdout), format!("{}\n", urls.join(",")), "{up:?}");
+    let layout = Layout::load(home.path()).expect("a cluster");
+    assert_eq!(layout.members.iter().map(|member| member.peer_port).collect::<Vec<_>>(), [1, 3, 5].map(|o| first + o));
+}
