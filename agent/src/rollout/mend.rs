@@ -106,8 +106,10 @@ impl Agent {
 
     pub(super) fn mend(&mut self, mending: Mending, event: Event) -> Act {
         match (mending, event) {
-            (Mending::Switching(mut others), _) => {
-                let own = self.in_hand.map(|in_hand| in_hand.step.member);
+            (Mending::Switching(mut others), event) => {
+                // Where the switch failed, what is installed may be the binary that must not be started yet.
+                let is_switched = !matches!(event, Event::Failed(_));
+                let own = self.in_hand.map(|in_hand| in_hand.step.member).filter(|_| is_switched);
                 let started = others.clone();
                 others.extend(own);
                 self.start_next(others, started)

@@ -135,6 +135,7 @@ impl Agent {
             (S::Finishing(failure), Event::Done) => self.stepping(S::Ending(failure), Act::Look),
             (S::Ending(failure), Event::Looked(looked)) => self.end_step(failure, &looked),
             (S::HookAfter, _) => self.look(),
+            (S::Unswitching(why), Event::Failed(_)) => self.keep_as_it_is(why),
             (S::Unswitching(why), _) => {
                 let start = Act::Start(self.member());
                 self.stepping(S::Relaunching(why), start)
