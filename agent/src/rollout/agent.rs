@@ -443,10 +443,7 @@ impl Agent {
         self.baton = None;
         match then {
             Then::Mark(ending) => self.leave(ending),
-            _ => {
-                let record = self.in_hand.map(|in_hand| in_hand.step.member);
-                self.leave(Ending::NoAnswer { record })
-            }
+            _ => self.leave_record(),
         }
     }
 
