@@ -10,7 +10,7 @@ use super::{
     skew, target,
 };
 use crate::rollout::{
-    keys::{At, Intent, RunState, TakeDown},
+    keys::{At, Intent, Run, RunState, TakeDown},
     txn::Txn,
 };
 
@@ -155,9 +155,9 @@ pub(super) fn only(case: &Case) -> Option<MemberId> {
     }
 }
 
-/// Whether this verb would take the run the other way than it goes.
-pub(super) fn opposes(verb: Verb, state: &RunState) -> bool {
-    matches!((verb, state), (Verb::Run | Verb::Resume | Verb::Finalize, RunState::RollingBack))
+/// Whether this verb would take the run the other way than it goes, marked or not.
+pub(super) fn opposes(verb: Verb, run: &Run) -> bool {
+    run.is_going_back() && verb != Verb::Rollback
 }
 
 #[cfg(test)]
@@ -171,7 +171,7 @@ mod tests {
         plan::{next, samples},
         rollout::{
             host_id::HostId,
-            keys::{AttemptId, Going, Keys, Participant, ProcessId, Run, RunId},
+            keys::{AttemptId, Going, Keys, Participant, ProcessId, RunId},
             rules::Rules,
         },
     };
