@@ -141,9 +141,7 @@ impl Execution<'_> {
         if let Some(auth) = &self.playbook.cluster.auth {
             let user = auth.user.clone();
             if !self.observer.is_administrator().await.map_err(|error| why(&error))? {
-                return Err(Arc::from(format!(
-                    "user {user} lacks the role root, which Status, HashKV and MoveLeader need"
-                )));
+                return Err(self.in_trouble(Trouble::NotRoot { user }));
             }
         }
         if self.playbook.gates.expect.is_empty() {

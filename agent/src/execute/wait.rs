@@ -69,6 +69,7 @@ impl Execution<'_> {
                     let since = *ready_since.get_or_insert_with(Instant::now);
                     if since.elapsed() >= soak {
                         self.excluded.set(None);
+                        self.say_what_was_not_compared(member, on).await;
                         self.tell(Happening::Ready { member });
                         return Event::Done;
                     }
@@ -95,6 +96,15 @@ impl Execution<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// A supervisor whose `status` prints no pid leaves open which executable runs.
+    async fn say_what_was_not_compared(&mut self, member: MemberId, on: Option<Binary>) {
+        let Some(node) = self.node(member).filter(|node| on.is_some() && node.sides.is_some()) else { return };
+        if matches!(node.status().await, Ok(status) if status.is_running() && status.process().is_none()) {
+            let name = self.name_of(member);
+            self.warn(&format!("{name}: which executable runs was not compared, as its `status` prints no pid"));
         }
     }
 
