@@ -1,6 +1,8 @@
 //! The texts beside the code stay true: the README's table of reasons, the map's paths, the arrows between
 //! rooms.
 
+#![allow(clippy::unwrap_used)]
+
 use std::{
     collections::BTreeSet,
     fs,

@@ -4,7 +4,7 @@
 //! view and the planner.
 
 use std::{
-    path::PathBuf,
+    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -124,13 +124,10 @@ impl Execution<'_> {
             return Judged::Ended;
         }
         let side = on.and_then(|on| Some(node.sides.as_ref()?.side(on).clone()));
-        if let (Some(expected), Some(exe)) = (
-            side.as_ref().and_then(|side| side.executable.clone()),
-            status.process().and_then(|process| process.exe.clone()),
-        ) {
-            if let Some(why) = other_executable(&expected, &exe) {
-                return Judged::Wrong(why);
-            }
+        let expected = side.as_ref().and_then(|side| side.executable.as_ref());
+        let exe = status.process().and_then(|process| process.exe.as_ref());
+        if let Some(why) = expected.zip(exe).and_then(|(expected, exe)| other_executable(expected, exe)) {
+            return Judged::Wrong(why);
         }
         match self.observer.glance().await {
             Ok(view) => {
@@ -255,8 +252,8 @@ fn judge_view(view: &ClusterView, member: MemberId, release: Option<&Release>) -
 }
 
 /// A symlink says nothing about a process: what runs must be the very file.
-fn other_executable(expected: &PathBuf, exe: &PathBuf) -> Option<Arc<str>> {
-    let expected = std::fs::canonicalize(expected).unwrap_or_else(|_| expected.clone());
-    let is_it = std::fs::canonicalize(exe).unwrap_or_else(|_| exe.clone()) == expected;
+fn other_executable(expected: &Path, exe: &Path) -> Option<Arc<str>> {
+    let expected = std::fs::canonicalize(expected).unwrap_or_else(|_| expected.into());
+    let is_it = std::fs::canonicalize(exe).unwrap_or_else(|_| exe.into()) == expected;
     (!is_it).then(|| Arc::from(format!("its process runs {}, not {}", exe.display(), expected.display())))
 }
