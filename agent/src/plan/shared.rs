@@ -51,7 +51,7 @@ pub(super) fn differences(one: &Intent, other: &Intent) -> Vec<&'static str> {
 }
 
 pub(super) fn versions(case: &Case) -> Option<Next> {
-    skew::skew(&case.me.intent, case.view).err().map(Next::Refuse)
+    skew::skew(&case.me.intent, case.view).map(Next::Refuse)
 }
 
 pub(super) fn record(case: &Case) -> Option<Next> {

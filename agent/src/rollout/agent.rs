@@ -38,7 +38,7 @@ pub struct Agent {
     /// The baton, while this process holds it.
     pub(super) baton: Option<Held>,
     pub(super) joined: Option<RunId>,
-    /// Whether the run has a point of no return.
+    /// Whether the run has a point of no return: one that was not read may have one.
     pub(super) changes_minor: bool,
     interrupted: bool,
     prepared: bool,
@@ -125,7 +125,7 @@ impl Agent {
             record: None,
             baton: None,
             joined: None,
-            changes_minor: false,
+            changes_minor: true,
             interrupted: false,
             prepared: false,
             hand_overs: 0,
