@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::{
     Error,
     events::{self, Event},
-    fault::{Brink, Cut},
+    fault::{Brink, Cut, Unwritable},
     process::Process,
     wait,
 };
@@ -76,6 +76,14 @@ impl Agent {
     /// There is no agent, or its files cannot be made.
     pub fn start_to_the_brink(playbook: &Path, brink: &Brink) -> Result<Self, Error> {
         Self::start_as("run", playbook, &[], |argv| brink.wrap(&argv))
+    }
+
+    /// Starts `agent run` with a file that it cannot write to.
+    ///
+    /// # Errors
+    /// There is no agent, or its files cannot be made.
+    pub fn start_on_a_full_disk(playbook: &Path, full: &Unwritable) -> Result<Self, Error> {
+        Self::start_as("run", playbook, &[], |argv| full.wrap(&argv))
     }
 
     /// Starts `agent run` with nobody at the other end of its stdout, and an events file that is always full.

@@ -129,6 +129,29 @@ impl Cut {
     }
 }
 
+/// A file that cannot be written to from some call on, as on a full disk.
+#[derive(Clone, Debug)]
+pub struct Unwritable {
+    /// The file.
+    pub file: PathBuf,
+    /// Which `write(2)` to it fails first, from 1; so do all after it, with "no space left on device".
+    pub from: usize,
+    /// Where strace writes what it saw; made anew.
+    pub trace: PathBuf,
+}
+
+impl Unwritable {
+    /// The command line that runs `argv` so that its writes fail. What `argv` starts in its turn is left alone.
+    pub fn wrap<A: AsRef<OsStr>>(&self, argv: &[A]) -> Vec<OsString> {
+        let inject = format!("inject=write:error=ENOSPC:when={}+", self.from);
+        let mut wrapped: Vec<OsString> = ["strace", "-D", "-f", "-q", "-b", "execve", "-o"].map(OsString::from).into();
+        wrapped.extend([self.trace.as_os_str().into(), "-P".into(), self.file.as_os_str().into()]);
+        wrapped.extend(["-e".into(), "trace=write".into(), "-e".into(), inject.into(), "--".into()]);
+        wrapped.extend(argv.iter().map(OsString::from));
+        wrapped
+    }
+}
+
 /// The instant before a process signals another: it has decided, and the kernel has not yet been told.
 #[derive(Clone, Debug)]
 pub struct Brink {

@@ -5,7 +5,9 @@
 
 mod boundary;
 mod frozen;
+mod full;
 mod lost;
+mod mounted;
 mod quorum;
 mod record;
 mod rollout;
