@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(help.exit_code(), 0);
         let text = help.to_string();
         for reason in reason::Reason::ALL {
-            assert!(text.contains(&format!(" {} ", reason.name())), "{}", reason.name());
+            assert!(text.contains(&format!("  {}\n", reason.name())), "{}", reason.name());
         }
     }
 }

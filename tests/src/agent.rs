@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::{
     Error,
     events::{self, Event},
-    fault::Cut,
+    fault::{Brink, Cut, Unwritable},
     process::Process,
     wait,
 };
@@ -70,6 +70,34 @@ impl Agent {
         Self::start_as("run", playbook, &[], |argv| cut.wrap(&argv))
     }
 
+    /// Starts `agent run` so that it comes to a [`Brink`] and is held there.
+    ///
+    /// # Errors
+    /// There is no agent, or its files cannot be made.
+    pub fn start_to_the_brink(playbook: &Path, brink: &Brink) -> Result<Self, Error> {
+        Self::start_as("run", playbook, &[], |argv| brink.wrap(&argv))
+    }
+
+    /// Starts `agent run` with a file that it cannot write to.
+    ///
+    /// # Errors
+    /// There is no agent, or its files cannot be made.
+    pub fn start_on_a_full_disk(playbook: &Path, full: &Unwritable) -> Result<Self, Error> {
+        Self::start_as("run", playbook, &[], |argv| full.wrap(&argv))
+    }
+
+    /// Starts `agent run` with nobody at the other end of its stdout, and an events file that is always full.
+    ///
+    /// # Errors
+    /// There is no agent, or its files cannot be made.
+    pub fn start_deaf(playbook: &Path, wrap: impl FnOnce(Vec<OsString>) -> Vec<OsString>) -> Result<Self, Error> {
+        let files = fresh_folder(playbook)?;
+        let argv = wrap(command_line("run", playbook, Path::new("/dev/full"), &[])?);
+        let (reader, writer) = std::io::pipe()?;
+        drop(reader);
+        Self::spawn(&argv, writer.into(), files)
+    }
+
     fn start_as(
         verb: &str,
         playbook: &Path,
@@ -77,21 +105,30 @@ impl Agent {
         wrap: impl FnOnce(Vec<OsString>) -> Vec<OsString>,
     ) -> Result<Self, Error> {
         let files = fresh_folder(playbook)?;
-        let mut argv = vec![executable()?.into_os_string(), verb.into(), playbook.into()];
-        argv.extend(["--output", "json"].map(OsString::from));
-        if verb == "run" {
-            argv.extend(["--events".into(), files.join("events").into_os_string()]);
-        }
-        argv.extend(more.iter().map(OsString::from));
-        let argv = wrap(argv);
+        let argv = wrap(command_line(verb, playbook, &files.join("events"), more)?);
+        let stdout = File::create(files.join("stdout"))?;
+        Self::spawn(&argv, stdout.into(), files)
+    }
+
+    fn spawn(argv: &[OsString], stdout: Stdio, files: PathBuf) -> Result<Self, Error> {
         let child = Command::new(&argv[0])
             .args(&argv[1..])
             .stdin(Stdio::null())
-            .stdout(File::create(files.join("stdout"))?)
+            .stdout(stdout)
             .stderr(File::create(files.join("stderr"))?)
             .spawn()
             .map_err(|error| format!("{}: {error}", argv[0].display()))?;
         Ok(Self { child, files })
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it still runs; a frozen one does.
+    pub fn is_at_work(&self) -> bool {
+        self.process().is_ok_and(|process| process.is_alive())
     }
 
     /// Its process, for signals.
@@ -110,6 +147,11 @@ impl Agent {
         events::read(&self.files.join("events"))
     }
 
+    /// What it has written to stderr so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.files.join("stderr")).unwrap_or_default()
+    }
+
     /// Waits for its end.
     ///
     /// # Errors
@@ -118,25 +160,21 @@ impl Agent {
         let what = format!("agent {} to end", self.files.display());
         let status = wait::until(&what, deadline, || {
             let status = self.child.try_wait().map_err(|error| error.to_string());
-            std::future::ready(status.and_then(|status| status.ok_or_else(|| self.last_words())))
+            std::future::ready(status.and_then(|status| status.ok_or_else(|| self.log())))
         })
         .await?;
         self.result(status)
     }
 
     fn result(&self, status: ExitStatus) -> Result<Ended, Error> {
-        let stdout = fs::read_to_string(self.files.join("stdout"))?;
+        let stdout = fs::read_to_string(self.files.join("stdout")).unwrap_or_default();
         Ok(Ended {
             exit: status.code(),
             signal: status.signal(),
             result: serde_json::from_str(&stdout).ok(),
-            stderr: self.last_words(),
+            stderr: self.log(),
             events: self.events()?,
         })
-    }
-
-    fn last_words(&self) -> String {
-        fs::read_to_string(self.files.join("stderr")).unwrap_or_default()
     }
 }
 
@@ -146,6 +184,16 @@ impl Drop for Agent {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn command_line(verb: &str, playbook: &Path, events: &Path, more: &[&str]) -> Result<Vec<OsString>, Error> {
+    let mut argv = vec![executable()?.into_os_string(), verb.into(), playbook.into()];
+    argv.extend(["--output", "json"].map(OsString::from));
+    if verb == "run" {
+        argv.extend(["--events".into(), events.into()]);
+    }
+    argv.extend(more.iter().map(OsString::from));
+    Ok(argv)
 }
 
 fn fresh_folder(playbook: &Path) -> Result<PathBuf, Error> {
@@ -165,5 +213,10 @@ impl Ended {
     /// The `reason` of its result.
     pub fn reason(&self) -> &str {
         self.result.as_ref().and_then(|result| result["reason"].as_str()).unwrap_or_default()
+    }
+
+    /// The `message` of its result.
+    pub fn message(&self) -> &str {
+        self.result.as_ref().and_then(|result| result["message"].as_str()).unwrap_or_default()
     }
 }

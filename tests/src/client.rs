@@ -9,7 +9,7 @@ use proto::{
     etcdserverpb::{
         AuthEnableRequest, AuthRoleAddRequest, AuthUserAddRequest, AuthUserGrantRoleRequest, AuthenticateRequest,
         Member, MemberListRequest, MoveLeaderRequest, PutRequest, RangeRequest, StatusRequest, StatusResponse,
-        auth_client::AuthClient, cluster_client::ClusterClient, kv_client::KvClient,
+        TxnRequest, TxnResponse, auth_client::AuthClient, cluster_client::ClusterClient, kv_client::KvClient,
         maintenance_client::MaintenanceClient,
     },
     mvccpb::KeyValue,
@@ -100,6 +100,30 @@ impl Client {
         let request = self.request(request).await?;
         let answer = self.outcome(KvClient::new(self.channel.clone()).range(request).await).await?;
         Ok(answer.kvs.into_iter().next())
+    }
+
+    /// Sends a transaction, once.
+    ///
+    /// # Errors
+    /// Whatever the member or the transport answered.
+    pub async fn txn(&self, transaction: TxnRequest) -> Result<TxnResponse, Status> {
+        let request = self.request(transaction).await?;
+        self.outcome(KvClient::new(self.channel.clone()).txn(request).await).await
+    }
+
+    /// Every key that begins with this, with its value.
+    ///
+    /// # Errors
+    /// Whatever the member or the transport answered.
+    pub async fn under(&self, prefix: &str) -> Result<Vec<KeyValue>, Status> {
+        let mut end = prefix.as_bytes().to_vec();
+        // The first key after all that begin so; no prefix used here ends in 0xff.
+        if let Some(last) = end.last_mut() {
+            *last += 1;
+        }
+        let request = RangeRequest { key: prefix.into(), range_end: end, ..RangeRequest::default() };
+        let request = self.request(request).await?;
+        Ok(self.outcome(KvClient::new(self.channel.clone()).range(request).await).await?.kvs)
     }
 
     /// The member's own report.

@@ -67,6 +67,9 @@ pub struct Layout {
     pub members: Vec<Member>,
     /// The certificates, with TLS.
     pub certificates: Option<Certificates>,
+    /// Who clients are, once a scenario has switched auth on.
+    #[serde(default)]
+    pub user: Option<(String, String)>,
 }
 
 /// One member.
@@ -223,7 +226,7 @@ impl Layout {
             member.install(&spec.etcd)?;
             members.push(member);
         }
-        let layout = Self { dir: dir.clone(), release: spec.etcd.release.clone(), members, certificates };
+        let layout = Self { dir: dir.clone(), release: spec.etcd.release.clone(), members, certificates, user: None };
         fs::write(dir.join(FILE), serde_json::to_vec_pretty(&layout)?)?;
         Ok(layout)
     }
@@ -243,9 +246,41 @@ impl Layout {
         self.members.iter().map(|member| member.client_url.clone()).collect()
     }
 
-    /// What a client needs to be let in; a user, where auth is on, is the caller's to add.
+    /// What a client needs to be let in.
     pub fn access(&self) -> Access {
-        Access { certificates: self.certificates.clone(), user: None }
+        Access { certificates: self.certificates.clone(), user: self.user.clone() }
+    }
+
+    /// What each member says that it runs.
+    ///
+    /// # Errors
+    /// One does not answer.
+    pub async fn releases(&self) -> Result<Vec<String>, Error> {
+        let mut releases = Vec::new();
+        for member in &self.members {
+            releases.push(Client::new(&member.client_url, &self.access())?.versions().await?.server);
+        }
+        Ok(releases)
+    }
+
+    /// The member that says it leads.
+    ///
+    /// # Errors
+    /// None does within [`wait::GENEROUS`].
+    pub async fn leader(&self) -> Result<&Member, Error> {
+        let found = wait::until("a member to lead", wait::GENEROUS, || async {
+            for member in &self.members {
+                let client = Client::new(&member.client_url, &self.access()).map_err(|error| error.to_string())?;
+                let Ok(Ok(status)) = tokio::time::timeout(Duration::from_secs(1), client.status()).await else {
+                    continue;
+                };
+                if status.leader == status.header.unwrap_or_default().member_id {
+                    return Ok(member);
+                }
+            }
+            Err("nobody says so".into())
+        });
+        Ok(found.await?)
     }
 
     /// Ends every process of every member, agents' too if they lie there.
@@ -374,7 +409,11 @@ impl Member {
     }
 }
 
-fn sha256(file: &Path) -> Result<String, Error> {
+/// The checksum of a file, in hexadecimal.
+///
+/// # Errors
+/// It cannot be read.
+pub fn sha256(file: &Path) -> Result<String, Error> {
     let mut hash = <sha2::Sha256 as sha2::Digest>::new();
     let mut file = fs::File::open(file)?;
     let mut block = vec![0; 1 << 20];

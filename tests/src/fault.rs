@@ -80,14 +80,9 @@ impl Cut {
     /// It neither ends nor is stopped within the deadline; or several of its threads sync the file, which
     /// strace counts one by one.
     pub fn carry_out(&self, process: &Process, deadline: Duration) -> Result<bool, Error> {
-        wait::until_blocking("the process to be cut or to end", deadline, || {
-            match () {
-                () if self.says(process, "--- stopped by SIGSTOP") => process.signal(Signal::KILL),
-                () if self.says(process, "+++ ") => Ok(()),
-                () => return Err(format!("{process:?} runs")),
-            }
-            .map_err(|error| error.to_string())
-        })?;
+        if self.hold(process, deadline)? {
+            process.signal(Signal::KILL)?;
+        }
         process.ended(wait::GENEROUS)?;
         wait::until_blocking("strace to have seen the end", wait::GENEROUS, || {
             self.says(process, "+++ ").then_some(()).ok_or("not yet".into())
@@ -117,6 +112,91 @@ impl Cut {
             Some((thread.parse().ok()?, said.trim_start().to_owned()))
         };
         trace.lines().filter_map(line).collect()
+    }
+
+    /// Waits until the process stands still right after its fsync ([`Moment::After`]), and leaves it so;
+    /// `false` when it ended instead.
+    ///
+    /// # Errors
+    /// It neither ends nor is stopped within the deadline.
+    pub fn hold(&self, process: &Process, deadline: Duration) -> Result<bool, Error> {
+        let what = "the process to be cut or to end";
+        Ok(wait::until_blocking(what, deadline, || match () {
+            () if self.says(process, "+++ ") => Ok(false),
+            () if self.says(process, "--- stopped by SIGSTOP") => Ok(true),
+            () => Err(format!("{process:?} runs")),
+        })?)
+    }
+}
+
+/// A file that cannot be written to from some call on, as on a full disk.
+#[derive(Clone, Debug)]
+pub struct Unwritable {
+    /// The file.
+    pub file: PathBuf,
+    /// Which `write(2)` to it fails first, from 1; so do all after it, with "no space left on device".
+    pub from: usize,
+    /// Where strace writes what it saw; made anew.
+    pub trace: PathBuf,
+}
+
+impl Unwritable {
+    /// The command line that runs `argv` so that its writes fail. What `argv` starts in its turn is left alone.
+    pub fn wrap<A: AsRef<OsStr>>(&self, argv: &[A]) -> Vec<OsString> {
+        let inject = format!("inject=write:error=ENOSPC:when={}+", self.from);
+        let mut wrapped: Vec<OsString> = ["strace", "-D", "-f", "-q", "-b", "execve", "-o"].map(OsString::from).into();
+        wrapped.extend([self.trace.as_os_str().into(), "-P".into(), self.file.as_os_str().into()]);
+        wrapped.extend(["-e".into(), "trace=write".into(), "-e".into(), inject.into(), "--".into()]);
+        wrapped.extend(argv.iter().map(OsString::from));
+        wrapped
+    }
+}
+
+/// The instant before a process signals another: it has decided, and the kernel has not yet been told.
+#[derive(Clone, Debug)]
+pub struct Brink {
+    /// Where strace writes what it saw; made anew.
+    pub trace: PathBuf,
+}
+
+impl Brink {
+    /// Longer than any test.
+    const DELAY: &str = "inject=pidfd_send_signal:delay_enter=3600000000:when=1";
+    /// `pidfd_send_signal(2)`, which has one number on all machines.
+    const CALL: &str = "424 ";
+
+    /// The command line that runs `argv` and holds the one thread that is about to send a signal.
+    pub fn wrap<A: AsRef<OsStr>>(&self, argv: &[A]) -> Vec<OsString> {
+        let mut wrapped: Vec<OsString> = ["strace", "-D", "-f", "-q", "-b", "execve", "-o"].map(OsString::from).into();
+        wrapped.extend([self.trace.as_os_str().into(), "-e".into(), "trace=pidfd_send_signal".into()]);
+        wrapped.extend(["-e".into(), Self::DELAY.into(), "--".into()]);
+        wrapped.extend(argv.iter().map(OsString::from));
+        wrapped
+    }
+
+    /// Waits until the process that [`Brink::wrap`] started stands there, and freezes all of it.
+    ///
+    /// # Errors
+    /// It does not come there, or does not stop.
+    pub fn freeze(&self, process: &Process, deadline: Duration) -> Result<(), Error> {
+        let tasks = PathBuf::from(format!("/proc/{}/task", process.pid));
+        wait::until_blocking("the process to be about to signal", deadline, || {
+            let tasks = fs::read_dir(&tasks).map_err(|error| error.to_string())?;
+            let calls = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("syscall")).ok());
+            calls.filter(|call| call.starts_with(Self::CALL)).map(drop).next().ok_or_else(|| "it is not".into())
+        })?;
+        freeze(process)
+    }
+
+    /// Lets it go on, from that very instant. strace, which holds the thread, is done with.
+    ///
+    /// # Errors
+    /// A signal may not be sent.
+    pub fn thaw(&self, process: &Process) -> Result<(), Error> {
+        let status = fs::read_to_string(format!("/proc/{}/status", process.pid))?;
+        let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).unwrap_or_default();
+        Process::open(tracer.trim().parse()?)?.signal(Signal::KILL)?;
+        thaw(process)
     }
 }
 

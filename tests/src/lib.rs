@@ -4,6 +4,7 @@
 //! real agent, and judges by what clients saw and by what an observer outside saw.
 
 pub mod agent;
+pub mod balancer;
 pub mod certificates;
 pub mod client;
 pub mod cluster;
@@ -15,8 +16,13 @@ pub mod observer;
 pub mod playbook;
 pub mod ports;
 pub mod process;
+pub mod rollout;
+pub mod scene;
+pub mod sick;
 pub mod skip;
+pub mod standing;
 pub mod wait;
+pub mod web;
 pub mod witness;
 pub mod workload;
 

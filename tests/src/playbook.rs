@@ -1,20 +1,36 @@
-//! The playbooks that scenarios hand to agents: one per member, as its host would have it.
+//! The playbooks that scenarios hand to agents: one per host, with the members that run on it.
 
 use std::{fmt::Write as _, fs, path::PathBuf};
 
 use proto::Release;
 
-use crate::{Error, cluster::Layout, etcd::Etcd};
+use crate::{
+    Error,
+    cluster::{Layout, Member},
+    etcd::Etcd,
+};
 
-/// An upgrade of a whole cluster, of which each member's playbook is a part.
+/// An upgrade of a whole cluster, of which each host's playbook is a part.
 #[derive(Clone, Debug)]
 pub struct Upgrade {
     /// `from`: what members must run before.
     pub from: String,
     /// `to`.
     pub to: Release,
-    /// `artifact.source`: the executable of the new release.
+    /// `artifact.source`: a path, or a URL.
     pub source: PathBuf,
+    /// `cluster.endpoints`; every member's own where there are none.
+    pub endpoints: Vec<String>,
+    /// More lines under `cluster`, such as `auth: { … }`.
+    pub cluster: Vec<String>,
+    /// More lines under `artifact`, such as `sha256: …`.
+    pub artifact: Vec<String>,
+    /// The lines of a member's `runtime`.
+    pub runtime: fn(&Member) -> Vec<String>,
+    /// More lines of each node, such as `files: …`.
+    pub node: fn(&Member) -> Vec<String>,
+    /// More lines of every node, whichever it is, such as `stop: { timeout: 1s }`.
+    pub every_node: Vec<String>,
     /// Lines under `strategy`, such as `soak: 0s`.
     pub strategy: Vec<String>,
     /// More top-level lines.
@@ -29,30 +45,48 @@ impl Upgrade {
             from: format!(">={}, <{}.{}", layout.release, now.major, now.minor + 1),
             to: to.release.clone(),
             source: to.executable(),
+            endpoints: Vec::new(),
+            cluster: Vec::new(),
+            artifact: Vec::new(),
+            runtime: started_by_the_agent,
+            node: |_| Vec::new(),
+            every_node: Vec::new(),
             strategy: vec!["soak: 0s".into()],
             extra: Vec::new(),
         }
     }
 
-    /// Writes every member's playbook, `D/<member>/upgrade.yaml`.
+    /// Writes a playbook per member, `D/<member>/upgrade.yaml`: each member is on a host of its own.
     ///
     /// # Errors
     /// A file cannot be written.
     pub fn write(&self, layout: &Layout) -> Result<Vec<PathBuf>, Error> {
-        (0..layout.members.len())
-            .map(|index| {
-                let path = layout.members[index].dir.join("upgrade.yaml");
-                fs::write(&path, self.text(layout, index)?)?;
-                Ok(path)
-            })
-            .collect()
+        layout.members.iter().map(|member| self.write_host(layout, &[member])).collect()
     }
 
-    fn text(&self, layout: &Layout, index: usize) -> Result<String, Error> {
-        let member = &layout.members[index];
+    /// Writes one member's playbook.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_one(&self, layout: &Layout, index: usize) -> Result<PathBuf, Error> {
+        self.write_host(layout, &[&layout.members[index]])
+    }
+
+    /// Writes the playbook of the host that these members run on, into the first one's folder.
+    ///
+    /// # Errors
+    /// The file cannot be written, or there is no member.
+    pub fn write_host(&self, layout: &Layout, members: &[&Member]) -> Result<PathBuf, Error> {
+        let path = members.first().ok_or("a host without members")?.dir.join("upgrade.yaml");
+        fs::write(&path, self.text(layout, members)?)?;
+        Ok(path)
+    }
+
+    fn text(&self, layout: &Layout, members: &[&Member]) -> Result<String, Error> {
         let mut text = String::from("apiVersion: baton/v1\nkind: Upgrade\n");
         writeln!(text, "cluster:\n  name: local\n  endpoints:")?;
-        for url in layout.endpoints() {
+        let endpoints = if self.endpoints.is_empty() { layout.endpoints() } else { self.endpoints.clone() };
+        for url in endpoints {
             writeln!(text, "    - {url}")?;
         }
         if let Some(files) = &layout.certificates {
@@ -61,24 +95,41 @@ impl Upgrade {
                 writeln!(text, "    {key}: {}", quoted(&path.to_string_lossy()))?;
             }
         }
+        lines(&mut text, "  ", &self.cluster)?;
         writeln!(text, "from: {}\nto: {}", quoted(&self.from), self.to)?;
         writeln!(text, "artifact:\n  source: {}", quoted(&self.source.to_string_lossy()))?;
-        writeln!(text, "state_dir: {}", quoted(&member.dir.join("baton").to_string_lossy()))?;
-        writeln!(text, "nodes:\n  - name: {}", member.name)?;
-        writeln!(text, "    runtime:\n      kind: process\n      argv:\n        - \"{{{{binary}}}}\"")?;
-        for flag in &member.flags {
-            writeln!(text, "        - {}", quoted(flag))?;
+        lines(&mut text, "  ", &self.artifact)?;
+        let state = members.iter().map(|member| member.dir.join("baton")).next().unwrap_or_default();
+        writeln!(text, "state_dir: {}\nnodes:", quoted(&state.to_string_lossy()))?;
+        for member in members {
+            writeln!(text, "  - name: {}\n    runtime:", member.name)?;
+            lines(&mut text, "      ", &(self.runtime)(member))?;
+            writeln!(text, "    binary: {}", quoted(&member.binary().to_string_lossy()))?;
+            lines(&mut text, "    ", &(self.node)(member))?;
+            lines(&mut text, "    ", &self.every_node)?;
         }
-        writeln!(text, "      log: {}", quoted(&member.log().to_string_lossy()))?;
-        writeln!(text, "    binary: {}", quoted(&member.binary().to_string_lossy()))?;
         writeln!(text, "strategy:")?;
-        self.strategy.iter().try_for_each(|line| writeln!(text, "  {line}"))?;
-        self.extra.iter().try_for_each(|line| writeln!(text, "{line}"))?;
+        lines(&mut text, "  ", &self.strategy)?;
+        lines(&mut text, "", &self.extra)?;
         Ok(text)
     }
 }
 
+/// `kind: process`, with the member's own flags.
+pub fn started_by_the_agent(member: &Member) -> Vec<String> {
+    let flags = member.flags.iter().map(|flag| format!("  - {}", quoted(flag)));
+    ["kind: process".into(), "argv:".into(), "  - \"{{binary}}\"".into()]
+        .into_iter()
+        .chain(flags)
+        .chain([format!("log: {}", quoted(&member.log().to_string_lossy()))])
+        .collect()
+}
+
 /// A YAML string that means exactly this: JSON's strings are YAML's double-quoted ones.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
+}
+
+fn lines(text: &mut String, indent: &str, lines: &[String]) -> std::fmt::Result {
+    lines.iter().try_for_each(|line| writeln!(text, "{indent}{line}"))
 }

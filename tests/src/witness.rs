@@ -90,6 +90,20 @@ impl Witness {
 }
 
 impl Testimony {
+    /// What every scenario promises: nothing lost, some order explains all that was read, and never two
+    /// members down at once.
+    ///
+    /// # Errors
+    /// What was broken.
+    pub fn is_sound(&self) -> Result<(), String> {
+        match (&self.lost[..], &self.history, self.observed.max_members_down) {
+            ([_, ..], ..) => Err(format!("lost: {:?}", self.lost)),
+            (_, Err(error), _) => Err(error.to_string()),
+            (.., 2..) => Err(format!("down at once: {:?}", self.observed)),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether no client was told anything that was not so.
     pub fn is_nothing_lost(&self) -> bool {
         self.lost.is_empty() && self.history.is_ok()

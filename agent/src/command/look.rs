@@ -44,8 +44,9 @@ impl Eye {
     /// # Errors
     /// Nothing can be said about the cluster as a whole.
     pub async fn look(&self) -> Result<Sight, Trouble> {
-        let (view, raw) = tokio::join!(self.observer.look(), self.store.read());
-        let view = view?;
+        // A cluster that cannot be looked at ends the wait for its keys.
+        let look = async { self.observer.look().await.map_err(Trouble::from) };
+        let (view, raw) = tokio::try_join!(look, async { Ok(self.store.read().await) })?;
         let names = Names::of(&view);
         Ok(Sight { view, raw, names })
     }

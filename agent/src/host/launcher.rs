@@ -165,6 +165,9 @@ fn take_lock(order: &Order) -> Result<NodeLock, LaunchError> {
 
 /// Becomes the node, or says why the last step failed. What can fail is tried before the node is on file; what stays
 /// on file after a failure is a process that has ended, which says nothing.
+///
+/// That it can't be put on file, on a disk that is full or broken, is no reason to leave a node down: the file that
+/// stays names a dead process, and so the node is found by its looks.
 fn execute(nodes: &Path, command: &NodeCommand, agent: &mut File) -> Result<NotExecuted, LaunchError> {
     let program = program(command)?;
     let exe = fs::canonicalize(program).at("find", program)?;
@@ -173,7 +176,7 @@ fn execute(nodes: &Path, command: &NodeCommand, agent: &mut File) -> Result<NotE
     let nothing = File::open("/dev/null").at("open", Path::new("/dev/null"))?;
     let identity = ProcessIdentity::own().map_err(failed("read the launcher's own identity"))?;
     default_signals().map_err(failed("reset signals"))?;
-    sighting::put_on_file(nodes, &command.name, identity, exe.clone())?;
+    let _ = sighting::put_on_file(nodes, &command.name, identity, exe.clone());
     redirect(&nothing, &log).map_err(failed("redirect stdin, stdout and stderr"))?;
     umask(Mode::from_bits_truncate(0o022));
     become_user(user.as_ref())?;

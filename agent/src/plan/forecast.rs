@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use proto::{MemberId, Release};
+use proto::{MemberId, Release, Revision, Term};
 
 use super::{
     Case, Finish, Go, Me, Next, next, no_return,
@@ -15,14 +15,13 @@ use super::{
 };
 use crate::{
     journal::progress::Leg,
-    observe::view::{Answer, ClusterView, Health, Leader, Member, Role},
+    observe::view::{Answer, ClusterView, Health, Leader, Member, Report, Role},
     rollout::{
         keys::{At, Change, Keys, Run, RunId, RunResult, RunState, TakeDown},
         rules::Rules,
         txn::{Op, Txn},
     },
 };
-use proto::{Revision, Term};
 
 /// More asking than any rollout needs; past it the forecast says that it does not come to an end.
 const ENOUGH: usize = 1000;
@@ -312,7 +311,7 @@ impl World<'_> {
     }
 
     /// Changes what a member reports; one that is silent reports what another one does, first.
-    fn set(&mut self, member: MemberId, change: impl FnOnce(&mut crate::observe::view::Report)) {
+    fn set(&mut self, member: MemberId, change: impl FnOnce(&mut Report)) {
         let another = self.view.members.iter().find_map(|other| other.report().cloned());
         let Some(member) = self.view.members.iter_mut().find(|other| other.id == member) else { return };
         if let (Answer::Silent { .. }, Some(report)) = (&member.answer, another) {

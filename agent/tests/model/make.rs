@@ -65,6 +65,7 @@ impl World {
             Move::Act(_, UnknownNo | UnknownYes | UnknownLate) => &mut left.unknown,
             Move::Act(_, GaveUp | GaveUpLate | Expired) => &mut left.give_up,
             Move::Act(_, Sick | Dies | Slow) => &mut left.sick,
+            Move::Act(_, FailsDone) => &mut left.stuck,
             Move::Act(host, Fails) => match self.hosts[usize::from(host)].process.as_ref().map(|p| &p.act) {
                 Some(Act::Stop(_) | Act::Switch { .. }) => &mut left.stuck,
                 _ => &mut left.refuse,

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use tests::{
     Error,
     agent::{Agent, Ended},
-    client::Client,
     cluster::{Cluster, Layout, Spec},
     etcd::Etcd,
     events::{self, Span},
@@ -129,7 +128,7 @@ impl Run {
         let all: Vec<_> = agents.iter().flat_map(|(_, ended)| ended.events.clone()).collect();
         let span = events::span(&all)?;
         let wanted = to.release.to_string();
-        Ok(Self { agents, testimony, span, releases: releases(layout).await?, wanted })
+        Ok(Self { agents, testimony, span, releases: layout.releases().await?, wanted })
     }
 
     fn is_ok(&self) -> bool {
@@ -230,14 +229,6 @@ async fn watched(layout: &Layout, agents: Vec<Agent>) -> Result<Vec<(String, End
         ended.push((member.name.clone(), agent.ended(wait::GENEROUS).await?));
     }
     Ok(ended)
-}
-
-async fn releases(layout: &Layout) -> Result<Vec<String>, Error> {
-    let mut releases = Vec::new();
-    for member in &layout.members {
-        releases.push(Client::new(&member.client_url, &layout.access())?.versions().await?.server);
-    }
-    Ok(releases)
 }
 
 fn say(line: &str) {

@@ -7,7 +7,8 @@
 //!   the second sees the node of the first.
 //! - Under the lock, and before it becomes the node, the launcher writes its own pid and start time into
 //!   `<node>.json`, fsynced. `execve` changes neither, so a node that runs is always on file: there is no instant at
-//!   which the one is true and the other is not written. A launcher that dies leaves a file about a dead process.
+//!   which the one is true and the other is not written. A launcher that dies leaves a file about a dead process. Only where
+//!   the disk takes no file is the node started without one, and found by its looks (`sighting.rs`).
 //! - Whoever looks takes the lock too, shared, so nobody looks while a launch is half done.
 //! - A launcher that comes late (its agent was killed, or gave up on it) finds, under the lock, that the agent of its
 //!   order is dead or its deadline over, and starts nothing: whatever a later agent has seen stays true.

@@ -1,0 +1,47 @@
+//! An etcd that fails in the way its own executable says; see `tests::sick`.
+
+use std::{env, future::pending, path::Path, process::ExitCode, time::Duration};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tests::{
+    Error,
+    sick::{Illness, Order},
+};
+use tokio::{
+    process::{Child, Command},
+    signal::unix::{SignalKind, signal},
+};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<ExitCode, Error> {
+    let order = Order::of(Path::new("/proc/self/exe"))?;
+    if env::args().any(|argument| argument == "--version") {
+        println!("etcd Version: {}", order.version);
+        return Ok(ExitCode::SUCCESS);
+    }
+    match order.illness {
+        Illness::Exits => Ok(ExitCode::FAILURE),
+        Illness::Hangs => pending().await,
+        Illness::Dies(after_ms) => serve(&order, Duration::from_millis(after_ms)).await,
+    }
+}
+
+/// The real one dies with this process, however this ends.
+async fn serve(order: &Order, time: Duration) -> Result<ExitCode, Error> {
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut child =
+        Command::new("setpriv").args(["--pdeathsig", "KILL"]).arg(&order.etcd).args(env::args().skip(1)).spawn()?;
+    tokio::select! {
+        _ = child.wait() => {}
+        _ = terminated.recv() => end(&mut child, Signal::TERM).await?,
+        () = tokio::time::sleep(time) => end(&mut child, Signal::KILL).await?,
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+async fn end(child: &mut Child, how: Signal) -> Result<(), Error> {
+    let pid = child.id().and_then(|pid| Pid::from_raw(pid as i32)).ok_or("it is gone")?;
+    kill_process(pid, how)?;
+    child.wait().await?;
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! What a refusal must leave as it was: processes, executables and links of every member, and the keys
+//! that agents share.
+
+use std::{collections::BTreeMap, fs, path::PathBuf};
+
+use serde_json::Value;
+
+use crate::{Error, agent::Agent, client::Client, cluster::Layout, process::Process, wait};
+
+/// Where agents keep their keys.
+pub const PREFIX: &str = "/baton/";
+
+/// How a cluster stands, seen from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Each member's process, the file it runs and where its symlink points.
+    pub members: BTreeMap<String, (Option<i32>, Option<PathBuf>, PathBuf)>,
+    /// The agents' keys.
+    pub keys: BTreeMap<String, Value>,
+}
+
+impl Standing {
+    /// How it stands now; asked through the first member that answers.
+    ///
+    /// # Errors
+    /// A link cannot be read, or no member answers.
+    pub async fn of(layout: &Layout) -> Result<Self, Error> {
+        let mut members = BTreeMap::new();
+        for member in &layout.members {
+            let process = member.process();
+            let runs = process.as_ref().and_then(Process::executable);
+            let link = fs::read_link(member.binary())?;
+            members.insert(member.name.clone(), (process.map(|process| process.pid), runs, link));
+        }
+        Ok(Self { members, keys: keys(layout).await? })
+    }
+}
+
+/// The keys that agents share, by name.
+///
+/// # Errors
+/// No member answers.
+pub async fn keys(layout: &Layout) -> Result<BTreeMap<String, Value>, Error> {
+    let mut last: Error = "no members".into();
+    for member in &layout.members {
+        let client = Client::new(&member.client_url, &layout.access())?;
+        match tokio::time::timeout(std::time::Duration::from_secs(2), client.under(PREFIX)).await {
+            Ok(Ok(found)) => return Ok(found.iter().map(named).collect()),
+            Ok(Err(status)) => last = status.into(),
+            Err(elapsed) => last = elapsed.into(),
+        }
+    }
+    Err(last)
+}
+
+fn named(kv: &proto::mvccpb::KeyValue) -> (String, Value) {
+    let name = String::from_utf8_lossy(&kv.key).trim_start_matches(PREFIX).to_owned();
+    (name, serde_json::from_slice(&kv.value).unwrap_or(Value::Null))
+}
+
+/// Waits until the keys are as wanted.
+///
+/// # Errors
+/// They are not within [`crate::rollout::LIMIT`].
+pub async fn until_keys<T>(
+    what: &str,
+    layout: &Layout,
+    wanted: impl Fn(&BTreeMap<String, Value>) -> Option<T>,
+) -> Result<T, wait::TimedOut> {
+    wait::until(what, crate::rollout::LIMIT, || async {
+        let keys = keys(layout).await.map_err(|error| error.to_string())?;
+        wanted(&keys).ok_or_else(|| format!("{keys:?}"))
+    })
+    .await
+}
+
+/// Whether this key, `baton` or `down`, was put by this agent.
+pub fn is_of(key: Option<&Value>, agent: &Agent) -> bool {
+    key.is_some_and(|value| value["process"]["pid"] == agent.pid())
+}

@@ -1,0 +1,40 @@
+//! SIGKILL, and then the quorum is lost too, while the agent's own member is down.
+
+use rustix::process::Signal;
+use tests::{
+    fault::Moment,
+    wait::{self, GENEROUS},
+};
+
+use crate::rollout::{Change, LIMIT, Rollout, told};
+
+/// How long the agent waits for a quorum to judge its member by.
+const PATIENCE: &str = "health: { timeout: 20s }";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_agents_member_comes_up_first_though_there_is_no_quorum() {
+    let Some(change) = Change::of_minor() else { return };
+    let rollout = Rollout::begin(&change, &[PATIENCE]).await;
+    let others = [rollout.start(1), rollout.start(2)];
+    let killed = rollout.kill_at(0, 4, Moment::Before).await.expect("killed while its member was down");
+    assert_eq!((killed.last.as_str(), rollout.member(0).is_running()), ("starting forward", false));
+
+    // The other hosts die with all that runs on them.
+    others.into_iter().for_each(drop);
+    for index in [1, 2] {
+        rollout.member(index).end(Signal::KILL).expect("killed");
+    }
+    let alone = rollout.start(0);
+    wait::until("the member to run again", GENEROUS, || async {
+        rollout.member(0).process().map(drop).ok_or_else(|| "it does not".to_owned())
+    })
+    .await
+    .expect("it comes up before there is a quorum");
+    let ended = alone.ended(LIMIT).await.expect("an end");
+    assert_eq!((ended.exit, ended.reason()), (Some(10), "no_quorum"), "{}", told(&ended));
+    assert!(rollout.member(0).is_running(), "an agent that can't judge its member leaves it running");
+
+    // The hosts come back with their members down, and all of them type the same command.
+    rollout.run_everywhere().await;
+    rollout.end().await;
+}

@@ -1,0 +1,117 @@
+//! Signals and pipes: an end that was asked for leaves every member serving, a closed terminal changes nothing.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tests::{
+    agent::{Agent, Ended},
+    fault::{self, Moment},
+};
+
+use crate::rollout::{Change, LIMIT, Rollout, is_done, told};
+
+/// Rounds of signals before the job is finished in peace.
+const ROUNDS: u64 = 4;
+/// The latest moment of a signal, after the start.
+const LATEST_MS: u64 = 4_000;
+
+/// SplitMix64: the seed is printed, and the same one gives the same moments.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+}
+
+fn seed() -> u64 {
+    let given = std::env::var("BATON_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = given.unwrap_or_else(|| u64::from(std::process::id()));
+    println!("BATON_SEED={seed}");
+    seed
+}
+
+async fn signalled(agent: Agent, signal: Signal, after: Duration) -> Ended {
+    tokio::time::sleep(after).await;
+    // One that has ended already is not there to be told.
+    agent.process().and_then(|process| Ok(process.signal(signal)?)).ok();
+    agent.ended(LIMIT).await.expect("an end")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_asked_to_end_at_any_moment_leave_every_member_serving() {
+    let Some(change) = Change::of_minor() else { return };
+    let rollout = Rollout::begin(&change, &[]).await;
+    let (mut chance, mut interrupted) = (Chance(seed()), 0);
+    for _ in 0..ROUNDS {
+        let mut next = |index| {
+            let signal = if chance.below(2) == 0 { Signal::INT } else { Signal::TERM };
+            signalled(rollout.start(index), signal, Duration::from_millis(chance.below(LATEST_MS)))
+        };
+        let (first, second, third) = tokio::join!(next(0), next(1), next(2));
+        for ended in [first, second, third] {
+            // Before the agent listens to signals there is nothing to leave behind.
+            let is_early = ended.signal.is_some() && ended.result.is_none();
+            let is_asked = (ended.exit, ended.reason()) == (Some(10), "interrupted");
+            assert!(is_early || is_asked || ended.exit == Some(0), "{}", told(&ended));
+            interrupted += u32::from(is_asked);
+        }
+        rollout.cluster.ready().await.expect("every member serves");
+    }
+    println!("{interrupted} agents were interrupted");
+    rollout.run_everywhere().await;
+    rollout.end_one_at_a_time().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_signal_ends_an_agent_at_once_and_the_same_command_goes_on() {
+    let Some(change) = Change::of_minor() else { return };
+    let rollout = Rollout::begin(&change, &[]).await;
+    for (index, nth) in [(0, 3), (1, 4)] {
+        // Held while its member is down, it is told twice before it can do anything about the first time.
+        let cut = rollout.cut(index, nth, Moment::After);
+        let agent = Agent::start_to_be_cut(&rollout.playbooks[index], &cut).expect("an agent");
+        let (process, told_twice) = (agent.process().expect("it runs"), agent.process().expect("it runs"));
+        let held = tokio::task::spawn_blocking(move || cut.hold(&process, LIMIT)).await.expect("no panic");
+        assert!(held.expect("held"), "its member is down");
+        assert!(!rollout.member(index).is_running());
+        told_twice.signal(Signal::INT).expect("told");
+        told_twice.signal(Signal::TERM).expect("told again, by another signal, since equal ones that wait are one");
+        fault::thaw(&told_twice).expect("thawed");
+        let ended = agent.ended(LIMIT).await.expect("an end");
+        assert_eq!((ended.exit, ended.reason()), (Some(10), "interrupted_at_once"), "{}", told(&ended));
+        is_done(&rollout.run(index).await, &rollout.member(index).name);
+    }
+    rollout.run_everywhere().await;
+    rollout.end_one_at_a_time().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closed_terminal_changes_nothing() {
+    let Some(change) = Change::of_minor() else { return };
+    let rollout = Rollout::begin(&change, &[]).await;
+    let agents: Vec<_> = (0..3)
+        .map(|index| {
+            let cut = rollout.cut(index, 3, Moment::After);
+            (Agent::start_deaf(&rollout.playbooks[index], |argv| cut.wrap(&argv)).expect("an agent"), cut)
+        })
+        .collect();
+    let hung_up = agents.into_iter().enumerate().map(|(index, (agent, cut))| {
+        let rollout = &rollout;
+        async move {
+            let (process, ours) = (agent.process().expect("it runs"), agent.process().expect("it runs"));
+            let held = tokio::task::spawn_blocking(move || cut.hold(&process, LIMIT)).await.expect("no panic");
+            assert!(held.expect("held"), "in the middle of its step");
+            ours.signal(Signal::HUP).expect("hung up");
+            fault::thaw(&ours).expect("thawed");
+            is_done(&agent.ended(LIMIT).await.expect("an end"), &rollout.member(index).name);
+        }
+    });
+    let [first, second, third] = hung_up.collect::<Vec<_>>().try_into().ok().expect("three of them");
+    tokio::join!(first, second, third);
+    rollout.end_one_at_a_time().await;
+}
