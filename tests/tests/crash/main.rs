@@ -12,3 +12,5 @@ mod quorum;
 mod record;
 mod rollout;
 mod signals;
+mod supervisor;
+mod torn;
