@@ -8,6 +8,7 @@ mod frozen;
 mod full;
 mod lost;
 mod mounted;
+mod power;
 mod quorum;
 mod record;
 mod rollout;

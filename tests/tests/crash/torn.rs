@@ -21,7 +21,7 @@ async fn a_journal_cut_at_any_byte_of_its_last_records_is_no_obstacle() {
     let Some(change) = Change::of_minor() else { return };
     let rollout = Rollout::begin(&change, &["gather: 1s"]).await;
     rollout.run_everywhere().await;
-    let journal = rollout.state_dir(0).join("journal");
+    let journal = rollout.journal(0);
     let whole = fs::read(&journal).expect("a journal");
     // *Starting* and *done*: what a crash at the end of a step may tear.
     let (from, to) = last_records(&journal, 2);
@@ -43,7 +43,7 @@ async fn cut_in_a_step(nth: usize, lost: &[usize]) {
     let rollout = Rollout::begin(&change, &["gather: 1s"]).await;
     for (index, lost) in lost.iter().enumerate() {
         let killed = rollout.kill_at(index, nth, Moment::After).await.expect("killed in its step");
-        let journal = rollout.state_dir(index).join("journal");
+        let journal = rollout.journal(index);
         let (from, to) = last_records(&journal, 1 + lost);
         let (next, _) = last_records(&journal, *lost);
         let cut = from + (next - from) / 2;
