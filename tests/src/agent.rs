@@ -121,6 +121,16 @@ impl Agent {
         Ok(Self { child, files })
     }
 
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it still runs; a frozen one does.
+    pub fn is_at_work(&self) -> bool {
+        self.process().is_ok_and(|process| process.is_alive())
+    }
+
     /// Its process, for signals.
     ///
     /// # Errors
@@ -203,5 +213,10 @@ impl Ended {
     /// The `reason` of its result.
     pub fn reason(&self) -> &str {
         self.result.as_ref().and_then(|result| result["reason"].as_str()).unwrap_or_default()
+    }
+
+    /// The `message` of its result.
+    pub fn message(&self) -> &str {
+        self.result.as_ref().and_then(|result| result["message"].as_str()).unwrap_or_default()
     }
 }

@@ -409,7 +409,11 @@ impl Member {
     }
 }
 
-fn sha256(file: &Path) -> Result<String, Error> {
+/// The checksum of a file, in hexadecimal.
+///
+/// # Errors
+/// It cannot be read.
+pub fn sha256(file: &Path) -> Result<String, Error> {
     let mut hash = <sha2::Sha256 as sha2::Digest>::new();
     let mut file = fs::File::open(file)?;
     let mut block = vec![0; 1 << 20];

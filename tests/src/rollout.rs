@@ -43,7 +43,15 @@ impl Rollout {
     /// # Errors
     /// There is no agent.
     pub fn start(&self, host: usize) -> Result<Agent, Error> {
-        Agent::start("run", &self.playbooks[host], &[])
+        self.start_with(host, &[])
+    }
+
+    /// Starts `agent run` on this host, with more arguments.
+    ///
+    /// # Errors
+    /// There is no agent.
+    pub fn start_with(&self, host: usize, more: &[&str]) -> Result<Agent, Error> {
+        Agent::start("run", &self.playbooks[host], more)
     }
 
     /// Starts `agent run` on these hosts at once, and waits for all of them.

@@ -3,7 +3,9 @@
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
-use crate::{Error, client::Client, cluster::Layout};
+use serde_json::Value;
+
+use crate::{Error, agent::Agent, client::Client, cluster::Layout, process::Process, wait};
 
 /// Where agents keep their keys.
 pub const PREFIX: &str = "/baton/";
@@ -13,8 +15,8 @@ pub const PREFIX: &str = "/baton/";
 pub struct Standing {
     /// Each member's process, the file it runs and where its symlink points.
     pub members: BTreeMap<String, (Option<i32>, Option<PathBuf>, PathBuf)>,
-    /// The agents' keys, by name.
-    pub keys: Vec<String>,
+    /// The agents' keys.
+    pub keys: BTreeMap<String, Value>,
 }
 
 impl Standing {
@@ -26,7 +28,7 @@ impl Standing {
         let mut members = BTreeMap::new();
         for member in &layout.members {
             let process = member.process();
-            let runs = process.as_ref().and_then(crate::process::Process::executable);
+            let runs = process.as_ref().and_then(Process::executable);
             let link = fs::read_link(member.binary())?;
             members.insert(member.name.clone(), (process.map(|process| process.pid), runs, link));
         }
@@ -34,17 +36,45 @@ impl Standing {
     }
 }
 
-/// The names of the keys that agents have left.
+/// The keys that agents share, by name.
 ///
 /// # Errors
 /// No member answers.
-pub async fn keys(layout: &Layout) -> Result<Vec<String>, Error> {
+pub async fn keys(layout: &Layout) -> Result<BTreeMap<String, Value>, Error> {
     let mut last: Error = "no members".into();
     for member in &layout.members {
-        match Client::new(&member.client_url, &layout.access())?.under(PREFIX).await {
-            Ok(found) => return Ok(found.iter().map(|kv| String::from_utf8_lossy(&kv.key).into_owned()).collect()),
-            Err(status) => last = status.into(),
+        let client = Client::new(&member.client_url, &layout.access())?;
+        match tokio::time::timeout(std::time::Duration::from_secs(2), client.under(PREFIX)).await {
+            Ok(Ok(found)) => return Ok(found.iter().map(named).collect()),
+            Ok(Err(status)) => last = status.into(),
+            Err(elapsed) => last = elapsed.into(),
         }
     }
     Err(last)
+}
+
+fn named(kv: &proto::mvccpb::KeyValue) -> (String, Value) {
+    let name = String::from_utf8_lossy(&kv.key).trim_start_matches(PREFIX).to_owned();
+    (name, serde_json::from_slice(&kv.value).unwrap_or(Value::Null))
+}
+
+/// Waits until the keys are as wanted.
+///
+/// # Errors
+/// They are not within [`crate::rollout::LIMIT`].
+pub async fn until_keys<T>(
+    what: &str,
+    layout: &Layout,
+    wanted: impl Fn(&BTreeMap<String, Value>) -> Option<T>,
+) -> Result<T, wait::TimedOut> {
+    wait::until(what, crate::rollout::LIMIT, || async {
+        let keys = keys(layout).await.map_err(|error| error.to_string())?;
+        wanted(&keys).ok_or_else(|| format!("{keys:?}"))
+    })
+    .await
+}
+
+/// Whether this key, `baton` or `down`, was put by this agent.
+pub fn is_of(key: Option<&Value>, agent: &Agent) -> bool {
+    key.is_some_and(|value| value["process"]["pid"] == agent.pid())
 }

@@ -24,7 +24,7 @@ use crate::{
     host::state_dir::StateDir,
     journal::{
         file::Journal,
-        progress::{Entry, InHand, Leg, Stage},
+        progress::{Entry, InHand, Leg, Stage, Step},
     },
     observe::{Observer, view::ClusterView},
     plan::Me,
@@ -42,7 +42,7 @@ use crate::{
 };
 use interrupt::Interrupt;
 use line::{Line, Past};
-use node::{OwnNode, Why, why};
+use node::{OwnNode, Sides, Why, why};
 use send::Leases;
 
 /// Everything one run works with.
@@ -75,6 +75,7 @@ pub struct Execution<'r> {
     /// The operator's signals.
     pub interrupt: Interrupt,
     leases: Leases,
+    /// When this host was ready to take part.
     began: Instant,
     progress: wait::Progress,
     last_view: Option<ClusterView>,
@@ -139,6 +140,7 @@ impl Execution<'_> {
         let mut agent = Agent::new(self.me.clone(), Rules::default(), self.process);
         let mut is_told = false;
         self.catch_up_with_what_runs().await?;
+        self.correct_new_side().await;
         let down = self.down().await;
         let mut event = Event::Started { in_hand: self.past.in_hand, down };
         loop {
@@ -187,7 +189,7 @@ impl Execution<'_> {
 
     fn write(&mut self, entry: Entry) -> Result<Event, Abort> {
         let sides = match entry {
-            Entry::Planned(step) => self.node(step.member).and_then(|node| node.sides.clone()),
+            Entry::Planned(step) => self.sides_of(&step),
             _ => None,
         };
         self.journal.append(&Line { entry, sides }).map_err(Abort::Journal)?;
@@ -201,6 +203,18 @@ impl Execution<'_> {
             self.tell(Happening::KeptNew { member: step.member });
         }
         Ok(Event::Done)
+    }
+
+    /// The two sides of a step that begins. What an earlier step saved of the member's files is not what this
+    /// one comes from.
+    fn sides_of(&mut self, step: &Step) -> Option<Sides> {
+        let node = self.node(step.member)?;
+        let sides = node.sides.clone();
+        let forgotten = if step.leg == Leg::Forward { node.forget_saved() } else { Ok(()) };
+        if let Err(why) = forgotten {
+            self.warn(&format!("{}: {why}", self.name_of(step.member)));
+        }
+        sides
     }
 
     /// Nothing more can be decided or written down, so whatever this host has down is started again: on the

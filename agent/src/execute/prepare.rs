@@ -1,7 +1,7 @@
 //! What this host must have before it may take the baton: the new release in place and checked, the way back
 //! known, files and users as they must be (ARCHITECTURE.md, "Preflight").
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use proto::Release;
 
@@ -12,10 +12,14 @@ use super::{
 };
 use crate::{
     host::{artifact, cgroup, executable, files},
+    journal::progress::{InHand, Leg, Stage},
     plan::Verb,
     playbook::{self, Kind},
     report::stop::Trouble,
 };
+
+/// How long a corrected artifact is waited for while its member may be down.
+const TO_CORRECT: std::time::Duration = std::time::Duration::from_secs(30);
 
 impl Execution<'_> {
     pub(super) async fn prepare(&mut self) -> Result<(), Why> {
@@ -23,6 +27,21 @@ impl Execution<'_> {
         tokio::select! {
             prepared = self.prepare_all() => prepared,
             () = interrupt.asked(1) => Err(Arc::from("interrupted")),
+        }
+    }
+
+    /// A step that has begun to start its new binary goes on with the artifact that the playbook names now: the
+    /// one it had may be what failed, and where the way back is closed only another one mends it.
+    pub(super) async fn correct_new_side(&mut self) {
+        let Some(InHand { step, stage: Stage::Starting(Leg::Forward) }) = self.past.in_hand else { return };
+        let Kind::Upgrade { to, artifact, .. } = self.playbook.kind.clone() else { return };
+        let Some(at) = self.nodes.iter().position(|node| node.member == step.member) else { return };
+        let Some(known) = self.nodes[at].sides.clone().filter(|sides| sides.new.release == to) else { return };
+        // The member may be down: a mirror that does not answer must not keep it so.
+        let installed = tokio::time::timeout(TO_CORRECT, self.install(at, &to, &artifact)).await;
+        match installed.unwrap_or_else(|_| Err(Arc::from("it was not there in time"))) {
+            Ok(new) => self.nodes[at].sides = Some(Sides { new, ..known }),
+            Err(why) => self.warn(&format!("{} stays on the artifact it had: {why}", self.name_of(step.member))),
         }
     }
 
@@ -41,6 +60,8 @@ impl Execution<'_> {
             node.sides = Some(sides);
             node.look_up().await?;
         }
+        // Others may have had as much to download: only now can they be missed.
+        self.began = Instant::now();
         Ok(())
     }
 
@@ -51,16 +72,18 @@ impl Execution<'_> {
             return Ok(Sides { old: current.clone(), new: current });
         };
         let known = self.nodes[at].sides.clone().filter(|sides| sides.new.release == to);
+        let is_new = current.release == to;
         let new = match (&known, self.me.verb) {
+            (_, Verb::Rollback) if is_new => current.clone(),
             (Some(sides), Verb::Rollback) => sides.new.clone(),
-            (None, Verb::Rollback) if current.release == to => current.clone(),
             _ => self.install(at, &to, &artifact).await?,
         };
-        if current.executable != new.executable {
+        // Another file of the same release is no way back: a corrected artifact took its place.
+        if !is_new {
             return Ok(Sides { old: current, new });
         }
         let previous = match known {
-            Some(sides) if sides.old.executable != new.executable => Some(sides.old),
+            Some(sides) if sides.old.release != to => Some(sides.old),
             _ => self.nodes[at].previous(&from).await,
         };
         match (previous, self.me.verb) {
@@ -118,9 +141,7 @@ impl Execution<'_> {
         if let Some(auth) = &self.playbook.cluster.auth {
             let user = auth.user.clone();
             if !self.observer.is_administrator().await.map_err(|error| why(&error))? {
-                return Err(Arc::from(format!(
-                    "user {user} lacks the role root, which Status, HashKV and MoveLeader need"
-                )));
+                return Err(self.in_trouble(Trouble::NotRoot { user }));
             }
         }
         if self.playbook.gates.expect.is_empty() {

@@ -35,7 +35,7 @@ impl Execution<'_> {
             done: Vec::new(),
         };
         let others = keys.agents.keys().copied().filter(|host| *host != self.me.host);
-        let txn = Txn::replace(seen, run, others);
+        let txn = Txn::replace(seen, run, others, view.members.iter().map(|member| member.id));
         let (compares, ops) = stored::txn(&txn, None);
         match self.store.txn(&compares, &ops).await {
             TxnAnswer::Yes { .. } => Ok(()),

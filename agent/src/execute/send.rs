@@ -185,6 +185,20 @@ impl Execution<'_> {
         }
     }
 
+    /// Others need not miss an agent that mends a member before it takes part. One try: nothing depends on it.
+    pub(super) async fn register_while_mending(&mut self) {
+        if self.leases.registered.is_some() {
+            return;
+        }
+        let txn = Txn::register(self.me.host, self.me.owns.clone(), self.me.host_name.clone());
+        if let Ok(lease) = self.lease_for(&txn).await {
+            let (compares, ops) = stored::txn(&txn, lease);
+            let answer = self.store.txn(&compares, &ops).await;
+            tracing::info!(?answer, "registered while mending");
+        }
+        self.leases.registered = Some(txn);
+    }
+
     /// An agent whose lease ran out while it was frozen says again that it takes part.
     pub(super) async fn stay_registered(&mut self) {
         let is_lost = self.leases.own.as_ref().is_some_and(KeepAlive::is_lost);

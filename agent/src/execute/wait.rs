@@ -4,7 +4,7 @@
 //! view and the planner.
 
 use std::{
-    path::PathBuf,
+    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -60,11 +60,16 @@ impl Execution<'_> {
         let mut ready_since = None;
         let mut was_started_again = false;
         loop {
-            match self.judge(member, on).await {
+            let judged = self.judge(member, on).await;
+            if !matches!(judged, Judged::NotYet { has_quorum: false, .. } | Judged::Ended) {
+                self.register_while_mending().await;
+            }
+            match judged {
                 Judged::Ready => {
                     let since = *ready_since.get_or_insert_with(Instant::now);
                     if since.elapsed() >= soak {
                         self.excluded.set(None);
+                        self.say_what_was_not_compared(member, on).await;
                         self.tell(Happening::Ready { member });
                         return Event::Done;
                     }
@@ -94,6 +99,15 @@ impl Execution<'_> {
         }
     }
 
+    /// A supervisor whose `status` prints no pid leaves open which executable runs.
+    async fn say_what_was_not_compared(&mut self, member: MemberId, on: Option<Binary>) {
+        let Some(node) = self.node(member).filter(|node| on.is_some() && node.sides.is_some()) else { return };
+        if matches!(node.status().await, Ok(status) if status.is_running() && status.process().is_none()) {
+            let name = self.name_of(member);
+            self.warn(&format!("{name}: which executable runs was not compared, as its `status` prints no pid"));
+        }
+    }
+
     fn not_ready(&mut self, member: MemberId, why: Arc<str>) -> Event {
         self.excluded.set(None);
         self.tell(Happening::Failed { member, why: &why });
@@ -110,13 +124,10 @@ impl Execution<'_> {
             return Judged::Ended;
         }
         let side = on.and_then(|on| Some(node.sides.as_ref()?.side(on).clone()));
-        if let (Some(expected), Some(exe)) = (
-            side.as_ref().and_then(|side| side.executable.clone()),
-            status.process().and_then(|process| process.exe.clone()),
-        ) {
-            if let Some(why) = other_executable(&expected, &exe) {
-                return Judged::Wrong(why);
-            }
+        let expected = side.as_ref().and_then(|side| side.executable.as_ref());
+        let exe = status.process().and_then(|process| process.exe.as_ref());
+        if let Some(why) = expected.zip(exe).and_then(|(expected, exe)| other_executable(expected, exe)) {
+            return Judged::Wrong(why);
         }
         match self.observer.glance().await {
             Ok(view) => {
@@ -241,8 +252,8 @@ fn judge_view(view: &ClusterView, member: MemberId, release: Option<&Release>) -
 }
 
 /// A symlink says nothing about a process: what runs must be the very file.
-fn other_executable(expected: &PathBuf, exe: &PathBuf) -> Option<Arc<str>> {
-    let expected = std::fs::canonicalize(expected).unwrap_or_else(|_| expected.clone());
-    let is_it = std::fs::canonicalize(exe).unwrap_or_else(|_| exe.clone()) == expected;
+fn other_executable(expected: &Path, exe: &Path) -> Option<Arc<str>> {
+    let expected = std::fs::canonicalize(expected).unwrap_or_else(|_| expected.into());
+    let is_it = std::fs::canonicalize(exe).unwrap_or_else(|_| exe.into()) == expected;
     (!is_it).then(|| Arc::from(format!("its process runs {}, not {}", exe.display(), expected.display())))
 }

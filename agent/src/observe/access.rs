@@ -96,7 +96,7 @@ impl Access {
     /// [`CallError`] when nobody could be asked. A cluster with auth that the playbook has no user for refuses other
     /// calls already.
     pub async fn is_administrator(&self) -> Result<bool, CallError> {
-        let Some(name) = self.login.user_with_token().await else { return Ok(true) };
+        let Some(name) = self.user().await else { return Ok(true) };
         let mut error = CallError::Unusable("no member is left to ask".to_owned());
         for address in self.directory.routes(None) {
             let question = AuthUserGetRequest { name: name.clone() };
@@ -110,6 +110,11 @@ impl Access {
             }
         }
         Err(error)
+    }
+
+    /// The user that calls are made as, once the cluster has taken it.
+    pub async fn user(&self) -> Option<String> {
+        self.login.user_with_token().await
     }
 
     /// Asks what changes nothing: on a connection that turns out to be broken it is asked once more on a fresh one.
@@ -159,9 +164,9 @@ impl Access {
         Ok(channel)
     }
 
-    /// The token that calls carry at the moment.
-    pub(crate) async fn token(&self) -> Option<MetadataValue<Ascii>> {
-        self.login.token(|| self.channels_for_login()).await
+    /// The token that calls to this address carry at the moment.
+    pub(crate) async fn token(&self, address: &str) -> Option<MetadataValue<Ascii>> {
+        self.login.token(address, || self.channels_for_login()).await
     }
 
     /// Lets go of the connection to this address; the next call makes a new one.
@@ -191,10 +196,10 @@ impl Access {
         F: Future<Output = Result<Response<A>, Status>>,
     {
         let channel = self.channel(address)?;
-        let token = self.token().await;
+        let token = self.token(address).await;
         match send(channel.clone(), with_token(request.clone(), token.as_ref())).await {
             Err(status) if self.login.wants_renewal(&status) => {
-                let token = self.login.renew(token, || self.channels_for_login()).await;
+                let token = self.login.renew(address, channel.clone(), token).await;
                 let answer = send(channel, with_token(request.clone(), token.as_ref())).await;
                 answer.map(Response::into_inner).map_err(CallError::from)
             }

@@ -10,7 +10,7 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use proto::{ClusterVersion, LogIndex, MemberId, Release};
+use proto::{ClusterId, ClusterVersion, LogIndex, MemberId, Release};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep, timeout_at},
@@ -110,7 +110,7 @@ impl Observer {
     async fn look_with(&self, patience: Patience) -> Result<ClusterView, ObserveError> {
         let means = &self.means;
         means.access.log_in().await?;
-        let (cluster, mut looks) = Wave::run(means).await.settle(means)?;
+        let (cluster, mut looks) = self.settled().await?;
         let leader = means.agree(&mut looks).await;
         let commit = leader_commit(&leader, &looks);
         let members = side_by_side(looks.into_iter().map(|look| {
@@ -128,8 +128,22 @@ impl Observer {
     /// [`ObserveError`], as for a look.
     pub async fn members(&self) -> Result<Vec<Listed>, ObserveError> {
         self.means.access.log_in().await?;
-        let (_, looks) = Wave::run(&self.means).await.settle(&self.means)?;
+        let (_, looks) = self.settled().await?;
         Ok(looks.into_iter().map(|look| look.listed).collect())
+    }
+
+    /// Asks everybody. Several releases answer `Status` to the role `root` only, and then nobody seems to be there.
+    async fn settled(&self) -> Result<(ClusterId, Vec<Look>), ObserveError> {
+        let wave = Wave::run(&self.means).await;
+        let is_denied = wave.is_denied();
+        let error = match wave.settle(&self.means) {
+            Err(error @ ObserveError::NobodyAnswered { .. }) if is_denied => error,
+            settled => return settled,
+        };
+        match self.means.access.user().await {
+            Some(user) if !self.is_administrator().await? => Err(ObserveError::NotRoot { user }),
+            _ => Err(error),
+        }
     }
 }
 

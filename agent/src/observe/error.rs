@@ -57,6 +57,12 @@ pub enum ObserveError {
         /// The others' cluster.
         expected: ClusterId,
     },
+    /// The cluster takes the playbook's user, and answers its questions to the role `root` only.
+    #[error("user `{user}` does not have the role root, which the agent needs")]
+    NotRoot {
+        /// The user.
+        user: String,
+    },
     /// The cluster does not take the playbook's user or password.
     #[error("the cluster refuses user `{user}`: {reason}")]
     Auth {

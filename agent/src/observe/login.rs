@@ -1,9 +1,16 @@
 //! The user's token: asked for once, kept, and renewed when a member does not know it any more.
 //!
-//! A member forgets all tokens when it restarts, and every token after a while without use; a token that any member
-//! gives is good on all of them. Source: etcd documentation, "Auth design".
+//! A token that any member gives is good on all of them at first: one password is checked, which is dear. A member
+//! forgets all tokens when it restarts, and every token after a while without use; and members of 3.4 and 3.5 do not
+//! take each other's. So a member that refuses a token is asked for one of its own. Source: etcd documentation, "Auth
+//! design".
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    fs,
+    sync::{Arc, Mutex as Lock, PoisonError},
+    time::Duration,
+};
 
 use proto::etcdserverpb::{AuthenticateRequest, auth_client::AuthClient};
 use tokio::{
@@ -31,7 +38,12 @@ const HEAD_START: Duration = Duration::from_millis(250);
 pub(super) struct Login {
     user: Option<Arc<Credentials>>,
     session: Mutex<Session>,
+    /// By address: the token that was given there after another had been refused. A call waits for nobody but who is
+    /// asked for the token that it needs.
+    own: Lock<HashMap<String, Arc<Mutex<Option<Token>>>>>,
 }
+
+type Token = MetadataValue<Ascii>;
 
 struct Credentials {
     name: String,
@@ -43,7 +55,7 @@ enum Session {
     #[default]
     NotYet,
     /// Calls carry this.
-    Token(MetadataValue<Ascii>),
+    Token(Token),
     /// The cluster has auth switched off.
     NotNeeded,
     /// The cluster does not take the user or the password, in its words.
@@ -55,12 +67,12 @@ enum Session {
 impl Login {
     pub(super) fn new(auth: Option<&Auth>) -> Result<Self, ObserveError> {
         let user = auth.map(Credentials::read).transpose()?.map(Arc::new);
-        Ok(Self { user, session: Mutex::default() })
+        Ok(Self { user, session: Mutex::default(), own: Lock::default() })
     }
 
     /// The same user, without a token yet.
     pub(super) fn anew(&self) -> Self {
-        Self { user: self.user.clone(), session: Mutex::default() }
+        Self { user: self.user.clone(), session: Mutex::default(), own: Lock::default() }
     }
 
     /// Gets a token unless there is one.
@@ -76,9 +88,12 @@ impl Login {
         }
     }
 
-    /// The token, if there is one or one can be had.
-    pub(super) async fn token(&self, channels: impl FnOnce() -> Vec<Channel>) -> Option<MetadataValue<Ascii>> {
+    /// The token for calls to this address, if there is one or one can be had.
+    pub(super) async fn token(&self, address: &str, channels: impl FnOnce() -> Vec<Channel>) -> Option<Token> {
         let user = self.user.as_ref()?;
+        if let Some(own) = &*self.own(address).lock().await {
+            return Some(own.clone());
+        }
         let mut session = self.session.lock().await;
         let ask = match &*session {
             Session::NotYet => true,
@@ -111,23 +126,34 @@ impl Login {
             }
     }
 
-    /// A newer token than `refused`; of calls refused side by side, the first renews it for all.
-    pub(super) async fn renew(
-        &self,
-        refused: Option<MetadataValue<Ascii>>,
-        channels: impl FnOnce() -> Vec<Channel>,
-    ) -> Option<MetadataValue<Ascii>> {
+    /// A token that this address gives itself, instead of `refused`; of calls refused side by side, the first renews
+    /// it for all.
+    pub(super) async fn renew(&self, address: &str, channel: Channel, refused: Option<Token>) -> Option<Token> {
         let user = self.user.as_ref()?;
-        let mut session = self.session.lock().await;
-        if session.token() == refused {
-            *session = authenticate(user, channels()).await;
+        let own = self.own(address);
+        let mut own = own.lock().await;
+        if own.is_none() || *own == refused {
+            *own = match authenticate(user, vec![channel]).await {
+                Session::Token(token) => Some(token),
+                for_all @ (Session::NotNeeded | Session::Refused(_)) => {
+                    *self.session.lock().await = for_all;
+                    None
+                }
+                Session::NotYet | Session::NoAnswer(_) => None,
+            };
         }
-        session.token()
+        own.clone()
+    }
+
+    /// Nothing panics with the lock held, so what a poisoned lock guards is whole.
+    fn own(&self, address: &str) -> Arc<Mutex<Option<Token>>> {
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(own.entry(address.to_owned()).or_default())
     }
 }
 
 impl Session {
-    fn token(&self) -> Option<MetadataValue<Ascii>> {
+    fn token(&self) -> Option<Token> {
         match self {
             Self::Token(token) => Some(token.clone()),
             _ => None,

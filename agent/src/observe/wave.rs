@@ -11,6 +11,7 @@ use std::{
 
 use proto::{ClusterId, ClusterVersion, MemberId};
 use tokio::task::JoinSet;
+use tonic::Code;
 
 use super::{
     cluster::Means,
@@ -86,6 +87,11 @@ impl Wave {
             }
         }
         wave
+    }
+
+    /// Whether somebody is there who refuses to answer this user.
+    pub(super) fn is_denied(&self) -> bool {
+        self.failed.values().any(|error| error.code() == Some(Code::PermissionDenied))
     }
 
     /// The members, each with the address that speaks for it.

@@ -23,13 +23,17 @@ pub(super) fn another_is_old(intent: &Intent, view: &ClusterView, except: Option
         .any(|release| release.cluster_version() != to.cluster_version())
 }
 
-/// Whether every member but the one that is down reports a cluster version below the target's. A member
-/// that does not answer, or has not been told a version, never counts as still old.
+/// Whether every member but the one that is down reports a cluster version below the target's, and a leader
+/// among them has a quorum without it: what a leader proposed and no quorum has decided, the next one may
+/// still decide. A member that does not answer, or has not been told a version, never counts as still old.
 pub fn version_has_not_risen(view: &ClusterView, down: MemberId, target: ClusterVersion) -> bool {
-    view.members
+    let is_led = view.leader().is_some_and(|leader| leader.id != down);
+    let mut others = view
+        .members
         .iter()
         .filter(|member| member.id != down)
-        .all(|member| member.report().and_then(|report| report.cluster_version).is_some_and(|version| version < target))
+        .map(|member| member.report().and_then(|report| report.cluster_version));
+    is_led && others.all(|version| version.is_some_and(|version| version < target))
 }
 
 #[cfg(test)]
@@ -63,9 +67,11 @@ mod tests {
             ("1. 2+ 3+", ["", "3.4", "3.5"], false),
             ("1. 2+ 3.", ["", "3.4", ""], false), // a lost member never counts as still old
             ("1. 2+ 3+", ["", "3.4", ""], false), // nor does an undecided version
+            ("1.", ["", "", ""], false),          // a sole voter has nobody to say so
+            ("1. 2-", ["", "3.4", ""], false),    // and one of two has no quorum
         ] {
             let mut view = view(members);
-            for (at, version) in versions.iter().enumerate() {
+            for (at, version) in versions.iter().enumerate().take(view.members.len()) {
                 with_cluster_version(&mut view, at, version);
             }
             assert_eq!(version_has_not_risen(&view, MemberId(1), target), open, "{members} {versions:?}");

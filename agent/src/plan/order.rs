@@ -64,9 +64,9 @@ fn obstacle(case: &Case, pick: &Member) -> Option<Next> {
         return Some(Next::Wait(Wait::Ready { member: pick.id }));
     }
     match quorum(case.me, case.view, pick.id) {
-        Err(Objection::Below(refusal)) => return Some(Next::Refuse(refusal)),
-        Err(Objection::AnotherIsSick(other)) => return Some(another_is_sick(case, other)),
-        Ok(()) => {}
+        Some(Objection::Below(refusal)) => return Some(Next::Refuse(refusal)),
+        Some(Objection::AnotherIsSick(other)) => return Some(another_is_sick(case, other)),
+        None => {}
     }
     let leg = case.leg();
     if leg == Leg::Back && case.changes_minor() && !no_return::another_is_old(&case.me.intent, case.view, Some(pick.id))
@@ -116,10 +116,11 @@ fn go(case: &Case, pick: &Member) -> Next {
     Next::Go(Go { member: pick.id, leg, hand_over })
 }
 
-/// A ready voter to lead next, one that is done already if there is one.
+/// A ready voter to lead next: one that is done already if there is one, else one that does not go next,
+/// as far as its host takes no part.
 fn successor(case: &Case, leader: MemberId, leg: Leg) -> Option<MemberId> {
-    let ready = || case.view.voters().filter(|m| m.id != leader && m.is_ready());
-    ready().find(|m| target::is_at(case, m, leg)).or_else(|| ready().next()).map(|m| m.id)
+    let ready = case.view.voters().filter(|m| m.id != leader && m.is_ready());
+    ready.min_by_key(|m| (!target::is_at(case, m, leg), case.keys.has_participant(m.id), m.id)).map(|m| m.id)
 }
 
 fn no_successor(case: &Case, down: MemberId) -> Refusal {

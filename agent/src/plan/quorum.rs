@@ -18,18 +18,18 @@ pub(super) enum Objection {
     Below(Refusal),
 }
 
-/// Whether `down` may go.
-pub(super) fn quorum(me: &Me, view: &ClusterView, down: MemberId) -> Result<(), Objection> {
+/// Why `down` may not go, if so.
+pub(super) fn quorum(me: &Me, view: &ClusterView, down: MemberId) -> Option<Objection> {
     let voters = view.voters().count();
     let needed = voters / 2 + 1;
     let (ready, sick): (Vec<_>, Vec<_>) = view.voters().filter(|m| m.id != down).partition(|m| m.is_ready());
     let degraded = me.allow_degraded && voters >= 5;
     match sick.first() {
-        Some(other) if view.is_ready(down) && !degraded => Err(Objection::AnotherIsSick(other.id)),
+        Some(other) if view.is_ready(down) && !degraded => Some(Objection::AnotherIsSick(other.id)),
         _ if ready.len() < needed && !(me.allow_downtime && voters <= 2) => {
-            Err(Objection::Below(Refusal::BelowQuorum { down, standing: ready.len(), needed }))
+            Some(Objection::Below(Refusal::BelowQuorum { down, standing: ready.len(), needed }))
         }
-        _ => Ok(()),
+        _ => None,
     }
 }
 
@@ -52,7 +52,11 @@ mod tests {
             ("1+ 2+", 1, false),
             ("1+", 1, false),
         ] {
-            assert_eq!(quorum(&me(&[1]), &view(members), MemberId(down)).is_ok(), allowed, "{members} without {down}");
+            assert_eq!(
+                quorum(&me(&[1]), &view(members), MemberId(down)).is_none(),
+                allowed,
+                "{members} without {down}"
+            );
         }
     }
 
@@ -69,7 +73,7 @@ mod tests {
             ("1+ 2+ 3+ 4+ 5-", 1, true), // three of five stand
             ("1+ 2+ 3+ 4- 5-", 1, false),
         ] {
-            assert_eq!(quorum(&me, &view(members), MemberId(down)).is_ok(), allowed, "{members} without {down}");
+            assert_eq!(quorum(&me, &view(members), MemberId(down)).is_none(), allowed, "{members} without {down}");
         }
     }
 }

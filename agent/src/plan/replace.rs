@@ -57,5 +57,5 @@ fn obstacle(me: &Me, keys: &Keys, view: &ClusterView) -> Option<Obstacle> {
     if let Some((_, agent)) = keys.agents.iter().find(|(host, _)| **host != me.host) {
         return Some(Obstacle::Participant(agent.value.host_name.to_string()));
     }
-    skew::skew(&me.intent, view).err().map(|refusal| Obstacle::Versions(Box::new(refusal)))
+    skew::skew(&me.intent, view).map(|refusal| Obstacle::Versions(Box::new(refusal)))
 }

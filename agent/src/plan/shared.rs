@@ -10,7 +10,7 @@ use super::{
     skew, target,
 };
 use crate::rollout::{
-    keys::{At, Intent, RunState, TakeDown},
+    keys::{At, Intent, Run, RunState, TakeDown},
     txn::Txn,
 };
 
@@ -51,7 +51,7 @@ pub(super) fn differences(one: &Intent, other: &Intent) -> Vec<&'static str> {
 }
 
 pub(super) fn versions(case: &Case) -> Option<Next> {
-    skew::skew(&case.me.intent, case.view).err().map(Next::Refuse)
+    skew::skew(&case.me.intent, case.view).map(Next::Refuse)
 }
 
 pub(super) fn record(case: &Case) -> Option<Next> {
@@ -66,9 +66,19 @@ pub(super) fn record(case: &Case) -> Option<Next> {
     match whose(case, &record.value) {
         Whose::Mine => Some(Next::Adopt(member)),
         Whose::MinePerhaps => Some(refuse_record(record, case)),
-        Whose::Anothers if case.rules.record_is_the_lock => Some(Next::Wait(Wait::Record { member, host })),
+        Whose::Anothers if case.rules.record_is_the_lock => {
+            Some(failed_and_left(case, member).unwrap_or(Next::Wait(Wait::Record { member, host })))
+        }
         Whose::Anothers => None,
     }
+}
+
+/// A step that failed and kept its record, and whose agent has ended: nobody will bring that member back by
+/// itself, so waiting is over with the mark's reason.
+fn failed_and_left(case: &Case, member: MemberId) -> Option<Next> {
+    let RunState::Failed { member: marked, why, .. } = &case.standing()?.state else { return None };
+    let is_left = *marked == member && !case.keys.has_participant(member) && case.gathered();
+    is_left.then(|| Next::Refuse(Refusal::Failed { member, why: why.clone() }))
 }
 
 enum Whose {
@@ -145,7 +155,80 @@ pub(super) fn only(case: &Case) -> Option<MemberId> {
     }
 }
 
-/// Whether this verb would take the run the other way than it goes.
-pub(super) fn opposes(verb: Verb, state: &RunState) -> bool {
-    matches!((verb, state), (Verb::Run | Verb::Resume | Verb::Finalize, RunState::RollingBack))
+/// Whether this verb would take the run the other way than it goes, marked or not.
+pub(super) fn opposes(verb: Verb, run: &Run) -> bool {
+    run.is_going_back() && verb != Verb::Rollback
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proto::Revision;
+
+    use super::*;
+    use crate::{
+        plan::{next, samples},
+        rollout::{
+            host_id::HostId,
+            keys::{AttemptId, Going, Keys, Participant, ProcessId, RunId},
+            rules::Rules,
+        },
+    };
+
+    fn at<T>(value: T) -> At<T> {
+        At { created: Revision(3), modified: Revision(3), value }
+    }
+
+    fn host(member: u64) -> HostId {
+        HostId { machine: None, instance: u128::from(member) }
+    }
+
+    /// Member 2's record, put by an agent of host 2.
+    fn record() -> TakeDown {
+        let process = ProcessId { boot_id: 1, pid: 2, start_time: 3 };
+        let (member, attempt) = (MemberId(2), AttemptId(9));
+        TakeDown { member, host: host(2), host_name: Arc::from("h2"), attempt, process, back: false }
+    }
+
+    fn keys(failed: Option<u64>, is_owner_there: bool) -> Keys {
+        let intent = samples::me(&[1]).intent;
+        let state = match failed {
+            Some(member) => RunState::Failed { member: MemberId(member), why: Arc::from("it"), was: Going::Rolling },
+            None => RunState::Rolling,
+        };
+        let mut keys = Keys {
+            run: Some(at(Run { id: RunId(1), intent, state, changes_minor: true, done: Vec::new() })),
+            down: Some(at(record())),
+            ..Keys::default()
+        };
+        if is_owner_there {
+            let owns = vec![MemberId(2)];
+            let owner = Participant { host_name: Arc::from("h2"), owns, done: Vec::new(), waits_for: None };
+            keys.agents.insert(host(2), at(owner));
+        }
+        keys
+    }
+
+    #[test]
+    fn anothers_record_is_waited_for_unless_its_agent_failed_and_ended() {
+        for (failed, is_owner_there, gathered, ends) in [
+            (None, true, true, false),
+            (None, false, true, false), // it was killed, and the same command brings it back
+            (Some(2), true, true, false),
+            (Some(2), false, false, false),
+            (Some(2), false, true, true),
+            (Some(3), false, true, false), // the mark is another member's
+        ] {
+            let (me, rules, keys) = (samples::me(&[1]), Rules::default(), keys(failed, is_owner_there));
+            let view = samples::view("1+ 2- 3+");
+            let (me, rules, keys, view) = (&me, &rules, &keys, &view);
+            let found = next(&Case { me, rules, keys, view, gathered, joined: None, in_hand: None, gone: &[] });
+            let expected = match ends {
+                true => Next::Refuse(Refusal::Failed { member: MemberId(2), why: Arc::from("it") }),
+                false => Next::Wait(Wait::Record { member: MemberId(2), host: host(2) }),
+            };
+            assert_eq!(found, expected, "{failed:?} {is_owner_there} {gathered}");
+        }
+    }
 }

@@ -7,28 +7,23 @@ use proto::Release;
 
 use super::refusal::Refusal;
 use crate::{
-    observe::view::{ClusterView, Member},
+    observe::view::ClusterView,
     rollout::keys::{Change, Intent},
 };
 
-/// Refuses a leader, then a member, outside what the change allows.
-pub(super) fn skew(intent: &Intent, view: &ClusterView) -> Result<(), Refusal> {
-    let leader = view.leader().ok_or(Refusal::NoLeader)?;
-    let Change::Upgrade { from, to } = &intent.change else { return Ok(()) };
+/// The leader, then a member, outside what the change allows.
+pub(super) fn skew(intent: &Intent, view: &ClusterView) -> Option<Refusal> {
+    let Some(leader) = view.leader() else { return Some(Refusal::NoLeader) };
+    let Change::Upgrade { from, to } = &intent.change else { return None };
     let allowed = |release: &Release| release == to || from.matches(&release.0);
-    let bad = |member: &Member| member.release().filter(|release| !allowed(release)).cloned();
-    if let Some(release) = bad(leader) {
-        return Err(Refusal::LeaderVersion { member: leader.id, release });
+    if let Some(release) = leader.release().filter(|release| !allowed(release)) {
+        return Some(Refusal::LeaderVersion { member: leader.id, release: release.clone() });
     }
-    for member in &view.members {
-        if let Some(release) = bad(member) {
-            return Err(Refusal::MemberVersion { member: member.id, release });
-        }
-        if let Some(release) = member.release().filter(|release| !is_one_step(release, to)) {
-            return Err(Refusal::SkipsMinor { member: member.id, release: release.clone() });
-        }
-    }
-    Ok(())
+    view.members.iter().find_map(|member| match member.release()? {
+        release if !allowed(release) => Some(Refusal::MemberVersion { member: member.id, release: release.clone() }),
+        release if is_one_step(release, to) => None,
+        release => Some(Refusal::SkipsMinor { member: member.id, release: release.clone() }),
+    })
 }
 
 fn is_one_step(from: &Release, to: &Release) -> bool {
@@ -58,10 +53,10 @@ mod tests {
                 with_release(&mut view, at, release);
             }
             let found = match skew(&intent(">=3.4, <3.5", "3.5.30"), &view) {
-                Ok(()) => "",
-                Err(Refusal::LeaderVersion { .. }) => "leader",
-                Err(Refusal::MemberVersion { .. }) => "member",
-                Err(other) => panic!("{other:?}"),
+                None => "",
+                Some(Refusal::LeaderVersion { .. }) => "leader",
+                Some(Refusal::MemberVersion { .. }) => "member",
+                Some(other) => panic!("{other:?}"),
             };
             assert_eq!(found, refused, "{releases:?}");
         }
@@ -72,13 +67,13 @@ mod tests {
         let mut view = view("1+ 2+ 3+");
         with_release(&mut view, 2, "3.4.23");
         let found = skew(&intent(">=3.4, <3.6", "3.6.14"), &view);
-        assert!(matches!(found, Err(Refusal::SkipsMinor { .. })), "{found:?}");
+        assert!(matches!(found, Some(Refusal::SkipsMinor { .. })), "{found:?}");
     }
 
     #[test]
     fn no_leader_is_never_a_wrong_version() {
         let mut view = view("1+ 2+ 3+");
         view.leader = Leader::Unknown;
-        assert_eq!(skew(&intent(">=3.4, <3.5", "3.5.30"), &view), Err(Refusal::NoLeader));
+        assert_eq!(skew(&intent(">=3.4, <3.5", "3.5.30"), &view), Some(Refusal::NoLeader));
     }
 }

@@ -30,14 +30,37 @@ fn is_written_done(run: &Run, member: MemberId) -> bool {
     run.done.contains(&member)
 }
 
-/// Whether this change takes any member to another minor.
+/// Whether this change takes any member to another minor. The cluster version speaks for members that are
+/// silent: none of them can be older than that, and where it is not known yet one may be.
 pub fn changes_minor(intent: &Intent, view: &ClusterView) -> bool {
-    match &intent.change {
-        Change::Restart { .. } => false,
-        Change::Upgrade { to, .. } => view
-            .members
-            .iter()
-            .filter_map(|member| member.release())
-            .any(|release| release.cluster_version() != to.cluster_version()),
+    let Change::Upgrade { to, .. } = &intent.change else { return false };
+    let wanted = to.cluster_version();
+    let mut reports = view.members.iter().filter_map(Member::report);
+    let has_risen = reports.clone().any(|report| report.cluster_version == Some(wanted));
+    !has_risen || reports.any(|report| report.release.cluster_version() != wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::samples::{intent, view, with_cluster_version, with_release};
+
+    #[test]
+    fn a_silent_member_may_be_the_one_that_is_old() {
+        for (members, release, version, changes) in [
+            ("1+ 2+ 3+", "3.4.23", "3.4", true),
+            ("1+ 2+ 3+", "3.5.30", "3.5", false), // within a minor
+            ("1+ 2+ 3.", "3.5.30", "3.5", false), // an old binary would not start any more
+            ("1+ 2+ 3.", "3.5.30", "3.4", true),  // the version waits for the silent one
+            ("1+ 2+ 3+", "3.5.30", "", true),     // not decided yet
+        ] {
+            let mut view = view(members);
+            for at in 0..view.members.len() {
+                with_release(&mut view, at, release);
+                with_cluster_version(&mut view, at, version);
+            }
+            let found = changes_minor(&intent(">=3.4, <3.6", "3.5.31"), &view);
+            assert_eq!(found, changes, "{members} {release} {version}");
+        }
     }
 }

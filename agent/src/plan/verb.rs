@@ -14,9 +14,9 @@ pub(super) fn verb(case: &Case) -> Option<Next> {
 }
 
 fn opposed(case: &Case) -> Option<Next> {
-    let state = &case.standing()?.state;
+    let run = case.standing()?;
     let turns = super::turn(case).is_some();
-    (shared::opposes(case.me.verb, state) && !turns).then_some(Next::Refuse(Refusal::GoingBack))
+    (shared::opposes(case.me.verb, run) && !turns).then_some(Next::Refuse(Refusal::GoingBack))
 }
 
 fn rollback(case: &Case) -> Option<Next> {

@@ -159,6 +159,7 @@ impl From<ObserveError> for Trouble {
             ObserveError::Address { .. } => Self::Playbook(text),
             ObserveError::NobodyAnswered { .. } | ObserveError::NoMembership { .. } => Self::Unreachable(text),
             ObserveError::AnotherCluster { .. } => Self::OtherCluster(text),
+            ObserveError::NotRoot { user } => Self::NotRoot { user },
             ObserveError::Auth { .. } => Self::AuthRefused(text),
         }
     }

@@ -38,7 +38,7 @@ pub struct Agent {
     /// The baton, while this process holds it.
     pub(super) baton: Option<Held>,
     pub(super) joined: Option<RunId>,
-    /// Whether the run has a point of no return.
+    /// Whether the run has a point of no return: one that was not read may have one.
     pub(super) changes_minor: bool,
     interrupted: bool,
     prepared: bool,
@@ -125,7 +125,7 @@ impl Agent {
             record: None,
             baton: None,
             joined: None,
-            changes_minor: false,
+            changes_minor: true,
             interrupted: false,
             prepared: false,
             hand_overs: 0,
@@ -443,10 +443,7 @@ impl Agent {
         self.baton = None;
         match then {
             Then::Mark(ending) => self.leave(ending),
-            _ => {
-                let record = self.in_hand.map(|in_hand| in_hand.step.member);
-                self.leave(Ending::NoAnswer { record })
-            }
+            _ => self.leave_record(),
         }
     }
 

@@ -91,7 +91,7 @@ async fn watch(route: &Route, address: &str, prefix: &str, word: &Notify) -> Cal
         let mut request = Request::new(ReceiverStream::new(stream));
         // A member that loses its leader ends the watch instead of being silent.
         request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
-        if let Some(token) = route.access().token().await {
+        if let Some(token) = route.access().token(address).await {
             request.metadata_mut().insert("token", token);
         }
         let channel = route.access().channel(address)?;
@@ -103,16 +103,17 @@ async fn watch(route: &Route, address: &str, prefix: &str, word: &Notify) -> Cal
         Err(error) => return error,
     };
     loop {
-        match timeout(SILENCE, answers.next()).await {
+        let answer = tokio::select! {
+            answer = timeout(SILENCE, answers.next()) => answer,
+            () = route.forbids(address) => return CallError::Unusable(format!("{address} is going down")),
+        };
+        match answer {
             Ok(Some(Ok(answer))) if answer.canceled => {
                 return CallError::Said(Status::cancelled(answer.cancel_reason));
             }
             Ok(Some(Ok(_))) | Err(_) => word.notify_one(),
             Ok(Some(Err(status))) => return status.into(),
             Ok(None) => return CallError::Unusable("the watch ended".to_owned()),
-        }
-        if !route.allows(address) {
-            return CallError::Unusable(format!("{address} is going down"));
         }
     }
 }

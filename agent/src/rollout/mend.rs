@@ -106,8 +106,10 @@ impl Agent {
 
     pub(super) fn mend(&mut self, mending: Mending, event: Event) -> Act {
         match (mending, event) {
-            (Mending::Switching(mut others), _) => {
-                let own = self.in_hand.map(|in_hand| in_hand.step.member);
+            (Mending::Switching(mut others), event) => {
+                // Where the switch failed, what is installed may be the binary that must not be started yet.
+                let is_switched = !matches!(event, Event::Failed(_));
+                let own = self.in_hand.map(|in_hand| in_hand.step.member).filter(|_| is_switched);
                 let started = others.clone();
                 others.extend(own);
                 self.start_next(others, started)
@@ -123,10 +125,7 @@ impl Agent {
                 self.leave(Ending::NoQuorum { member })
             }
             (Mending::Resolving { sick }, Event::Looked(looked)) => self.resolve(sick, &looked),
-            (Mending::Unanswered { .. }, Event::Woke { expired: true }) => {
-                let record = self.in_hand.map(|in_hand| in_hand.step.member);
-                self.leave(Ending::NoAnswer { record })
-            }
+            (Mending::Unanswered { .. }, Event::Woke { expired: true }) => self.leave_record(),
             (Mending::Unanswered { sick }, _) => self.mending(Mending::Resolving { sick }, Act::Look),
             (mending, _) => self.mending(mending, Act::Look),
         }
@@ -136,6 +135,9 @@ impl Agent {
     fn resolve(&mut self, sick: Option<Arc<str>>, looked: &Looked) -> Act {
         let Some(in_hand) = self.in_hand else { return self.set_out() };
         let Some(keys) = &looked.keys else {
+            if self.is_interrupted() {
+                return self.leave_record();
+            }
             return self.mending(Mending::Unanswered { sick }, Act::Wait(Wait::Answer));
         };
         self.note(looked);

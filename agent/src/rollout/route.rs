@@ -6,7 +6,7 @@
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicU64, Ordering::SeqCst},
     },
     time::Duration,
 };
@@ -15,7 +15,10 @@ use proto::{
     MemberId,
     etcdserverpb::{StatusRequest, maintenance_client::MaintenanceClient},
 };
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep, timeout, timeout_at},
+};
 use tonic::Code;
 
 use crate::observe::{access::Access, error::CallError};
@@ -33,19 +36,24 @@ pub struct Route {
     excluded: Arc<Excluded>,
 }
 
-/// The member that no call goes through, as it is about to be taken down. Shared by all routes of one agent.
+/// The member that no call goes through, as it is about to be taken down, by whomever. Shared by all routes of one
+/// agent.
 #[derive(Debug, Default)]
-pub struct Excluded(AtomicU64);
+pub struct Excluded {
+    member: AtomicU64,
+    changed: Notify,
+}
 
 impl Excluded {
     /// From now on no new call goes through this member; through any, for `None`.
     pub fn set(&self, member: Option<MemberId>) {
-        self.0.store(member.map_or(0, |id| id.0), Relaxed);
+        self.member.store(member.map_or(0, |id| id.0), SeqCst);
+        self.changed.notify_waiters();
     }
 
     /// The member, if there is one; no member has the id 0 (raft's "nobody").
     pub fn get(&self) -> Option<MemberId> {
-        Some(MemberId(self.0.load(Relaxed))).filter(|id| id.0 != 0)
+        Some(MemberId(self.member.load(SeqCst))).filter(|id| id.0 != 0)
     }
 }
 
@@ -100,9 +108,15 @@ impl Route {
         Err(error)
     }
 
-    /// Whether calls may go on through this address.
-    pub fn allows(&self, address: &str) -> bool {
-        self.excluded.get().is_none_or(|excluded| self.access.directory().owner(address) != Some(excluded))
+    /// Waits until no call may go on through this address.
+    pub async fn forbids(&self, address: &str) {
+        loop {
+            let changed = self.excluded.changed.notified();
+            if self.excluded.get().is_some_and(|excluded| self.access.directory().owner(address) == Some(excluded)) {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// Tries others first the next time: this address answered, and yet the call failed.

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     journal::progress::{self, Entry, InHand, Leg, Stage, Step},
-    plan::{Go, Next, no_return},
+    plan::{Go, Next, no_return, refusal::Wait},
 };
 
 /// What is under way within a step.
@@ -56,10 +56,14 @@ pub(super) enum Stepping {
     Keeping(Arc<str>),
     /// It is being started again.
     KeepingUp(Arc<str>),
+    /// And may become ready after all: what was wrong with it may be mended by now.
+    KeptUp(Arc<str>),
     /// *Done* is being written.
     Finishing(Option<Arc<str>>),
     /// The run is read, to end the step in it.
     Ending(Option<Arc<str>>),
+    /// It could not be read.
+    Unread(Option<Arc<str>>),
     /// The `after_node` hooks.
     HookAfter,
     /// A switch failed: the binary it came from is put back.
@@ -122,12 +126,20 @@ impl Agent {
                 self.stepping(S::KeepingUp(why), start)
             }
             (S::KeepingUp(why), _) => {
+                let act = Act::AwaitReady { member: self.member(), on: Some(Leg::Forward.to()) };
+                self.stepping(S::KeptUp(why), act)
+            }
+            (S::KeptUp(_), Event::Done) => self.healed(Leg::Forward, None, Event::Done),
+            (S::KeptUp(why), _) => {
                 let ending = Self::failed(self.member(), why, Left::NewBinaryKept);
                 self.mark(ending)
             }
             (S::Finishing(failure), Event::Done) => self.stepping(S::Ending(failure), Act::Look),
             (S::Ending(failure), Event::Looked(looked)) => self.end_step(failure, &looked),
+            (S::Unread(_), Event::Woke { expired: true }) => self.leave_record(),
+            (S::Unread(failure), _) => self.stepping(S::Ending(failure), Act::Look),
             (S::HookAfter, _) => self.look(),
+            (S::Unswitching(why), Event::Failed(_)) => self.keep_as_it_is(why),
             (S::Unswitching(why), _) => {
                 let start = Act::Start(self.member());
                 self.stepping(S::Relaunching(why), start)
@@ -310,8 +322,15 @@ impl Agent {
         self.note(looked);
         match &looked.keys {
             Some(keys) => self.end_step_with(failure, keys),
-            None => self.stepping(Stepping::Ending(failure), Act::Look),
+            None if self.is_interrupted() => self.leave_record(),
+            None => self.stepping(Stepping::Unread(failure), Act::Wait(Wait::Answer)),
         }
+    }
+
+    /// Ends with a record that cannot be deleted now: the next run of this host does it.
+    pub(super) fn leave_record(&mut self) -> Act {
+        let record = self.in_hand.map(|in_hand| in_hand.step.member);
+        self.leave(Ending::NoAnswer { record })
     }
 
     fn end_step_with(&mut self, failure: Option<Arc<str>>, keys: &Keys) -> Act {

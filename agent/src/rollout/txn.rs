@@ -89,10 +89,17 @@ impl Txn {
         Self { compares, ops: vec![Op::PutRun(seen.value.in_state(state))] }
     }
 
-    /// Puts another run in the place of one that stands, when nobody is at work on it.
-    pub fn replace(seen: &At<Run>, run: Run, others: impl Iterator<Item = HostId>) -> Self {
+    /// Puts another run in the place of one that stands, when nobody is at work on it and none of these
+    /// members' take-downs was given up.
+    pub fn replace(
+        seen: &At<Run>,
+        run: Run,
+        others: impl Iterator<Item = HostId>,
+        members: impl Iterator<Item = MemberId>,
+    ) -> Self {
         let mut compares = vec![run_is(Some(seen)), compare(KeyName::Down, Is::Absent)];
         compares.extend(others.map(|host| compare(KeyName::Agent(host), Is::Absent)));
+        compares.extend(members.map(|member| compare(KeyName::Lost(member), Is::Absent)));
         Self { compares, ops: vec![Op::PutRun(run)] }
     }
 

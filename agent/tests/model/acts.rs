@@ -82,7 +82,7 @@ impl World {
             Act::Stop(member) => self.stop(host, node_of(*member))?,
             Act::Switch { member, to } => {
                 self.nodes[node_of(*member)].binary = *to;
-                Event::Done
+                if outcome == Outcome::FailsDone { failed() } else { Event::Done }
             }
             Act::Start(member) => self.start_node(node_of(*member), outcome)?,
             Act::AwaitReady { member, on } => self.await_ready(node_of(*member), *on, outcome),

@@ -65,6 +65,7 @@ impl World {
             Move::Act(_, UnknownNo | UnknownYes | UnknownLate) => &mut left.unknown,
             Move::Act(_, GaveUp | GaveUpLate | Expired) => &mut left.give_up,
             Move::Act(_, Sick | Dies | Slow) => &mut left.sick,
+            Move::Act(_, FailsDone) => &mut left.stuck,
             Move::Act(host, Fails) => match self.hosts[usize::from(host)].process.as_ref().map(|p| &p.act) {
                 Some(Act::Stop(_) | Act::Switch { .. }) => &mut left.stuck,
                 _ => &mut left.refuse,
@@ -88,7 +89,7 @@ impl World {
 
     fn start(&mut self, host: usize, verb: Verb) {
         let id = self.unused_process(host);
-        let me = self.scenario.me(host, host_id(host, self.hosts[host].lost), verb);
+        let me = self.scenario.me(host, host_id(host, self.hosts[host].lost), verb, self.intent.clone());
         let mut agent = Agent::new(me, self.scenario.rules, id);
         let started = Event::Started { in_hand: self.hosts[host].journal, down: self.down_on(host) };
         let act = agent.on(started).expect("the first event is always answered");
@@ -129,9 +130,7 @@ impl World {
         let mut run = seen.value.in_state(RunState::Rolling);
         run.id = RunId(self.fresh());
         let others = (0..self.hosts.len()).map(|host| host_id(host, self.hosts[host].lost));
-        let txn = Txn::replace(&seen, run, others);
-        if self.keys.lost.is_empty() {
-            self.late.push(Late { txn, by: OPERATOR });
-        }
+        let txn = Txn::replace(&seen, run, others, (0..self.nodes.len()).map(id_of));
+        self.late.push(Late { txn, by: OPERATOR });
     }
 }

@@ -79,6 +79,8 @@ pub enum Outcome {
     /// Healthy, but not in time.
     Slow,
     Fails,
+    /// Said to have failed, though done.
+    FailsDone,
 }
 
 impl Move {
@@ -225,7 +227,8 @@ impl World {
                 or(left.refuse, &[Fails]);
                 outcomes.extend(self.as_good_as(node_of(*to), host).map(|node| Passes(node as At)));
             }
-            Act::Stop(_) | Act::Switch { .. } => or(left.stuck, &[Fails]),
+            Act::Stop(_) => or(left.stuck, &[Fails]),
+            Act::Switch { .. } => or(left.stuck, &[Fails, FailsDone]),
             _ => {}
         }
         outcomes

@@ -109,12 +109,12 @@ impl Scenario {
         }
     }
 
-    pub fn me(&self, host: usize, id: HostId, verb: Verb) -> Arc<Me> {
+    pub fn me(&self, host: usize, id: HostId, verb: Verb, intent: Arc<Intent>) -> Arc<Me> {
         Arc::new(Me {
             host: id,
             host_name: Arc::from(""),
             owns: self.owned_by(host).map(id_of).collect(),
-            intent: Arc::new(self.intent()),
+            intent,
             verb,
             allow_degraded: false,
             allow_downtime: self.owners.len() < 3,
@@ -123,7 +123,7 @@ impl Scenario {
         })
     }
 
-    fn intent(&self) -> Intent {
+    pub fn intent(&self) -> Intent {
         let from = ">=3.4, <3.5".parse().unwrap();
         let change = match self.kind {
             Kind::Minor | Kind::Patch => Change::Upgrade { from, to: self.new_release() },

@@ -13,7 +13,7 @@ use agent::{
     rollout::{
         act::Act,
         agent::Agent,
-        keys::{Keys, ProcessId, RunResult, RunState, TakeId},
+        keys::{Intent, Keys, ProcessId, RunResult, RunState, TakeId},
         txn::Txn,
     },
 };
@@ -25,6 +25,7 @@ use super::{faults::Faults, names::id_of, scenario::Scenario};
 #[derive(Clone)]
 pub struct World {
     pub scenario: Rc<Scenario>,
+    pub intent: Arc<Intent>,
     pub keys: Rc<Keys>,
     /// Txns whose sender got no answer, or that an operator has begun: they may be done at any time.
     pub late: Vec<Late>,
@@ -124,6 +125,7 @@ impl World {
         let host = Rc::new(Host { lost: 0, journal: None, process: None });
         Self {
             scenario: Rc::new(scenario.clone()),
+            intent: Arc::new(scenario.intent()),
             keys: Rc::default(),
             late: Vec::new(),
             nodes: vec![node; scenario.owners.len()],

@@ -1,4 +1,5 @@
 //! New releases that fail, on real etcd: what the agent does, what the other hosts do, and how it goes on.
 
+mod last_member;
 mod new_binary;
 mod preflight;

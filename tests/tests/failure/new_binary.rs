@@ -17,7 +17,6 @@ async fn fails_and_goes_on(illness: Illness, strategy: &[&str]) {
     let (Some(old), Some(new)) = (etcd_or_skip("3.4"), etcd_or_skip("3.5")) else { return };
     let scene = Scene::set(&old, new.release.cluster_version()).await.expect("up");
     let mut upgrade = Upgrade::new(scene.layout(), &new);
-    upgrade.strategy.push("gather: 2s".into());
     upgrade.strategy.extend(strategy.iter().map(|line| (*line).to_owned()));
     let good = upgrade.source.clone();
     upgrade.source =

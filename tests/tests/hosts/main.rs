@@ -1,0 +1,71 @@
+//! How hosts take their turns: all at once, a few at a time, one by one, and when some of them die.
+
+mod forks;
+mod frozen;
+mod lapsed;
+mod serial;
+mod shared;
+
+use std::fs;
+
+use tests::{
+    agent::Ended,
+    cluster::{Cluster, Layout, Spec},
+    playbook::{Upgrade, quoted},
+    rollout::Rollout,
+    skip::etcd_or_skip,
+};
+
+/// A cluster of 3.4 under watch, each member on a host of its own, on the way to 3.5.
+async fn rollout(size: usize, change: impl Fn(usize, &mut Upgrade)) -> Option<(Cluster, Rollout)> {
+    let (from, to) = (etcd_or_skip("3.4")?, etcd_or_skip("3.5")?);
+    let cluster = Cluster::up(&Spec { size, ..Spec::new(from) }).await.expect("up");
+    let layout = &cluster.layout;
+    let playbooks = layout.members.iter().enumerate().map(|(host, member)| {
+        let mut upgrade = Upgrade::new(layout, &to);
+        upgrade.strategy.push("gather: 2s".into());
+        change(host, &mut upgrade);
+        upgrade.write_host(layout, &[member]).expect("a playbook")
+    });
+    let rollout = Rollout::begin(layout, playbooks.collect(), &to.release).await.expect("under way");
+    Some((cluster, rollout))
+}
+
+async fn leader(layout: &Layout) -> usize {
+    let leader = layout.leader().await.expect("a leader");
+    layout.members.iter().position(|member| member.name == leader.name).expect("a member")
+}
+
+fn ended(agents: &[Ended], reason: &str, cluster: &str) {
+    for agent in agents {
+        let said = agent.result.as_ref().and_then(|result| result["cluster"].as_str());
+        assert_eq!((agent.exit, agent.reason(), said), (Some(0), reason, Some(cluster)), "{agent:#?}");
+    }
+}
+
+/// A `before_node` hook that holds its agent, with the baton in its hand, until the test lets it go.
+struct Brake {
+    go: std::path::PathBuf,
+}
+
+impl Brake {
+    fn new(layout: &Layout) -> Self {
+        Self { go: layout.dir.join("go") }
+    }
+
+    fn hook(&self) -> String {
+        // Never longer than the longest test, should that one die.
+        let wait = format!("for i in $(seq 3000); do [ -e '{}' ] && exit; sleep 0.1; done", self.go.display());
+        format!("hooks: {{ before_node: [[sh, -c, {}]] }}", quoted(&wait))
+    }
+
+    fn release(&self) {
+        fs::write(&self.go, "").expect("written");
+    }
+}
+
+impl Drop for Brake {
+    fn drop(&mut self) {
+        self.release();
+    }
+}

@@ -1,0 +1,154 @@
+//! Members under a supervisor of the operator's own, which the agent asks.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use rustix::process::Signal;
+use tests::{
+    cluster::{Cluster, Layout, Member},
+    playbook::{Upgrade, quoted},
+    process::Process,
+    rollout::Rollout,
+    skip::skip,
+    wait,
+};
+
+use crate::{all_done, cluster};
+
+fn is_installed(program: &str) -> bool {
+    let found =
+        std::env::var("PATH").unwrap_or_default().split(':').any(|folder| Path::new(folder).join(program).exists());
+    if !found {
+        skip(&format!("{program} is not installed"));
+    }
+    found
+}
+
+fn script(path: &Path, text: &str) {
+    fs::write(path, format!("#!/bin/sh\n{text}\n")).expect("written");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("executable");
+}
+
+fn command_line(member: &Member) -> String {
+    let words = member.flags.iter().map(|flag| format!(" '{flag}'")).collect::<String>();
+    format!("'{}'{words}", member.binary().display())
+}
+
+fn lines(start: &[&str], stop: &[&str], status: &[&str]) -> Vec<String> {
+    let list = |argv: &[&str]| argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(", ");
+    let verbs = [("start", start), ("stop", stop), ("status", status)];
+    let verbs = verbs.map(|(verb, argv)| format!("{verb}: [{}]", list(argv)));
+    ["kind: command".to_owned()].into_iter().chain(verbs).collect()
+}
+
+/// Waits until the member runs under somebody else than this test's own start of it.
+fn runs(member: &Member) {
+    wait::until_blocking(&format!("{} to run", member.name), wait::GENEROUS, || {
+        member.process().map(drop).ok_or_else(|| "nobody runs it".into())
+    })
+    .expect("it runs");
+}
+
+/// A supervisor per member, by pid; they end before the members do, or they would start those again.
+struct Supervisors(Vec<Process>);
+
+impl Drop for Supervisors {
+    fn drop(&mut self) {
+        for process in &self.0 {
+            // runsv ends its service and itself.
+            let _ = process.signal(Signal::TERM);
+            let _ = process.ended(wait::GENEROUS);
+        }
+    }
+}
+
+fn service(member: &Member) -> PathBuf {
+    member.dir.join("service")
+}
+
+fn supervise(member: &Member) -> Process {
+    let service = service(member);
+    fs::create_dir(&service).expect("a folder");
+    script(&service.join("run"), &format!("exec 2>&1\nexec {} >>'{}'", command_line(member), member.log().display()));
+    let pid = service.join("supervise/pid");
+    script(
+        &member.dir.join("status"),
+        &format!("pid=$(cat '{}') && [ -n \"$pid\" ] || exit 3\necho \"$pid\"", pid.display()),
+    );
+    member.end(Signal::TERM).expect("ended");
+    let process =
+        Process::start(&["runsv".as_ref(), service.as_os_str()], &member.dir.join("runsv.log")).expect("runsv");
+    runs(member);
+    process
+}
+
+fn by_runit(member: &Member) -> Vec<String> {
+    let (service, status) = (service(member), member.dir.join("status"));
+    let [service, status] = [service, status].map(|path| path.to_string_lossy().into_owned());
+    lines(&["sv", "-w", "30", "start", &service], &["sv", "-w", "30", "stop", &service], &[&status])
+}
+
+async fn upgrades(cluster: &Cluster, upgrade: Upgrade) -> Vec<tests::agent::Ended> {
+    cluster.ready().await.expect("ready again");
+    let layout: &Layout = &cluster.layout;
+    let playbooks = upgrade.write(layout).expect("playbooks");
+    let rollout = Rollout::begin(layout, playbooks, &upgrade.to).await.expect("under way");
+    let agents = rollout.run_all().await.expect("ended");
+    all_done(&agents);
+    rollout.done().await.expect("sound");
+    agents
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_under_runit() {
+    if !is_installed("runsv") {
+        return;
+    }
+    let Some((cluster, to)) = cluster("3.4", "3.5", |_| {}).await else { return };
+    let _supervisors = Supervisors(cluster.layout.members.iter().map(supervise).collect());
+    upgrades(&cluster, Upgrade { runtime: by_runit, ..Upgrade::new(&cluster.layout, &to) }).await;
+}
+
+/// start-stop-daemon's files of a member: its pid, and its command line, which only `start` has.
+fn by_start_stop_daemon(member: &Member) -> Vec<String> {
+    let (pid, run) = (member.dir.join("pid"), member.dir.join("run"));
+    let [pid, run] = [pid, run].map(|path| path.to_string_lossy().into_owned());
+    let tool = "start-stop-daemon";
+    lines(
+        &[tool, "--start", "--background", "--make-pidfile", "--pidfile", &pid, "--exec", &run],
+        &[tool, "--stop", "--pidfile", &pid, "--remove-pidfile", "--retry", "TERM/30/KILL/5"],
+        // Its exit codes are those of the Linux Standard Base; it prints no pid.
+        &[tool, "--status", "--pidfile", &pid],
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_whose_status_has_no_pid() {
+    if !is_installed("start-stop-daemon") {
+        return;
+    }
+    let Some((cluster, to)) = cluster("3.5", "3.6", |_| {}).await else { return };
+    for member in &cluster.layout.members {
+        let run = member.dir.join("run");
+        script(&run, &format!("exec {} >>'{}' 2>&1", command_line(member), member.log().display()));
+        member.end(Signal::TERM).expect("ended");
+        let start = Command::new("start-stop-daemon")
+            .args(["--start", "--background", "--make-pidfile", "--pidfile"])
+            .arg(member.dir.join("pid"))
+            .arg("--exec")
+            .arg(run)
+            .status();
+        assert!(start.expect("start-stop-daemon").success());
+        runs(member);
+    }
+    let agents =
+        upgrades(&cluster, Upgrade { runtime: by_start_stop_daemon, ..Upgrade::new(&cluster.layout, &to) }).await;
+    for agent in agents {
+        let warnings = &agent.result.as_ref().expect("a result")["warnings"];
+        assert!(warnings.to_string().contains("pid"), "that the executable was not compared is said: {agent:#?}");
+    }
+}

@@ -1,0 +1,89 @@
+//! What a minor drops, and what it brings: flags and a configuration file that change with the binary.
+
+use std::fs;
+
+use tests::{
+    cluster::{Cluster, Member},
+    playbook::{Upgrade, quoted, started_by_the_agent},
+    rollout::Rollout,
+};
+
+use crate::{all_done, cluster};
+
+/// A flag that stops 3.6 from starting.
+const GONE: &str = "--enable-v2=false";
+/// A flag that 3.5 does not know.
+const NEW: &str = "--feature-gates=InitialCorruptCheck=true";
+
+/// The flags that every release takes, and beside them those for some.
+fn with_args(member: &Member) -> Vec<String> {
+    let mut lines = started_by_the_agent(member);
+    lines.retain(|line| !line.contains(GONE));
+    lines.push("args:".into());
+    lines.push(format!("  - {{ add: [{}], for: \"<3.6\" }}", quoted(GONE)));
+    lines.push(format!("  - {{ add: [{}], for: \">=3.6\" }}", quoted(NEW)));
+    lines
+}
+
+fn command_line(member: &Member) -> Vec<String> {
+    let pid = member.process().expect("it runs").pid;
+    let bytes = fs::read(format!("/proc/{pid}/cmdline")).expect("readable");
+    String::from_utf8_lossy(&bytes).split_terminator('\0').map(str::to_owned).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flags_that_a_minor_drops_go_with_it() {
+    let Some((cluster, to)) = cluster("3.5", "3.6", |spec| spec.flags.push(GONE.into())).await else { return };
+    let upgrade = Upgrade { runtime: with_args, ..Upgrade::new(&cluster.layout, &to) };
+    let playbooks = upgrade.write(&cluster.layout).expect("playbooks");
+    let rollout = Rollout::begin(&cluster.layout, playbooks, &to.release).await.expect("under way");
+    all_done(&rollout.run_all().await.expect("ended"));
+    rollout.done().await.expect("sound");
+    for member in &cluster.layout.members {
+        let flags = command_line(member);
+        assert!(flags.iter().any(|flag| flag == NEW) && !flags.iter().any(|flag| flag == GONE), "{flags:?}");
+    }
+}
+
+/// The quota that the new file sets: seen in the metrics of a member that read it.
+const QUOTA: &str = "3221225472";
+
+/// Lets every member take its flags from a file, as most hosts have it; the old file has a key that a new
+/// one must not have, and the other way round.
+async fn with_files(cluster: &mut Cluster) {
+    for member in &mut cluster.layout.members {
+        let flags = member.flags.iter().filter_map(|flag| flag.strip_prefix("--")?.split_once('='));
+        let common: String = flags.map(|(name, value)| format!("{name}: {}\n", quoted(value))).collect();
+        fs::write(member.dir.join("etcd.yaml"), format!("{common}enable-v2: false\n")).expect("written");
+        fs::write(member.dir.join("etcd-3.6.yaml"), format!("{common}quota-backend-bytes: {QUOTA}\n"))
+            .expect("written");
+        member.flags = vec![format!("--config-file={}", member.dir.join("etcd.yaml").display())];
+        member.end(rustix::process::Signal::TERM).expect("ended");
+        member.start().expect("started");
+    }
+    cluster.ready().await.expect("ready again");
+}
+
+fn switched_file(member: &Member) -> Vec<String> {
+    let [path, source] = ["etcd.yaml", "etcd-3.6.yaml"].map(|name| quoted(&member.dir.join(name).to_string_lossy()));
+    vec!["files:".into(), format!("  - {{ path: {path}, source: {source}, for: \">=3.6\" }}")]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_file_goes_live_with_its_binary() {
+    let Some((mut cluster, to)) = cluster("3.5", "3.6", |_| {}).await else { return };
+    with_files(&mut cluster).await;
+    let upgrade = Upgrade { node: switched_file, ..Upgrade::new(&cluster.layout, &to) };
+    let playbooks = upgrade.write(&cluster.layout).expect("playbooks");
+    let rollout = Rollout::begin(&cluster.layout, playbooks, &to.release).await.expect("under way");
+    all_done(&rollout.run_all().await.expect("ended"));
+    rollout.done().await.expect("sound");
+    for member in &cluster.layout.members {
+        let file = fs::read_to_string(member.dir.join("etcd.yaml")).expect("readable");
+        assert!(file.contains(QUOTA) && !file.contains("enable-v2"), "{file}");
+        let metrics = reqwest::get(format!("{}/metrics", member.client_url)).await.expect("answered");
+        let metrics = metrics.text().await.expect("text");
+        let quota = metrics.lines().find_map(|line| line.strip_prefix("etcd_server_quota_backend_bytes "));
+        assert_eq!(quota.and_then(|value| value.parse::<f64>().ok()), QUOTA.parse().ok(), "{} reads it", member.name);
+    }
+}
