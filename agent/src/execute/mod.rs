@@ -4,6 +4,7 @@
 //! file: `prepare` (this host), `look`, `send` (Txns and leases), `step` (one member), `wait`. Source:
 //! ARCHITECTURE.md, "The way of one `agent run`".
 
+mod evidence;
 pub mod interrupt;
 pub mod line;
 mod look;
@@ -138,6 +139,7 @@ impl Execution<'_> {
     async fn drive(&mut self) -> Result<Ending, Abort> {
         let mut agent = Agent::new(self.me.clone(), Rules::default(), self.process);
         let mut is_told = false;
+        self.catch_up_with_what_runs().await?;
         self.correct_new_side().await;
         let down = self.down().await;
         let mut event = Event::Started { in_hand: self.past.in_hand, down };

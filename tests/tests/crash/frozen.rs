@@ -57,7 +57,7 @@ async fn an_agent_that_wakes_before_its_last_check_stops_nothing() {
 async fn an_agent_that_wakes_after_its_last_check_is_alone() {
     let Some(change) = Change::of_minor() else { return };
     let rollout = Rollout::begin(&change, &[]).await;
-    let brink = Brink { trace: rollout.member(0).dir.join("trace") };
+    let brink = Brink { trace: rollout.trace(0) };
     let agent = Agent::start_to_the_brink(&rollout.playbooks[0], &brink).expect("an agent");
     let (process, at) = (agent.process().expect("it runs"), brink.clone());
     let frozen = tokio::task::spawn_blocking(move || at.freeze(&process, LIMIT)).await.expect("no panic");

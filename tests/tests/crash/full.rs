@@ -61,7 +61,7 @@ async fn a_journal_that_cannot_be_written_leaves_every_member_serving() {
     let rollout = Rollout::begin(&change, &["gather: 1s"]).await;
     for (index, records) in [vec![1, 2, 3], vec![4], vec![5]].into_iter().enumerate() {
         for from in records {
-            let (file, trace) = (rollout.state_dir(index).join("journal"), rollout.member(index).dir.join("trace"));
+            let (file, trace) = (rollout.journal(index), rollout.trace(index));
             let full = Unwritable { file, from, trace };
             let agent = Agent::start_on_a_full_disk(&rollout.playbooks[index], &full).expect("an agent");
             let ended = agent.ended(LIMIT).await.expect("an end");

@@ -7,11 +7,20 @@ use std::{
     process::Command,
 };
 
-use tests::Error;
+use tests::{
+    Error,
+    wait::{self, GENEROUS},
+};
+
+/// `EXT4_IOC_SHUTDOWN` with `EXT4_GOING_FLAGS_NOLOGFLUSH`: from now on nothing reaches the image, not even
+/// what is in the file system's own journal but not on disk. Unsafe code, so not in this language.
+const SHUTDOWN: &str = "import fcntl, os, struct, sys\n\
+    fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587D, struct.pack('I', 2))\n";
 
 /// A folder on a file system of its own; unmounted with this value.
 pub struct Mounted {
     folder: PathBuf,
+    image: Option<PathBuf>,
 }
 
 impl Mounted {
@@ -20,7 +29,35 @@ impl Mounted {
         fs::create_dir_all(folder)?;
         let options = format!("size={size}");
         run("mount", &["-t", "tmpfs", "-o", &options, "baton-test", text(folder)?])?;
-        Ok(Self { folder: folder.into() })
+        Ok(Self { folder: folder.into(), image: None })
+    }
+
+    /// An ext4 of this many bytes, in a file.
+    pub fn ext4(folder: &Path, image: &Path, size: u64) -> Result<Self, Error> {
+        fs::create_dir_all(folder)?;
+        File::create(image)?.set_len(size)?;
+        run("mkfs.ext4", &["-q", "-F", text(image)?])?;
+        run("mount", &["-o", "loop", text(image)?, text(folder)?])?;
+        Ok(Self { folder: folder.into(), image: Some(image.into()) })
+    }
+
+    /// Writes all that is on it to disk: what was there long before the power is lost.
+    pub fn sync(&self) -> Result<(), Error> {
+        run("sync", &["-f", text(&self.folder)?])
+    }
+
+    /// Whatever was not synced is lost, and nothing can be written any more.
+    pub fn lose_power(&self) -> Result<(), Error> {
+        run("python3", &["-c", SHUTDOWN, text(&self.folder)?])
+    }
+
+    /// Mounts it again, as after a boot. Nobody may have a file open on it.
+    pub fn power_on(&self) -> Result<(), Error> {
+        wait::until_blocking("the file system to be free", GENEROUS, || {
+            run("umount", &[text(&self.folder).map_err(|error| error.to_string())?]).map_err(|error| error.to_string())
+        })?;
+        let image = self.image.as_deref().ok_or("no image")?;
+        run("mount", &["-o", "loop", text(image)?, text(&self.folder)?])
     }
 
     /// Takes all of its space.

@@ -68,6 +68,15 @@ impl Rollout {
         self.member(index).dir.join("baton")
     }
 
+    pub fn journal(&self, index: usize) -> PathBuf {
+        self.state_dir(index).join("journal")
+    }
+
+    /// Where strace writes what it saw of this host's agent.
+    pub fn trace(&self, index: usize) -> PathBuf {
+        self.cluster.layout.dir.join(format!("trace-{index}"))
+    }
+
     pub fn client(&self, index: usize) -> Client {
         Client::new(&self.member(index).client_url, &self.cluster.layout.access()).expect("a client")
     }
@@ -91,8 +100,8 @@ impl Rollout {
 
     /// A cut of this host's agent at the nth fsync of its journal.
     pub fn cut(&self, index: usize, nth: usize, moment: Moment) -> Cut {
-        let file = self.state_dir(index).join("journal");
-        Cut { file, call: Call::Fdatasync, nth, moment, trace: self.member(index).dir.join("trace") }
+        let file = self.journal(index);
+        Cut { file, call: Call::Fdatasync, nth, moment, trace: self.trace(index) }
     }
 
     /// Starts this host's agent and kills it there; `None` when it ended unkilled, and well.
@@ -104,7 +113,7 @@ impl Rollout {
         let ended = agent.ended(LIMIT).await.expect("an end");
         if was_cut.expect("cut or ended") {
             assert_eq!(ended.signal, Some(9), "{}", told(&ended));
-            return Some(Killed { last: last_entry(&self.state_dir(index).join("journal")) });
+            return Some(Killed { last: last_entry(&self.journal(index)) });
         }
         is_done(&ended, &self.member(index).name);
         None

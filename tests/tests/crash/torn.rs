@@ -1,0 +1,70 @@
+//! The journal is cut at every byte of its last records, then the same command.
+//!
+//! A crash can only leave a part of the last record; a disk that lies can lose whole ones too. Neither may
+//! cost more than doing some of the work again.
+
+use std::{fs, path::Path};
+
+use tests::fault::Moment;
+
+use crate::rollout::{Change, Rollout, is_done, told};
+
+/// Where a journal's last `records` begin, and where it ends.
+fn last_records(journal: &Path, records: usize) -> (usize, usize) {
+    let bytes = fs::read(journal).expect("a journal");
+    let ends: Vec<_> = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
+    (ends[ends.len() - 1 - records], bytes.len())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_cut_at_any_byte_of_its_last_records_is_no_obstacle() {
+    let Some(change) = Change::of_minor() else { return };
+    let rollout = Rollout::begin(&change, &["gather: 1s"]).await;
+    rollout.run_everywhere().await;
+    let journal = rollout.journal(0);
+    let whole = fs::read(&journal).expect("a journal");
+    // *Starting* and *done*: what a crash at the end of a step may tear.
+    let (from, to) = last_records(&journal, 2);
+    let process = rollout.member(0).process().expect("it runs").pid;
+    for cut in from..=to {
+        fs::write(&journal, &whole[..cut]).expect("cut");
+        let ended = rollout.run(0).await;
+        assert_eq!(ended.exit, Some(0), "cut at {cut} of {to}: {}", told(&ended));
+    }
+    println!("cut at each of {} bytes", to - from + 1);
+    assert_eq!(rollout.member(0).process().expect("it runs").pid, process, "nothing was restarted");
+    rollout.end_one_at_a_time().await;
+}
+
+/// In the middle of a step: the member is down, the record stands, and so many whole records of the journal are
+/// lost, with half of the next.
+async fn cut_in_a_step(nth: usize, lost: &[usize]) {
+    let Some(change) = Change::of_minor() else { return };
+    let rollout = Rollout::begin(&change, &["gather: 1s"]).await;
+    for (index, lost) in lost.iter().enumerate() {
+        let killed = rollout.kill_at(index, nth, Moment::After).await.expect("killed in its step");
+        let journal = rollout.journal(index);
+        let (from, to) = last_records(&journal, 1 + lost);
+        let (next, _) = last_records(&journal, *lost);
+        let cut = from + (next - from) / 2;
+        let file = fs::OpenOptions::new().write(true).open(&journal).expect("a journal");
+        file.set_len(cut as u64).expect("cut");
+        println!("killed after {}, cut at byte {cut} of {to}", killed.last);
+        is_done(&rollout.run(index).await, &rollout.member(index).name);
+    }
+    rollout.run_everywhere().await;
+    rollout.end_one_at_a_time().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_that_lost_records_while_its_member_was_down_costs_work_and_nothing_else() {
+    cut_in_a_step(4, &[0, 1, 3]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: three more upgrades"]
+async fn a_journal_that_lost_records_at_other_stages_costs_work_and_nothing_else() {
+    for nth in [2, 3, 5] {
+        cut_in_a_step(nth, &[0, 1, nth - 1]).await;
+    }
+}
