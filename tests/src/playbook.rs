@@ -23,6 +23,8 @@ pub struct Upgrade {
     pub endpoints: Vec<String>,
     /// More lines under `cluster`, such as `auth: { … }`.
     pub cluster: Vec<String>,
+    /// `restart.id`: with one this is a `kind: Restart`, and says nothing of releases.
+    pub restart: Option<String>,
     /// More lines under `artifact`, such as `sha256: …`.
     pub artifact: Vec<String>,
     /// The lines of a member's `runtime`.
@@ -47,6 +49,7 @@ impl Upgrade {
             source: to.executable(),
             endpoints: Vec::new(),
             cluster: Vec::new(),
+            restart: None,
             artifact: Vec::new(),
             runtime: started_by_the_agent,
             node: |_| Vec::new(),
@@ -83,7 +86,8 @@ impl Upgrade {
     }
 
     fn text(&self, layout: &Layout, members: &[&Member]) -> Result<String, Error> {
-        let mut text = String::from("apiVersion: baton/v1\nkind: Upgrade\n");
+        let kind = if self.restart.is_some() { "Restart" } else { "Upgrade" };
+        let mut text = format!("apiVersion: baton/v1\nkind: {kind}\n");
         writeln!(text, "cluster:\n  name: local\n  endpoints:")?;
         let endpoints = if self.endpoints.is_empty() { layout.endpoints() } else { self.endpoints.clone() };
         for url in endpoints {
@@ -96,9 +100,10 @@ impl Upgrade {
             }
         }
         lines(&mut text, "  ", &self.cluster)?;
-        writeln!(text, "from: {}\nto: {}", quoted(&self.from), self.to)?;
-        writeln!(text, "artifact:\n  source: {}", quoted(&self.source.to_string_lossy()))?;
-        lines(&mut text, "  ", &self.artifact)?;
+        match &self.restart {
+            Some(id) => writeln!(text, "restart: {{ id: {} }}", quoted(id))?,
+            None => self.releases(&mut text)?,
+        }
         let state = members.iter().map(|member| member.dir.join("baton")).next().unwrap_or_default();
         writeln!(text, "state_dir: {}\nnodes:", quoted(&state.to_string_lossy()))?;
         for member in members {
@@ -112,6 +117,12 @@ impl Upgrade {
         lines(&mut text, "  ", &self.strategy)?;
         lines(&mut text, "", &self.extra)?;
         Ok(text)
+    }
+
+    fn releases(&self, text: &mut String) -> Result<(), Error> {
+        writeln!(text, "from: {}\nto: {}", quoted(&self.from), self.to)?;
+        writeln!(text, "artifact:\n  source: {}", quoted(&self.source.to_string_lossy()))?;
+        Ok(lines(text, "  ", &self.artifact)?)
     }
 }
 
