@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Instant};
 use super::{Abort, Execution};
 use crate::{
     host::process_id::{ProcessIdentity, boot_id},
+    journal::progress::Stage,
     report::Happening,
     rollout::{
         act::{Event, Looked},
@@ -23,6 +24,9 @@ impl Execution<'_> {
                 None
             }
         };
+        if let Some(keys) = &keys {
+            self.stay_clear(keys);
+        }
         let view = match self.observer.look().await {
             Ok(view) => Some(view),
             Err(error) => {
@@ -37,7 +41,6 @@ impl Execution<'_> {
         if let Some(keys) = &keys {
             self.tell(Happening::Read(keys));
             self.note(keys);
-            self.stay_clear(keys);
         }
         let down = self.down().await;
         let gone = keys.as_ref().map_or_else(Vec::new, |keys| self.gone(keys));
@@ -73,9 +76,10 @@ impl Execution<'_> {
     }
 
     /// Leaves a member that another host takes down in peace: etcd from 3.5 on waits 7 s for open watches when it is
-    /// asked to end. A step in hand has its own member to avoid.
+    /// asked to end. A step of this host has its own member to avoid.
     fn stay_clear(&self, keys: &Keys) {
-        if self.past.in_hand.is_none() {
+        let stage = self.past.in_hand.map(|in_hand| in_hand.stage);
+        if matches!(stage, None | Some(Stage::Planned | Stage::Done(_))) {
             self.excluded.set(keys.down.as_ref().map(|down| down.value.member));
         }
     }

@@ -70,8 +70,8 @@ pub struct Execution<'r> {
     pub past: Past,
     /// Where all of it is told.
     pub reporter: &'r mut Reporter,
-    /// Word that something changed.
-    pub changes: Arc<crate::rollout::Changes>,
+    /// Word that something changed, from the first wait on: a watch that is not needed only holds members up.
+    changes: Option<Arc<crate::rollout::Changes>>,
     /// The operator's signals.
     pub interrupt: Interrupt,
     leases: Leases,

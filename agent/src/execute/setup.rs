@@ -34,7 +34,7 @@ use crate::{
     plan::{Me, Verb},
     playbook::{OnFailure, Playbook},
     report::{Happening, Reporter},
-    rollout::{Changes, Store, keys::ProcessId, route::Excluded},
+    rollout::{Store, keys::ProcessId, route::Excluded},
 };
 
 /// What was typed beside the playbook.
@@ -124,7 +124,6 @@ pub async fn set_up(
     reporter.tell(Happening::Begun { change: Some(&me.intent.change) });
     let excluded = Arc::new(Excluded::default());
     let store = Store::new(&observer, &playbook.cluster.prefix, excluded.clone());
-    let changes = Arc::new(Changes::of(&store));
     Ok(Execution {
         playbook,
         me,
@@ -138,7 +137,7 @@ pub async fn set_up(
         past,
         reporter,
         interrupt,
-        changes,
+        changes: None,
         leases: Leases::default(),
         began: Instant::now(),
         progress: wait::Progress::new(),

@@ -17,7 +17,7 @@ use crate::{
     observe::{hash::Hashes, view::ClusterView},
     plan::{refusal::Wait, settled},
     report::{Happening, wait::words},
-    rollout::{act::Event, keys::RunId},
+    rollout::{Changes, act::Event, keys::RunId},
 };
 
 /// Between two looks at a member that is becoming ready.
@@ -204,7 +204,7 @@ impl Execution<'_> {
         let done = self.done_members();
         self.say_in_key(done, Some(words(&wait, self.reporter.board().names()))).await;
         tokio::time::sleep(BREATH).await;
-        let changes = self.changes.clone();
+        let changes = self.changes.get_or_insert_with(|| Arc::new(Changes::of(&self.store))).clone();
         let gather_ends = self.began + self.playbook.strategy.gather;
         let nothing_new = Instant::now() + NOTHING_NEW;
         // A look is due when the gathering ends, too: that decides who takes part.
