@@ -55,7 +55,7 @@ impl Last {
     }
 
     /// The artifact is corrected and the same commands are typed.
-    async fn is_mended(mut self) {
+    async fn mended(mut self) {
         self.playbooks = self.upgrade.write(self.scene.layout()).expect("playbooks");
         let (last, others) = self.run().await;
         for ended in [&last].into_iter().chain(&others) {
@@ -82,7 +82,7 @@ async fn one_that_never_served_is_put_back() {
     assert_eq!(run.others().map(|other| releases[other] == run.new), [true; 2], "{releases:?}");
     assert_eq!(run.scene.cluster_versions().await.expect("they serve"), ["3.4.0"; 3]);
     assert!(run.scene.key("down").await.expect("readable").is_null());
-    run.is_mended().await;
+    run.mended().await;
 }
 
 /// Twelve seconds are three polls of the versions: they have risen for certain.
@@ -122,5 +122,5 @@ async fn dies_late(after_ms: u64, expected: Option<&str>) {
         }
     }
     assert!(expected.is_none_or(|expected| expected == last.reason()), "{last:#?}");
-    run.is_mended().await;
+    run.mended().await;
 }

@@ -34,7 +34,7 @@ async fn a_held_run_goes_back_on_all_hosts_and_forward_again() {
     let playbooks = case.upgrade.write(case.scene.layout()).expect("playbooks");
     let ended = case.scene.all("run", &playbooks).await.expect("ends");
     assert_eq!(ends(&ended), vec![(Some(0), "done", "done"); 3], "{ended:#?}");
-    case.is_upgraded().await;
+    case.ends_upgraded().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -68,5 +68,5 @@ async fn a_run_goes_back_from_its_middle_but_not_from_its_end() {
     let ended = case.scene.all("run", &playbooks).await.expect("ends");
     assert_eq!(ends(&ended), vec![(Some(0), "done", "done"); 3], "{ended:#?}");
     assert_eq!(case.scene.pids(), before, "only the cluster had to settle");
-    case.is_upgraded().await;
+    case.ends_upgraded().await;
 }

@@ -37,7 +37,7 @@ async fn a_held_run_waits_for_a_person_and_is_finalized() {
     assert_eq!((done.exit, done.reason()), (Some(0), "done"), "{done:#?}");
     let after = case.scene.one("finalize", &playbooks[other]).await.expect("ends");
     assert_eq!((after.exit, after.reason()), (Some(0), "nothing_to_do"), "{after:#?}");
-    case.is_upgraded().await;
+    case.ends_upgraded().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -49,5 +49,5 @@ async fn finalize_on_the_owners_host_takes_the_last_step() {
     let owner = releases.iter().position(|release| *release == case.old).expect("the held one");
     let done = case.scene.one("finalize", &playbooks[owner]).await.expect("ends");
     assert_eq!((done.exit, done.reason()), (Some(0), "done"), "{done:#?}");
-    case.is_upgraded().await;
+    case.ends_upgraded().await;
 }

@@ -35,7 +35,7 @@ impl Case {
     }
 
     /// The end of every scenario: all members upgraded, nothing lost.
-    async fn is_upgraded(self) {
+    async fn ends_upgraded(self) {
         assert_eq!(self.upgraded().await, 3);
         self.scene.has_settled().await.expect("the version rises");
         self.scene.end(1).await.expect("nothing lost");

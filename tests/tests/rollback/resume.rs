@@ -40,7 +40,7 @@ async fn a_member_that_is_left_as_it_is_holds_everybody_until_it_is_mended() {
     let playbooks = case.upgrade.write(case.scene.layout()).expect("playbooks");
     let ended = case.scene.all("run", &playbooks).await.expect("ends");
     assert_eq!(ends(&ended), vec![(Some(0), "done", "done"); 3], "{ended:#?}");
-    case.is_upgraded().await;
+    case.ends_upgraded().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -63,5 +63,5 @@ async fn a_mark_is_lifted_by_hand_on_any_host() {
     let playbooks = case.upgrade.write(case.scene.layout()).expect("playbooks");
     let ended = case.scene.all("run", &playbooks).await.expect("ends");
     assert_eq!(ends(&ended), vec![(Some(0), "done", "done"); 3], "{ended:#?}");
-    case.is_upgraded().await;
+    case.ends_upgraded().await;
 }
