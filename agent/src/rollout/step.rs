@@ -138,7 +138,8 @@ impl Agent {
             (S::Ending(failure), Event::Looked(looked)) => self.end_step(failure, &looked),
             (S::Unread(_), Event::Woke { expired: true }) => self.leave_record(),
             (S::Unread(failure), _) => self.stepping(S::Ending(failure), Act::Look),
-            (S::HookAfter, _) => self.look(),
+            // A step that was mended ends in a process that has not looked at its own host yet.
+            (S::HookAfter, _) => self.set_out(),
             (S::Unswitching(why), Event::Failed(_)) => self.keep_as_it_is(why),
             (S::Unswitching(why), _) => {
                 let start = Act::Start(self.member());
@@ -388,3 +389,7 @@ impl Agent {
 fn failed_state(run: &Run, member: MemberId, why: Arc<str>) -> RunState {
     RunState::Failed { member, why, was: run.going().unwrap_or(Going::Rolling) }
 }
+
+#[cfg(test)]
+#[path = "step_test.rs"]
+mod tests;
