@@ -463,3 +463,7 @@ impl Agent {
         Ending::Step { member, why, left }
     }
 }
+
+#[cfg(test)]
+#[path = "agent_test.rs"]
+mod tests;

@@ -175,3 +175,7 @@ impl Agent {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "mend_test.rs"]
+mod tests;

@@ -3,6 +3,8 @@
 pub mod act;
 pub mod agent;
 pub mod changes;
+#[cfg(test)]
+mod driven;
 mod hex;
 pub mod host_id;
 pub mod keepalive;
@@ -13,7 +15,6 @@ pub mod rules;
 mod step;
 pub mod store;
 pub mod stored;
-pub mod symmetry;
 pub mod txn;
 
 pub use changes::Changes;

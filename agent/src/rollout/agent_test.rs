@@ -1,0 +1,85 @@
+//! What was seen before the baton decides nothing; and nobody holds it while waiting.
+
+use super::*;
+use crate::rollout::{
+    driven::{Driven, baton, host, keys, record},
+    keys::AttemptId,
+};
+
+/// An agent that has just asked for the baton.
+fn asking(view: &str) -> Driven {
+    let mut driven = Driven::new(keys(RunState::Rolling), view);
+    assert_eq!(driven.start(None), "prepare, register, look, take baton");
+    driven
+}
+
+#[test]
+fn everything_is_decided_again_once_the_baton_is_held() {
+    for (change, acts) in [
+        ((|_| ()) as fn(&mut Driven), "look, hook, note planned step, look, put down"),
+        (|d| d.keys.down = Some(record(2, 2, AttemptId(8))), "look, give back"),
+        (|d| drop(d.keys.lost.insert(MemberId(2), record(2, 2, AttemptId(8)))), "look, give back"),
+        (|d| d.keys.run = keys(RunState::RollingBack).run, "look, give back"),
+        (|d| d.keys.run = keys(RunState::Paused).run, "look, give back"),
+        (|d| d.view = crate::plan::samples::view("1+ 2. 3+"), "look, give back"),
+        (|d| d.view = crate::plan::samples::view("1* 2+ 3+"), "look, give back"), // others go first now
+    ] {
+        let mut driven = asking("1+ 2+ 3*");
+        driven.keys.baton = Some(baton(1, 1));
+        change(&mut driven);
+        let created = driven.keys.baton.as_ref().unwrap().created;
+        assert_eq!(driven.then(Event::Yes(created)), acts);
+    }
+}
+
+#[test]
+fn a_baton_that_somebody_else_got_is_waited_for() {
+    let mut driven = asking("1+ 2+ 3*");
+    let mut keys = driven.keys.clone();
+    keys.baton = Some(baton(2, 1));
+    assert_eq!(driven.then(Event::No(Box::new(keys))), "wait Baton");
+}
+
+#[test]
+fn a_baton_whose_putting_may_still_land_is_revoked_before_the_wait() {
+    let mut driven = asking("1+ 2+ 3*");
+    assert_eq!(driven.then(Event::Unknown { give_up: false }), "take baton", "the identical one again");
+    let mut keys = driven.keys.clone();
+    keys.baton = Some(baton(2, 1));
+    assert_eq!(driven.then(Event::No(Box::new(keys))), "give back");
+    assert_eq!(driven.then(Event::Done), "wait Baton");
+}
+
+#[test]
+fn a_run_is_ended_only_as_it_stands_after_the_cluster_settled() {
+    for (state, acts) in [
+        (RunState::Rolling, "settle, look, run done"),
+        (RunState::Done { result: RunResult::Reached }, "settle, look, end Finished Done Reached"),
+    ] {
+        let mut driven = Driven::new(keys(RunState::Rolling), "1+ 2+ 3+");
+        for member in 0..3 {
+            crate::plan::samples::with_release(&mut driven.view, member, "3.5.30");
+        }
+        let mut act = driven.agent.on(Event::Started { in_hand: None, down: Vec::new() });
+        let mut words = Vec::new();
+        while let Some(asked) = act {
+            words.push(crate::rollout::driven::word(&asked));
+            if matches!(asked, Act::AwaitSettled { .. }) {
+                driven.keys.run = keys(state.clone()).run;
+            }
+            act = driven.answer(&asked);
+        }
+        assert_eq!(words[3..].join(", "), acts);
+    }
+}
+
+#[test]
+fn under_its_own_mark_a_member_that_leads_does_not_wait_for_the_others() {
+    let why = Arc::from("slow");
+    let failed = RunState::Failed { member: MemberId(1), why, was: super::super::keys::Going::Rolling };
+    let mut driven = Driven::new(keys(failed), "1* 2+ 3+");
+    assert_eq!(driven.start(None), "prepare, register, look, take baton");
+    driven.keys.baton = Some(baton(1, 1));
+    assert_eq!(driven.then(Event::Yes(Revision(5))), "look, hand over");
+    assert_eq!(driven.keys.agents.len(), 3, "with {:?} at work too", host(2));
+}

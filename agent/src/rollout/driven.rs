@@ -1,0 +1,182 @@
+//! For tests: an agent of member 1's host, driven in a world where every act succeeds and looks show what
+//! the test says; and its acts in short words, as `switch old, start, ready, look, delete down`.
+
+use std::sync::Arc;
+
+use proto::{MemberId, Revision};
+
+use super::{
+    act::{Act, Event, Looked},
+    agent::Agent,
+    host_id::HostId,
+    keys::{At, AttemptId, Baton, Keys, Participant, ProcessId, Run, RunId, RunState, TakeDown, TakeId},
+    rules::Rules,
+    txn::{Op, Txn},
+};
+use crate::{
+    journal::progress::{Binary, Entry, InHand, Leg, Stage, Step},
+    observe::view::ClusterView,
+    plan::{Me, samples},
+};
+
+/// The attempt that a journal of these tests has in hand.
+pub(super) const ATTEMPT: AttemptId = AttemptId(7);
+
+pub(super) fn at<T>(value: T) -> At<T> {
+    At { created: Revision(5), modified: Revision(6), value }
+}
+
+pub(super) fn host(number: u64) -> HostId {
+    HostId { machine: None, instance: u128::from(number) }
+}
+
+pub(super) fn process(pid: u32) -> ProcessId {
+    ProcessId { boot_id: 1, pid, start_time: 0 }
+}
+
+/// A record of this member, put by an agent of that host.
+pub(super) fn record(member: u64, by: u64, attempt: AttemptId) -> At<TakeDown> {
+    let (member, host_name) = (MemberId(member), Arc::from(""));
+    at(TakeDown { member, host: host(by), host_name, attempt, process: process(9), back: false })
+}
+
+pub(super) fn baton(by: u64, pid: u32) -> At<Baton> {
+    at(Baton { host: host(by), process: process(pid), host_name: Arc::from(""), take: TakeId(3) })
+}
+
+/// A run in this state, and every host at work.
+pub(super) fn keys(state: RunState) -> Keys {
+    let intent = samples::me(&[1]).intent;
+    let run = Run { id: RunId(1), intent, state, changes_minor: true, done: Vec::new() };
+    let participant = |owner| Participant {
+        host_name: Arc::from(""),
+        owns: vec![MemberId(owner)],
+        done: Vec::new(),
+        waits_for: None,
+    };
+    let agents = (1..=3).map(|owner| (host(owner), at(participant(owner)))).collect();
+    Keys { run: Some(at(run)), agents, ..Keys::default() }
+}
+
+pub(super) fn in_hand(stage: Stage) -> InHand {
+    InHand { step: Step { member: MemberId(1), attempt: ATTEMPT, leg: Leg::Forward }, stage }
+}
+
+/// An agent at work.
+pub(super) struct Driven {
+    pub(super) agent: Agent,
+    pub(super) keys: Keys,
+    pub(super) view: ClusterView,
+    /// Attempts whose agents are seen to be gone.
+    pub(super) gone: Vec<AttemptId>,
+    answers: bool,
+}
+
+impl Driven {
+    /// An agent that finds these keys and members; `view` as in `samples::view`.
+    pub(super) fn new(keys: Keys, view: &str) -> Self {
+        let me: Me = samples::me(&[1]);
+        let agent = Agent::new(Arc::new(me), Rules::default(), process(1));
+        Self { agent, keys, view: samples::view(view), gone: Vec::new(), answers: true }
+    }
+
+    /// No Range is answered.
+    pub(super) fn without_answers(mut self) -> Self {
+        self.answers = false;
+        self
+    }
+
+    /// Starts it over this journal and tells its acts up to the first write, wait or end.
+    pub(super) fn start(&mut self, in_hand: Option<InHand>) -> String {
+        let act = self.agent.on(Event::Started { in_hand, down: Vec::new() });
+        self.follow(act)
+    }
+
+    /// Answers the write, wait or end it came to, and tells its acts up to the next.
+    pub(super) fn then(&mut self, event: Event) -> String {
+        let act = self.agent.on(event);
+        self.follow(act)
+    }
+
+    fn looked(&self) -> Event {
+        Event::Looked(Box::new(Looked {
+            keys: self.answers.then(|| self.keys.clone()),
+            view: Some(self.view.clone()),
+            down: Vec::new(),
+            gathered: true,
+            lease_is_fresh: true,
+            gone: self.gone.clone(),
+            fresh: 11,
+        }))
+    }
+
+    fn follow(&mut self, mut next: Option<Act>) -> String {
+        let mut words = Vec::new();
+        while let Some(act) = next {
+            words.push(word(&act));
+            next = self.answer(&act);
+        }
+        words.join(", ")
+    }
+
+    /// The next act, unless this one is a write, a wait or an end.
+    pub(super) fn answer(&mut self, act: &Act) -> Option<Act> {
+        match act {
+            Act::Send(txn) if is_registration(txn) => self.agent.on(Event::Yes(Revision(6))),
+            Act::Send(_) | Act::Wait(_) | Act::Exit(_) | Act::GiveBack(_) | Act::HandOver { .. } => None,
+            Act::Look => self.agent.on(self.looked()),
+            Act::AwaitReady { member, .. } if !self.view.is_ready(*member) => {
+                self.agent.on(Event::Failed(Arc::from("not ready")))
+            }
+            _ => self.agent.on(Event::Done),
+        }
+    }
+}
+
+fn is_registration(txn: &Txn) -> bool {
+    matches!(txn.ops.as_slice(), [Op::PutAgent(..)])
+}
+
+pub(super) fn word(act: &Act) -> String {
+    match act {
+        Act::Prepare => "prepare".into(),
+        Act::Look => "look".into(),
+        Act::Send(txn) => txn.ops.iter().map(op).collect::<Vec<_>>().join(" and "),
+        Act::GiveBack(_) => "give back".into(),
+        Act::Journal(entry) => format!("note {}", note(*entry)),
+        Act::HandOver { .. } => "hand over".into(),
+        Act::HookBefore(_) => "hook".into(),
+        Act::HookAfter(_) => "hook after".into(),
+        Act::Stop(_) => "stop".into(),
+        Act::Switch { to, .. } => format!("switch {}", if *to == Binary::Old { "old" } else { "new" }),
+        Act::Start(_) => "start".into(),
+        Act::AwaitReady { .. } => "ready".into(),
+        Act::AwaitPolls => "let polls end".into(),
+        Act::AwaitSettled { .. } => "settle".into(),
+        Act::Wait(wait) => format!("wait {}", name_of(wait)),
+        Act::Exit(ending) => format!("end {}", name_of(ending)),
+    }
+}
+
+fn op(op: &Op) -> String {
+    match op {
+        Op::PutRun(run) => format!("run {}", name_of(&run.state).to_lowercase()),
+        Op::PutAgent(..) => "register".into(),
+        Op::PutBaton(_) => "take baton".into(),
+        Op::PutDown(_) => "put down".into(),
+        Op::PutLost(_) => "put lost".into(),
+        Op::Delete(key) => format!("delete {}", name_of(key).to_lowercase()),
+    }
+}
+
+fn note(entry: Entry) -> String {
+    name_of(&entry).to_lowercase()
+}
+
+/// The names of a value's variants, outermost first, without what they hold of ids.
+fn name_of(value: &impl std::fmt::Debug) -> String {
+    let text = format!("{value:?}");
+    let end = text.find(['{', ' ']).unwrap_or(text.len());
+    let names = text[..end].split(['(', ')']).filter(|word| word.starts_with(char::is_uppercase));
+    names.filter(|word| *word != "MemberId" && !word.starts_with("HostId")).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,98 @@
+//! The table of journal and record, row by row: what the same command does after a crash.
+
+use super::*;
+use crate::rollout::{
+    driven::{ATTEMPT, Driven, baton, in_hand, keys, record},
+    keys::{AttemptId, RunState},
+};
+
+const OTHER: AttemptId = AttemptId(8);
+
+/// What stands of the step in the keys.
+#[derive(Clone, Copy, Debug)]
+enum Stands {
+    Nothing,
+    Record,
+    Lost,
+}
+use Stands::{Lost, Nothing, Record};
+
+#[test]
+fn a_step_in_the_journal_is_settled_by_what_stands_of_it() {
+    use Leg::Forward;
+    use Stage::{Done, Planned, Starting, Stopping, Switched};
+    let (healthy, sick) = ("1+ 2+ 3+", "1. 2+ 3+");
+    for (stage, stands, view, acts) in [
+        (Planned, Nothing, healthy, "look, note forgotten"),
+        (Planned, Record, healthy, "look, delete down"),
+        (Planned, Record, sick, "look, ready, look, look, run failed"),
+        (Planned, Lost, healthy, "look, delete lost"),
+        (Stopping(Forward), Record, healthy, "switch old, start, ready, look, delete down"),
+        (Switched(Forward), Record, healthy, "switch old, start, ready, look, delete down"),
+        (
+            Starting(Forward),
+            Record,
+            healthy,
+            "switch new, start, ready, look, note done forward, look, delete down and run rolling",
+        ),
+        (Stopping(Forward), Record, sick, "switch old, start, ready, look, look, run failed"),
+        (Stopping(Forward), Lost, healthy, "switch old, start, ready, look, delete lost"),
+        (Switched(Forward), Lost, healthy, "switch old, start, ready, look, delete lost"),
+        (Stopping(Forward), Nothing, healthy, "switch old, start, ready, look, note forgotten"),
+        (Done(Forward), Record, healthy, "look, look, delete down and run rolling"),
+        (Done(Forward), Nothing, healthy, "look, note forgotten"),
+    ] {
+        let mut keys = keys(RunState::Rolling);
+        match stands {
+            Nothing => {}
+            Record => keys.down = Some(record(1, 1, ATTEMPT)),
+            Lost => drop(keys.lost.insert(MemberId(1), record(1, 1, ATTEMPT))),
+        }
+        let found = Driven::new(keys, view).start(Some(in_hand(stage)));
+        // What comes after is a start like any.
+        let found = found.split(", prepare").next().unwrap();
+        assert_eq!(found, acts, "{stage:?} {stands:?} {view}");
+    }
+}
+
+/// Records that no journal speaks of: whose they are decides.
+#[test]
+fn a_record_without_a_journal_is_adopted_only_where_its_agent_is_known_to_be_gone() {
+    for (member, by, attempt_gone, view, acts) in [
+        (1, 1, false, "1+ 2+ 3+", "delete down"), // a forgotten Txn of this host landed late
+        (1, 1, false, "1. 2+ 3+", "wait Ready"),  // looked after first
+        (1, 4, true, "1+ 2+ 3+", "delete down"),  // the state directory is new, the agent gone
+        (1, 4, false, "1+ 2+ 3+", "end Refused RecordOfAnother"), // it may still live
+        (2, 2, false, "1+ 2. 3+", "wait Record"), // another host's
+        (4, 2, false, "1+ 2+ 3+", "delete down"), // its member has left the membership
+    ] {
+        let mut keys = keys(RunState::Rolling);
+        keys.down = Some(record(member, by, OTHER));
+        let mut driven = Driven::new(keys, view);
+        driven.gone = if attempt_gone { vec![OTHER] } else { Vec::new() };
+        let found = driven.start(None);
+        assert_eq!(found, format!("prepare, register, look, {acts}"), "{member} by {by}, gone {attempt_gone}, {view}");
+    }
+}
+
+#[test]
+fn a_baton_of_an_earlier_process_is_cleared_before_anything_else() {
+    let mut keys = keys(RunState::Rolling);
+    keys.baton = Some(baton(1, 9));
+    assert_eq!(Driven::new(keys, "1+ 2+ 3+").start(None), "prepare, register, look, delete baton");
+}
+
+#[test]
+fn a_step_that_nobody_can_be_told_of_waits_and_then_leaves_its_record() {
+    for (answer, end) in
+        [(Event::Woke { expired: true }, "end NoAnswer"), (Event::Woke { expired: false }, "look, wait Answer")]
+    {
+        let mut driven = Driven::new(keys(RunState::Rolling), "1+ 2+ 3+").without_answers();
+        assert_eq!(driven.start(Some(in_hand(Stage::Done(Leg::Forward)))), "look, wait Answer");
+        assert_eq!(driven.then(answer), end);
+    }
+    let mut driven = Driven::new(keys(RunState::Rolling), "1+ 2+ 3+").without_answers();
+    driven.start(Some(in_hand(Stage::Done(Leg::Forward))));
+    driven.then(Event::Interrupted);
+    assert_eq!(driven.then(Event::Woke { expired: false }), "look, end NoAnswer", "a signal ends the wait");
+}
