@@ -33,13 +33,13 @@ fn a_step_in_the_journal_is_settled_by_what_stands_of_it() {
             Starting(Forward),
             Record,
             healthy,
-            "switch new, start, ready, look, note done, look, delete down and run rolling",
+            "switch new, start, ready, look, note done forward, look, delete down and run rolling",
         ),
         (Stopping(Forward), Record, sick, "switch old, start, ready, look, look, run failed"),
         (Stopping(Forward), Lost, healthy, "switch old, start, ready, look, delete lost"),
         (Switched(Forward), Lost, healthy, "switch old, start, ready, look, delete lost"),
         (Stopping(Forward), Nothing, healthy, "switch old, start, ready, look, note forgotten"),
-        (Done(Forward), Record, healthy, "look, look, delete down and run rolling"),
+        (Done(Forward), Record, healthy, "look, delete down and run rolling"),
         (Done(Forward), Nothing, healthy, "look, note forgotten"),
     ] {
         let mut keys = keys(RunState::Rolling);
