@@ -7,10 +7,10 @@ use std::{fs, sync::Arc, time::Duration};
 use proto::{
     Revision,
     etcdserverpb::{
-        AuthEnableRequest, AuthRoleAddRequest, AuthUserAddRequest, AuthUserGrantRoleRequest, AuthenticateRequest,
-        Member, MemberListRequest, MoveLeaderRequest, PutRequest, RangeRequest, StatusRequest, StatusResponse,
-        TxnRequest, TxnResponse, auth_client::AuthClient, cluster_client::ClusterClient, kv_client::KvClient,
-        maintenance_client::MaintenanceClient,
+        AlarmRequest, AlarmType, AuthEnableRequest, AuthRoleAddRequest, AuthUserAddRequest, AuthUserGrantRoleRequest,
+        AuthenticateRequest, Member, MemberListRequest, MoveLeaderRequest, PutRequest, RangeRequest, StatusRequest,
+        StatusResponse, TxnRequest, TxnResponse, alarm_request::AlarmAction, auth_client::AuthClient,
+        cluster_client::ClusterClient, kv_client::KvClient, maintenance_client::MaintenanceClient,
     },
     mvccpb::KeyValue,
 };
@@ -152,6 +152,18 @@ impl Client {
     pub async fn move_leader(&self, target: u64) -> Result<(), Status> {
         let request = self.request(MoveLeaderRequest { target_id: target }).await?;
         self.outcome(MaintenanceClient::new(self.channel.clone()).move_leader(request).await).await.map(drop)
+    }
+
+    /// Raises the alarm that the space is used up, as a member does itself, or takes it back.
+    ///
+    /// # Errors
+    /// Whatever the member or the transport answered.
+    pub async fn alarm_no_space(&self, is_raised: bool) -> Result<(), Status> {
+        let member_id = self.status().await?.header.unwrap_or_default().member_id;
+        let action = if is_raised { AlarmAction::Activate } else { AlarmAction::Deactivate };
+        let alarm = AlarmRequest { action: action.into(), member_id, alarm: AlarmType::Nospace.into() };
+        let request = self.request(alarm).await?;
+        self.outcome(MaintenanceClient::new(self.channel.clone()).alarm(request).await).await.map(drop)
     }
 
     /// Switches auth on, with `root` and one more user who has no role.

@@ -263,6 +263,28 @@ impl Layout {
         Ok(releases)
     }
 
+    /// Makes this member the leader.
+    ///
+    /// # Errors
+    /// It does not lead within [`wait::GENEROUS`].
+    pub async fn make_leader(&self, wanted: &Member) -> Result<(), Error> {
+        let id = Client::new(&wanted.client_url, &self.access())?.status().await?.header.unwrap_or_default().member_id;
+        let what = format!("{} to lead", wanted.name);
+        wait::until(&what, wait::GENEROUS, || async {
+            let leader = self.leader().await.map_err(|error| error.to_string())?;
+            if leader.name == wanted.name {
+                return Ok(());
+            }
+            let client = Client::new(&leader.client_url, &self.access()).map_err(|error| error.to_string())?;
+            match tokio::time::timeout(Duration::from_secs(5), client.move_leader(id)).await {
+                Ok(Ok(())) => Err(format!("{} leads", leader.name)),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await?;
+        Ok(())
+    }
+
     /// The member that says it leads.
     ///
     /// # Errors

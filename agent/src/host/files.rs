@@ -107,8 +107,9 @@ impl Saved {
     /// Forgets what was saved: once the step is done, or undone, for good.
     pub fn forget(&self) -> Result<(), SwitchError> {
         match fs::remove_dir_all(&self.folder) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).at("remove", &self.folder)?,
-            _ => Ok(durable::sync_folder_of(&self.folder)?),
+            Ok(()) => Ok(durable::sync_folder_of(&self.folder)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error).at("remove", &self.folder)?,
         }
     }
 

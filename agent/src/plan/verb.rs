@@ -7,7 +7,7 @@ use crate::rollout::keys::{Change, RunState};
 pub(super) fn verb(case: &Case) -> Option<Next> {
     match case.me.verb {
         Verb::Rollback => rollback(case),
-        Verb::Finalize => finalize(case).or_else(|| opposed(case)),
+        Verb::Finalize => opposed(case).or_else(|| finalize(case)),
         Verb::Resume => resume(case).or_else(|| opposed(case)),
         Verb::Run => opposed(case),
     }
@@ -56,5 +56,45 @@ fn resume(case: &Case) -> Option<Next> {
     match case.standing()?.state {
         RunState::Failed { was, .. } => Some(Next::Move { to: was.into(), at_rest: true }),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::{MemberId, Revision};
+
+    use super::*;
+    use crate::{
+        plan::{Me, next, samples},
+        rollout::{
+            keys::{At, Going, Keys, Run, RunId},
+            rules::Rules,
+        },
+    };
+
+    #[test]
+    fn nothing_goes_forward_while_the_run_goes_back() {
+        let failed = RunState::Failed { member: MemberId(2), why: "it".into(), was: Going::RollingBack };
+        for (verb, state, refused) in [
+            (Verb::Run, RunState::RollingBack, true),
+            (Verb::Finalize, RunState::RollingBack, true), // it is more than not held
+            (Verb::Resume, RunState::RollingBack, true),
+            (Verb::Rollback, RunState::RollingBack, false),
+            (Verb::Run, failed.clone(), true),
+            (Verb::Finalize, failed.clone(), true),
+            (Verb::Resume, failed, false), // it lifts the mark, and no more
+            (Verb::Run, RunState::Rolling, false),
+        ] {
+            let me = Me { verb, ..samples::me(&[1]) };
+            let run = Run { id: RunId(1), intent: me.intent.clone(), state, changes_minor: true, done: Vec::new() };
+            let text = format!("{verb:?} {:?}", run.state);
+            let at = Some(At { created: Revision(3), modified: Revision(3), value: run });
+            let keys = Keys { run: at, ..Keys::default() };
+            let mut view = samples::view("1+ 2+ 3+");
+            samples::with_release(&mut view, 0, "3.5.30");
+            let (me, rules, keys, view) = (&me, &Rules::default(), &keys, &view);
+            let case = Case { me, rules, keys, view, gathered: true, joined: None, in_hand: None, gone: &[] };
+            assert_eq!(next(&case) == Next::Refuse(Refusal::GoingBack), refused, "{text}");
+        }
     }
 }

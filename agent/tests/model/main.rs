@@ -5,7 +5,8 @@
 //! of them nothing forbidden may happen (`judge.rs`, `endings.rs`), and from each the end must be within
 //! reach once nothing goes wrong any more. A search that is cut off is no verdict, and fails.
 
-#![allow(missing_docs, clippy::expect_used)]
+// A test binary of several files: what is allowed in tests is allowed in all of it.
+#![allow(missing_docs, clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
 mod acts;
 mod digest;

@@ -32,7 +32,7 @@ impl World {
                 let Late { txn, by } = world.late.remove(late.into());
                 world.commit(&txn, by).ok();
             }
-            Move::Elect(node) | Move::MoveLeader(node) => world.leader = node.into(),
+            Move::Elect(node) | Move::LeaderMoves(node) => world.leader = node.into(),
             Move::Rise => {
                 (world.risen, world.rise_pending) = (true, false);
                 world.judge_rise()?;
@@ -74,7 +74,7 @@ impl World {
             Move::LoseDirectory(_) => &mut left.lose_directory,
             Move::Crash(_) => &mut left.crash,
             Move::Freeze(_) => &mut left.freeze,
-            Move::MoveLeader(_) => &mut left.move_leader,
+            Move::LeaderMoves(_) => &mut left.move_leader,
             Move::Interrupt(_) => &mut left.interrupt,
             Move::Abandon => &mut left.abandon,
             Move::Type(_, Verb::Resume) => &mut left.resume,

@@ -40,7 +40,7 @@ pub enum Move {
     LoseDirectory(At),
     Crash(At),
     Freeze(At),
-    MoveLeader(At),
+    LeaderMoves(At),
     Interrupt(At),
     /// `agent abandon` of the record that stands.
     Abandon,
@@ -185,7 +185,7 @@ impl World {
             moves.extend((0..self.nodes.len()).filter(lives).map(|node| Move::Crash(node as At)));
         }
         if left.move_leader > 0 {
-            moves.extend(self.ups().filter(|node| *node != self.leader).map(|node| Move::MoveLeader(node as At)));
+            moves.extend(self.ups().filter(|node| *node != self.leader).map(|node| Move::LeaderMoves(node as At)));
         }
         if left.abandon > 0 && self.keys.down.is_some() && self.has_quorum() {
             moves.push(Move::Abandon);

@@ -23,7 +23,7 @@ async fn seven_members_with_five_forks() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(ended.iter().all(|agent| agent.exit == Some(0)), "{ended:#?}");
-    assert!(ended[..3].iter().all(|agent| agent.reason() == "partial"), "{ended:#?}");
+    assert!(ended[..2].iter().all(|agent| agent.reason() == "partial"), "{ended:#?}");
     assert_eq!(ended.last().map(tests::agent::Ended::reason), Some("done"), "{ended:#?}");
     let seen = rollout.done().await.expect("sound");
     assert_eq!(seen.observed.outages.len(), 7, "{:?}", seen.observed);
