@@ -52,7 +52,7 @@ fn must_be_sound(scenario: Scenario) {
     let name = &scenario.name;
     match explore(&scenario, BOUND) {
         Found::Sound { states, ends } => {
-            println!("{name}: {states} states, {ends} ends, {:.1?}; {}", begun.elapsed(), sum_with(states));
+            println!("counted: {name}: {states} states, {ends} ends, {:.1?}; {}", begun.elapsed(), sum_with(states));
         }
         Found::Broken { what, states, moves } => {
             panic!("{name}: {what}, after {states} states:\n  {}", trace::replay(&scenario, &moves))
