@@ -18,7 +18,10 @@ fn mutant(name: &str, turn_off: fn(&mut Rules), faults: fn(&mut Faults), shows_a
         Found::Broken { what, states, moves } => {
             assert_eq!(what, shows_as, "without `{name}`:\n  {}", trace::replay(&scenario, &moves));
             let moves = moves.len();
-            println!("counted: without `{name}`: {what}, after {states} states and {moves} moves; {}", sum_with(states));
+            println!(
+                "counted: without `{name}`: {what}, after {states} states and {moves} moves; {}",
+                sum_with(states)
+            );
         }
         Found::Sound { states, .. } => panic!("without `{name}` nothing went wrong in {states} states"),
         Found::CutOff { states } => panic!("without `{name}` cut off after {states} states"),

@@ -39,7 +39,7 @@ async fn fails_and_goes_on(illness: Illness, strategy: &[&str]) {
     assert_eq!(scene.releases().await.expect("they serve"), vec![old.release.to_string(); 3]);
     assert_eq!(scene.cluster_versions().await.expect("they serve"), ["3.4.0"; 3]);
     let run = scene.key("run").await.expect("a run");
-    assert_eq!(run["state"]["failed"]["member"], format!("{:016x}", scene.id(owner).await.expect("its id")), "{run}");
+    assert_eq!(run["state"]["failed"]["member"], format!("{:x}", scene.id(owner).await.expect("its id")), "{run}");
     assert!(scene.key("down").await.expect("readable").is_null(), "the member is back, and its record gone");
 
     let late = (owner + 1) % 3;
