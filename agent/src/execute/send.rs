@@ -11,7 +11,7 @@ use super::{Abort, Execution};
 use crate::{
     report::Happening,
     rollout::{
-        KeepAlive, Store, TxnAnswer,
+        KeepAlive, NotGranted, Store, TxnAnswer, Unknown,
         act::Event,
         keys::{KeyName, Keys, TakeId},
         stored,
@@ -37,6 +37,8 @@ pub(super) struct Leases {
     unanswered: Option<Instant>,
     /// What was said last of this agent in its key.
     registered: Option<Txn>,
+    /// Whether its key's lease was refused.
+    is_refused: bool,
 }
 
 impl Leases {
@@ -62,7 +64,8 @@ impl Execution<'_> {
     pub(super) async fn send(&mut self, txn: &Txn) -> Result<Event, Abort> {
         let lease = match self.lease_for(txn).await {
             Ok(lease) => lease,
-            Err(()) => return Ok(self.unknown().await),
+            Err(NotGranted::Refused(_)) => return self.refused_with_keys().await,
+            Err(NotGranted::Unknown(_)) => return Ok(self.unknown().await),
         };
         let (compares, ops) = stored::txn(txn, lease);
         match self.store.txn(&compares, &ops).await {
@@ -105,7 +108,7 @@ impl Execution<'_> {
     }
 
     /// The lease that a Txn's put needs, granted and kept alive from here on.
-    async fn lease_for(&mut self, txn: &Txn) -> Result<Option<LeaseId>, ()> {
+    async fn lease_for(&mut self, txn: &Txn) -> Result<Option<LeaseId>, NotGranted> {
         let needed = txn.ops.iter().find_map(|op| match op {
             Op::PutBaton(baton) => Some(Some(baton.take)),
             Op::PutAgent(..) => Some(None),
@@ -121,21 +124,24 @@ impl Execution<'_> {
                 Ok(None)
             }
             Some(None) => {
-                if self.leases.own.as_ref().is_none_or(KeepAlive::is_lost) {
-                    self.leases.own = Some(self.granted(LeaseId(0)).await?);
-                }
                 self.leases.registered = Some(txn.clone());
+                if self.leases.own.as_ref().is_none_or(KeepAlive::is_lost) {
+                    let granted = self.granted(LeaseId(0)).await;
+                    self.leases.is_refused = matches!(granted, Err(NotGranted::Refused(_)));
+                    self.leases.own = Some(granted?);
+                }
                 Ok(self.leases.own.as_ref().map(KeepAlive::lease))
             }
         }
     }
 
-    async fn granted(&self, id: LeaseId) -> Result<KeepAlive, ()> {
-        let lease = self.store.grant(id, TTL).await.map_err(|error| {
+    async fn granted(&self, id: LeaseId) -> Result<KeepAlive, NotGranted> {
+        let lease = self.store.grant(id, TTL).await.inspect_err(|error| {
             tracing::info!(%error, "a lease was not granted");
         })?;
         KeepAlive::start(self.observer.access(), lease, self.excluded.clone()).map_err(|error| {
             tracing::warn!(%error, "no thread for keep-alives");
+            Unknown(error.to_string()).into()
         })
     }
 
@@ -199,10 +205,10 @@ impl Execution<'_> {
         self.leases.registered = Some(txn);
     }
 
-    /// An agent whose lease ran out while it was frozen says again that it takes part.
+    /// An agent whose lease ran out while it was frozen, or was refused, says again that it takes part.
     pub(super) async fn stay_registered(&mut self) {
-        let is_lost = self.leases.own.as_ref().is_some_and(KeepAlive::is_lost);
-        let Some(txn) = self.leases.registered.clone().filter(|_| is_lost) else { return };
+        let is_missing = self.leases.is_refused || self.leases.own.as_ref().is_some_and(KeepAlive::is_lost);
+        let Some(txn) = self.leases.registered.clone().filter(|_| is_missing) else { return };
         if let Ok(lease) = self.lease_for(&txn).await {
             let (compares, ops) = stored::txn(&txn, lease);
             let answer = self.store.txn(&compares, &ops).await;

@@ -240,6 +240,7 @@ impl Means {
         match judge(&answers(member.role, read, &seen, leader_commit)) {
             Verdict::Ready => report(&seen, cluster_version, Health::Ready),
             Verdict::Sick(reason) => report(&seen, cluster_version, Health::Sick { reason }),
+            Verdict::Alarmed(alarm) => report(&seen, cluster_version, Health::Alarmed(alarm)),
             Verdict::Behind(reason) if patience == Patience::Glance => {
                 report(&seen, cluster_version, Health::Sick { reason })
             }
@@ -272,6 +273,7 @@ impl Means {
         let health = match judge(&answers(member.role, read, &seen, leader_commit)) {
             Verdict::Ready => Health::Ready,
             Verdict::Sick(reason) => Health::Sick { reason },
+            Verdict::Alarmed(alarm) => Health::Alarmed(alarm),
             Verdict::Behind(_) => judge_twice(reason, before, now, leader_commit),
         };
         Ok((seen, health))

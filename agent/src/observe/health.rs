@@ -6,7 +6,7 @@
 
 use proto::{LogIndex, MemberId};
 
-use super::view::{Health, Role};
+use super::view::{Alarm, Health, Role};
 
 /// What `Status` says while a member follows nobody; an election passes, so this is waited for.
 const NO_LEADER: &str = "etcdserver: no leader";
@@ -46,6 +46,8 @@ pub enum Verdict {
     Behind(String),
     /// Not ready, and waiting is no help.
     Sick(String),
+    /// Not ready, as an alarm stands.
+    Alarmed(Alarm),
 }
 
 /// How far a member had come at one moment.
@@ -61,7 +63,7 @@ pub struct Progress {
 pub fn judge(answers: &Answers) -> Verdict {
     let lasting = answers.errors.iter().find(|error| *error != NO_LEADER);
     match (lasting, &answers.read) {
-        (Some(error), _) => Verdict::Sick(in_words(error)),
+        (Some(error), _) => alarm(error).map_or_else(|| Verdict::Sick(error.clone()), Verdict::Alarmed),
         (None, _) if !answers.errors.is_empty() => Verdict::Behind(NO_LEADER.to_owned()),
         (None, Read::Failed(reason)) => Verdict::Behind(format!("no linearizable read: {reason}")),
         (None, Read::Answered) => Verdict::Ready,
@@ -77,12 +79,9 @@ pub fn judge(answers: &Answers) -> Verdict {
 }
 
 /// An alarm as etcd prints it has its member's id in decimal, which nothing else has.
-fn in_words(error: &str) -> String {
-    let alarm = error.trim().strip_prefix("memberID:").and_then(|rest| rest.split_once(" alarm:"));
-    match alarm.and_then(|(id, kind)| Some((id.parse().ok().map(MemberId)?, kind))) {
-        Some((id, kind)) => format!("alarm {kind} of member {id}"),
-        None => error.to_owned(),
-    }
+fn alarm(error: &str) -> Option<Alarm> {
+    let (id, kind) = error.trim().strip_prefix("memberID:")?.split_once(" alarm:")?;
+    Some(Alarm { kind: kind.to_owned(), of: MemberId(id.parse().ok()?) })
 }
 
 /// Judges a member that was not ready by two looks some time apart. Bytes from its peers count only while it is behind:
@@ -108,16 +107,17 @@ mod tests {
         for (role, read, errors, applied, commit, expected) in [
             (Voter, Read::Answered, "", 7, Some(9), "ready"), // the read proves more than an older index
             (Voter, Read::Answered, "", 7, None, "ready"),
-            (Voter, Read::Answered, "alarm:NOSPACE", 9, Some(9), "sick"),
+            (Voter, Read::Answered, "memberID:7 alarm:NOSPACE", 9, Some(9), "alarmed"),
+            (Voter, Read::Answered, "no such thing", 9, Some(9), "sick"),
             (Voter, Read::Answered, NO_LEADER, 9, Some(9), "behind"),
             (Voter, failed(), "", 9, Some(9), "behind"),
-            (Voter, failed(), "alarm:CORRUPT", 9, Some(9), "sick"),
+            (Voter, failed(), "memberID:7 alarm:CORRUPT ", 9, Some(9), "alarmed"),
             (Voter, Read::NotAsked, "", 9, Some(9), "behind"),
             (Learner, Read::NotAsked, "", 9, Some(9), "ready"),
             (Learner, Read::NotAsked, "", 10, Some(9), "ready"),
             (Learner, Read::NotAsked, "", 8, Some(9), "behind"),
             (Learner, Read::NotAsked, "", 8, None, "behind"),
-            (Learner, Read::NotAsked, "alarm:NOSPACE", 9, Some(9), "sick"),
+            (Learner, Read::NotAsked, "memberID:7 alarm:NOSPACE ", 9, Some(9), "alarmed"),
         ] {
             let errors = if errors.is_empty() { vec![] } else { vec![errors.to_owned()] };
             let leader_commit = commit.map(LogIndex);
@@ -126,19 +126,21 @@ mod tests {
                 Verdict::Ready => "ready",
                 Verdict::Behind(_) => "behind",
                 Verdict::Sick(_) => "sick",
+                Verdict::Alarmed(_) => "alarmed",
             };
             assert_eq!(verdict, expected, "{answers:?}");
         }
     }
 
     #[test]
-    fn an_alarm_names_its_member_as_everything_else_does() {
-        for (error, words) in [
-            ("memberID:7361181176331739031 alarm:NOSPACE ", "alarm NOSPACE of member 66282b47568b9f97"),
-            ("memberID:x alarm:NOSPACE", "memberID:x alarm:NOSPACE"),
-            ("etcdserver: something", "etcdserver: something"),
+    fn an_alarm_is_told_from_other_errors() {
+        let of = MemberId(0x6628_2b47_568b_9f97);
+        for (error, expected) in [
+            ("memberID:7361181176331739031 alarm:NOSPACE ", Some(Alarm { kind: "NOSPACE".into(), of })),
+            ("memberID:x alarm:NOSPACE", None),
+            ("etcdserver: something", None),
         ] {
-            assert_eq!(in_words(error), words);
+            assert_eq!(alarm(error), expected, "{error}");
         }
     }
 

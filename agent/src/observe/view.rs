@@ -3,7 +3,7 @@
 //! Data only: it can be saved, read back and handed to the planner. Whatever is in it was said by the
 //! member it is about, never by another (I-5).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use proto::{ClusterId, ClusterVersion, LogIndex, MemberId, Release, Revision, Term};
 use serde::{Deserialize, Serialize};
@@ -115,6 +115,17 @@ pub enum Health {
         /// What is wrong.
         reason: String,
     },
+    /// Not ready until a person has seen to the alarm and disarmed it. Every member reports every alarm.
+    Alarmed(Alarm),
+}
+
+/// An alarm that stands (etcd's documentation, "Maintenance": space quota).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Alarm {
+    /// Its kind in etcd's own word: `NOSPACE`, `CORRUPT`.
+    pub kind: String,
+    /// The member that it is of.
+    pub of: MemberId,
 }
 
 impl Member {
@@ -142,12 +153,13 @@ impl Member {
     }
 
     /// Why it is not ready, in its own or the transport's words; `None` when it is.
-    pub fn trouble(&self) -> Option<&str> {
+    pub fn trouble(&self) -> Option<Cow<'_, str>> {
         match &self.answer {
-            Answer::Silent { reason } => Some(reason),
+            Answer::Silent { reason } => Some(reason.into()),
             Answer::Reported(report) => match &report.health {
                 Health::Ready => None,
-                Health::CatchingUp { reason } | Health::Sick { reason } => Some(reason),
+                Health::CatchingUp { reason } | Health::Sick { reason } => Some(reason.into()),
+                Health::Alarmed(Alarm { kind, of }) => Some(format!("alarm {kind} of member {of}").into()),
             },
         }
     }
@@ -175,6 +187,14 @@ impl ClusterView {
     /// Whether this member is in the membership, answered, and is ready.
     pub fn is_ready(&self, id: MemberId) -> bool {
         self.member(id).is_some_and(Member::is_ready)
+    }
+
+    /// An alarm that a member reports.
+    pub fn alarm(&self) -> Option<&Alarm> {
+        self.members.iter().find_map(|member| match &member.report()?.health {
+            Health::Alarmed(alarm) => Some(alarm),
+            _ => None,
+        })
     }
 
     /// Whether this member is the agreed leader.

@@ -6,7 +6,7 @@
 
 use proto::MemberId;
 
-use super::{Me, refusal::Refusal};
+use super::{Case, Me, Next, refusal::Refusal};
 use crate::observe::view::ClusterView;
 
 /// What stands in the way of taking a member down.
@@ -31,6 +31,13 @@ pub(super) fn quorum(me: &Me, view: &ClusterView, down: MemberId) -> Option<Obje
         }
         _ => None,
     }
+}
+
+/// While an alarm stands no member is ready, nobody can be waited for, and a member that is restarted may find
+/// no room: a person must see to it.
+pub(super) fn alarm(case: &Case) -> Option<Next> {
+    let alarm = case.view.alarm()?;
+    Some(Next::Refuse(Refusal::Alarm { kind: alarm.kind.as_str().into(), of: alarm.of }))
 }
 
 #[cfg(test)]

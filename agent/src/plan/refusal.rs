@@ -63,6 +63,13 @@ pub enum Refusal {
         /// The member.
         member: MemberId,
     },
+    /// An alarm stands, of this kind.
+    Alarm {
+        /// Its kind in etcd's own word.
+        kind: Arc<str>,
+        /// The member that it is of.
+        of: MemberId,
+    },
     /// A step failed, and its owner has not come back.
     Failed {
         /// Whose step.

@@ -6,7 +6,7 @@ use proto::{ClusterId, LogIndex, MemberId, Release, Revision, Term};
 
 use super::{Me, Verb};
 use crate::{
-    observe::view::{Answer, ClusterView, Health, Leader, Member, Report, Role},
+    observe::view::{Alarm, Answer, ClusterView, Health, Leader, Member, Report, Role},
     rollout::{
         host_id::HostId,
         keys::{Change, Finalize, Intent},
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A view in short: `+` a ready voter, `-` one that is not, `~` one that catches up, `.` a silent one,
-/// `l` a ready learner, `*` the leader (else the last ready voter leads).
+/// `!` one that reports an alarm of member 1, `l` a ready learner, `*` the leader (else the last ready voter leads).
 pub(crate) fn view(text: &str) -> ClusterView {
     let members: Vec<Member> = text.split_whitespace().map(member).collect();
     let marked = text.split_whitespace().find(|word| word.ends_with('*')).map(|word| member(word).id);
@@ -28,6 +28,7 @@ fn member(word: &str) -> Member {
     let health = match sign {
         "-" => Health::Sick { reason: "sick".into() },
         "~" => Health::CatchingUp { reason: "behind".into() },
+        "!" => Health::Alarmed(Alarm { kind: "NOSPACE".into(), of: MemberId(1) }),
         _ => Health::Ready,
     };
     let answer = match sign {

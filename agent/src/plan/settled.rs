@@ -19,7 +19,7 @@ pub fn missing(intent: &Intent, view: &ClusterView, back: bool) -> Option<String
     view.members.iter().find_map(|member| {
         let name = &member.name;
         let Some(report) = member.report() else {
-            return Some(format!("{name} does not answer: {}", member.trouble().unwrap_or("no reason")));
+            return Some(format!("{name} does not answer: {}", member.trouble().unwrap_or("no reason".into())));
         };
         if report.cluster_version != wanted || wanted.is_none() {
             return Some(format!("{name} has cluster version {}, not {}", text(report.cluster_version), text(wanted)));

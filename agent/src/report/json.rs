@@ -90,7 +90,7 @@ fn line(view: &ClusterView, member: &Member, names: &Names, mine: &[MemberId]) -
         role: role(view, member),
         state: state(member),
         mine: mine.contains(&member.id),
-        trouble: member.trouble().map(|text| super::names::printable(text).to_string()),
+        trouble: member.trouble().map(|text| super::names::printable(&text).to_string()),
         lag: lag(view, member),
         cluster_version: report.and_then(|report| report.cluster_version).map(|version| version.to_string()),
         storage_version: report.and_then(|report| report.storage_version).map(|version| version.to_string()),
@@ -113,7 +113,7 @@ pub(super) fn state(member: &Member) -> &'static str {
         Answer::Reported(report) => match report.health {
             Health::Ready => "ready",
             Health::CatchingUp { .. } => "catching_up",
-            Health::Sick { .. } => "sick",
+            Health::Sick { .. } | Health::Alarmed(_) => "sick",
         },
     }
 }

@@ -305,7 +305,10 @@ impl Context<'_> {
                 let message = "no member of the cluster has the name of a node of this playbook".into();
                 self.stop(Reason::OwnsNothing, message, "status")
             }
-            Refusal::NoLeader => self.stop(Reason::NoLeader, "no majority agrees on a leader".into(), "status"),
+            Refusal::NoLeader => {
+                let message = format!("no majority agrees on a leader{}", self.troubles());
+                self.stop(Reason::NoLeader, message, "status")
+            }
             Refusal::LeaderVersion { member, release } => {
                 let message = format!("the leader {} runs {release}, expected {}", name(*member), self.expected());
                 self.stop(Reason::LeaderVersion, message, "status")
@@ -320,12 +323,16 @@ impl Context<'_> {
             }
             Refusal::BelowQuorum { down, standing, needed } => self.below_quorum(&name(*down), *standing, *needed),
             Refusal::NotReady { member } => {
-                let trouble = self.view.and_then(|view| view.member(*member)?.trouble().map(printable));
+                let trouble = self.view.and_then(|view| view.member(*member)?.trouble().map(|why| printable(&why)));
                 let why = trouble.map_or_else(String::new, |trouble| format!(" ({trouble})"));
                 let message =
                     format!("{} is not ready{why}, and {} takes no part", name(*member), self.names.place(*member));
                 let next = self.command_on(self.typed(), &self.names.place(*member));
                 self.stop(Reason::MemberNotReady, message, "run").next(next)
+            }
+            Refusal::Alarm { kind, of } => {
+                let message = format!("the alarm {} of {} stands", printable(kind), name(*of));
+                self.stop(Reason::Alarm, message, "run").leaving("no member goes before `etcdctl alarm disarm`")
             }
             Refusal::Failed { member, why } => {
                 let message = format!("the step of {} failed: {}", name(*member), printable(why));
@@ -337,6 +344,15 @@ impl Context<'_> {
             Refusal::Lost { record } => self.lost(record),
             Refusal::RecordOfAnother { record, alive } => self.record_of_another(record, *alive),
         }
+    }
+
+    /// What is wrong with each member, after a colon.
+    fn troubles(&self) -> String {
+        let members = self.view.iter().flat_map(|view| &view.members);
+        let troubles: Vec<_> = members
+            .filter_map(|member| Some(format!("{}: {}", self.names.short(member.id), printable(&member.trouble()?))))
+            .collect();
+        if troubles.is_empty() { String::new() } else { format!(" ({})", troubles.join("; ")) }
     }
 
     fn expected(&self) -> String {

@@ -19,4 +19,4 @@ pub mod txn;
 
 pub use changes::Changes;
 pub use keepalive::KeepAlive;
-pub use store::{Lease, RawKey, Snapshot, Store, TxnAnswer, Unknown};
+pub use store::{Lease, NotGranted, RawKey, Snapshot, Store, TxnAnswer, Unknown};

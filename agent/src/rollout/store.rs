@@ -115,6 +115,17 @@ pub enum TxnAnswer {
 #[error("{0}")]
 pub struct Unknown(pub String);
 
+/// Why there is no lease.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotGranted {
+    /// The cluster refuses it in so many words: its space is used up, for one.
+    #[error("{0}")]
+    Refused(String),
+    /// It may be granted yet.
+    #[error(transparent)]
+    Unknown(#[from] Unknown),
+}
+
 /// A granted lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
@@ -196,8 +207,8 @@ impl Store {
     /// are random, so it was granted by an earlier sending whose answer was lost.
     ///
     /// # Errors
-    /// [`Unknown`] when nobody answers in time.
-    pub async fn grant(&self, id: LeaseId, ttl: Duration) -> Result<Lease, Unknown> {
+    /// [`NotGranted`]
+    pub async fn grant(&self, id: LeaseId, ttl: Duration) -> Result<Lease, NotGranted> {
         let address = self.route.find(CALL).await.map_err(|error| Unknown(error.to_string()))?;
         let asked_at = boot_clock::now();
         let seconds = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
@@ -215,9 +226,10 @@ impl Store {
                 Ok(Lease { id: LeaseId(granted.id), ttl, asked_at })
             }
             Err(error) if error.says("etcdserver: lease already exists") => Ok(Lease { id, ttl, asked_at }),
+            Err(error) if is_space_used_up(&error) => Err(NotGranted::Refused(error.to_string())),
             Err(error) => {
                 self.route.distrust(&address);
-                Err(Unknown(error.to_string()))
+                Err(Unknown(error.to_string()).into())
             }
         }
     }
@@ -329,6 +341,10 @@ pub(super) fn range_of(prefix: &str) -> (Vec<u8>, Vec<u8>) {
 /// Whether an error of a read is over in a moment, or is one member's alone.
 fn is_passing(error: &CallError) -> bool {
     matches!(error.code(), None | Some(Code::Unavailable))
+}
+
+fn is_space_used_up(error: &CallError) -> bool {
+    error.says("etcdserver: mvcc: database space exceeded")
 }
 
 pub(super) fn is_lease_gone(error: &CallError) -> bool {
