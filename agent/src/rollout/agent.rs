@@ -287,8 +287,9 @@ impl Agent {
 
     fn decide(&mut self, looked: Looked) -> Act {
         self.note(&looked);
-        if !looked.down.is_empty() {
-            return self.revive(looked.down);
+        let down = down_members(&looked);
+        if !down.is_empty() {
+            return self.revive(down);
         }
         if self.interrupted {
             return self.leave(Ending::Interrupted);
@@ -462,6 +463,12 @@ impl Agent {
     pub(super) fn failed(member: MemberId, why: Arc<str>, left: Left) -> Ending {
         Ending::Step { member, why, left }
     }
+}
+
+/// The members to start again; one that was removed from the cluster would only end again, or worse.
+fn down_members(looked: &Looked) -> Vec<MemberId> {
+    let is_removed = |member: &MemberId| looked.view.as_ref().is_some_and(|view| view.member(*member).is_none());
+    looked.down.iter().copied().filter(|member| !is_removed(member)).collect()
 }
 
 #[cfg(test)]

@@ -74,6 +74,18 @@ fn a_run_is_ended_only_as_it_stands_after_the_cluster_settled() {
 }
 
 #[test]
+fn a_member_that_is_down_is_started_again_unless_it_was_removed() {
+    for (view, acts) in [
+        ("1. 2+ 3+", "prepare, register, look, start, ready, end Sick"),
+        ("2+ 3+", "prepare, register, look, end Refused OwnsNothing"),
+    ] {
+        let mut driven = Driven::new(keys(RunState::Rolling), view);
+        driven.down.push(MemberId(1));
+        assert_eq!(driven.start(None), acts, "{view}");
+    }
+}
+
+#[test]
 fn under_its_own_mark_a_member_that_leads_does_not_wait_for_the_others() {
     let why = Arc::from("slow");
     let failed = RunState::Failed { member: MemberId(1), why, was: super::super::keys::Going::Rolling };

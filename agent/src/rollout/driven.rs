@@ -69,6 +69,8 @@ pub(super) struct Driven {
     pub(super) view: ClusterView,
     /// Attempts whose agents are seen to be gone.
     pub(super) gone: Vec<AttemptId>,
+    /// This host's members that do not run.
+    pub(super) down: Vec<MemberId>,
     answers: bool,
 }
 
@@ -77,7 +79,7 @@ impl Driven {
     pub(super) fn new(keys: Keys, view: &str) -> Self {
         let me: Me = samples::me(&[1]);
         let agent = Agent::new(Arc::new(me), Rules::default(), process(1));
-        Self { agent, keys, view: samples::view(view), gone: Vec::new(), answers: true }
+        Self { agent, keys, view: samples::view(view), gone: Vec::new(), down: Vec::new(), answers: true }
     }
 
     /// No Range is answered.
@@ -102,7 +104,7 @@ impl Driven {
         Event::Looked(Box::new(Looked {
             keys: self.answers.then(|| self.keys.clone()),
             view: Some(self.view.clone()),
-            down: Vec::new(),
+            down: self.down.clone(),
             gathered: true,
             lease_is_fresh: true,
             gone: self.gone.clone(),
