@@ -2,8 +2,8 @@
 //!
 //! Pure, and whole: what the keys and the members are is known only through events, and nothing is done
 //! but by acts. Whom to take down is asked of [`plan::next`] in every state that needs it. This file holds
-//! the machine's state, the looks and the Txns; `step.rs` takes a member down, `mend.rs` starts over after
-//! a crash. The model checker explores this type; `execute/` performs its acts. Source: ARCHITECTURE.md,
+//! the machine's state and the looks; `answered.rs` has what comes of a Txn, `step.rs` takes a member down,
+//! `mend.rs` starts over after a crash. The model checker explores this type; `execute/` performs its acts. Source: ARCHITECTURE.md,
 //! "The protocol".
 
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use proto::{MemberId, Revision};
 
 use super::{
     act::{Act, Ending, Event, Left, Looked},
+    answered::Then,
     keys::{AttemptId, Baton, Keys, ProcessId, Run, RunId, RunResult, RunState, TakeId},
     rules::Rules,
     txn::Txn,
@@ -72,27 +73,6 @@ pub(super) enum Phase {
     Ended,
 }
 
-/// What a Txn was sent for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Then {
-    /// To look again, whatever the answer.
-    Look,
-    /// To hold the baton.
-    Baton {
-        take: TakeId,
-        /// An earlier sending had no answer, and may still land after this one was refused.
-        may_land: bool,
-    },
-    /// To begin taking this member down.
-    PutDown(Go),
-    /// To leave a step that did not stop anything, or was undone.
-    Undo,
-    /// To end a step.
-    EndStep(Option<Arc<str>>),
-    /// To mark the run, with the record kept.
-    Mark(Ending),
-}
-
 /// What the baton is given back for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Without {
@@ -102,15 +82,6 @@ pub(super) enum Without {
     Settle(Leg),
     /// To end.
     Leave(Ending),
-}
-
-impl Then {
-    fn sent_again(self) -> Self {
-        match self {
-            Self::Baton { take, .. } => Self::Baton { take, may_land: true },
-            other => other,
-        }
-    }
 }
 
 impl Agent {
@@ -243,7 +214,7 @@ impl Agent {
         }
     }
 
-    fn give_back(&mut self, take: TakeId, then: Without) -> Act {
+    pub(super) fn give_back(&mut self, take: TakeId, then: Without) -> Act {
         self.ask(Phase::GivingBack(take, then), Act::GiveBack(take))
     }
 
@@ -382,69 +353,6 @@ impl Agent {
                 self.send(Txn::move_run(run, RunState::Done { result }), Then::Look)
             }
             _ => self.decide(looked),
-        }
-    }
-
-    fn answered(&mut self, txn: Txn, then: Then, event: Event) -> Act {
-        match event {
-            Event::Yes(revision) => self.yes(then, revision),
-            Event::No(keys) => self.no(then, &keys),
-            Event::Unknown { .. } if !self.rules.unknown_is_asked_again => self.no(then, &Keys::default()),
-            Event::Unknown { give_up: false } => self.send(txn, then.sent_again()),
-            _ => self.give_up(then),
-        }
-    }
-
-    fn yes(&mut self, then: Then, revision: Revision) -> Act {
-        match then {
-            Then::Look => self.look(),
-            Then::Baton { take, .. } => {
-                self.baton = Some(Held { created: revision, take });
-                self.look()
-            }
-            Then::PutDown(go) => self.record_stands(go, revision),
-            Then::Undo => self.forget(),
-            Then::EndStep(failure) => self.step_ended(failure),
-            Then::Mark(ending) => self.leave(ending),
-        }
-    }
-
-    /// A refusal. Where the Txn had been sent before, the keys say whether that one was done.
-    fn no(&mut self, then: Then, keys: &Keys) -> Act {
-        match then {
-            Then::Look | Then::Mark(_) => self.no_longer_so(then),
-            Then::Baton { take, may_land } => match &keys.baton {
-                Some(baton) if baton.value.take == take => self.yes(then, baton.created),
-                other => {
-                    let host = other.as_ref().map_or(self.me.host, |baton| baton.value.host);
-                    match may_land {
-                        true => self.give_back(take, Without::Rest(Wait::Baton { host })),
-                        false => self.rest(Wait::Baton { host }),
-                    }
-                }
-            },
-            Then::PutDown(go) => match &keys.down {
-                Some(down) if self.is_mine(down.value.attempt) => self.record_stands(go, down.created),
-                _ => self.forget(),
-            },
-            Then::Undo => self.forget(),
-            Then::EndStep(failure) => self.end_step_refused(failure, keys),
-        }
-    }
-
-    fn no_longer_so(&mut self, then: Then) -> Act {
-        match then {
-            Then::Mark(ending) => self.mark(ending),
-            _ => self.look(),
-        }
-    }
-
-    /// The answer never came. What was sent may still be done: the next process of this host finds its trace.
-    fn give_up(&mut self, then: Then) -> Act {
-        self.baton = None;
-        match then {
-            Then::Mark(ending) => self.leave(ending),
-            _ => self.leave_record(),
         }
     }
 

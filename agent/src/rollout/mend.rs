@@ -11,7 +11,8 @@ use proto::MemberId;
 
 use super::{
     act::{Act, Ending, Event, Looked},
-    agent::{Agent, Phase, Then},
+    agent::{Agent, Phase},
+    answered::Then,
     txn::Txn,
 };
 use crate::{

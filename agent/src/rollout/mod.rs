@@ -2,6 +2,7 @@
 
 pub mod act;
 pub mod agent;
+mod answered;
 pub mod changes;
 #[cfg(test)]
 mod driven;

@@ -10,7 +10,8 @@ use proto::{MemberId, Revision};
 
 use super::{
     act::{Act, Ending, Event, Left, Looked},
-    agent::{Agent, Phase, Then},
+    agent::{Agent, Phase},
+    answered::Then,
     keys::{At, AttemptId, Change, Going, Keys, Run, RunState, TakeDown},
     txn::Txn,
 };
