@@ -6,7 +6,7 @@ use crate::{
     observe::{Observer, view::ClusterView},
     playbook::{Cluster, Playbook},
     report::{names::Names, trouble::Trouble},
-    rollout::{Snapshot, Store, keys::Keys, store::Unknown, stored},
+    rollout::{Snapshot, Store, Unknown, keys::Keys, stored},
 };
 
 /// The way to one cluster.

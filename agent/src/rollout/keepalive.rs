@@ -22,8 +22,9 @@ use proto::{
 use tokio::{sync::Notify, time::sleep};
 
 use super::{
+    fate::is_lease_gone,
     route::{Excluded, Route},
-    store::{Lease, is_lease_gone},
+    store::Lease,
 };
 use crate::{
     boot_clock,

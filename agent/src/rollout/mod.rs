@@ -6,6 +6,7 @@ mod answered;
 pub mod changes;
 #[cfg(test)]
 mod driven;
+pub mod fate;
 mod hex;
 pub mod host_id;
 pub mod keepalive;
@@ -19,5 +20,6 @@ pub mod stored;
 pub mod txn;
 
 pub use changes::Changes;
+pub use fate::{NotGranted, TxnAnswer, Unknown};
 pub use keepalive::KeepAlive;
-pub use store::{Lease, NotGranted, RawKey, Snapshot, Store, TxnAnswer, Unknown};
+pub use store::{Lease, RawKey, Snapshot, Store};

@@ -19,9 +19,11 @@ use proto::{
     mvccpb::KeyValue,
 };
 use tokio::time::{Instant, timeout_at};
-use tonic::Code;
 
-use super::route::{Excluded, Route};
+use super::{
+    fate::{NotGranted, TxnAnswer, Unknown, failed, is_lease_gone, is_passing, is_space_used_up},
+    route::{Excluded, Route},
+};
 use crate::{
     boot_clock,
     observe::{
@@ -90,40 +92,6 @@ pub enum Op {
         /// The key, without the prefix.
         key: String,
     },
-}
-
-/// What became of a transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TxnAnswer {
-    /// All conditions held, all changes were made.
-    Yes {
-        /// At this revision.
-        revision: Revision,
-    },
-    /// A condition did not hold, nothing was changed.
-    No(Snapshot),
-    /// A lease to bind a key to has ended, nothing was changed.
-    LeaseGone,
-    /// The cluster refuses it, nothing was changed; sending it again is of no use.
-    Refused(String),
-    /// It may have been carried out, may be carried out yet, or never.
-    Unknown(Unknown),
-}
-
-/// No answer, and why.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Unknown(pub String);
-
-/// Why there is no lease.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotGranted {
-    /// The cluster refuses it in so many words: its space is used up, for one.
-    #[error("{0}")]
-    Refused(String),
-    /// It may be granted yet.
-    #[error(transparent)]
-    Unknown(#[from] Unknown),
 }
 
 /// A granted lease.
@@ -338,72 +306,13 @@ pub(super) fn range_of(prefix: &str) -> (Vec<u8>, Vec<u8>) {
     (prefix.into(), vec![0])
 }
 
-/// Whether an error of a read is over in a moment, or is one member's alone.
-fn is_passing(error: &CallError) -> bool {
-    matches!(error.code(), None | Some(Code::Unavailable))
-}
-
-fn is_space_used_up(error: &CallError) -> bool {
-    error.says("etcdserver: mvcc: database space exceeded")
-}
-
-pub(super) fn is_lease_gone(error: &CallError) -> bool {
-    error.says("etcdserver: requested lease not found")
-}
-
-/// What an error says about a transaction's fate. "Database space exceeded" is no refusal: etcd says so of
-/// transactions that it has just carried out, too.
-fn failed(error: &CallError) -> TxnAnswer {
-    if is_lease_gone(error) {
-        return TxnAnswer::LeaseGone;
-    }
-    match error.code() {
-        Some(
-            Code::InvalidArgument
-            | Code::PermissionDenied
-            | Code::Unauthenticated
-            | Code::FailedPrecondition
-            | Code::Unimplemented,
-        ) => TxnAnswer::Refused(error.to_string()),
-        _ => TxnAnswer::Unknown(Unknown(error.to_string())),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use tonic::Status;
-
     use super::*;
 
     #[test]
     fn a_prefix_ends_before_its_successor() {
         assert_eq!(range_of("/baton/"), (b"/baton/".to_vec(), b"/baton0".to_vec()));
         assert_eq!(range_of("a"), (b"a".to_vec(), b"b".to_vec()));
-    }
-
-    #[test]
-    fn only_the_servers_own_refusal_is_a_no() {
-        for (error, expected) in [
-            (CallError::TimedOut(TXN), "unknown"),
-            (said(Code::Unavailable, "etcdserver: request timed out"), "unknown"),
-            (said(Code::Unavailable, "etcdserver: leader changed"), "unknown"),
-            (said(Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded"), "unknown"),
-            (said(Code::NotFound, "etcdserver: requested lease not found"), "lease gone"),
-            (said(Code::NotFound, "something else"), "unknown"),
-            (said(Code::PermissionDenied, "etcdserver: permission denied"), "refused"),
-            (said(Code::InvalidArgument, "etcdserver: request is too large"), "refused"),
-        ] {
-            let answer = match failed(&error) {
-                TxnAnswer::LeaseGone => "lease gone",
-                TxnAnswer::Refused(_) => "refused",
-                TxnAnswer::Unknown(_) => "unknown",
-                TxnAnswer::Yes { .. } | TxnAnswer::No(_) => "answered",
-            };
-            assert_eq!(answer, expected, "{error}");
-        }
-    }
-
-    fn said(code: Code, message: &str) -> CallError {
-        CallError::from(Status::new(code, message))
     }
 }
