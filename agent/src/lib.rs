@@ -11,3 +11,4 @@ pub mod plan;
 pub mod playbook;
 pub mod report;
 pub mod rollout;
+pub mod sha256;

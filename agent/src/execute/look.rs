@@ -4,12 +4,12 @@ use std::{sync::Arc, time::Instant};
 
 use super::{Abort, Execution};
 use crate::{
-    host::process_id::{ProcessIdentity, boot_id},
+    host::process_id::boot_id,
     journal::progress::Stage,
     report::Happening,
     rollout::{
         act::{Event, Looked},
-        keys::{AttemptId, Keys, ProcessId, RunState, TakeDown},
+        keys::{AttemptId, Keys, RunState, TakeDown},
         stored,
     },
 };
@@ -92,7 +92,7 @@ impl Execution<'_> {
         let is_gone = |record: &TakeDown| {
             let is_here = machine.is_some() && record.host.machine == machine;
             let is_over = boot.is_some_and(|boot| boot != record.process.boot_id)
-                || identity(record.process).is_alive().is_ok_and(|alive| !alive);
+                || record.process.is_alive().is_ok_and(|alive| !alive);
             is_here && is_over
         };
         let records = keys.down.iter().chain(keys.lost.values()).map(|at| &at.value);
@@ -101,10 +101,6 @@ impl Execution<'_> {
             .map(|record| record.attempt)
             .collect()
     }
-}
-
-fn identity(process: ProcessId) -> ProcessIdentity {
-    ProcessIdentity { boot_id: process.boot_id, pid: process.pid, start_time: process.start_time }
 }
 
 /// An id that was never used. The kernel's own; should it have none, time and chance of this process.

@@ -102,7 +102,7 @@ impl Execution<'_> {
         let artifact = artifact::Artifact {
             release: to.clone(),
             source: source(&artifact.source)?,
-            sha256: artifact.source.sha256().map(|sha256| crate::host::digest::Sha256(sha256.0)),
+            sha256: artifact.source.sha256().copied(),
             executable: artifact.executable.clone(),
         };
         let progress = |done: u64, all: Option<u64>| tracing::debug!(done, all, "downloading");

@@ -22,10 +22,7 @@ use super::{
 };
 use crate::{
     command::intent,
-    host::{
-        process_id::ProcessIdentity,
-        state_dir::{StateDir, StateDirError},
-    },
+    host::state_dir::{StateDir, StateDirError},
     journal::{
         file::{Header, Journal, JournalError},
         progress::Illegal,
@@ -118,7 +115,7 @@ pub async fn set_up(
         let member = identity.members[&node.name];
         nodes.push(open_node(node, member, &state, &past).await?);
     }
-    let process = own_process().map_err(SetupError::Own)?;
+    let process = ProcessId::own().map_err(SetupError::Own)?;
     let me = Arc::new(me(&playbook, &options, &state, &identity));
     reporter.own(&me.owns);
     reporter.tell(Happening::Begun { change: Some(&me.intent.change) });
@@ -178,11 +175,6 @@ async fn open_node(
 pub fn host_name() -> Arc<str> {
     let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
     Arc::from(name.unwrap_or_else(|| "unnamed host".into()))
-}
-
-fn own_process() -> std::io::Result<ProcessId> {
-    let ProcessIdentity { boot_id, pid, start_time } = ProcessIdentity::own()?;
-    Ok(ProcessId { boot_id, pid, start_time })
 }
 
 /// The cluster, and this host's members in it.

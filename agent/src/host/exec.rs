@@ -265,7 +265,7 @@ mod tests {
         assert!(error.to_string().ends_with("was killed: waiting"), "{error}");
         assert!(begun.elapsed() < Duration::from_secs(30));
         let pid: u32 = fs::read_to_string(pid_file).unwrap().trim().parse().unwrap();
-        let child = crate::host::process_id::ProcessIdentity::of(pid);
+        let child = crate::host::process_id::ProcessId::of(pid);
         while matches!(&child, Ok(Some(identity)) if identity.is_alive().unwrap()) {
             assert!(begun.elapsed() < Duration::from_secs(30), "the child of the command survived");
             tokio::time::sleep(Duration::from_millis(10)).await;

@@ -30,7 +30,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
     durable::{At, FileError},
-    process_id::ProcessIdentity,
+    process_id::ProcessId,
     runtime::{
         Process, Status,
         launch::{Answer, LOCK_RETRY, LockFor, NodeCommand, NodeLock, Order, boottime_ms},
@@ -174,7 +174,7 @@ fn execute(nodes: &Path, command: &NodeCommand, agent: &mut File) -> Result<NotE
     let user = command.user.as_deref().map(find_user).transpose()?;
     let log = open_log(&command.log)?;
     let nothing = File::open("/dev/null").at("open", Path::new("/dev/null"))?;
-    let identity = ProcessIdentity::own().map_err(failed("read the launcher's own identity"))?;
+    let identity = ProcessId::own().map_err(failed("read the launcher's own identity"))?;
     default_signals().map_err(failed("reset signals"))?;
     let _ = sighting::put_on_file(nodes, &command.name, identity, exe.clone());
     redirect(&nothing, &log).map_err(failed("redirect stdin, stdout and stderr"))?;

@@ -11,28 +11,15 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use crate::rollout::host_id::hex_32;
+pub use crate::rollout::keys::ProcessId;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::retry_on_intr,
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
-use serde::{Deserialize, Serialize};
 
-use crate::rollout::host_id::hex_32;
-
-/// One process of one boot of this host; no other process ever has the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct ProcessIdentity {
-    /// The boot it runs in: `/proc/sys/kernel/random/boot_id`, written as 32 hexadecimal digits.
-    #[serde(with = "hex_text")]
-    pub boot_id: u128,
-    /// Its pid.
-    pub pid: u32,
-    /// When it started, in clock ticks since boot.
-    pub start_time: u64,
-}
-
-impl ProcessIdentity {
+impl ProcessId {
     /// The process that asks.
     pub fn own() -> io::Result<Self> {
         Self::of(std::process::id())?.ok_or_else(|| io::Error::other("/proc does not show this process"))
@@ -90,7 +77,7 @@ impl ProcessIdentity {
     }
 }
 
-impl fmt::Display for ProcessIdentity {
+impl fmt::Display for ProcessId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "pid {}", self.pid)
     }
@@ -171,20 +158,6 @@ fn parse_stat(stat: &str) -> Option<Stat> {
     Some(Stat { start_time: fields.get(19)?.parse().ok()?, ended })
 }
 
-/// A number of 128 bits as text, since JSON's readers lose the digits of one.
-mod hex_text {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
-
-    pub(super) fn serialize<S: Serializer>(number: &u128, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{number:032x}"))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        super::hex_32(&text).ok_or_else(|| D::Error::custom(format!("`{text}` is not 32 hexadecimal digits")))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::process::{Command, Stdio};
@@ -215,7 +188,7 @@ mod tests {
     #[tokio::test]
     async fn a_process_is_known_until_it_ends_even_unreaped() {
         let mut child = sleeper();
-        let identity = ProcessIdentity::of(child.id()).unwrap().unwrap();
+        let identity = ProcessId::of(child.id()).unwrap().unwrap();
         assert!(identity.is_alive().unwrap());
         assert!(identity.started_at().unwrap() <= SystemTime::now());
         let handle = identity.open().unwrap().unwrap();
@@ -225,16 +198,16 @@ mod tests {
         assert_eq!(identity.executable().unwrap(), None);
         child.wait().unwrap();
         assert!(!handle.signal(Signal::TERM).unwrap());
-        assert_eq!(ProcessIdentity::of(identity.pid).unwrap(), None);
+        assert_eq!(ProcessId::of(identity.pid).unwrap(), None);
     }
 
     #[test]
     fn a_recycled_pid_is_somebody_else() {
         let mut child = sleeper();
-        let holder = ProcessIdentity::of(child.id()).unwrap().unwrap();
+        let holder = ProcessId::of(child.id()).unwrap().unwrap();
         for other in [
-            ProcessIdentity { start_time: holder.start_time - 1, ..holder },
-            ProcessIdentity { boot_id: !holder.boot_id, ..holder },
+            ProcessId { start_time: holder.start_time - 1, ..holder },
+            ProcessId { boot_id: !holder.boot_id, ..holder },
         ] {
             assert!(!other.is_alive().unwrap());
             assert!(other.open().unwrap().is_none(), "no signal could reach the holder");
@@ -246,9 +219,9 @@ mod tests {
 
     #[test]
     fn an_identity_is_read_back_from_its_text() {
-        let identity = ProcessIdentity { boot_id: u128::MAX - 1, pid: 1, start_time: u64::MAX };
+        let identity = ProcessId { boot_id: u128::MAX - 1, pid: 1, start_time: u64::MAX };
         let text = serde_json::to_string(&identity).unwrap();
-        assert_eq!(serde_json::from_str::<ProcessIdentity>(&text).unwrap(), identity);
-        assert!(serde_json::from_str::<ProcessIdentity>(r#"{"boot_id":"7","pid":1,"start_time":1}"#).is_err());
+        assert_eq!(serde_json::from_str::<ProcessId>(&text).unwrap(), identity);
+        assert!(serde_json::from_str::<ProcessId>(r#"{"boot_id":"7","pid":1,"start_time":1}"#).is_err());
     }
 }

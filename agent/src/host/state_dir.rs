@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     durable::{self, Access, At, FileError},
-    process_id::ProcessIdentity,
+    process_id::ProcessId,
 };
 use crate::rollout::host_id::{HostId, hex_32};
 
@@ -47,7 +47,7 @@ pub enum StateDirError {
 
 /// The agent that holds the lock, as it wrote itself into the lock file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Holder(pub Option<ProcessIdentity>);
+pub struct Holder(pub Option<ProcessId>);
 
 /// The state directory, held by this agent until it is dropped or the process ends, however it ends.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ pub struct StateDir {
 #[derive(Serialize, Deserialize)]
 struct LockFile {
     format: u32,
-    agent: ProcessIdentity,
+    agent: ProcessId,
 }
 
 impl StateDir {
@@ -150,7 +150,7 @@ fn lock(folder: &Path) -> Result<Flock<File>, StateDirError> {
 
 /// Not fsynced: the lock itself ends with the boot, and so does what is said of its holder.
 fn write_holder(file: &mut File) -> io::Result<()> {
-    let holder = LockFile { format: 1, agent: ProcessIdentity::own()? };
+    let holder = LockFile { format: 1, agent: ProcessId::own()? };
     file.set_len(0)?;
     file.write_all(&serde_json::to_vec(&holder)?)
 }
@@ -234,7 +234,7 @@ mod tests {
         let refusal = StateDir::open(folder.path()).unwrap_err().to_string();
         let expected = format!("in use by another agent: pid {}, started 20", std::process::id());
         assert!(refusal.contains(&expected), "{refusal}");
-        assert_eq!(holder(folder.path()).unwrap(), Some(Holder(Some(ProcessIdentity::own().unwrap()))));
+        assert_eq!(holder(folder.path()).unwrap(), Some(Holder(Some(ProcessId::own().unwrap()))));
         drop(held);
         assert_eq!(holder(folder.path()).unwrap(), None);
         StateDir::open(folder.path()).unwrap();

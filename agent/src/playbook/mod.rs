@@ -6,7 +6,6 @@
 //! allows it; that is preflight's and the planner's.
 
 pub mod cluster;
-pub mod digest;
 pub mod fault;
 pub mod model;
 pub mod select;
@@ -24,8 +23,8 @@ use std::{
     path::{self, Path, PathBuf},
 };
 
+pub use crate::sha256::Sha256;
 pub use cluster::{Auth, Cluster, Tls};
-pub use digest::Sha256;
 pub use fault::{Mistake, Place, PlaybookError};
 pub use model::{
     Artifact, Command, ConditionalArgs, ConditionalFile, Finalize, Gates, Hooks, Kind, Node, OnFailure, Order,

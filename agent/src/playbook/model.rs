@@ -13,7 +13,7 @@ use proto::Release;
 use semver::VersionReq;
 use serde::Serialize;
 
-use super::{cluster::Cluster, digest::Sha256, unit};
+use super::{Sha256, cluster::Cluster, unit};
 
 /// What one host was told to do, in full.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -11,7 +11,7 @@ use std::{
 };
 
 use agent::host::{
-    process_id::ProcessIdentity,
+    process_id::ProcessId,
     runtime::{
         Process, Status,
         launch::NodeCommand,
@@ -108,7 +108,7 @@ impl Drop for Host {
         let json = fs::read(self.nodes().join("orders-1.json")).unwrap_or_default();
         let on_file = serde_json::from_slice::<serde_json::Value>(&json).ok();
         let on_file = on_file.and_then(|file| serde_json::from_value(file["identity"].clone()).ok());
-        let others = self.running().into_iter().filter_map(|pid| ProcessIdentity::of(pid).ok().flatten());
+        let others = self.running().into_iter().filter_map(|pid| ProcessId::of(pid).ok().flatten());
         for identity in others.chain(on_file) {
             if let Ok(Some(handle)) = identity.open() {
                 let _ = handle.signal(Signal::KILL);
@@ -352,8 +352,8 @@ async fn two_processes_that_could_be_the_node_are_an_error() {
 async fn a_file_about_another_process_is_not_believed() {
     let host = Host::new();
     fs::create_dir(host.nodes()).unwrap();
-    let own = ProcessIdentity::own().unwrap();
-    let recycled = ProcessIdentity { start_time: own.start_time - 1, ..own };
+    let own = ProcessId::own().unwrap();
+    let recycled = ProcessId { start_time: own.start_time - 1, ..own };
     let file = host.nodes().join("orders-1.json");
     fs::write(&file, serde_json::json!({"format": 1, "identity": recycled, "exe": "/x"}).to_string()).unwrap();
     assert_eq!(host.runtime().status().await.unwrap(), Status::Stopped);
@@ -387,6 +387,6 @@ pub fn session(host: &Host, order: &serde_json::Value, tracer: &[String]) -> Chi
     child
 }
 
-pub fn order(host: &Host, agent: ProcessIdentity, deadline_ms: u64) -> serde_json::Value {
+pub fn order(host: &Host, agent: ProcessId, deadline_ms: u64) -> serde_json::Value {
     serde_json::json!({"command": host.command, "nodes": host.nodes(), "agent": agent, "deadline_ms": deadline_ms})
 }

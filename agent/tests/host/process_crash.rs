@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agent::host::{process_id::ProcessIdentity, runtime::Status};
+use agent::host::{process_id::ProcessId, runtime::Status};
 
 use crate::process::{AGENT, Host, LIMIT, order, process, session};
 
@@ -67,7 +67,7 @@ async fn a_launcher_killed_at_any_of_its_calls_leaves_one_or_none() {
         let inject = format!("inject={calls}:signal=KILL:when={number}");
         // Without the first exec, which makes it the launcher.
         let tracer = ["strace", "-o", "/dev/null", "-e", &inject].map(String::from);
-        let order = order(&host, ProcessIdentity::own().unwrap(), u64::MAX);
+        let order = order(&host, ProcessId::own().unwrap(), u64::MAX);
         let mut child = session(&host, &order, &tracer);
         drop(child.stdout.take());
         let begun = Instant::now();
@@ -95,8 +95,8 @@ async fn a_launcher_killed_at_any_of_its_calls_leaves_one_or_none() {
 #[tokio::test]
 async fn a_launcher_that_comes_late_starts_nothing() {
     let host = Host::new();
-    let own = ProcessIdentity::own().unwrap();
-    let gone = ProcessIdentity { start_time: own.start_time + 1, ..own };
+    let own = ProcessId::own().unwrap();
+    let gone = ProcessId { start_time: own.start_time + 1, ..own };
     for (order, reason) in [
         (order(&host, own, 0), "the order to start it came too late"),
         (order(&host, gone, u64::MAX), "the agent that ordered it has ended"),

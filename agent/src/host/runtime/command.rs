@@ -15,7 +15,7 @@ use super::{Process, Status};
 use crate::host::{
     durable::{self, FileError},
     exec::{self, Ended, ExecError, Output, quoted},
-    process_id::ProcessIdentity,
+    process_id::ProcessId,
     runtime::launch::node_file,
 };
 
@@ -148,7 +148,7 @@ impl CommandRuntime {
         Ok(true)
     }
 
-    async fn kill(&self, identity: ProcessIdentity, begun: Instant) -> Result<(), CommandError> {
+    async fn kill(&self, identity: ProcessId, begun: Instant) -> Result<(), CommandError> {
         if let Ok(Some(handle)) = identity.open() {
             let _ = handle.signal(Signal::KILL);
         }
@@ -167,7 +167,7 @@ impl CommandRuntime {
 
 fn named_process(stdout: &str) -> Option<Process> {
     let pid = stdout.split_ascii_whitespace().next()?.parse().ok()?;
-    let identity = ProcessIdentity::of(pid).ok()??;
+    let identity = ProcessId::of(pid).ok()??;
     Some(Process { identity, exe: identity.executable().ok().flatten() })
 }
 

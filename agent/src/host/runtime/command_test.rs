@@ -31,7 +31,7 @@ impl Supervised {
         Self { folder, runtime }
     }
 
-    async fn identity(&self) -> Option<ProcessIdentity> {
+    async fn identity(&self) -> Option<ProcessId> {
         Some(self.runtime.status().await.unwrap().process()?.identity)
     }
 }

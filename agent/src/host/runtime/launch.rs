@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::{
     durable::{At, FileError},
-    process_id::ProcessIdentity,
+    process_id::ProcessId,
 };
 
 /// A node of the `process` runtime, all templates expanded.
@@ -64,7 +64,7 @@ pub(crate) struct Order {
     /// The state directory's folder of nodes.
     pub(crate) nodes: PathBuf,
     /// Who gave the order; void when it is dead.
-    pub(crate) agent: ProcessIdentity,
+    pub(crate) agent: ProcessId,
     /// Void after this moment, in ms of a clock that counts suspend.
     pub(crate) deadline_ms: u64,
 }
@@ -74,9 +74,9 @@ pub(crate) struct Order {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {
     /// About to become the node. If this is the last word, it did.
-    Starting { identity: ProcessIdentity, exe: PathBuf },
+    Starting { identity: ProcessId, exe: PathBuf },
     /// The node runs already; nothing was started.
-    Running { identity: ProcessIdentity, exe: Option<PathBuf> },
+    Running { identity: ProcessId, exe: Option<PathBuf> },
     /// Nothing was started, for this reason.
     Failed { reason: String },
 }

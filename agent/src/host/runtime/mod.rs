@@ -4,7 +4,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use super::process_id::ProcessIdentity;
+use super::process_id::ProcessId;
 
 pub mod command;
 pub mod launch;
@@ -30,7 +30,7 @@ pub enum Status {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
     /// Which process.
-    pub identity: ProcessIdentity,
+    pub identity: ProcessId,
     /// The file it executes, as the kernel knows it; `None` when this agent may not see it.
     pub exe: Option<PathBuf>,
 }

@@ -26,7 +26,7 @@ use super::{
 use crate::host::{
     durable::{self, FileError},
     launcher,
-    process_id::{ProcessHandle, ProcessIdentity},
+    process_id::{ProcessHandle, ProcessId},
 };
 
 /// How long a launch may take: it writes two small files.
@@ -70,7 +70,7 @@ pub enum ProcessError {
         /// The node.
         name: String,
         /// Its process.
-        identity: ProcessIdentity,
+        identity: ProcessId,
         /// How long it was waited for.
         after: Duration,
     },
@@ -80,7 +80,7 @@ pub enum ProcessError {
         /// The node.
         name: String,
         /// Its process.
-        identity: ProcessIdentity,
+        identity: ProcessId,
         /// The system's answer.
         source: io::Error,
     },
@@ -165,7 +165,7 @@ impl ProcessRuntime {
         Ok(Order {
             command: self.command.clone(),
             nodes: std::path::absolute(&self.nodes)?,
-            agent: ProcessIdentity::own()?,
+            agent: ProcessId::own()?,
             // Shorter than the wait for the answer, so that after the wait the order is void.
             deadline_ms: boottime_ms() + LAUNCH_LIMIT.as_secs() * 1_000 - 1_000,
         })
@@ -185,7 +185,7 @@ impl ProcessRuntime {
         self.end(identity, limit, kill).await
     }
 
-    async fn end(&self, identity: ProcessIdentity, limit: Duration, kill: bool) -> Result<(), ProcessError> {
+    async fn end(&self, identity: ProcessId, limit: Duration, kill: bool) -> Result<(), ProcessError> {
         let failed = |source| ProcessError::Signal { name: self.command.name.clone(), identity, source };
         let still = |after| ProcessError::StillRunning { name: self.command.name.clone(), identity, after };
         let Some(handle) = identity.open().map_err(failed)? else { return Ok(()) };
@@ -205,6 +205,6 @@ async fn has_ended(handle: &ProcessHandle, limit: Duration) -> io::Result<bool> 
     timeout(limit, handle.ended()).await.map_or(Ok(false), |ended| ended.map(|()| true))
 }
 
-fn seen(identity: ProcessIdentity, exe: Option<PathBuf>) -> Status {
+fn seen(identity: ProcessId, exe: Option<PathBuf>) -> Status {
     Status::Running { process: Some(Process { identity, exe }) }
 }

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::host::{
     durable::{self, Access, At, FileError},
-    process_id::{ProcessIdentity, all_pids, command_line},
+    process_id::{ProcessId, all_pids, command_line},
 };
 
 /// Why it cannot be said whether a node runs.
@@ -56,7 +56,7 @@ pub enum SightingError {
 #[derive(Serialize, Deserialize)]
 struct OnFile {
     format: u32,
-    identity: ProcessIdentity,
+    identity: ProcessId,
     exe: PathBuf,
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn look(nodes: &Path, command: &NodeCommand) -> Result<Status, Sighti
 ///
 /// One that is just ending has no executable any more but may still hold its files and ports: its end is waited
 /// for, a moment, so that "stopped" means that another may start.
-fn settled(identity: ProcessIdentity) -> io::Result<Option<Process>> {
+fn settled(identity: ProcessId) -> io::Result<Option<Process>> {
     for _ in 0..1_000 {
         match identity.executable() {
             Ok(Some(exe)) => return Ok(Some(Process { identity, exe: Some(exe) })),
@@ -94,13 +94,13 @@ fn settled(identity: ProcessIdentity) -> io::Result<Option<Process>> {
 }
 
 /// Puts a process on file as the node, durably.
-pub(crate) fn put_on_file(nodes: &Path, name: &str, identity: ProcessIdentity, exe: PathBuf) -> Result<(), FileError> {
+pub(crate) fn put_on_file(nodes: &Path, name: &str, identity: ProcessId, exe: PathBuf) -> Result<(), FileError> {
     let path = node_file(nodes, name, "json");
     let json = serde_json::to_vec(&OnFile { format: 1, identity, exe }).at("write", &path)?;
     durable::write(&path, &json, Access::PRIVATE)
 }
 
-fn on_file(nodes: &Path, name: &str) -> Result<Option<ProcessIdentity>, SightingError> {
+fn on_file(nodes: &Path, name: &str) -> Result<Option<ProcessId>, SightingError> {
     let path = node_file(nodes, name, "json");
     let Some(json) = durable::read_if_there(&path)? else { return Ok(None) };
     match serde_json::from_slice::<OnFile>(&json) {
@@ -109,13 +109,13 @@ fn on_file(nodes: &Path, name: &str) -> Result<Option<ProcessIdentity>, Sighting
     }
 }
 
-fn find(command: &NodeCommand) -> Result<Vec<ProcessIdentity>, io::Error> {
+fn find(command: &NodeCommand) -> Result<Vec<ProcessId>, io::Error> {
     let known = Known::of(command);
     // Whatever can't be read belongs to another user or has just ended: this agent did not start it.
     let is_node = |pid: &u32| known.is_it(*pid).unwrap_or(false);
     let mut found = Vec::new();
     for pid in all_pids()?.into_iter().filter(is_node) {
-        found.extend(ProcessIdentity::of(pid)?);
+        found.extend(ProcessId::of(pid)?);
     }
     Ok(found)
 }

@@ -7,7 +7,7 @@ use semver::VersionReq;
 
 use super::value;
 use crate::playbook::{
-    digest::Sha256,
+    Sha256,
     fault::Fault,
     fields::Fields,
     model::{Artifact, Kind, Source},
