@@ -78,10 +78,10 @@ reasons! {
     Valid "valid" Always(0), "the playbook is right", "agent plan";
     Abandoned "abandoned" Always(0), "the take-down was given up; its member counts as lost", "bring its host back, or replace the member";
     Fenced "fenced" Always(0), "the abandoned host was declared dead; the others may go on", "agent run";
-    StepFailed "step_failed" Always(1), "a member did not become ready, or could not be stopped; it was left as it is", "look at its log, mend it, then agent run";
+    StepFailed "step_failed" Always(1), "a member did not become ready, or could not be stopped; it was left as it is", "look at its log, mend it (end its process if it hangs), then agent run";
     PutBack "put_back" Always(1), "a member's new binary failed; the member was put back and is ready", "look at its log, then agent run or agent rollback";
     NewBinaryKept "new_binary_kept" Always(1), "a member's new binary failed and there is no way back", "mend it on the new binary, then agent run";
-    MemberSick "member_sick" Always(1), "a member of this host runs and does not become ready", "look at its log, then agent run";
+    MemberSick "member_sick" Always(1), "a member of this host runs and does not become ready", "look at its log, mend it (end its process if it hangs), then agent run";
     HandOverFailed "hand_over_failed" Always(1), "the leader did not pass leadership on; nothing was stopped by this step", "agent run";
     HookFailed "hook_failed" Always(1), "a before_node hook failed; nothing was stopped by this step", "mend the hook, then agent run";
     RunFailed "run_failed" Always(1), "a step failed on another host, which has not come back", "agent run on that host, or agent resume";

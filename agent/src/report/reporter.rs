@@ -91,11 +91,6 @@ impl Reporter {
         }
     }
 
-    /// Draws the display anew, for its clock; nothing where there is none.
-    pub fn tick(&mut self) {
-        self.draw(&[]);
-    }
-
     /// The same wait, begun again after another look, is no news.
     fn is_new(&self, happening: &Happening) -> bool {
         match happening {
