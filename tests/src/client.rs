@@ -9,8 +9,8 @@ use proto::{
     etcdserverpb::{
         AlarmRequest, AlarmType, AuthEnableRequest, AuthRoleAddRequest, AuthUserAddRequest, AuthUserGrantRoleRequest,
         AuthenticateRequest, Member, MemberListRequest, MoveLeaderRequest, PutRequest, RangeRequest, StatusRequest,
-        StatusResponse, TxnRequest, TxnResponse, alarm_request::AlarmAction, auth_client::AuthClient,
-        cluster_client::ClusterClient, kv_client::KvClient, maintenance_client::MaintenanceClient,
+        StatusResponse, alarm_request::AlarmAction, auth_client::AuthClient, cluster_client::ClusterClient,
+        kv_client::KvClient, maintenance_client::MaintenanceClient,
     },
     mvccpb::KeyValue,
 };
@@ -100,15 +100,6 @@ impl Client {
         let request = self.request(request).await?;
         let answer = self.outcome(KvClient::new(self.channel.clone()).range(request).await).await?;
         Ok(answer.kvs.into_iter().next())
-    }
-
-    /// Sends a transaction, once.
-    ///
-    /// # Errors
-    /// Whatever the member or the transport answered.
-    pub async fn txn(&self, transaction: TxnRequest) -> Result<TxnResponse, Status> {
-        let request = self.request(transaction).await?;
-        self.outcome(KvClient::new(self.channel.clone()).txn(request).await).await
     }
 
     /// Every key that begins with this, with its value.

@@ -1,14 +1,12 @@
-//! The take-down record, read and changed from outside as an operator's command would.
+//! The take-down record, read and changed from outside, and given up by `agent abandon`.
 
-use proto::etcdserverpb::{
-    Compare, DeleteRangeRequest, PutRequest, RequestOp, TxnRequest,
-    compare::{CompareResult, CompareTarget, TargetUnion},
-    request_op::Request,
-};
 use serde_json::Value;
-use tests::wait::{self, GENEROUS};
+use tests::{
+    agent::Agent,
+    wait::{self, GENEROUS},
+};
 
-use crate::rollout::Rollout;
+use crate::rollout::{Rollout, told};
 
 const DOWN: &str = "/baton/down";
 
@@ -24,27 +22,15 @@ impl Rollout {
         self.client(through).put(DOWN, &record.to_string()).await.expect("written");
     }
 
-    /// What `agent abandon` does, as one transaction: the record goes, a sign of it stays.
-    pub async fn abandon(&self, through: usize) -> String {
-        let kv = self.client(through).get(DOWN).await.expect("an answer").expect("a record stands");
-        let record: Value = serde_json::from_slice(&kv.value).expect("JSON");
-        let lost = format!("/baton/lost/{}", record["member"].as_str().expect("an id"));
-        let created = Compare {
-            result: CompareResult::Equal.into(),
-            target: CompareTarget::Create.into(),
-            key: DOWN.into(),
-            target_union: Some(TargetUnion::CreateRevision(kv.create_revision)),
-            range_end: vec![],
-        };
-        let delete = DeleteRangeRequest { key: DOWN.into(), ..Default::default() };
-        let put = PutRequest { key: lost.clone().into(), value: kv.value, ..Default::default() };
-        let success = [Request::RequestDeleteRange(delete), Request::RequestPut(put)]
-            .map(|request| RequestOp { request: Some(request) })
-            .into();
-        let transaction = TxnRequest { compare: vec![created], success, failure: vec![] };
-        let answer = self.client(through).txn(transaction).await.expect("an answer");
-        assert!(answer.succeeded, "the record changed meanwhile");
-        lost
+    /// `agent abandon MEMBER`, typed on another host; gives the key of the sign that stays.
+    pub async fn abandon(&self, through: usize, member: &str, more: &[&str]) -> String {
+        let record = self.record(through).await;
+        let typed = [&[member], more].concat();
+        let agent = Agent::start("abandon", &self.playbooks[through], &typed).expect("started");
+        let ended = agent.ended(GENEROUS).await.expect("an end");
+        let reason = if more.is_empty() { "abandoned" } else { "fenced" };
+        assert_eq!((ended.exit, ended.reason()), (Some(0), reason), "{}", told(&ended));
+        format!("/baton/lost/{}", record["member"].as_str().expect("an id"))
     }
 
     /// Waits until this key is gone.
