@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use proto::MemberId;
+use proto::{ClusterId, MemberId};
 
 use crate::{
     command::intent::intent,
@@ -31,17 +31,17 @@ pub fn mine(playbook: &Playbook, view: &ClusterView) -> Vec<MemberId> {
     view.members.iter().filter(|member| is_mine(&member.name)).map(|member| member.id).collect()
 }
 
-/// What does not change while an agent runs.
-pub fn me(playbook: &Playbook, view: &ClusterView, host: HostId, verb: Verb, expect_agents: Option<usize>) -> Me {
+/// What does not change while an agent runs; `owns` are its members in this cluster.
+pub fn me(playbook: &Playbook, host: HostId, cluster: ClusterId, owns: Vec<MemberId>, verb: Verb) -> Me {
     Me {
         host,
         host_name: host_name(),
-        owns: mine(playbook, view),
-        intent: intent(playbook, view.cluster),
+        owns,
+        intent: intent(playbook, cluster),
         verb,
         allow_degraded: playbook.strategy.allow_degraded,
         allow_downtime: playbook.strategy.allow_downtime,
         put_back: playbook.strategy.on_failure == OnFailure::Rollback,
-        expect_agents,
+        expect_agents: None,
     }
 }

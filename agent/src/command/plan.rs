@@ -37,7 +37,8 @@ pub async fn plan(path: &Path) -> Result<Outcome, Trouble> {
     let eye = Eye::open(&playbook.cluster)?;
     let mut sight = eye.look().await?;
     eye.preflight(&playbook, &sight.view).await?;
-    let me = identity::me(&playbook, &sight.view, identity::host_id(&playbook.state_dir), Verb::Run, None);
+    let owns = identity::mine(&playbook, &sight.view);
+    let me = identity::me(&playbook, identity::host_id(&playbook.state_dir), sight.view.cluster, owns, Verb::Run);
     let keys = match sight.keys() {
         // Without a leader the keys cannot be read, and that is what a person must know.
         Err(_) if sight.view.leader().is_none() => Keys::default(),

@@ -21,7 +21,7 @@ use super::{
     wait,
 };
 use crate::{
-    command::intent,
+    command::identity,
     host::state_dir::{StateDir, StateDirError},
     journal::{
         file::{Header, Journal, JournalError},
@@ -29,7 +29,7 @@ use crate::{
     },
     observe::{ObserveError, Observer},
     plan::{Me, Verb},
-    playbook::{OnFailure, Playbook},
+    playbook::Playbook,
     report::{Happening, Reporter},
     rollout::{Store, keys::ProcessId, route::Excluded},
 };
@@ -145,18 +145,9 @@ pub async fn set_up(
 }
 
 fn me(playbook: &Playbook, options: &Options, state: &StateDir, identity: &Identity) -> Me {
-    let strategy = &playbook.strategy;
-    Me {
-        host: state.host(),
-        host_name: host_name(),
-        owns: identity.members.values().copied().collect(),
-        intent: intent::intent(playbook, identity.cluster),
-        verb: options.verb,
-        allow_degraded: strategy.allow_degraded,
-        allow_downtime: strategy.allow_downtime,
-        put_back: strategy.on_failure == OnFailure::Rollback,
-        expect_agents: options.expect_agents,
-    }
+    let owns = identity.members.values().copied().collect();
+    let me = identity::me(playbook, state.host(), identity.cluster, owns, options.verb);
+    Me { expect_agents: options.expect_agents, ..me }
 }
 
 async fn open_node(
@@ -169,12 +160,6 @@ async fn open_node(
     let mut own = OwnNode::open(node, member, state, past.sides.get(&member).cloned()).map_err(fault)?;
     own.look_up().await.map_err(fault)?;
     Ok(own)
-}
-
-/// The host's name, for people.
-pub fn host_name() -> Arc<str> {
-    let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
-    Arc::from(name.unwrap_or_else(|| "unnamed host".into()))
 }
 
 /// The cluster, and this host's members in it.
