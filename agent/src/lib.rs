@@ -1,6 +1,7 @@
 //! Baton's agent: observe, plan, execute. ARCHITECTURE.md is the map.
 
 pub mod boot_clock;
+pub mod calendar;
 pub mod cli;
 pub mod command;
 pub mod execute;

@@ -61,8 +61,7 @@ impl Eye {
         {
             return Err(Trouble::NotRoot { user: auth.user.clone() });
         }
-        let has_gates = view.members.iter().any(|member| member.report().is_some_and(|report| report.gates.is_some()));
-        match playbook.gates.expect.is_empty() || has_gates {
+        match playbook.gates.expect.is_empty() || view.has_gates() {
             true => Ok(()),
             false => Err(Trouble::GatesUnsupported { gates: playbook.gates.expect.keys().cloned().collect() }),
         }

@@ -3,8 +3,6 @@
 //! A verb gives an [`Outcome`] or a [`Trouble`]; here either becomes what is printed, and the exit code.
 
 pub mod abandon;
-pub mod identity;
-pub mod intent;
 pub mod look;
 pub mod plan;
 pub mod run;

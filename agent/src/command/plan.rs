@@ -2,8 +2,9 @@
 
 use std::{fmt::Write as _, path::Path};
 
-use super::{Outcome, identity, look::Eye};
+use super::{Outcome, look::Eye};
 use crate::{
+    execute::identity,
     observe::view::ClusterView,
     plan::{
         self, Case, Finish, Me, Next, Verb,

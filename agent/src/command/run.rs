@@ -2,9 +2,9 @@
 
 use proto::MemberId;
 
-use super::identity::host_name;
 use crate::{
     cli::Rollout,
+    execute::identity::host_name,
     execute::{
         Abort, Ended,
         setup::{self, Options, SetupError},
@@ -91,6 +91,7 @@ fn trouble_of_setup(error: SetupError) -> Trouble {
         SetupError::Illegal(error) => Trouble::JournalDamaged(with_causes(&error)),
         SetupError::Observe(error) => error.into(),
         SetupError::NoSuchMember { name, known } => Trouble::NoSuchMember { typed: name, members: known.join(", ") },
+        error @ SetupError::NewNode { .. } => Trouble::Playbook(with_causes(&error)),
         SetupError::Node { name, why } => Trouble::Unprepared(format!("{name}: {why}")),
         SetupError::Own(error) => Trouble::System(with_causes(&error)),
     }

@@ -6,11 +6,12 @@ use proto::etcdserverpb::{LeaseTimeToLiveRequest, lease_client::LeaseClient};
 use serde_json::json;
 
 use super::{
-    Outcome, identity,
+    Outcome,
     look::{Eye, Sight},
 };
 use crate::{
     cli,
+    execute::identity,
     playbook::{Cluster, Playbook},
     report::{
         json::{Facts, members, versions},

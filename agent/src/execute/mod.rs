@@ -5,6 +5,8 @@
 //! ARCHITECTURE.md, "The way of one `agent run`".
 
 mod evidence;
+pub mod identity;
+pub mod intent;
 pub mod interrupt;
 pub mod line;
 mod look;

@@ -11,7 +11,7 @@ use super::{
     why,
 };
 use crate::{
-    host::{artifact, cgroup, executable, files},
+    host::{artifact, cgroup, download, executable, files},
     journal::progress::{InHand, Leg, Stage},
     plan::Verb,
     playbook::{self, Kind},
@@ -60,6 +60,7 @@ impl Execution<'_> {
             node.sides = Some(sides);
             node.look_up().await?;
         }
+        download::clear(&self.state.downloads()).map_err(|error| why(&error))?;
         // Others may have had as much to download: only now can they be missed.
         self.began = Instant::now();
         Ok(())
@@ -148,9 +149,9 @@ impl Execution<'_> {
             return Ok(());
         }
         let view = self.observer.glance().await.map_err(|error| why(&error))?;
-        match view.members.iter().any(|member| member.report().is_some_and(|report| report.gates.is_none())) {
-            false => Ok(()),
-            true => {
+        match view.has_gates() {
+            true => Ok(()),
+            false => {
                 let gates = self.playbook.gates.expect.keys().cloned().collect();
                 Err(self.in_trouble(Trouble::GatesUnsupported { gates }))
             }

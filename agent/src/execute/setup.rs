@@ -13,7 +13,7 @@ use std::{
 use proto::{ClusterId, MemberId};
 
 use super::{
-    Execution,
+    Execution, identity,
     interrupt::Interrupt,
     line::{Line, Past, compact, past},
     node::{OwnNode, Why},
@@ -21,7 +21,6 @@ use super::{
     wait,
 };
 use crate::{
-    command::identity,
     host::state_dir::{StateDir, StateDirError},
     journal::{
         file::{Header, Journal, JournalError},
@@ -66,6 +65,14 @@ pub enum SetupError {
         /// The members' names.
         known: Vec<String>,
     },
+    /// The playbook has a node that it did not have when the step in hand began.
+    #[error("a step is in hand that began with {}; {name} is none of them", known.join(", "))]
+    NewNode {
+        /// The playbook's name.
+        name: String,
+        /// The names then.
+        known: Vec<String>,
+    },
     /// Something about a node of this host.
     #[error("{name}: {why}")]
     Node {
@@ -107,12 +114,12 @@ pub async fn set_up(
         None => Journal::create(&state.journal(), header).map_err(SetupError::Journal)?,
     };
     if past.in_hand.is_none() {
-        journal.rewrite_for(identity.members.clone(), &compact(lines)).map_err(SetupError::Journal)?;
+        journal.rewrite(identity.members.clone(), &compact(lines)).map_err(SetupError::Journal)?;
     }
 
     let mut nodes = Vec::new();
     for node in &playbook.nodes {
-        let member = identity.members[&node.name];
+        let member = identity.member(&node.name)?;
         nodes.push(open_node(node, member, &state, &past).await?);
     }
     let process = ProcessId::own().map_err(SetupError::Own)?;
@@ -169,6 +176,12 @@ struct Identity {
 }
 
 impl Identity {
+    /// A step in hand binds the host to the nodes that it began with.
+    fn member(&self, name: &str) -> Result<MemberId, SetupError> {
+        let known = || self.members.keys().cloned().collect();
+        self.members.get(name).copied().ok_or_else(|| SetupError::NewNode { name: name.to_owned(), known: known() })
+    }
+
     /// A step in hand goes by the journal; anything else by what the members say, which needs one that answers.
     async fn find(
         playbook: &Playbook,

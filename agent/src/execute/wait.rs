@@ -26,8 +26,6 @@ const EACH: Duration = Duration::from_millis(20);
 const NOTHING_NEW: Duration = Duration::from_secs(2);
 /// The least time between two looks.
 const BREATH: Duration = Duration::from_millis(50);
-/// Tries at hashes of one revision (ARCHITECTURE.md, "Hashes").
-const HASH_TRIES: usize = 3;
 
 type Seen = ((Option<Revision>, Option<Revision>), Vec<(MemberId, Option<Release>, bool)>);
 
@@ -176,23 +174,17 @@ impl Execution<'_> {
     }
 
     async fn compare_hashes(&mut self) -> Event {
-        for attempt in 1..=HASH_TRIES {
-            let Some(view) = self.last_view.clone() else { break };
-            match self.observer.hashes(&view, self.playbook.verify.max_db).await {
-                Hashes::Equal { .. } => break,
-                Hashes::Different { revision, hashes } => {
-                    return Event::Failed(Arc::from(format!(
-                        "the members' hashes differ at revision {revision}: {hashes:?}"
-                    )));
-                }
-                Hashes::NotCompared(reason) if attempt == HASH_TRIES => {
-                    self.warn(&format!("the members' hashes were not compared: {reason}"));
-                }
-                Hashes::NotCompared(_) => {}
+        let Some(view) = self.last_view.clone() else { return Event::Done };
+        match self.observer.hashes(&view, self.playbook.verify.max_db).await {
+            Hashes::Equal { .. } => {}
+            Hashes::Different { revision, hashes } => {
+                return Event::Failed(Arc::from(format!(
+                    "the members' hashes differ at revision {revision}: {hashes:?}"
+                )));
             }
+            Hashes::NotCompared(reason) => self.warn(&format!("the members' hashes were not compared: {reason}")),
         }
-        let has_gates = |view: &ClusterView| view.members.iter().filter_map(|m| m.report()).any(|r| r.gates.is_some());
-        if self.last_view.as_ref().is_some_and(has_gates) {
+        if view.has_gates() {
             self.tell(Happening::GatesSettled);
         }
         self.tell(Happening::Settled);

@@ -6,7 +6,7 @@ use std::{
     io::{self, Read, Write},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use nix::{
@@ -19,7 +19,10 @@ use super::{
     durable::{self, Access, At, FileError},
     process_id::ProcessId,
 };
-use crate::rollout::host_id::{HostId, hex_32};
+use crate::{
+    calendar::rfc3339,
+    rollout::host_id::{HostId, hex_32},
+};
 
 /// Why the state directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -68,14 +71,8 @@ impl StateDir {
     pub fn open(path: &Path) -> Result<Self, StateDirError> {
         durable::create_folder(path, 0o700)?;
         let lock = lock_after_a_crash(path)?;
-        let host =
-            HostId { machine: machine_id(Path::new("/etc/machine-id")), instance: instance(&path.join("host-id"))? };
+        let host = HostId { machine: machine_id(), instance: instance(&path.join("host-id"))? };
         Ok(Self { path: path.into(), host, _lock: lock })
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Who this host is to the others.
@@ -101,20 +98,6 @@ impl StateDir {
     /// The folder of the old content of switched files.
     pub fn saved_files(&self) -> PathBuf {
         self.path.join("files")
-    }
-}
-
-/// Who holds this state directory now, if anybody does; for `status`, which takes no lock.
-pub fn holder(path: &Path) -> Result<Option<Holder>, StateDirError> {
-    let path = path.join("lock");
-    let file = match File::open(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file.at("open", &path)?,
-    };
-    match Flock::lock(file, FlockArg::LockSharedNonblock) {
-        Ok(_) => Ok(None),
-        Err((mut file, Errno::EWOULDBLOCK)) => Ok(Some(read_holder(&mut file))),
-        Err((_, error)) => Err(error).at("lock", &path)?,
     }
 }
 
@@ -171,28 +154,17 @@ impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(agent) = self.0 else { return f.write_str("its pid is not known yet") };
         write!(f, "pid {}", agent.pid)?;
-        agent.started_at().map_or(Ok(()), |start| write!(f, ", started {}", utc(start)))
+        agent.started_at().map_or(Ok(()), |start| write!(f, ", started {}", rfc3339(start)))
     }
 }
 
-/// `2026-11-21 09:30:00 UTC` (the days' arithmetic is that of the proleptic Gregorian calendar).
-fn utc(time: SystemTime) -> String {
-    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Counted from 1 March of the year 0, so that the leap day is a year's last.
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", second / 3600, second / 60 % 60, second % 60)
+/// This machine's id; `None` where there is none: the file is missing, empty, `uninitialized` (machine-id(5)), or
+/// holds the null id.
+pub fn machine_id() -> Option<u128> {
+    machine_id_in(Path::new("/etc/machine-id"))
 }
 
-/// `None` where there is no id: the file is missing, empty, `uninitialized` (machine-id(5)), or the null id.
-fn machine_id(path: &Path) -> Option<u128> {
+fn machine_id_in(path: &Path) -> Option<u128> {
     hex_32(read_to_string(path).ok()?.trim()).filter(|id| *id != 0)
 }
 
@@ -229,14 +201,11 @@ mod tests {
     #[test]
     fn a_second_agent_is_refused_by_the_pid_of_the_first() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(holder(folder.path()).unwrap(), None);
         let held = StateDir::open(folder.path()).unwrap();
         let refusal = StateDir::open(folder.path()).unwrap_err().to_string();
         let expected = format!("in use by another agent: pid {}, started 20", std::process::id());
         assert!(refusal.contains(&expected), "{refusal}");
-        assert_eq!(holder(folder.path()).unwrap(), Some(Holder(Some(ProcessId::own().unwrap()))));
         drop(held);
-        assert_eq!(holder(folder.path()).unwrap(), None);
         StateDir::open(folder.path()).unwrap();
     }
 
@@ -244,7 +213,7 @@ mod tests {
     fn a_machine_without_an_id_has_none() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("machine-id");
-        assert_eq!(machine_id(&path), None);
+        assert_eq!(machine_id_in(&path), None);
         for (content, id) in [
             ("", None),
             ("uninitialized\n", None),
@@ -253,20 +222,7 @@ mod tests {
             ("000000000000000000000000000000ab", Some(0xab)),
         ] {
             fs::write(&path, content).unwrap();
-            assert_eq!(machine_id(&path), id, "{content:?}");
-        }
-    }
-
-    #[test]
-    fn a_time_is_written_as_a_date() {
-        for (seconds, text) in [
-            (0, "1970-01-01 00:00:00 UTC"),
-            (951_782_399, "2000-02-28 23:59:59 UTC"),
-            (951_782_400, "2000-02-29 00:00:00 UTC"),
-            (1_735_689_599, "2024-12-31 23:59:59 UTC"),
-            (1_795_253_400, "2026-11-21 09:30:00 UTC"),
-        ] {
-            assert_eq!(utc(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)), text);
+            assert_eq!(machine_id_in(&path), id, "{content:?}");
         }
     }
 }

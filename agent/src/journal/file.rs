@@ -177,13 +177,9 @@ impl<T: Serialize + DeserializeOwned> Journal<T> {
         }
     }
 
-    /// Puts these records in the place of all others, in one rename: a crash leaves the old or the new ones.
-    pub fn rewrite(&mut self, records: &[T]) -> Result<(), JournalError> {
-        self.rewrite_for(self.header.members.clone(), records)
-    }
-
-    /// As [`Journal::rewrite`], for members that have changed.
-    pub fn rewrite_for(&mut self, members: BTreeMap<String, MemberId>, records: &[T]) -> Result<(), JournalError> {
+    /// Puts these records, of these members, in the place of all others in one rename: a crash leaves the old or
+    /// the new ones.
+    pub fn rewrite(&mut self, members: BTreeMap<String, MemberId>, records: &[T]) -> Result<(), JournalError> {
         let header = Header { members, ..self.header.clone() };
         let length = write_whole(&self.path, &header, records)?;
         *self = Self::at_end(&self.path, header, length)?;

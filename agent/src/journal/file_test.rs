@@ -144,10 +144,8 @@ fn a_whole_line_that_is_no_record_is_named() {
 fn a_rewritten_journal_holds_what_was_given_and_goes_on() {
     let (_folder, path, _) = written(5);
     let (mut journal, _) = open(&path).unwrap().unwrap();
-    journal.rewrite(&steps(1)).unwrap();
-    journal.append(&step(1)).unwrap();
     let members: BTreeMap<_, _> = [("orders-2".to_owned(), MemberId(8))].into();
-    journal.rewrite_for(members.clone(), &steps(2)).unwrap();
+    journal.rewrite(members.clone(), &steps(2)).unwrap();
     journal.append(&step(2)).unwrap();
     let (journal, records) = open(&path).unwrap().unwrap();
     assert_eq!((records, &journal.header().members), (steps(3), &members));
@@ -194,7 +192,10 @@ fn a_full_disk_refuses_the_record_and_keeps_the_others() {
     assert_eq!(source.kind(), io::ErrorKind::StorageFull);
     assert_eq!(fs::metadata(&path).unwrap().len(), journal.length, "the half line is gone");
     assert_eq!(open(&path).unwrap().unwrap().1, steps(written));
-    assert!(matches!(journal.rewrite(&steps(written)), Err(JournalError::File(_))), "no space for a second file");
+    assert!(
+        matches!(journal.rewrite(BTreeMap::new(), &steps(written)), Err(JournalError::File(_))),
+        "no space for a second file"
+    );
     assert_eq!(open(&path).unwrap().unwrap().1, steps(written));
 
     // Once there is space, it goes on where it was.

@@ -107,11 +107,6 @@ impl Directory {
         &self.endpoints
     }
 
-    /// The members as last listed.
-    pub fn members(&self) -> Vec<Listed> {
-        self.known().members.clone()
-    }
-
     /// Takes over what a look found.
     pub fn learn(&self, found: Findings) {
         let Findings { cluster, members, answered, chosen } = found;

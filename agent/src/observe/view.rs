@@ -189,6 +189,11 @@ impl ClusterView {
         self.member(id).is_some_and(Member::is_ready)
     }
 
+    /// Whether any member has cluster feature gates.
+    pub fn has_gates(&self) -> bool {
+        self.members.iter().any(|member| member.report().is_some_and(|report| report.gates.is_some()))
+    }
+
     /// An alarm that a member reports.
     pub fn alarm(&self) -> Option<&Alarm> {
         self.members.iter().find_map(|member| match &member.report()?.health {

@@ -29,7 +29,6 @@ pub struct Board {
     steps: Vec<Begun>,
     warnings: Vec<String>,
     changed: bool,
-    touched: bool,
     /// What is done to a member at the moment, by this process.
     doing: Option<(MemberId, &'static str)>,
 }
@@ -87,7 +86,7 @@ impl Board {
                 "next"
             }
             Happening::Stopping { .. } => {
-                (self.changed, self.touched) = (true, true);
+                self.changed = true;
                 "stopping"
             }
             Happening::Stopped { .. } => "stopped",
@@ -152,16 +151,6 @@ impl Board {
     /// Who is called what.
     pub fn names(&self) -> &Names {
         &self.names
-    }
-
-    /// The last look.
-    pub fn view(&self) -> Option<&ClusterView> {
-        self.view.as_ref()
-    }
-
-    /// Whether this process has stopped a member.
-    pub fn is_touched(&self) -> bool {
-        self.touched
     }
 
     /// The run it takes part in.

@@ -15,7 +15,7 @@ use super::{
     Output,
     board::Board,
     display::{Screen, frame, size},
-    events::{Events, rfc3339},
+    events::Events,
     happening::Happening,
     json,
     pipe::{Pipe, Target},
@@ -23,6 +23,7 @@ use super::{
     text,
     trouble::Trouble,
 };
+use crate::calendar::rfc3339;
 
 /// Tells what happens.
 #[derive(Debug)]

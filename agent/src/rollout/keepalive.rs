@@ -3,7 +3,7 @@
 //!
 //! How long the lease still holds is counted from *before* the last acknowledged keep-alive was sent, on a clock that
 //! counts suspend: the server cannot have counted from an earlier moment.
-//! Source: ARCHITECTURE.md, "The baton".
+//! Source: ARCHITECTURE.md, "Keys" and R-2.
 
 use std::{
     io,
@@ -56,8 +56,6 @@ struct Shared {
     /// The time to live that came with the acknowledgement, in nanoseconds.
     ttl: AtomicU64,
     lost: AtomicBool,
-    /// Wakes whoever waits for the loss.
-    loss: Notify,
     stop: Notify,
 }
 
@@ -72,7 +70,6 @@ impl KeepAlive {
             sent_at: AtomicU64::new(nanoseconds(lease.asked_at)),
             ttl: AtomicU64::new(nanoseconds(lease.ttl)),
             lost: AtomicBool::new(false),
-            loss: Notify::new(),
             stop: Notify::new(),
         });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -112,16 +109,6 @@ impl KeepAlive {
     pub fn is_lost(&self) -> bool {
         self.shared.lost.load(SeqCst)
     }
-
-    /// Waits for the cluster's word that the lease is no more.
-    pub async fn lost(&self) {
-        let loss = self.shared.loss.notified();
-        tokio::pin!(loss);
-        loss.as_mut().enable();
-        if !self.is_lost() {
-            loss.await;
-        }
-    }
 }
 
 impl Drop for KeepAlive {
@@ -145,18 +132,13 @@ impl Shared {
                     self.sent_at.store(nanoseconds(kept.asked_at), SeqCst);
                     sleep((kept.ttl / 10).clamp(AGAIN, APART)).await;
                 }
-                Ok(None) => break self.lose(),
+                Ok(None) => break self.lost.store(true, SeqCst),
                 Err(error) => {
                     tracing::debug!(lease = self.lease.0, %error, "keep-alive not acknowledged");
                     sleep(AGAIN).await;
                 }
             }
         }
-    }
-
-    fn lose(&self) {
-        self.lost.store(true, SeqCst);
-        self.loss.notify_waiters();
     }
 
     fn remaining(&self) -> Duration {

@@ -53,8 +53,6 @@ pub struct RawKey {
     pub modified: Revision,
     /// The lease that takes it along, if any.
     pub lease: Option<LeaseId>,
-    /// How often it was written since it was created.
-    pub version: i64,
 }
 
 /// All keys under the prefix at one revision.
@@ -289,7 +287,6 @@ impl Store {
             created: Revision(kv.create_revision),
             modified: Revision(kv.mod_revision),
             lease: Some(LeaseId(kv.lease)).filter(|lease| lease.0 != 0),
-            version: kv.version,
         })
     }
 }

@@ -183,7 +183,6 @@ mod tests {
                 created: Revision(4),
                 modified: Revision(5),
                 lease: *lease,
-                version: 1,
             },
             store::Op::Delete { key } => panic!("{key} is deleted"),
         };
@@ -268,7 +267,6 @@ mod tests {
             created: Revision(1),
             modified: Revision(1),
             lease: None,
-            version: 1,
         };
         let read = |key: &str, value: &str| keys(&Snapshot { revision: Revision(1), keys: vec![raw(key, value)] });
         let newer = read("down", r#"{"format":2,"host_name":"h9","what":"ever"}"#);

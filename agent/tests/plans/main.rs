@@ -12,7 +12,7 @@ use std::{
 };
 
 use agent::{
-    command::intent::intent,
+    execute::intent::intent,
     observe::view::ClusterView,
     plan::{
         Me, Verb,
@@ -37,7 +37,6 @@ fn keys(folder: &Path) -> Keys {
         created: Revision(10),
         modified: Revision(11),
         lease: None,
-        version: 1,
     };
     stored::keys(&Snapshot { revision: Revision(12), keys: stored.into_iter().map(raw).collect() }).unwrap()
 }

@@ -26,12 +26,14 @@ use nix::{
     errno::Errno,
     fcntl::{Flock, FlockArg},
 };
-use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::host::{
-    durable::{At, FileError},
-    process_id::ProcessId,
+use crate::{
+    boot_clock,
+    host::{
+        durable::{At, FileError},
+        process_id::ProcessId,
+    },
 };
 
 /// A node of the `process` runtime, all templates expanded.
@@ -83,8 +85,7 @@ pub(crate) enum Answer {
 
 /// Milliseconds of CLOCK_BOOTTIME: the same for all processes of a host, and not stopped by suspend.
 pub(crate) fn boottime_ms() -> u64 {
-    let now = clock_gettime(ClockId::Boottime);
-    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000 + u64::try_from(now.tv_nsec).unwrap_or(0) / 1_000_000
+    u64::try_from(boot_clock::now().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The file of a node in the folder of nodes. A name is the operator's, so what could leave the folder is escaped.

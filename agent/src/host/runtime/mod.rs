@@ -82,12 +82,6 @@ impl Runtime {
             Self::Command(runtime) => runtime.status().await?,
         })
     }
-
-    /// Whether the node lives in the agent's own control group, so that whatever ends that group ends the node
-    /// (see [`crate::host::cgroup`]).
-    pub fn shares_the_agents_cgroup(&self) -> bool {
-        matches!(self, Self::Process(_))
-    }
 }
 
 impl Status {

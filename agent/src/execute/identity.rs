@@ -4,8 +4,9 @@ use std::{fs, path::Path, sync::Arc};
 
 use proto::{ClusterId, MemberId};
 
+use super::intent::intent;
 use crate::{
-    command::intent::intent,
+    host::state_dir::machine_id,
     observe::view::ClusterView,
     plan::{Me, Verb},
     playbook::{OnFailure, Playbook},
@@ -21,8 +22,8 @@ pub fn host_name() -> Arc<str> {
 /// The id under which an agent with this state directory is known; where there has been none yet, an id that
 /// is nobody's.
 pub fn host_id(state_dir: &Path) -> HostId {
-    let read = |path: &Path| fs::read_to_string(path).ok().and_then(|text| hex_32(text.trim()));
-    HostId { machine: read(Path::new("/etc/machine-id")), instance: read(&state_dir.join("host-id")).unwrap_or(0) }
+    let instance = fs::read_to_string(state_dir.join("host-id")).ok().and_then(|text| hex_32(text.trim()));
+    HostId { machine: machine_id(), instance: instance.unwrap_or(0) }
 }
 
 /// The members that the playbook's nodes are, by name.
