@@ -13,3 +13,4 @@ pub mod playbook;
 pub mod report;
 pub mod rollout;
 pub mod sha256;
+pub mod words;

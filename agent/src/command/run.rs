@@ -15,9 +15,10 @@ use crate::{
         Output, Reporter,
         names::Names,
         stop::{self, Context, Stop},
-        trouble::{Trouble, with_causes},
+        trouble::Trouble,
     },
     rollout::act::Ending,
+    words::with_causes,
 };
 
 /// Carries a playbook out, tells what happens, and gives the exit code.

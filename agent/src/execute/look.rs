@@ -9,7 +9,7 @@ use crate::{
     report::Happening,
     rollout::{
         act::{Event, Looked},
-        keys::{AttemptId, Keys, RunState, TakeDown},
+        keys::{AttemptId, Keys, TakeDown},
         stored,
     },
 };
@@ -57,8 +57,7 @@ impl Execution<'_> {
 
     /// Progress is what anyone in the cluster has brought about; it starts the turn's time anew.
     fn note(&mut self, keys: &Keys) {
-        let standing =
-            keys.run.as_ref().map(|run| &run.value).filter(|run| !matches!(run.state, RunState::Done { .. }));
+        let standing = keys.run.as_ref().map(|run| &run.value).filter(|run| !run.is_over());
         if let Some(run) = standing.filter(|run| *run.intent == *self.me.intent && self.progress.joined != Some(run.id))
         {
             self.progress.joined = Some(run.id);

@@ -20,6 +20,7 @@ use crate::{
     },
     journal::progress::Binary,
     playbook::{self, Node},
+    words::with_causes,
 };
 
 /// One of the two things a member may run in a step.
@@ -54,17 +55,7 @@ impl Sides {
 pub type Why = Arc<str>;
 
 pub(super) fn why(error: &dyn std::error::Error) -> Why {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    Arc::from(text)
+    with_causes(error).into()
 }
 
 /// A member of this host.

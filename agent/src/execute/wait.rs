@@ -170,7 +170,7 @@ impl Execution<'_> {
     async fn is_run_over(&self) -> bool {
         let keys = self.keys().await;
         let run = keys.as_ref().and_then(|keys| keys.run.as_ref());
-        run.is_some_and(|run| matches!(run.value.state, crate::rollout::keys::RunState::Done { .. }))
+        run.is_some_and(|run| run.value.is_over())
     }
 
     async fn compare_hashes(&mut self) -> Event {

@@ -10,6 +10,7 @@ use std::{
 };
 
 use super::durable::{self, At, FileError};
+use crate::words::typed;
 
 /// Why `binary` cannot be used or switched.
 #[derive(Debug, thiserror::Error)]
@@ -114,15 +115,8 @@ fn folder_of(path: &Path) -> &Path {
 fn link_commands(path: &Path) -> [String; 2] {
     let name = path.file_name().unwrap_or_default();
     let kept = Path::new("releases/original").join(name);
-    let (from, to) = (shell_word(path), shell_word(&folder_of(path).join(&kept)));
-    [format!("install -D -m 755 {from} {to}"), format!("ln -sfn {} {from}", shell_word(&kept))]
-}
-
-/// The path as a person types it in a shell.
-fn shell_word(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+');
-    if text.chars().all(plain) { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    let [from, to, kept] = [path, &folder_of(path).join(&kept), &kept].map(|path| typed(&path.to_string_lossy()));
+    [format!("install -D -m 755 {from} {to}"), format!("ln -sfn {kept} {from}")]
 }
 
 #[cfg(test)]

@@ -37,6 +37,7 @@ use super::{
         sighting::{self, SightingError},
     },
 };
+use crate::words::with_causes;
 
 /// The hidden subcommand of the agent that is the launcher.
 pub const SUBCOMMAND: &str = "__launch";
@@ -95,7 +96,7 @@ pub fn main(argument: Option<&str>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            answer(&mut agent, &Answer::Failed { reason: with_sources(&error) });
+            answer(&mut agent, &Answer::Failed { reason: with_causes(&error) });
             ExitCode::FAILURE
         }
     }
@@ -268,9 +269,4 @@ fn answer(agent: &mut File, answer: &Answer) {
         line.push(b'\n');
         let _ = agent.write_all(&line);
     }
-}
-
-fn with_sources(error: &LaunchError) -> String {
-    let sources = std::iter::successors(std::error::Error::source(error), |error| error.source());
-    sources.fold(error.to_string(), |text, source| format!("{text}: {source}"))
 }

@@ -167,7 +167,7 @@ pub enum Finish {
 impl Case<'_> {
     /// The run that stands; one that is done is history.
     fn standing(&self) -> Option<&Run> {
-        self.keys.run.as_ref().map(|run| &run.value).filter(|run| !matches!(run.state, RunState::Done { .. }))
+        self.keys.run.as_ref().map(|run| &run.value).filter(|run| !run.is_over())
     }
 
     fn leg(&self) -> Leg {

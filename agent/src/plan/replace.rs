@@ -6,7 +6,7 @@
 use super::{Me, refusal::Refusal, skew};
 use crate::{
     observe::view::ClusterView,
-    rollout::keys::{At, Keys, Run, RunState},
+    rollout::keys::{At, Keys, Run},
 };
 
 /// The answer.
@@ -39,7 +39,7 @@ pub enum Obstacle {
 
 /// Whether the run in `keys` may be replaced.
 pub fn replacement<'a>(me: &Me, keys: &'a Keys, view: &ClusterView) -> Replacement<'a> {
-    let standing = keys.run.as_ref().filter(|run| !matches!(run.value.state, RunState::Done { .. }));
+    let standing = keys.run.as_ref().filter(|run| !run.value.is_over());
     let Some(run) = standing.filter(|run| *run.value.intent != *me.intent) else { return Replacement::NotNeeded };
     match obstacle(me, keys, view) {
         Some(obstacle) => Replacement::Forbidden(obstacle),

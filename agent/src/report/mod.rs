@@ -16,6 +16,7 @@ pub mod json;
 pub mod names;
 mod pipe;
 pub mod reason;
+mod refused;
 pub mod reporter;
 pub mod standing;
 pub mod status;

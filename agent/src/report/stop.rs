@@ -18,14 +18,12 @@ pub use super::{
 };
 use crate::{
     observe::view::ClusterView,
-    plan::{
-        Finish, Verb,
-        refusal::{Refusal, Wait},
-    },
+    plan::{Finish, Verb, refusal::Wait},
     rollout::{
         act::{Ending, Left},
-        keys::{Change, RunResult, TakeDown},
+        keys::{Change, RunResult},
     },
+    words,
 };
 
 /// How a command ended.
@@ -140,16 +138,16 @@ pub fn of(ending: &Ending, context: &Context) -> Stop {
 impl Stop {
     /// A good end of a verb that takes nothing down.
     pub fn well(reason: Reason, message: String, next: &str, playbook: &Path) -> Self {
-        let next = Some(format!("agent {next} {}", quoted(&playbook.to_string_lossy())));
+        let next = Some(format!("agent {next} {}", words::typed(&playbook.to_string_lossy())));
         Self { exit: reason.exit().code(false), reason, message, left: String::new(), next, cluster: None }
     }
 
-    fn leaving(self, what: &str) -> Self {
+    pub(super) fn leaving(self, what: &str) -> Self {
         let left = if self.left.is_empty() { what.to_owned() } else { format!("{what}; {}", self.left) };
         Self { left, ..self }
     }
 
-    fn next(self, next: String) -> Self {
+    pub(super) fn next(self, next: String) -> Self {
         Self { next: Some(next), ..self }
     }
 
@@ -163,7 +161,7 @@ impl Stop {
 }
 
 impl Context<'_> {
-    fn stop(&self, reason: Reason, message: String, verb: &str) -> Stop {
+    pub(super) fn stop(&self, reason: Reason, message: String, verb: &str) -> Stop {
         Stop {
             exit: reason.exit().code(self.touched),
             reason,
@@ -174,15 +172,15 @@ impl Context<'_> {
         }
     }
 
-    fn typed(&self) -> &'static str {
+    pub(super) fn typed(&self) -> &'static str {
         typed(self.verb)
     }
 
-    fn command(&self, verb: &str) -> String {
-        format!("agent {verb} {}", quoted(self.playbook))
+    pub(super) fn command(&self, verb: &str) -> String {
+        format!("agent {verb} {}", words::typed(self.playbook))
     }
 
-    fn command_on(&self, verb: &str, place: &str) -> String {
+    pub(super) fn command_on(&self, verb: &str, place: &str) -> String {
         format!("{}  # on {place}", self.command(verb))
     }
 
@@ -277,136 +275,8 @@ impl Context<'_> {
         let reason = if *waited == Wait::Answer { Reason::NoAnswer } else { Reason::Turn };
         self.stop(reason, message, "status")
     }
-
-    fn refused(&self, refusal: &Refusal) -> Stop {
-        let name = |member| self.names.member(member);
-        match refusal {
-            Refusal::OtherRun { differs } => {
-                let message = format!("a run with another intent stands; it differs in {}", differs.join(", "));
-                self.stop(Reason::OtherRun, message, "run --replace")
-            }
-            Refusal::Paused => self.stop(Reason::Paused, "a newer agent has paused the run".into(), "status"),
-            Refusal::GoingBack => {
-                let message = format!("the run goes back, and `agent {}` would go forward", self.typed());
-                self.stop(Reason::GoingBack, message, "rollback")
-            }
-            Refusal::NothingToRollBack => {
-                let message = "there is no run of this playbook that could go back".into();
-                self.stop(Reason::NothingToRollBack, message, "status")
-            }
-            Refusal::NoWayBack => {
-                let message = "no voter runs the old release any more, and an old binary would refuse to start".into();
-                self.stop(Reason::NoWayBack, message, "run")
-            }
-            Refusal::NotHeld => {
-                self.stop(Reason::NotHeld, "the run does not hold before its last member yet".into(), "run")
-            }
-            Refusal::OwnsNothing => {
-                let message = "no member of the cluster has the name of a node of this playbook".into();
-                self.stop(Reason::OwnsNothing, message, "status")
-            }
-            Refusal::NoLeader => {
-                let message = format!("no majority agrees on a leader{}", self.troubles());
-                self.stop(Reason::NoLeader, message, "status")
-            }
-            Refusal::LeaderVersion { member, release } => {
-                let message = format!("the leader {} runs {release}, expected {}", name(*member), self.expected());
-                self.stop(Reason::LeaderVersion, message, "status")
-            }
-            Refusal::MemberVersion { member, release } => {
-                let message = format!("{} runs {release}, expected {}", name(*member), self.expected());
-                self.stop(Reason::MemberVersion, message, "status")
-            }
-            Refusal::SkipsMinor { member, release } => {
-                let message = format!("{} runs {release}: {} leaves out a minor", name(*member), self.arrow());
-                self.stop(Reason::SkipsMinor, message, "plan")
-            }
-            Refusal::BelowQuorum { down, standing, needed } => self.below_quorum(&name(*down), *standing, *needed),
-            Refusal::NotReady { member } => {
-                let trouble = self.view.and_then(|view| view.member(*member)?.trouble().map(|why| printable(&why)));
-                let why = trouble.map_or_else(String::new, |trouble| format!(" ({trouble})"));
-                let message =
-                    format!("{} is not ready{why}, and {} takes no part", name(*member), self.names.place(*member));
-                let next = self.command_on(self.typed(), &self.names.place(*member));
-                self.stop(Reason::MemberNotReady, message, "run").next(next)
-            }
-            Refusal::Alarm { kind, of } => {
-                let message = format!("the alarm {} of {} stands", printable(kind), name(*of));
-                self.stop(Reason::Alarm, message, "run").leaving("no member goes before `etcdctl alarm disarm`")
-            }
-            Refusal::Failed { member, why } => {
-                let message = format!("the step of {} failed: {}", name(*member), printable(why));
-                let place = self.names.place(*member);
-                self.stop(Reason::RunFailed, message, "run")
-                    .next(self.command_on("run", &place))
-                    .leaving(&format!("the run is marked failed until {place} tries again"))
-            }
-            Refusal::Lost { record } => self.lost(record),
-            Refusal::RecordOfAnother { record, alive } => self.record_of_another(record, *alive),
-        }
-    }
-
-    /// What is wrong with each member, after a colon.
-    fn troubles(&self) -> String {
-        let members = self.view.iter().flat_map(|view| &view.members);
-        let troubles: Vec<_> = members
-            .filter_map(|member| Some(format!("{}: {}", self.names.short(member.id), printable(&member.trouble()?))))
-            .collect();
-        if troubles.is_empty() { String::new() } else { format!(" ({})", troubles.join("; ")) }
-    }
-
-    fn expected(&self) -> String {
-        match self.change {
-            Some(Change::Upgrade { from, to }) => format!("`{from}` or {to}"),
-            _ => "another".to_owned(),
-        }
-    }
-
-    fn arrow(&self) -> String {
-        match self.change {
-            Some(Change::Upgrade { to, .. }) => format!("the way to {to}"),
-            _ => "the way".to_owned(),
-        }
-    }
-
-    fn below_quorum(&self, down: &str, standing: usize, needed: usize) -> Stop {
-        let message = format!("without {down} there would be {standing} ready of the {needed} voters that are needed");
-        let few = self.view.is_some_and(|view| view.voters().count() <= 2);
-        let stop = self.stop(Reason::BelowQuorum, message, "status");
-        if few { stop.leaving("one or two voters need `strategy.allow_downtime: true`") } else { stop }
-    }
-
-    fn lost(&self, record: &TakeDown) -> Stop {
-        let (member, host) = (self.names.short(record.member), printable(&record.host_name));
-        let message = format!("the take-down of {member} was abandoned, and its host {host} may still wake up");
-        self.stop(Reason::LostMember, message, "run").next(self.command_on("run", &host)).leaving(&format!(
-            "nobody takes a member down until {host} is back, {member} is replaced, or `agent abandon \
-             --host-is-fenced` says that {host} is dead"
-        ))
-    }
-
-    fn record_of_another(&self, record: &TakeDown, alive: bool) -> Stop {
-        let (member, host) = (self.names.member(record.member), printable(&record.host_name));
-        let whose = match alive {
-            true => format!("the agent with pid {} on this machine, which still runs", record.process.pid),
-            false => format!("an agent with another state directory, on {host}"),
-        };
-        let message = format!("the take-down of {member} belongs to {whose}");
-        let next = format!("{} {}", self.command("abandon"), quoted(&self.names.short(record.member)));
-        let stop = self.stop(Reason::RecordOfAnother, message, "status");
-        if alive { stop } else { stop.next(next) }
-    }
 }
 
 /// What a person must know of a hold.
 pub const HOLD: &str =
     "the way back is open until then; removing or replacing the held member raises the version at once";
-
-/// A word as a shell takes it.
-pub(super) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}

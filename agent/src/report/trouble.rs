@@ -1,15 +1,20 @@
 //! Ends that the rollout machine never hears of: a wrong command line, a damaged file, a cluster that nobody
 //! reaches. Each is a typed trouble; how it is told stands here, beside `stop.rs`.
 
-use std::{error::Error, fmt::Write as _, sync::Arc};
+use std::sync::Arc;
 
 use proto::MemberId;
 
 use super::{
     names::printable,
-    stop::{Reason, Stop, quoted},
+    stop::{Reason, Stop},
 };
-use crate::{observe::ObserveError, playbook::PlaybookError, rollout::stored::StoredError};
+use crate::{
+    observe::ObserveError,
+    playbook::PlaybookError,
+    rollout::stored::StoredError,
+    words::{typed, with_causes},
+};
 
 /// Something that ends a command outside the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,8 +90,8 @@ impl Trouble {
     /// How it is told; `playbook` as it was typed, `verb` as in `agent VERB`, `touched` whether this process has
     /// stopped a member.
     pub fn stop(&self, verb: &str, playbook: Option<&str>, touched: bool) -> Stop {
-        let again = playbook.map(|path| format!("agent {verb} {}", quoted(path)));
-        let with = |verb: &str| playbook.map(|path| format!("agent {verb} {}", quoted(path)));
+        let again = playbook.map(|path| format!("agent {verb} {}", typed(path)));
+        let with = |verb: &str| playbook.map(|path| format!("agent {verb} {}", typed(path)));
         let (reason, message, left, next) = match self {
             Self::Usage(text) => {
                 (Reason::Usage, text.clone(), "", Some(format!("agent help {verb}").trim_end().into()))
@@ -173,16 +178,4 @@ impl From<StoredError> for Trouble {
             StoredError::Damaged { .. } => Self::KeysDamaged(text),
         }
     }
-}
-
-/// An error with its causes, each after a colon.
-pub fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        // Writing to a String cannot fail.
-        let _ = write!(text, ": {error}");
-        cause = error.source();
-    }
-    text
 }

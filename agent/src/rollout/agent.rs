@@ -242,8 +242,7 @@ impl Agent {
             self.baton = None;
         }
         if let Some(run) = keys.run.as_ref().map(|run| &run.value).filter(|run| *run.intent == *self.me.intent) {
-            let is_standing = !matches!(run.state, RunState::Done { .. });
-            if is_standing {
+            if !run.is_over() {
                 self.joined = Some(run.id);
                 self.changes_minor = run.changes_minor;
             }

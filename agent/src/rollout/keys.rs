@@ -268,6 +268,11 @@ impl Run {
         }
     }
 
+    /// Whether it is done, and so history.
+    pub fn is_over(&self) -> bool {
+        matches!(self.state, RunState::Done { .. })
+    }
+
     /// Whether this run's members go back.
     pub fn is_going_back(&self) -> bool {
         self.going() == Some(Going::RollingBack)

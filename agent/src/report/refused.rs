@@ -1,0 +1,133 @@
+//! How the planner's refusals are told. Pure, beside [`super::stop`].
+
+use super::{
+    names::printable,
+    reason::Reason,
+    stop::{Context, Stop},
+};
+use crate::{
+    plan::refusal::Refusal,
+    rollout::keys::{Change, TakeDown},
+    words::typed,
+};
+
+impl Context<'_> {
+    pub(super) fn refused(&self, refusal: &Refusal) -> Stop {
+        let name = |member| self.names.member(member);
+        match refusal {
+            Refusal::OtherRun { differs } => {
+                let message = format!("a run with another intent stands; it differs in {}", differs.join(", "));
+                self.stop(Reason::OtherRun, message, "run --replace")
+            }
+            Refusal::Paused => self.stop(Reason::Paused, "a newer agent has paused the run".into(), "status"),
+            Refusal::GoingBack => {
+                let message = format!("the run goes back, and `agent {}` would go forward", self.typed());
+                self.stop(Reason::GoingBack, message, "rollback")
+            }
+            Refusal::NothingToRollBack => {
+                let message = "there is no run of this playbook that could go back".into();
+                self.stop(Reason::NothingToRollBack, message, "status")
+            }
+            Refusal::NoWayBack => {
+                let message = "no voter runs the old release any more, and an old binary would refuse to start".into();
+                self.stop(Reason::NoWayBack, message, "run")
+            }
+            Refusal::NotHeld => {
+                self.stop(Reason::NotHeld, "the run does not hold before its last member yet".into(), "run")
+            }
+            Refusal::OwnsNothing => {
+                let message = "no member of the cluster has the name of a node of this playbook".into();
+                self.stop(Reason::OwnsNothing, message, "status")
+            }
+            Refusal::NoLeader => {
+                let message = format!("no majority agrees on a leader{}", self.troubles());
+                self.stop(Reason::NoLeader, message, "status")
+            }
+            Refusal::LeaderVersion { member, release } => {
+                let message = format!("the leader {} runs {release}, expected {}", name(*member), self.expected());
+                self.stop(Reason::LeaderVersion, message, "status")
+            }
+            Refusal::MemberVersion { member, release } => {
+                let message = format!("{} runs {release}, expected {}", name(*member), self.expected());
+                self.stop(Reason::MemberVersion, message, "status")
+            }
+            Refusal::SkipsMinor { member, release } => {
+                let message = format!("{} runs {release}: {} leaves out a minor", name(*member), self.arrow());
+                self.stop(Reason::SkipsMinor, message, "plan")
+            }
+            Refusal::BelowQuorum { down, standing, needed } => self.below_quorum(&name(*down), *standing, *needed),
+            Refusal::NotReady { member } => {
+                let trouble = self.view.and_then(|view| view.member(*member)?.trouble().map(|why| printable(&why)));
+                let why = trouble.map_or_else(String::new, |trouble| format!(" ({trouble})"));
+                let message =
+                    format!("{} is not ready{why}, and {} takes no part", name(*member), self.names.place(*member));
+                let next = self.command_on(self.typed(), &self.names.place(*member));
+                self.stop(Reason::MemberNotReady, message, "run").next(next)
+            }
+            Refusal::Alarm { kind, of } => {
+                let message = format!("the alarm {} of {} stands", printable(kind), name(*of));
+                self.stop(Reason::Alarm, message, "run").leaving("no member goes before `etcdctl alarm disarm`")
+            }
+            Refusal::Failed { member, why } => {
+                let message = format!("the step of {} failed: {}", name(*member), printable(why));
+                let place = self.names.place(*member);
+                self.stop(Reason::RunFailed, message, "run")
+                    .next(self.command_on("run", &place))
+                    .leaving(&format!("the run is marked failed until {place} tries again"))
+            }
+            Refusal::Lost { record } => self.lost(record),
+            Refusal::RecordOfAnother { record, alive } => self.record_of_another(record, *alive),
+        }
+    }
+
+    /// What is wrong with each member, after a colon.
+    fn troubles(&self) -> String {
+        let members = self.view.iter().flat_map(|view| &view.members);
+        let troubles: Vec<_> = members
+            .filter_map(|member| Some(format!("{}: {}", self.names.short(member.id), printable(&member.trouble()?))))
+            .collect();
+        if troubles.is_empty() { String::new() } else { format!(" ({})", troubles.join("; ")) }
+    }
+
+    fn expected(&self) -> String {
+        match self.change {
+            Some(Change::Upgrade { from, to }) => format!("`{from}` or {to}"),
+            _ => "another".to_owned(),
+        }
+    }
+
+    fn arrow(&self) -> String {
+        match self.change {
+            Some(Change::Upgrade { to, .. }) => format!("the way to {to}"),
+            _ => "the way".to_owned(),
+        }
+    }
+
+    fn below_quorum(&self, down: &str, standing: usize, needed: usize) -> Stop {
+        let message = format!("without {down} there would be {standing} ready of the {needed} voters that are needed");
+        let few = self.view.is_some_and(|view| view.voters().count() <= 2);
+        let stop = self.stop(Reason::BelowQuorum, message, "status");
+        if few { stop.leaving("one or two voters need `strategy.allow_downtime: true`") } else { stop }
+    }
+
+    fn lost(&self, record: &TakeDown) -> Stop {
+        let (member, host) = (self.names.short(record.member), printable(&record.host_name));
+        let message = format!("the take-down of {member} was abandoned, and its host {host} may still wake up");
+        self.stop(Reason::LostMember, message, "run").next(self.command_on("run", &host)).leaving(&format!(
+            "nobody takes a member down until {host} is back, {member} is replaced, or `agent abandon \
+             --host-is-fenced` says that {host} is dead"
+        ))
+    }
+
+    fn record_of_another(&self, record: &TakeDown, alive: bool) -> Stop {
+        let (member, host) = (self.names.member(record.member), printable(&record.host_name));
+        let whose = match alive {
+            true => format!("the agent with pid {} on this machine, which still runs", record.process.pid),
+            false => format!("an agent with another state directory, on {host}"),
+        };
+        let message = format!("the take-down of {member} belongs to {whose}");
+        let next = format!("{} {}", self.command("abandon"), typed(&self.names.short(record.member)));
+        let stop = self.stop(Reason::RecordOfAnother, message, "status");
+        if alive { stop } else { stop.next(next) }
+    }
+}

@@ -1,0 +1,63 @@
+//! Words as a person reads or types them: an error with its causes, a word on a command line.
+
+use std::{error::Error, fmt::Write as _};
+
+/// An error with its causes, each after a colon; one whose text says its cause already says it once.
+pub fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.contains(&said) {
+            // Writing to a String cannot fail.
+            let _ = write!(text, ": {said}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// A word as a shell takes it.
+pub fn typed(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fmt, io};
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Outer(&'static str, io::Error);
+
+    impl fmt::Display for Outer {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl Error for Outer {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(&self.1)
+        }
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        for (outer, text) in [("no file", "no file: it is gone"), ("no file: it is gone", "no file: it is gone")] {
+            assert_eq!(with_causes(&Outer(outer, io::Error::other("it is gone"))), text);
+        }
+    }
+
+    #[test]
+    fn a_word_is_quoted_where_a_shell_would_read_it_otherwise() {
+        for (word, text) in [("a/b-1.yaml", "a/b-1.yaml"), ("", "''"), ("a b", "'a b'"), ("it's", r"'it'\''s'")] {
+            assert_eq!(typed(word), text);
+        }
+    }
+}
