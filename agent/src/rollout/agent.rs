@@ -241,11 +241,10 @@ impl Agent {
         if keys.baton.as_ref().map(|baton| baton.created) != self.baton.map(|held| held.created) {
             self.baton = None;
         }
-        if let Some(run) = keys.run.as_ref().map(|run| &run.value).filter(|run| *run.intent == *self.me.intent) {
-            if !run.is_over() {
-                self.joined = Some(run.id);
-                self.changes_minor = run.changes_minor;
-            }
+        let run = keys.run.as_ref().map(|run| &run.value);
+        if let Some(run) = run.filter(|run| *run.intent == *self.me.intent && !run.is_over()) {
+            self.joined = Some(run.id);
+            self.changes_minor = run.changes_minor;
         }
     }
 
