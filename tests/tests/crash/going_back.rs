@@ -38,7 +38,6 @@ fn are_all_stages(seen: &BTreeSet<String>, stages: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "slow: a run and two rollbacks for each boundary"]
 async fn a_rollback_killed_at_any_journal_boundary_is_finished_by_the_same_command() {
     let Some(change) = Change::of_patch() else { return };
     let (old, new) = (change.from.release.to_string(), change.to.release.to_string());
@@ -65,7 +64,6 @@ async fn a_rollback_killed_at_any_journal_boundary_is_finished_by_the_same_comma
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "slow: two runs for each boundary"]
 async fn a_member_whose_new_binary_fails_is_put_back_though_its_agent_is_killed_at_any_boundary() {
     let Some(change) = Change::of_patch() else { return };
     let old = change.from.release.to_string();
