@@ -12,6 +12,7 @@ pub mod etcd;
 pub mod events;
 pub mod fault;
 pub mod history;
+pub mod interrupt;
 pub mod observer;
 pub mod playbook;
 pub mod ports;
