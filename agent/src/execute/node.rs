@@ -14,7 +14,7 @@ use crate::{
     host::{
         binary::Binary as Link,
         executable,
-        files::{NewContent, Saved},
+        files::{self, NewContent, Saved},
         runtime::{Runtime, Status, command::CommandRuntime, launch::NodeCommand, process::ProcessRuntime},
         state_dir::StateDir,
     },
@@ -177,6 +177,15 @@ impl OwnNode {
         match &self.runtime {
             Some(runtime) => runtime.start().await.map(drop).map_err(|error| why(&error)),
             None => Ok(()),
+        }
+    }
+
+    /// Tries the switch from one side to the other up to where it would show: what fails then, fails with the member up.
+    pub fn rehearse(&self, sides: &Sides) -> Result<(), Why> {
+        files::rehearse(&self.files_for(&sides.new.release)?).map_err(|error| why(&error))?;
+        match &self.link {
+            Some(link) if sides.old.executable != sides.new.executable => link.rehearse().map_err(|error| why(&error)),
+            _ => Ok(()),
         }
     }
 

@@ -51,9 +51,8 @@ impl Execution<'_> {
         for at in 0..self.nodes.len() {
             let sides = self.sides(at).await?;
             let node = &mut self.nodes[at];
-            for release in [&sides.old.release, &sides.new.release] {
-                files::check(&node.files_for(release)?).map_err(|error| why(&error))?;
-            }
+            files::check(&node.files_for(&sides.old.release)?).map_err(|error| why(&error))?;
+            node.rehearse(&sides)?;
             if let Some(executable) = &sides.old.executable {
                 executable::check(executable).map_err(|error| why(&error))?;
             }
