@@ -123,7 +123,8 @@ pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
 }
 
 /// Makes a folder with this mode, and its parents with the usual one, each of them durable; one that is there is
-/// left as it is.
+/// left as it is. The umask of whoever started the agent has no part in it: under 077 a release would be of no use to
+/// the user that its node runs as.
 pub fn create_folder(path: &Path, mode: u32) -> Result<(), FileError> {
     if path.is_dir() {
         return Ok(());
@@ -134,7 +135,7 @@ pub fn create_folder(path: &Path, mode: u32) -> Result<(), FileError> {
     match DirBuilder::new().mode(mode).create(path) {
         // Made by somebody else meanwhile.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
-        made => made.at("create", path)?,
+        made => made.and_then(|()| fs::set_permissions(path, Permissions::from_mode(mode))).at("create", path)?,
     }
     sync_folder_of(path)
 }
