@@ -167,8 +167,9 @@ impl Execution<'_> {
 fn source(source: &playbook::Source) -> Result<artifact::Source, Why> {
     match source {
         playbook::Source::Path { path, .. } => Ok(artifact::Source::Path(path.clone())),
-        playbook::Source::Url { url, .. } => {
-            url.parse().map(artifact::Source::Url).map_err(|error| Arc::from(format!("{url} is no address: {error}")))
-        }
+        playbook::Source::Url { url, .. } => url
+            .parse()
+            .map(artifact::Source::Url)
+            .map_err(|error| Arc::from(format!("`artifact.source` is no address: {error}"))),
     }
 }
