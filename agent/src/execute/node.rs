@@ -145,6 +145,12 @@ impl OwnNode {
         }
     }
 
+    /// Looks for what its runtime needs to start it as any of these: what is missing then would be missed after the stop.
+    pub fn check_runtime<'s>(&self, sides: impl IntoIterator<Item = &'s Side>) -> Result<(), Why> {
+        let check = |side| self.runtime_at(side)?.check().map_err(|error| why(&error));
+        sides.into_iter().try_for_each(check)
+    }
+
     /// A process that an earlier release's arguments started is this node's all the same.
     fn other_command_lines(&self, process: &playbook::Process, side: &Side) -> Vec<Vec<String>> {
         let releases = self.sides.iter().flat_map(|sides| [&sides.old.release, &sides.new.release]);

@@ -53,11 +53,14 @@ impl Execution<'_> {
             let node = &mut self.nodes[at];
             files::check(&node.files_for(&sides.old.release)?).map_err(|error| why(&error))?;
             node.rehearse(&sides)?;
+            node.check_runtime([&sides.old, &sides.new])?;
             if let Some(executable) = &sides.old.executable {
                 executable::check(executable).map_err(|error| why(&error))?;
             }
             node.sides = Some(sides);
             node.look_up().await?;
+            // A `status` that answers in no way it may, or several processes that could be the node.
+            node.status().await?;
         }
         download::clear(&self.state.downloads()).map_err(|error| why(&error))?;
         // Others may have had as much to download: only now can they be missed.
