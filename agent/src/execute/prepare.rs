@@ -58,14 +58,16 @@ impl Execution<'_> {
         for at in 0..self.nodes.len() {
             let sides = self.sides(at).await?;
             let node = &mut self.nodes[at];
-            for release in [&sides.old.release, &sides.new.release] {
-                files::check(&node.files_for(release)?).map_err(|error| why(&error))?;
-            }
+            files::check(&node.files_for(&sides.old.release)?).map_err(|error| why(&error))?;
+            node.rehearse(&sides)?;
+            node.check_runtime([&sides.old, &sides.new])?;
             if let Some(executable) = &sides.old.executable {
                 executable::check(executable).map_err(|error| why(&error))?;
             }
             node.sides = Some(sides);
             node.look_up().await?;
+            // A `status` that answers in no way it may, or several processes that could be the node.
+            node.status().await?;
         }
         download::clear(&self.state.downloads()).map_err(|error| why(&error))?;
         // Others may have had as much to download: only now can they be missed.
@@ -178,8 +180,9 @@ pub(super) async fn judge_cgroup(playbook: &playbook::Playbook) -> Result<Option
 fn source(source: &playbook::Source) -> Result<artifact::Source, Why> {
     match source {
         playbook::Source::Path { path, .. } => Ok(artifact::Source::Path(path.clone())),
-        playbook::Source::Url { url, .. } => {
-            url.parse().map(artifact::Source::Url).map_err(|error| Arc::from(format!("{url} is no address: {error}")))
-        }
+        playbook::Source::Url { url, .. } => url
+            .parse()
+            .map(artifact::Source::Url)
+            .map_err(|error| Arc::from(format!("`artifact.source` is no address: {error}"))),
     }
 }
