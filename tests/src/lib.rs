@@ -5,6 +5,7 @@
 
 pub mod agent;
 pub mod balancer;
+pub mod brake;
 pub mod certificates;
 pub mod client;
 pub mod cluster;

@@ -92,11 +92,13 @@ impl Execution<'_> {
     }
 
     /// Leaves a member that another host takes down in peace: etcd from 3.5 on waits 7 s for open watches when it is
-    /// asked to end. A step of this host has its own member to avoid.
+    /// asked to end. A step of this host has its own member to avoid, and only while that is down: a sole voter is the
+    /// only way to the record that is to be deleted.
     fn stay_clear(&self, keys: &Keys) {
         let stage = self.past.in_hand.map(|in_hand| in_hand.stage);
         if matches!(stage, None | Some(Stage::Planned | Stage::Done(_))) {
-            self.excluded.set(keys.down.as_ref().map(|down| down.value.member));
+            let down = keys.down.as_ref().map(|down| down.value.member);
+            self.excluded.set(down.filter(|member| !self.me.owns.contains(member)));
         }
     }
 

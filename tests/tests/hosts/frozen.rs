@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use tests::{
     agent::Agent,
+    brake::Brake,
     fault,
     rollout::LIMIT,
     standing::{is_of, until_keys},
     wait,
 };
 
-use crate::{Brake, ended, leader, rollout};
+use crate::{ended, leader, rollout};
 
 /// Frozen before it put a record: its baton lapses, others do their part, and it finds the baton gone.
 #[tokio::test(flavor = "multi_thread")]
@@ -29,7 +30,7 @@ async fn with_the_baton_in_its_hand() {
     let process = agent.process().expect("alive");
     fault::freeze(&process).expect("frozen");
     ended(&rollout.run([other, last]).await.expect("ended"), "partial", "partial");
-    brake.release();
+    brake.release().expect("written");
     fault::thaw(&process).expect("thawed");
     ended(&[agent.ended(LIMIT).await.expect("ended")], "done", "done");
     let seen = rollout.done().await.expect("sound");

@@ -2,11 +2,12 @@
 
 use rustix::process::Signal;
 use tests::{
+    brake::Brake,
     rollout,
     standing::{is_of, keys, until_keys},
 };
 
-use crate::{Brake, ended, leader, rollout};
+use crate::{ended, leader, rollout};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn others_go_on_when_the_lease_of_a_dead_one_has_lapsed() {
@@ -30,7 +31,7 @@ async fn others_go_on_when_the_lease_of_a_dead_one_has_lapsed() {
 
     // Neither has anything but the dead one's lease to wait for.
     ended(&rollout.run([other, last]).await.expect("ended"), "partial", "partial");
-    brake.release();
+    brake.release().expect("written");
     ended(&rollout.run([dead]).await.expect("ended"), "done", "done");
     let seen = rollout.done().await.expect("sound");
     assert_eq!(seen.observed.outages.len(), 3, "{:?}", seen.observed);

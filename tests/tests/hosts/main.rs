@@ -6,12 +6,10 @@ mod lapsed;
 mod serial;
 mod shared;
 
-use std::fs;
-
 use tests::{
     agent::Ended,
     cluster::{Cluster, Layout, Spec},
-    playbook::{Upgrade, quoted},
+    playbook::Upgrade,
     rollout::Rollout,
     skip::etcd_or_skip,
 };
@@ -40,32 +38,5 @@ fn ended(agents: &[Ended], reason: &str, cluster: &str) {
     for agent in agents {
         let said = agent.result.as_ref().and_then(|result| result["cluster"].as_str());
         assert_eq!((agent.exit, agent.reason(), said), (Some(0), reason, Some(cluster)), "{agent:#?}");
-    }
-}
-
-/// A `before_node` hook that holds its agent, with the baton in its hand, until the test lets it go.
-struct Brake {
-    go: std::path::PathBuf,
-}
-
-impl Brake {
-    fn new(layout: &Layout) -> Self {
-        Self { go: layout.dir.join("go") }
-    }
-
-    fn hook(&self) -> String {
-        // Never longer than the longest test, should that one die.
-        let wait = format!("for i in $(seq 3000); do [ -e '{}' ] && exit; sleep 0.1; done", self.go.display());
-        format!("hooks: {{ before_node: [[sh, -c, {}]] }}", quoted(&wait))
-    }
-
-    fn release(&self) {
-        fs::write(&self.go, "").expect("written");
-    }
-}
-
-impl Drop for Brake {
-    fn drop(&mut self) {
-        self.release();
     }
 }
