@@ -14,6 +14,7 @@ pub mod events;
 pub mod fault;
 pub mod history;
 pub mod interrupt;
+pub mod member;
 pub mod observer;
 pub mod playbook;
 pub mod ports;
