@@ -1,5 +1,8 @@
 //! New releases that fail, on real etcd: what the agent does, what the other hosts do, and how it goes on.
 
+mod hooks;
 mod last_member;
 mod new_binary;
+mod outside;
 mod preflight;
+mod restart;
