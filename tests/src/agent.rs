@@ -67,7 +67,15 @@ impl Agent {
     /// # Errors
     /// There is no agent, or its files cannot be made.
     pub fn start_to_be_cut(playbook: &Path, cut: &Cut) -> Result<Self, Error> {
-        Self::start_as("run", playbook, &[], |argv| cut.wrap(&argv))
+        Self::start_verb_to_be_cut("run", playbook, cut)
+    }
+
+    /// The same for another verb.
+    ///
+    /// # Errors
+    /// There is no agent, or its files cannot be made.
+    pub fn start_verb_to_be_cut(verb: &str, playbook: &Path, cut: &Cut) -> Result<Self, Error> {
+        Self::start_as(verb, playbook, &[], |argv| cut.wrap(&argv))
     }
 
     /// Starts `agent run` so that it comes to a [`Brink`] and is held there.

@@ -13,6 +13,8 @@ pub mod etcd;
 pub mod events;
 pub mod fault;
 pub mod history;
+pub mod interrupt;
+pub mod member;
 pub mod observer;
 pub mod playbook;
 pub mod ports;

@@ -162,6 +162,12 @@ fn wants_json(arguments: &[OsString]) -> bool {
 fn log_to_stderr(filter: &str) -> Result<(), Trouble> {
     let wrong = |error| Trouble::Usage(format!("--log {filter}: {error}"));
     let filter = EnvFilter::try_new(filter).map_err(wrong)?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(false).init();
+    // Its own complaint about a closed stderr would be a panic.
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(false)
+        .log_internal_errors(false)
+        .init();
     Ok(())
 }

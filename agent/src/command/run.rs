@@ -4,12 +4,12 @@ use proto::MemberId;
 
 use crate::{
     cli::Rollout,
-    execute::identity::host_name,
     execute::{
         Abort, Ended,
+        identity::host_name,
         setup::{self, Options, SetupError},
     },
-    plan::{Me, Verb},
+    plan::{Me, Verb, refusal::Refusal},
     playbook::Playbook,
     report::{
         Output, Reporter,
@@ -45,6 +45,7 @@ async fn carry_out(
     let options = Options { verb, expect_agents: typed.expect_agents };
     let mut execution = setup::set_up(playbook, options, reporter).await.map_err(trouble_of_setup)?;
     if replace {
+        execution.bring_up().await;
         let refused = |why| Trouble::Unprepared(format!("the run is not replaced: {why}"));
         execution.replace().await.map_err(refused)?;
     }
@@ -55,7 +56,7 @@ async fn carry_out(
 
 fn stop_of(ended: Ended, me: &Me, typed: &Rollout, names: &Names) -> Stop {
     let path = typed.playbook.to_string_lossy();
-    let Ended { ending, touched, view, trouble, in_hand } = ended;
+    let Ended { ending, touched, view, trouble, blind, in_hand } = ended;
     let context = Context {
         names,
         view: view.as_ref(),
@@ -66,10 +67,11 @@ fn stop_of(ended: Ended, me: &Me, typed: &Rollout, names: &Names) -> Stop {
         require_complete: typed.require_complete,
     };
     let told = |trouble: &Trouble| trouble.stop(stop::typed(me.verb), Some(&path), touched);
-    match (ending, trouble) {
-        (Ok(Ending::Unprepared(_)), Some(trouble)) => told(&trouble),
-        (Ok(ending), _) => stop::of(&ending, &context),
-        (Err(abort), _) => told(&trouble_of_abort(abort, in_hand, names)),
+    match (ending, trouble, blind) {
+        (Ok(Ending::Unprepared(_)), Some(trouble), _) => told(&trouble),
+        (Ok(Ending::Refused(Refusal::NoLeader)), _, Some(blind)) => told(&blind),
+        (Ok(ending), ..) => stop::of(&ending, &context),
+        (Err(abort), ..) => told(&trouble_of_abort(abort, in_hand, names)),
     }
 }
 
@@ -88,11 +90,17 @@ fn trouble_of_setup(error: SetupError) -> Trouble {
         SetupError::StateDir(error @ StateDirError::Locked { .. }) => Trouble::StateDirLocked(with_causes(&error)),
         SetupError::StateDir(error) => Trouble::StateDir(with_causes(&error)),
         SetupError::Journal(error @ JournalError::OtherCluster { .. }) => Trouble::OtherCluster(with_causes(&error)),
+        SetupError::Journal(error @ (JournalError::File(_) | JournalError::Append { .. })) => {
+            Trouble::StateDir(with_causes(&error))
+        }
         SetupError::Journal(error) => Trouble::JournalDamaged(with_causes(&error)),
         SetupError::Illegal(error) => Trouble::JournalDamaged(with_causes(&error)),
         SetupError::Observe(error) => error.into(),
         SetupError::NoSuchMember { name, known } => Trouble::NoSuchMember { typed: name, members: known.join(", ") },
         error @ SetupError::NewNode { .. } => Trouble::Playbook(with_causes(&error)),
+        error @ SetupError::NoQuorum(_) => Trouble::NoQuorum(with_causes(&error)),
+        SetupError::Unfit(why) => Trouble::Unprepared(why.to_string()),
+        SetupError::Interrupted => Trouble::Interrupted,
         SetupError::Node { name, why } => Trouble::Unprepared(format!("{name}: {why}")),
         SetupError::Own(error) => Trouble::System(with_causes(&error)),
     }

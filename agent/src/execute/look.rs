@@ -9,7 +9,7 @@ use crate::{
     report::Happening,
     rollout::{
         act::{Event, Looked},
-        keys::{AttemptId, Keys, TakeDown},
+        keys::{At, AttemptId, Keys, Run, RunState, TakeDown},
         stored,
     },
 };
@@ -28,9 +28,13 @@ impl Execution<'_> {
             self.stay_clear(keys);
         }
         let view = match self.observer.look().await {
-            Ok(view) => Some(view),
+            Ok(view) => {
+                self.blind = None;
+                Some(view)
+            }
             Err(error) => {
                 tracing::info!(error = %super::why(&error), "the members were not seen");
+                self.blind = Some(error.into());
                 None
             }
         };
@@ -48,7 +52,7 @@ impl Execution<'_> {
             keys,
             view,
             down,
-            gathered: self.began.elapsed() >= self.playbook.strategy.gather,
+            gathered: self.has_gathered(),
             lease_is_fresh: self.leases.baton_is_fresh(),
             gone,
             fresh: random(),
@@ -64,6 +68,11 @@ impl Execution<'_> {
             let run = run.id;
             self.tell(Happening::Joined { run });
         }
+        let is_failed = |run: &At<Run>| matches!(run.value.state, RunState::Failed { .. });
+        match keys.run.as_ref().is_some_and(is_failed) || !keys.lost.is_empty() {
+            true => drop(self.progress.stands_still_since.get_or_insert_with(Instant::now)),
+            false => self.progress.stands_still_since = None,
+        }
         let mark = (keys.run.as_ref().map(|run| run.modified), keys.down.as_ref().map(|down| down.created));
         let releases = self.last_view.iter().flat_map(|view| &view.members);
         let members: Vec<_> =
@@ -72,6 +81,14 @@ impl Execution<'_> {
             self.progress.seen = (mark, members);
             self.progress.at = Instant::now();
         }
+    }
+
+    /// Whether others that mean to take part would have come by now; after a step failed or was given up, its host
+    /// has as long again to come back.
+    fn has_gathered(&self) -> bool {
+        let gather = self.playbook.strategy.gather;
+        let owner_may_come = self.progress.stands_still_since.is_some_and(|since| since.elapsed() < gather);
+        self.began.elapsed() >= gather && !owner_may_come
     }
 
     /// Leaves a member that another host takes down in peace: etcd from 3.5 on waits 7 s for open watches when it is

@@ -83,6 +83,10 @@ pub struct Execution<'r> {
     last_view: Option<ClusterView>,
     touched: bool,
     trouble: Option<Trouble>,
+    /// Why the journal cannot be written.
+    unwritable: Option<Trouble>,
+    /// Why the last look saw nothing.
+    blind: Option<Trouble>,
 }
 
 /// How a run ended that the machine could not end.
@@ -113,6 +117,8 @@ pub struct Ended {
     pub view: Option<ClusterView>,
     /// Why this host is not fit, where that has a reason of its own.
     pub trouble: Option<Trouble>,
+    /// Why the last look saw nothing, if it did not.
+    pub blind: Option<Trouble>,
     /// The step in hand, if one was left.
     pub in_hand: Option<MemberId>,
 }
@@ -134,6 +140,7 @@ impl Execution<'_> {
             touched: self.touched,
             view: self.last_view,
             trouble: self.trouble,
+            blind: self.blind,
             in_hand: self.past.in_hand.map(|in_hand| in_hand.step.member),
         }
     }
@@ -217,6 +224,17 @@ impl Execution<'_> {
             self.warn(&format!("{}: {why}", self.name_of(step.member)));
         }
         sides
+    }
+
+    /// Starts what this host has down, before anything that needs the cluster.
+    pub async fn bring_up(&mut self) {
+        self.mend_before_abort().await;
+        let in_hand = self.past.in_hand.map(|in_hand| in_hand.step.member);
+        for member in self.down().await.into_iter().filter(|member| Some(*member) != in_hand) {
+            if let Err(error) = self.start(member).await {
+                self.warn(&format!("{} could not be started: {error}", self.name_of(member)));
+            }
+        }
     }
 
     /// Nothing more can be decided or written down, so whatever this host has down is started again: on the

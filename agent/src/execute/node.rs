@@ -14,7 +14,7 @@ use crate::{
     host::{
         binary::Binary as Link,
         executable,
-        files::{NewContent, Saved},
+        files::{self, NewContent, Saved},
         runtime::{Runtime, Status, command::CommandRuntime, launch::NodeCommand, process::ProcessRuntime},
         state_dir::StateDir,
     },
@@ -145,6 +145,12 @@ impl OwnNode {
         }
     }
 
+    /// Looks for what its runtime needs to start it as any of these: what is missing then would be missed after the stop.
+    pub fn check_runtime<'s>(&self, sides: impl IntoIterator<Item = &'s Side>) -> Result<(), Why> {
+        let check = |side| self.runtime_at(side)?.check().map_err(|error| why(&error));
+        sides.into_iter().try_for_each(check)
+    }
+
     /// A process that an earlier release's arguments started is this node's all the same.
     fn other_command_lines(&self, process: &playbook::Process, side: &Side) -> Vec<Vec<String>> {
         let releases = self.sides.iter().flat_map(|sides| [&sides.old.release, &sides.new.release]);
@@ -177,6 +183,15 @@ impl OwnNode {
         match &self.runtime {
             Some(runtime) => runtime.start().await.map(drop).map_err(|error| why(&error)),
             None => Ok(()),
+        }
+    }
+
+    /// Tries the switch from one side to the other up to where it would show: what fails then, fails with the member up.
+    pub fn rehearse(&self, sides: &Sides) -> Result<(), Why> {
+        files::rehearse(&self.files_for(&sides.new.release)?).map_err(|error| why(&error))?;
+        match &self.link {
+            Some(link) if sides.old.executable != sides.new.executable => link.rehearse().map_err(|error| why(&error)),
+            _ => Ok(()),
         }
     }
 

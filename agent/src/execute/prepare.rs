@@ -30,10 +30,15 @@ impl Execution<'_> {
         }
     }
 
-    /// A step that has begun to start its new binary goes on with the artifact that the playbook names now: the
+    /// A step that has begun to start its new binary, or to leave it, goes on with the artifact that the playbook names now: the
     /// one it had may be what failed, and where the way back is closed only another one mends it.
     pub(super) async fn correct_new_side(&mut self) {
-        let Some(InHand { step, stage: Stage::Starting(Leg::Forward) }) = self.past.in_hand else { return };
+        let Some(InHand { step, stage }) = self.past.in_hand.filter(|in_hand| in_hand.step.leg == Leg::Forward) else {
+            return;
+        };
+        if !matches!(stage, Stage::Starting(Leg::Forward) | Stage::Stopping(Leg::Back) | Stage::Switched(Leg::Back)) {
+            return;
+        }
         let Kind::Upgrade { to, artifact, .. } = self.playbook.kind.clone() else { return };
         let Some(at) = self.nodes.iter().position(|node| node.member == step.member) else { return };
         let Some(known) = self.nodes[at].sides.clone().filter(|sides| sides.new.release == to) else { return };
@@ -46,19 +51,23 @@ impl Execution<'_> {
     }
 
     async fn prepare_all(&mut self) -> Result<(), Why> {
-        self.judge_cgroup().await?;
+        if let Some(trouble) = self.unwritable.take() {
+            return Err(self.in_trouble(trouble));
+        }
         self.judge_access().await?;
         for at in 0..self.nodes.len() {
             let sides = self.sides(at).await?;
             let node = &mut self.nodes[at];
-            for release in [&sides.old.release, &sides.new.release] {
-                files::check(&node.files_for(release)?).map_err(|error| why(&error))?;
-            }
+            files::check(&node.files_for(&sides.old.release)?).map_err(|error| why(&error))?;
+            node.rehearse(&sides)?;
+            node.check_runtime([&sides.old, &sides.new])?;
             if let Some(executable) = &sides.old.executable {
                 executable::check(executable).map_err(|error| why(&error))?;
             }
             node.sides = Some(sides);
             node.look_up().await?;
+            // A `status` that answers in no way it may, or several processes that could be the node.
+            node.status().await?;
         }
         download::clear(&self.state.downloads()).map_err(|error| why(&error))?;
         // Others may have had as much to download: only now can they be missed.
@@ -121,23 +130,6 @@ impl Execution<'_> {
         }
     }
 
-    async fn judge_cgroup(&mut self) -> Result<(), Why> {
-        let is_process = |node: &super::OwnNode| matches!(node.node.runtime, playbook::Runtime::Process(_));
-        if !self.nodes.iter().any(is_process) {
-            return Ok(());
-        }
-        match cgroup::judge_own().await {
-            cgroup::Judgement::Safe => Ok(()),
-            cgroup::Judgement::UntilLogout { unit } => {
-                self.warn(&format!("nodes of the process runtime live in {unit} and end with the login session"));
-                Ok(())
-            }
-            cgroup::Judgement::Killed { unit, why } => Err(Arc::from(format!(
-                "nodes started here would be killed with {unit}: {why}; run the agent outside it, or under a unit with KillMode=process"
-            ))),
-        }
-    }
-
     async fn judge_access(&mut self) -> Result<(), Why> {
         if let Some(auth) = &self.playbook.cluster.auth {
             let user = auth.user.clone();
@@ -165,11 +157,32 @@ impl Execution<'_> {
     }
 }
 
+/// Whether what is started here would outlive the agent; a warning where it would not outlive a login session.
+///
+/// # Errors
+/// It would be killed with the agent.
+pub(super) async fn judge_cgroup(playbook: &playbook::Playbook) -> Result<Option<String>, Why> {
+    let is_process = |node: &playbook::Node| matches!(node.runtime, playbook::Runtime::Process(_));
+    if !playbook.nodes.iter().any(is_process) {
+        return Ok(None);
+    }
+    match cgroup::judge_own().await {
+        cgroup::Judgement::Safe => Ok(None),
+        cgroup::Judgement::UntilLogout { unit } => {
+            Ok(Some(format!("nodes of the process runtime live in {unit} and end with the login session")))
+        }
+        cgroup::Judgement::Killed { unit, why } => Err(Arc::from(format!(
+            "nodes started here would be killed with {unit}: {why}; run the agent outside it, or under a unit with KillMode=process"
+        ))),
+    }
+}
+
 fn source(source: &playbook::Source) -> Result<artifact::Source, Why> {
     match source {
         playbook::Source::Path { path, .. } => Ok(artifact::Source::Path(path.clone())),
-        playbook::Source::Url { url, .. } => {
-            url.parse().map(artifact::Source::Url).map_err(|error| Arc::from(format!("{url} is no address: {error}")))
-        }
+        playbook::Source::Url { url, .. } => url
+            .parse()
+            .map(artifact::Source::Url)
+            .map_err(|error| Arc::from(format!("`artifact.source` is no address: {error}"))),
     }
 }

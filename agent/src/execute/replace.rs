@@ -1,17 +1,25 @@
 //! `agent run --replace`: another run in the place of one that stands (ARCHITECTURE.md, "A run's life").
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use super::{Execution, Why, look::random, why};
 use crate::{
     plan::{self, replace::Replacement},
     rollout::{
-        TxnAnswer,
+        Snapshot, TxnAnswer,
         keys::{Run, RunId, RunState},
         stored,
         txn::Txn,
     },
 };
+
+/// How long an answer is asked for.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two sendings.
+const AGAIN: Duration = Duration::from_millis(200);
 
 impl Execution<'_> {
     /// Puts this playbook's intent in the place of the run that stands, if one with another intent does.
@@ -27,8 +35,9 @@ impl Execution<'_> {
             Replacement::Forbidden(obstacle) => return Err(Arc::from(obstacle.to_string())),
             Replacement::Of(seen) => seen,
         };
+        let run_id = RunId(random());
         let run = Run {
-            id: RunId(random()),
+            id: run_id,
             intent: self.me.intent.clone(),
             state: RunState::Rolling,
             changes_minor: plan::target::changes_minor(&self.me.intent, &view),
@@ -36,14 +45,26 @@ impl Execution<'_> {
         };
         let others = keys.agents.keys().copied().filter(|host| *host != self.me.host);
         let txn = Txn::replace(seen, run, others, view.members.iter().map(|member| member.id));
+        let deadline = Instant::now() + PATIENCE;
         let (compares, ops) = stored::txn(&txn, None);
-        match self.store.txn(&compares, &ops).await {
-            TxnAnswer::Yes { .. } => Ok(()),
-            TxnAnswer::No(_) | TxnAnswer::LeaseGone => Err(Arc::from("the run changed meanwhile; look at it again")),
-            TxnAnswer::Refused(reason) => Err(Arc::from(reason)),
-            TxnAnswer::Unknown(reason) => {
-                Err(Arc::from(format!("it is not known whether the run was replaced: {reason}")))
+        loop {
+            match self.store.txn(&compares, &ops).await {
+                TxnAnswer::Yes { .. } => return Ok(()),
+                TxnAnswer::No(snapshot) if is_in_place(&snapshot, run_id) => return Ok(()),
+                TxnAnswer::No(_) | TxnAnswer::LeaseGone => {
+                    return Err(Arc::from("the run changed meanwhile; look at it again"));
+                }
+                TxnAnswer::Refused(reason) => return Err(Arc::from(reason)),
+                TxnAnswer::Unknown(reason) if Instant::now() > deadline => {
+                    return Err(Arc::from(format!("it is not known whether the run was replaced: {reason}")));
+                }
+                TxnAnswer::Unknown(_) => tokio::time::sleep(AGAIN).await,
             }
         }
     }
+}
+
+/// An earlier sending of the same Txn was done.
+fn is_in_place(snapshot: &Snapshot, id: RunId) -> bool {
+    stored::keys(snapshot).is_ok_and(|keys| keys.run.is_some_and(|run| run.value.id == id))
 }

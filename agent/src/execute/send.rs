@@ -93,7 +93,10 @@ impl Execution<'_> {
 
     async fn refused_with_keys(&mut self) -> Result<Event, Abort> {
         match self.store.read().await {
-            Ok(snapshot) => Ok(Event::No(Box::new(stored::keys(&snapshot).map_err(Abort::Keys)?))),
+            Ok(snapshot) => {
+                self.leases.unanswered = None;
+                Ok(Event::No(Box::new(stored::keys(&snapshot).map_err(Abort::Keys)?)))
+            }
             Err(_) => Ok(self.unknown().await),
         }
     }
@@ -101,8 +104,9 @@ impl Execution<'_> {
     async fn unknown(&mut self) -> Event {
         let since = *self.leases.unanswered.get_or_insert_with(Instant::now);
         let give_up = since.elapsed() > self.playbook.strategy.health;
-        if !give_up {
-            tokio::time::sleep(AGAIN).await;
+        match give_up {
+            true => self.leases.unanswered = None,
+            false => tokio::time::sleep(AGAIN).await,
         }
         Event::Unknown { give_up }
     }
@@ -185,8 +189,12 @@ impl Execution<'_> {
             }
             Err(_) => {
                 let since = *self.leases.unanswered.get_or_insert_with(Instant::now);
-                tokio::time::sleep(AGAIN).await;
-                Event::Unknown { give_up: since.elapsed() > GIVING_BACK }
+                let give_up = since.elapsed() > GIVING_BACK;
+                match give_up {
+                    true => self.leases.unanswered = None,
+                    false => tokio::time::sleep(AGAIN).await,
+                }
+                Event::Unknown { give_up }
             }
         }
     }

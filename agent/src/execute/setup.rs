@@ -16,7 +16,8 @@ use super::{
     Execution, identity,
     interrupt::Interrupt,
     line::{Line, Past, compact, past},
-    node::{OwnNode, Why},
+    node::{OwnNode, Why, why},
+    prepare::judge_cgroup,
     send::Leases,
     wait,
 };
@@ -29,8 +30,9 @@ use crate::{
     observe::{ObserveError, Observer},
     plan::{Me, Verb},
     playbook::Playbook,
-    report::{Happening, Reporter},
+    report::{Happening, Reporter, stop::Trouble},
     rollout::{Store, keys::ProcessId, route::Excluded},
+    words::with_causes,
 };
 
 /// What was typed beside the playbook.
@@ -73,6 +75,15 @@ pub enum SetupError {
         /// The names then.
         known: Vec<String>,
     },
+    /// This host's members were started, and nobody answers for the cluster.
+    #[error("this host's members were started, but the cluster does not answer")]
+    NoQuorum(#[source] ObserveError),
+    /// This host is not fit to start anything.
+    #[error("{0}")]
+    Unfit(Why),
+    /// A signal asked for an end.
+    #[error("a signal asked for an end before anything was begun")]
+    Interrupted,
     /// Something about a node of this host.
     #[error("{name}: {why}")]
     Node {
@@ -96,32 +107,38 @@ pub async fn set_up(
     reporter: &mut Reporter,
 ) -> Result<Execution<'_>, SetupError> {
     let interrupt = Interrupt::install().map_err(SetupError::Own)?;
+    if let Some(warning) = judge_cgroup(&playbook).await.map_err(SetupError::Unfit)? {
+        reporter.tell(Happening::Warning(&warning));
+    }
     let state = StateDir::open(&playbook.state_dir).map_err(SetupError::StateDir)?;
-    let observer = Observer::connect(&playbook.cluster).map_err(SetupError::Observe)?;
     let opened = Journal::<Line>::open(&state.journal()).map_err(SetupError::Journal)?;
     let lines = opened.as_ref().map_or_else(Vec::new, |(_, lines)| lines.clone());
     let past = past(&lines).map_err(SetupError::Illegal)?;
-
-    let identity =
-        Identity::find(&playbook, &observer, opened.as_ref().map(|(journal, _)| journal.header()), &past, &state)
-            .await?;
-    let header = Header::new(identity.cluster, state.host(), identity.members.clone());
-    let mut journal = match opened {
-        Some((journal, _)) => {
-            journal.check_cluster(identity.cluster).map_err(SetupError::Journal)?;
-            journal
-        }
-        None => Journal::create(&state.journal(), header).map_err(SetupError::Journal)?,
+    let known = opened.as_ref().map(|(journal, _)| journal);
+    let found = tokio::select! {
+        found = find(&playbook, known, &past, &state) => found,
+        () = interrupt.asked(1) => Err(SetupError::Interrupted),
     };
-    if past.in_hand.is_none() {
-        journal.rewrite(identity.members.clone(), &compact(lines)).map_err(SetupError::Journal)?;
-    }
-
-    let mut nodes = Vec::new();
-    for node in &playbook.nodes {
-        let member = identity.member(&node.name)?;
-        nodes.push(open_node(node, member, &state, &past).await?);
-    }
+    let (observer, identity, nodes) = match (found, known) {
+        (Ok(found), _) => found,
+        (Err(error), Some(known)) if past.in_hand.is_some() || matches!(error, SetupError::Observe(_)) => {
+            bring_up(&playbook, known.header(), &past, &state, reporter).await;
+            return Err(error);
+        }
+        (Err(error), _) => return Err(error),
+    };
+    let (journal, unwritable) = match opened {
+        Some((mut journal, _)) if past.in_hand.is_none() => {
+            let rewritten = journal.rewrite(identity.members.clone(), &compact(lines));
+            // Starting what is down needs no journal; nothing else is done without one.
+            (journal, rewritten.err().map(|error| Trouble::StateDir(with_causes(&error))))
+        }
+        Some((journal, _)) => (journal, None),
+        None => {
+            let header = Header::new(identity.cluster, state.host(), identity.members.clone());
+            (Journal::create(&state.journal(), header).map_err(SetupError::Journal)?, None)
+        }
+    };
     let process = ProcessId::own().map_err(SetupError::Own)?;
     let me = Arc::new(me(&playbook, &options, &state, &identity));
     reporter.own(&me.owns);
@@ -147,6 +164,8 @@ pub async fn set_up(
         progress: wait::Progress::new(),
         last_view: None,
         trouble: None,
+        unwritable,
+        blind: None,
         touched: false,
     })
 }
@@ -167,6 +186,56 @@ async fn open_node(
     let mut own = OwnNode::open(node, member, state, past.sides.get(&member).cloned()).map_err(fault)?;
     own.look_up().await.map_err(fault)?;
     Ok(own)
+}
+
+/// The way to the cluster, who this host is in it, and its nodes.
+async fn find(
+    playbook: &Playbook,
+    journal: Option<&Journal<Line>>,
+    past: &Past,
+    state: &StateDir,
+) -> Result<(Observer, Identity, Vec<OwnNode>), SetupError> {
+    let observer = Observer::connect(&playbook.cluster).map_err(SetupError::Observe)?;
+    let identity = Identity::find(playbook, &observer, journal.map(Journal::header), past, state).await?;
+    if let Some(journal) = journal {
+        journal.check_cluster(identity.cluster).map_err(SetupError::Journal)?;
+    }
+    let mut nodes = Vec::new();
+    for node in &playbook.nodes {
+        nodes.push(open_node(node, identity.member(&node.name)?, state, past).await?);
+    }
+    Ok((observer, identity, nodes))
+}
+
+/// Starts what is down of the members that the journal knows, whatever stands in the way of the run: the one of the
+/// step in hand on the binary that the last durable entry says.
+async fn bring_up(playbook: &Playbook, header: &Header, past: &Past, state: &StateDir, reporter: &mut Reporter) {
+    for (name, member) in &header.members {
+        let Some(node) = playbook.node(name) else { continue };
+        match bring_up_one(node, *member, state, past).await {
+            Ok(true) => reporter.tell(Happening::Mended { member: *member }),
+            Ok(false) => {}
+            Err(why) => reporter.tell(Happening::Warning(&format!("{name} could not be started: {why}"))),
+        }
+    }
+}
+
+/// Whether it was down and has been started.
+async fn bring_up_one(
+    node: &crate::playbook::Node,
+    member: MemberId,
+    state: &StateDir,
+    past: &Past,
+) -> Result<bool, Why> {
+    let mut own = open_node(node, member, state, past).await.map_err(|error| why(&error))?;
+    if own.status().await?.is_running() {
+        return Ok(false);
+    }
+    if let Some(in_hand) = past.in_hand.filter(|in_hand| in_hand.step.member == member) {
+        own.switch(in_hand.binary())?;
+    }
+    own.start().await?;
+    Ok(true)
 }
 
 /// The cluster, and this host's members in it.
@@ -205,8 +274,10 @@ impl Identity {
             if !was_started && passes {
                 was_started = start_what_is_down(playbook, state).await?;
             }
-            if !was_started || !passes || Instant::now() > deadline {
-                return Err(SetupError::Observe(error));
+            match () {
+                () if !was_started || !passes => return Err(SetupError::Observe(error)),
+                () if Instant::now() > deadline => return Err(SetupError::NoQuorum(error)),
+                () => {}
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }

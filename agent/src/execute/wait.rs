@@ -11,7 +11,7 @@ use std::{
 
 use proto::{MemberId, Release, Revision};
 
-use super::{Execution, why};
+use super::{Execution, Why, why};
 use crate::{
     journal::progress::Binary,
     observe::{hash::Hashes, view::ClusterView},
@@ -35,11 +35,13 @@ pub(super) struct Progress {
     pub(super) seen: Seen,
     pub(super) at: Instant,
     pub(super) joined: Option<RunId>,
+    /// Since when the run is marked failed, or a take-down is given up.
+    pub(super) stands_still_since: Option<Instant>,
 }
 
 impl Progress {
     pub(super) fn new() -> Self {
-        Self { seen: Default::default(), at: Instant::now(), joined: None }
+        Self { seen: Default::default(), at: Instant::now(), joined: None, stands_still_since: None }
     }
 }
 
@@ -78,7 +80,11 @@ impl Execution<'_> {
                 Judged::Ended if !was_started_again => {
                     was_started_again = true;
                     ready_since = None;
-                    if let Err(why) = self.start(member).await {
+                    let started = match self.is_switched_to(member, on).await {
+                        Ok(()) => self.start(member).await,
+                        Err(why) => Err(why),
+                    };
+                    if let Err(why) = started {
                         return self.not_ready(member, why);
                     }
                 }
@@ -104,6 +110,14 @@ impl Execution<'_> {
             let name = self.name_of(member);
             self.warn(&format!("{name}: which executable runs was not compared, as its `status` prints no pid"));
         }
+    }
+
+    /// A switch may have failed: then what would be started is not what the journal allows.
+    async fn is_switched_to(&self, member: MemberId, on: Option<Binary>) -> Result<(), Why> {
+        let Some(node) = self.node(member) else { return Ok(()) };
+        let Some(expected) = on.and_then(|on| node.sides.as_ref()?.side(on).executable.clone()) else { return Ok(()) };
+        let current = node.current().await?.executable;
+        current.and_then(|current| other_executable(&expected, &current)).map_or(Ok(()), Err)
     }
 
     fn not_ready(&mut self, member: MemberId, why: Arc<str>) -> Event {
@@ -153,9 +167,11 @@ impl Execution<'_> {
                 }
                 Err(error) => Some(why(&error).to_string()),
             };
+            let is_late = Instant::now() >= deadline;
             match missing {
-                None => return self.compare_hashes().await,
-                Some(missing) if Instant::now() >= deadline => return Event::Failed(Arc::from(missing)),
+                None if is_late || self.compares_hashes().await => return self.compare_hashes().await,
+                None => {}
+                Some(missing) if is_late => return Event::Failed(Arc::from(missing)),
                 Some(_) if self.interrupt.is_asked() => return Event::Woke { expired: false },
                 Some(_) => {}
             }
@@ -164,6 +180,14 @@ impl Execution<'_> {
             }
             self.pause(Duration::from_millis(100)).await;
         }
+    }
+
+    /// A hash stalls its member for the whole scan, so one agent asks for them: the first by host id of those that
+    /// are at work.
+    async fn compares_hashes(&self) -> bool {
+        let keys = self.keys().await;
+        let first = keys.as_ref().and_then(|keys| keys.agents.keys().min());
+        first.is_none_or(|first| *first == self.me.host)
     }
 
     /// Another agent may have seen the cluster settle first.

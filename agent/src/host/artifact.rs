@@ -96,7 +96,7 @@ pub enum ArtifactError {
         expected: Sha256,
     },
     /// A download of unknown content.
-    #[error("{0} needs `sha256`: what comes from a URL must be known beforehand")]
+    #[error("{} needs `sha256`: what comes from a URL must be known beforehand", download::shown(.0))]
     NeedsSha256(Url),
     /// It is nothing that can be installed; a script is none, since what it would run is not known.
     #[error("{} is {what}: expected a folder, a program or a .tar.gz", path.display())]

@@ -92,7 +92,22 @@ impl Binary {
         self.folder().join("releases")
     }
 
-    /// Points it to another executable: durable when this returns, and at any instant either the old or the new.
+    /// Looks, without changing anything, whether it can be switched.
+    pub fn check(&self) -> Result<(), BinaryError> {
+        Ok(durable::check_folder_of(&self.link)?)
+    }
+
+    /// Does all of a switch but its last rename, and leaves nothing: to be asked before anything is stopped.
+    pub fn rehearse(&self) -> Result<(), BinaryError> {
+        self.check()?;
+        let temporary = durable::temporary_name(&self.link);
+        durable::remove_if_there(&temporary)?;
+        symlink(&self.link, &temporary).at("create", &temporary)?;
+        Ok(durable::remove_if_there(&temporary)?)
+    }
+
+    /// Points it to another executable: durable when this returns, and at any instant either the old or the new. One
+    /// that points there already is not touched: what keeps it from being switched must not keep its node down.
     pub fn switch(&self, to: &Path) -> Result<(), BinaryError> {
         if !to.is_file() {
             return Err(BinaryError::NoTarget { target: to.into() });
@@ -100,6 +115,10 @@ impl Binary {
         // Relative where it can be, so that the folder may be moved or mounted elsewhere as a whole.
         let absolute = std::path::absolute(to).at("find", to)?;
         let target = to.strip_prefix(self.folder()).unwrap_or(&absolute);
+        if fs::canonicalize(&self.link).ok() == Some(fs::canonicalize(to).at("follow", to)?) {
+            durable::settle_folder_of(&self.link);
+            return Ok(());
+        }
         let temporary = durable::temporary_name(&self.link);
         durable::remove_if_there(&temporary)?;
         symlink(target, &temporary).at("create", &temporary)?;
@@ -150,6 +169,32 @@ mod tests {
         binary.switch(elsewhere.path()).unwrap();
         assert_eq!(fs::read_link(&link).unwrap(), elsewhere.path());
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 2, "nothing is left beside it");
+    }
+
+    #[test]
+    fn a_link_that_points_there_already_is_not_touched() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        let old = release(&folder, "3.4.23-aaa");
+        let link = folder.join("current");
+        symlink(&old, &link).unwrap();
+        let inode = || fs::symlink_metadata(&link).map(|link| std::os::unix::fs::MetadataExt::ino(&link)).unwrap();
+        let before = inode();
+        Binary::open(&link).unwrap().switch(&old).unwrap();
+        assert_eq!(inode(), before);
+    }
+
+    #[test]
+    fn a_switch_that_could_not_be_made_is_known_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("current");
+        symlink("/bin/true", &link).unwrap();
+        let binary = Binary::open(&link).unwrap();
+        binary.rehearse().unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+        // Nobody may make files there, root neither.
+        let error = Binary { link: "/sys/current".into() }.rehearse().unwrap_err();
+        assert!(crate::words::with_causes(&error).contains("/sys"), "{error}");
     }
 
     #[test]

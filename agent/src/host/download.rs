@@ -42,7 +42,7 @@ pub enum DownloadError {
     /// The server could not be reached, or broke off, again and again.
     #[error("cannot download {url}, tried {TRIES} times without progress")]
     Broken {
-        /// The address.
+        /// The address, as [`shown`] has it.
         url: String,
         /// The last error.
         source: reqwest::Error,
@@ -50,7 +50,7 @@ pub enum DownloadError {
     /// The server refused.
     #[error("{url} answers {status}")]
     Status {
-        /// The address.
+        /// The address, as [`shown`] has it.
         url: String,
         /// Its answer.
         status: StatusCode,
@@ -58,13 +58,13 @@ pub enum DownloadError {
     /// It is larger than any artifact.
     #[error("{url} is larger than {MAX_BYTES} bytes")]
     TooLarge {
-        /// The address.
+        /// The address, as [`shown`] has it.
         url: String,
     },
     /// It is not what the playbook says.
     #[error("{url} has the SHA-256 {found}, expected {expected}")]
     Other {
-        /// The address.
+        /// The address, as [`shown`] has it.
         url: String,
         /// Of what arrived.
         found: Sha256,
@@ -99,7 +99,7 @@ pub async fn download(
     }
     if found != sha256 {
         durable::remove_if_there(&part)?;
-        return Err(DownloadError::Other { url: url.to_string(), found, expected: sha256 });
+        return Err(DownloadError::Other { url: shown(url), found, expected: sha256 });
     }
     fs::rename(&part, &done).at("rename", &part)?;
     durable::sync_folder(folder)?;
@@ -143,7 +143,7 @@ impl Download<'_> {
             failures = if got > before { 1 } else { failures + 1 };
             before = got;
             if failures >= TRIES {
-                return Err(DownloadError::Broken { url: self.url.to_string(), source });
+                return Err(DownloadError::Broken { url: shown(self.url), source });
             }
             tokio::time::sleep(PAUSE * (1 << (failures - 1))).await;
         }
@@ -158,7 +158,7 @@ impl Download<'_> {
         }
         let response = match request.send().await {
             Ok(response) => response,
-            Err(error) => return Ok(Try::Broken(error)),
+            Err(error) => return Ok(Try::Broken(error.without_url())),
         };
         match response.status() {
             StatusCode::PARTIAL_CONTENT if range_start(&response) == Some(have) => self.receive(response, have).await,
@@ -166,10 +166,10 @@ impl Download<'_> {
             // Nothing is missing, or the file behind the URL is shorter now: the checksum will tell.
             StatusCode::RANGE_NOT_SATISFIABLE if have > 0 => Ok(Try::Whole),
             status if is_passing(status) => match response.error_for_status() {
-                Err(error) => Ok(Try::Broken(error)),
-                Ok(_) => Err(DownloadError::Status { url: self.url.to_string(), status }),
+                Err(error) => Ok(Try::Broken(error.without_url())),
+                Ok(_) => Err(DownloadError::Status { url: shown(self.url), status }),
             },
-            status => Err(DownloadError::Status { url: self.url.to_string(), status }),
+            status => Err(DownloadError::Status { url: shown(self.url), status }),
         }
     }
 
@@ -177,7 +177,7 @@ impl Download<'_> {
     async fn receive(&self, mut response: Response, from: u64) -> Result<Try, DownloadError> {
         let total = response.content_length().map(|rest| from + rest);
         if total.is_some_and(|total| total > MAX_BYTES) {
-            return Err(DownloadError::TooLarge { url: self.url.to_string() });
+            return Err(DownloadError::TooLarge { url: shown(self.url) });
         }
         let mut file = fs::OpenOptions::new().create(true).append(true).open(self.part).at("open", self.part)?;
         file.set_len(from).at("cut", self.part)?;
@@ -187,19 +187,30 @@ impl Download<'_> {
                 Ok(Some(chunk)) => {
                     have += chunk.len() as u64;
                     if have > MAX_BYTES {
-                        return Err(DownloadError::TooLarge { url: self.url.to_string() });
+                        return Err(DownloadError::TooLarge { url: shown(self.url) });
                     }
                     file.write_all(&chunk).at("write", self.part)?;
                     (self.progress)(have, total);
                 }
                 Ok(None) => break None,
-                Err(error) => break Some(error),
+                Err(error) => break Some(error.without_url()),
             }
         };
         file.sync_all().at("fsync", self.part)?;
         // A body that ends before its announced length is an error too.
         Ok(broken.map_or(Try::Whole, Try::Broken))
     }
+}
+
+/// An address as it may be shown and kept: what gives access to it, a query or a user, is left out.
+pub(crate) fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    // They fail where there is no host, and so nobody to log in as.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.into()
 }
 
 /// Whether the same request may well succeed in a moment.

@@ -62,6 +62,25 @@ pub fn write(path: &Path, content: &[u8], access: Access) -> Result<(), FileErro
     sync_folder_of(path)
 }
 
+/// Does what [`write()`] would do but for the rename, and undoes it.
+pub(crate) fn rehearse(path: &Path, content: &[u8], access: Access) -> Result<(), FileError> {
+    let temporary = temporary_name(path);
+    remove_if_there(&temporary)?;
+    let written = write_new(&temporary, content, access);
+    let removed = remove_if_there(&temporary);
+    written.and(removed)
+}
+
+/// Looks whether names in the folder of `path` may be changed; a file system that is mounted read-only and a folder
+/// that is immutable are seen too (access(2)).
+pub(crate) fn check_folder_of(path: &Path) -> Result<(), FileError> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::read_dir(folder).at("read", folder)?;
+    let needed = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    rustix::fs::accessat(rustix::fs::CWD, folder, needed, rustix::fs::AtFlags::EACCESS)
+        .at("write to the folder", folder)
+}
+
 fn write_new(path: &Path, content: &[u8], access: Access) -> Result<(), FileError> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).at("create", path)?;
     file.write_all(content).at("write", path)?;
@@ -104,7 +123,8 @@ pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
 }
 
 /// Makes a folder with this mode, and its parents with the usual one, each of them durable; one that is there is
-/// left as it is.
+/// left as it is. The umask of whoever started the agent has no part in it: under 077 a release would be of no use to
+/// the user that its node runs as.
 pub fn create_folder(path: &Path, mode: u32) -> Result<(), FileError> {
     if path.is_dir() {
         return Ok(());
@@ -115,7 +135,7 @@ pub fn create_folder(path: &Path, mode: u32) -> Result<(), FileError> {
     match DirBuilder::new().mode(mode).create(path) {
         // Made by somebody else meanwhile.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
-        made => made.at("create", path)?,
+        made => made.and_then(|()| fs::set_permissions(path, Permissions::from_mode(mode))).at("create", path)?,
     }
     sync_folder_of(path)
 }
@@ -132,6 +152,12 @@ pub fn sync_folder_of(path: &Path) -> Result<(), FileError> {
         Some(parent) => sync_folder(parent),
         None => Ok(()),
     }
+}
+
+/// As [`sync_folder_of`], for a name that is what it should be already: a folder that takes no change has nothing to
+/// lose, and a step that has nothing to do there does not fail by it.
+pub(crate) fn settle_folder_of(path: &Path) {
+    let _ = sync_folder_of(path);
 }
 
 #[cfg(test)]

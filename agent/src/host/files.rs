@@ -11,6 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -36,6 +37,12 @@ pub enum SwitchError {
     /// It is a folder, a device or the like.
     #[error("{} is no plain file, so it is not replaced", path.display())]
     NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// It is marked as one that nobody may change.
+    #[error("{} is immutable (chattr +i) or append-only, so it cannot be replaced", path.display())]
+    Immutable {
         /// The path.
         path: PathBuf,
     },
@@ -85,20 +92,24 @@ impl Saved {
             let old = self.save(&path)?;
             // A new file is the agent's own, with the mode of its source.
             let access = old.access.map_or_else(|| access_of(&file.source).map(|a| Access { owner: None, ..a }), Ok)?;
-            durable::write(&path, &content, access)?;
+            set(&path, &content, access)?;
         }
         Ok(())
     }
 
     /// Puts all saved files back. Repeated, it does nothing more; with nothing saved there is nothing to do.
+    ///
+    /// A file that still is as it was is not written: what kept it from being switched would keep it from being put
+    /// back, and its node down.
     pub fn put_back(&self) -> Result<(), SwitchError> {
         for old in self.all()? {
             match old.access {
                 Some(access) => {
                     let content = self.content_of(&old.path);
-                    durable::write(&old.path, &fs::read(&content).at("read", &content)?, access)?;
+                    set(&old.path, &fs::read(&content).at("read", &content)?, access)?;
                 }
-                None => durable::remove(&old.path)?,
+                None if old.path.exists() => durable::remove(&old.path)?,
+                None => durable::settle_folder_of(&old.path),
             }
         }
         Ok(())
@@ -159,15 +170,69 @@ impl Saved {
     }
 }
 
-/// Looks, without changing anything, whether the files can be switched: to be asked before anything is stopped.
+/// Looks, without changing anything, whether the files can be switched. Nothing is asked of the folder of a file that
+/// has its new content already.
 pub fn check(files: &[NewContent]) -> Result<(), SwitchError> {
-    for file in files {
-        fs::read(&file.source).at("read", &file.source)?;
-        let path = followed(&file.path)?;
-        let folder = path.parent().unwrap_or(Path::new("/"));
-        fs::read_dir(folder).at("read", folder)?;
+    to_write(files)?.iter().try_for_each(|change| change.check())
+}
+
+/// Does all of a switch but its last rename, and leaves nothing: to be asked before anything is stopped, since only
+/// this finds a full disk, an owner that cannot be given, or a file system that refuses.
+pub fn rehearse(files: &[NewContent]) -> Result<(), SwitchError> {
+    for change in to_write(files)? {
+        change.check()?;
+        let access = if change.path.exists() { access_of(&change.path)? } else { Access::PRIVATE };
+        durable::rehearse(&change.path, &change.content, access)?;
     }
     Ok(())
+}
+
+/// A file that a switch would write.
+struct Change {
+    path: PathBuf,
+    content: Vec<u8>,
+}
+
+fn to_write(files: &[NewContent]) -> Result<Vec<Change>, SwitchError> {
+    let mut changes = Vec::new();
+    for file in files {
+        let (path, content) = (followed(&file.path)?, fs::read(&file.source).at("read", &file.source)?);
+        changes.push(Change { path, content });
+    }
+    changes.retain(|change| fs::read(&change.path).ok().as_ref() != Some(&change.content));
+    Ok(changes)
+}
+
+impl Change {
+    fn check(&self) -> Result<(), SwitchError> {
+        durable::check_folder_of(&self.path)?;
+        match self.path.exists() && is_immutable(&self.path)? {
+            true => Err(SwitchError::Immutable { path: self.path.clone() }),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Root may write to any folder, but nobody may rename over a file that has this mark (chattr(1)).
+fn is_immutable(path: &Path) -> Result<bool, FileError> {
+    let marks = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
+    let found = rustix::fs::statx(CWD, path, AtFlags::empty(), StatxFlags::BASIC_STATS).at("look at", path)?;
+    Ok(found.stx_attributes.intersects(marks))
+}
+
+/// Gives a file this content and access, unless it has them.
+fn set(path: &Path, content: &[u8], access: Access) -> Result<(), FileError> {
+    let is_set = path.exists() && fs::read(path).at("read", path)? == content && has(path, access)?;
+    if is_set {
+        durable::settle_folder_of(path);
+        return Ok(());
+    }
+    durable::write(path, content, access)
+}
+
+fn has(path: &Path, access: Access) -> Result<bool, FileError> {
+    let found = access_of(path)?;
+    Ok(found.mode == access.mode && (access.owner.is_none() || access.owner == found.owner))
 }
 
 /// Whether the file has its new content already.

@@ -134,3 +134,72 @@ fn what_cannot_be_switched_is_named_before_anything_changes() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+#[test]
+fn a_file_that_is_as_it_was_is_not_written_again() {
+    let case = Case::new();
+    let conf = case.write("conf", "old", 0o640);
+    case.write("conf.new", "new", 0o600);
+    let inode = || fs::metadata(&conf).unwrap().ino();
+    let first = inode();
+    fs::create_dir_all(&case.saved.folder).unwrap();
+    case.saved.save(&conf.canonicalize().unwrap()).unwrap();
+    case.saved.put_back().unwrap();
+    assert_eq!(inode(), first, "saved, never switched");
+    case.saved.switch(&[case.new_content("conf")]).unwrap();
+    let second = inode();
+    case.saved.switch(&[case.new_content("conf")]).unwrap();
+    assert_eq!(inode(), second, "switched already");
+    fs::set_permissions(&conf, fs::Permissions::from_mode(0o600)).unwrap();
+    case.saved.put_back().unwrap();
+    fs::set_permissions(&conf, fs::Permissions::from_mode(0o600)).unwrap();
+    case.saved.put_back().unwrap();
+    assert_eq!(case.content("conf"), of("old", 0o640), "its mode comes back where only that had changed");
+}
+
+#[test]
+fn a_folder_that_takes_no_file_is_named_before_anything_changes() {
+    let case = Case::new();
+    // Nobody may make files there, root neither.
+    let sys = NewContent { path: "/sys/conf".into(), ..case.new_content("conf") };
+    let error = crate::words::with_causes(&rehearse(&[sys]).unwrap_err());
+    assert!(error.contains("/sys"), "{error}");
+    rehearse(&[case.new_content("conf")]).unwrap();
+    assert_eq!(case.content("conf"), None);
+    assert_eq!(fs::read_dir(case.folder.path()).unwrap().count(), 1, "only the source");
+}
+
+/// With chattr(1) +i for as long as `done` takes; `None` where this file system has no such mark.
+fn immutable<T>(path: &Path, done: impl FnOnce() -> T) -> Option<T> {
+    let chattr = |mark: &str| std::process::Command::new("chattr").arg(mark).arg(path).output();
+    chattr("+i").is_ok_and(|output| output.status.success()).then(|| {
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(done));
+        chattr("-i").unwrap();
+        done.unwrap()
+    })
+}
+
+#[test]
+fn what_is_immutable_is_refused_and_does_not_keep_a_node_down() {
+    let case = Case::new();
+    fs::create_dir(case.at("etc")).unwrap();
+    let conf = case.write("etc/conf", "old", 0o644);
+    let source = case.write("new", "new", 0o644);
+    let files = [NewContent { path: conf.clone(), source }];
+    for path in [case.at("etc"), conf] {
+        let tried = immutable(&path, || {
+            for refused in [check(&files), rehearse(&files)] {
+                let error = crate::words::with_causes(&refused.unwrap_err());
+                assert!(error.contains(&*path.to_string_lossy()), "{error}");
+            }
+            case.saved.switch(&files).unwrap_err();
+            case.saved.put_back().unwrap();
+        });
+        if tried.is_none() {
+            return eprintln!("skipped: nothing can be made immutable here");
+        }
+        assert_eq!(case.content("etc/conf"), of("old", 0o644));
+    }
+    fs::write(&files[0].path, "new").unwrap();
+    immutable(&case.at("etc"), || rehearse(&files).unwrap()).unwrap();
+}

@@ -207,6 +207,11 @@ fn program(command: &NodeCommand) -> Result<&Path, LaunchError> {
     }
 }
 
+/// Whether a node could be started as this user; why not, in words.
+pub(crate) fn check_user(name: &str) -> Result<(), String> {
+    find_user(name).map(drop).map_err(|error| with_causes(&error))
+}
+
 fn find_user(name: &str) -> Result<User, LaunchError> {
     let user = User::from_name(name).map_err(failed("look up the user"))?;
     let user = user.ok_or_else(|| LaunchError::NoUser(name.into()))?;

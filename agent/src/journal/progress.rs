@@ -130,6 +130,8 @@ pub fn advance(at: Option<InHand>, entry: Entry) -> Result<Option<InHand>, Illeg
         (Some(Planned), Entry::Stopping(leg)) => Stopping(leg),
         // A step that failed on its new binary turns round; one that may not go back any more turns again.
         (Some(Starting(Leg::Forward)), Entry::Stopping(Leg::Back)) => Stopping(Leg::Back),
+        // Mended onto the new binary on its way back, it turns round once more.
+        (Some(Stopping(Leg::Back) | Switched(Leg::Back)), Entry::Stopping(Leg::Back)) => Stopping(Leg::Back),
         (Some(Stopping(Leg::Back)), Entry::Starting(Leg::Forward)) => Starting(Leg::Forward),
         (Some(Stopping(from)), Entry::Switched(leg)) if from == leg => Switched(leg),
         (Some(Switched(from)), Entry::Starting(leg)) if from == leg => Starting(leg),
@@ -168,6 +170,26 @@ mod tests {
         for (count, (_, binary)) in forward.iter().enumerate() {
             let entries = forward.iter().take(count + 1).map(|(entry, _)| *entry);
             assert_eq!(replay(entries).unwrap().unwrap().binary(), *binary, "after {count}");
+        }
+    }
+
+    #[test]
+    fn a_step_that_is_mended_on_its_way_back_turns_round_again() {
+        use Leg::{Back, Forward};
+        let turned = [
+            Entry::Planned(step(Forward)),
+            Entry::Stopping(Forward),
+            Entry::Switched(Forward),
+            Entry::Starting(Forward),
+            Entry::Stopping(Back),
+        ];
+        for (more, stage) in [
+            (vec![Entry::Stopping(Back)], Stage::Stopping(Back)),
+            (vec![Entry::Switched(Back), Entry::Stopping(Back)], Stage::Stopping(Back)),
+            (vec![Entry::Switched(Back), Entry::Stopping(Back), Entry::Switched(Back)], Stage::Switched(Back)),
+        ] {
+            let entries = turned.iter().chain(&more).copied();
+            assert_eq!(replay(entries).unwrap().unwrap().stage, stage, "{more:?}");
         }
     }
 

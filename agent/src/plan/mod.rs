@@ -30,7 +30,7 @@ use crate::{
     observe::view::ClusterView,
     rollout::{
         host_id::HostId,
-        keys::{AttemptId, Going, Intent, Keys, Run, RunId, RunResult, RunState},
+        keys::{AttemptId, Change, Going, Intent, Keys, Run, RunId, RunResult, RunState},
         rules::Rules,
         txn::Txn,
     },
@@ -207,9 +207,22 @@ pub fn next(case: &Case) -> Next {
 /// A run is created by the first agent that nothing stands in the way of.
 fn begin_first(case: &Case, next: Next) -> Next {
     match next {
-        Next::Go(_) if case.standing().is_none() => Next::Begin,
+        Next::Go(_) if case.standing().is_none() => undecided(case).unwrap_or(Next::Begin),
         next => next,
     }
+}
+
+/// Whether there is a way back is read off the cluster version, so each member must say it before anything is
+/// stopped. A new cluster decides it within seconds.
+fn undecided(case: &Case) -> Option<Next> {
+    matches!(case.me.intent.change, Change::Upgrade { .. }).then_some(())?;
+    let is_silent =
+        |member: &&crate::observe::view::Member| member.report().is_some_and(|report| report.cluster_version.is_none());
+    let member = case.view.members.iter().find(is_silent)?.id;
+    Some(match case.gathered {
+        true => Next::Refuse(Refusal::NoClusterVersion { member }),
+        false => Next::Wait(Wait::Gather),
+    })
 }
 
 fn finished(case: &Case) -> Option<Next> {

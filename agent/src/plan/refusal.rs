@@ -63,6 +63,11 @@ pub enum Refusal {
         /// The member.
         member: MemberId,
     },
+    /// A member does not say which cluster version it holds.
+    NoClusterVersion {
+        /// The member.
+        member: MemberId,
+    },
     /// An alarm stands, of this kind.
     Alarm {
         /// Its kind in etcd's own word.

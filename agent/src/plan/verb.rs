@@ -1,8 +1,12 @@
 //! What the operator typed, held against the state of the run: when `rollback`, `finalize` and `resume`
 //! change it, and when `run` must not. Source: ARCHITECTURE.md, R-8 to R-10.
 
-use super::{Case, Finish, Next, Verb, no_return, refusal::Refusal, shared};
-use crate::rollout::keys::{Change, RunState};
+use super::{Case, Finish, Next, Verb, no_return, refusal::Refusal, shared, target};
+use crate::{
+    journal::progress::Leg,
+    observe::view::Member,
+    rollout::keys::{Change, Run, RunResult, RunState},
+};
 
 pub(super) fn verb(case: &Case) -> Option<Next> {
     match case.me.verb {
@@ -20,7 +24,7 @@ fn opposed(case: &Case) -> Option<Next> {
 }
 
 fn rollback(case: &Case) -> Option<Next> {
-    let Some(run) = case.standing() else { return Some(Next::Refuse(Refusal::NothingToRollBack)) };
+    let Some(run) = case.standing() else { return Some(rolled_back_before(case)) };
     if matches!(run.intent.change, Change::Restart { .. }) {
         return Some(Next::Refuse(Refusal::NothingToRollBack));
     }
@@ -31,6 +35,18 @@ fn rollback(case: &Case) -> Option<Next> {
         return Some(Next::Refuse(Refusal::NoWayBack));
     }
     Some(Next::Move { to: RunState::RollingBack, at_rest: true })
+}
+
+/// The same command typed again, after it has done its work.
+fn rolled_back_before(case: &Case) -> Next {
+    let last = case.keys.run.as_ref().map(|run| &run.value);
+    let is_this =
+        |run: &&Run| *run.intent == *case.me.intent && run.state == RunState::Done { result: RunResult::RolledBack };
+    let is_back = |member: &Member| member.is_ready() && target::is_at(case, member, Leg::Back);
+    match last.filter(is_this).is_some() && case.view.members.iter().all(is_back) {
+        true => Next::Finish(Finish::Done(RunResult::RolledBack)),
+        false => Next::Refuse(Refusal::NothingToRollBack),
+    }
 }
 
 fn finalize(case: &Case) -> Option<Next> {

@@ -106,6 +106,7 @@ reasons! {
     SkipsMinor "skips_minor" Preflight, "the step would leave out a minor", "go one minor at a time";
     BelowQuorum "below_quorum" Preflight, "too few ready voters would stand", "start the members that are down";
     MemberNotReady "member_not_ready" Preflight, "a member is not ready and its host takes no part", "agent run on its host, or mend it";
+    NoClusterVersion "no_cluster_version" Preflight, "a member does not say which cluster version it holds", "wait for a new cluster to decide it, or set cluster.http";
     Alarm "alarm" Preflight, "an alarm stands: etcd wants none before a member is stopped", "see to its cause, etcdctl alarm disarm, then agent run";
     LostMember "lost_member" Preflight, "the host of an abandoned take-down may still wake up", "bring it back, replace the member, or agent abandon --host-is-fenced";
     RecordOfAnother "record_of_another" Preflight, "a take-down of this host's member belongs to another agent", "end that agent, or agent abandon";

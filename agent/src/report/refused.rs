@@ -64,6 +64,11 @@ impl Context<'_> {
                 let next = self.command_on(self.typed(), &self.names.place(*member));
                 self.stop(Reason::MemberNotReady, message, "run").next(next)
             }
+            Refusal::NoClusterVersion { member } => {
+                let message = format!("{} does not say which cluster version it holds", name(*member));
+                let hint = "`/version` must answer at its client URL, or where `cluster.http` says";
+                self.stop(Reason::NoClusterVersion, message, "status").leaving(hint)
+            }
             Refusal::Alarm { kind, of } => {
                 let message = format!("the alarm {} of {} stands", printable(kind), name(*of));
                 self.stop(Reason::Alarm, message, "run").leaving("no member goes before `etcdctl alarm disarm`")

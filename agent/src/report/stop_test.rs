@@ -81,6 +81,7 @@ fn refusals() -> Vec<Refusal> {
         Refusal::SkipsMinor { member, release },
         Refusal::BelowQuorum { down: member, standing: 1, needed: 2 },
         Refusal::NotReady { member: MemberId(2) },
+        Refusal::NoClusterVersion { member: MemberId(2) },
         Refusal::Alarm { kind: "NOSPACE".into(), of: MemberId(2) },
         Refusal::Failed { member: MemberId(2), why: "it exits at once".into() },
         Refusal::Lost { record: record() },

@@ -75,6 +75,10 @@ pub enum Trouble {
     },
     /// The cluster did not answer.
     NoAnswer(String),
+    /// This host's members were started, and there is no quorum.
+    NoQuorum(String),
+    /// A signal, before anything was begun.
+    Interrupted,
     /// This host lacks something.
     Unprepared(String),
     /// The operating system refused something.
@@ -132,6 +136,10 @@ impl Trouble {
                 (Reason::RecordChanged, message, NOTHING, with("status"))
             }
             Self::NoAnswer(text) => (Reason::NoAnswer, format!("the cluster did not answer: {text}"), "", again),
+            Self::NoQuorum(text) => (Reason::NoQuorum, text.clone(), "", again),
+            Self::Interrupted => {
+                (Reason::Interrupted, "a signal asked for an end before anything was begun".into(), NOTHING, again)
+            }
             Self::Unprepared(text) => (Reason::Unprepared, text.clone(), NOTHING, again),
             Self::System(text) => (Reason::System, text.clone(), NOTHING, again),
             Self::InterruptedAtOnce { member: None } => {

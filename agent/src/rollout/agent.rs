@@ -43,6 +43,7 @@ pub struct Agent {
     pub(super) changes_minor: bool,
     interrupted: bool,
     prepared: bool,
+    is_registered: bool,
     hand_overs: u8,
 }
 
@@ -99,6 +100,7 @@ impl Agent {
             changes_minor: true,
             interrupted: false,
             prepared: false,
+            is_registered: false,
             hand_overs: 0,
         }
     }
@@ -133,7 +135,7 @@ impl Agent {
             (Phase::Mending(mending), event) => self.mend(mending, event),
             (Phase::Preparing, Event::Done) => {
                 self.prepared = true;
-                self.register()
+                self.look()
             }
             (Phase::Preparing, Event::Failed(why)) => self.leave(Ending::Unprepared(why)),
             (Phase::Looking, Event::Looked(looked)) => self.decide(*looked),
@@ -170,7 +172,7 @@ impl Agent {
         self.ask(Phase::Looking, Act::Look)
     }
 
-    /// To the first look of a process: this host must be fit, and the others must know of it.
+    /// To the first look of a process: this host must be fit.
     pub(super) fn set_out(&mut self) -> Act {
         match self.prepared {
             true => self.look(),
@@ -178,7 +180,12 @@ impl Agent {
         }
     }
 
-    fn register(&mut self) -> Act {
+    /// The others must know of this agent before it decides anything; without a quorum they cannot.
+    fn register(&mut self, looked: &Looked) -> Act {
+        if looked.view.as_ref().is_none_or(|view| view.leader().is_none()) {
+            return self.refuse(Refusal::NoLeader);
+        }
+        self.is_registered = true;
         let me = &self.me;
         self.send(Txn::register(me.host, me.owns.clone(), me.host_name.clone()), Then::Look)
     }
@@ -262,6 +269,9 @@ impl Agent {
         }
         if self.interrupted {
             return self.leave(Ending::Interrupted);
+        }
+        if !self.is_registered {
+            return self.register(&looked);
         }
         if let Some(created) = self.forgotten_baton(&looked) {
             return self.send(Txn::clear_baton(created), Then::Look);

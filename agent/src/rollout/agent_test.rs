@@ -9,7 +9,7 @@ use crate::rollout::{
 /// An agent that has just asked for the baton.
 fn asking(view: &str) -> Driven {
     let mut driven = Driven::new(keys(RunState::Rolling), view);
-    assert_eq!(driven.start(None), "prepare, register, look, take baton");
+    assert_eq!(driven.start(None), "prepare, look, register, look, take baton");
     driven
 }
 
@@ -69,15 +69,15 @@ fn a_run_is_ended_only_as_it_stands_after_the_cluster_settled() {
             }
             act = driven.answer(&asked);
         }
-        assert_eq!(words[3..].join(", "), acts);
+        assert_eq!(words[4..].join(", "), acts);
     }
 }
 
 #[test]
 fn a_member_that_is_down_is_started_again_unless_it_was_removed() {
     for (view, acts) in [
-        ("1. 2+ 3+", "prepare, register, look, start, ready, end Sick"),
-        ("2+ 3+", "prepare, register, look, end Refused OwnsNothing"),
+        ("1. 2+ 3+", "prepare, look, start, ready, end Sick"),
+        ("2+ 3+", "prepare, look, register, look, end Refused OwnsNothing"),
     ] {
         let mut driven = Driven::new(keys(RunState::Rolling), view);
         driven.down.push(MemberId(1));
@@ -86,11 +86,18 @@ fn a_member_that_is_down_is_started_again_unless_it_was_removed() {
 }
 
 #[test]
+fn nothing_is_asked_of_a_cluster_that_nobody_leads() {
+    let mut driven = Driven::new(keys(RunState::Rolling), "1+ 2+ 3+");
+    driven.view.leader = crate::observe::view::Leader::Unknown;
+    assert_eq!(driven.start(None), "prepare, look, end Refused NoLeader");
+}
+
+#[test]
 fn under_its_own_mark_a_member_that_leads_does_not_wait_for_the_others() {
     let why = Arc::from("slow");
     let failed = RunState::Failed { member: MemberId(1), why, was: super::super::keys::Going::Rolling };
     let mut driven = Driven::new(keys(failed), "1* 2+ 3+");
-    assert_eq!(driven.start(None), "prepare, register, look, take baton");
+    assert_eq!(driven.start(None), "prepare, look, register, look, take baton");
     driven.keys.baton = Some(baton(1, 1));
     assert_eq!(driven.then(Event::Yes(Revision(5))), "look, hand over");
     assert_eq!(driven.keys.agents.len(), 3, "with {:?} at work too", host(2));

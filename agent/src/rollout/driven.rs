@@ -71,6 +71,8 @@ pub(super) struct Driven {
     pub(super) gone: Vec<AttemptId>,
     /// This host's members that do not run.
     pub(super) down: Vec<MemberId>,
+    /// Members that are asked to end run on.
+    pub(super) stop_fails: bool,
     answers: bool,
 }
 
@@ -79,7 +81,15 @@ impl Driven {
     pub(super) fn new(keys: Keys, view: &str) -> Self {
         let me: Me = samples::me(&[1]);
         let agent = Agent::new(Arc::new(me), Rules::default(), process(1));
-        Self { agent, keys, view: samples::view(view), gone: Vec::new(), down: Vec::new(), answers: true }
+        Self {
+            agent,
+            keys,
+            view: samples::view(view),
+            gone: Vec::new(),
+            down: Vec::new(),
+            stop_fails: false,
+            answers: true,
+        }
     }
 
     /// No Range is answered.
@@ -127,6 +137,7 @@ impl Driven {
             Act::Send(txn) if is_registration(txn) => self.agent.on(Event::Yes(Revision(6))),
             Act::Send(_) | Act::Wait(_) | Act::Exit(_) | Act::GiveBack(_) | Act::HandOver { .. } => None,
             Act::Look => self.agent.on(self.looked()),
+            Act::Stop(_) if self.stop_fails => self.agent.on(Event::Failed(Arc::from("it still runs"))),
             Act::AwaitReady { member, .. } if !self.view.is_ready(*member) => {
                 self.agent.on(Event::Failed(Arc::from("not ready")))
             }

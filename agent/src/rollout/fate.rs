@@ -61,14 +61,14 @@ pub(super) fn failed(error: &CallError) -> TxnAnswer {
     if is_lease_gone(error) {
         return TxnAnswer::LeaseGone;
     }
+    // Without a token: the login failed for a moment, and nothing is known of an earlier sending.
+    if error.says("etcdserver: user name is empty") {
+        return TxnAnswer::Unknown(Unknown(error.to_string()));
+    }
     match error.code() {
-        Some(
-            Code::InvalidArgument
-            | Code::PermissionDenied
-            | Code::Unauthenticated
-            | Code::FailedPrecondition
-            | Code::Unimplemented,
-        ) => TxnAnswer::Refused(error.to_string()),
+        Some(Code::InvalidArgument | Code::PermissionDenied | Code::FailedPrecondition | Code::Unimplemented) => {
+            TxnAnswer::Refused(error.to_string())
+        }
         _ => TxnAnswer::Unknown(Unknown(error.to_string())),
     }
 }
@@ -89,6 +89,8 @@ mod tests {
             (said(Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded"), "unknown"),
             (said(Code::NotFound, "etcdserver: requested lease not found"), "lease gone"),
             (said(Code::NotFound, "something else"), "unknown"),
+            (said(Code::Unauthenticated, "etcdserver: invalid auth token"), "unknown"),
+            (said(Code::InvalidArgument, "etcdserver: user name is empty"), "unknown"),
             (said(Code::PermissionDenied, "etcdserver: permission denied"), "refused"),
             (said(Code::InvalidArgument, "etcdserver: request is too large"), "refused"),
         ] {

@@ -172,6 +172,11 @@ impl Agent {
         match in_hand.stage {
             _ if self.record.is_none() && !is_lost => self.leave(Ending::Sick { member, why }),
             Stage::Starting(leg) => self.healed(leg, self.failure_of(in_hand), Event::Failed(why)),
+            // It was leaving its new binary, and was brought up on it once more: it turns round once more.
+            Stage::Stopping(Leg::Back) | Stage::Switched(Leg::Back) if in_hand.step.leg == Leg::Back => {
+                self.turn_round(None)
+            }
+            Stage::Stopping(Leg::Back) | Stage::Switched(Leg::Back) if self.me.put_back => self.turn_round(Some(why)),
             _ => self.keep_as_it_is(why),
         }
     }

@@ -17,9 +17,14 @@ enum Stands {
 }
 use Stands::{Lost, Nothing, Record};
 
+/// A new binary that failed before the crash fails again, and is left once more; the old one is sick, too, in these
+/// tests.
+const GOING_BACK_AGAIN: &str = "switch new, start, ready, look, note stopping back, stop, let polls end, look, \
+     switch old, note switched back, note starting back, start, ready, look, run failed";
+
 #[test]
 fn a_step_in_the_journal_is_settled_by_what_stands_of_it() {
-    use Leg::Forward;
+    use Leg::{Back, Forward};
     use Stage::{Done, Planned, Starting, Stopping, Switched};
     let (healthy, sick) = ("1+ 2+ 3+", "1. 2+ 3+");
     for (stage, stands, view, acts) in [
@@ -39,6 +44,9 @@ fn a_step_in_the_journal_is_settled_by_what_stands_of_it() {
         (Stopping(Forward), Lost, healthy, "switch old, start, ready, look, delete lost"),
         (Switched(Forward), Lost, healthy, "switch old, start, ready, look, delete lost"),
         (Stopping(Forward), Nothing, healthy, "switch old, start, ready, look, note forgotten"),
+        (Stopping(Back), Record, healthy, "switch new, start, ready, look, delete down"),
+        (Stopping(Back), Record, sick, GOING_BACK_AGAIN),
+        (Switched(Back), Record, sick, GOING_BACK_AGAIN),
         (Done(Forward), Record, healthy, "look, delete down and run rolling"),
         (Done(Forward), Nothing, healthy, "look, note forgotten"),
     ] {
@@ -71,7 +79,11 @@ fn a_record_without_a_journal_is_adopted_only_where_its_agent_is_known_to_be_gon
         let mut driven = Driven::new(keys, view);
         driven.gone = if attempt_gone { vec![OTHER] } else { Vec::new() };
         let found = driven.start(None);
-        assert_eq!(found, format!("prepare, register, look, {acts}"), "{member} by {by}, gone {attempt_gone}, {view}");
+        assert_eq!(
+            found,
+            format!("prepare, look, register, look, {acts}"),
+            "{member} by {by}, gone {attempt_gone}, {view}"
+        );
     }
 }
 
@@ -79,7 +91,7 @@ fn a_record_without_a_journal_is_adopted_only_where_its_agent_is_known_to_be_gon
 fn a_baton_of_an_earlier_process_is_cleared_before_anything_else() {
     let mut keys = keys(RunState::Rolling);
     keys.baton = Some(baton(1, 9));
-    assert_eq!(Driven::new(keys, "1+ 2+ 3+").start(None), "prepare, register, look, delete baton");
+    assert_eq!(Driven::new(keys, "1+ 2+ 3+").start(None), "prepare, look, register, look, delete baton");
 }
 
 #[test]

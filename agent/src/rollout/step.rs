@@ -52,7 +52,7 @@ pub(super) enum Stepping {
     /// The member is becoming ready.
     Healing(Leg, Option<Arc<str>>),
     /// *Stopping* the failed new binary is being written.
-    TurningRound(Arc<str>),
+    TurningRound(Option<Arc<str>>),
     /// *Starting* the new binary again is being written: the way back is closed.
     Keeping(Arc<str>),
     /// It is being started again.
@@ -67,9 +67,9 @@ pub(super) enum Stepping {
     Unread(Option<Arc<str>>),
     /// The `after_node` hooks.
     HookAfter,
-    /// A switch failed: the binary it came from is put back.
+    /// The switch failed: the binary it came from is put back.
     Unswitching(Arc<str>),
-    /// And started.
+    /// It is started again, if it has ended.
     Relaunching(Arc<str>),
     /// And becomes ready.
     Recovering(Arc<str>),
@@ -112,7 +112,11 @@ impl Agent {
             (S::Checking(go), Event::Looked(looked)) => self.check(go, &looked),
             (S::Forgetting, Event::Done) => self.set_out(),
             (S::Stopping(leg, failure), Event::Done) => self.stopped(leg, failure),
-            (S::Stopping(_, failure), Event::Failed(why)) => self.keep_as_it_is(failure.unwrap_or(why)),
+            // It may yet end, when nobody looks any more.
+            (S::Stopping(_, None), Event::Failed(why)) => self.relaunch(why),
+            (S::Stopping(_, Some(failure)), Event::Failed(why)) => {
+                self.keep_as_it_is(format!("{failure}; and it could not be stopped: {why}").into())
+            }
             (S::Draining(failure), _) => self.stepping(S::Judging(failure), Act::Look),
             (S::Judging(failure), Event::Looked(looked)) => self.judge(failure, &looked),
             (S::Switching(leg, failure), Event::Done) => self.journal(Entry::Switched(leg), S::Switched(leg, failure)),
@@ -121,7 +125,7 @@ impl Agent {
             (S::Starting(leg, failure), Event::Done) => self.launch(leg, failure),
             (S::Launching(leg, failure), _) => self.await_ready(leg, failure),
             (S::Healing(leg, failure), event) => self.healed(leg, failure, event),
-            (S::TurningRound(why), Event::Done) => self.stop(Leg::Back, Some(why)),
+            (S::TurningRound(failure), Event::Done) => self.stop(Leg::Back, failure),
             (S::Keeping(why), Event::Done) => {
                 let start = Act::Start(self.member());
                 self.stepping(S::KeepingUp(why), start)
@@ -142,10 +146,7 @@ impl Agent {
             // A step that was mended ends in a process that has not looked at its own host yet.
             (S::HookAfter, _) => self.set_out(),
             (S::Unswitching(why), Event::Failed(_)) => self.keep_as_it_is(why),
-            (S::Unswitching(why), _) => {
-                let start = Act::Start(self.member());
-                self.stepping(S::Relaunching(why), start)
-            }
+            (S::Unswitching(why), _) => self.relaunch(why),
             (S::Relaunching(why), _) => {
                 let act = Act::AwaitReady { member: self.member(), on: None };
                 self.stepping(S::Recovering(why), act)
@@ -272,6 +273,11 @@ impl Agent {
         self.stepping(Stepping::Unswitching(why), act)
     }
 
+    fn relaunch(&mut self, why: Arc<str>) -> Act {
+        let start = Act::Start(self.member());
+        self.stepping(Stepping::Relaunching(why), start)
+    }
+
     fn launch(&mut self, leg: Leg, failure: Option<Arc<str>>) -> Act {
         let start = Act::Start(self.member());
         self.stepping(Stepping::Launching(leg, failure), start)
@@ -289,12 +295,15 @@ impl Agent {
                 let member = self.member();
                 self.leave(Ending::NoQuorum { member })
             }
-            Event::Failed(why) if leg == Leg::Forward && self.me.put_back => {
-                self.journal(Entry::Stopping(Leg::Back), Stepping::TurningRound(why))
-            }
+            Event::Failed(why) if leg == Leg::Forward && self.me.put_back => self.turn_round(Some(why)),
             Event::Failed(why) => self.keep_as_it_is(failure.unwrap_or(why)),
             _ => self.await_ready(leg, failure),
         }
+    }
+
+    /// Leaves the new binary for the old one: because it failed, or because that was asked for.
+    pub(super) fn turn_round(&mut self, failure: Option<Arc<str>>) -> Act {
+        self.journal(Entry::Stopping(Leg::Back), Stepping::TurningRound(failure))
     }
 
     pub(super) fn keep_as_it_is(&mut self, why: Arc<str>) -> Act {

@@ -9,6 +9,7 @@ use crate::{
     rollout::{
         act::{Act, Event, Looked},
         agent::Agent,
+        driven::{Driven, baton, keys, record},
         keys::{At, AttemptId, Keys, ProcessId, Run, RunId, RunState, TakeDown},
         rules::Rules,
     },
@@ -60,4 +61,19 @@ fn after_a_mended_step_the_host_is_prepared_before_anything_else() {
     }
     assert_eq!(act, Some(Act::HookAfter(MemberId(1))));
     assert_eq!(agent.on(Event::Done), Some(Act::Prepare));
+}
+
+/// A member that does not end in time may end later, when nobody looks any more.
+#[test]
+fn a_member_that_does_not_end_is_started_again_if_it_has() {
+    let mut driven = Driven::new(keys(RunState::Rolling), "1+ 2+ 3*");
+    driven.start(None);
+    driven.keys.baton = Some(baton(1, 1));
+    driven.then(Event::Yes(Revision(5)));
+    let Some(in_hand) = driven.agent.in_hand() else { panic!("a step is in hand") };
+    driven.keys.down = Some(record(1, 1, in_hand.step.attempt));
+    let created = driven.keys.down.as_ref().map(|down| down.created).unwrap();
+    driven.stop_fails = true;
+    let acts = "note stopping forward, look, stop, start, ready, look, delete down and run failed";
+    assert_eq!(driven.then(Event::Yes(created)), acts);
 }

@@ -200,3 +200,31 @@ async fn leftovers_go_and_releases_stay() {
     binary.switch(&old).unwrap();
     assert_eq!(fs::read(case.at("current")).unwrap(), b"\x7fELF old");
 }
+
+/// What the umask of a shell would do: it belongs to a whole process, so the test runs itself once more under it.
+#[tokio::test]
+async fn a_release_made_under_a_strict_umask_can_be_used_by_its_user() {
+    const INNER: &str = "BATON_TEST_UNDER_UMASK";
+    if std::env::var_os(INNER).is_none() {
+        let this = std::env::current_exe().unwrap();
+        let name = "artifact::a_release_made_under_a_strict_umask_can_be_used_by_its_user";
+        let script = "umask 077 && exec \"$0\" \"$@\"";
+        let mut again = std::process::Command::new("sh");
+        again.args(["-c", script]).arg(this).args(["--exact", name]).env(INNER, "yes");
+        let output = again.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+        return;
+    }
+    let case = Case::new();
+    let archive = case.write("etcd.tar.gz", &case.release_archive(), 0o644);
+    for source in [archive, case.release_folder(), case.at("src/etcd-v3.5.30/etcd")] {
+        let case = Case { folder: tempfile::tempdir_in(case.folder.path()).unwrap() };
+        let installed = case.install(&local(source)).await.unwrap();
+        let folders = installed.executable.ancestors().skip(1).take_while(|folder| *folder != case.folder.path());
+        for folder in folders {
+            let mode = fs::metadata(folder).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode, 0o755, "{}", folder.display());
+        }
+    }
+}

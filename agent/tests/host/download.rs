@@ -131,3 +131,23 @@ async fn a_server_that_never_gets_there_is_given_up() {
     assert_eq!(web.asked().len(), 5);
     assert_eq!(names(folder.path()).len(), 1, "what has arrived is kept for the next run");
 }
+
+#[tokio::test]
+async fn what_gives_access_to_a_mirror_is_in_no_message() {
+    let content = content();
+    let promised = Turn::Promise(MAX_BYTES + 1);
+    for turn in [Turn::Status(404), Turn::Status(503), Turn::Break(0), promised, Turn::Whole] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut web = Web::serve(b"something else", &[turn, turn, turn, turn, turn]);
+        web.url.set_query(Some("token=hunter2"));
+        web.url.set_password(Some("hunter2")).unwrap();
+        let error = get(&web, &content, folder.path()).await.unwrap_err();
+        let mut told = format!("{error:?}");
+        let mut cause: Option<&dyn std::error::Error> = Some(&error);
+        while let Some(error) = cause {
+            told.push_str(&error.to_string());
+            cause = error.source();
+        }
+        assert!(told.contains("/artifact") && !told.contains("hunter2"), "{turn:?}: {told}");
+    }
+}

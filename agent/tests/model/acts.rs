@@ -34,7 +34,9 @@ impl World {
             Act::Exit(ending) => {
                 self.judge_exit(host, ending)?;
                 self.host(host).process = None;
-                self.lapse(host, false);
+                if !self.scenario.is_fine {
+                    self.lapse(host, false);
+                }
                 return Ok(());
             }
             act => self.event_of(host, act, outcome)?,
@@ -59,12 +61,11 @@ impl World {
         Ok(())
     }
 
-    /// Waits end at once and ends are at once: what could happen in between can happen before or after.
-    fn pass_over(&mut self, host: usize) -> Result<(), Violation> {
-        match &self.process(host).act {
-            Act::Wait(_) if self.left.give_up == 0 => self.act(host, Outcome::Plain),
-            Act::Exit(_) => self.act(host, Outcome::Plain),
-            _ => Ok(()),
+    /// What only this host can see is done at once where nothing else may come of it (`reduction.rs`).
+    pub fn pass_over(&mut self, host: usize) -> Result<(), Violation> {
+        match self.is_passed_over(host) {
+            true => self.act(host, Outcome::Plain),
+            false => Ok(()),
         }
     }
 

@@ -51,7 +51,7 @@ impl World {
     /// The hosts, sorted by what can be told of them without names.
     fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.hosts.len()).collect();
-        if self.hosts.len() == self.nodes.len() {
+        if self.scenario.has_alike_hosts {
             let sketches: Vec<u64> = order.iter().map(|host| self.sketch(*host)).collect();
             order.sort_by_key(|host| sketches[*host]);
         }
@@ -96,8 +96,11 @@ impl World {
         let Some(process) = &host.process else { return eye.write_u8(0) };
         // Of the act, only what the agent's own phase does not say.
         std::mem::discriminant(&process.act).hash(eye);
-        if let Act::Start(member) = process.act {
-            member.hash(eye);
+        match &process.act {
+            Act::Start(member) => member.hash(eye),
+            Act::HandOver { to, .. } => to.hash(eye),
+            Act::Exit(ending) => ending.hash(eye),
+            _ => {}
         }
         (process.id, process.verb, &process.agent).hash(eye);
         (process.kept, process.is_registered, &process.read).hash(eye);

@@ -36,3 +36,25 @@ pub struct Faults {
     /// Whether keys may change between the two halves of a look.
     pub split_looks: bool,
 }
+
+/// A fault's name, and one more of it.
+pub type Fault = (&'static str, fn(&mut Faults));
+
+/// Every fault.
+pub const ALL: [Fault; 15] = [
+    ("kill", |f| f.kill += 1),
+    ("lose_directory", |f| f.lose_directory += 1),
+    ("crash", |f| f.crash += 1),
+    ("freeze", |f| f.freeze += 1),
+    ("unknown", |f| f.unknown += 1),
+    ("give_up", |f| f.give_up += 1),
+    ("sick", |f| f.sick += 1),
+    ("move_leader", |f| f.move_leader += 1),
+    ("interrupt", |f| f.interrupt += 1),
+    ("abandon", |f| f.abandon += 1),
+    ("rollback", |f| f.rollback += 1),
+    ("resume", |f| f.resume += 1),
+    ("replace", |f| f.replace += 1),
+    ("refuse", |f| f.refuse += 1),
+    ("stuck", |f| f.stuck += 1),
+];

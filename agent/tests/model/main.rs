@@ -18,6 +18,8 @@ mod moves;
 mod mutants;
 mod names;
 mod pairs;
+mod reduced;
+mod reduction;
 mod scenario;
 mod search;
 mod singles;

@@ -27,7 +27,7 @@ impl World {
         world.charge(what);
         match what {
             Move::Act(host, outcome) => world.act(host.into(), outcome)?,
-            Move::Start(host, verb) | Move::Type(host, verb) => world.start(host.into(), verb),
+            Move::Start(host, verb) | Move::Type(host, verb) => world.start(host.into(), verb)?,
             Move::Land(late) => {
                 let Late { txn, by } = world.late.remove(late.into());
                 world.commit(&txn, by).ok();
@@ -87,7 +87,7 @@ impl World {
 
     // ---- processes ----
 
-    fn start(&mut self, host: usize, verb: Verb) {
+    fn start(&mut self, host: usize, verb: Verb) -> Result<(), Violation> {
         let id = self.unused_process(host);
         let me = self.scenario.me(host, host_id(host, self.hosts[host].lost), verb, self.intent.clone());
         let mut agent = Agent::new(me, self.scenario.rules, id);
@@ -95,6 +95,7 @@ impl World {
         let act = agent.on(started).expect("the first event is always answered");
         let (read, kept, is_registered) = (None, None, false);
         self.host(host).process = Some(Process { id, verb, agent, act, read, kept, is_registered });
+        self.pass_over(host)
     }
 
     pub fn down_on(&self, host: usize) -> Vec<MemberId> {

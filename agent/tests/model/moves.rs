@@ -109,9 +109,8 @@ impl World {
             moves.extend(self.ups().map(|node| Move::Elect(node as At)));
             return moves;
         }
-        if let Some(host) = (0..self.hosts.len()).find(|host| self.is_private(*host)) {
-            // What only this host can see commutes with all that others do: one order stands for all.
-            self.moves_of(host, &mut moves);
+        if let Some(host) = self.first_private() {
+            self.outcomes_and_ends(host, self.process(host), &mut moves);
             return moves;
         }
         (0..self.hosts.len()).for_each(|host| self.moves_of(host, &mut moves));
@@ -131,30 +130,36 @@ impl World {
         (0..self.nodes.len()).filter(|node| self.nodes[*node].is_up())
     }
 
-    fn is_private(&self, host: usize) -> bool {
-        match self.hosts[host].process.as_ref().map(|process| &process.act) {
-            Some(Act::Send(txn)) => is_registration(txn),
-            Some(Act::Journal(_) | Act::Prepare | Act::HookBefore(_) | Act::HookAfter(_) | Act::Switch { .. }) => true,
-            _ => false,
-        }
-    }
-
     fn moves_of(&self, host: usize, moves: &mut Vec<Move>) {
         let (left, at) = (&self.left, host as At);
         if self.has_lapsing_keys(host) {
             moves.push(Move::Lapse(at));
         }
         let Some(process) = &self.hosts[host].process else { return self.starts(at, moves) };
+        self.outcomes_and_ends(host, process, moves);
+        if matches!(process.act, Act::Exit(_)) {
+            return;
+        }
+        if left.interrupt > 0 {
+            moves.push(Move::Interrupt(at));
+        }
+        if left.freeze > 0 && process.is_registered {
+            moves.push(Move::Freeze(at));
+        }
+    }
+
+    fn outcomes_and_ends(&self, host: usize, process: &Process, moves: &mut Vec<Move>) {
+        let at = host as At;
         moves.extend(self.outcomes(host, process).into_iter().map(|outcome| Move::Act(at, outcome)));
-        for (left, fault) in [
-            (left.kill, Move::Kill(at)),
-            (left.lose_directory, Move::LoseDirectory(at)),
-            (left.interrupt, Move::Interrupt(at)),
-            (left.freeze * u8::from(process.is_registered), Move::Freeze(at)),
-        ] {
-            if left > 0 {
-                moves.push(fault);
-            }
+        // One that has only to end does, whatever befalls it.
+        if matches!(process.act, Act::Exit(_)) {
+            return;
+        }
+        if self.left.kill > 0 {
+            moves.push(Move::Kill(at));
+        }
+        if self.left.lose_directory > 0 {
+            moves.push(Move::LoseDirectory(at));
         }
     }
 
@@ -196,7 +201,7 @@ impl World {
         }
     }
 
-    fn outcomes(&self, host: usize, process: &Process) -> Vec<Outcome> {
+    pub fn outcomes(&self, host: usize, process: &Process) -> Vec<Outcome> {
         use Outcome::*;
         let left = &self.left;
         let mut outcomes = vec![Plain];
@@ -208,8 +213,9 @@ impl World {
                 or(left.unknown, &[UnknownNo, UnknownYes]);
                 or(left.give_up, &[GaveUp]);
             }
-            Act::Send(txn) if is_registration(txn) => {}
             Act::Send(_) if !self.has_quorum() => return vec![UnknownNo],
+            // Its key stands and falls with its agent's own lease, and no answer to it decides anything.
+            Act::Send(txn) if is_registration(txn) => {}
             Act::Send(_) => {
                 or(left.unknown, &[UnknownNo, UnknownYes, UnknownLate]);
                 or(left.give_up, &[GaveUp, GaveUpLate]);

@@ -1,6 +1,8 @@
 //! Pairs of faults: those that once showed something by default, all of them when asked.
 
 use super::{
+    faults::ALL,
+    must_be_sound,
     scenario::{Kind, Scenario},
     sound,
 };
@@ -29,4 +31,52 @@ sound! {
     stopping_on_failure: |name| Scenario::new(name, |f| (f.sick, f.resume) = (1, 1)).stopping_on_failure();
     sick_and_resume: |name| Scenario::new(name, |f| (f.sick, f.resume) = (1, 1));
     stuck_and_kill: |name| Scenario::new(name, |f| (f.stuck, f.kill) = (1, 1));
+}
+
+/// Every fault together with each of those that come after it in the list.
+macro_rules! all_with {
+    ($($fault:ident)*) => {
+        $(#[test]
+        #[ignore = "slow: all pairs of faults"]
+        fn $fault() {
+            super::all_pairs_of(stringify!($fault));
+        })*
+    };
+}
+
+fn all_pairs_of(first: &str) {
+    let from = ALL.iter().position(|(name, _)| *name == first).expect("a fault");
+    for (second, other) in &ALL[from + 1..] {
+        let one = ALL[from].1;
+        must_be_sound(Scenario::new(format!("{first} and {second}"), |f| {
+            one(f);
+            other(f);
+        }));
+    }
+}
+
+/// Searches of a few million states each, one fault's after the other's, so that no two of them are held at once
+/// but those of as many tests as run side by side.
+mod all {
+    all_with! {
+        kill lose_directory crash freeze unknown give_up sick move_leader interrupt abandon rollback resume replace
+        refuse
+    }
+}
+
+/// Each fault alone where registering and ending take time, and no host stands for another.
+#[test]
+#[ignore = "slow: each fault alone, finer than by default"]
+fn each_fault_alone_in_fine() {
+    for (name, fault) in ALL {
+        must_be_sound(Scenario::new(format!("{name}, fine"), fault).fine());
+    }
+}
+
+#[test]
+#[ignore = "slow: each fault alone, with every host for itself"]
+fn each_fault_alone_with_every_host_for_itself() {
+    for (name, fault) in ALL {
+        must_be_sound(Scenario::new(format!("{name}, each for itself"), fault).each_for_itself());
+    }
 }

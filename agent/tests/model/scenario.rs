@@ -26,6 +26,12 @@ pub struct Scenario {
     pub put_back: bool,
     pub faults: Faults,
     pub rules: Rules,
+    /// Whether orders that come to the same are taken for one (`reduction.rs`).
+    pub is_reduced: bool,
+    /// Whether registering and ending take time (`reduction.rs`).
+    pub is_fine: bool,
+    /// Whether worlds that differ only in which host is which are taken for one (`digest.rs`).
+    pub has_alike_hosts: bool,
 }
 
 /// What the playbook changes.
@@ -51,6 +57,9 @@ impl Scenario {
             put_back: true,
             faults,
             rules: Rules::default(),
+            is_reduced: true,
+            is_fine: false,
+            has_alike_hosts: true,
         }
     }
 
@@ -61,6 +70,7 @@ impl Scenario {
 
     pub fn on(mut self, owners: &[usize]) -> Self {
         self.owners = owners.to_vec();
+        self.has_alike_hosts = self.hosts() == owners.len();
         self
     }
 
@@ -77,6 +87,24 @@ impl Scenario {
 
     pub fn with(mut self, change: impl FnOnce(&mut Rules)) -> Self {
         change(&mut self.rules);
+        self
+    }
+
+    /// Others look while an agent has started and not registered, or has ended and its leases still stand.
+    pub fn fine(mut self) -> Self {
+        self.is_fine = true;
+        self
+    }
+
+    /// No two hosts are taken for one another (`digest.rs`).
+    pub fn each_for_itself(mut self) -> Self {
+        self.has_alike_hosts = false;
+        self
+    }
+
+    /// Every order, one by one.
+    pub fn unreduced(mut self) -> Self {
+        self.is_reduced = false;
         self
     }
 

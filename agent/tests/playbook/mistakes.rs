@@ -204,6 +204,8 @@ fn artifact() {
             ),
             ("https://mirror.example/", "ftp://mirror.example/"),
             ("https://mirror.example/", "https://:80/"),
+            ("https://mirror.example/", "https://ci:hunter2@mirror.example/"),
+            ("https://mirror.example/", "https://ci@mirror.example/"),
             ("etcd-v{{version}}", "etcd-v{{foo}}"),
             ("etcd-v{{version}}", "etcd-v{{node}}"),
             ("etcd-v{{version}}", "etcd-v{{version"),

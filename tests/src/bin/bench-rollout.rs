@@ -23,6 +23,7 @@ use tests::{
     cluster::{Cluster, Layout, Member, Spec},
     etcd::Etcd,
     events,
+    interrupt::interrupted,
     playbook::Upgrade,
     wait,
     witness::{Testimony, Witness},
@@ -58,7 +59,13 @@ struct Figures {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match bench(&Cli::parse()).await {
+    let cli = Cli::parse();
+    // Dropping the bench ends every process that it started.
+    let done = tokio::select! {
+        done = bench(&cli) => done,
+        signal = interrupted() => Err(signal),
+    };
+    match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => {
             eprintln!("error: acknowledged writes were lost");

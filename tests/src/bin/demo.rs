@@ -12,12 +12,12 @@ use tests::{
     cluster::{Cluster, Layout, Spec},
     etcd::Etcd,
     events::{self, Span},
+    interrupt::interrupted,
     playbook::Upgrade,
     wait,
     witness::{Testimony, Witness},
     workload::Load,
 };
-use tokio::signal::unix::{SignalKind, signal};
 
 /// How long the agents have.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -68,17 +68,6 @@ async fn main() -> ExitCode {
         eprintln!("error: {error}");
         ExitCode::FAILURE
     })
-}
-
-async fn interrupted() -> Error {
-    let both = signal(SignalKind::interrupt()).and_then(|first| Ok((first, signal(SignalKind::terminate())?)));
-    match both {
-        Ok((mut interrupt, mut terminate)) => {
-            tokio::select! { _ = interrupt.recv() => (), _ = terminate.recv() => () };
-            "interrupted".into()
-        }
-        Err(error) => error.into(),
-    }
 }
 
 async fn demo(cli: &Cli) -> Result<ExitCode, Error> {

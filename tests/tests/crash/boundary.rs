@@ -11,7 +11,7 @@ use tests::fault::Moment;
 use crate::rollout::{Change, Killed, Rollout, is_done};
 
 /// Boundaries in their order: the first fsync, before and after it, the second, and so on.
-fn boundary(number: usize) -> (usize, Moment) {
+pub fn boundary(number: usize) -> (usize, Moment) {
     (1 + number / 2, if number.is_multiple_of(2) { Moment::Before } else { Moment::After })
 }
 

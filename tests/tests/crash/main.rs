@@ -6,6 +6,7 @@
 mod boundary;
 mod frozen;
 mod full;
+mod going_back;
 mod lost;
 mod mounted;
 mod power;

@@ -42,6 +42,11 @@ impl Change {
     pub fn of_minor() -> Option<Self> {
         Some(Self { from: etcd_or_skip("3.4")?, to: etcd_or_skip("3.5")? })
     }
+
+    /// Another patch, where one cluster can go there and back as often as it takes. `None` is a skip.
+    pub fn of_patch() -> Option<Self> {
+        Some(Self { from: etcd_or_skip("3.5.1")?, to: etcd_or_skip("3.5")? })
+    }
 }
 
 impl Rollout {
@@ -52,9 +57,7 @@ impl Rollout {
 
     pub async fn begin_on(spec: Spec, to: &Etcd, strategy: &[&str]) -> Self {
         let cluster = Cluster::up(&spec).await.expect("a cluster");
-        let mut upgrade = Upgrade::new(&cluster.layout, to);
-        upgrade.strategy.extend(strategy.iter().map(ToString::to_string));
-        let playbooks = upgrade.write(&cluster.layout).expect("playbooks");
+        let playbooks = playbooks(&cluster, to, &to.executable(), strategy);
         let wanted = to.release.cluster_version();
         let witness = Witness::begin(&cluster.layout, &Load::default(), wanted).await.expect("clients at work");
         Self { cluster, playbooks, target: to.release.clone(), witness, began: Instant::now() }
@@ -106,17 +109,27 @@ impl Rollout {
 
     /// Starts this host's agent and kills it there; `None` when it ended unkilled, and well.
     pub async fn kill_at(&self, index: usize, nth: usize, moment: Moment) -> Option<Killed> {
+        match self.kill_verb_at("run", index, nth, moment).await {
+            Ok(killed) => Some(killed),
+            Err(ended) => {
+                is_done(&ended, &self.member(index).name);
+                None
+            }
+        }
+    }
+
+    /// The same for any verb; how it ended, when it ended unkilled.
+    pub async fn kill_verb_at(&self, verb: &str, index: usize, nth: usize, moment: Moment) -> Result<Killed, Ended> {
         let cut = self.cut(index, nth, moment);
-        let agent = Agent::start_to_be_cut(&self.playbooks[index], &cut).expect("an agent");
+        let agent = Agent::start_verb_to_be_cut(verb, &self.playbooks[index], &cut).expect("an agent");
         let process = agent.process().expect("it runs");
         let was_cut = tokio::task::spawn_blocking(move || cut.carry_out(&process, LIMIT)).await.expect("no panic");
         let ended = agent.ended(LIMIT).await.expect("an end");
-        if was_cut.expect("cut or ended") {
-            assert_eq!(ended.signal, Some(9), "{}", told(&ended));
-            return Some(Killed { last: last_entry(&self.journal(index)) });
+        if !was_cut.expect("cut or ended") {
+            return Err(ended);
         }
-        is_done(&ended, &self.member(index).name);
-        None
+        assert_eq!(ended.signal, Some(9), "{}", told(&ended));
+        Ok(Killed { last: last_entry(&self.journal(index)) })
     }
 
     /// Ends the watch. Every member must run the new release, and nobody may have been told anything that was
@@ -141,6 +154,13 @@ impl Rollout {
     }
 }
 
+/// A playbook for each member, with this artifact.
+pub fn playbooks(cluster: &Cluster, to: &Etcd, source: &Path, strategy: &[&str]) -> Vec<PathBuf> {
+    let mut upgrade = Upgrade { source: source.into(), ..Upgrade::new(&cluster.layout, to) };
+    upgrade.strategy.extend(strategy.iter().map(ToString::to_string));
+    upgrade.write(&cluster.layout).expect("playbooks")
+}
+
 /// An agent that was killed.
 #[derive(Debug)]
 pub struct Killed {
@@ -158,11 +178,12 @@ pub fn told(ended: &Ended) -> String {
     format!("exit {:?}, signal {:?}, {}\n{}", ended.exit, ended.signal, said.unwrap_or_default(), ended.stderr)
 }
 
-/// The name of a journal's last entry; the header has none.
+/// The name of a journal's last whole entry, behind which a torn one may stand; the header has none.
 pub fn last_entry(journal: &Path) -> String {
-    let text = fs::read_to_string(journal).unwrap_or_default();
-    let record = text.lines().last().and_then(|line| line.split_once(' ')).map_or("", |(_, record)| record);
-    let entry = serde_json::from_str::<serde_json::Value>(record).unwrap_or_default()["entry"].clone();
+    let bytes = fs::read(journal).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let record = |line: &str| serde_json::from_str::<serde_json::Value>(line.split_once(' ')?.1).ok();
+    let entry = text.lines().rev().find_map(record).unwrap_or_default()["entry"].clone();
     match entry.as_object().and_then(|entry| entry.iter().next()) {
         Some((name, leg)) => leg.as_str().map_or(name.clone(), |leg| format!("{name} {leg}")),
         None => entry.as_str().unwrap_or("nothing").to_owned(),

@@ -1,6 +1,8 @@
 //! `agent rollback`: a run goes back while an old voter is left, with the data written meanwhile; and never
 //! afterwards.
 
+use tests::agent::Ended;
+
 use super::{Case, ends};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -28,7 +30,7 @@ async fn a_held_run_goes_back_on_all_hosts_and_forward_again() {
     assert_eq!(case.upgraded().await, 0);
     case.is_still_at_3_4().await;
     let again = case.scene.one("rollback", &playbooks[0]).await.expect("ends");
-    assert_eq!((again.exit, again.reason()), (Some(3), "nothing_to_roll_back"), "{again:#?}");
+    assert_eq!((again.exit, again.reason()), (Some(0), "rolled_back"), "{again:#?}");
 
     case.upgrade.strategy.retain(|line| line != "finalize: manual");
     let playbooks = case.upgrade.write(case.scene.layout()).expect("playbooks");
@@ -66,7 +68,9 @@ async fn a_run_goes_back_from_its_middle_but_not_from_its_end() {
     case.upgrade.strategy.retain(|line| !line.starts_with("convergence"));
     let playbooks = case.upgrade.write(case.scene.layout()).expect("playbooks");
     let ended = case.scene.all("run", &playbooks).await.expect("ends");
-    assert_eq!(ends(&ended), vec![(Some(0), "done", "done"); 3], "{ended:#?}");
+    // Whoever comes when the others have seen the cluster settle finds nothing to do.
+    let is_well = |ended: &&Ended| ended.exit == Some(0) && ["done", "nothing_to_do"].contains(&ended.reason());
+    assert_eq!(ended.iter().filter(is_well).count(), 3, "{ended:#?}");
     assert_eq!(case.scene.pids(), before, "only the cluster had to settle");
     case.ends_upgraded().await;
 }

@@ -106,6 +106,11 @@ impl ProcessRuntime {
         Self { launcher, ..self }
     }
 
+    /// What it starts.
+    pub fn command(&self) -> &NodeCommand {
+        &self.command
+    }
+
     /// Whether the node runs, and as which process.
     pub async fn status(&self) -> Result<Status, ProcessError> {
         durable::create_folder(&self.nodes, 0o700)?;

@@ -93,6 +93,11 @@ fn source(tree: &Tree, sha256: Option<Sha256>, folder: &Path, to: &Release) -> R
         Ok(url) if !matches!(url.scheme(), "http" | "https") => {
             Err(tree.fault(format!("`{}` is not fetched from", url.scheme()), expected))
         }
+        Ok(url) if !url.username().is_empty() || url.password().is_some() => {
+            let expected =
+                "an http or https URL without user and password, which would be shown to whoever reads along";
+            Err(tree.fault("a URL with a user or password in it", expected))
+        }
         Ok(_) => match sha256 {
             Some(sha256) => Ok(Source::Url { url: text, sha256 }),
             None => Err(tree.fault("a URL without `sha256`", "`sha256` beside it: 64 hexadecimal digits")),

@@ -1,0 +1,191 @@
+//! Whether a runtime finds what it needs to start and stop its node: user, folders, log, programs.
+//!
+//! Only looks, so that it can be asked before anything is stopped: each of these would else be tried for the first
+//! time when the node is down already. Whether the node itself is well is not known here.
+
+use std::{
+    env, fs, io,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use nix::libc::O_NONBLOCK;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+
+use super::{Runtime, command::CommandRuntime, launch::NodeCommand};
+use crate::{host::durable, host::launcher, words::with_causes};
+
+/// Something of a runtime is missing.
+#[derive(Debug, thiserror::Error)]
+#[error("node {node}: `{field}`: {fault}; {remedy}")]
+pub struct Unfit {
+    /// The node.
+    pub node: String,
+    /// The playbook's key under `runtime`.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub fault: String,
+    /// What to do.
+    pub remedy: &'static str,
+}
+
+/// What is wrong, and what to do about it.
+type Fault = (String, &'static str);
+
+impl Runtime {
+    /// Looks for all that a start and a stop need.
+    pub fn check(&self) -> Result<(), Unfit> {
+        match self {
+            Self::Process(runtime) => runtime.command().check(),
+            Self::Command(runtime) => runtime.check(),
+        }
+    }
+}
+
+impl NodeCommand {
+    fn check(&self) -> Result<(), Unfit> {
+        let program = self.argv.first().map_or("", String::as_str);
+        let user = self.user.as_deref().map_or(Ok(()), user);
+        let cwd = self.cwd.as_deref().map_or(Ok(()), folder);
+        let checks = [("argv", absolute_program(program)), ("user", user), ("cwd", cwd), ("log", log(&self.log))];
+        first(&self.name, checks)
+    }
+}
+
+impl CommandRuntime {
+    fn check(&self) -> Result<(), Unfit> {
+        let verbs = [("start", &self.start), ("stop", &self.stop), ("status", &self.status)];
+        first(&self.name, verbs.map(|(verb, argv)| (verb, program(argv.first().map_or("", String::as_str)))))
+    }
+}
+
+fn first<const N: usize>(node: &str, checks: [(&'static str, Result<(), Fault>); N]) -> Result<(), Unfit> {
+    checks.into_iter().try_for_each(|(field, check)| {
+        check.map_err(|(fault, remedy)| Unfit { node: node.into(), field, fault, remedy })
+    })
+}
+
+fn user(name: &str) -> Result<(), Fault> {
+    launcher::check_user(name).map_err(|fault| (fault, "create the user, run the agent as root, or name another"))
+}
+
+fn folder(path: &Path) -> Result<(), Fault> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => Ok(()),
+        Ok(_) => Err((format!("{} is no folder", path.display()), "name a folder")),
+        Err(error) => Err((format!("{}: {error}", path.display()), "make the folder, or name another")),
+    }
+}
+
+/// A log that is not there yet is not made: that is the start's.
+fn log(path: &Path) -> Result<(), Fault> {
+    let remedy = "make its folder, or let the agent write there";
+    // A pipe that nobody reads would be waited for; the launcher, too, would wait for ever.
+    let opened = match fs::OpenOptions::new().append(true).custom_flags(O_NONBLOCK).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => durable::check_folder_of(path),
+        opened => opened.map(drop).map_err(|source| durable::FileError { doing: "open", path: path.into(), source }),
+    };
+    opened.map_err(|error| (with_causes(&error), remedy))
+}
+
+/// The `process` runtime looks no name up: what runs must be known before it runs.
+fn absolute_program(name: &str) -> Result<(), Fault> {
+    match Path::new(name).is_absolute() {
+        true => program(name),
+        false => Err((format!("`{name}` is no absolute path"), "begin it with {{binary}} or an absolute path")),
+    }
+}
+
+fn program(name: &str) -> Result<(), Fault> {
+    let remedy = "install it, or correct its path";
+    let found = candidates(name).into_iter().find(|path| path.is_file());
+    match found {
+        None => Err((format!("there is no program `{name}`"), remedy)),
+        Some(path) if accessat(CWD, &path, Access::EXEC_OK, AtFlags::EACCESS).is_err() => {
+            Err((format!("{} is not executable", path.display()), "make it executable"))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Where execvp(3) looks.
+fn candidates(name: &str) -> Vec<PathBuf> {
+    if name.contains('/') {
+        return vec![name.into()];
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).filter(|_| !name.is_empty()).map(|folder| folder.join(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, os::unix::fs::PermissionsExt};
+
+    use super::*;
+
+    fn sound(folder: &Path) -> NodeCommand {
+        NodeCommand {
+            name: "m1".into(),
+            argv: vec!["/bin/true".into()],
+            also_as: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: Some(folder.into()),
+            user: Some(nix::unistd::User::from_uid(nix::unistd::Uid::effective()).unwrap().unwrap().name),
+            log: folder.join("log"),
+            binary: None,
+        }
+    }
+
+    #[test]
+    fn what_a_start_of_the_agents_own_needs_is_looked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("file"), "no program").unwrap();
+        let sound = sound(folder.path());
+        sound.check().unwrap();
+        assert!(!sound.log.exists(), "nothing is made");
+        for (change, field, fault) in [
+            (Box::new(|c: &mut NodeCommand| c.argv.clear()) as Box<dyn Fn(&mut NodeCommand)>, "argv", "`` is no abs"),
+            (Box::new(|c| c.argv[0] = "true".into()), "argv", "`true` is no absolute path"),
+            (Box::new(|c| c.argv[0] = "/no/such".into()), "argv", "there is no program `/no/such`"),
+            (Box::new(|c| c.argv[0] = at("file").display().to_string()), "argv", "file is not executable"),
+            (Box::new(|c| c.user = Some("nobody such".into())), "user", "there is no user `nobody such`"),
+            (Box::new(|c| c.cwd = Some(at("absent"))), "cwd", "No such file"),
+            (Box::new(|c| c.cwd = Some(at("file"))), "cwd", "is no folder"),
+            (Box::new(|c| c.log = at("absent/log")), "log", "cannot read"),
+            (Box::new(|c| c.log = folder.path().into()), "log", "Is a directory"),
+        ] {
+            let mut command = sound.clone();
+            change(&mut command);
+            let error = command.check().unwrap_err();
+            assert_eq!((error.node.as_str(), error.field), ("m1", field), "{error}");
+            assert!(error.fault.contains(fault), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_operators_programs_are_looked_for_as_they_will_be_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join("own");
+        fs::write(&own, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(&own, fs::Permissions::from_mode(0o755)).unwrap();
+        let argv = |program: &str| vec![program.to_owned()];
+        let sound = CommandRuntime {
+            name: "m1".into(),
+            start: argv("true"),
+            stop: argv(&own.display().to_string()),
+            status: argv("/bin/true"),
+            nodes: folder.path().into(),
+        };
+        sound.check().unwrap();
+        fs::set_permissions(&own, fs::Permissions::from_mode(0o644)).unwrap();
+        for (runtime, expected) in [
+            (sound.clone(), "node m1: `stop`: "),
+            (CommandRuntime { start: argv("no-such-program"), ..sound.clone() }, "node m1: `start`: there is no"),
+            (CommandRuntime { stop: argv("true"), status: argv(""), ..sound }, "node m1: `status`: there is no"),
+        ] {
+            let error = runtime.check().unwrap_err().to_string();
+            assert!(error.starts_with(expected) && error.contains("; "), "{error}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Which orders are taken for one.
+//!
+//! An act is *private* when no other host, no member and no lease can see it, change it or hinder it: what is
+//! written to a host's own journal, its preparation and hooks, the switch of a binary whose member is down, a
+//! wait. Done before or after anything that happens elsewhere it comes to the same world, so the search lets
+//! the first host that is about to do such a thing do it, and tries nothing else there: not even a signal or
+//! the loss of a lease, which leave the act as it was. What ends its process and so takes the act's place, a
+//! kill or the loss of its directory, is tried beside it, and so are all of its outcomes. Where there is but
+//! one outcome, and no kill is left, the act is done at once with the one before it.
+//!
+//! Why nothing is lost. Take any way through all worlds on which a host stands before a private act. Either the act
+//! is done later on it, or its process is killed there, or neither. In the first two cases that move can
+//! be made first instead, since each move before it commutes with it; in the third the act can be made beside
+//! the others, and no violation goes away by it. So every violation, and every world in which nobody is about to
+//! do something private, is met on some way that the search takes. Private acts come in rows that end (in a look,
+//! a Txn, a call on a member), so none is put off for ever. And an end that can be reached without faults from a
+//! world met can be reached by a way of the search: all processes are gone at the end, so the act is on the way
+//! to it, and can come first. (Godefroid, "Partial-Order Methods", persistent sets; the worlds themselves are
+//! compared in `reduced.rs`.)
+//!
+//! Two acts have an exception. To *switch* is seen where the version rises, and the *polls* are waited for
+//! because it may: neither is private while a rise is pending. With its own member down none can become so.
+//!
+//! Registering and ending are no such acts: others see a participant's key come and go. They are taken to be of one
+//! instant with what comes before them, which is coarser than the truth, but for the searches that are `fine`:
+//! there others look in between, and the leases of an agent that ended stand until they run out.
+
+use agent::rollout::act::Act;
+
+use super::{moves::is_registration, world::World};
+
+impl World {
+    fn act_of(&self, host: usize) -> Option<&Act> {
+        self.hosts[host].process.as_ref().map(|process| &process.act)
+    }
+
+    pub fn is_private(&self, host: usize) -> bool {
+        use Act::{AwaitPolls, Exit, HookAfter, HookBefore, Journal, Prepare, Switch, Wait};
+        match self.act_of(host) {
+            Some(Journal(_) | Prepare | HookBefore(_) | HookAfter(_) | Wait(_)) => true,
+            Some(Switch { .. } | AwaitPolls) => !self.rise_pending,
+            // Its leases are left behind, so it is but one process less.
+            Some(Exit(_)) => self.scenario.is_fine,
+            _ => false,
+        }
+    }
+
+    /// The host whose turn it is, as it makes no difference.
+    pub fn first_private(&self) -> Option<usize> {
+        (0..self.hosts.len()).find(|host| self.scenario.is_reduced && self.is_private(*host))
+    }
+
+    /// Whether this host's act is done at once with the one before it.
+    pub fn is_passed_over(&self, host: usize) -> bool {
+        match self.act_of(host) {
+            _ if self.is_electing() => false,
+            Some(Act::Exit(_)) if !self.scenario.is_fine => true,
+            Some(Act::Send(txn)) if is_registration(txn) => !self.scenario.is_fine && self.has_quorum(),
+            _ => self.scenario.is_reduced && self.is_private(host) && self.is_undisturbed(host),
+        }
+    }
+
+    /// Whether only one thing can come of it. To be killed in a wait is to be killed before the look after it.
+    fn is_undisturbed(&self, host: usize) -> bool {
+        let process = self.process(host);
+        let is_killed = self.left.kill + self.left.lose_directory > 0 && !matches!(process.act, Act::Wait(_));
+        !is_killed && self.outcomes(host, process).len() == 1
+    }
+}
