@@ -41,17 +41,19 @@ async fn all_done(scene: Scene, agents: Vec<Agent>, new: &str, down: usize) {
 async fn a_member_that_is_killed_in_anothers_step_is_started_by_its_own_agent() {
     let Some((scene, agents, new, first)) = in_the_middle().await else { return };
     let crashed = &scene.layout().members[(first + 1) % 3];
+    let old = crashed.release().expect("it says");
     crashed.end(Signal::KILL).expect("killed");
     wait::until("the member to be started again", LIMIT, || async {
         crashed.is_running().then_some(()).ok_or_else(|| "it is down".to_owned())
     })
     .await
     .expect("its own agent waits, and looks after it");
+    assert_eq!(crashed.release().expect("it says"), old, "started as it was, long before its turn");
     all_done(scene, agents, &new, 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leadership_that_keeps_moving_is_never_stopped() {
+async fn leadership_that_keeps_moving_ends_no_run() {
     let Some((scene, agents, new, first)) = in_the_middle().await else { return };
     // Whoever leads, it moves on to the next, through every step of the run.
     let mut moved = 0;
