@@ -2,9 +2,9 @@
 
 use std::{fmt::Write as _, path::Path};
 
-use super::{Outcome, look::Eye};
+use super::{Outcome, look::Eye, run::trouble_of_setup};
 use crate::{
-    execute::identity,
+    execute::{identity, inspect::inspect},
     observe::view::ClusterView,
     plan::{
         self, Case, Finish, Me, Next, Verb,
@@ -38,6 +38,7 @@ pub async fn plan(path: &Path) -> Result<Outcome, Trouble> {
     let eye = Eye::open(&playbook.cluster)?;
     let mut sight = eye.look().await?;
     eye.preflight(&playbook, &sight.view).await?;
+    inspect(&playbook, &sight.view).await.map_err(trouble_of_setup)?;
     let owns = identity::mine(&playbook, &sight.view);
     let me = identity::me(&playbook, identity::host_id(&playbook.state_dir), sight.view.cluster, owns, Verb::Run);
     let keys = match sight.keys() {

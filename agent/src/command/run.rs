@@ -84,7 +84,8 @@ fn trouble_of_abort(abort: Abort, in_hand: Option<MemberId>, names: &Names) -> T
     }
 }
 
-fn trouble_of_setup(error: SetupError) -> Trouble {
+/// How it is told that a run could not begin.
+pub(super) fn trouble_of_setup(error: SetupError) -> Trouble {
     use crate::{host::state_dir::StateDirError, journal::file::JournalError};
     match error {
         SetupError::StateDir(error @ StateDirError::Locked { .. }) => Trouble::StateDirLocked(with_causes(&error)),

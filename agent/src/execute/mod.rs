@@ -6,6 +6,7 @@
 
 mod evidence;
 pub mod identity;
+pub mod inspect;
 pub mod intent;
 pub mod interrupt;
 pub mod line;
@@ -284,7 +285,11 @@ impl Execution<'_> {
         let mut unclear = Vec::new();
         for node in &self.nodes {
             match node.status().await {
-                Ok(status) if !status.is_running() => down.push(node.member),
+                // One that answers is up, whatever process it is: preflight says what is wrong.
+                Ok(status) if !status.is_running() => match prepare::is_unseen(node, &self.observer).await {
+                    Ok(true) => unclear.push(format!("{} answers, but its process is not found", node.node.name)),
+                    _ => down.push(node.member),
+                },
                 Ok(_) => {}
                 Err(error) => unclear.push(format!("{}: {error}", node.node.name)),
             }

@@ -16,7 +16,7 @@ use crate::{
         executable,
         files::{self, NewContent, Saved},
         runtime::{Runtime, Status, command::CommandRuntime, launch::NodeCommand, process::ProcessRuntime},
-        state_dir::StateDir,
+        state_dir::Layout,
     },
     journal::progress::Binary,
     playbook::{self, Node},
@@ -51,6 +51,9 @@ impl Sides {
     }
 }
 
+/// The release of a member that nobody could ask.
+const UNKNOWN: Release = Release(semver::Version::new(0, 0, 0));
+
 /// A failure of something done to this host, in words for the run's mark and the report.
 pub type Why = Arc<str>;
 
@@ -70,16 +73,18 @@ pub struct OwnNode {
     saved: Saved,
     /// Both sides, once they are known.
     pub sides: Option<Sides>,
+    /// The release that the member itself reported, for a node whose playbook has no `binary` to ask.
+    pub reported: Option<Release>,
     /// The process to look for: as the release that it has now is started.
     pub runtime: Option<Runtime>,
 }
 
 impl OwnNode {
     /// Opens its link; nothing is run yet.
-    pub fn open(node: &Node, member: MemberId, state: &StateDir, sides: Option<Sides>) -> Result<Self, Why> {
+    pub fn open(node: &Node, member: MemberId, state: &Layout, sides: Option<Sides>) -> Result<Self, Why> {
         let link = node.binary.as_deref().map(Link::open).transpose().map_err(|error| why(&error))?;
         let saved = Saved::new(state.saved_files().join(&node.name));
-        Ok(Self { node: node.clone(), member, link, nodes: state.nodes(), saved, sides, runtime: None })
+        Ok(Self { node: node.clone(), member, link, nodes: state.nodes(), saved, sides, reported: None, runtime: None })
     }
 
     /// Where releases lie, beside the link.
@@ -98,7 +103,14 @@ impl OwnNode {
         }
     }
 
-    /// Without `binary` nothing is switched, and the release only chooses `files` and `args` by their `for:`.
+    /// Whether its release can only be had from the member.
+    pub fn needs_report(&self) -> bool {
+        self.link.is_none()
+    }
+
+    /// Without `binary` nothing is switched, and the release chooses `files` and `args` by their `for:` and stands for
+    /// `{{version}}`: that of the program where the playbook names one, else what the member reported, now or when
+    /// the step in hand began. Where none is known, as for a member that was down all along, it is 0.0.0.
     async fn release_without_link(&self) -> Release {
         let program = match &self.node.runtime {
             playbook::Runtime::Process(process) => process.argv.first().map(PathBuf::from),
@@ -108,7 +120,38 @@ impl OwnNode {
             Some(program) => executable::release(&program).await.ok(),
             None => None,
         };
-        asked.unwrap_or_else(|| Release::new(0, 0, 0))
+        let planned = || self.sides.as_ref().map(|sides| sides.new.release.clone());
+        asked.or_else(|| self.reported.clone()).or_else(planned).unwrap_or(UNKNOWN)
+    }
+
+    /// Refuses a release that nobody knows where something is chosen by it: it would be chosen wrongly and silently.
+    pub fn check_release(&self, side: &Side) -> Result<(), Why> {
+        match side.release == UNKNOWN && self.node.depends_on_release() {
+            false => Ok(()),
+            true => Err(Arc::from(format!(
+                "{}: its release is not known, as it does not answer and has no `binary`, but `for` or \
+                 {{{{version}}}} goes by it; start it, or give it a `binary`",
+                self.node.name
+            ))),
+        }
+    }
+
+    /// Refuses a process that runs another executable than `binary` leads to, as after a switch by hand: the way back
+    /// would lead to something that was not running.
+    pub fn check_what_runs(&self, status: &Status) -> Result<(), Why> {
+        let Some(named) = self.link.as_ref().map(Link::current).transpose().map_err(|error| why(&error))? else {
+            return Ok(());
+        };
+        let Some(runs) = status.process().and_then(|process| process.exe.as_ref()) else { return Ok(()) };
+        match std::fs::canonicalize(runs).unwrap_or_else(|_| runs.clone()) == named {
+            true => Ok(()),
+            false => Err(Arc::from(format!(
+                "{}: its process runs {}, but `binary` leads to {}; point `binary` to what runs, or restart the member",
+                self.node.name,
+                runs.display(),
+                named.display()
+            ))),
+        }
     }
 
     /// Gets to know the process as it is started at the release it has now.
@@ -168,6 +211,23 @@ impl OwnNode {
         }
     }
 
+    /// As [`OwnNode::status`], and leaves no file behind.
+    pub async fn peek(&self) -> Result<Status, Why> {
+        match &self.runtime {
+            Some(runtime) => runtime.peek().await.map_err(|error| why(&error)),
+            None => Ok(Status::Stopped),
+        }
+    }
+
+    /// The refusal of a member that answers though its process is not found: the playbook is about another one, and to
+    /// start what it says would start the member twice.
+    pub fn unseen(&self) -> Why {
+        let nearest = self.runtime.as_ref().and_then(Runtime::nearest);
+        let nearest = nearest.map_or(String::new(), |nearest| format!(": {nearest}"));
+        let name = &self.node.name;
+        format!("{name} answers, but no process of this host is it by the playbook{nearest}; correct its runtime, or stop it").into()
+    }
+
     /// Ends its process.
     pub async fn stop(&self) -> Result<(), Why> {
         let stop = &self.node.stop;
@@ -184,6 +244,22 @@ impl OwnNode {
             Some(runtime) => runtime.start().await.map(drop).map_err(|error| why(&error)),
             None => Ok(()),
         }
+    }
+
+    /// Looks for all that the switch to a release, and this one's start, need.
+    pub fn check(&self, current: &Side, to: &Release) -> Result<(), Why> {
+        for release in [&current.release, to] {
+            files::check(&self.files_for(release)?).map_err(|error| why(&error))?;
+        }
+        if let Some(executable) = &current.executable {
+            executable::check(executable).map_err(|error| why(&error))?;
+        }
+        match &self.link {
+            Some(link) if current.release != *to => link.check().map_err(|error| why(&error))?,
+            _ => {}
+        }
+        self.check_release(current)?;
+        self.check_runtime([current])
     }
 
     /// Tries the switch from one side to the other up to where it would show: what fails then, fails with the member up.
@@ -260,3 +336,7 @@ async fn release_of(executable: &Path) -> Result<Release, Why> {
         None => executable::release(executable).await.map_err(|error| why(&error)),
     }
 }
+
+#[cfg(test)]
+#[path = "node_test.rs"]
+mod tests;

@@ -1,20 +1,21 @@
 //! What this host must have before it may take the baton: the new release in place and checked, the way back
 //! known, files and users as they must be (ARCHITECTURE.md, "Preflight").
 
-use std::{sync::Arc, time::Instant};
+use std::{path::PathBuf, sync::Arc, time::Instant};
 
 use proto::Release;
 
 use super::{
     Execution, Why,
-    node::{Side, Sides},
+    node::{OwnNode, Side, Sides},
     why,
 };
 use crate::{
-    host::{artifact, cgroup, download, executable, files},
+    host::{artifact, cgroup, download, executable},
     journal::progress::{InHand, Leg, Stage},
+    observe::Observer,
     plan::Verb,
-    playbook::{self, Kind},
+    playbook::{self, Kind, Playbook},
     report::stop::Trouble,
 };
 
@@ -55,24 +56,36 @@ impl Execution<'_> {
             return Err(self.in_trouble(trouble));
         }
         self.judge_access().await?;
+        self.learn_releases().await;
         for at in 0..self.nodes.len() {
             let sides = self.sides(at).await?;
             let node = &mut self.nodes[at];
-            files::check(&node.files_for(&sides.old.release)?).map_err(|error| why(&error))?;
+            node.check(&sides.old, &sides.new.release)?;
+            node.check_runtime([&sides.new])?;
             node.rehearse(&sides)?;
-            node.check_runtime([&sides.old, &sides.new])?;
-            if let Some(executable) = &sides.old.executable {
-                executable::check(executable).map_err(|error| why(&error))?;
-            }
             node.sides = Some(sides);
             node.look_up().await?;
-            // A `status` that answers in no way it may, or several processes that could be the node.
-            node.status().await?;
+            node.check_what_runs(&node.status().await?)?;
+            if is_unseen(&self.nodes[at], &self.observer).await? {
+                return Err(self.nodes[at].unseen());
+            }
         }
         download::clear(&self.state.downloads()).map_err(|error| why(&error))?;
         // Others may have had as much to download: only now can they be missed.
         self.began = Instant::now();
         Ok(())
+    }
+
+    /// Of members that only they themselves can tell it of.
+    async fn learn_releases(&mut self) {
+        if !self.nodes.iter().any(OwnNode::needs_report) {
+            return;
+        }
+        let Ok(view) = self.observer.glance().await else { return };
+        for node in &mut self.nodes {
+            node.reported =
+                view.member(node.member).and_then(|member| member.release().cloned()).or(node.reported.take());
+        }
     }
 
     /// What the member ran before and is to run after.
@@ -109,25 +122,12 @@ impl Execution<'_> {
 
     async fn install(&mut self, at: usize, to: &Release, artifact: &playbook::Artifact) -> Result<Side, Why> {
         let Some(releases) = self.nodes[at].releases() else { return Err(Arc::from("`binary` is missing")) };
-        let artifact = artifact::Artifact {
-            release: to.clone(),
-            source: source(&artifact.source)?,
-            sha256: artifact.source.sha256().copied(),
-            executable: artifact.executable.clone(),
-        };
         let progress = |done: u64, all: Option<u64>| tracing::debug!(done, all, "downloading");
         let downloads = self.state.downloads();
+        let artifact = wanted(to, artifact)?;
         let installed =
             artifact::install(&artifact, &releases, &downloads, &progress).await.map_err(|error| why(&error))?;
-        executable::check(&installed.executable).map_err(|error| why(&error))?;
-        let found = executable::release(&installed.executable).await.map_err(|error| why(&error))?;
-        match found == *to {
-            true => Ok(Side { release: found, executable: Some(installed.executable) }),
-            false => Err(Arc::from(format!(
-                "the artifact is {found}, as {} --version says, and not {to}",
-                installed.executable.display()
-            ))),
-        }
+        ask(installed.executable, to).await
     }
 
     async fn judge_access(&mut self) -> Result<(), Why> {
@@ -161,7 +161,7 @@ impl Execution<'_> {
 ///
 /// # Errors
 /// It would be killed with the agent.
-pub(super) async fn judge_cgroup(playbook: &playbook::Playbook) -> Result<Option<String>, Why> {
+pub(super) async fn judge_cgroup(playbook: &Playbook) -> Result<Option<String>, Why> {
     let is_process = |node: &playbook::Node| matches!(node.runtime, playbook::Runtime::Process(_));
     if !playbook.nodes.iter().any(is_process) {
         return Ok(None);
@@ -174,6 +174,39 @@ pub(super) async fn judge_cgroup(playbook: &playbook::Playbook) -> Result<Option
         cgroup::Judgement::Killed { unit, why } => Err(Arc::from(format!(
             "nodes started here would be killed with {unit}: {why}; run the agent outside it, or under a unit with KillMode=process"
         ))),
+    }
+}
+
+/// Whether a member's process is not found, before and after the member itself answers.
+pub(super) async fn is_unseen(node: &OwnNode, observer: &Observer) -> Result<bool, Why> {
+    if node.status().await?.is_running() {
+        return Ok(false);
+    }
+    let view = observer.glance().await.ok();
+    let answers = view.is_some_and(|view| view.member(node.member).is_some_and(|member| member.report().is_some()));
+    // A supervisor may have started it in between.
+    Ok(answers && !node.status().await?.is_running())
+}
+
+/// The artifact of the playbook, as this host knows artifacts.
+pub(super) fn wanted(to: &Release, artifact: &playbook::Artifact) -> Result<artifact::Artifact, Why> {
+    Ok(artifact::Artifact {
+        release: to.clone(),
+        source: source(&artifact.source)?,
+        sha256: artifact.source.sha256().copied(),
+        executable: artifact.executable.clone(),
+    })
+}
+
+/// Has an executable say that it is this release.
+pub(super) async fn ask(executable: PathBuf, to: &Release) -> Result<Side, Why> {
+    executable::check(&executable).map_err(|error| why(&error))?;
+    let found = executable::release(&executable).await.map_err(|error| why(&error))?;
+    match found == *to {
+        true => Ok(Side { release: found, executable: Some(executable) }),
+        false => {
+            Err(Arc::from(format!("the artifact is {found}, as {} --version says, and not {to}", executable.display())))
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::{
     host::hook,
     journal::progress::{Binary, Leg, Stage},
     observe::HandOver,
+    plan::Verb,
     playbook::expand_all,
     report::Happening,
     rollout::act::Event,
@@ -36,9 +37,13 @@ impl Execution<'_> {
         if hooks.is_empty() {
             return Ok(());
         }
+        // Before a step nothing is in hand yet; then it is the verb that says where it leads.
+        let in_hand = self.past.in_hand.filter(|in_hand| in_hand.step.member == member);
+        let wanted = if self.me.verb == Verb::Rollback { Leg::Back } else { Leg::Forward };
+        let leg = in_hand.map_or(wanted, |in_hand| in_hand.step.leg);
         let node = self.node_mut(member)?;
         let release = match &node.sides {
-            Some(sides) => sides.new.release.clone(),
+            Some(sides) => sides.side(leg.to()).release.clone(),
             None => node.current().await?.release,
         };
         let context = node.node.context(&release);

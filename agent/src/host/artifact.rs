@@ -160,6 +160,23 @@ pub async fn install(
     Ok(Installed { folder, executable, sha256, is_new })
 }
 
+/// Looks whether an artifact could be installed, as far as that can be told without writing anything; returns its
+/// executable where that can be run already.
+pub fn check(artifact: &Artifact, releases: &Path) -> Result<Option<PathBuf>, ArtifactError> {
+    let folder = releases.join(format!("{}-{}", artifact.release, sha256(artifact)?.short()));
+    let name = artifact.executable.as_deref();
+    match &artifact.source {
+        _ if folder.is_dir() => find_executable(&folder, name).map(Some),
+        Source::Url(_) => Ok(None),
+        Source::Path(path) if path.is_dir() => find_executable(path, name).map(Some),
+        Source::Path(path) => match executable::head(path)? {
+            head if head.starts_with(executable::ELF) => Ok(executable::check(path).ok().map(|()| path.clone())),
+            head if head.starts_with(GZIP) => Ok(None),
+            head => Err(ArtifactError::OtherKind { path: path.into(), what: executable::kind(&head) }),
+        },
+    }
+}
+
 /// One agent at a time: two clusters' agents may share a folder of releases.
 async fn lock(releases: &Path) -> Result<Flock<File>, ArtifactError> {
     let begun = Instant::now();

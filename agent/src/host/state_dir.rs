@@ -4,6 +4,7 @@ use std::{
     fmt,
     fs::{File, OpenOptions, read_to_string},
     io::{self, Read, Write},
+    ops::Deref,
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     time::Duration,
@@ -55,7 +56,7 @@ pub struct Holder(pub Option<ProcessId>);
 /// The state directory, held by this agent until it is dropped or the process ends, however it ends.
 #[derive(Debug)]
 pub struct StateDir {
-    path: PathBuf,
+    layout: Layout,
     host: HostId,
     _lock: Flock<File>,
 }
@@ -72,12 +73,33 @@ impl StateDir {
         durable::create_folder(path, 0o700)?;
         let lock = lock_after_a_crash(path)?;
         let host = HostId { machine: machine_id(), instance: instance(&path.join("host-id"))? };
-        Ok(Self { path: path.into(), host, _lock: lock })
+        Ok(Self { layout: Layout::of(path), host, _lock: lock })
     }
 
     /// Who this host is to the others.
     pub fn host(&self) -> HostId {
         self.host
+    }
+}
+
+impl Deref for StateDir {
+    type Target = Layout;
+
+    fn deref(&self) -> &Layout {
+        &self.layout
+    }
+}
+
+/// Where things lie in a state directory. To know it takes no lock, so that a look can be had at what is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    path: PathBuf,
+}
+
+impl Layout {
+    /// Of the state directory at this path, whether or not there is one.
+    pub fn of(path: &Path) -> Self {
+        Self { path: path.into() }
     }
 
     /// The journal's file.

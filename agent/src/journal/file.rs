@@ -142,6 +142,12 @@ impl<T: Serialize + DeserializeOwned> Journal<T> {
         Ok(Some((journal, records)))
     }
 
+    /// Reads a journal and touches nothing, for who only looks; another agent may be writing it.
+    pub fn peek(path: &Path) -> Result<Option<(Header, Vec<T>)>, JournalError> {
+        let Some(bytes) = durable::read_if_there(path)? else { return Ok(None) };
+        read(path, &bytes).map(|contents| Some((contents.header, contents.records)))
+    }
+
     /// Whose journal it is.
     pub fn header(&self) -> &Header {
         &self.header

@@ -3,13 +3,13 @@
 //! `for:` is a requirement on the release about to be started. A pre-release meets only a requirement that
 //! names one of the same version (semver's own rule): `>=3.6` is not met by `3.7.0-rc.1`.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use proto::Release;
 use semver::VersionReq;
 
 use super::{
-    model::{ConditionalFile, Node, Process},
+    model::{ConditionalFile, Node, Process, Runtime},
     template::{self, Context, TemplateError},
 };
 
@@ -50,6 +50,23 @@ impl Node {
         Ok(chosen.into_iter().map(|(_, file)| file).collect())
     }
 
+    /// Whether anything of it differs from release to release: by `for`, or by `{{version}}`.
+    pub fn depends_on_release(&self) -> bool {
+        let (argv, args, env) = match &self.runtime {
+            Runtime::Process(process) => (vec![&process.argv], &process.args[..], Some(&process.env)),
+            Runtime::Command(command) => (vec![&command.start, &command.stop, &command.status], &[][..], None),
+        };
+        let added = args.iter().flat_map(|args| &args.add);
+        let mut words = argv.into_iter().flatten().chain(added).chain(env.into_iter().flat_map(BTreeMap::values));
+        self.files.iter().any(|file| file.only_for.is_some())
+            || args.iter().any(|args| args.only_for.is_some())
+            || words.any(|word| self.expanded(word, 0) != self.expanded(word, 1))
+    }
+
+    fn expanded(&self, word: &str, major: u64) -> Option<String> {
+        template::expand(word, &self.context(&Release::new(major, 0, 0))).ok()
+    }
+
     /// What the templates stand for when `release` is started on this node.
     pub fn context<'a>(&'a self, release: &'a Release) -> Context<'a> {
         Context { version: release, node: &self.name, binary: self.binary.as_deref() }
@@ -78,10 +95,8 @@ impl Process {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::playbook::model::{ConditionalArgs, Runtime, Stop};
+    use crate::playbook::model::{ConditionalArgs, Stop};
 
     fn requirement(text: &str) -> Option<VersionReq> {
         (!text.is_empty()).then(|| text.parse().unwrap())

@@ -349,6 +349,30 @@ async fn two_processes_that_could_be_the_node_are_an_error() {
 }
 
 #[tokio::test]
+async fn a_node_started_with_other_arguments_is_not_started_a_second_time() {
+    // A shell that suspends itself takes any arguments after its script, and so etcd's flags.
+    let mut host = Host::new();
+    fs::copy(fs::canonicalize("/bin/sh").unwrap(), host.path().join("releases/1.0.0-aaa/node")).unwrap();
+    let line = |data: &'static str| vec!["-c", "kill -STOP $$", "--name", "orders-1", "--data-dir", data];
+    let mut neighbour = host.by_hand(&line("/srv/2"));
+    let mut child = host.by_hand(&[line("/srv/1"), vec!["--debug"]].concat());
+    host.command.argv.truncate(1);
+    host.command.argv.extend(line("/srv/1").iter().map(ToString::to_string));
+    let refused = |error: String| {
+        assert!(error.contains(&format!("pid {} ", child.id())) && error.contains("`--debug`"), "{error}");
+    };
+    refused(host.runtime().status().await.unwrap_err().to_string());
+    refused(host.runtime().start().await.unwrap_err().to_string());
+    refused(host.runtime().stop(LIMIT, false).await.unwrap_err().to_string());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(host.runtime().status().await.unwrap(), Status::Stopped, "the neighbour is another node");
+    host.start().await;
+    neighbour.kill().unwrap();
+    neighbour.wait().unwrap();
+}
+
+#[tokio::test]
 async fn a_file_about_another_process_is_not_believed() {
     let host = Host::new();
     fs::create_dir(host.nodes()).unwrap();
@@ -383,7 +407,8 @@ pub fn session(host: &Host, order: &serde_json::Value, tracer: &[String]) -> Chi
     command.args(&argv[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     fs::create_dir_all(host.nodes()).unwrap();
-    serde_json::to_writer(child.stdin.take().unwrap(), order).unwrap();
+    // One that is killed at its first calls does not read it.
+    let _ = serde_json::to_writer(child.stdin.take().unwrap(), order);
     child
 }
 

@@ -9,6 +9,7 @@ use super::process_id::ProcessId;
 pub mod command;
 pub mod fitness;
 pub mod launch;
+pub mod likeness;
 pub mod process;
 pub mod sighting;
 
@@ -57,6 +58,22 @@ pub enum RuntimeError {
 }
 
 impl Runtime {
+    /// As [`Runtime::status`], and leaves no file behind.
+    pub async fn peek(&self) -> Result<Status, RuntimeError> {
+        Ok(match self {
+            Self::Process(runtime) => runtime.peek().await?,
+            Self::Command(runtime) => runtime.status().await?,
+        })
+    }
+
+    /// What a person wants to know of a node that answers though it is not found: what looks most like it.
+    pub fn nearest(&self) -> Option<String> {
+        match self {
+            Self::Process(runtime) => sighting::nearest(runtime.command()).ok().flatten(),
+            Self::Command(_) => Some("its `status` must exit 0 as long as it runs".into()),
+        }
+    }
+
     /// Starts the node; one that runs already is left as it is. What is returned was seen afterwards: whether it
     /// runs, not whether it is healthy.
     pub async fn start(&self) -> Result<Status, RuntimeError> {

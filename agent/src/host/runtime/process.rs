@@ -125,6 +125,15 @@ impl ProcessRuntime {
         Err(ProcessError::Busy { name: self.command.name.clone(), lock })
     }
 
+    /// As [`ProcessRuntime::status`], but nothing is made where nothing is: for who only looks. Where no launch has ever
+    /// made the lock's file, none is under way, or its outcome is not yet to be told.
+    pub async fn peek(&self) -> Result<Status, ProcessError> {
+        match super::launch::node_file(&self.nodes, &self.command.name, "lock").exists() {
+            true => self.status().await,
+            false => Ok(sighting::look(&self.nodes, &self.command)?),
+        }
+    }
+
     /// Starts the node, unless it runs. An error means that it does not run now and will not by this call.
     pub async fn start(&self) -> Result<Status, ProcessError> {
         durable::create_folder(&self.nodes, 0o700)?;

@@ -3,7 +3,8 @@
 //! The file names the process that a launcher became (`launch.rs`). Where it is missing or speaks of a dead process,
 //! the state directory was lost, or somebody else started the node: then a process counts as the node when it
 //! executes a file in the folder of the node's `binary`, or below, or the program of one of its command lines, and
-//! has exactly the arguments of that command line, outside of any container. Two such processes are an error: one of them would be forgotten.
+//! has exactly the arguments of that command line, outside of any container. Two such processes are an error: one of
+//! them would be forgotten. So is one that has other arguments and can only be this node all the same (`likeness.rs`).
 
 use std::{
     ffi::OsStr,
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Process, Status,
     launch::{NodeCommand, node_file},
+    likeness::{self, Difference},
 };
 use crate::host::{
     durable::{self, Access, At, FileError},
@@ -50,6 +52,18 @@ pub enum SightingError {
         /// The processes.
         pids: Vec<u32>,
     },
+    /// A process with other arguments has what is this node's alone: to start the node would start it twice.
+    #[error(
+        "node {name}: pid {pid} runs on what is this node's, but was started otherwise than the playbook says: {difference}; correct `argv`, or stop that process"
+    )]
+    Otherwise {
+        /// The node.
+        name: String,
+        /// The process.
+        pid: u32,
+        /// Its arguments against the playbook's.
+        difference: Difference,
+    },
 }
 
 /// The process on file.
@@ -69,11 +83,45 @@ pub(crate) fn look(nodes: &Path, command: &NodeCommand) -> Result<Status, Sighti
     for identity in find(command)? {
         found.extend(settled(identity)?);
     }
-    if found.len() > 1 {
-        let pids = found.iter().map(|process| process.identity.pid).collect();
-        return Err(SightingError::Several { name: command.name.clone(), pids });
+    match (found.len(), found.pop()) {
+        (0 | 1, Some(process)) => Ok(Status::Running { process: Some(process) }),
+        (_, None) => refuse_a_likeness(command).map(|()| Status::Stopped),
+        (_, Some(last)) => {
+            let pids = found.iter().chain([&last]).map(|process| process.identity.pid).collect();
+            Err(SightingError::Several { name: command.name.clone(), pids })
+        }
     }
-    Ok(found.pop().map_or(Status::Stopped, |process| Status::Running { process: Some(process) }))
+}
+
+fn refuse_a_likeness(command: &NodeCommand) -> Result<(), SightingError> {
+    let own = command.argv.get(1..).unwrap_or_default();
+    for (pid, arguments) in relatives(command)? {
+        // One that has just ended holds nothing any more.
+        if likeness::is_of_one_node(&arguments, own) && ProcessId::of(pid)?.is_some() {
+            let difference = likeness::difference(&arguments, own);
+            return Err(SightingError::Otherwise { name: command.name.clone(), pid, difference });
+        }
+    }
+    Ok(())
+}
+
+/// The process of the node's executable whose arguments are most like the playbook's, in words; where a node that
+/// nobody finds is alive all the same.
+pub(crate) fn nearest(command: &NodeCommand) -> io::Result<Option<String>> {
+    let own = command.argv.get(1..).unwrap_or_default();
+    let nearest = relatives(command)?.into_iter().max_by_key(|(_, arguments)| likeness::in_common(arguments, own));
+    Ok(nearest
+        .map(|(pid, arguments)| format!("pid {pid} looks most like it: {}", likeness::difference(&arguments, own))))
+}
+
+/// Processes of the node's executable, whatever their arguments, which come with them.
+fn relatives(command: &NodeCommand) -> io::Result<Vec<(u32, Vec<String>)>> {
+    let known = Known::of(command);
+    let relative = |pid: u32| match known.has_program(pid) {
+        Ok(true) => Some((pid, command_line(pid).ok()?.get(1..)?.to_vec())),
+        _ => None,
+    };
+    Ok(all_pids()?.into_iter().filter_map(relative).collect())
 }
 
 /// The process with its executable; `None` when it has ended.
@@ -140,13 +188,16 @@ impl<'a> Known<'a> {
     }
 
     fn is_it(&self, pid: u32) -> io::Result<bool> {
+        Ok(self.has_program(pid)? && self.arguments.contains(&command_line(pid)?.get(1..).unwrap_or_default()))
+    }
+
+    fn has_program(&self, pid: u32) -> io::Result<bool> {
         // A container's node may have the same path and arguments, in a file system of its own.
         if fs::read_link(format!("/proc/{pid}/ns/pid"))? != fs::read_link("/proc/self/ns/pid")? {
             return Ok(false);
         }
         let exe = undeleted(fs::read_link(format!("/proc/{pid}/exe"))?);
-        let ours = self.programs.contains(&exe) || self.folder.as_ref().is_some_and(|folder| exe.starts_with(folder));
-        Ok(ours && self.arguments.contains(&command_line(pid)?.get(1..).unwrap_or_default()))
+        Ok(self.programs.contains(&exe) || self.folder.as_ref().is_some_and(|folder| exe.starts_with(folder)))
     }
 }
 

@@ -1,0 +1,91 @@
+//! The half of setting up and preparing that only reads, for `agent plan`: what `agent run` would refuse on this host.
+//!
+//! Takes no lock and writes nothing. What only a try can show (a download, a full disk) is left to the run. Source:
+//! ARCHITECTURE.md, "Preflight".
+
+use proto::MemberId;
+
+use super::{
+    line::{Line, Past, past},
+    node::{OwnNode, Why, why},
+    prepare,
+    setup::SetupError,
+};
+use crate::{
+    host::{artifact, state_dir::Layout},
+    journal::file::{Journal, JournalError},
+    observe::view::ClusterView,
+    playbook::{Kind, Node, Playbook},
+};
+
+/// Looks at this host's journal and nodes as a run would.
+///
+/// # Errors
+/// What the run would be refused for.
+pub async fn inspect(playbook: &Playbook, view: &ClusterView) -> Result<(), SetupError> {
+    let layout = Layout::of(&playbook.state_dir);
+    let past = read_journal(&layout, view)?;
+    let host = |why| SetupError::Node { name: super::identity::host_name().to_string(), why };
+    prepare::judge_cgroup(playbook).await.map_err(host)?;
+    for node in &playbook.nodes {
+        let Some(member) = view.members.iter().find(|member| *member.name == node.name) else {
+            let known = view.members.iter().map(|member| member.name.to_string()).collect();
+            return Err(SetupError::NoSuchMember { name: node.name.clone(), known });
+        };
+        let fault = |why| SetupError::Node { name: node.name.clone(), why };
+        inspect_node(node, member.id, playbook, view, &layout, &past).await.map_err(fault)?;
+    }
+    Ok(())
+}
+
+fn read_journal(layout: &Layout, view: &ClusterView) -> Result<Past, SetupError> {
+    let path = layout.journal();
+    let Some((header, lines)) = Journal::<Line>::peek(&path).map_err(SetupError::Journal)? else {
+        return Ok(Past::default());
+    };
+    let past = past(&lines).map_err(SetupError::Illegal)?;
+    match header.cluster == view.cluster {
+        true => Ok(past),
+        false => {
+            let (found, expected) = (header.cluster, view.cluster);
+            Err(SetupError::Journal(JournalError::OtherCluster { path, found, expected }))
+        }
+    }
+}
+
+async fn inspect_node(
+    node: &Node,
+    member: MemberId,
+    playbook: &Playbook,
+    view: &ClusterView,
+    layout: &Layout,
+    past: &Past,
+) -> Result<(), Why> {
+    let mut own = OwnNode::open(node, member, layout, past.sides.get(&member).cloned())?;
+    let seen = view.member(member);
+    own.reported = seen.and_then(|member| member.release().cloned());
+    let current = own.current().await?;
+    match &playbook.kind {
+        Kind::Upgrade { to, artifact, .. } => {
+            let Some(releases) = own.releases() else { return Err("`binary` is missing".into()) };
+            let wanted = prepare::wanted(to, artifact)?;
+            if let Some(executable) = artifact::check(&wanted, &releases).map_err(|error| why(&error))? {
+                prepare::ask(executable, to).await?;
+            }
+            own.check(&current, to)?;
+        }
+        Kind::Restart { .. } => own.check(&current, &current.release)?,
+    }
+    // In the middle of a step link and process differ, and the run ends the step first.
+    if past.in_hand.is_some_and(|in_hand| in_hand.step.member == member) {
+        return Ok(());
+    }
+    own.look_up().await?;
+    let status = own.peek().await?;
+    own.check_what_runs(&status)?;
+    let answers = seen.is_some_and(|member| member.report().is_some());
+    match answers && !status.is_running() && !own.peek().await?.is_running() {
+        true => Err(own.unseen()),
+        false => Ok(()),
+    }
+}

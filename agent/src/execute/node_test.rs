@@ -1,0 +1,106 @@
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    process::{Child, Command, Stdio},
+};
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::{host::state_dir::StateDir, playbook::Playbook};
+
+struct Case {
+    folder: TempDir,
+    node: OwnNode,
+    _state: StateDir,
+}
+
+impl Case {
+    /// A restart's only node, with these lines.
+    fn new(lines: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for release in ["3.5.1-aaa", "3.5.2-bbb"] {
+            let releases = folder.path().join("releases").join(release);
+            fs::create_dir_all(&releases).unwrap();
+            fs::copy("/bin/sleep", releases.join("etcd")).unwrap();
+        }
+        symlink("releases/3.5.1-aaa/etcd", folder.path().join("current")).unwrap();
+        let head = "apiVersion: baton/v1\nkind: Restart\nrestart: { id: x }\ncluster: { name: c, endpoints: [\"http://h:1\"] }\n";
+        let path = folder.path().join("restart.yaml");
+        fs::write(&path, format!("{head}state_dir: state\nnodes:\n  - name: m1\n{lines}")).unwrap();
+        let playbook = Playbook::load(&path).unwrap();
+        let state = StateDir::open(&playbook.state_dir).unwrap();
+        let node = OwnNode::open(&playbook.nodes[0], MemberId(1), &state, None).unwrap();
+        Self { folder, node, _state: state }
+    }
+}
+
+const COMMAND: &str = "    runtime: { kind: command, start: [start], stop: [stop], status: [status] }\n";
+const FILES: &str = "    files: [{ path: conf, source: conf-3.6, for: \">=3.6\" }]\n";
+
+#[tokio::test]
+async fn without_a_binary_the_members_own_word_chooses_what_goes_with_its_release() {
+    let mut case = Case::new(&format!("{COMMAND}{FILES}"));
+    let unknown = case.node.current().await.unwrap();
+    let error = case.node.check_release(&unknown).unwrap_err();
+    assert!(error.contains("m1: its release is not known"), "{error}");
+
+    case.node.reported = Some(Release::new(3, 6, 5));
+    let reported = case.node.current().await.unwrap();
+    assert_eq!(reported, Side { release: Release::new(3, 6, 5), executable: None });
+    case.node.check_release(&reported).unwrap();
+    assert_eq!(case.node.files_for(&reported.release).unwrap().len(), 1);
+
+    // A step that was begun goes on with the release that it began with, whether or not the member answers.
+    case.node.reported = None;
+    case.node.sides = Some(Sides { old: reported.clone(), new: reported.clone() });
+    assert_eq!(case.node.current().await.unwrap(), reported);
+}
+
+#[tokio::test]
+async fn a_release_that_nobody_knows_is_refused_only_where_something_goes_by_it() {
+    let start = |word: &str| format!("    runtime: {{ kind: command, start: [{word}], stop: [a], status: [b] }}\n");
+    for (lines, is_refused) in
+        [(start("--version"), false), (start("\"a-{{node}}\""), false), (start("\"a-{{version}}\""), true)]
+    {
+        let case = Case::new(&lines);
+        let side = case.node.current().await.unwrap();
+        assert_eq!(case.node.check_release(&side).is_err(), is_refused, "{lines}");
+    }
+}
+
+/// Killed with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test]
+async fn a_process_that_is_not_what_the_link_names_is_refused_with_both() {
+    let runtime = "    runtime: { kind: process, argv: [\"{{binary}}\", \"600\"], log: log }\n    binary: current\n";
+    let mut case = Case::new(runtime);
+    let link = case.folder.path().join("current");
+    case.node.look_up().await.unwrap();
+    case.node.check_what_runs(&case.node.status().await.unwrap()).unwrap();
+    let mut command = Command::new(&link);
+    let child = loop {
+        // Another test was starting a process while the copy was written.
+        match command.arg("600").stdin(Stdio::null()).spawn() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                command = Command::new(&link);
+            }
+            child => break Running(child.unwrap()),
+        }
+    };
+    assert_eq!(case.node.status().await.unwrap().process().unwrap().identity.pid, child.0.id());
+    case.node.check_what_runs(&case.node.status().await.unwrap()).unwrap();
+
+    fs::remove_file(&link).unwrap();
+    symlink("releases/3.5.2-bbb/etcd", &link).unwrap();
+    let error = case.node.check_what_runs(&case.node.status().await.unwrap()).unwrap_err();
+    assert!(error.contains("runs") && error.contains("3.5.1-aaa/etcd") && error.contains("3.5.2-bbb/etcd"), "{error}");
+}
