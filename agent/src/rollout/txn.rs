@@ -165,3 +165,47 @@ impl Txn {
         Self { compares: vec![compare(key, Is::Created(created))], ops: vec![Op::Delete(key)] }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        plan::samples,
+        rollout::keys::{AttemptId, Going, ProcessId, RunId},
+    };
+
+    fn at<T>(value: T) -> At<T> {
+        At { created: Revision(3), modified: Revision(9), value }
+    }
+
+    fn record() -> TakeDown {
+        let (member, host, host_name) = (MemberId(1), HostId { machine: None, instance: 1 }, Arc::from("h1"));
+        let process = ProcessId { boot_id: 1, pid: 2, start_time: 3 };
+        TakeDown { member, host, host_name, attempt: AttemptId(9), process, back: false }
+    }
+
+    /// A mark put, or lifted, over a run that has changed meanwhile would undo what others wrote.
+    #[test]
+    fn whoever_writes_the_run_compares_it_as_it_was_seen() {
+        let rules = Rules::default();
+        let failed = RunState::Failed { member: MemberId(1), why: Arc::from("it"), was: Going::Rolling };
+        let run = |state| {
+            let (intent, done) = (samples::me(&[1]).intent, Vec::new());
+            at(Run { id: RunId(1), intent, state, changes_minor: true, done })
+        };
+        let rolling = run(RunState::Rolling);
+        let marked = run(failed.clone());
+        let after = rolling.value.in_state(failed.clone());
+        for txn in [
+            Txn::begin(Some(&rolling), after.clone()),
+            Txn::move_run(&rolling, failed),
+            Txn::move_run_at_rest(&marked, RunState::Rolling, &rules),
+            Txn::replace(&marked, after.clone(), std::iter::empty(), std::iter::empty()),
+            Txn::put_down(Revision(1), &marked, record(), &rules),
+            Txn::end_step(Revision(1), &rolling, after),
+        ] {
+            assert!(txn.ops.iter().any(|op| matches!(op, Op::PutRun(_))), "{txn:?}");
+            assert!(txn.compares.contains(&compare(KeyName::Run, Is::Modified(Revision(9)))), "{txn:?}");
+        }
+    }
+}

@@ -23,7 +23,9 @@
 //!
 //! Registering and ending are no such acts: others see a participant's key come and go. They are taken to be of one
 //! instant with what comes before them, which is coarser than the truth, but for the searches that are `fine`:
-//! there others look in between, and the leases of an agent that ended stand until they run out.
+//! there others look in between, and the leases of an agent that ended stand until they run out. The argument
+//! above, and the comparison of worlds, are for the fine ones. In the coarse ones a private act that ends in such a
+//! moment is done at once all the same, so some orders around it are tried by the fine searches only.
 
 use agent::rollout::act::Act;
 
