@@ -9,9 +9,12 @@ use super::{
     refusal::{Refusal, Wait},
     skew, target,
 };
-use crate::rollout::{
-    keys::{At, Intent, Run, RunState, TakeDown},
-    txn::Txn,
+use crate::{
+    observe::view::Member,
+    rollout::{
+        keys::{At, Intent, Run, RunState, TakeDown},
+        txn::Txn,
+    },
 };
 
 pub(super) fn ownership(case: &Case) -> Option<Next> {
@@ -51,7 +54,23 @@ pub(super) fn differences(one: &Intent, other: &Intent) -> Vec<&'static str> {
 }
 
 pub(super) fn versions(case: &Case) -> Option<Next> {
-    skew::skew(&case.me.intent, case.view).map(Next::Refuse)
+    match skew::skew(&case.me.intent, case.view)? {
+        Refusal::NoLeader => Some(without_leader(case)),
+        refusal => Some(Next::Refuse(refusal)),
+    }
+}
+
+/// Where downtime is allowed, two voters have no leader while one of them is down, and its host may have put the
+/// record of that after the keys were read.
+fn without_leader(case: &Case) -> Next {
+    let is_awaited = |member: &&Member| {
+        !member.is_ready() && !case.me.owns.contains(&member.id) && case.keys.has_participant(member.id)
+    };
+    let is_expected = case.me.allow_downtime && case.view.voters().count() <= 2;
+    match case.view.voters().find(is_awaited).filter(|_| is_expected) {
+        Some(member) => Next::Wait(Wait::Ready { member: member.id }),
+        None => Next::Refuse(Refusal::NoLeader),
+    }
 }
 
 pub(super) fn record(case: &Case) -> Option<Next> {
@@ -168,7 +187,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        plan::{next, samples},
+        observe::view::{ClusterView, Leader},
+        plan::{Me, next, samples},
         rollout::{
             host_id::HostId,
             keys::{AttemptId, Going, Keys, Participant, ProcessId, RunId},
@@ -229,6 +249,29 @@ mod tests {
                 false => Next::Wait(Wait::Record { member: MemberId(2), host: host(2) }),
             };
             assert_eq!(found, expected, "{failed:?} {is_owner_there} {gathered}");
+        }
+    }
+
+    #[test]
+    fn two_voters_without_a_leader_are_waited_for_where_one_goes_down_with_leave() {
+        for (view, allow_downtime, is_owner_there, waits) in [
+            ("1+ 2.", true, true, true),
+            ("1- 2.", true, true, true), // without the other it answers no read
+            ("1+ 2.", true, false, false),
+            ("1+ 2.", false, true, false),
+            ("1+ 2. 3.", true, true, false), // three never go below their quorum
+            ("1- 2+", true, true, false),    // this host's own is nobody else's to wait for
+        ] {
+            let me = Me { allow_downtime, ..samples::me(&[1]) };
+            let keys = Keys { down: None, ..keys(None, is_owner_there) };
+            let view_of = ClusterView { leader: Leader::Unknown, ..samples::view(view) };
+            let (me, rules, keys, of) = (&me, &Rules::default(), &keys, &view_of);
+            let case = Case { me, rules, keys, view: of, gathered: true, joined: None, in_hand: None, gone: &[] };
+            let expected = match waits {
+                true => Next::Wait(Wait::Ready { member: MemberId(2) }),
+                false => Next::Refuse(Refusal::NoLeader),
+            };
+            assert_eq!(next(&case), expected, "{view} {allow_downtime} {is_owner_there}");
         }
     }
 }
