@@ -89,3 +89,37 @@ async fn inspect_node(
         false => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, fs};
+
+    use proto::ClusterId;
+
+    use super::*;
+    use crate::{journal::file::Header, observe::view::Leader, rollout::host_id::HostId};
+
+    #[test]
+    fn a_journal_is_read_and_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::of(&folder.path().join("state"));
+        let view = |cluster| ClusterView { cluster: ClusterId(cluster), leader: Leader::Unknown, members: Vec::new() };
+        read_journal(&layout, &view(1)).unwrap();
+        assert!(!folder.path().join("state").exists(), "nothing is made");
+
+        fs::create_dir(folder.path().join("state")).unwrap();
+        let header = Header::new(ClusterId(1), HostId { machine: None, instance: 7 }, BTreeMap::new());
+        drop(Journal::<Line>::create(&layout.journal(), header).unwrap());
+        read_journal(&layout, &view(1)).unwrap();
+        let other = read_journal(&layout, &view(2)).unwrap_err();
+        assert!(matches!(other, SetupError::Journal(JournalError::OtherCluster { .. })), "{other}");
+
+        // A tail that is just being written is nobody's to cut but its writer's.
+        let torn = [fs::read(layout.journal()).unwrap(), b"0123".to_vec()].concat();
+        fs::write(layout.journal(), &torn).unwrap();
+        read_journal(&layout, &view(1)).unwrap();
+        assert_eq!(fs::read(layout.journal()).unwrap(), torn);
+        fs::write(layout.journal(), "no journal\n").unwrap();
+        assert!(matches!(read_journal(&layout, &view(1)), Err(SetupError::Journal(_))));
+    }
+}

@@ -147,7 +147,7 @@ pub async fn install(
     let _lock = lock(releases).await?;
     remove_leftovers(releases)?;
     let sha256 = sha256(artifact)?;
-    let folder = releases.join(format!("{}-{}", artifact.release, sha256.short()));
+    let folder = folder_of(artifact, releases, sha256);
     let is_new = !folder.is_dir();
     if is_new {
         let path = match &artifact.source {
@@ -163,18 +163,26 @@ pub async fn install(
 /// Looks whether an artifact could be installed, as far as that can be told without writing anything; returns its
 /// executable where that can be run already.
 pub fn check(artifact: &Artifact, releases: &Path) -> Result<Option<PathBuf>, ArtifactError> {
-    let folder = releases.join(format!("{}-{}", artifact.release, sha256(artifact)?.short()));
     let name = artifact.executable.as_deref();
-    match &artifact.source {
-        _ if folder.is_dir() => find_executable(&folder, name).map(Some),
-        Source::Url(_) => Ok(None),
-        Source::Path(path) if path.is_dir() => find_executable(path, name).map(Some),
-        Source::Path(path) => match executable::head(path)? {
+    // To read all of an artifact takes its time, so only where there is something to compare it with.
+    let known = artifact.sha256.map(|_| sha256(artifact)).transpose()?;
+    let folder = known.map(|sha256| folder_of(artifact, releases, sha256)).filter(|folder| folder.is_dir());
+    match (&artifact.source, folder) {
+        (_, Some(folder)) => find_executable(&folder, name).map(Some),
+        (Source::Url(url), None) if known.is_none() => Err(ArtifactError::NeedsSha256(url.clone())),
+        (Source::Url(_), None) => Ok(None),
+        (Source::Path(path), None) if path.is_dir() => find_executable(path, name).map(Some),
+        (Source::Path(path), None) => match executable::head(path)? {
             head if head.starts_with(executable::ELF) => Ok(executable::check(path).ok().map(|()| path.clone())),
             head if head.starts_with(GZIP) => Ok(None),
             head => Err(ArtifactError::OtherKind { path: path.into(), what: executable::kind(&head) }),
         },
     }
+}
+
+/// Where a release lies.
+fn folder_of(artifact: &Artifact, releases: &Path, sha256: Sha256) -> PathBuf {
+    releases.join(format!("{}-{}", artifact.release, sha256.short()))
 }
 
 /// One agent at a time: two clusters' agents may share a folder of releases.

@@ -116,7 +116,9 @@ async fn what_is_not_as_promised_is_refused_and_nothing_is_touched() {
     ];
     for (what, upgrade, expected) in cases {
         let playbooks = upgrade.write(scene.layout()).expect("playbooks");
-        for ended in scene.all("run", &playbooks).await.expect("ends") {
+        let mut all = vec![scene.one("plan", &playbooks[0]).await.expect("ends")];
+        all.extend(scene.all("run", &playbooks).await.expect("ends"));
+        for ended in all {
             assert_eq!((ended.exit, ended.reason()), (Some(3), "unprepared"), "{what}: {ended:#?}");
             assert!(message(&ended).contains(expected), "{what}: {ended:#?}");
         }
