@@ -17,6 +17,8 @@ use crate::{
 impl Execution<'_> {
     pub(super) async fn look(&mut self) -> Result<Event, Abort> {
         self.stay_registered().await;
+        // A look may take seconds: who came while it was made is not among the keys that it read.
+        let had_gathered = self.began.elapsed() >= self.playbook.strategy.gather;
         let keys = match self.store.read().await {
             Ok(snapshot) => Some(stored::keys(&snapshot).map_err(Abort::Keys)?),
             Err(error) => {
@@ -52,7 +54,7 @@ impl Execution<'_> {
             keys,
             view,
             down,
-            gathered: self.has_gathered(),
+            gathered: had_gathered && !self.owner_may_come(),
             lease_is_fresh: self.leases.baton_is_fresh(),
             gone,
             fresh: random(),
@@ -83,12 +85,10 @@ impl Execution<'_> {
         }
     }
 
-    /// Whether others that mean to take part would have come by now; after a step failed or was given up, its host
-    /// has as long again to come back.
-    fn has_gathered(&self) -> bool {
+    /// After a step failed or was given up, its host has as long to come back as others had to come at all.
+    fn owner_may_come(&self) -> bool {
         let gather = self.playbook.strategy.gather;
-        let owner_may_come = self.progress.stands_still_since.is_some_and(|since| since.elapsed() < gather);
-        self.began.elapsed() >= gather && !owner_may_come
+        self.progress.stands_still_since.is_some_and(|since| since.elapsed() < gather)
     }
 
     /// Leaves a member that another host takes down in peace: etcd from 3.5 on waits 7 s for open watches when it is

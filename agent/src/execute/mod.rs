@@ -78,7 +78,7 @@ pub struct Execution<'r> {
     /// The operator's signals.
     pub interrupt: Interrupt,
     leases: Leases,
-    /// When this host was ready to take part.
+    /// When this agent said that it takes part: only from then on can others be missed.
     began: Instant,
     progress: wait::Progress,
     last_view: Option<ClusterView>,

@@ -1,7 +1,7 @@
 //! What this host must have before it may take the baton: the new release in place and checked, the way back
 //! known, files and users as they must be (ARCHITECTURE.md, "Preflight").
 
-use std::{path::PathBuf, sync::Arc, time::Instant};
+use std::{path::PathBuf, sync::Arc};
 
 use proto::Release;
 
@@ -71,8 +71,6 @@ impl Execution<'_> {
             }
         }
         download::clear(&self.state.downloads()).map_err(|error| why(&error))?;
-        // Others may have had as much to download: only now can they be missed.
-        self.began = Instant::now();
         Ok(())
     }
 

@@ -167,6 +167,8 @@ impl Execution<'_> {
     fn tell_of(&mut self, txn: &Txn) {
         for op in &txn.ops {
             match op {
+                // Others may have had as much to prepare, and looked as long at a member that does not answer.
+                Op::PutAgent(..) => self.began = Instant::now(),
                 Op::PutBaton(_) => self.tell(Happening::BatonTaken),
                 Op::PutDown(record) => self.tell(Happening::RecordPut { member: record.member, back: record.back }),
                 Op::Delete(KeyName::Down) => {

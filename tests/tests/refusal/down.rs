@@ -27,7 +27,7 @@ async fn a_member_is_down_and_its_host_takes_no_part() {
 /// is not restarted before its turn.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_member_is_waited_for() {
-    let Some((case, rollout)) = with_a_follower_that_hangs().await else { return };
+    let Some((case, rollout)) = with_a_follower_that_hangs(&["gather: 2m"]).await else { return };
     let slow = case.layout().members[2].process().expect("it runs");
     let before = Standing::of(case.layout()).await.expect("seen").members;
     let agents: Vec<_> = (0..2).map(|host| rollout.start(host).expect("started")).collect();
@@ -48,17 +48,17 @@ async fn a_slow_member_is_waited_for() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow: each look at a member that hangs takes its five seconds"]
 async fn a_member_that_hangs_goes_first_with_its_host() {
-    let Some((_case, rollout)) = with_a_follower_that_hangs().await else { return };
+    let Some((_case, rollout)) = with_a_follower_that_hangs(&[]).await else { return };
     done(&rollout.run_all().await.expect("ended"));
     let seen = rollout.done().await.expect("sound");
     assert_eq!(down(&seen)[..2], ["m3", "m3"], "it hung, and its turn was first: {:?}", seen.observed);
     assert_eq!(down(&seen).len(), 4, "{:?}", seen.observed);
 }
 
-/// The last member is stopped in its tracks, and agents wait long for one another.
-async fn with_a_follower_that_hangs() -> Option<(Case, Rollout)> {
+/// The last member is stopped in its tracks; with these lines under `strategy`.
+async fn with_a_follower_that_hangs(strategy: &[&str]) -> Option<(Case, Rollout)> {
     let mut case = Case::set("3.4", "3.5", |_| {}).await?;
-    case.upgrade.strategy = vec!["soak: 0s".into(), "gather: 2m".into()];
+    case.upgrade.strategy = ["soak: 0s"].iter().chain(strategy).map(ToString::to_string).collect();
     case.layout().make_leader(&case.layout().members[0]).await.expect("it leads");
     let rollout = case.begin().await;
     fault::freeze(&case.layout().members[2].process().expect("it runs")).expect("frozen");
