@@ -60,7 +60,9 @@ async fn each_host_has_the_release_in_another_form() {
     let sources = [archive(&to, &place), folder(&to, &place), to.executable()];
     let hosts = cluster.layout.members.iter().zip(sources);
     let playbooks = hosts.map(|(member, source)| {
-        let upgrade = Upgrade { source, ..Upgrade::new(&cluster.layout, &to) };
+        let mut upgrade = Upgrade { source, ..Upgrade::new(&cluster.layout, &to) };
+        // An archive takes a loaded machine longer than a file.
+        upgrade.strategy.push("gather: 30s".into());
         upgrade.write_host(&cluster.layout, &[member]).expect("a playbook")
     });
     let rollout = Rollout::begin(&cluster.layout, playbooks.collect(), &to.release).await.expect("under way");
