@@ -1,5 +1,7 @@
 //! What happens from outside while a run is under way: a member is killed, leadership moves.
 
+use std::time::{Duration, Instant};
+
 use rustix::process::Signal;
 use tests::{
     agent::Agent,
@@ -58,13 +60,17 @@ async fn leadership_that_keeps_moving_ends_no_run() {
     // Whoever leads, it moves on to the next, through every step of the run.
     let mut moved = 0;
     let mut target = first;
-    while scene.releases().await.map_or(true, |releases| releases.iter().any(|release| *release != new)) && moved < 40 {
+    let deadline = Instant::now() + LIMIT;
+    while moved < 40 && Instant::now() < deadline {
+        if scene.releases().await.is_ok_and(|releases| releases.iter().all(|release| *release == new)) {
+            break;
+        }
         target = (target + 1) % 3;
         let (Ok(leader), Ok(id)) = (scene.leader().await, scene.id(target).await) else { continue };
         let client = scene.client(leader).expect("a client");
         moved += usize::from(client.move_leader(id).await.is_ok());
         // Between two moves, as an impatient operator might.
-        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
     }
     assert!(moved > 2, "leadership moved {moved} times");
     all_done(scene, agents, &new, 1).await;
