@@ -7,7 +7,7 @@ use super::{
 
 sound! {
     nothing: |name| Scenario::new(name, |_| ());
-    split_looks: |name| Scenario::new(name, |f| f.split_looks = true);
+    split_looks: |name| Scenario::new(name, |f| f.split_looks = true).on(&[0, 1]);
     kill: |name| Scenario::new(name, |f| f.kill = 1);
     lose_directory: |name| Scenario::new(name, |f| f.lose_directory = 1);
     crash: |name| Scenario::new(name, |f| f.crash = 1);
