@@ -108,3 +108,22 @@ fn a_step_that_nobody_can_be_told_of_waits_and_then_leaves_its_record() {
     driven.then(Event::Interrupted);
     assert_eq!(driven.then(Event::Woke { expired: false }), "look, end NoAnswer", "a signal ends the wait");
 }
+
+/// A sending that was given up ends the step between two looks of the next process, whose member is down by itself.
+#[test]
+fn a_step_that_ended_late_and_well_is_not_marked() {
+    let mut keys = keys(RunState::Rolling);
+    keys.down = Some(record(1, 1, ATTEMPT));
+    let mut driven = Driven::new(keys, "1. 2+ 3+");
+    let mut act =
+        driven.agent.on(Event::Started { in_hand: Some(in_hand(Stage::Done(Leg::Forward))), down: Vec::new() });
+    let mut words = Vec::new();
+    while let Some(asked) = act {
+        words.push(crate::rollout::driven::word(&asked));
+        if words.iter().filter(|word| *word == "look").count() == 3 {
+            driven.keys.down = None;
+        }
+        act = driven.answer(&asked);
+    }
+    assert_eq!(words.join(", "), "look, ready, look, look, end Sick");
+}

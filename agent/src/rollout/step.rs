@@ -320,6 +320,10 @@ impl Agent {
         self.note(looked);
         let run = looked.keys.as_ref().and_then(|keys| keys.run.as_ref());
         let Ending::Step { member, why, .. } = &ending else { return self.leave(ending) };
+        if self.in_hand.is_some() && looked.keys.as_ref().is_some_and(|keys| !self.stands_in(keys)) {
+            // An earlier sending ended the step well: what is wrong with the member came afterwards.
+            return self.leave(Ending::Sick { member: *member, why: why.clone() });
+        }
         match run {
             Some(run) if run.value.going().is_some() && !matches!(run.value.state, RunState::Failed { .. }) => {
                 let state = failed_state(&run.value, *member, why.clone());
@@ -327,6 +331,11 @@ impl Agent {
             }
             _ => self.leave(ending),
         }
+    }
+
+    /// Whether the step in hand still has its record, or the sign that it was given up.
+    fn stands_in(&self, keys: &Keys) -> bool {
+        keys.down.iter().chain(keys.lost.values()).any(|record| self.is_mine(record.value.attempt))
     }
 
     pub(super) fn end_step(&mut self, failure: Option<Arc<str>>, looked: &Looked) -> Act {
