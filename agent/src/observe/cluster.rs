@@ -150,8 +150,9 @@ impl Observer {
 impl Means {
     /// What a member is asked beyond its status.
     pub(super) async fn details(&self, member: &Listed, address: &str, seen: &Seen) -> Details {
-        let version = self.http.cluster_version(&member.name, address, &seen.status.version);
-        let (read, cluster_version) = tokio::join!(self.read(member, address), version);
+        // In this order: what a lost quorum had left undecided is decided before the read is answered.
+        let read = self.read(member, address).await;
+        let cluster_version = self.http.cluster_version(&member.name, address, &seen.status.version).await;
         Details { read, cluster_version }
     }
 

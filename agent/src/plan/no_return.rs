@@ -23,16 +23,16 @@ pub(super) fn another_is_old(intent: &Intent, view: &ClusterView, except: Option
         .any(|release| release.cluster_version() != to.cluster_version())
 }
 
-/// Whether every member but the one that is down reports a cluster version below the target's, and a leader
-/// among them has a quorum without it: what a leader proposed and no quorum has decided, the next one may
-/// still decide. A member that does not answer, or has not been told a version, never counts as still old.
+/// Whether every member but the one that is down is ready and reports a cluster version below the target's, and a
+/// leader among them has a quorum without it: what a leader proposed and no quorum has decided, the next one may still
+/// decide, and has decided once a linearizable read was answered; the version is asked for after that. A member that does not answer, or has not been told a version, never counts as still old.
 pub fn version_has_not_risen(view: &ClusterView, down: MemberId, target: ClusterVersion) -> bool {
     let is_led = view.leader().is_some_and(|leader| leader.id != down);
     let mut others = view
         .members
         .iter()
         .filter(|member| member.id != down)
-        .map(|member| member.report().and_then(|report| report.cluster_version));
+        .map(|member| member.report().filter(|_| member.is_ready()).and_then(|report| report.cluster_version));
     is_led && others.all(|version| version.is_some_and(|version| version < target))
 }
 
@@ -66,6 +66,7 @@ mod tests {
             ("1. 2+ 3+", ["", "3.4", "3.4"], true),
             ("1. 2+ 3+", ["", "3.4", "3.5"], false),
             ("1. 2+ 3.", ["", "3.4", ""], false), // a lost member never counts as still old
+            ("1. 2+ 3-", ["", "3.4", "3.4"], false), // it may not have heard yet
             ("1. 2+ 3+", ["", "3.4", ""], false), // nor does an undecided version
             ("1.", ["", "", ""], false),          // a sole voter has nobody to say so
             ("1. 2-", ["", "3.4", ""], false),    // and one of two has no quorum
