@@ -31,8 +31,8 @@ impl Execution<'_> {
         }
     }
 
-    /// A step that has begun to start its new binary, or to leave it, goes on with the artifact that the playbook names now: the
-    /// one it had may be what failed, and where the way back is closed only another one mends it.
+    /// A step that has begun to start its new binary, or to leave it, goes on with the artifact that the playbook names
+    /// now: the one it had may be what failed, and where the way back is closed only another one mends it.
     pub(super) async fn correct_new_side(&mut self) {
         let Some(InHand { step, stage }) = self.past.in_hand.filter(|in_hand| in_hand.step.leg == Leg::Forward) else {
             return;

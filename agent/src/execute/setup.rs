@@ -274,10 +274,11 @@ impl Identity {
             if !was_started && passes {
                 was_started = start_what_is_down(playbook, state).await?;
             }
-            match () {
-                () if !was_started || !passes => return Err(SetupError::Observe(error)),
-                () if Instant::now() > deadline => return Err(SetupError::NoQuorum(error)),
-                () => {}
+            if !was_started || !passes {
+                return Err(SetupError::Observe(error));
+            }
+            if Instant::now() > deadline {
+                return Err(SetupError::NoQuorum(error));
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }

@@ -3,8 +3,8 @@
 //! It is the start of the last old member's new binary, not the version's rise: once that binary has
 //! answered one version poll the leader may raise the cluster version at any instant, and an old binary
 //! then refuses to start. So the way back is open only while another voter is *seen* on the old release,
-//! or, for a member that is down by our hand, while every other member says that the version has not risen. Only a change of minor has such
-//! a point: `target::changes_minor`.
+//! or, for a member that is down by our hand, while every other member says that the version has not risen.
+//! Only a change of minor has such a point: `target::changes_minor`.
 //! Source: ARCHITECTURE.md, R-9; etcd, `MustDetectDowngrade`.
 
 use proto::{ClusterVersion, MemberId};
@@ -25,7 +25,8 @@ pub(super) fn another_is_old(intent: &Intent, view: &ClusterView, except: Option
 
 /// Whether every member but the one that is down is ready and reports a cluster version below the target's, and a
 /// leader among them has a quorum without it: what a leader proposed and no quorum has decided, the next one may still
-/// decide, and has decided once a linearizable read was answered; the version is asked for after that. A member that does not answer, or has not been told a version, never counts as still old.
+/// decide, and has decided once a linearizable read was answered; the version is asked for after that. A member that
+/// does not answer, or has not been told a version, never counts as still old.
 pub fn version_has_not_risen(view: &ClusterView, down: MemberId, target: ClusterVersion) -> bool {
     let is_led = view.leader().is_some_and(|leader| leader.id != down);
     let mut others = view

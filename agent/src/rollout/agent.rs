@@ -3,7 +3,8 @@
 //! Pure, and whole: what the keys and the members are is known only through events, and nothing is done
 //! but by acts. Whom to take down is asked of [`plan::next`] in every state that needs it. This file holds
 //! the machine's state and the looks; `answered.rs` has what comes of a Txn, `step.rs` takes a member down,
-//! `mend.rs` starts over after a crash. The model checker explores this type; `execute/` performs its acts. Source: ARCHITECTURE.md,
+//! `mend.rs` starts over after a crash. The model checker explores this type; `execute/` performs its acts. Source:
+//! ARCHITECTURE.md,
 //! "The protocol".
 
 use std::sync::Arc;
