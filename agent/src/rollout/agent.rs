@@ -4,8 +4,7 @@
 //! but by acts. Whom to take down is asked of [`plan::next`] in every state that needs it. This file holds
 //! the machine's state and the looks; `answered.rs` has what comes of a Txn, `step.rs` takes a member down,
 //! `mend.rs` starts over after a crash. The model checker explores this type; `execute/` performs its acts. Source:
-//! ARCHITECTURE.md,
-//! "The protocol".
+//! ARCHITECTURE.md, "The protocol".
 
 use std::sync::Arc;
 
