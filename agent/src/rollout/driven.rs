@@ -71,8 +71,8 @@ pub(super) struct Driven {
     pub(super) gone: Vec<AttemptId>,
     /// This host's members that do not run.
     pub(super) down: Vec<MemberId>,
-    /// Members that are asked to end run on.
-    pub(super) stop_fails: bool,
+    /// Which acts fail.
+    pub(super) fails: fn(&Act) -> bool,
     answers: bool,
 }
 
@@ -87,7 +87,7 @@ impl Driven {
             view: samples::view(view),
             gone: Vec::new(),
             down: Vec::new(),
-            stop_fails: false,
+            fails: |_| false,
             answers: true,
         }
     }
@@ -137,7 +137,7 @@ impl Driven {
             Act::Send(txn) if is_registration(txn) => self.agent.on(Event::Yes(Revision(6))),
             Act::Send(_) | Act::Wait(_) | Act::Exit(_) | Act::GiveBack(_) | Act::HandOver { .. } => None,
             Act::Look => self.agent.on(self.looked()),
-            Act::Stop(_) if self.stop_fails => self.agent.on(Event::Failed(Arc::from("it still runs"))),
+            _ if (self.fails)(act) => self.agent.on(Event::Failed(Arc::from("it does not work"))),
             Act::AwaitReady { member, .. } if !self.view.is_ready(*member) => {
                 self.agent.on(Event::Failed(Arc::from("not ready")))
             }

@@ -15,6 +15,7 @@ mod mend;
 pub mod route;
 pub mod rules;
 mod step;
+mod step_end;
 pub mod store;
 pub mod stored;
 pub mod txn;

@@ -12,12 +12,12 @@ use super::{
     act::{Act, Ending, Event, Left, Looked},
     agent::{Agent, Phase},
     answered::Then,
-    keys::{At, AttemptId, Change, Going, Keys, Run, RunState, TakeDown},
+    keys::{AttemptId, Change, TakeDown},
     txn::Txn,
 };
 use crate::{
-    journal::progress::{self, Entry, InHand, Leg, Stage, Step},
-    plan::{Go, Next, no_return, refusal::Wait},
+    journal::progress::{self, Entry, InHand, Leg, Step},
+    plan::{Go, Next, no_return},
 };
 
 /// What is under way within a step.
@@ -68,7 +68,7 @@ pub(super) enum Stepping {
     /// The `after_node` hooks.
     HookAfter,
     /// The switch failed: the binary it came from is put back.
-    Unswitching(Arc<str>),
+    Unswitching(Leg, Arc<str>),
     /// It is started again, if it has ended.
     Relaunching(Arc<str>),
     /// And becomes ready.
@@ -78,7 +78,7 @@ pub(super) enum Stepping {
 }
 
 impl Agent {
-    fn stepping(&mut self, stepping: Stepping, act: Act) -> Act {
+    pub(super) fn stepping(&mut self, stepping: Stepping, act: Act) -> Act {
         self.ask(Phase::Stepping(stepping), act)
     }
 
@@ -90,7 +90,7 @@ impl Agent {
         self.stepping(stepping, Act::Journal(entry))
     }
 
-    fn member(&self) -> MemberId {
+    pub(super) fn member(&self) -> MemberId {
         self.in_hand.map_or(MemberId::default(), |in_hand| in_hand.step.member)
     }
 
@@ -120,7 +120,10 @@ impl Agent {
             (S::Draining(failure), _) => self.stepping(S::Judging(failure), Act::Look),
             (S::Judging(failure), Event::Looked(looked)) => self.judge(failure, &looked),
             (S::Switching(leg, failure), Event::Done) => self.journal(Entry::Switched(leg), S::Switched(leg, failure)),
-            (S::Switching(leg, _), Event::Failed(why)) => self.unswitch(leg, why),
+            (S::Switching(leg, None), Event::Failed(why)) => self.unswitch(leg, why),
+            (S::Switching(leg, Some(failure)), Event::Failed(why)) => {
+                self.unswitch(leg, format!("{failure}; and the old one could not be put back: {why}").into())
+            }
             (S::Switched(leg, failure), Event::Done) => self.journal(Entry::Starting(leg), S::Starting(leg, failure)),
             (S::Starting(leg, failure), Event::Done) => self.launch(leg, failure),
             (S::Launching(leg, failure), _) => self.await_ready(leg, failure),
@@ -145,8 +148,8 @@ impl Agent {
             (S::Unread(failure), _) => self.stepping(S::Ending(failure), Act::Look),
             // A step that was mended ends in a process that has not looked at its own host yet.
             (S::HookAfter, _) => self.set_out(),
-            (S::Unswitching(why), Event::Failed(_)) => self.keep_as_it_is(why),
-            (S::Unswitching(why), _) => self.relaunch(why),
+            (S::Unswitching(_, why), Event::Failed(_)) => self.keep_as_it_is(why),
+            (S::Unswitching(leg, why), _) => self.unswitched(leg, why),
             (S::Relaunching(why), _) => {
                 let act = Act::AwaitReady { member: self.member(), on: None };
                 self.stepping(S::Recovering(why), act)
@@ -258,7 +261,7 @@ impl Agent {
             true => self.switch(Leg::Back, failure),
             false => {
                 let why = failure.unwrap_or_else(|| Arc::from("the cluster version rose, or a member did not answer"));
-                self.journal(Entry::Starting(Leg::Forward), Stepping::Keeping(why))
+                self.keep_new(why)
             }
         }
     }
@@ -270,7 +273,21 @@ impl Agent {
 
     fn unswitch(&mut self, leg: Leg, why: Arc<str>) -> Act {
         let act = Act::Switch { member: self.member(), to: leg.from() };
-        self.stepping(Stepping::Unswitching(why), act)
+        self.stepping(Stepping::Unswitching(leg, why), act)
+    }
+
+    /// The binary from before the switch is in place again. Where that is the new one, which was to be left because
+    /// it had failed, it has another chance: there is nothing else to start.
+    fn unswitched(&mut self, leg: Leg, why: Arc<str>) -> Act {
+        let is_turning_round = self.in_hand.is_some_and(|in_hand| in_hand.step.leg != leg);
+        match is_turning_round {
+            true => self.keep_new(why),
+            false => self.relaunch(why),
+        }
+    }
+
+    fn keep_new(&mut self, why: Arc<str>) -> Act {
+        self.journal(Entry::Starting(Leg::Forward), Stepping::Keeping(why))
     }
 
     fn relaunch(&mut self, why: Arc<str>) -> Act {
@@ -305,108 +322,6 @@ impl Agent {
     pub(super) fn turn_round(&mut self, failure: Option<Arc<str>>) -> Act {
         self.journal(Entry::Stopping(Leg::Back), Stepping::TurningRound(failure))
     }
-
-    pub(super) fn keep_as_it_is(&mut self, why: Arc<str>) -> Act {
-        let ending = Self::failed(self.member(), why, Left::AsItIs);
-        self.mark(ending)
-    }
-
-    /// Marks the run while the record stays: nobody goes, and the member's own host knows what to mend.
-    pub(super) fn mark(&mut self, ending: Ending) -> Act {
-        self.stepping(Stepping::Marking(ending), Act::Look)
-    }
-
-    fn put_mark(&mut self, ending: Ending, looked: &Looked) -> Act {
-        self.note(looked);
-        let run = looked.keys.as_ref().and_then(|keys| keys.run.as_ref());
-        let Ending::Step { member, why, .. } = &ending else { return self.leave(ending) };
-        if self.in_hand.is_some() && looked.keys.as_ref().is_some_and(|keys| !self.stands_in(keys)) {
-            // An earlier sending ended the step well: what is wrong with the member came afterwards.
-            return self.leave(Ending::Sick { member: *member, why: why.clone() });
-        }
-        match run {
-            Some(run) if run.value.going().is_some() && !matches!(run.value.state, RunState::Failed { .. }) => {
-                let state = failed_state(&run.value, *member, why.clone());
-                self.send(Txn::move_run(run, state), Then::Mark(ending))
-            }
-            _ => self.leave(ending),
-        }
-    }
-
-    /// Whether the step in hand still has its record, or the sign that it was given up.
-    fn stands_in(&self, keys: &Keys) -> bool {
-        keys.down.iter().chain(keys.lost.values()).any(|record| self.is_mine(record.value.attempt))
-    }
-
-    pub(super) fn end_step(&mut self, failure: Option<Arc<str>>, looked: &Looked) -> Act {
-        self.note(looked);
-        match &looked.keys {
-            Some(keys) => self.end_step_with(failure, keys),
-            None if self.is_interrupted() => self.leave_record(),
-            None => self.stepping(Stepping::Unread(failure), Act::Wait(Wait::Answer)),
-        }
-    }
-
-    /// Ends with a record that cannot be deleted now: the next run of this host does it.
-    pub(super) fn leave_record(&mut self) -> Act {
-        let record = self.in_hand.map(|in_hand| in_hand.step.member);
-        self.leave(Ending::NoAnswer { record })
-    }
-
-    fn end_step_with(&mut self, failure: Option<Arc<str>>, keys: &Keys) -> Act {
-        match (&keys.down, &keys.run) {
-            (Some(down), Some(run)) if self.is_mine(down.value.attempt) => {
-                let after = self.run_after(run, self.rules.mark_is_one_write.then_some(()).and(failure.as_ref()));
-                self.send(Txn::end_step(down.created, run, after), Then::EndStep(failure))
-            }
-            (Some(down), None) if self.is_mine(down.value.attempt) => {
-                self.send(Txn::delete_down(down.created), Then::EndStep(failure))
-            }
-            _ => self.step_ended(failure),
-        }
-    }
-
-    /// The run as the end of this step leaves it.
-    fn run_after(&self, run: &At<Run>, failure: Option<&Arc<str>>) -> Run {
-        let member = self.member();
-        let mut after = run.value.clone();
-        let is_forward = matches!(self.in_hand, Some(InHand { stage: Stage::Done(Leg::Forward), .. }));
-        after.done.retain(|done| *done != member);
-        if is_forward {
-            after.done.push(member);
-            after.done.sort();
-        }
-        after.state = match (failure, &after.state) {
-            (Some(why), _) => failed_state(&run.value, member, why.clone()),
-            (None, RunState::Failed { member: marked, was, .. }) if *marked == member => (*was).into(),
-            (None, state) => state.clone(),
-        };
-        after
-    }
-
-    /// The record is mine but the run has changed: say it again with the new one. Or the record is gone: an
-    /// earlier sending did it, or the take-down was abandoned and its sign is cleared by the planner's rule.
-    pub(super) fn end_step_refused(&mut self, failure: Option<Arc<str>>, keys: &Keys) -> Act {
-        self.end_step_with(failure, keys)
-    }
-
-    pub(super) fn step_ended(&mut self, failure: Option<Arc<str>>) -> Act {
-        let member = self.member();
-        self.record = None;
-        let is_forward = matches!(self.in_hand, Some(InHand { stage: Stage::Done(Leg::Forward), .. }));
-        let was_asked_for = self.in_hand.is_some_and(|in_hand| in_hand.step.leg == Leg::Back);
-        self.in_hand = None;
-        match failure {
-            Some(why) if !self.rules.mark_is_one_write => self.mark(Self::failed(member, why, Left::PutBack)),
-            Some(why) => self.leave(Self::failed(member, why, Left::PutBack)),
-            None if is_forward || was_asked_for => self.stepping(Stepping::HookAfter, Act::HookAfter(member)),
-            None => self.set_out(),
-        }
-    }
-}
-
-fn failed_state(run: &Run, member: MemberId, why: Arc<str>) -> RunState {
-    RunState::Failed { member, why, was: run.going().unwrap_or(Going::Rolling) }
 }
 
 #[cfg(test)]

@@ -3,19 +3,18 @@ use std::{collections::BTreeMap, sync::Arc};
 use proto::{MemberId, Revision};
 
 use crate::{
-    journal::progress::{InHand, Leg, Stage, Step},
+    journal::progress::{Binary, InHand, Leg, Stage, Step},
     observe::view::ClusterView,
     plan::samples,
     rollout::{
         act::{Act, Event, Looked},
         agent::Agent,
-        driven::{Driven, baton, keys, record},
+        driven::{ATTEMPT, Driven, baton, in_hand, keys, record},
         keys::{At, AttemptId, Keys, ProcessId, Run, RunId, RunState, TakeDown},
         rules::Rules,
     },
 };
 
-const ATTEMPT: AttemptId = AttemptId(9);
 const PROCESS: ProcessId = ProcessId { boot_id: 1, pid: 2, start_time: 3 };
 
 fn at<T>(value: T) -> At<T> {
@@ -73,7 +72,19 @@ fn a_member_that_does_not_end_is_started_again_if_it_has() {
     let Some(in_hand) = driven.agent.in_hand() else { panic!("a step is in hand") };
     driven.keys.down = Some(record(1, 1, in_hand.step.attempt));
     let created = driven.keys.down.as_ref().map(|down| down.created).unwrap();
-    driven.stop_fails = true;
+    driven.fails = |act| matches!(act, Act::Stop(_));
     let acts = "note stopping forward, look, stop, start, ready, look, delete down and run failed";
     assert_eq!(driven.then(Event::Yes(created)), acts);
+}
+
+/// There is nothing else to start, and nobody may be told that the old one runs.
+#[test]
+fn a_new_binary_that_failed_is_started_again_if_the_old_one_cannot_be_put_back() {
+    let mut driven = Driven::new(keys(RunState::Rolling), "1. 2+ 3*");
+    driven.keys.down = Some(record(1, 1, ATTEMPT));
+    (2..=3).for_each(|at| samples::with_cluster_version(&mut driven.view, at - 1, "3.4"));
+    driven.fails = |act| matches!(act, Act::Switch { to: Binary::Old, .. });
+    let acts = "switch new, start, ready, look, note stopping back, stop, let polls end, look, switch old, \
+        switch new, note starting forward, start, ready, look, run failed";
+    assert_eq!(driven.start(Some(in_hand(Stage::Starting(Leg::Forward)))), acts);
 }

@@ -107,6 +107,7 @@ impl World {
             true => self.process_mut(host).read.take().flatten(),
             false => self.read_keys(host),
         };
+        self.read();
         let looked = Looked {
             keys: keys.as_deref().cloned(),
             view: Some(self.view()),

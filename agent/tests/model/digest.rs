@@ -43,7 +43,7 @@ impl World {
         for host in &order {
             self.show_host(*host, &mut eye);
         }
-        (id_of(self.leader), self.risen, self.rise_pending, self.marked, self.approved).hash(&mut eye);
+        (id_of(self.leader), self.rise, self.marked, self.approved).hash(&mut eye);
         (self.left, &self.late).hash(&mut eye);
         eye.finish()
     }

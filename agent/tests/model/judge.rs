@@ -76,7 +76,7 @@ impl World {
 
     pub fn judge_start(&self, node: usize) -> Result<(), Violation> {
         let is_old = self.scenario.changes_minor() && self.nodes[node].binary == Binary::Old;
-        check(!(is_old && self.risen), OLD_AFTER_RISE)
+        check(!(is_old && self.is_risen()), OLD_AFTER_RISE)
     }
 
     pub fn judge_rise(&self) -> Result<(), Violation> {

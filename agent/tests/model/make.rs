@@ -15,7 +15,7 @@ use super::{
     judge::Violation,
     moves::{Move, Outcome},
     names::{host_id, id_of, machine_of},
-    world::{By, Late, Process, World},
+    world::{By, Late, Process, Rise, World},
 };
 use agent::rollout::act::Event;
 
@@ -34,7 +34,7 @@ impl World {
             }
             Move::Elect(node) | Move::LeaderMoves(node) => world.leader = node.into(),
             Move::Rise => {
-                (world.risen, world.rise_pending) = (true, false);
+                world.rise = Rise::Done;
                 world.judge_rise()?;
             }
             Move::Lapse(host) => world.lapse(host.into(), false),

@@ -117,7 +117,7 @@ impl World {
         if self.has_quorum() {
             moves.extend((0..self.late.len()).map(|late| Move::Land(late as At)));
         }
-        if self.rise_pending && !self.risen && self.has_quorum() {
+        if self.may_rise() && self.has_quorum() {
             moves.push(Move::Rise);
         }
         let is_sick = |node: &usize| self.nodes[*node].is_sick;
@@ -246,7 +246,7 @@ impl World {
     }
 
     fn is_settled(&self, back: bool) -> bool {
-        self.all_run(target(back)) && (self.risen != back || !self.scenario.changes_minor())
+        self.all_run(target(back)) && (self.is_risen() != back || !self.scenario.changes_minor())
     }
 
     /// Whom else the machine could have named: it takes the first of its kind, and the model has no first.

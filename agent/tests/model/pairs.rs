@@ -2,7 +2,7 @@
 
 use super::{
     faults::ALL,
-    must_be_sound,
+    must_all_be_sound, must_be_sound,
     scenario::{Kind, Scenario},
     sound,
 };
@@ -44,13 +44,13 @@ macro_rules! all_with {
 
 fn all_pairs_of(first: &str) {
     let from = ALL.iter().position(|(name, _)| *name == first).expect("a fault");
-    for (second, other) in &ALL[from + 1..] {
-        let one = ALL[from].1;
-        must_be_sound(Scenario::new(format!("{first} and {second}"), |f| {
+    let one = ALL[from].1;
+    must_all_be_sound(ALL[from + 1..].iter().map(|(second, other)| {
+        Scenario::new(format!("{first} and {second}"), |f| {
             one(f);
             other(f);
-        }));
-    }
+        })
+    }));
 }
 
 /// Searches of a few million states each, one fault's after the other's, so that no two of them are held at once
@@ -69,18 +69,17 @@ fn split_looks_on_three_hosts() {
 }
 
 /// Each fault alone where registering and ending take time, and no host stands for another.
+/// Each fault alone where registering and ending take time, and no host stands for another.
 #[test]
 #[ignore = "slow: each fault alone, finer than by default"]
 fn each_fault_alone_in_fine() {
-    for (name, fault) in ALL {
-        must_be_sound(Scenario::new(format!("{name}, fine"), fault).fine());
-    }
+    must_all_be_sound(ALL.map(|(name, fault)| Scenario::new(format!("{name}, fine"), fault).fine()));
 }
 
 #[test]
 #[ignore = "slow: each fault alone, with every host for itself"]
 fn each_fault_alone_with_every_host_for_itself() {
-    for (name, fault) in ALL {
-        must_be_sound(Scenario::new(format!("{name}, each for itself"), fault).each_for_itself());
-    }
+    must_all_be_sound(
+        ALL.map(|(name, fault)| Scenario::new(format!("{name}, each for itself"), fault).each_for_itself()),
+    );
 }

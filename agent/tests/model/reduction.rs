@@ -40,7 +40,7 @@ impl World {
         use Act::{AwaitPolls, Exit, HookAfter, HookBefore, Journal, Prepare, Switch, Wait};
         match self.act_of(host) {
             Some(Journal(_) | Prepare | HookBefore(_) | HookAfter(_) | Wait(_)) => true,
-            Some(Switch { .. } | AwaitPolls) => !self.rise_pending,
+            Some(Switch { .. } | AwaitPolls) => !self.may_rise(),
             // Its leases are left behind, so it is but one process less.
             Some(Exit(_)) => self.scenario.is_fine,
             _ => false,

@@ -34,6 +34,6 @@ fn state(world: &World) -> Vec<String> {
     let nodes = world.nodes.iter().enumerate().map(|(node, at)| {
         format!("node {node}: {:?} installed, {:?} runs, sick {}", at.binary, at.process, at.is_sick)
     });
-    let cluster = format!("leader {} risen {} pending {}", world.leader, world.risen, world.rise_pending);
+    let cluster = format!("leader {} rise {:?}", world.leader, world.rise);
     hosts.chain(nodes).chain([cluster, format!("{:?}", world.keys)]).collect()
 }

@@ -32,10 +32,7 @@ pub struct World {
     pub nodes: Vec<Node>,
     pub hosts: Vec<Rc<Host>>,
     pub leader: usize,
-    /// The cluster version is the target's.
-    pub risen: bool,
-    /// Every member was seen on the new release at once, so the leader may raise the version.
-    pub rise_pending: bool,
+    pub rise: Rise,
     /// A step of this member failed and nobody with a right to has lifted the mark, whatever the keys say.
     pub marked: Option<MemberId>,
     /// A person has said that the last member of the run may go.
@@ -46,6 +43,18 @@ pub struct World {
     pub revision: i64,
     /// The last id that was made.
     pub made: u128,
+}
+
+/// How far the cluster version is on its way to the target's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rise {
+    Low,
+    /// A leader has seen every member on the new release at once, and may propose the rise.
+    Polled,
+    /// Proposed by a leader that had lost its quorum. The next quorum may decide it, but not after it has answered a
+    /// linearizable read: a leader has decided by then what stands in its log (the raft paper, section 8).
+    Logged,
+    Done,
 }
 
 /// A Txn under way.
@@ -131,8 +140,7 @@ impl World {
             nodes: vec![node; scenario.owners.len()],
             hosts: vec![host; scenario.hosts()],
             leader: 0,
-            risen: false,
-            rise_pending: false,
+            rise: Rise::Low,
             marked: None,
             approved: false,
             left: scenario.faults,
@@ -178,18 +186,32 @@ impl World {
         !self.nodes[self.leader].is_up() && self.has_quorum()
     }
 
+    pub fn is_risen(&self) -> bool {
+        self.rise == Rise::Done
+    }
+
+    pub fn may_rise(&self) -> bool {
+        matches!(self.rise, Rise::Polled | Rise::Logged)
+    }
+
     /// What polls of every member's version come to, once a leader has made them.
     pub fn poll(&mut self) {
-        if self.scenario.changes_minor() && !self.risen && self.all_run(Binary::New) {
-            self.rise_pending = true;
+        if self.scenario.changes_minor() && !self.is_risen() && self.all_run(Binary::New) {
+            self.rise = Rise::Polled;
         }
     }
 
-    /// Time for every poll that was under way to end. What a leader without quorum has proposed may still be
-    /// decided by the next quorum.
+    /// Time for every poll that was under way to end.
     pub fn end_polls(&mut self) {
-        if self.has_quorum() {
-            self.rise_pending &= self.all_run(Binary::New);
+        if self.rise == Rise::Polled && !self.all_run(Binary::New) {
+            self.rise = if self.has_quorum() { Rise::Low } else { Rise::Logged };
+        }
+    }
+
+    /// A linearizable read was answered, or not.
+    pub fn read(&mut self) {
+        if self.rise == Rise::Logged && self.has_quorum() {
+            self.rise = Rise::Low;
         }
     }
 
@@ -214,7 +236,7 @@ impl World {
         let health = if self.has_quorum() { Health::Ready } else { Health::Sick { reason: String::new() } };
         Report {
             release: if binary == Binary::New { self.scenario.new_release() } else { self.scenario.old() },
-            cluster_version: Some(version(self.risen)),
+            cluster_version: Some(version(self.is_risen())),
             storage_version: None,
             leader: None,
             term: Term(1),

@@ -1,0 +1,124 @@
+//! The end of a step: its record goes, and the run says so or is marked.
+//!
+//! Both are one write, so that nobody finds neither. Source: ARCHITECTURE.md, R-5, R-8.
+
+use std::sync::Arc;
+
+use proto::MemberId;
+
+use super::{
+    act::{Act, Ending, Left, Looked},
+    agent::Agent,
+    answered::Then,
+    keys::{At, Going, Keys, Run, RunState},
+    step::Stepping,
+    txn::Txn,
+};
+use crate::{
+    journal::progress::{InHand, Leg, Stage},
+    plan::refusal::Wait,
+};
+
+impl Agent {
+    pub(super) fn keep_as_it_is(&mut self, why: Arc<str>) -> Act {
+        let ending = Self::failed(self.member(), why, Left::AsItIs);
+        self.mark(ending)
+    }
+
+    /// Marks the run while the record stays: nobody goes, and the member's own host knows what to mend.
+    pub(super) fn mark(&mut self, ending: Ending) -> Act {
+        self.stepping(Stepping::Marking(ending), Act::Look)
+    }
+
+    pub(super) fn put_mark(&mut self, ending: Ending, looked: &Looked) -> Act {
+        self.note(looked);
+        let run = looked.keys.as_ref().and_then(|keys| keys.run.as_ref());
+        let Ending::Step { member, why, .. } = &ending else { return self.leave(ending) };
+        if self.in_hand.is_some() && looked.keys.as_ref().is_some_and(|keys| !self.stands_in(keys)) {
+            // An earlier sending ended the step well: what is wrong with the member came afterwards.
+            return self.leave(Ending::Sick { member: *member, why: why.clone() });
+        }
+        match run {
+            Some(run) if run.value.going().is_some() && !matches!(run.value.state, RunState::Failed { .. }) => {
+                let state = failed_state(&run.value, *member, why.clone());
+                self.send(Txn::move_run(run, state), Then::Mark(ending))
+            }
+            _ => self.leave(ending),
+        }
+    }
+
+    /// Whether the step in hand still has its record, or the sign that it was given up.
+    fn stands_in(&self, keys: &Keys) -> bool {
+        keys.down.iter().chain(keys.lost.values()).any(|record| self.is_mine(record.value.attempt))
+    }
+
+    pub(super) fn end_step(&mut self, failure: Option<Arc<str>>, looked: &Looked) -> Act {
+        self.note(looked);
+        match &looked.keys {
+            Some(keys) => self.end_step_with(failure, keys),
+            None if self.is_interrupted() => self.leave_record(),
+            None => self.stepping(Stepping::Unread(failure), Act::Wait(Wait::Answer)),
+        }
+    }
+
+    /// Ends with a record that cannot be deleted now: the next run of this host does it.
+    pub(super) fn leave_record(&mut self) -> Act {
+        let record = self.in_hand.map(|in_hand| in_hand.step.member);
+        self.leave(Ending::NoAnswer { record })
+    }
+
+    fn end_step_with(&mut self, failure: Option<Arc<str>>, keys: &Keys) -> Act {
+        match (&keys.down, &keys.run) {
+            (Some(down), Some(run)) if self.is_mine(down.value.attempt) => {
+                let after = self.run_after(run, self.rules.mark_is_one_write.then_some(()).and(failure.as_ref()));
+                self.send(Txn::end_step(down.created, run, after), Then::EndStep(failure))
+            }
+            (Some(down), None) if self.is_mine(down.value.attempt) => {
+                self.send(Txn::delete_down(down.created), Then::EndStep(failure))
+            }
+            _ => self.step_ended(failure),
+        }
+    }
+
+    /// The run as the end of this step leaves it.
+    fn run_after(&self, run: &At<Run>, failure: Option<&Arc<str>>) -> Run {
+        let member = self.member();
+        let mut after = run.value.clone();
+        let is_forward = matches!(self.in_hand, Some(InHand { stage: Stage::Done(Leg::Forward), .. }));
+        after.done.retain(|done| *done != member);
+        if is_forward {
+            after.done.push(member);
+            after.done.sort();
+        }
+        after.state = match (failure, &after.state) {
+            (Some(why), _) => failed_state(&run.value, member, why.clone()),
+            (None, RunState::Failed { member: marked, was, .. }) if *marked == member => (*was).into(),
+            (None, state) => state.clone(),
+        };
+        after
+    }
+
+    /// The record is mine but the run has changed: say it again with the new one. Or the record is gone: an
+    /// earlier sending did it, or the take-down was abandoned and its sign is cleared by the planner's rule.
+    pub(super) fn end_step_refused(&mut self, failure: Option<Arc<str>>, keys: &Keys) -> Act {
+        self.end_step_with(failure, keys)
+    }
+
+    pub(super) fn step_ended(&mut self, failure: Option<Arc<str>>) -> Act {
+        let member = self.member();
+        self.record = None;
+        let is_forward = matches!(self.in_hand, Some(InHand { stage: Stage::Done(Leg::Forward), .. }));
+        let was_asked_for = self.in_hand.is_some_and(|in_hand| in_hand.step.leg == Leg::Back);
+        self.in_hand = None;
+        match failure {
+            Some(why) if !self.rules.mark_is_one_write => self.mark(Self::failed(member, why, Left::PutBack)),
+            Some(why) => self.leave(Self::failed(member, why, Left::PutBack)),
+            None if is_forward || was_asked_for => self.stepping(Stepping::HookAfter, Act::HookAfter(member)),
+            None => self.set_out(),
+        }
+    }
+}
+
+fn failed_state(run: &Run, member: MemberId, why: Arc<str>) -> RunState {
+    RunState::Failed { member, why, was: run.going().unwrap_or(Going::Rolling) }
+}
