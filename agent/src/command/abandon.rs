@@ -14,9 +14,8 @@ use crate::{
     cli,
     playbook::Playbook,
     report::{
+        abandoned,
         json::{Facts, members},
-        standing::standing,
-        stop::{Progress, Reason, Stop},
         text,
         trouble::Trouble,
     },
@@ -33,7 +32,7 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Abandons.
+/// Gives the take-down up, and says what its member counts as now.
 ///
 /// # Errors
 /// There is no such member or take-down, it changed meanwhile, or nobody answers.
@@ -107,28 +106,12 @@ async fn send(store: &Store, txn: &Txn) -> Result<Result<proto::Revision, Keys>,
 }
 
 fn told(typed: &cli::Abandon, sight: &Sight, keys: &Keys, record: &TakeDown, changed: bool) -> Outcome {
-    let (name, host) = (sight.names.member(record.member), crate::report::names::printable(&record.host_name));
-    let (reason, message, left) = match typed.host_is_fenced {
-        true => {
-            let message = format!("{host} counts as dead, and the others may go on without {name}");
-            (Reason::Fenced, message, format!("keep {host} off, or replace {name} first; {}", standing(&sight.view)))
-        }
-        false => {
-            let message =
-                format!("the take-down of {name} was given up; nobody takes a member down until it is settled");
-            let left = format!("replace {name}, or bring {host} back: its agent may still wake up");
-            (Reason::Abandoned, message, format!("{left}; {}", standing(&sight.view)))
-        }
-    };
     let mut facts = Facts { changed, members: members(&sight.view, &sight.names, &[]), ..Facts::default() };
     facts.run = keys.run.as_ref().map(|run| run.value.id);
-    if keys.agents.contains_key(&record.host) {
-        facts.warnings.push(format!("the agent on {host} still keeps its lease alive: it may be at work on {name}"));
-    }
-    let mut stop = Stop::well(reason, message, "run", &typed.playbook);
-    if reason == Reason::Abandoned {
-        stop.next = stop.next.map(|next| format!("{next}  # on {host}"));
-    }
-    let stop = Stop { left, cluster: Some(Progress::Partial), ..stop };
+    facts.warnings.extend(abandoned::warning(record, keys, &sight.names));
+    let stop = match typed.host_is_fenced {
+        true => abandoned::fenced(record, &sight.names, &sight.view, &typed.playbook),
+        false => abandoned::abandoned(record, &sight.names, &sight.view, &typed.playbook),
+    };
     Outcome { text: text::end(&stop), stop, facts }
 }

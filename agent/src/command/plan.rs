@@ -5,9 +5,9 @@ use std::{fmt::Write as _, path::Path};
 use super::{Outcome, look::Eye, run::trouble_of_setup};
 use crate::{
     execute::{identity, inspect::inspect},
-    observe::view::ClusterView,
+    observe::view::{ClusterView, Member},
     plan::{
-        self, Case, Finish, Me, Next, Verb,
+        self, Case, Me, Next, Verb,
         forecast::{End, Forecast, forecast},
         refusal::Refusal,
     },
@@ -16,20 +16,20 @@ use crate::{
         forecast as told,
         json::{Facts, members, versions},
         names::Names,
+        next,
         standing::standing,
         stop::{self, Context, Progress, Reason, Stop},
         text,
         trouble::Trouble,
-        wait,
     },
     rollout::{
         act::Ending,
-        keys::{At, Keys, Run, RunId, RunState},
+        keys::{At, Keys, RunId},
         rules::Rules,
     },
 };
 
-/// Plans.
+/// Looks, and says what would be done.
 ///
 /// # Errors
 /// What keeps a plan from being made at all.
@@ -77,7 +77,7 @@ impl Plan<'_> {
             warnings: self.warnings(),
             ..Facts::default()
         };
-        let would = self.words(&now);
+        let would = next::words(&now, self.names, |refusal| self.refused(refusal).message);
         facts.more.insert("now".into(), would.clone().into());
         let end = if stop.exit == 0 { text::end(&stop) } else { String::new() };
         let text = self.text(&forecast, &would) + &end;
@@ -99,11 +99,9 @@ impl Plan<'_> {
     }
 
     fn begun(&self) -> Keys {
-        let intent = self.me.intent.clone();
-        let changes_minor = plan::target::changes_minor(&intent, self.view);
-        let value = Run { id: RunId(0), intent, state: RunState::Rolling, changes_minor, done: Vec::new() };
-        let at = |value| At { created: proto::Revision(0), modified: proto::Revision(0), value };
-        Keys { run: Some(at(value)), ..self.keys.clone() }
+        let value = plan::target::new_run(RunId(0), &self.me.intent, self.view);
+        let run = At { created: proto::Revision(0), modified: proto::Revision(0), value };
+        Keys { run: Some(run), ..self.keys.clone() }
     }
 
     fn stop(&self, forecast: &Forecast) -> Stop {
@@ -135,35 +133,13 @@ impl Plan<'_> {
     }
 
     fn warnings(&self) -> Vec<String> {
-        let alone = |member: &&crate::observe::view::Member| {
+        let alone = |member: &&Member| {
             !member.is_ready() && !self.me.owns.contains(&member.id) && !self.keys.has_participant(member.id)
         };
-        let warning = |member: &crate::observe::view::Member| {
+        let warning = |member: &Member| {
             format!("{} is not ready: refused, unless an agent runs on its host", self.names.member(member.id))
         };
         self.view.members.iter().filter(alone).map(warning).collect()
-    }
-
-    fn words(&self, next: &Next) -> String {
-        let short = |member| self.names.short(member);
-        match next {
-            Next::Refuse(refusal) => format!("refuse: {}", self.refused(refusal).message),
-            Next::Wait(wait) => format!("wait for {}", wait::words(wait, self.names)),
-            Next::Begin => "begin the run".into(),
-            Next::Move { to, .. } => format!("write the run's state: {}", crate::report::status::state(to, self.names)),
-            Next::Tidy(_) => "delete what stands for no member any more".into(),
-            Next::Adopt(member) => format!("bring {} up and finish what an earlier agent began", short(*member)),
-            Next::Go(go) => match go.hand_over {
-                Some(to) => format!("pass leadership from {} to {}, then take it down", short(go.member), short(to)),
-                None => format!("take {} down", short(go.member)),
-            },
-            Next::Settle => "wait until versions, gates and hashes agree".into(),
-            Next::Finish(Finish::Held { member }) => format!("nothing: the run holds before {}", short(*member)),
-            Next::Finish(Finish::Partial { left }) => {
-                format!("nothing: its part is done; left are {}", self.names.list(left))
-            }
-            Next::Finish(_) => "nothing".into(),
-        }
     }
 
     fn text(&self, forecast: &Forecast, would: &str) -> String {

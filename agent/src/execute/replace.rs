@@ -8,12 +8,7 @@ use std::{
 use super::{Execution, Why, look::random, why};
 use crate::{
     plan::{self, replace::Replacement},
-    rollout::{
-        Snapshot, TxnAnswer,
-        keys::{Run, RunId, RunState},
-        stored,
-        txn::Txn,
-    },
+    rollout::{Snapshot, TxnAnswer, keys::RunId, stored, txn::Txn},
 };
 
 /// How long an answer is asked for.
@@ -36,13 +31,7 @@ impl Execution<'_> {
             Replacement::Of(seen) => seen,
         };
         let run_id = RunId(random());
-        let run = Run {
-            id: run_id,
-            intent: self.me.intent.clone(),
-            state: RunState::Rolling,
-            changes_minor: plan::target::changes_minor(&self.me.intent, &view),
-            done: Vec::new(),
-        };
+        let run = plan::target::new_run(run_id, &self.me.intent, &view);
         let others = keys.agents.keys().copied().filter(|host| *host != self.me.host);
         let txn = Txn::replace(seen, run, others, view.members.iter().map(|member| member.id));
         let deadline = Instant::now() + PATIENCE;

@@ -10,14 +10,15 @@ use proto::{MemberId, Release, Revision, Term};
 
 use super::{
     Case, Finish, Go, Me, Next, next, no_return,
+    order::{Standing, standing},
     refusal::{Refusal, Wait},
     target,
 };
 use crate::{
     journal::progress::Leg,
-    observe::view::{Answer, ClusterView, Health, Leader, Member, Report, Role},
+    observe::view::{Answer, ClusterView, Health, Leader, Member, Report},
     rollout::{
-        keys::{At, Change, Keys, Run, RunId, RunResult, RunState, TakeDown},
+        keys::{At, Change, Keys, RunId, RunResult, RunState, TakeDown},
         rules::Rules,
         txn::{Op, Txn},
     },
@@ -82,19 +83,6 @@ pub enum Action {
     Hold,
     /// Wait until versions, gates and hashes agree everywhere.
     Settle,
-}
-
-/// What a member is in the cluster when its turn comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// Not ready.
-    NotReady,
-    /// Without a vote.
-    Learner,
-    /// With one.
-    Follower,
-    /// The leader.
-    Leader,
 }
 
 /// How a forecast ends.
@@ -211,12 +199,9 @@ impl World<'_> {
     }
 
     fn begin(&mut self) {
-        let id = RunId(0);
-        let changes_minor = target::changes_minor(&self.me.intent, &self.view);
-        let intent = self.me.intent.clone();
-        let value = Run { id, intent, state: RunState::Rolling, changes_minor, done: Vec::new() };
+        let value = target::new_run(RunId(0), &self.me.intent, &self.view);
+        self.joined = Some(value.id);
         self.keys.run = Some(At { created: Revision(0), modified: Revision(0), value });
-        self.joined = Some(id);
     }
 
     fn set_state(&mut self, state: RunState) {
@@ -341,15 +326,6 @@ impl World<'_> {
             return Some(self.home.host_name.clone());
         }
         self.names.owner_of(member).map(|(_, agent)| agent.host_name.clone())
-    }
-}
-
-fn standing(view: &ClusterView, member: &Member) -> Standing {
-    match member.role {
-        _ if !member.is_ready() => Standing::NotReady,
-        Role::Learner => Standing::Learner,
-        Role::Voter if view.is_leader(member.id) => Standing::Leader,
-        Role::Voter => Standing::Follower,
     }
 }
 

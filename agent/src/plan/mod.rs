@@ -6,7 +6,7 @@
 
 pub mod forecast;
 pub mod no_return;
-mod order;
+pub mod order;
 mod quorum;
 pub mod refusal;
 pub mod replace;

@@ -16,28 +16,32 @@ use crate::{
     observe::view::{ClusterView, Member, Role},
 };
 
-/// The order of going, first to last.
+/// What a member is in the cluster when its turn comes; in the order of going, first to last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
+pub enum Standing {
+    /// Not ready.
     NotReady,
+    /// Without a vote.
     Learner,
+    /// With one.
     Follower,
+    /// The leader.
     Leader,
 }
 
-fn rank(view: &ClusterView, member: &Member) -> Rank {
+pub(super) fn standing(view: &ClusterView, member: &Member) -> Standing {
     match member.role {
-        _ if !member.is_ready() => Rank::NotReady,
-        Role::Learner => Rank::Learner,
-        Role::Voter if view.is_leader(member.id) => Rank::Leader,
-        Role::Voter => Rank::Follower,
+        _ if !member.is_ready() => Standing::NotReady,
+        Role::Learner => Standing::Learner,
+        Role::Voter if view.is_leader(member.id) => Standing::Leader,
+        Role::Voter => Standing::Follower,
     }
 }
 
 pub(super) fn order(case: &Case) -> Next {
     let is_mine = |member: &&Member| case.me.owns.contains(&member.id);
     let may_be_picked = |member: &&Member| shared::only(case).is_none_or(|only| only == member.id);
-    let pick = case.undone().filter(is_mine).filter(may_be_picked).min_by_key(|m| (rank(case.view, m), m.id));
+    let pick = case.undone().filter(is_mine).filter(may_be_picked).min_by_key(|m| (standing(case.view, m), m.id));
     match pick {
         None => my_part_is_done(case),
         Some(pick) => obstacle(case, pick).unwrap_or_else(|| go(case, pick)),
@@ -87,14 +91,14 @@ fn another_is_sick(case: &Case, other: MemberId) -> Next {
     }
 }
 
-/// A host lets members of an earlier rank go first; not under its own member's failure mark, where nobody
+/// A host lets members of an earlier standing go first; not under its own member's failure mark, where nobody
 /// else may go, and all would wait for one another.
 fn others_go_first(case: &Case, pick: &Member) -> Option<Next> {
     if shared::only(case).is_some() {
         return None;
     }
-    let rank_of = |member: &Member| rank(case.view, member);
-    let earlier = case.undone().filter(|m| rank_of(m) < rank_of(pick) && !case.me.owns.contains(&m.id));
+    let standing_of = |member: &Member| standing(case.view, member);
+    let earlier = case.undone().filter(|m| standing_of(m) < standing_of(pick) && !case.me.owns.contains(&m.id));
     let (awaited, alone): (Vec<MemberId>, Vec<MemberId>) =
         earlier.map(|member| member.id).partition(|member| case.keys.has_participant(*member));
     match (awaited.is_empty(), alone.is_empty()) {

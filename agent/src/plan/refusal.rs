@@ -117,7 +117,7 @@ pub enum Wait {
     Gather,
     /// Members that go first, each with a live participant.
     Others {
-        /// They.
+        /// These.
         members: Vec<MemberId>,
     },
     /// A member that is not ready.

@@ -1,12 +1,14 @@
 //! Whether a member is where the run wants it.
 
+use std::sync::Arc;
+
 use proto::MemberId;
 
 use super::Case;
 use crate::{
     journal::progress::Leg,
     observe::view::{ClusterView, Member},
-    rollout::keys::{Change, Intent, Run},
+    rollout::keys::{Change, Intent, Run, RunId, RunState},
 };
 
 /// Whether a member is at the end of its leg. A member that does not answer is judged by what its own
@@ -38,6 +40,12 @@ pub fn changes_minor(intent: &Intent, view: &ClusterView) -> bool {
     let mut reports = view.members.iter().filter_map(Member::report);
     let has_risen = reports.clone().any(|report| report.cluster_version == Some(wanted));
     !has_risen || reports.any(|report| report.release.cluster_version() != wanted)
+}
+
+/// A run that nobody has taken a step in.
+pub fn new_run(id: RunId, intent: &Arc<Intent>, view: &ClusterView) -> Run {
+    let (intent, changes_minor) = (intent.clone(), changes_minor(intent, view));
+    Run { id, intent, state: RunState::Rolling, changes_minor, done: Vec::new() }
 }
 
 #[cfg(test)]

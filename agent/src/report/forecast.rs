@@ -7,7 +7,10 @@ use serde::Serialize;
 use super::{names::Names, wait};
 use crate::{
     journal::progress::Leg,
-    plan::forecast::{Action, Forecast, Standing, Step},
+    plan::{
+        forecast::{Action, Forecast, Step},
+        order::Standing,
+    },
 };
 
 /// One step as JSON has it. In a plan nothing has been done yet; a run fills in state and time.

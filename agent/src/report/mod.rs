@@ -7,6 +7,7 @@
 //! `stop.rs` alone says how an end is called, which exit code it has and what to type next. Nothing here asks
 //! the cluster or decides anything of a rollout, and no failed write here ever changes a run.
 
+pub mod abandoned;
 pub mod board;
 pub mod display;
 pub mod events;
@@ -14,6 +15,7 @@ pub mod forecast;
 pub mod happening;
 pub mod json;
 pub mod names;
+pub mod next;
 mod pipe;
 pub mod reason;
 mod refused;

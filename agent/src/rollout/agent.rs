@@ -13,7 +13,7 @@ use proto::{MemberId, Revision};
 use super::{
     act::{Act, Ending, Event, Left, Looked},
     answered::Then,
-    keys::{AttemptId, Baton, Keys, ProcessId, Run, RunId, RunResult, RunState, TakeId},
+    keys::{AttemptId, Baton, Keys, ProcessId, RunId, RunResult, RunState, TakeId},
     rules::Rules,
     txn::Txn,
 };
@@ -288,23 +288,16 @@ impl Agent {
                 let going_back = keys.run.is_some_and(|run| run.value.is_going_back());
                 self.settle(if going_back { Leg::Back } else { Leg::Forward })
             }
-            Next::Begin => self.send(Txn::begin(keys.run.as_ref(), self.new_run(&view, fresh)), Then::Look),
+            Next::Begin => {
+                let run = plan::target::new_run(RunId(fresh), &self.me.intent, &view);
+                self.send(Txn::begin(keys.run.as_ref(), run), Then::Look)
+            }
             Next::Move { to, at_rest } => match &keys.run {
                 Some(run) if at_rest => self.send(Txn::move_run_at_rest(run, to, &self.rules), Then::Look),
                 Some(run) => self.send(Txn::move_run(run, to), Then::Look),
                 None => self.look(),
             },
             Next::Go(go) => self.go(go, fresh),
-        }
-    }
-
-    fn new_run(&self, view: &crate::observe::view::ClusterView, fresh: u128) -> Run {
-        Run {
-            id: RunId(fresh),
-            intent: self.me.intent.clone(),
-            state: RunState::Rolling,
-            changes_minor: plan::target::changes_minor(&self.me.intent, view),
-            done: Vec::new(),
         }
     }
 

@@ -1,0 +1,25 @@
+//! What a host would do next, in words.
+
+use super::{names::Names, status::state, wait};
+use crate::plan::{Finish, Next, refusal::Refusal};
+
+/// As in `this host would now: …`; `refused` has the words for a refusal.
+pub fn words(next: &Next, names: &Names, refused: impl Fn(&Refusal) -> String) -> String {
+    let short = |member| names.short(member);
+    match next {
+        Next::Refuse(refusal) => format!("refuse: {}", refused(refusal)),
+        Next::Wait(wait) => format!("wait for {}", wait::words(wait, names)),
+        Next::Begin => "begin the run".into(),
+        Next::Move { to, .. } => format!("write the run's state: {}", state(to, names)),
+        Next::Tidy(_) => "delete what stands for no member any more".into(),
+        Next::Adopt(member) => format!("bring {} up and finish what an earlier agent began", short(*member)),
+        Next::Go(go) => match go.hand_over {
+            Some(to) => format!("pass leadership from {} to {}, then take it down", short(go.member), short(to)),
+            None => format!("take {} down", short(go.member)),
+        },
+        Next::Settle => "wait until versions, gates and hashes agree".into(),
+        Next::Finish(Finish::Held { member }) => format!("nothing: the run holds before {}", short(*member)),
+        Next::Finish(Finish::Partial { left }) => format!("nothing: its part is done; left are {}", names.list(left)),
+        Next::Finish(_) => "nothing".into(),
+    }
+}
