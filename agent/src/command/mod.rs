@@ -70,7 +70,10 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
 fn rollout(verb: crate::plan::Verb, typed: &cli::Rollout, replace: bool, output: Output) -> Result<u8, Trouble> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Trouble::System(format!("no runtime: {error}")))?;
-    runtime.block_on(run::run(verb, typed, replace, output))
+    let ended = runtime.block_on(run::run(verb, typed, replace, output));
+    // A name server that does not answer holds up nobody's end.
+    runtime.shutdown_background();
+    ended
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Trouble> {

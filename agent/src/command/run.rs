@@ -45,9 +45,7 @@ async fn carry_out(
     let options = Options { verb, expect_agents: typed.expect_agents };
     let mut execution = setup::set_up(playbook, options, reporter).await.map_err(trouble_of_setup)?;
     if replace {
-        execution.bring_up().await;
-        let refused = |why| Trouble::Unprepared(format!("the run is not replaced: {why}"));
-        execution.replace().await.map_err(refused)?;
+        execution.replace().await?;
     }
     let me = execution.me.clone();
     let ended = execution.run().await;
@@ -98,6 +96,7 @@ pub(super) fn trouble_of_setup(error: SetupError) -> Trouble {
         SetupError::Illegal(error) => Trouble::JournalDamaged(with_causes(&error)),
         SetupError::Observe(error) => error.into(),
         SetupError::NoSuchMember { name, known } => Trouble::NoSuchMember { typed: name, members: known.join(", ") },
+        error @ SetupError::SameName { .. } => Trouble::Unprepared(with_causes(&error)),
         error @ SetupError::NewNode { .. } => Trouble::Playbook(with_causes(&error)),
         error @ SetupError::NoQuorum(_) => Trouble::NoQuorum(with_causes(&error)),
         SetupError::Unfit(why) => Trouble::Unprepared(why.to_string()),

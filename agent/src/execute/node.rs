@@ -330,11 +330,17 @@ fn executable_in(folder: &Path, link: &Path) -> Option<PathBuf> {
 /// The release in the folder's name, which was checked when it was installed; else the binary is asked.
 async fn release_of(executable: &Path) -> Result<Release, Why> {
     let folder = executable.parent().filter(|folder| folder.parent().is_some_and(|above| above.ends_with("releases")));
-    let named = folder.and_then(|folder| folder.file_name()?.to_str()?.rsplit_once('-')?.0.parse().ok());
-    match named {
+    match folder.and_then(|folder| named_release(folder.file_name()?.to_str()?)) {
         Some(release) => Ok(release),
         None => executable::release(executable).await.map_err(|error| why(&error)),
     }
+}
+
+/// `3.5.30-` and twelve digits of its hash: a name that no packager gives.
+fn named_release(folder: &str) -> Option<Release> {
+    let (release, hash) = folder.rsplit_once('-')?;
+    let is_hash = hash.len() == 12 && hash.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    release.parse().ok().filter(|_| is_hash)
 }
 
 #[cfg(test)]

@@ -19,12 +19,12 @@ impl Case {
     /// A restart's only node, with these lines.
     fn new(lines: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        for release in ["3.5.1-aaa", "3.5.2-bbb"] {
+        for release in ["3.5.1-aaaaaaaaaaaa", "3.5.2-bbbbbbbbbbbb"] {
             let releases = folder.path().join("releases").join(release);
             fs::create_dir_all(&releases).unwrap();
             fs::copy("/bin/sleep", releases.join("etcd")).unwrap();
         }
-        symlink("releases/3.5.1-aaa/etcd", folder.path().join("current")).unwrap();
+        symlink("releases/3.5.1-aaaaaaaaaaaa/etcd", folder.path().join("current")).unwrap();
         let head = "apiVersion: baton/v1\nkind: Restart\nrestart: { id: x }\ncluster: { name: c, endpoints: [\"http://h:1\"] }\n";
         let path = folder.path().join("restart.yaml");
         fs::write(&path, format!("{head}state_dir: state\nnodes:\n  - name: m1\n{lines}")).unwrap();
@@ -100,7 +100,25 @@ async fn a_process_that_is_not_what_the_link_names_is_refused_with_both() {
     case.node.check_what_runs(&case.node.status().await.unwrap()).unwrap();
 
     fs::remove_file(&link).unwrap();
-    symlink("releases/3.5.2-bbb/etcd", &link).unwrap();
+    symlink("releases/3.5.2-bbbbbbbbbbbb/etcd", &link).unwrap();
     let error = case.node.check_what_runs(&case.node.status().await.unwrap()).unwrap_err();
-    assert!(error.contains("runs") && error.contains("3.5.1-aaa/etcd") && error.contains("3.5.2-bbb/etcd"), "{error}");
+    assert!(
+        error.contains("runs")
+            && error.contains("3.5.1-aaaaaaaaaaaa/etcd")
+            && error.contains("3.5.2-bbbbbbbbbbbb/etcd"),
+        "{error}"
+    );
+}
+
+#[test]
+fn only_a_folder_that_an_agent_made_names_its_release() {
+    for (folder, release) in [
+        ("3.5.30-0123456789ab", Some("3.5.30")),
+        ("3.5.30-rc.1-0123456789ab", Some("3.5.30-rc.1")),
+        ("3.5.30-linux-amd64", None), // a packager's; read as a name of ours it would be a pre-release
+        ("3.5.30", None),
+        ("etcd-0123456789ab", None),
+    ] {
+        assert_eq!(named_release(folder).map(|release| release.to_string()).as_deref(), release, "{folder}");
+    }
 }

@@ -1,13 +1,11 @@
 //! `agent run --replace`: another run in the place of one that stands (ARCHITECTURE.md, "A run's life").
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use super::{Execution, Why, look::random, why};
+use super::{Execution, look::random};
 use crate::{
     plan::{self, replace::Replacement},
+    report::{Decision, Happening, trouble::Trouble},
     rollout::{Snapshot, TxnAnswer, keys::RunId, stored, txn::Txn},
 };
 
@@ -20,14 +18,19 @@ impl Execution<'_> {
     /// Puts this playbook's intent in the place of the run that stands, if one with another intent does.
     ///
     /// # Errors
-    /// What stands in the way, for people; nothing was written then.
-    pub async fn replace(&mut self) -> Result<(), Why> {
-        let keys = self.store.read().await.map_err(|error| why(&error))?;
-        let keys = stored::keys(&keys).map_err(|error| why(&error))?;
-        let view = self.observer.glance().await.map_err(|error| why(&error))?;
+    /// What stands in the way; or that nobody knows whether it was done.
+    pub async fn replace(&mut self) -> Result<(), Trouble> {
+        let interrupt = self.interrupt.clone();
+        tokio::select! {
+            () = self.bring_up() => {}
+            () = interrupt.asked(1) => return Err(Trouble::Interrupted),
+        }
+        let keys = self.store.read().await.map_err(|error| Trouble::NoAnswer(error.to_string()))?;
+        let keys = stored::keys(&keys)?;
+        let view = self.observer.glance().await?;
         let seen = match plan::replace::replacement(&self.me, &keys, &view) {
             Replacement::NotNeeded => return Ok(()),
-            Replacement::Forbidden(obstacle) => return Err(Arc::from(obstacle.to_string())),
+            Replacement::Forbidden(obstacle) => return Err(not_replaced(&obstacle)),
             Replacement::Of(seen) => seen,
         };
         let run_id = RunId(random());
@@ -38,19 +41,26 @@ impl Execution<'_> {
         let (compares, ops) = stored::txn(&txn, None);
         loop {
             match self.store.txn(&compares, &ops).await {
-                TxnAnswer::Yes { .. } => return Ok(()),
-                TxnAnswer::No(snapshot) if is_in_place(&snapshot, run_id) => return Ok(()),
+                TxnAnswer::Yes { .. } => break,
+                TxnAnswer::No(snapshot) if is_in_place(&snapshot, run_id) => break,
                 TxnAnswer::No(_) | TxnAnswer::LeaseGone => {
-                    return Err(Arc::from("the run changed meanwhile; look at it again"));
+                    return Err(not_replaced(&"it changed meanwhile; look at it again"));
                 }
-                TxnAnswer::Refused(reason) => return Err(Arc::from(reason)),
-                TxnAnswer::Unknown(reason) if Instant::now() > deadline => {
-                    return Err(Arc::from(format!("it is not known whether the run was replaced: {reason}")));
+                TxnAnswer::Refused(reason) => return Err(Trouble::AuthRefused(reason)),
+                TxnAnswer::Unknown(reason) if Instant::now() > deadline || self.interrupt.is_asked() => {
+                    let text = format!("it is not known whether the run was replaced: {reason}");
+                    return Err(Trouble::NoAnswer(text));
                 }
                 TxnAnswer::Unknown(_) => tokio::time::sleep(AGAIN).await,
             }
         }
+        self.tell(Happening::Decided(Decision::Replaced));
+        Ok(())
     }
+}
+
+fn not_replaced(why: &dyn std::fmt::Display) -> Trouble {
+    Trouble::Unprepared(format!("the run is not replaced: {why}"))
 }
 
 /// An earlier sending of the same Txn was done.

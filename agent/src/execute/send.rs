@@ -9,11 +9,12 @@ use proto::LeaseId;
 
 use super::{Abort, Execution};
 use crate::{
-    report::Happening,
+    plan::Verb,
+    report::{Decision, Happening},
     rollout::{
         KeepAlive, NotGranted, Store, TxnAnswer, Unknown,
         act::Event,
-        keys::{KeyName, Keys, TakeId},
+        keys::{KeyName, Keys, RunState, TakeId},
         stored,
         txn::{Op, Txn},
     },
@@ -37,8 +38,8 @@ pub(super) struct Leases {
     unanswered: Option<Instant>,
     /// What was said last of this agent in its key.
     registered: Option<Txn>,
-    /// Whether its key's lease was refused.
-    is_refused: bool,
+    /// Whether its key was put under the lease it has now.
+    is_registered: bool,
 }
 
 impl Leases {
@@ -130,9 +131,8 @@ impl Execution<'_> {
             Some(None) => {
                 self.leases.registered = Some(txn.clone());
                 if self.leases.own.as_ref().is_none_or(KeepAlive::is_lost) {
-                    let granted = self.granted(LeaseId(0)).await;
-                    self.leases.is_refused = matches!(granted, Err(NotGranted::Refused(_)));
-                    self.leases.own = Some(granted?);
+                    self.leases.is_registered = false;
+                    self.leases.own = Some(self.granted(LeaseId(0)).await?);
                 }
                 Ok(self.leases.own.as_ref().map(KeepAlive::lease))
             }
@@ -165,10 +165,22 @@ impl Execution<'_> {
     }
 
     fn tell_of(&mut self, txn: &Txn) {
+        if let [Op::PutRun(run)] = txn.ops.as_slice() {
+            let decision = match (self.me.verb, &run.state) {
+                (Verb::Finalize, RunState::Approved) => Some(Decision::Approved),
+                (Verb::Rollback, RunState::RollingBack) => Some(Decision::TurnedBack),
+                (Verb::Resume, state) if !matches!(state, RunState::Failed { .. }) => Some(Decision::Resumed),
+                _ => None,
+            };
+            decision.into_iter().for_each(|decision| self.tell(Happening::Decided(decision)));
+        }
         for op in &txn.ops {
             match op {
                 // Others may have had as much to prepare, and looked as long at a member that does not answer.
-                Op::PutAgent(..) => self.began = Instant::now(),
+                Op::PutAgent(..) => {
+                    self.leases.is_registered = true;
+                    self.began = Instant::now();
+                }
                 Op::PutBaton(_) => self.tell(Happening::BatonTaken),
                 Op::PutDown(record) => self.tell(Happening::RecordPut { member: record.member, back: record.back }),
                 Op::Delete(KeyName::Down) => {
@@ -207,22 +219,29 @@ impl Execution<'_> {
             return;
         }
         let txn = Txn::register(self.me.host, self.me.owns.clone(), self.me.host_name.clone());
-        if let Ok(lease) = self.lease_for(&txn).await {
-            let (compares, ops) = stored::txn(&txn, lease);
-            let answer = self.store.txn(&compares, &ops).await;
-            tracing::info!(?answer, "registered while mending");
-        }
+        self.put_own_key(&txn).await;
         self.leases.registered = Some(txn);
     }
 
-    /// An agent whose lease ran out while it was frozen, or was refused, says again that it takes part.
+    /// An agent whose lease ran out while it was frozen, or that got no lease or no answer, says again that it takes
+    /// part.
     pub(super) async fn stay_registered(&mut self) {
-        let is_missing = self.leases.is_refused || self.leases.own.as_ref().is_some_and(KeepAlive::is_lost);
-        let Some(txn) = self.leases.registered.clone().filter(|_| is_missing) else { return };
-        if let Ok(lease) = self.lease_for(&txn).await {
-            let (compares, ops) = stored::txn(&txn, lease);
+        let is_missing = !self.leases.is_registered || self.leases.own.as_ref().is_none_or(KeepAlive::is_lost);
+        if let Some(txn) = self.leases.registered.clone().filter(|_| is_missing) {
+            self.put_own_key(&txn).await;
+        }
+    }
+
+    async fn put_own_key(&mut self, txn: &Txn) {
+        if let Ok(lease) = self.lease_for(txn).await {
+            let (compares, ops) = stored::txn(txn, lease);
             let answer = self.store.txn(&compares, &ops).await;
-            tracing::info!(?answer, "registered again");
+            tracing::info!(?answer, "registered");
+            match answer {
+                TxnAnswer::Yes { .. } => self.leases.is_registered = true,
+                TxnAnswer::LeaseGone => self.leases.own = None,
+                _ => {}
+            }
         }
     }
 

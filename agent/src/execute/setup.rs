@@ -67,6 +67,14 @@ pub enum SetupError {
         /// The members' names.
         known: Vec<String>,
     },
+    /// The cluster has two members of this name.
+    #[error("the cluster has two members {name}, {} and {}: it cannot be told which one runs here", ids[0], ids[1])]
+    SameName {
+        /// The playbook's name.
+        name: String,
+        /// Two of them.
+        ids: [MemberId; 2],
+    },
     /// The playbook has a node that it did not have when the step in hand began.
     #[error("a step is in hand that began with {}; {name} is none of them", known.join(", "))]
     NewNode {
@@ -122,7 +130,10 @@ pub async fn set_up(
     let (observer, identity, nodes) = match (found, known) {
         (Ok(found), _) => found,
         (Err(error), Some(known)) if past.in_hand.is_some() || matches!(error, SetupError::Observe(_)) => {
-            bring_up(&playbook, known.header(), &past, &state, reporter).await;
+            tokio::select! {
+                () = bring_up(&playbook, known.header(), &past, &state, reporter) => {}
+                () = interrupt.asked(2) => {}
+            }
             return Err(error);
         }
         (Err(error), _) => return Err(error),
@@ -292,9 +303,13 @@ impl Identity {
         let known: Vec<String> = listed.iter().map(|member| member.name.clone()).collect();
         let mut members = BTreeMap::new();
         for node in &playbook.nodes {
-            let Some(found) = listed.iter().find(|member| member.name == node.name) else {
+            let mut named = listed.iter().filter(|member| member.name == node.name);
+            let Some(found) = named.next() else {
                 return Err(SetupError::NoSuchMember { name: node.name.clone(), known });
             };
+            if let Some(another) = named.next() {
+                return Err(SetupError::SameName { name: node.name.clone(), ids: [found.id, another.id] });
+            }
             members.insert(node.name.clone(), found.id);
         }
         let cluster = observer.access().directory().cluster().unwrap_or_default();

@@ -82,6 +82,12 @@ impl Execution<'_> {
         self.excluded.set(Some(member));
         self.touched = true;
         self.node_mut(member)?.stop().await?;
+        if let Some(address) = self.observer.still_answers(member).await {
+            return Err(Arc::from(format!(
+                "it still answers at {address}: what was stopped is another member's process, or something has \
+                 started it again"
+            )));
+        }
         self.tell(Happening::Stopped { member });
         Ok(())
     }

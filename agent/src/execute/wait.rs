@@ -170,13 +170,14 @@ impl Execution<'_> {
             let is_late = Instant::now() >= deadline;
             match missing {
                 None if is_late || self.compares_hashes().await => return self.compare_hashes().await,
-                None => {}
                 Some(missing) if is_late => return Event::Failed(Arc::from(missing)),
-                Some(_) if self.interrupt.is_asked() => return Event::Woke { expired: false },
-                Some(_) => {}
+                _ => {}
             }
             if self.is_run_over().await {
                 return Event::Done;
+            }
+            if self.interrupt.is_asked() {
+                return Event::Woke { expired: false };
             }
             self.pause(Duration::from_millis(100)).await;
         }

@@ -131,13 +131,15 @@ impl<T: Serialize + DeserializeOwned> Journal<T> {
         Self::at_end(path, header, length)
     }
 
-    /// Opens a journal and reads its records; `None` when there is none. A torn tail is cut, durably.
+    /// Opens a journal and reads its records; `None` when there is none. A torn tail is cut; what was read is durable
+    /// before it is acted upon, whether or not whoever wrote it lived to see to that.
     pub fn open(path: &Path) -> Result<Option<Opened<T>>, JournalError> {
         let Some(bytes) = durable::read_if_there(path)? else { return Ok(None) };
         let Contents { header, records, length } = read(path, &bytes)?;
         let journal = Self::at_end(path, header, length)?;
-        if length < bytes.len() as u64 {
-            journal.cut().at("cut the torn tail of", path)?;
+        match length < bytes.len() as u64 {
+            true => journal.cut().at("cut the torn tail of", path)?,
+            false => journal.file.sync_data().at("make durable", path)?,
         }
         Ok(Some((journal, records)))
     }

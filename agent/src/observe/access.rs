@@ -49,9 +49,13 @@ impl Access {
     /// Reads the files that the playbook names; connects to nobody yet.
     ///
     /// # Errors
-    /// [`ObserveError::File`], [`ObserveError::Pem`] and [`ObserveError::Address`].
+    /// [`ObserveError::File`], [`ObserveError::Pem`], [`ObserveError::Tls`] and [`ObserveError::Address`].
     pub fn new(cluster: &Cluster) -> Result<Self, ObserveError> {
         let tls = cluster.tls.as_ref().map(TlsFiles::read).transpose()?.map(Arc::new);
+        if let Some(tls) = &tls {
+            let any = Endpoint::from_static("https://localhost");
+            any.tls_config(tls.for_grpc()).map_err(|error| ObserveError::Tls(error.into()))?;
+        }
         let scheme = if tls.is_some() { "https" } else { "http" };
         let endpoints: Vec<_> = cluster.endpoints.iter().map(|address| normal_form(address, scheme)).collect();
         for address in &endpoints {

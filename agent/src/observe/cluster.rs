@@ -13,7 +13,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 use proto::{ClusterId, ClusterVersion, LogIndex, MemberId, Release};
 use tokio::{
     task::JoinSet,
-    time::{Instant, sleep, timeout_at},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
 use super::{
@@ -31,6 +31,8 @@ use crate::playbook::cluster::Cluster;
 
 /// How far apart the two looks at a member are that is not ready.
 const TWICE: Duration = Duration::from_secs(2);
+/// How long a member is waited for that should be gone.
+const AT_ONCE: Duration = Duration::from_secs(1);
 /// How often voters are asked for their leader while they disagree.
 const AGAIN: Duration = Duration::from_millis(50);
 
@@ -130,6 +132,14 @@ impl Observer {
         self.means.access.log_in().await?;
         let (_, looks) = self.settled().await?;
         Ok(looks.into_iter().map(|look| look.listed).collect())
+    }
+
+    /// Where this member answers, if it does at once.
+    pub async fn still_answers(&self, member: MemberId) -> Option<String> {
+        let address = self.means.address_of(member)?;
+        self.means.access.forget(&address);
+        let answer = timeout(AT_ONCE, self.means.access.status_of(member, &address)).await;
+        matches!(answer, Ok(Ok(_))).then_some(address)
     }
 
     /// Asks everybody. Several releases answer `Status` to the role `root` only, and then nobody seems to be there.
@@ -246,7 +256,7 @@ impl Means {
                 report(&seen, cluster_version, Health::Sick { reason })
             }
             Verdict::Behind(reason) => match self.second_look(member, &address, &seen, leader_commit, reason).await {
-                Ok((seen, health)) => report(&seen, cluster_version, health),
+                Ok((seen, cluster_version, health)) => report(&seen, cluster_version, health),
                 Err(reason) => Answer::Silent { reason },
             },
         }
@@ -260,7 +270,7 @@ impl Means {
         seen: &Seen,
         leader_commit: Option<LogIndex>,
         reason: String,
-    ) -> Result<(Seen, Health), String> {
+    ) -> Result<(Seen, Option<ClusterVersion>, Health), String> {
         let received = self.http.received_bytes(&member.name, address).await;
         let before = Progress { applied: seen.applied(), received };
         sleep(TWICE).await;
@@ -270,6 +280,8 @@ impl Means {
             if seen.status.errors.is_empty() { self.read(member, address).await } else { Read::NotAsked }
         };
         let (read, received) = tokio::join!(read, self.http.received_bytes(&member.name, address));
+        // After the read, as the first time: what was undecided then may be decided now.
+        let cluster_version = self.http.cluster_version(&member.name, address, &seen.status.version).await;
         let now = Progress { applied: seen.applied(), received };
         let health = match judge(&answers(member.role, read, &seen, leader_commit)) {
             Verdict::Ready => Health::Ready,
@@ -277,7 +289,7 @@ impl Means {
             Verdict::Alarmed(alarm) => Health::Alarmed(alarm),
             Verdict::Behind(_) => judge_twice(reason, before, now, leader_commit),
         };
-        Ok((seen, health))
+        Ok((seen, cluster_version, health))
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use proto::{ClusterId, MemberId};
+use proto::{ClusterId, MemberId, etcdserverpb::ResponseHeader};
 
 use super::view::Role;
 
@@ -102,6 +102,12 @@ impl Directory {
         self.known().cluster
     }
 
+    /// The cluster that an answer comes from, where it is another one than this.
+    pub fn foreign(&self, header: Option<&ResponseHeader>) -> Option<ClusterId> {
+        let from = header.map(|header| ClusterId(header.cluster_id)).filter(|cluster| cluster.0 != 0);
+        from.filter(|from| self.cluster().is_some_and(|cluster| cluster != *from))
+    }
+
     /// The playbook's endpoints alone.
     pub fn endpoints(&self) -> &[String] {
         &self.endpoints
@@ -180,6 +186,10 @@ mod tests {
             assert_eq!(directory.routes(excluded.map(MemberId)), routes, "without {excluded:?}");
         }
         assert_eq!(directory.addresses(), ["http://lb", "http://one", "http://two", "http://three"]);
+        let from = |cluster_id| ResponseHeader { cluster_id, ..Default::default() };
+        assert_eq!(directory.foreign(Some(&from(1))), None);
+        assert_eq!(directory.foreign(Some(&from(2))), Some(ClusterId(2)), "an address that leads elsewhere");
+        assert_eq!(Directory::new([]).foreign(Some(&from(2))), None, "before anybody was seen");
     }
 
     #[test]

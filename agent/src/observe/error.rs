@@ -24,9 +24,9 @@ pub enum ObserveError {
         /// What it should hold.
         expected: &'static str,
     },
-    /// The HTTP client cannot be made of the TLS files.
-    #[error("the TLS files of the playbook do not fit together")]
-    Tls(#[source] reqwest::Error),
+    /// A certificate is not of the key beside it, or one of them cannot be used.
+    #[error("the files of `cluster.tls` do not fit together")]
+    Tls(#[source] Box<dyn Error + Send + Sync>),
     /// An address that is no http(s) URL, or an https one where the playbook has no `cluster.tls`.
     #[error("`{address}` cannot be reached: {expected}")]
     Address {

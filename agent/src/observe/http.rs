@@ -33,7 +33,7 @@ impl Http {
     pub(super) fn new(access: &Access, by_name: BTreeMap<String, String>) -> Result<Self, ObserveError> {
         // Whoever came first has installed the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = client(access).map_err(ObserveError::Tls)?;
+        let client = client(access).map_err(|error| ObserveError::Tls(error.into()))?;
         Ok(Self { client, by_name })
     }
 

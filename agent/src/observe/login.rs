@@ -205,9 +205,30 @@ fn refusal(status: &Status) -> Option<Session> {
         Code::FailedPrecondition if status.message() == "etcdserver: authentication is not enabled" => {
             Some(Session::NotNeeded)
         }
-        Code::InvalidArgument | Code::FailedPrecondition | Code::PermissionDenied | Code::Unauthenticated => {
+        Code::InvalidArgument | Code::PermissionDenied | Code::Unauthenticated => {
             Some(Session::Refused(status.message().to_owned()))
         }
+        // Among them FailedPrecondition, which speaks for this one member: a learner takes no logins.
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_words_on_user_and_password_are_a_refusal() {
+        for (code, words, refused) in [
+            (Code::InvalidArgument, "etcdserver: authentication failed, invalid user ID or password", true),
+            (Code::FailedPrecondition, "etcdserver: rpc not supported for learner", false),
+            (Code::FailedPrecondition, "etcdserver: not capable", false),
+            (Code::Unavailable, "etcdserver: no leader", false),
+        ] {
+            let found = refusal(&Status::new(code, words));
+            assert_eq!(matches!(found, Some(Session::Refused(_))), refused, "{words}");
+        }
+        let off = refusal(&Status::new(Code::FailedPrecondition, "etcdserver: authentication is not enabled"));
+        assert!(matches!(off, Some(Session::NotNeeded)));
     }
 }

@@ -241,8 +241,9 @@ impl World<'_> {
         let switches = matches!(self.me.intent.change, Change::Upgrade { .. });
         self.part(go.member, switches.then_some(Action::Switch), false);
         self.lead_by(go.hand_over);
+        let was_open = !self.is_last_old();
         self.reach(go.member, go.leg);
-        let closes = go.leg == Leg::Forward && self.changes_minor() && self.is_last_old();
+        let closes = was_open && go.leg == Leg::Forward && self.changes_minor() && self.is_last_old();
         self.part(go.member, Some(Action::Start), closes);
         self.part(go.member, Some(Action::AwaitReady), false);
         self.becomes_ready(go.member);

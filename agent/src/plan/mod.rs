@@ -186,6 +186,12 @@ impl Case<'_> {
         self.standing().map_or_else(|| target::changes_minor(&self.me.intent, self.view), |run| run.changes_minor)
     }
 
+    /// The members that are not on the run's minor yet, in order of id: the last one's start closes the way back.
+    fn old(&self) -> impl Iterator<Item = MemberId> {
+        let members = self.view.members.iter();
+        members.filter(|member| !target::is_on_new_minor(self, member)).map(|member| member.id)
+    }
+
     /// The members that are not at their target, in order of id.
     fn undone(&self) -> impl Iterator<Item = &crate::observe::view::Member> {
         let leg = self.leg();
@@ -246,14 +252,14 @@ fn settled(case: &Case) -> Option<Next> {
     (case.standing().is_some() && all_ready_at_target(case)).then_some(Next::Settle)
 }
 
-/// `finalize: manual`: the run stops where one member is left, and goes on when a person says so.
+/// `finalize: manual`: the run stops where one member of the old minor is left, and goes on when a person says so.
 fn hold(case: &Case) -> Option<Next> {
     let run = case.standing()?;
     if case.me.intent.finalize != crate::rollout::keys::Finalize::Manual || !case.changes_minor() {
         return None;
     }
-    let mut undone = case.undone();
-    let (last, more) = (undone.next()?.id, undone.next().is_some());
+    let mut old = case.old();
+    let (last, more) = (old.next()?, old.next().is_some());
     match (&run.state, more) {
         (RunState::Rolling, false) => Some(Next::Move { to: RunState::Held { member: last }, at_rest: false }),
         (RunState::Held { .. }, true) => Some(Next::Move { to: RunState::Rolling, at_rest: false }),

@@ -37,6 +37,25 @@ pub fn version_has_not_risen(view: &ClusterView, down: MemberId, target: Cluster
     is_led && others.all(|version| version.is_some_and(|version| version < target))
 }
 
+/// Another member that could not say, once `down` is down, whether the version has risen, and why.
+pub(super) fn witness_missing(view: &ClusterView, down: MemberId) -> Option<Missing> {
+    let mut others = view.members.iter().filter(|member| member.id != down);
+    others.find_map(|member| match member.report().map(|report| report.cluster_version) {
+        Some(Some(_)) if member.is_ready() => None,
+        Some(None) if member.is_ready() => Some(Missing::Version(member.id)),
+        _ => Some(Missing::Readiness(member.id)),
+    })
+}
+
+/// What a member lacks to be a witness of the version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// It is not ready.
+    Readiness(MemberId),
+    /// It does not say which version it holds.
+    Version(MemberId),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -72,12 +72,22 @@ fn obstacle(case: &Case, pick: &Member) -> Option<Next> {
         Some(Objection::AnotherIsSick(other)) => return Some(another_is_sick(case, other)),
         None => {}
     }
-    let leg = case.leg();
-    if leg == Leg::Back && case.changes_minor() && !no_return::another_is_old(&case.me.intent, case.view, Some(pick.id))
-    {
+    if case.leg() == Leg::Back && case.changes_minor() {
+        no_way_back(case, pick).or_else(|| others_go_first(case, pick))
+    } else {
+        others_go_first(case, pick)
+    }
+}
+
+/// What would close the way back once the member is down: better seen before it is stopped.
+fn no_way_back(case: &Case, pick: &Member) -> Option<Next> {
+    if !no_return::another_is_old(&case.me.intent, case.view, Some(pick.id)) {
         return Some(Next::Refuse(Refusal::NoWayBack));
     }
-    others_go_first(case, pick)
+    match no_return::witness_missing(case.view, pick.id)? {
+        no_return::Missing::Readiness(other) => Some(another_is_sick(case, other)),
+        no_return::Missing::Version(member) => Some(Next::Refuse(Refusal::NoClusterVersion { member })),
+    }
 }
 
 fn another_is_sick(case: &Case, other: MemberId) -> Next {

@@ -32,6 +32,13 @@ fn is_written_done(run: &Run, member: MemberId) -> bool {
     run.done.contains(&member)
 }
 
+/// Whether a member is on the minor that the run leads to: one whose start can raise the cluster version.
+pub(super) fn is_on_new_minor(case: &Case, member: &Member) -> bool {
+    let Change::Upgrade { to, .. } = &case.me.intent.change else { return true };
+    let written = || case.standing().is_some_and(|run| is_written_done(run, member.id));
+    member.release().map_or_else(written, |release| release.cluster_version() == to.cluster_version())
+}
+
 /// Whether this change takes any member to another minor. The cluster version speaks for members that are
 /// silent: none of them can be older than that, and where it is not known yet one may be.
 pub fn changes_minor(intent: &Intent, view: &ClusterView) -> bool {

@@ -50,11 +50,14 @@ fn rolled_back_before(case: &Case) -> Next {
 }
 
 fn finalize(case: &Case) -> Option<Next> {
-    if !case.changes_minor() {
+    let left: Vec<_> = case.undone().map(|member| member.id).collect();
+    if !case.changes_minor() && left.is_empty() {
         return Some(Next::Finish(Finish::NothingToDo));
     }
-    let left: Vec<_> = case.undone().map(|member| member.id).collect();
-    let is_last = left.len() == 1;
+    if !case.changes_minor() {
+        return Some(Next::Refuse(Refusal::NotHeld));
+    }
+    let is_last = case.old().count() == 1;
     match case.standing().map(|run| &run.state) {
         Some(RunState::Held { .. } | RunState::Rolling) if is_last => {
             Some(Next::Move { to: RunState::Approved, at_rest: true })

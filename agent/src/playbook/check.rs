@@ -33,7 +33,24 @@ pub(super) fn check(playbook: &Playbook) -> Result<(), Misfit> {
     binaries_are_each_nodes_own(playbook)?;
     files_are_each_nodes_own(playbook)?;
     one_file_for_each_path(playbook)?;
+    a_turn_outlasts_a_step(playbook)?;
     a_restart_has_nothing_to_finalize(playbook)
+}
+
+/// Others see no progress while a member becomes ready and is watched for a while, and must not give up for that.
+fn a_turn_outlasts_a_step(playbook: &Playbook) -> Result<(), Misfit> {
+    let strategy = &playbook.strategy;
+    match strategy.turn > strategy.health + strategy.soak {
+        true => Ok(()),
+        false => {
+            let problem = "nobody is waited for as long as one step may take: `health.timeout` and `soak`";
+            Err(Misfit::at(
+                [Key("strategy"), Key("turn"), Key("timeout")],
+                problem,
+                "a `turn` longer than both together",
+            ))
+        }
+    }
 }
 
 /// Certificates that would not be used, or would be missing, are both a mistake of the writer's.

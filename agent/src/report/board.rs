@@ -72,7 +72,10 @@ impl Board {
             Happening::HookFailed { hook, why, .. } => {
                 self.warnings.push(format!("hook {} failed: {}", printable(hook), printable(why)));
             }
-            Happening::Mended { .. } | Happening::Switched { .. } | Happening::Started { .. } => self.changed = true,
+            Happening::Decided(_)
+            | Happening::Mended { .. }
+            | Happening::Switched { .. }
+            | Happening::Started { .. } => self.changed = true,
             _ => {}
         }
         self.follow_the_step(happening, now);

@@ -21,6 +21,8 @@ pub enum Happening<'a> {
         /// Which.
         run: RunId,
     },
+    /// An operator's word was written into the run.
+    Decided(Decision),
     /// It waits.
     Waiting(Wait),
     /// It holds the baton.
@@ -130,12 +132,37 @@ pub enum Happening<'a> {
     },
 }
 
+/// What an operator has decided about a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// `run --replace`: this intent stands in the place of another.
+    Replaced,
+    /// `finalize`: the last member may go.
+    Approved,
+    /// `rollback`: the run goes back.
+    TurnedBack,
+    /// `resume`: the mark of a failed step is lifted.
+    Resumed,
+}
+
+impl Decision {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Replaced => "run_replaced",
+            Self::Approved => "run_approved",
+            Self::TurnedBack => "run_turned_back",
+            Self::Resumed => "run_resumed",
+        }
+    }
+}
+
 impl Happening<'_> {
     /// Its name in an events file; `None` for what is not written there.
     pub fn name(&self) -> Option<&'static str> {
         Some(match self {
             Self::Begun { .. } => "begun",
             Self::Joined { .. } => "joined",
+            Self::Decided(decision) => decision.name(),
             Self::Waiting(_) => "waiting",
             Self::BatonTaken => "baton_taken",
             Self::BatonGivenBack => "baton_given_back",

@@ -32,7 +32,7 @@ mod reporter_test;
 #[cfg(test)]
 mod stop_test;
 
-pub use happening::Happening;
+pub use happening::{Decision, Happening};
 pub use reporter::Reporter;
 
 /// How a result is printed.

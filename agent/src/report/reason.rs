@@ -84,7 +84,7 @@ reasons! {
     MemberSick "member_sick" Always(1), "a member of this host runs and does not become ready", "look at its log, mend it (end its process if it hangs), then agent run";
     HandOverFailed "hand_over_failed" Always(1), "the leader did not pass leadership on; nothing was stopped by this step", "agent run";
     HookFailed "hook_failed" Always(1), "a before_node hook failed; nothing was stopped by this step", "mend the hook, then agent run";
-    RunFailed "run_failed" Always(1), "a step failed on another host, which has not come back", "agent run on that host, or agent resume";
+    RunFailed "run_failed" Always(1), "a step failed on another host, which has not come back", "agent run on that host; where it is gone for good, agent abandon and agent resume";
     Usage "usage" Always(2), "the command line is wrong", "agent help";
     Playbook "playbook" Always(2), "the playbook is wrong", "correct it, then agent validate";
     NoSuchMember "no_such_member" Always(2), "the cluster has no member of this name or id", "agent status";

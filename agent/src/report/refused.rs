@@ -33,7 +33,7 @@ impl Context<'_> {
                 self.stop(Reason::NoWayBack, message, "run")
             }
             Refusal::NotHeld => {
-                self.stop(Reason::NotHeld, "the run does not hold before its last member yet".into(), "run")
+                self.stop(Reason::NotHeld, "the run does not hold before its last member".into(), "run")
             }
             Refusal::OwnsNothing => {
                 let message = "no member of the cluster has the name of a node of this playbook".into();
@@ -62,7 +62,7 @@ impl Context<'_> {
                 let message =
                     format!("{} is not ready{why}, and {} takes no part", name(*member), self.names.place(*member));
                 let next = self.command_on(self.typed(), &self.names.place(*member));
-                self.stop(Reason::MemberNotReady, message, "run").next(next)
+                self.stop(Reason::MemberNotReady, message, self.onward()).next(next)
             }
             Refusal::NoClusterVersion { member } => {
                 let message = format!("{} does not say which cluster version it holds", name(*member));
@@ -71,13 +71,13 @@ impl Context<'_> {
             }
             Refusal::Alarm { kind, of } => {
                 let message = format!("the alarm {} of {} stands", printable(kind), name(*of));
-                self.stop(Reason::Alarm, message, "run").leaving("no member goes before `etcdctl alarm disarm`")
+                self.stop(Reason::Alarm, message, self.onward()).leaving("no member goes before `etcdctl alarm disarm`")
             }
             Refusal::Failed { member, why } => {
                 let message = format!("the step of {} failed: {}", name(*member), printable(why));
                 let place = self.names.place(*member);
-                self.stop(Reason::RunFailed, message, "run")
-                    .next(self.command_on("run", &place))
+                self.stop(Reason::RunFailed, message, self.onward())
+                    .next(self.command_on(self.onward(), &place))
                     .leaving(&format!("the run is marked failed until {place} tries again"))
             }
             Refusal::Lost { record } => self.lost(record),
@@ -118,10 +118,12 @@ impl Context<'_> {
     fn lost(&self, record: &TakeDown) -> Stop {
         let (member, host) = (self.names.short(record.member), printable(&record.host_name));
         let message = format!("the take-down of {member} was abandoned, and its host {host} may still wake up");
-        self.stop(Reason::LostMember, message, "run").next(self.command_on("run", &host)).leaving(&format!(
-            "nobody takes a member down until {host} is back, {member} is replaced, or `agent abandon \
+        self.stop(Reason::LostMember, message, self.onward()).next(self.command_on(self.onward(), &host)).leaving(
+            &format!(
+                "nobody takes a member down until {host} is back, {member} is replaced, or `agent abandon \
              --host-is-fenced` says that {host} is dead"
-        ))
+            ),
+        )
     }
 
     fn record_of_another(&self, record: &TakeDown, alive: bool) -> Stop {

@@ -89,16 +89,18 @@ pub fn of(ending: &Ending, context: &Context) -> Stop {
     match ending {
         Ending::Finished(finish) => context.finished(finish),
         Ending::Refused(refusal) => context.refused(refusal),
-        Ending::Unprepared(why) => {
-            context.stop(Reason::Unprepared, format!("this host is not fit for its step: {}", printable(why)), "run")
-        }
+        Ending::Unprepared(why) => context.stop(
+            Reason::Unprepared,
+            format!("this host is not fit for its step: {}", printable(why)),
+            context.onward(),
+        ),
         Ending::Hook { member, why } => {
             let message = format!("a before_node hook of {} failed: {}", context.names.member(*member), printable(why));
-            context.stop(Reason::HookFailed, message, "run").leaving("it was not stopped")
+            context.stop(Reason::HookFailed, message, context.onward()).leaving("it was not stopped")
         }
         Ending::HandOver { member, why } => {
             let message = format!("{} did not pass leadership on: {}", context.names.member(*member), printable(why));
-            context.stop(Reason::HandOverFailed, message, "run").leaving("it was not stopped")
+            context.stop(Reason::HandOverFailed, message, context.onward()).leaving("it was not stopped")
         }
         Ending::Step { member, why, left } => {
             let message = format!("the step of {} failed: {}", context.names.member(*member), printable(why));
@@ -107,26 +109,26 @@ pub fn of(ending: &Ending, context: &Context) -> Stop {
         Ending::Sick { member, why } => {
             let message =
                 format!("{} runs and does not become ready: {}", context.names.member(*member), printable(why));
-            context.stop(Reason::MemberSick, message, "run")
+            context.stop(Reason::MemberSick, message, context.onward())
         }
         Ending::NoQuorum { member } => {
             let message = format!("{} runs, but there is no quorum to judge it by", context.names.member(*member));
             let left = "its take-down record, if it stands, is deleted by the next run";
-            context.stop(Reason::NoQuorum, message, "run").leaving(left)
+            context.stop(Reason::NoQuorum, message, context.onward()).leaving(left)
         }
         Ending::NotSettled(why) => {
             let message =
                 format!("the members are at their target, but the cluster did not settle: {}", printable(why));
-            context.stop(Reason::NotSettled, message, "run")
+            context.stop(Reason::NotSettled, message, context.onward())
         }
         Ending::Expired(waited) => context.expired(waited),
         Ending::NoAnswer { record: Some(member) } => {
             let member = context.names.member(*member);
             let message = format!("the cluster did not answer, so the take-down record of {member} may still stand");
-            context.stop(Reason::RecordLeft, message, "run").leaving("the next run on this host deletes it")
+            context.stop(Reason::RecordLeft, message, context.onward()).leaving("the next run on this host deletes it")
         }
         Ending::NoAnswer { record: None } => {
-            context.stop(Reason::NoAnswer, "the cluster did not answer for too long".into(), "run")
+            context.stop(Reason::NoAnswer, "the cluster did not answer for too long".into(), context.onward())
         }
         Ending::Interrupted => {
             let message = "a signal asked for an end; the step in hand was finished or undone".into();
@@ -174,6 +176,14 @@ impl Context<'_> {
 
     pub(super) fn typed(&self) -> &'static str {
         typed(self.verb)
+    }
+
+    /// What goes on from here: the same command again; `finalize` and `resume` are said once.
+    pub(super) fn onward(&self) -> &'static str {
+        match self.verb {
+            Verb::Rollback => "rollback",
+            Verb::Run | Verb::Finalize | Verb::Resume => "run",
+        }
     }
 
     pub(super) fn command(&self, verb: &str) -> String {
@@ -253,18 +263,22 @@ impl Context<'_> {
     fn step_failed(&self, message: String, member: &str, left: Left) -> Stop {
         match left {
             Left::PutBack => self
-                .stop(Reason::PutBack, message, "run")
+                .stop(Reason::PutBack, message, self.onward())
                 .leaving(&format!("{member} put back on its old binary, ready")),
+            Left::AsItWas => {
+                let left = format!("{member} runs on the binary it had, ready");
+                self.stop(Reason::StepFailed, message, self.onward()).leaving(&left)
+            }
             Left::AsItIs => {
                 let left = format!("{member} as it is; its take-down record stands, so no other member goes");
-                self.stop(Reason::StepFailed, message, "run").leaving(&left)
+                self.stop(Reason::StepFailed, message, self.onward()).leaving(&left)
             }
             Left::NewBinaryKept => {
                 let left = format!(
                     "{member} kept on its new binary, as the way back is closed; its take-down record stands, \
                      so no other member goes"
                 );
-                self.stop(Reason::NewBinaryKept, message, "run").leaving(&left)
+                self.stop(Reason::NewBinaryKept, message, self.onward()).leaving(&left)
             }
         }
     }

@@ -117,6 +117,7 @@ fn endings() -> Vec<Ending> {
         Ending::Hook { member, why: why() },
         Ending::HandOver { member, why: why() },
         Ending::Step { member, why: why(), left: Left::PutBack },
+        Ending::Step { member, why: why(), left: Left::AsItWas },
         Ending::Step { member, why: why(), left: Left::AsItIs },
         Ending::Step { member, why: why(), left: Left::NewBinaryKept },
         Ending::Sick { member, why: why() },

@@ -1,6 +1,12 @@
 //! Plain lines: what happens, one line each, and how a command ended.
 
-use super::{board::Board, happening::Happening, names::printable, stop::Stop, wait};
+use super::{
+    board::Board,
+    happening::{Decision, Happening},
+    names::printable,
+    stop::Stop,
+    wait,
+};
 
 /// The lines of an end: an error's begin with `error:`, and say exit code and reason.
 pub fn end(stop: &Stop) -> String {
@@ -27,6 +33,7 @@ pub fn line(happening: &Happening, board: &Board) -> Option<String> {
     match happening {
         Happening::Begun { .. } | Happening::Looked(_) | Happening::Read(_) | Happening::Ended { .. } => None,
         Happening::Joined { run } => Some(format!("takes part in run {:08x}", run.0 >> 96)),
+        Happening::Decided(decision) => Some(words(*decision).into()),
         Happening::Waiting(waited) => Some(format!("waits for {}", wait::words(waited, names))),
         Happening::BatonTaken => Some("holds the baton".into()),
         Happening::BatonGivenBack => Some("gave the baton back".into()),
@@ -53,5 +60,14 @@ pub fn line(happening: &Happening, board: &Board) -> Option<String> {
         Happening::GatesSettled => Some("gates agree on every member".into()),
         Happening::Settled => Some("versions, gates and hashes agree".into()),
         Happening::Warning(text) => Some(format!("warning: {}", printable(text))),
+    }
+}
+
+fn words(decision: Decision) -> &'static str {
+    match decision {
+        Decision::Replaced => "the run that stood is replaced",
+        Decision::Approved => "the last member may go",
+        Decision::TurnedBack => "the run goes back",
+        Decision::Resumed => "the mark of the failed step is lifted",
     }
 }

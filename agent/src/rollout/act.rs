@@ -194,6 +194,8 @@ pub enum Ending {
 pub enum Left {
     /// Its old binary, ready; the record is gone.
     PutBack,
+    /// The binary it had, ready: it could not be stopped, or not be switched; the record is gone.
+    AsItWas,
     /// Whatever it was on, not ready; the record stands.
     AsItIs,
     /// Its new binary: the way back was closed; the record stands.

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use proto::MemberId;
+use proto::{MemberId, Revision};
 
 use super::{
     act::{Act, Ending, Event, Looked},
@@ -145,6 +145,9 @@ impl Agent {
         let (member, attempt) = (in_hand.step.member, in_hand.step.attempt);
         self.record = keys.down.as_ref().filter(|down| down.value.attempt == attempt).map(|down| down.created);
         let lost = keys.lost.get(&member).filter(|lost| lost.value.attempt == attempt).map(|lost| lost.created);
+        if looked.view.as_ref().is_some_and(|view| view.leader().is_some() && view.member(member).is_none()) {
+            return self.let_go(member, lost);
+        }
         if let Some(why) = sick {
             return self.resolve_sick(in_hand, why, lost.is_some());
         }
@@ -155,9 +158,16 @@ impl Agent {
             }
             (Stage::Starting(leg), ..) => self.healed(leg, self.failure_of(in_hand), Event::Done),
             (Stage::Done(_), Some(_), _) => self.end_step(self.failure_of(in_hand), looked),
-            (_, Some(_), _) => self.undo(),
-            (_, None, Some(created)) => self.send(Txn::clear_lost(member, created), Then::Undo),
-            (_, None, None) => self.forget(),
+            _ => self.let_go(member, lost),
+        }
+    }
+
+    /// Nothing is left to do for this step: its member is as it should be, or was removed from the cluster, and
+    /// whatever runs in its place is none of this step's.
+    fn let_go(&mut self, member: MemberId, lost: Option<Revision>) -> Act {
+        match (self.record, lost) {
+            (None, Some(created)) => self.send(Txn::clear_lost(member, created), Then::Undo),
+            _ => self.undo(),
         }
     }
 

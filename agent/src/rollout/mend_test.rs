@@ -3,7 +3,7 @@
 use super::*;
 use crate::rollout::{
     driven::{ATTEMPT, Driven, baton, in_hand, keys, record},
-    keys::{AttemptId, RunState},
+    keys::{AttemptId, Keys, RunState},
 };
 
 const OTHER: AttemptId = AttemptId(8);
@@ -16,6 +16,16 @@ enum Stands {
     Lost,
 }
 use Stands::{Lost, Nothing, Record};
+
+fn with(stands: Stands) -> Keys {
+    let mut keys = keys(RunState::Rolling);
+    match stands {
+        Nothing => {}
+        Record => keys.down = Some(record(1, 1, ATTEMPT)),
+        Lost => drop(keys.lost.insert(MemberId(1), record(1, 1, ATTEMPT))),
+    }
+    keys
+}
 
 /// A new binary that failed before the crash fails again, and is left once more; the old one is sick, too, in these
 /// tests.
@@ -50,16 +60,24 @@ fn a_step_in_the_journal_is_settled_by_what_stands_of_it() {
         (Done(Forward), Record, healthy, "look, delete down and run rolling"),
         (Done(Forward), Nothing, healthy, "look, note forgotten"),
     ] {
-        let mut keys = keys(RunState::Rolling);
-        match stands {
-            Nothing => {}
-            Record => keys.down = Some(record(1, 1, ATTEMPT)),
-            Lost => drop(keys.lost.insert(MemberId(1), record(1, 1, ATTEMPT))),
-        }
-        let found = Driven::new(keys, view).start(Some(in_hand(stage)));
+        let found = Driven::new(with(stands), view).start(Some(in_hand(stage)));
         // What comes after is a start like any.
         let found = found.split(", prepare").next().unwrap();
         assert_eq!(found, acts, "{stage:?} {stands:?} {view}");
+    }
+}
+
+/// What runs in the place of a member that was replaced is none of the step's: it is not stopped.
+#[test]
+fn a_step_of_a_member_that_was_removed_is_let_go() {
+    for (stands, acts) in [
+        (Record, "switch new, start, ready, look, delete down"),
+        (Lost, "switch new, start, ready, look, delete lost"),
+        (Nothing, "switch new, start, ready, look, note forgotten"),
+    ] {
+        let mut driven = Driven::new(with(stands), "2+ 3+ 4+");
+        let found = driven.start(Some(in_hand(Stage::Starting(Leg::Forward))));
+        assert_eq!(found.split(", prepare").next().unwrap(), acts, "{stands:?}");
     }
 }
 

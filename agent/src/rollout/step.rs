@@ -65,6 +65,8 @@ pub(super) enum Stepping {
     Ending(Option<Arc<str>>),
     /// It could not be read.
     Unread(Option<Arc<str>>),
+    /// The step is being forgotten: its record is gone.
+    Closing(Closing),
     /// The `after_node` hooks.
     HookAfter,
     /// The switch failed: the binary it came from is put back.
@@ -77,12 +79,23 @@ pub(super) enum Stepping {
     Marking(Ending),
 }
 
+/// What comes once a step is forgotten.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Closing {
+    /// The end of this process.
+    Failed(Ending),
+    /// The member is where it was to go.
+    Well(MemberId),
+    /// It is back, as a step of an earlier process had failed.
+    Undone,
+}
+
 impl Agent {
     pub(super) fn stepping(&mut self, stepping: Stepping, act: Act) -> Act {
         self.ask(Phase::Stepping(stepping), act)
     }
 
-    fn journal(&mut self, entry: Entry, stepping: Stepping) -> Act {
+    pub(super) fn journal(&mut self, entry: Entry, stepping: Stepping) -> Act {
         // Every entry written here follows from the phase; one that could not is not written.
         if let Ok(in_hand) = progress::advance(self.in_hand, entry) {
             self.in_hand = in_hand;
@@ -137,7 +150,8 @@ impl Agent {
                 let act = Act::AwaitReady { member: self.member(), on: Some(Leg::Forward.to()) };
                 self.stepping(S::KeptUp(why), act)
             }
-            (S::KeptUp(_), Event::Done) => self.healed(Leg::Forward, None, Event::Done),
+            // It was to go forward, and did.
+            (S::KeptUp(_), Event::Done) if self.goes_forward() => self.healed(Leg::Forward, None, Event::Done),
             (S::KeptUp(why), _) => {
                 let ending = Self::failed(self.member(), why, Left::NewBinaryKept);
                 self.mark(ending)
@@ -146,6 +160,7 @@ impl Agent {
             (S::Ending(failure), Event::Looked(looked)) => self.end_step(failure, &looked),
             (S::Unread(_), Event::Woke { expired: true }) => self.leave_record(),
             (S::Unread(failure), _) => self.stepping(S::Ending(failure), Act::Look),
+            (S::Closing(closing), Event::Done) => self.closed(closing),
             // A step that was mended ends in a process that has not looked at its own host yet.
             (S::HookAfter, _) => self.set_out(),
             (S::Unswitching(_, why), Event::Failed(_)) => self.keep_as_it_is(why),
@@ -284,6 +299,10 @@ impl Agent {
             true => self.keep_new(why),
             false => self.relaunch(why),
         }
+    }
+
+    fn goes_forward(&self) -> bool {
+        self.in_hand.is_some_and(|in_hand| in_hand.step.leg == Leg::Forward)
     }
 
     fn keep_new(&mut self, why: Arc<str>) -> Act {

@@ -11,11 +11,11 @@ use super::{
     agent::Agent,
     answered::Then,
     keys::{At, Going, Keys, Run, RunState},
-    step::Stepping,
+    step::{Closing, Stepping},
     txn::Txn,
 };
 use crate::{
-    journal::progress::{InHand, Leg, Stage},
+    journal::progress::{Entry, InHand, Leg, Stage},
     plan::refusal::Wait,
 };
 
@@ -91,9 +91,10 @@ impl Agent {
             after.done.sort();
         }
         after.state = match (failure, &after.state) {
-            (Some(why), _) => failed_state(&run.value, member, why.clone()),
+            (Some(why), _) if run.value.going().is_some() => failed_state(&run.value, member, why.clone()),
             (None, RunState::Failed { member: marked, was, .. }) if *marked == member => (*was).into(),
-            (None, state) => state.clone(),
+            // One that a newer agent has paused stays so.
+            (_, state) => state.clone(),
         };
         after
     }
@@ -104,17 +105,29 @@ impl Agent {
         self.end_step_with(failure, keys)
     }
 
+    /// The record is gone; what is left of the step is its last entry in the journal.
     pub(super) fn step_ended(&mut self, failure: Option<Arc<str>>) -> Act {
-        let member = self.member();
         self.record = None;
-        let is_forward = matches!(self.in_hand, Some(InHand { stage: Stage::Done(Leg::Forward), .. }));
-        let was_asked_for = self.in_hand.is_some_and(|in_hand| in_hand.step.leg == Leg::Back);
-        self.in_hand = None;
-        match failure {
-            Some(why) if !self.rules.mark_is_one_write => self.mark(Self::failed(member, why, Left::PutBack)),
-            Some(why) => self.leave(Self::failed(member, why, Left::PutBack)),
-            None if is_forward || was_asked_for => self.stepping(Stepping::HookAfter, Act::HookAfter(member)),
-            None => self.set_out(),
+        let Some(InHand { step, stage }) = self.in_hand else { return self.set_out() };
+        let was_asked_for = stage == Stage::Done(step.leg);
+        let left = match stage {
+            Stage::Done(Leg::Back) if !was_asked_for => Left::PutBack,
+            _ => Left::AsItWas,
+        };
+        let closing = match failure {
+            Some(why) => Closing::Failed(Self::failed(step.member, why, left)),
+            None if was_asked_for => Closing::Well(step.member),
+            None => Closing::Undone,
+        };
+        self.journal(Entry::Forgotten, Stepping::Closing(closing))
+    }
+
+    pub(super) fn closed(&mut self, closing: Closing) -> Act {
+        match closing {
+            Closing::Failed(ending) if !self.rules.mark_is_one_write => self.mark(ending),
+            Closing::Failed(ending) => self.leave(ending),
+            Closing::Well(member) => self.stepping(Stepping::HookAfter, Act::HookAfter(member)),
+            Closing::Undone => self.set_out(),
         }
     }
 }

@@ -1,10 +1,10 @@
-use proto::Revision;
+use proto::{MemberId, Revision};
 
 use crate::{
-    journal::progress::{Binary, Leg, Stage},
+    journal::progress::{Binary, InHand, Leg, Stage, Step},
     plan::samples,
     rollout::{
-        act::{Act, Event},
+        act::{Act, Ending, Event, Left},
         driven::{ATTEMPT, Driven, baton, in_hand, keys, record},
         keys::RunState,
     },
@@ -19,7 +19,7 @@ fn after_a_mended_step_the_host_is_prepared_before_anything_else() {
     let acts = "switch new, start, ready, look, note done forward, look, delete down and run rolling";
     assert_eq!(driven.start(Some(in_hand(Stage::Starting(Leg::Forward)))), acts);
     let acts = driven.then(Event::Yes(Revision(7)));
-    assert!(acts.starts_with("hook after, prepare, look"), "{acts}");
+    assert!(acts.starts_with("note forgotten, hook after, prepare, look"), "{acts}");
 }
 
 /// A member that does not end in time may end later, when nobody looks any more.
@@ -47,4 +47,50 @@ fn a_new_binary_that_failed_is_started_again_if_the_old_one_cannot_be_put_back()
     let acts = "switch new, start, ready, look, note stopping back, stop, let polls end, look, switch old, \
         switch new, note starting forward, start, ready, look, run failed";
     assert_eq!(driven.start(Some(in_hand(Stage::Starting(Leg::Forward)))), acts);
+}
+
+/// That the new binary is well does not make going back done: a person must look at what closed the way.
+#[test]
+fn a_member_whose_way_back_closes_after_its_stop_is_kept_and_marked() {
+    let mut driven = Driven::new(keys(RunState::RollingBack), "1+ 2+ 3*");
+    driven.keys.down = Some(record(1, 1, ATTEMPT));
+    samples::with_cluster_version(&mut driven.view, 1, "3.5");
+    let step = Step { member: MemberId(1), attempt: ATTEMPT, leg: Leg::Back };
+    let acts = driven.start(Some(InHand { step, stage: Stage::Stopping(Leg::Back) }));
+    assert!(acts.ends_with("delete down"), "brought up where it was: {acts}");
+
+    let mut driven = Driven::new(keys(RunState::RollingBack), "1. 2+ 3*");
+    driven.keys.down = Some(record(1, 1, ATTEMPT));
+    samples::with_cluster_version(&mut driven.view, 1, "3.5");
+    driven.fails = |_| false;
+    let acts = "switch new, start, ready, look, note stopping back, stop, let polls end, look, \
+        note starting forward, start, ready, look, run failed";
+    assert_eq!(driven.start(Some(InHand { step, stage: Stage::Stopping(Leg::Back) })), acts);
+}
+
+/// A member that could not be stopped runs what it ran; nobody is told of a way back.
+#[test]
+fn what_was_never_started_anew_was_not_put_back() {
+    let mut driven = Driven::new(keys(RunState::Rolling), "1+ 2+ 3*");
+    driven.start(None);
+    driven.keys.baton = Some(baton(1, 1));
+    driven.then(Event::Yes(Revision(5)));
+    let Some(in_hand) = driven.agent.in_hand() else { panic!("a step is in hand") };
+    driven.keys.down = Some(record(1, 1, in_hand.step.attempt));
+    let created = driven.keys.down.as_ref().map(|down| down.created).unwrap();
+    driven.fails = |act| matches!(act, Act::Stop(_));
+    driven.then(Event::Yes(created));
+    driven.keys.down = None;
+    let acts = driven.then(Event::Yes(Revision(9)));
+    assert_eq!(acts, "note forgotten, give back");
+    assert!(matches!(driven.agent.ending(), Some(Ending::Step { left: Left::AsItWas, .. })));
+}
+
+/// A newer agent's pause outlasts a step that fails meanwhile.
+#[test]
+fn a_failed_step_leaves_a_paused_run_paused() {
+    let mut driven = Driven::new(keys(RunState::Paused), "1+ 2+ 3*");
+    driven.keys.down = Some(record(1, 1, ATTEMPT));
+    let acts = driven.start(Some(in_hand(Stage::Done(Leg::Back))));
+    assert_eq!(acts, "look, delete down and run paused");
 }

@@ -9,7 +9,7 @@ use proto::{
     LeaseId, Revision,
     etcdserverpb::{
         Compare as CompareOnWire, DeleteRangeRequest, LeaseGrantRequest, LeaseRevokeRequest, PutRequest, RangeRequest,
-        RangeResponse, RequestOp, TxnRequest, TxnResponse,
+        RangeResponse, RequestOp, ResponseHeader, TxnRequest, TxnResponse,
         compare::{CompareResult, CompareTarget, TargetUnion},
         kv_client::KvClient,
         lease_client::LeaseClient,
@@ -133,6 +133,7 @@ impl Store {
                 });
                 match answer.await {
                     Err(error) if is_passing(&error) => self.route.distrust(&address),
+                    Ok(range) if self.is_foreign(range.header.as_ref()) => self.route.distrust(&address),
                     answer => return answer,
                 }
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -161,6 +162,10 @@ impl Store {
             .access()
             .tell(&address, TXN, request, |channel, request| async move { KvClient::new(channel).txn(request).await });
         match answer.await {
+            Ok(answer) if self.is_foreign(answer.header.as_ref()) => {
+                self.route.distrust(&address);
+                TxnAnswer::Unknown(Unknown(format!("{address} belongs to another cluster")))
+            }
             Ok(answer) => self.read_answer(answer),
             Err(error) => {
                 self.route.distrust(&address);
@@ -222,6 +227,12 @@ impl Store {
                 Err(Unknown(error.to_string()))
             }
         }
+    }
+
+    /// An address that a member advertises may lead elsewhere: `localhost`, or one that was given away. What another
+    /// cluster says of keys is no word on these.
+    fn is_foreign(&self, header: Option<&ResponseHeader>) -> bool {
+        self.route.access().directory().foreign(header).is_some()
     }
 
     fn all(&self) -> RangeRequest {

@@ -97,7 +97,7 @@ impl World {
         let in_hand = self.hosts[host].journal;
         let kept = in_hand.map_or(Leg::Forward, |in_hand| in_hand.step.leg).from();
         match left {
-            Left::PutBack => check(node.binary == kept, "said a member was put back that was not"),
+            Left::PutBack | Left::AsItWas => check(node.binary == kept, "said a member was put back that was not"),
             Left::AsItIs => check(stands, "left a member that failed without a record"),
             Left::NewBinaryKept => check(stands && node.binary == Binary::New, "said the new binary was kept"),
         }

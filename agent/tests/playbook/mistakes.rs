@@ -222,6 +222,7 @@ fn nodes() {
         "nodes",
         SOUND,
         &[
+            ("  soak: 10s", "  soak: 15m"), // longer than a turn
             ("  - name: orders-2", "  - name: orders-1"),
             ("/opt/2/current", "/opt/1/current"),
             (
