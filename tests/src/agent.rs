@@ -10,12 +10,10 @@ use std::{
     time::Duration,
 };
 
-use serde_json::Value;
-
 use crate::{
     Error,
+    ended::Ended,
     events::{self, Event},
-    fault::{Brink, Cut, Unwritable},
     process::Process,
     wait,
 };
@@ -34,23 +32,9 @@ pub fn executable() -> Result<PathBuf, Error> {
 #[derive(Debug)]
 pub struct Agent {
     child: Child,
+    command: String,
     /// A folder of this run's own beside the playbook.
     files: PathBuf,
-}
-
-/// An agent that ended.
-#[derive(Clone, Debug)]
-pub struct Ended {
-    /// Its exit code; `None` when a signal ended it.
-    pub exit: Option<i32>,
-    /// The signal that ended it.
-    pub signal: Option<i32>,
-    /// The one object that `--output json` prints.
-    pub result: Option<Value>,
-    /// What it wrote to stderr.
-    pub stderr: String,
-    /// What it wrote with `--events`.
-    pub events: Vec<Event>,
 }
 
 impl Agent {
@@ -59,39 +43,23 @@ impl Agent {
     /// # Errors
     /// There is no agent, or its files cannot be made.
     pub fn start(verb: &str, playbook: &Path, more: &[&str]) -> Result<Self, Error> {
-        Self::start_as(verb, playbook, more, |argv| argv)
+        Self::start_under(verb, playbook, more, |argv| argv)
     }
 
-    /// Starts `agent run` so that it is cut; [`Cut::carry_out`] on [`Agent::process`] does it.
+    /// The same with a command line that is wrapped, as the faults do.
     ///
     /// # Errors
     /// There is no agent, or its files cannot be made.
-    pub fn start_to_be_cut(playbook: &Path, cut: &Cut) -> Result<Self, Error> {
-        Self::start_verb_to_be_cut("run", playbook, cut)
-    }
-
-    /// The same for another verb.
-    ///
-    /// # Errors
-    /// There is no agent, or its files cannot be made.
-    pub fn start_verb_to_be_cut(verb: &str, playbook: &Path, cut: &Cut) -> Result<Self, Error> {
-        Self::start_as(verb, playbook, &[], |argv| cut.wrap(&argv))
-    }
-
-    /// Starts `agent run` so that it comes to a [`Brink`] and is held there.
-    ///
-    /// # Errors
-    /// There is no agent, or its files cannot be made.
-    pub fn start_to_the_brink(playbook: &Path, brink: &Brink) -> Result<Self, Error> {
-        Self::start_as("run", playbook, &[], |argv| brink.wrap(&argv))
-    }
-
-    /// Starts `agent run` with a file that it cannot write to.
-    ///
-    /// # Errors
-    /// There is no agent, or its files cannot be made.
-    pub fn start_on_a_full_disk(playbook: &Path, full: &Unwritable) -> Result<Self, Error> {
-        Self::start_as("run", playbook, &[], |argv| full.wrap(&argv))
+    pub fn start_under(
+        verb: &str,
+        playbook: &Path,
+        more: &[&str],
+        wrap: impl FnOnce(Vec<OsString>) -> Vec<OsString>,
+    ) -> Result<Self, Error> {
+        let files = fresh_folder(playbook)?;
+        let argv = wrap(command_line(verb, playbook, &files.join("events"), more)?);
+        let stdout = File::create(files.join("stdout"))?;
+        Self::spawn(verb, playbook, &argv, stdout.into(), files)
     }
 
     /// Starts `agent run` with nobody at the other end of its stdout, and an events file that is always full.
@@ -103,22 +71,10 @@ impl Agent {
         let argv = wrap(command_line("run", playbook, Path::new("/dev/full"), &[])?);
         let (reader, writer) = std::io::pipe()?;
         drop(reader);
-        Self::spawn(&argv, writer.into(), files)
+        Self::spawn("run", playbook, &argv, writer.into(), files)
     }
 
-    fn start_as(
-        verb: &str,
-        playbook: &Path,
-        more: &[&str],
-        wrap: impl FnOnce(Vec<OsString>) -> Vec<OsString>,
-    ) -> Result<Self, Error> {
-        let files = fresh_folder(playbook)?;
-        let argv = wrap(command_line(verb, playbook, &files.join("events"), more)?);
-        let stdout = File::create(files.join("stdout"))?;
-        Self::spawn(&argv, stdout.into(), files)
-    }
-
-    fn spawn(argv: &[OsString], stdout: Stdio, files: PathBuf) -> Result<Self, Error> {
+    fn spawn(verb: &str, playbook: &Path, argv: &[OsString], stdout: Stdio, files: PathBuf) -> Result<Self, Error> {
         let child = Command::new(&argv[0])
             .args(&argv[1..])
             .stdin(Stdio::null())
@@ -126,7 +82,7 @@ impl Agent {
             .stderr(File::create(files.join("stderr"))?)
             .spawn()
             .map_err(|error| format!("{}: {error}", argv[0].display()))?;
-        Ok(Self { child, files })
+        Ok(Self { child, command: format!("agent {verb} {}", playbook.display()), files })
     }
 
     /// Its number.
@@ -177,6 +133,7 @@ impl Agent {
     fn result(&self, status: ExitStatus) -> Result<Ended, Error> {
         let stdout = fs::read_to_string(self.files.join("stdout")).unwrap_or_default();
         Ok(Ended {
+            command: self.command.clone(),
             exit: status.code(),
             signal: status.signal(),
             result: serde_json::from_str(&stdout).ok(),
@@ -215,16 +172,4 @@ fn fresh_folder(playbook: &Path) -> Result<PathBuf, Error> {
         }
     }
     Err("no number is left".into())
-}
-
-impl Ended {
-    /// The `reason` of its result.
-    pub fn reason(&self) -> &str {
-        self.result.as_ref().and_then(|result| result["reason"].as_str()).unwrap_or_default()
-    }
-
-    /// The `message` of its result.
-    pub fn message(&self) -> &str {
-        self.result.as_ref().and_then(|result| result["message"].as_str()).unwrap_or_default()
-    }
 }

@@ -9,6 +9,7 @@ pub mod brake;
 pub mod certificates;
 pub mod client;
 pub mod cluster;
+pub mod ended;
 pub mod etcd;
 pub mod events;
 pub mod fault;

@@ -7,8 +7,9 @@ use proto::Release;
 
 use crate::{
     Error,
-    agent::{Agent, Ended},
+    agent::Agent,
     cluster::Layout,
+    ended::Ended,
     witness::{Testimony, Witness},
     workload::Load,
 };

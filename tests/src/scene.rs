@@ -9,9 +9,10 @@ use serde_json::Value;
 
 use crate::{
     Error,
-    agent::{Agent, Ended},
+    agent::Agent,
     client::Client,
     cluster::{Cluster, Layout, Spec},
+    ended::Ended,
     etcd::Etcd,
     wait,
     witness::{Testimony, Witness},

@@ -8,8 +8,9 @@ use clap::{Parser, ValueEnum};
 use serde_json::{Value, json};
 use tests::{
     Error,
-    agent::{Agent, Ended},
+    agent::Agent,
     cluster::{Cluster, Layout, Spec},
+    ended::Ended,
     etcd::Etcd,
     events::{self, Span},
     interrupt::interrupted,

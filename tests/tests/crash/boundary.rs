@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use tests::fault::Moment;
 
-use crate::rollout::{Change, Killed, Rollout, is_done};
+use crate::rollout::{Change, Killed, Rollout};
 
 /// Boundaries in their order: the first fsync, before and after it, the second, and so on.
 pub fn boundary(number: usize) -> (usize, Moment) {
@@ -21,7 +21,7 @@ impl Rollout {
         let (nth, moment) = boundary(number);
         let killed = self.kill_at(index, nth, moment).await?;
         println!("{}: killed {moment:?} fsync {nth}, last record: {}", self.member(index).name, killed.last);
-        is_done(&self.run(index).await, &self.member(index).name);
+        self.run(index).await.must_succeed();
         Some(killed)
     }
 }

@@ -10,13 +10,13 @@ use tests::{
     process::Process,
 };
 
-use crate::rollout::{Change, LIMIT, Rollout, is_done, told};
+use crate::rollout::{Change, LIMIT, Rollout};
 
 /// The others refuse to go on, and have not touched their members.
 async fn the_others_refuse(rollout: &Rollout, others: [Agent; 2]) {
     for (agent, index) in others.into_iter().zip([1, 2]) {
         let ended = agent.ended(LIMIT).await.expect("an end");
-        assert_eq!((ended.exit, ended.reason()), (Some(3), "lost_member"), "{}", told(&ended));
+        ended.must_be(3, "lost_member");
         let said = rollout.client(index).versions().await.expect("an answer").server;
         assert_eq!(said, rollout.cluster.layout.release.to_string());
     }
@@ -34,10 +34,10 @@ async fn given_up_and_woken(rollout: Rollout, frozen: Agent, thaw: impl FnOnce(&
     for (index, agent) in [1, 2].map(|index| (index, rollout.start(index))) {
         let ended = agent.ended(LIMIT).await.expect("an end");
         let is_refused = (ended.exit, ended.reason()) == (Some(3), "lost_member");
-        assert!(is_refused || ended.exit == Some(0), "m{}: {}", index + 1, told(&ended));
+        assert!(is_refused || ended.exit == Some(0), "m{}: {ended}", index + 1);
     }
     rollout.is_gone(1, &sign).await;
-    is_done(&frozen.ended(LIMIT).await.expect("an end"), "the one that woke");
+    frozen.ended(LIMIT).await.expect("an end").must_succeed();
     rollout.run_everywhere().await;
     rollout.end_one_at_a_time().await;
 }
@@ -45,7 +45,7 @@ async fn given_up_and_woken(rollout: Rollout, frozen: Agent, thaw: impl FnOnce(&
 /// An agent that stands where *stopping* is on disk and the last check is next.
 async fn before_its_last_check(rollout: &Rollout) -> Agent {
     let cut = rollout.cut(0, 2, Moment::After);
-    let agent = Agent::start_to_be_cut(&rollout.playbooks[0], &cut).expect("an agent");
+    let agent = Agent::start_under("run", &rollout.playbooks[0], &[], |argv| cut.wrap(&argv)).expect("an agent");
     let process = agent.process().expect("it runs");
     let held = tokio::task::spawn_blocking(move || cut.hold(&process, LIMIT)).await.expect("no panic");
     assert!(held.expect("held"), "it did not come that far");
@@ -74,10 +74,10 @@ async fn without_a_host_that_is_fenced_the_others_go_on() {
     rollout.is_gone(1, &sign).await;
     for ended in [rollout.start(1), rollout.start(2)].map(|agent| agent.ended(LIMIT)) {
         let ended = ended.await.expect("an end");
-        assert_eq!((ended.exit, ended.reason()), (Some(0), "partial"), "{}", told(&ended));
+        ended.must_be(0, "partial");
     }
     assert!(rollout.member(0).is_running(), "it was never stopped");
-    is_done(&rollout.run(0).await, "m1");
+    rollout.run(0).await.must_succeed();
     rollout.end_one_at_a_time().await;
 }
 
@@ -86,7 +86,7 @@ async fn an_agent_that_wakes_after_its_last_check_is_alone() {
     let Some(change) = Change::of_minor() else { return };
     let rollout = Rollout::begin(&change, &[]).await;
     let brink = Brink { trace: rollout.trace(0) };
-    let agent = Agent::start_to_the_brink(&rollout.playbooks[0], &brink).expect("an agent");
+    let agent = Agent::start_under("run", &rollout.playbooks[0], &[], |argv| brink.wrap(&argv)).expect("an agent");
     let (process, at) = (agent.process().expect("it runs"), brink.clone());
     let frozen = tokio::task::spawn_blocking(move || at.freeze(&process, LIMIT)).await.expect("no panic");
     frozen.expect("frozen when all it still has to do is to send the signal");

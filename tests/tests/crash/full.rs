@@ -8,7 +8,7 @@ use tests::{
 
 use crate::{
     mounted::Mounted,
-    rollout::{Change, LIMIT, Rollout, is_done, told},
+    rollout::{Change, LIMIT, Rollout},
 };
 
 /// Room for the state directory, and little more.
@@ -18,17 +18,17 @@ impl Rollout {
     /// Runs the agent on a disk that is full from its nth journal record on; then again, with space.
     async fn runs_full(&self, index: usize, nth: usize, disk: &Mounted) {
         let cut = self.cut(index, nth, Moment::After);
-        let agent = Agent::start_to_be_cut(&self.playbooks[index], &cut).expect("an agent");
+        let agent = Agent::start_under("run", &self.playbooks[index], &[], |argv| cut.wrap(&argv)).expect("an agent");
         let (process, ours) = (agent.process().expect("it runs"), agent.process().expect("it runs"));
         let held = tokio::task::spawn_blocking(move || cut.hold(&process, LIMIT)).await.expect("no panic");
         assert!(held.expect("held"), "in the middle of its step");
         disk.fill().expect("full");
         fault::thaw(&ours).expect("thawed");
         let ended = agent.ended(LIMIT).await.expect("an end");
-        println!("full from record {nth} on: {}", told(&ended).lines().next().unwrap_or_default());
+        println!("full from record {nth} on: {}", ended.to_string().lines().next().unwrap_or_default());
         self.cluster.ready().await.expect("every member serves");
         disk.make_space().expect("space");
-        is_done(&self.run(index).await, &self.member(index).name);
+        self.run(index).await.must_succeed();
     }
 }
 
@@ -46,7 +46,7 @@ async fn a_full_disk_leaves_every_member_serving_and_the_same_command_goes_on_wi
         }
         disks[0].fill().expect("full");
         let ended = rollout.run(0).await;
-        assert_eq!(ended.exit, Some(3), "a full disk at the start touches nothing: {}", told(&ended));
+        assert_eq!(ended.exit, Some(3), "a full disk at the start touches nothing: {ended}");
         disks[0].make_space().expect("space");
         for (index, nth) in stages.into_iter().enumerate() {
             rollout.runs_full(index, nth, &disks[index]).await;
@@ -63,13 +63,14 @@ async fn a_journal_that_cannot_be_written_leaves_every_member_serving() {
         for from in records {
             let (file, trace) = (rollout.journal(index), rollout.trace(index));
             let full = Unwritable { file, from, trace };
-            let agent = Agent::start_on_a_full_disk(&rollout.playbooks[index], &full).expect("an agent");
+            let agent =
+                Agent::start_under("run", &rollout.playbooks[index], &[], |argv| full.wrap(&argv)).expect("an agent");
             let ended = agent.ended(LIMIT).await.expect("an end");
-            println!("no journal from record {from} on: {}", told(&ended).lines().next().unwrap_or_default());
-            assert!(ended.exit.is_some_and(|exit| exit != 0) && ended.reason() == "system", "{}", told(&ended));
+            println!("no journal from record {from} on: {}", ended.to_string().lines().next().unwrap_or_default());
+            assert!(ended.exit.is_some_and(|exit| exit != 0) && ended.reason() == "system", "{ended}");
             rollout.cluster.ready().await.expect("every member serves");
         }
-        is_done(&rollout.run(index).await, &rollout.member(index).name);
+        rollout.run(index).await.must_succeed();
     }
     rollout.end_one_at_a_time().await;
 }

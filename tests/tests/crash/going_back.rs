@@ -12,7 +12,7 @@ use tests::{
 
 use crate::{
     boundary::boundary,
-    rollout::{Change, LIMIT, Rollout, is_done, playbooks, told},
+    rollout::{Change, LIMIT, Rollout, playbooks},
 };
 
 const SICK: &str = env!("CARGO_BIN_EXE_sick-etcd");
@@ -26,7 +26,7 @@ impl Rollout {
 
     async fn rolls_back(&self, index: usize) {
         let agent = Agent::start("rollback", &self.playbooks[index], &[]).expect("an agent");
-        is_done(&agent.ended(LIMIT).await.expect("an end"), &self.member(index).name);
+        agent.ended(LIMIT).await.expect("an end").must_succeed();
     }
 }
 
@@ -44,12 +44,12 @@ async fn a_rollback_killed_at_any_journal_boundary_is_finished_by_the_same_comma
     let mut rollout = Rollout::begin(&change, ALONE).await;
     let mut seen = BTreeSet::new();
     for number in 0.. {
-        is_done(&rollout.run(0).await, "m1");
+        rollout.run(0).await.must_succeed();
         rollout.runs(0, &new).await;
         let (nth, moment) = boundary(number);
         let killed = rollout.kill_verb_at("rollback", 0, nth, moment).await;
         let Ok(killed) = killed else {
-            is_done(&killed.expect_err("it ended"), "m1");
+            killed.expect_err("it ended").must_succeed();
             println!("{number} rollbacks were killed at a boundary of their journals");
             break;
         };
@@ -81,7 +81,7 @@ async fn a_member_whose_new_binary_fails_is_put_back_though_its_agent_is_killed_
         };
         let last = killed.as_ref().map(|killed| killed.last.as_str());
         println!("killed {moment:?} fsync {nth}, last record: {last:?}");
-        assert_eq!((ended.exit, ended.reason()), (Some(1), "put_back"), "{last:?}: {}", told(&ended));
+        assert_eq!((ended.exit, ended.reason()), (Some(1), "put_back"), "{last:?}: {ended}");
         rollout.runs(0, &old).await;
         match killed {
             Some(killed) => drop(seen.insert(killed.last)),

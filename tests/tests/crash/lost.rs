@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 use tests::{agent::Agent, fault::Moment, skip::skip};
 
-use crate::rollout::{Change, LIMIT, Rollout, told};
+use crate::rollout::{Change, LIMIT, Rollout};
 
 /// Without a machine id nobody can say that a record is this machine's.
 fn has_machine_id() -> bool {
@@ -15,7 +15,7 @@ fn has_machine_id() -> bool {
 impl Rollout {
     async fn is_refused(&self, index: usize, words: &[&str], next: &str) {
         let ended = self.run(index).await;
-        assert_eq!((ended.exit, ended.reason()), (Some(3), "record_of_another"), "{}", told(&ended));
+        ended.must_be(3, "record_of_another");
         let result = ended.result.unwrap_or(Value::Null);
         let message = result["message"].as_str().unwrap_or_default();
         assert!(words.iter().all(|word| message.contains(word)), "{message}");
@@ -55,7 +55,7 @@ async fn a_second_state_directory_is_refused_while_the_first_ones_agent_lives() 
     }
     let rollout = Rollout::begin(&change, &[]).await;
     let cut = rollout.cut(0, 3, Moment::After);
-    let agent = Agent::start_to_be_cut(&rollout.playbooks[0], &cut).expect("an agent");
+    let agent = Agent::start_under("run", &rollout.playbooks[0], &[], |argv| cut.wrap(&argv)).expect("an agent");
     let process = agent.process().expect("it runs");
     let pid = format!("pid {}", process.pid);
     let held = tokio::task::spawn_blocking(move || cut.hold(&process, LIMIT)).await.expect("no panic");

@@ -8,7 +8,7 @@ use tests::{agent::Agent, cluster::Spec, fault::Moment, skip::skip};
 
 use crate::{
     mounted::Mounted,
-    rollout::{Change, LIMIT, Rollout, is_done, last_entry},
+    rollout::{Change, LIMIT, Rollout, last_entry},
 };
 
 /// Sparse: two releases of etcd, their write-ahead logs, and room.
@@ -28,13 +28,13 @@ impl Rollout {
         self.member(index).end(Signal::KILL).expect("gone with the power");
         disk.power_on().expect("it boots");
         println!("power lost {moment:?} record {nth}, last record: {}", last_entry(&self.journal(index)));
-        is_done(&self.run(index).await, &self.member(index).name);
+        self.run(index).await.must_succeed();
     }
 
     /// The agent is stopped right after its record is on disk, so that it does nothing more.
     async fn stands_until_the_power_goes(&self, index: usize, nth: usize, disk: &Mounted) {
         let cut = self.cut(index, nth, Moment::After);
-        let agent = Agent::start_to_be_cut(&self.playbooks[index], &cut).expect("an agent");
+        let agent = Agent::start_under("run", &self.playbooks[index], &[], |argv| cut.wrap(&argv)).expect("an agent");
         let process = agent.process().expect("it runs");
         let held = tokio::task::spawn_blocking(move || cut.hold(&process, LIMIT)).await.expect("no panic");
         assert!(held.expect("held"), "in its step");

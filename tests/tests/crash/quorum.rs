@@ -6,7 +6,7 @@ use tests::{
     wait::{self, GENEROUS},
 };
 
-use crate::rollout::{Change, LIMIT, Rollout, told};
+use crate::rollout::{Change, LIMIT, Rollout};
 
 /// How long the agent waits for a quorum to judge its member by.
 const PATIENCE: &str = "health: { timeout: 20s }";
@@ -31,7 +31,7 @@ async fn a_killed_agents_member_comes_up_first_though_there_is_no_quorum() {
     .await
     .expect("it comes up before there is a quorum");
     let ended = alone.ended(LIMIT).await.expect("an end");
-    assert_eq!((ended.exit, ended.reason()), (Some(10), "no_quorum"), "{}", told(&ended));
+    ended.must_be(10, "no_quorum");
     assert!(rollout.member(0).is_running(), "an agent that can't judge its member leaves it running");
 
     // The hosts come back with their members down, and all of them type the same command.

@@ -6,7 +6,7 @@ use tests::{
     wait::{self, GENEROUS},
 };
 
-use crate::rollout::{Rollout, told};
+use crate::rollout::Rollout;
 
 const DOWN: &str = "/baton/down";
 
@@ -29,7 +29,7 @@ impl Rollout {
         let agent = Agent::start("abandon", &self.playbooks[through], &typed).expect("started");
         let ended = agent.ended(GENEROUS).await.expect("an end");
         let reason = if more.is_empty() { "abandoned" } else { "fenced" };
-        assert_eq!((ended.exit, ended.reason()), (Some(0), reason), "{}", told(&ended));
+        ended.must_be(0, reason);
         format!("/baton/lost/{}", record["member"].as_str().expect("an id"))
     }
 

@@ -8,9 +8,10 @@ use std::{
 
 use proto::Release;
 use tests::{
-    agent::{Agent, Ended},
+    agent::Agent,
     client::Client,
     cluster::{Cluster, Member, Spec},
+    ended::Ended,
     etcd::Etcd,
     fault::{Call, Cut, Moment},
     playbook::Upgrade,
@@ -96,8 +97,8 @@ impl Rollout {
     /// The same command on every host at once, which is to finish the job.
     pub async fn run_everywhere(&self) {
         let agents: Vec<_> = (0..self.playbooks.len()).map(|index| self.start(index)).collect();
-        for (index, agent) in agents.into_iter().enumerate() {
-            is_done(&agent.ended(LIMIT).await.expect("an end"), &self.member(index).name);
+        for agent in agents {
+            agent.ended(LIMIT).await.expect("an end").must_succeed();
         }
     }
 
@@ -112,7 +113,7 @@ impl Rollout {
         match self.kill_verb_at("run", index, nth, moment).await {
             Ok(killed) => Some(killed),
             Err(ended) => {
-                is_done(&ended, &self.member(index).name);
+                ended.must_succeed();
                 None
             }
         }
@@ -121,14 +122,14 @@ impl Rollout {
     /// The same for any verb; how it ended, when it ended unkilled.
     pub async fn kill_verb_at(&self, verb: &str, index: usize, nth: usize, moment: Moment) -> Result<Killed, Ended> {
         let cut = self.cut(index, nth, moment);
-        let agent = Agent::start_verb_to_be_cut(verb, &self.playbooks[index], &cut).expect("an agent");
+        let agent = Agent::start_under(verb, &self.playbooks[index], &[], |argv| cut.wrap(&argv)).expect("an agent");
         let process = agent.process().expect("it runs");
         let was_cut = tokio::task::spawn_blocking(move || cut.carry_out(&process, LIMIT)).await.expect("no panic");
         let ended = agent.ended(LIMIT).await.expect("an end");
         if !was_cut.expect("cut or ended") {
             return Err(ended);
         }
-        assert_eq!(ended.signal, Some(9), "{}", told(&ended));
+        assert_eq!(ended.signal, Some(9), "{ended}");
         Ok(Killed { last: last_entry(&self.journal(index)) })
     }
 
@@ -166,16 +167,6 @@ pub fn playbooks(cluster: &Cluster, to: &Etcd, source: &Path, strategy: &[&str])
 pub struct Killed {
     /// The last record of its journal, by name.
     pub last: String,
-}
-
-pub fn is_done(ended: &Ended, who: &str) {
-    assert_eq!(ended.exit, Some(0), "{who}: {}", told(ended));
-}
-
-/// How an agent ended, for a person who looks for the reason.
-pub fn told(ended: &Ended) -> String {
-    let said = ended.result.as_ref().map(|result| format!("{}: {}", result["reason"], result["message"]));
-    format!("exit {:?}, signal {:?}, {}\n{}", ended.exit, ended.signal, said.unwrap_or_default(), ended.stderr)
 }
 
 /// The name of a journal's last whole entry, behind which a torn one may stand; the header has none.

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use tests::{
-    agent::{Agent, Ended},
+    agent::Agent,
+    ended::Ended,
     fault::{self, Moment},
 };
 
-use crate::rollout::{Change, LIMIT, Rollout, is_done, told};
+use crate::rollout::{Change, LIMIT, Rollout};
 
 /// Rounds of signals before the job is finished in peace.
 const ROUNDS: u64 = 4;
@@ -57,7 +58,7 @@ async fn agents_asked_to_end_at_any_moment_leave_every_member_serving() {
             // Before the agent listens to signals there is nothing to leave behind.
             let is_early = ended.signal.is_some() && ended.result.is_none();
             let is_asked = (ended.exit, ended.reason()) == (Some(10), "interrupted");
-            assert!(is_early || is_asked || ended.exit == Some(0), "{}", told(&ended));
+            assert!(is_early || is_asked || ended.exit == Some(0), "{ended}");
             interrupted += u32::from(is_asked);
         }
         rollout.cluster.ready().await.expect("every member serves");
@@ -74,7 +75,8 @@ async fn a_second_signal_ends_an_agent_at_once_and_the_same_command_goes_on() {
     for (index, nth) in [(0, 3), (1, 4)] {
         // Held while its member is down, it is told twice before it can do anything about the first time.
         let cut = rollout.cut(index, nth, Moment::After);
-        let agent = Agent::start_to_be_cut(&rollout.playbooks[index], &cut).expect("an agent");
+        let agent =
+            Agent::start_under("run", &rollout.playbooks[index], &[], |argv| cut.wrap(&argv)).expect("an agent");
         let (process, told_twice) = (agent.process().expect("it runs"), agent.process().expect("it runs"));
         let held = tokio::task::spawn_blocking(move || cut.hold(&process, LIMIT)).await.expect("no panic");
         assert!(held.expect("held"), "its member is down");
@@ -83,8 +85,8 @@ async fn a_second_signal_ends_an_agent_at_once_and_the_same_command_goes_on() {
         told_twice.signal(Signal::TERM).expect("told again, by another signal, since equal ones that wait are one");
         fault::thaw(&told_twice).expect("thawed");
         let ended = agent.ended(LIMIT).await.expect("an end");
-        assert_eq!((ended.exit, ended.reason()), (Some(10), "interrupted_at_once"), "{}", told(&ended));
-        is_done(&rollout.run(index).await, &rollout.member(index).name);
+        ended.must_be(10, "interrupted_at_once");
+        rollout.run(index).await.must_succeed();
     }
     rollout.run_everywhere().await;
     rollout.end_one_at_a_time().await;
@@ -100,16 +102,13 @@ async fn a_closed_terminal_changes_nothing() {
             (Agent::start_deaf(&rollout.playbooks[index], |argv| cut.wrap(&argv)).expect("an agent"), cut)
         })
         .collect();
-    let hung_up = agents.into_iter().enumerate().map(|(index, (agent, cut))| {
-        let rollout = &rollout;
-        async move {
-            let (process, ours) = (agent.process().expect("it runs"), agent.process().expect("it runs"));
-            let held = tokio::task::spawn_blocking(move || cut.hold(&process, LIMIT)).await.expect("no panic");
-            assert!(held.expect("held"), "in the middle of its step");
-            ours.signal(Signal::HUP).expect("hung up");
-            fault::thaw(&ours).expect("thawed");
-            is_done(&agent.ended(LIMIT).await.expect("an end"), &rollout.member(index).name);
-        }
+    let hung_up = agents.into_iter().map(|(agent, cut)| async move {
+        let (process, ours) = (agent.process().expect("it runs"), agent.process().expect("it runs"));
+        let held = tokio::task::spawn_blocking(move || cut.hold(&process, LIMIT)).await.expect("no panic");
+        assert!(held.expect("held"), "in the middle of its step");
+        ours.signal(Signal::HUP).expect("hung up");
+        fault::thaw(&ours).expect("thawed");
+        agent.ended(LIMIT).await.expect("an end").must_succeed();
     });
     let [first, second, third] = hung_up.collect::<Vec<_>>().try_into().ok().expect("three of them");
     tokio::join!(first, second, third);

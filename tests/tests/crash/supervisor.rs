@@ -2,7 +2,7 @@
 
 use tests::fault::Moment;
 
-use crate::rollout::{Change, Rollout, is_done};
+use crate::rollout::{Change, Rollout};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_somebody_else_started_meanwhile_is_taken_as_it_is_seen() {
@@ -16,7 +16,7 @@ async fn a_member_that_somebody_else_started_meanwhile_is_taken_as_it_is_seen() 
         assert_eq!((killed.last.as_str(), rollout.member(index).is_running()), (last, false));
         rollout.member(index).start().expect("started by hand");
         rollout.cluster.ready().await.expect("it serves");
-        is_done(&rollout.run(index).await, &rollout.member(index).name);
+        rollout.run(index).await.must_succeed();
     }
     let killed = rollout.kill_at(2, 2, Moment::After).await.expect("killed before its member was stopped");
     assert_eq!((killed.last.as_str(), rollout.member(2).is_running()), ("stopping forward", true));

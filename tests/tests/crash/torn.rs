@@ -7,7 +7,7 @@ use std::{fs, path::Path};
 
 use tests::fault::Moment;
 
-use crate::rollout::{Change, Rollout, is_done, told};
+use crate::rollout::{Change, Rollout};
 
 /// Where a journal's last `records` begin, and where it ends.
 fn last_records(journal: &Path, records: usize) -> (usize, usize) {
@@ -29,7 +29,7 @@ async fn a_journal_cut_at_any_byte_of_its_last_records_is_no_obstacle() {
     for cut in from..=to {
         fs::write(&journal, &whole[..cut]).expect("cut");
         let ended = rollout.run(0).await;
-        assert_eq!(ended.exit, Some(0), "cut at {cut} of {to}: {}", told(&ended));
+        assert_eq!(ended.exit, Some(0), "cut at {cut} of {to}: {ended}");
     }
     println!("cut at each of {} bytes", to - from + 1);
     assert_eq!(rollout.member(0).process().expect("it runs").pid, process, "nothing was restarted");
@@ -50,7 +50,7 @@ async fn cut_in_a_step(nth: usize, lost: &[usize]) {
         let file = fs::OpenOptions::new().write(true).open(&journal).expect("a journal");
         file.set_len(cut as u64).expect("cut");
         println!("killed after {}, cut at byte {cut} of {to}", killed.last);
-        is_done(&rollout.run(index).await, &rollout.member(index).name);
+        rollout.run(index).await.must_succeed();
     }
     rollout.run_everywhere().await;
     rollout.end_one_at_a_time().await;

@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use tests::{agent::Ended, playbook::Upgrade, scene::Scene, skip::etcd_or_skip};
+use tests::{ended::Ended, playbook::Upgrade, scene::Scene, skip::etcd_or_skip};
 
 fn warnings(ended: &Ended) -> String {
     ended.result.as_ref().map(|result| result["warnings"].to_string()).unwrap_or_default()
@@ -30,7 +30,7 @@ async fn before_stops_the_step_and_after_is_a_warning() {
 
     let before = scene.pids();
     let refused = scene.one("run", &playbooks[0]).await.expect("ends");
-    assert_eq!((refused.exit, refused.reason()), (Some(1), "hook_failed"), "{refused:#?}");
+    refused.must_be(1, "hook_failed");
     let said = refused.result.as_ref().expect("a result")["message"].to_string();
     assert!(said.contains("m1") && said.contains("not now"), "{said}");
     for key in ["down", "baton"] {
@@ -41,7 +41,7 @@ async fn before_stops_the_step_and_after_is_a_warning() {
     playbooks[0] = upgrade.write_one(scene.layout(), 0).expect("a playbook");
     let ended = scene.all("run", &playbooks).await.expect("ends");
     for ended in &ended {
-        assert_eq!((ended.exit, ended.reason()), (Some(0), "done"), "{ended:#?}");
+        ended.must_be(0, "done");
         assert!(warnings(ended).contains("no silence"), "{ended:#?}");
     }
     let told = fs::read_to_string(&told).expect("they were told");
@@ -69,7 +69,7 @@ async fn a_hook_that_hangs_fails_after_a_minute() {
     let before = scene.pids();
     let began = std::time::Instant::now();
     let refused = scene.one("run", &playbooks[0]).await.expect("ends");
-    assert_eq!((refused.exit, refused.reason()), (Some(1), "hook_failed"), "{refused:#?}");
+    refused.must_be(1, "hook_failed");
     assert!(began.elapsed() >= Duration::from_secs(60), "{:?}", began.elapsed());
     assert_eq!(scene.pids(), before, "nothing was stopped");
     scene.end(0).await.expect("nothing lost");

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use tests::{
-    agent::Ended,
+    ended::Ended,
     playbook::Upgrade,
     scene::Scene,
     sick::{self, Illness},
@@ -72,9 +72,9 @@ impl Last {
 async fn one_that_never_served_is_put_back() {
     let Some(run) = Last::set(Illness::Exits, &["soak: 0s"]).await else { return };
     let (last, others) = run.run().await;
-    assert_eq!((last.exit, last.reason()), (Some(1), "put_back"), "{last:#?}");
+    last.must_be(1, "put_back");
     for ended in &others {
-        assert_eq!((ended.exit, ended.reason()), (Some(1), "run_failed"), "{ended:#?}");
+        ended.must_be(1, "run_failed");
     }
     run.is_marked().await;
     let releases = run.scene.releases().await.expect("they serve");
@@ -103,7 +103,7 @@ async fn dies_late(after_ms: u64, expected: Option<&str>) {
     let (last, others) = run.run().await;
     assert_eq!(last.exit, Some(1), "{last:#?}");
     for ended in &others {
-        assert_eq!((ended.exit, ended.reason()), (Some(1), "run_failed"), "{ended:#?}");
+        ended.must_be(1, "run_failed");
     }
     run.is_marked().await;
     let has_risen =

@@ -3,16 +3,11 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use tests::{
-    agent::Ended,
     cluster::Member,
     playbook::{Upgrade, quoted, started_by_the_agent},
     scene::Scene,
     skip::etcd_or_skip,
 };
-
-fn message(ended: &Ended) -> String {
-    ended.result.as_ref().map(|result| result["message"].to_string()).unwrap_or_default()
-}
 
 fn script(path: &Path, real: &Path) {
     fs::write(path, format!("#!/bin/sh\nexec {} \"$@\"\n", real.display())).expect("written");
@@ -69,7 +64,7 @@ async fn a_host_on_which_a_stopped_member_could_not_be_started_is_refused_before
         for verb in verbs {
             let ended = scene.one(verb, &playbooks[0]).await.expect("ends");
             assert_eq!((ended.exit, ended.reason()), (Some(3), "unprepared"), "{verb}: {expected}: {ended:#?}");
-            assert!(message(&ended).contains(expected), "{verb}: {expected}: {ended:#?}");
+            assert!(ended.message().contains(expected), "{verb}: {expected}: {ended:#?}");
             assert_eq!(scene.pids(), before, "{verb}: {expected}: nothing was touched");
         }
     }
@@ -84,8 +79,8 @@ async fn a_host_on_which_a_stopped_member_could_not_be_started_is_refused_before
     let playbooks = sound.write(scene.layout()).expect("playbooks");
     for verb in ["run", "plan"] {
         let ended = scene.one(verb, &playbooks[0]).await.expect("ends");
-        assert_eq!((ended.exit, ended.reason()), (Some(3), "unprepared"), "{verb}: {ended:#?}");
-        assert!(message(&ended).contains("but `binary` leads to"), "{verb}: {ended:#?}");
+        ended.must_be(3, "unprepared");
+        assert!(ended.message().contains("but `binary` leads to"), "{verb}: {ended:#?}");
     }
     fs::remove_file(member.binary()).expect("removed");
     std::os::unix::fs::symlink(was, member.binary()).expect("linked");
@@ -119,8 +114,8 @@ async fn what_is_not_as_promised_is_refused_and_nothing_is_touched() {
         let mut all = vec![scene.one("plan", &playbooks[0]).await.expect("ends")];
         all.extend(scene.all("run", &playbooks).await.expect("ends"));
         for ended in all {
-            assert_eq!((ended.exit, ended.reason()), (Some(3), "unprepared"), "{what}: {ended:#?}");
-            assert!(message(&ended).contains(expected), "{what}: {ended:#?}");
+            ended.must_be(3, "unprepared");
+            assert!(ended.message().contains(expected), "{what}: {ended:#?}");
         }
         for key in ["run", "baton", "down"] {
             assert!(scene.key(key).await.expect("readable").is_null(), "{what}: {key}");
@@ -136,8 +131,8 @@ async fn what_is_not_as_promised_is_refused_and_nothing_is_touched() {
     std::os::unix::fs::symlink(&hidden, member.binary()).expect("linked");
     let playbooks = sound.write(scene.layout()).expect("playbooks");
     let ended = scene.one("run", &playbooks[0]).await.expect("ends");
-    assert_eq!((ended.exit, ended.reason()), (Some(3), "unprepared"), "{ended:#?}");
-    assert!(message(&ended).contains("is a script (#!/bin/sh), not a program"), "{ended:#?}");
+    ended.must_be(3, "unprepared");
+    assert!(ended.message().contains("is a script (#!/bin/sh), not a program"), "{ended:#?}");
     fs::remove_file(member.binary()).expect("removed");
     std::os::unix::fs::symlink(was, member.binary()).expect("linked");
 

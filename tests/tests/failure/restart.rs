@@ -4,8 +4,8 @@ use std::fs;
 
 use rustix::process::Signal;
 use tests::{
-    agent::Ended,
     cluster::{Cluster, Member, Spec},
+    ended::Ended,
     playbook::{Upgrade, quoted},
     scene::Scene,
     skip::etcd_or_skip,

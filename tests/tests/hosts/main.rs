@@ -7,8 +7,8 @@ mod serial;
 mod shared;
 
 use tests::{
-    agent::Ended,
     cluster::{Cluster, Layout, Spec},
+    ended::Ended,
     playbook::Upgrade,
     rollout::Rollout,
     skip::etcd_or_skip,

@@ -32,7 +32,7 @@ async fn a_part_is_not_enough_where_the_whole_is_required() {
     let Some((_cluster, rollout)) = rollout(3, |_, _| {}).await else { return };
     let agent = rollout.start_with(0, &["--require-complete"]).expect("started");
     let agent = agent.ended(tests::rollout::LIMIT).await.expect("ended");
-    assert_eq!((agent.exit, agent.reason()), (Some(5), "incomplete"), "{agent:#?}");
+    agent.must_be(5, "incomplete");
     ended(&rollout.run([1]).await.expect("ended"), "partial", "partial");
     let agent = rollout.start_with(2, &["--require-complete"]).expect("started");
     ended(&[agent.ended(tests::rollout::LIMIT).await.expect("ended")], "done", "done");

@@ -11,8 +11,8 @@ mod version;
 mod voters;
 
 use tests::{
-    agent::Ended,
     cluster::{Cluster, Layout, Spec},
+    ended::Ended,
     etcd::Etcd,
     playbook::Upgrade,
     rollout::Rollout,
@@ -69,7 +69,7 @@ async fn is_refused(
 
 fn refused(agents: &[Ended], (exit, reason): (i32, &str), words: &[&str]) {
     for agent in agents {
-        assert_eq!((agent.exit, agent.reason()), (Some(exit), reason), "{agent:#?}");
+        agent.must_be(exit, reason);
         let missing: Vec<_> = words.iter().filter(|word| !agent.message().contains(**word)).collect();
         assert!(missing.is_empty(), "{missing:?} are missing in: {}", agent.message());
     }
@@ -84,7 +84,7 @@ async fn untouched(rollout: Rollout) {
 
 fn done(agents: &[Ended]) {
     for agent in agents {
-        assert_eq!((agent.exit, agent.reason()), (Some(0), "done"), "{agent:#?}");
+        agent.must_be(0, "done");
     }
 }
 

@@ -24,7 +24,7 @@ async fn another_intent_is_refused_and_replaces_on_demand() {
     }
 
     let replaced = rollout.start_with(1, &["--replace"]).expect("started").ended(LIMIT).await.expect("ended");
-    assert_eq!((replaced.exit, replaced.reason()), (Some(0), "partial"), "{replaced:#?}");
+    replaced.must_be(0, "partial");
     done(&rollout.run([0, 2]).await.expect("ended"));
     rollout.done().await.expect("sound");
 }

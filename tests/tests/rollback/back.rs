@@ -1,7 +1,7 @@
 //! `agent rollback`: a run goes back while an old voter is left, with the data written meanwhile; and never
 //! afterwards.
 
-use tests::agent::Ended;
+use tests::ended::Ended;
 
 use super::{Case, ends};
 
@@ -16,12 +16,12 @@ async fn a_held_run_goes_back_on_all_hosts_and_forward_again() {
 
     // One host alone goes back, so the run is seen half way.
     let first = case.scene.one("rollback", &playbooks[(held + 1) % 3]).await.expect("ends");
-    assert_eq!((first.exit, first.reason()), (Some(0), "partial"), "{first:#?}");
+    first.must_be(0, "partial");
     assert_eq!(case.upgraded().await, 1);
     let before = case.scene.pids();
     for verb in ["run", "finalize", "resume"] {
         let refused = case.scene.one(verb, &playbooks[held]).await.expect("ends");
-        assert_eq!((refused.exit, refused.reason()), (Some(3), "going_back"), "{verb}: {refused:#?}");
+        refused.must_be(3, "going_back");
     }
     assert_eq!(case.scene.pids(), before, "nothing was touched");
 
@@ -30,7 +30,7 @@ async fn a_held_run_goes_back_on_all_hosts_and_forward_again() {
     assert_eq!(case.upgraded().await, 0);
     case.is_still_at_3_4().await;
     let again = case.scene.one("rollback", &playbooks[0]).await.expect("ends");
-    assert_eq!((again.exit, again.reason()), (Some(0), "rolled_back"), "{again:#?}");
+    again.must_be(0, "rolled_back");
 
     case.upgrade.strategy.retain(|line| line != "finalize: manual");
     let playbooks = case.upgrade.write(case.scene.layout()).expect("playbooks");
@@ -45,11 +45,11 @@ async fn a_run_goes_back_from_its_middle_but_not_from_its_end() {
     let Some(mut case) = Case::set(&["convergence: { timeout: 1ms }"]).await else { return };
     let playbooks = case.upgrade.write(case.scene.layout()).expect("playbooks");
     let nothing = case.scene.one("rollback", &playbooks[0]).await.expect("ends");
-    assert_eq!((nothing.exit, nothing.reason()), (Some(3), "nothing_to_roll_back"), "{nothing:#?}");
+    nothing.must_be(3, "nothing_to_roll_back");
 
     let leader = case.scene.leader().await.expect("a leader");
     let first = case.scene.one("run", &playbooks[(leader + 1) % 3]).await.expect("ends");
-    assert_eq!((first.exit, first.reason()), (Some(0), "partial"), "{first:#?}");
+    first.must_be(0, "partial");
     assert_eq!(case.upgraded().await, 1);
     let back = case.scene.all("rollback", &playbooks).await.expect("ends");
     assert_eq!(ends(&back), vec![(Some(0), "rolled_back", "done"); 3], "{back:#?}");
@@ -61,7 +61,7 @@ async fn a_run_goes_back_from_its_middle_but_not_from_its_end() {
     let before = case.scene.pids();
     let refused = case.scene.all("rollback", &playbooks).await.expect("ends");
     for ended in &refused {
-        assert_eq!((ended.exit, ended.reason()), (Some(3), "no_way_back"), "{refused:#?}");
+        ended.must_be(3, "no_way_back");
     }
     assert_eq!(case.scene.pids(), before, "nothing was touched");
 

@@ -7,7 +7,7 @@ async fn a_held_run_waits_for_a_person_and_is_finalized() {
     let Some(case) = Case::set(&["finalize: manual"]).await else { return };
     let playbooks = case.upgrade.write(case.scene.layout()).expect("playbooks");
     let early = case.scene.one("finalize", &playbooks[0]).await.expect("ends");
-    assert_eq!((early.exit, early.reason()), (Some(3), "not_held"), "there is nothing to finalize yet: {early:#?}");
+    early.must_be(3, "not_held");
 
     let ended = case.scene.all("run", &playbooks).await.expect("ends");
     assert_eq!(ends(&ended), vec![(Some(0), "held", "held"); 3], "{ended:#?}");
@@ -23,20 +23,20 @@ async fn a_held_run_waits_for_a_person_and_is_finalized() {
     assert_eq!(case.scene.pids(), before, "nothing was touched");
     let complete = tests::agent::Agent::start("run", &playbooks[owner], &["--require-complete"]).expect("started");
     let complete = complete.ended(tests::scene::LIMIT).await.expect("ends");
-    assert_eq!((complete.exit, complete.reason()), (Some(5), "incomplete"), "{complete:#?}");
+    complete.must_be(5, "incomplete");
 
     let other = (owner + 1) % 3;
     let approved = case.scene.one("finalize", &playbooks[other]).await.expect("ends");
-    assert_eq!((approved.exit, approved.reason()), (Some(0), "approved"), "{approved:#?}");
+    approved.must_be(0, "approved");
     let name = &case.scene.layout().members[owner].name;
     assert!(said(&approved, "message").contains(name.as_str()), "{approved:#?}");
     assert!(said(&approved, "next").starts_with("agent run "), "{approved:#?}");
     assert_eq!(case.scene.pids(), before, "saying so touches nothing");
 
     let done = case.scene.one("run", &playbooks[owner]).await.expect("ends");
-    assert_eq!((done.exit, done.reason()), (Some(0), "done"), "{done:#?}");
+    done.must_be(0, "done");
     let after = case.scene.one("finalize", &playbooks[other]).await.expect("ends");
-    assert_eq!((after.exit, after.reason()), (Some(0), "nothing_to_do"), "{after:#?}");
+    after.must_be(0, "nothing_to_do");
     case.ends_upgraded().await;
 }
 
@@ -48,6 +48,6 @@ async fn finalize_on_the_owners_host_takes_the_last_step() {
     let releases = case.scene.releases().await.expect("they serve");
     let owner = releases.iter().position(|release| *release == case.old).expect("the held one");
     let done = case.scene.one("finalize", &playbooks[owner]).await.expect("ends");
-    assert_eq!((done.exit, done.reason()), (Some(0), "done"), "{done:#?}");
+    done.must_be(0, "done");
     case.ends_upgraded().await;
 }

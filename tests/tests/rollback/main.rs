@@ -4,7 +4,7 @@ mod back;
 mod hold;
 mod resume;
 
-use tests::{agent::Ended, playbook::Upgrade, scene::Scene, skip::etcd_or_skip};
+use tests::{ended::Ended, playbook::Upgrade, scene::Scene, skip::etcd_or_skip};
 
 /// A cluster of 3.4 under load, and its upgrade to 3.5.
 struct Case {

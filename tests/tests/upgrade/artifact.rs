@@ -84,7 +84,7 @@ async fn an_archive_of_another_checksum_is_refused() {
     let rollout = Rollout::begin(&cluster.layout, playbooks, &to.release).await.expect("under way");
     let before = Standing::of(&cluster.layout).await.expect("seen");
     for agent in rollout.run_all().await.expect("ended") {
-        assert_eq!((agent.exit, agent.reason()), (Some(3), "unprepared"), "{agent:#?}");
+        agent.must_be(3, "unprepared");
         assert!(agent.message().contains(&sha256(&archive).expect("readable")[..12]), "{}", agent.message());
     }
     assert_eq!(Standing::of(&cluster.layout).await.expect("seen"), before);

@@ -54,7 +54,7 @@ async fn is_refused(from: &str, to: &str, user: &str, password: &str, reason: &s
     let rollout = Rollout::begin(&layout, playbooks, &to.release).await.expect("under way");
     let before = Standing::of(&layout).await.expect("seen");
     for agent in rollout.run_all().await.expect("ended") {
-        assert_eq!((agent.exit, agent.reason()), (Some(3), reason), "{agent:#?}");
+        agent.must_be(3, reason);
         assert!(agent.message().contains(user), "{}", agent.message());
     }
     assert_eq!(Standing::of(&layout).await.expect("seen"), before);

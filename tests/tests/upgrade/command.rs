@@ -92,7 +92,7 @@ fn by_runit(member: &Member) -> Vec<String> {
     lines(&["sv", "-w", "30", "start", &service], &["sv", "-w", "30", "stop", &service], &[&status])
 }
 
-async fn upgrades(cluster: &Cluster, upgrade: Upgrade) -> Vec<tests::agent::Ended> {
+async fn upgrades(cluster: &Cluster, upgrade: Upgrade) -> Vec<tests::ended::Ended> {
     cluster.ready().await.expect("ready again");
     let layout: &Layout = &cluster.layout;
     let playbooks = upgrade.write(layout).expect("playbooks");

@@ -7,8 +7,8 @@ mod path;
 mod release_files;
 
 use tests::{
-    agent::Ended,
     cluster::{Cluster, Spec},
+    ended::Ended,
     etcd::Etcd,
     skip::etcd_or_skip,
 };
@@ -23,6 +23,6 @@ async fn cluster(from: &str, to: &str, change: impl FnOnce(&mut Spec)) -> Option
 
 fn all_done(agents: &[Ended]) {
     for agent in agents {
-        assert_eq!((agent.exit, agent.reason()), (Some(0), "done"), "{agent:#?}");
+        agent.must_be(0, "done");
     }
 }

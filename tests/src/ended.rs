@@ -1,0 +1,96 @@
+//! How an agent ended, and what scenarios demand of that.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::events::Event;
+
+/// An agent that ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// Its verb and its playbook.
+    pub command: String,
+    /// Its exit code; `None` when a signal ended it.
+    pub exit: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// The one object that `--output json` prints.
+    pub result: Option<Value>,
+    /// What it wrote to stderr.
+    pub stderr: String,
+    /// What it wrote with `--events`.
+    pub events: Vec<Event>,
+}
+
+/// For a person who looks for the reason.
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let result = self.result.as_ref().map(Value::to_string).unwrap_or_default();
+        let Self { command, exit, signal, stderr, .. } = self;
+        write!(f, "{command}: exit {exit:?}, signal {signal:?}, {result}\n{stderr}")
+    }
+}
+
+impl Ended {
+    /// The `reason` of its result.
+    pub fn reason(&self) -> &str {
+        self.said("reason")
+    }
+
+    /// The `message` of its result.
+    pub fn message(&self) -> &str {
+        self.said("message")
+    }
+
+    /// Any text of its result.
+    pub fn said(&self, field: &str) -> &str {
+        self.result.as_ref().and_then(|result| result[field].as_str()).unwrap_or_default()
+    }
+
+    /// The `warnings` of its result, as JSON.
+    pub fn warnings(&self) -> String {
+        self.result.as_ref().map(|result| result["warnings"].to_string()).unwrap_or_default()
+    }
+
+    /// It must have ended like this.
+    ///
+    /// # Panics
+    /// It has not.
+    #[track_caller]
+    pub fn must_be(&self, exit: i32, reason: &str) {
+        assert_eq!((self.exit, self.reason()), (Some(exit), reason), "{self}");
+    }
+
+    /// It must have ended well, whatever it found to do.
+    ///
+    /// # Panics
+    /// It has not.
+    #[track_caller]
+    pub fn must_succeed(&self) {
+        assert_eq!(self.exit, Some(0), "{self}");
+    }
+}
+
+/// Each of them must have ended like this.
+///
+/// # Panics
+/// One has not.
+#[track_caller]
+pub fn all_must_be(agents: &[Ended], exit: i32, reason: &str) {
+    for agent in agents {
+        agent.must_be(exit, reason);
+    }
+}
+
+/// Each of them must have ended like this, and said that this is how far the cluster is.
+///
+/// # Panics
+/// One has not.
+#[track_caller]
+pub fn all_must_leave(agents: &[Ended], exit: i32, reason: &str, cluster: &str) {
+    for agent in agents {
+        agent.must_be(exit, reason);
+        assert_eq!(agent.said("cluster"), cluster, "{agent}");
+    }
+}
