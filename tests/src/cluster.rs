@@ -23,7 +23,7 @@ pub use crate::member::{Member, sha256};
 use crate::{
     Error,
     certificates::Certificates,
-    client::{Access, Client},
+    client::{Access, Client, Versions},
     etcd::Etcd,
     member::name,
     ports::Ports,
@@ -131,9 +131,8 @@ impl Cluster {
     /// # Errors
     /// One does not within [`wait::GENEROUS`].
     pub async fn ready(&self) -> Result<(), Error> {
-        let access = self.layout.access();
         for member in &self.layout.members {
-            let client = Client::new(&member.client_url, &access)?;
+            let client = self.layout.client(member)?;
             wait::until(&format!("{} to serve", member.name), wait::GENEROUS, || async {
                 if !member.is_running() {
                     return Err(format!("it does not run: {}", member.last_words()));
@@ -154,7 +153,7 @@ impl Cluster {
     /// One does not within [`wait::GENEROUS`].
     pub async fn settled(&self, wanted: ClusterVersion) -> Result<(), Error> {
         for member in &self.layout.members {
-            let client = Client::new(&member.client_url, &self.layout.access())?;
+            let client = self.layout.client(member)?;
             let what = format!("{} to be at cluster version {wanted}", member.name);
             wait::until(&what, wait::GENEROUS, || async {
                 let cluster = client.versions().await.map_err(|error| error.to_string())?.cluster;
@@ -232,16 +231,24 @@ impl Layout {
         Access { certificates: self.certificates.clone(), user: self.user.clone() }
     }
 
-    /// What each member says that it runs.
+    /// A client of one member.
+    ///
+    /// # Errors
+    /// The certificates cannot be read.
+    pub fn client(&self, member: &Member) -> Result<Client, Error> {
+        Client::new(&member.client_url, &self.access())
+    }
+
+    /// What each member says of its release and the cluster's.
     ///
     /// # Errors
     /// One does not answer.
-    pub async fn releases(&self) -> Result<Vec<String>, Error> {
-        let mut releases = Vec::new();
+    pub async fn versions(&self) -> Result<Vec<Versions>, Error> {
+        let mut versions = Vec::new();
         for member in &self.members {
-            releases.push(Client::new(&member.client_url, &self.access())?.versions().await?.server);
+            versions.push(self.client(member)?.versions().await?);
         }
-        Ok(releases)
+        Ok(versions)
     }
 
     /// Makes this member the leader.
@@ -249,14 +256,14 @@ impl Layout {
     /// # Errors
     /// It does not lead within [`wait::GENEROUS`].
     pub async fn make_leader(&self, wanted: &Member) -> Result<(), Error> {
-        let id = Client::new(&wanted.client_url, &self.access())?.status().await?.header.unwrap_or_default().member_id;
+        let id = self.client(wanted)?.status().await?.header.unwrap_or_default().member_id;
         let what = format!("{} to lead", wanted.name);
         wait::until(&what, wait::GENEROUS, || async {
             let leader = self.leader().await.map_err(|error| error.to_string())?;
             if leader.name == wanted.name {
                 return Ok(());
             }
-            let client = Client::new(&leader.client_url, &self.access()).map_err(|error| error.to_string())?;
+            let client = self.client(leader).map_err(|error| error.to_string())?;
             match tokio::time::timeout(Duration::from_secs(5), client.move_leader(id)).await {
                 Ok(Ok(())) => Err(format!("{} leads", leader.name)),
                 other => Err(format!("{other:?}")),
@@ -273,7 +280,7 @@ impl Layout {
     pub async fn leader(&self) -> Result<&Member, Error> {
         let found = wait::until("a member to lead", wait::GENEROUS, || async {
             for member in &self.members {
-                let client = Client::new(&member.client_url, &self.access()).map_err(|error| error.to_string())?;
+                let client = self.client(member).map_err(|error| error.to_string())?;
                 let Ok(Ok(status)) = tokio::time::timeout(Duration::from_secs(1), client.status()).await else {
                     continue;
                 };

@@ -94,3 +94,16 @@ pub fn all_must_leave(agents: &[Ended], exit: i32, reason: &str, cluster: &str) 
         assert_eq!(agent.said("cluster"), cluster, "{agent}");
     }
 }
+
+/// One of them must have failed for this reason, and each other one because of it; which one it was.
+///
+/// # Panics
+/// They have not.
+#[track_caller]
+pub fn one_must_fail(agents: &[Ended], reason: &str) -> usize {
+    let owner = agents.iter().position(|agent| agent.reason() == reason).unwrap_or(0);
+    for (index, agent) in agents.iter().enumerate() {
+        agent.must_be(1, if index == owner { reason } else { "run_failed" });
+    }
+    owner
+}

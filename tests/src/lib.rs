@@ -6,6 +6,7 @@
 pub mod agent;
 pub mod balancer;
 pub mod brake;
+pub mod case;
 pub mod certificates;
 pub mod client;
 pub mod cluster;

@@ -66,6 +66,11 @@ impl Member {
         self.bin().join("etcd")
     }
 
+    /// Its agent's, where it is on a host of its own.
+    pub fn state_dir(&self) -> PathBuf {
+        self.dir.join("baton")
+    }
+
     /// The file that its output goes to.
     pub fn log(&self) -> PathBuf {
         self.dir.join("etcd.log")

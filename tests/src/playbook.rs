@@ -104,7 +104,7 @@ impl Upgrade {
             Some(id) => writeln!(text, "restart: {{ id: {} }}", quoted(id))?,
             None => self.releases(&mut text)?,
         }
-        let state = members.iter().map(|member| member.dir.join("baton")).next().unwrap_or_default();
+        let state = members.iter().map(|member| member.state_dir()).next().unwrap_or_default();
         writeln!(text, "state_dir: {}\nnodes:", quoted(&state.to_string_lossy()))?;
         for member in members {
             writeln!(text, "  - name: {}\n    runtime:", member.name)?;

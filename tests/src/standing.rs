@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use serde_json::Value;
 
-use crate::{Error, agent::Agent, client::Client, cluster::Layout, process::Process, wait};
+use crate::{Error, agent::Agent, cluster::Layout, process::Process};
 
 /// Where agents keep their keys.
 pub const PREFIX: &str = "/baton/";
@@ -43,7 +43,7 @@ impl Standing {
 pub async fn keys(layout: &Layout) -> Result<BTreeMap<String, Value>, Error> {
     let mut last: Error = "no members".into();
     for member in &layout.members {
-        let client = Client::new(&member.client_url, &layout.access())?;
+        let client = layout.client(member)?;
         match tokio::time::timeout(std::time::Duration::from_secs(2), client.under(PREFIX)).await {
             Ok(Ok(found)) => return Ok(found.iter().map(named).collect()),
             Ok(Err(status)) => last = status.into(),
@@ -56,22 +56,6 @@ pub async fn keys(layout: &Layout) -> Result<BTreeMap<String, Value>, Error> {
 fn named(kv: &proto::mvccpb::KeyValue) -> (String, Value) {
     let name = String::from_utf8_lossy(&kv.key).trim_start_matches(PREFIX).to_owned();
     (name, serde_json::from_slice(&kv.value).unwrap_or(Value::Null))
-}
-
-/// Waits until the keys are as wanted.
-///
-/// # Errors
-/// They are not within [`crate::rollout::LIMIT`].
-pub async fn until_keys<T>(
-    what: &str,
-    layout: &Layout,
-    wanted: impl Fn(&BTreeMap<String, Value>) -> Option<T>,
-) -> Result<T, wait::TimedOut> {
-    wait::until(what, crate::rollout::LIMIT, || async {
-        let keys = keys(layout).await.map_err(|error| error.to_string())?;
-        wanted(&keys).ok_or_else(|| format!("{keys:?}"))
-    })
-    .await
 }
 
 /// Whether this key, `baton` or `down`, was put by this agent.

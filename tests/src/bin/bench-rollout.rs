@@ -19,7 +19,6 @@ use rustix::process::Signal;
 use tests::{
     Error,
     agent::{self, Agent},
-    client::Client,
     cluster::{Cluster, Layout, Member, Spec},
     etcd::Etcd,
     events,
@@ -148,8 +147,8 @@ async fn by_the_bare_loop(layout: &Layout, to: &Etcd) -> Result<Figures, Error> 
 }
 
 async fn pass_leadership_on(layout: &Layout, from: &Member, to: &Member) -> Result<(), Error> {
-    let client = Client::new(&from.client_url, &layout.access())?;
-    let target = Client::new(&to.client_url, &layout.access())?.status().await?;
+    let client = layout.client(from)?;
+    let target = layout.client(to)?.status().await?;
     let id = target.header.map_or(0, |header| header.member_id);
     Ok(client.move_leader(id).await?)
 }
@@ -157,7 +156,7 @@ async fn pass_leadership_on(layout: &Layout, from: &Member, to: &Member) -> Resu
 async fn healthy(layout: &Layout, member: &Member) -> Result<(), Error> {
     let deadline = Instant::now() + wait::GENEROUS;
     while Instant::now() < deadline {
-        let client = Client::new(&member.client_url, &layout.access())?;
+        let client = layout.client(member)?;
         if client.get("health").await.is_ok() {
             return Ok(());
         }

@@ -8,7 +8,6 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use rustix::process::Signal;
 use tests::{
     Error,
-    client::Client,
     cluster::{Cluster, Layout, Member, Spec},
     etcd::Etcd,
     playbook::Upgrade,
@@ -149,7 +148,7 @@ async fn status(place: &Place) -> Result<ExitCode, Error> {
 
 async fn look(layout: &Layout, member: &Member) -> Result<String, Error> {
     let process = member.process().ok_or_else(|| format!("it does not run ({})", member.log().display()))?;
-    let client = Client::new(&member.client_url, &layout.access())?;
+    let client = layout.client(member)?;
     let look = async {
         let (status, versions) = (client.status().await?, client.versions().await?);
         client.get("baton-is-it-ready").await?;

@@ -118,7 +118,8 @@ impl Run {
         let all: Vec<_> = agents.iter().flat_map(|(_, ended)| ended.events.clone()).collect();
         let span = events::span(&all)?;
         let wanted = to.release.to_string();
-        Ok(Self { agents, testimony, span, releases: layout.releases().await?, wanted })
+        let releases = layout.versions().await?.into_iter().map(|said| said.server).collect();
+        Ok(Self { agents, testimony, span, releases, wanted })
     }
 
     fn is_ok(&self) -> bool {

@@ -1,7 +1,6 @@
 //! Clusters start, with and without TLS, and leave nothing behind.
 
 use tests::{
-    client::Client,
     cluster::{Cluster, Spec},
     process::Process,
     skip::etcd_or_skip,
@@ -13,7 +12,7 @@ async fn serves(version: &str, tls: bool) {
     let cluster = Cluster::up(&spec).await.expect("up");
     let dir = cluster.layout.dir.clone();
     for member in &cluster.layout.members {
-        let client = Client::new(&member.client_url, &cluster.layout.access()).expect("a client");
+        let client = cluster.layout.client(member).expect("a client");
         client.put("k", &member.name).await.expect("written");
         let versions = client.versions().await.expect("answered");
         assert_eq!(versions.server, spec.etcd.release.to_string());

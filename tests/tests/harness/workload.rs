@@ -4,7 +4,6 @@ use std::{fs, time::Duration};
 
 use rustix::process::Signal;
 use tests::{
-    client::Client,
     cluster::{Cluster, Spec},
     skip::etcd_or_skip,
     workload::{Load, Workload},
@@ -53,7 +52,7 @@ async fn a_cluster_that_forgot_everything_is_found_out() {
     member.start().expect("started");
     cluster.ready().await.expect("ready again");
     // Other writes take the old revisions, so that asking for them is answered.
-    let client = Client::new(&member.client_url, &cluster.layout.access()).expect("a client");
+    let client = cluster.layout.client(member).expect("a client");
     for _ in 0..acked + 1 {
         client.put("other", "x").await.expect("written");
     }

@@ -6,37 +6,24 @@ mod lapsed;
 mod serial;
 mod shared;
 
-use tests::{
-    cluster::{Cluster, Layout, Spec},
-    ended::Ended,
-    playbook::Upgrade,
-    rollout::Rollout,
-    skip::etcd_or_skip,
-};
+use tests::{agent::Agent, brake::Brake, case::Case, rollout::Rollout};
 
-/// A cluster of 3.4 under watch, each member on a host of its own, on the way to 3.5.
-async fn rollout(size: usize, change: impl Fn(usize, &mut Upgrade)) -> Option<(Cluster, Rollout)> {
-    let (from, to) = (etcd_or_skip("3.4")?, etcd_or_skip("3.5")?);
-    let cluster = Cluster::up(&Spec { size, ..Spec::new(from) }).await.expect("up");
-    let layout = &cluster.layout;
-    let playbooks = layout.members.iter().enumerate().map(|(host, member)| {
-        let mut upgrade = Upgrade::new(layout, &to);
-        upgrade.strategy.push("gather: 2s".into());
-        change(host, &mut upgrade);
-        upgrade.write_host(layout, &[member]).expect("a playbook")
-    });
-    let rollout = Rollout::begin(layout, playbooks.collect(), &to.release).await.expect("under way");
-    Some((cluster, rollout))
+/// A cluster of 3.4 on the way to 3.5, each member on a host of its own.
+async fn rollout(size: usize) -> Option<Rollout> {
+    let case = Case::with("3.4", "3.5", |spec| spec.size = size).await?;
+    Some(case.strategy(&["gather: 2s"]).begin().await)
 }
 
-async fn leader(layout: &Layout) -> usize {
-    let leader = layout.leader().await.expect("a leader");
-    layout.members.iter().position(|member| member.name == leader.name).expect("a member")
-}
-
-fn ended(agents: &[Ended], reason: &str, cluster: &str) {
-    for agent in agents {
-        let said = agent.result.as_ref().and_then(|result| result["cluster"].as_str());
-        assert_eq!((agent.exit, agent.reason(), said), (Some(0), reason, Some(cluster)), "{agent:#?}");
-    }
+/// Three hosts, of which one is held with the baton in its hand; the other two, the leader's last.
+async fn one_holds_the_baton() -> Option<(Rollout, Brake, (usize, Agent), [usize; 2])> {
+    let rollout = rollout(3).await?;
+    let brake = Brake::new(rollout.layout());
+    let last = rollout.leader().await;
+    let (holder, other) = ((last + 1) % 3, (last + 2) % 3);
+    let mut held = rollout.upgrade.clone();
+    held.extra.push(brake.hook());
+    rollout.write_one(holder, &held);
+    let agent = rollout.start(holder);
+    rollout.until_baton_is_of(&agent).await;
+    Some((rollout, brake, (holder, agent), [other, last]))
 }

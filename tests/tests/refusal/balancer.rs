@@ -2,7 +2,7 @@
 
 use tests::{balancer::Balancer, ports::Ports};
 
-use crate::{Case, is_refused, untouched};
+use crate::{case, is_refused, untouched};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn members_behind_one_address() {
@@ -10,7 +10,7 @@ async fn members_behind_one_address() {
     let url = format!("http://127.0.0.1:{}", port.numbers[0]);
     // A flag given twice counts as it was given last.
     let advertise = format!("--advertise-client-urls={url}");
-    let Some(mut case) = Case::set("3.4", "3.5", |spec| spec.flags.push(advertise)).await else { return };
+    let Some(mut case) = case("3.4", "3.5", |spec| spec.flags.push(advertise)).await else { return };
     let members = case.layout().members.iter().map(|member| member.client_port).collect();
     let _balancer = Balancer::start(port.numbers[0], members).await.expect("it listens");
     case.upgrade.endpoints = vec![url.clone()];

@@ -1,29 +1,21 @@
 //! A second agent on one state directory.
 
-use std::collections::BTreeMap;
+use tests::{brake::Brake, ended::all_must_be};
 
-use tests::{
-    brake::Brake,
-    rollout::LIMIT,
-    standing::{is_of, until_keys},
-};
-
-use crate::{Case, done, is_refused};
+use crate::{case, is_refused};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_agent_on_one_state_directory() {
-    let Some(mut case) = Case::set("3.4", "3.5", |_| {}).await else { return };
+    let Some(mut case) = case("3.4", "3.5", |_| {}).await else { return };
     let brake = Brake::new(case.layout());
     case.upgrade.extra.push(brake.hook());
     let rollout = case.begin().await;
-    let first = rollout.start(0).expect("started");
-    let holds = |keys: &BTreeMap<_, _>| is_of(keys.get("baton"), &first).then_some(());
-    until_keys("the first one to hold the baton", case.layout(), holds).await.expect("it holds it");
+    let first = rollout.start(0);
+    rollout.until_baton_is_of(&first).await;
     is_refused(&rollout, [0], (6, "state_dir_locked"), &["m1/baton"]).await;
 
     brake.release().expect("released");
-    let first = first.ended(LIMIT).await.expect("ended");
-    first.must_be(0, "partial");
-    done(&rollout.run([1, 2]).await.expect("ended"));
-    rollout.done().await.expect("sound");
+    first.ends().await.must_be(0, "partial");
+    all_must_be(&rollout.run([1, 2]).await, 0, "done");
+    rollout.done().await;
 }

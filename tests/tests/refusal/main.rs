@@ -10,47 +10,11 @@ mod other_run;
 mod version;
 mod voters;
 
-use tests::{
-    cluster::{Cluster, Layout, Spec},
-    ended::Ended,
-    etcd::Etcd,
-    playbook::Upgrade,
-    rollout::Rollout,
-    skip::etcd_or_skip,
-    standing::Standing,
-};
+use tests::{case::Case, cluster::Spec, ended::Ended, rollout::Rollout};
 
-/// A cluster, each member on a host of its own, and what it is to be upgraded to.
-struct Case {
-    cluster: Cluster,
-    upgrade: Upgrade,
-    to: Etcd,
-}
-
-impl Case {
-    async fn set(from: &str, to: &str, change: impl FnOnce(&mut Spec)) -> Option<Self> {
-        let (from, to) = (etcd_or_skip(from)?, etcd_or_skip(to)?);
-        let mut spec = Spec::new(from);
-        change(&mut spec);
-        let cluster = Cluster::up(&spec).await.expect("up");
-        let mut upgrade = Upgrade::new(&cluster.layout, &to);
-        upgrade.strategy.push("gather: 2s".into());
-        Some(Self { cluster, upgrade, to })
-    }
-
-    fn layout(&self) -> &Layout {
-        &self.cluster.layout
-    }
-
-    /// Writes the playbooks as they are wanted now.
-    fn write(&self) {
-        self.upgrade.write(self.layout()).expect("playbooks");
-    }
-
-    async fn begin(&self) -> Rollout {
-        let playbooks = self.upgrade.write(self.layout()).expect("playbooks");
-        Rollout::begin(self.layout(), playbooks, &self.to.release).await.expect("under way")
-    }
+/// A cluster, each member on a host of its own.
+async fn case(from: &str, to: &str, change: impl FnOnce(&mut Spec)) -> Option<Case> {
+    Some(Case::with(from, to, change).await?.strategy(&["gather: 2s"]))
 }
 
 /// Runs agents on these hosts at once: each must be refused, with these words, and nothing touched.
@@ -60,10 +24,10 @@ async fn is_refused(
     (exit, reason): (i32, &str),
     words: &[&str],
 ) -> Vec<Ended> {
-    let before = Standing::of(&rollout.layout).await.expect("seen");
-    let agents = rollout.run(hosts).await.expect("ended");
+    let before = rollout.standing().await;
+    let agents = rollout.run(hosts).await;
     refused(&agents, (exit, reason), words);
-    assert_eq!(Standing::of(&rollout.layout).await.expect("seen"), before);
+    assert_eq!(rollout.standing().await, before);
     agents
 }
 
@@ -77,15 +41,9 @@ fn refused(agents: &[Ended], (exit, reason): (i32, &str), words: &[&str]) {
 
 /// The end of a rollout that was refused throughout: nobody ever went down, and no agent left a key.
 async fn untouched(rollout: Rollout) {
-    let left = Standing::of(&rollout.layout).await.expect("seen").keys;
+    let left = rollout.keys().await;
     assert!(left.is_empty(), "{left:?}");
-    assert_eq!(rollout.sound().await.expect("sound").observed.outages, []);
-}
-
-fn done(agents: &[Ended]) {
-    for agent in agents {
-        agent.must_be(0, "done");
-    }
+    rollout.end(0).await;
 }
 
 /// Who went down, in order.

@@ -1,15 +1,17 @@
 //! One voter and two: there is no majority without the one that goes down.
 
-use crate::{Case, done, down, is_refused};
+use tests::ended::all_must_be;
+
+use crate::{case, down, is_refused};
 
 async fn needs_leave(size: usize) {
-    let Some(mut case) = Case::set("3.4", "3.5", |spec| spec.size = size).await else { return };
-    let rollout = case.begin().await;
+    let Some(case) = case("3.4", "3.5", |spec| spec.size = size).await else { return };
+    let mut rollout = case.begin().await;
     is_refused(&rollout, 0..size, (3, "below_quorum"), &["m", "there would be"]).await;
-    case.upgrade.strategy.push("allow_downtime: true".into());
-    case.write();
-    done(&rollout.run_all().await.expect("ended"));
-    let seen = rollout.done().await.expect("sound");
+    rollout.upgrade.strategy.push("allow_downtime: true".into());
+    rollout.write();
+    all_must_be(&rollout.all("run").await, 0, "done");
+    let seen = rollout.done().await;
     assert_eq!(down(&seen).len(), size, "{:?}", seen.observed);
 }
 

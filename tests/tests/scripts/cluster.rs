@@ -5,7 +5,7 @@ use std::{
     process::{Command, Output},
 };
 
-use tests::{client::Client, cluster::Layout, process, skip::etcd_or_skip};
+use tests::{cluster::Layout, process, skip::etcd_or_skip};
 
 fn cluster(verb: &str, dir: &Path, more: &[&str]) -> Output {
     let command = env!("CARGO_BIN_EXE_cluster");
@@ -40,7 +40,7 @@ async fn a_cluster_goes_up_lives_on_goes_down_and_up_again() {
         let playbook = std::fs::read_to_string(member.dir.join("upgrade.yaml")).expect("a playbook");
         assert!(playbook.contains("--quota-backend-bytes=100000000") && playbook.contains("to: 3.5."), "{playbook}");
     }
-    let client = || Client::new(&layout.members[0].client_url, &layout.access()).expect("a client");
+    let client = || layout.client(&layout.members[0]).expect("a client");
     client().put("k", "v").await.expect("written");
     let status = cluster("status", home.path(), &[]);
     assert!(status.status.success() && text(&status.stdout).contains("cluster version 3.4.0"), "{status:?}");

@@ -6,9 +6,7 @@ use std::{
     process::Command,
 };
 
-use tests::{cluster::sha256, etcd::Etcd, playbook::Upgrade, rollout::Rollout, standing::Standing, web::Web};
-
-use crate::{all_done, cluster};
+use tests::{case::Case, cluster::sha256, ended::all_must_be, etcd::Etcd, playbook::Upgrade, web::Web};
 
 /// A folder as etcd's own releases have it: executables beside their documentation.
 fn folder(etcd: &Etcd, place: &Path) -> PathBuf {
@@ -35,19 +33,16 @@ fn archive(etcd: &Etcd, place: &Path) -> PathBuf {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_archive_is_fetched_over_connections_that_break() {
-    let Some((cluster, to)) = cluster("3.4", "3.5", |_| {}).await else { return };
-    let archive = archive(&to, &cluster.layout.dir);
+    let Some(mut case) = Case::set("3.4", "3.5").await else { return };
+    let archive = archive(&case.to, &case.layout().dir);
     // Each host's first answer breaks in the middle, and one more.
     let web = Web::serve(&archive, 4).await.expect("a server");
-    let upgrade = Upgrade {
-        source: web.url.replace(&to.release.to_string(), "{{version}}").into(),
-        artifact: vec![format!("sha256: \"{}\"", sha256(&archive).expect("readable")), "executable: etcd".into()],
-        ..Upgrade::new(&cluster.layout, &to)
-    };
-    let playbooks = upgrade.write(&cluster.layout).expect("playbooks");
-    let rollout = Rollout::begin(&cluster.layout, playbooks, &to.release).await.expect("under way");
-    all_done(&rollout.run_all().await.expect("ended"));
-    rollout.done().await.expect("sound");
+    case.upgrade.source = web.url.replace(&case.to.release.to_string(), "{{version}}").into();
+    let checksum = format!("sha256: \"{}\"", sha256(&archive).expect("readable"));
+    case.upgrade.artifact = vec![checksum, "executable: etcd".into()];
+    let rollout = case.begin().await;
+    all_must_be(&rollout.all("run").await, 0, "done");
+    rollout.done().await;
     let asked = web.asked();
     assert_eq!(asked.iter().filter(|from| **from == 0).count(), 3, "each host began once: {asked:?}");
     assert_eq!(asked.iter().filter(|from| **from > 0).count(), 4, "and went on where it broke: {asked:?}");
@@ -55,38 +50,31 @@ async fn an_archive_is_fetched_over_connections_that_break() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_host_has_the_release_in_another_form() {
-    let Some((cluster, to)) = cluster("3.5", "3.6", |_| {}).await else { return };
-    let place = cluster.layout.dir.clone();
-    let sources = [archive(&to, &place), folder(&to, &place), to.executable()];
-    let hosts = cluster.layout.members.iter().zip(sources);
-    let playbooks = hosts.map(|(member, source)| {
-        let mut upgrade = Upgrade { source, ..Upgrade::new(&cluster.layout, &to) };
-        // An archive takes a loaded machine longer than a file.
-        upgrade.strategy.push("gather: 30s".into());
-        upgrade.write_host(&cluster.layout, &[member]).expect("a playbook")
-    });
-    let rollout = Rollout::begin(&cluster.layout, playbooks.collect(), &to.release).await.expect("under way");
-    all_done(&rollout.run_all().await.expect("ended"));
-    rollout.done().await.expect("sound");
+    let Some(case) = Case::set("3.5", "3.6").await else { return };
+    let place = &case.layout().dir;
+    let sources = [archive(&case.to, place), folder(&case.to, place), case.to.executable()];
+    // An archive takes a loaded machine longer than a file.
+    let rollout = case.strategy(&["gather: 30s"]).begin().await;
+    for (host, source) in sources.into_iter().enumerate() {
+        rollout.write_one(host, &Upgrade { source, ..rollout.upgrade.clone() });
+    }
+    all_must_be(&rollout.all("run").await, 0, "done");
+    rollout.done().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_archive_of_another_checksum_is_refused() {
-    let Some((cluster, to)) = cluster("3.4", "3.5", |_| {}).await else { return };
-    let archive = archive(&to, &cluster.layout.dir);
+    let Some(mut case) = Case::set("3.4", "3.5").await else { return };
+    let archive = archive(&case.to, &case.layout().dir);
     let web = Web::serve(&archive, 0).await.expect("a server");
-    let upgrade = Upgrade {
-        source: web.url.clone().into(),
-        artifact: vec![format!("sha256: \"{}\"", "0".repeat(64))],
-        ..Upgrade::new(&cluster.layout, &to)
-    };
-    let playbooks = upgrade.write(&cluster.layout).expect("playbooks");
-    let rollout = Rollout::begin(&cluster.layout, playbooks, &to.release).await.expect("under way");
-    let before = Standing::of(&cluster.layout).await.expect("seen");
-    for agent in rollout.run_all().await.expect("ended") {
+    case.upgrade.source = web.url.clone().into();
+    case.upgrade.artifact = vec![format!("sha256: \"{}\"", "0".repeat(64))];
+    let rollout = case.begin().await;
+    let before = rollout.standing().await;
+    for agent in rollout.all("run").await {
         agent.must_be(3, "unprepared");
         assert!(agent.message().contains(&sha256(&archive).expect("readable")[..12]), "{}", agent.message());
     }
-    assert_eq!(Standing::of(&cluster.layout).await.expect("seen"), before);
-    assert_eq!(rollout.sound().await.expect("sound").observed.outages, []);
+    assert_eq!(rollout.standing().await, before);
+    rollout.end(0).await;
 }

@@ -2,39 +2,24 @@
 
 use std::fs;
 
-use tests::{
-    client::Client,
-    cluster::{Cluster, Layout},
-    playbook::{Upgrade, quoted},
-    rollout::Rollout,
-    standing::Standing,
-};
+use tests::{case::Case, ended::all_must_be, playbook::quoted, rollout::Rollout};
 
-use crate::{all_done, cluster};
-
-/// Switches auth on; from then on the layout's clients are root.
-async fn lock(cluster: &Cluster) -> Layout {
-    let mut layout = cluster.layout.clone();
-    let client = Client::new(&layout.members[0].client_url, &layout.access()).expect("a client");
-    client.enable_auth("secret", ("guest", "welcome")).await.expect("auth is on");
-    layout.user = Some(("root".into(), "secret".into()));
-    layout
-}
-
-fn upgrade_as(layout: &Layout, to: &tests::etcd::Etcd, user: &str, password: &str) -> Upgrade {
-    let file = layout.dir.join(format!("{user}.password"));
+/// Switches auth on: from then on the scenario's clients are root, and the agents are whom they are told to be.
+async fn locked(mut case: Case, user: &str, password: &str) -> Rollout {
+    case.client(0).enable_auth("secret", ("guest", "welcome")).await.expect("auth is on");
+    case.cluster.layout.user = Some(("root".into(), "secret".into()));
+    let file = case.layout().dir.join(format!("{user}.password"));
     fs::write(&file, format!("{password}\n")).expect("written");
-    let auth = format!("auth: {{ user: {user}, password_file: {} }}", quoted(&file.to_string_lossy()));
-    Upgrade { cluster: vec![auth], ..Upgrade::new(layout, to) }
+    case.upgrade.cluster =
+        vec![format!("auth: {{ user: {user}, password_file: {} }}", quoted(&file.to_string_lossy()))];
+    case.begin().await
 }
 
 async fn root_upgrades(from: &str, to: &str, tls: bool) {
-    let Some((cluster, to)) = cluster(from, to, |spec| spec.tls = tls).await else { return };
-    let layout = lock(&cluster).await;
-    let playbooks = upgrade_as(&layout, &to, "root", "secret").write(&layout).expect("playbooks");
-    let rollout = Rollout::begin(&layout, playbooks, &to.release).await.expect("under way");
-    all_done(&rollout.run_all().await.expect("ended"));
-    rollout.done().await.expect("sound");
+    let Some(case) = Case::with(from, to, |spec| spec.tls = tls).await else { return };
+    let rollout = locked(case, "root", "secret").await;
+    all_must_be(&rollout.all("run").await, 0, "done");
+    rollout.done().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -48,18 +33,15 @@ async fn root_with_tls_goes_from_3_5_to_3_6() {
 }
 
 async fn is_refused(from: &str, to: &str, user: &str, password: &str, reason: &str) {
-    let Some((cluster, to)) = cluster(from, to, |_| {}).await else { return };
-    let layout = lock(&cluster).await;
-    let playbooks = upgrade_as(&layout, &to, user, password).write(&layout).expect("playbooks");
-    let rollout = Rollout::begin(&layout, playbooks, &to.release).await.expect("under way");
-    let before = Standing::of(&layout).await.expect("seen");
-    for agent in rollout.run_all().await.expect("ended") {
+    let Some(case) = Case::set(from, to).await else { return };
+    let rollout = locked(case, user, password).await;
+    let before = rollout.standing().await;
+    for agent in rollout.all("run").await {
         agent.must_be(3, reason);
         assert!(agent.message().contains(user), "{}", agent.message());
     }
-    assert_eq!(Standing::of(&layout).await.expect("seen"), before);
-    let seen = rollout.sound().await.expect("sound");
-    assert_eq!(seen.observed.outages, [], "nobody went down");
+    assert_eq!(rollout.standing().await, before);
+    rollout.end(0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

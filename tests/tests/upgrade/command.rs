@@ -9,15 +9,14 @@ use std::{
 
 use rustix::process::Signal;
 use tests::{
-    cluster::{Cluster, Layout, Member},
-    playbook::{Upgrade, quoted},
+    case::Case,
+    cluster::Member,
+    ended::{Ended, all_must_be},
+    playbook::quoted,
     process::Process,
-    rollout::Rollout,
     skip::skip,
     wait,
 };
-
-use crate::{all_done, cluster};
 
 fn is_installed(program: &str) -> bool {
     let found =
@@ -92,14 +91,14 @@ fn by_runit(member: &Member) -> Vec<String> {
     lines(&["sv", "-w", "30", "start", &service], &["sv", "-w", "30", "stop", &service], &[&status])
 }
 
-async fn upgrades(cluster: &Cluster, upgrade: Upgrade) -> Vec<tests::ended::Ended> {
-    cluster.ready().await.expect("ready again");
-    let layout: &Layout = &cluster.layout;
-    let playbooks = upgrade.write(layout).expect("playbooks");
-    let rollout = Rollout::begin(layout, playbooks, &upgrade.to).await.expect("under way");
-    let agents = rollout.run_all().await.expect("ended");
-    all_done(&agents);
-    rollout.done().await.expect("sound");
+async fn upgrades(case: Case, supervisors: Supervisors) -> Vec<Ended> {
+    case.cluster.ready().await.expect("ready again");
+    let rollout = case.begin().await;
+    let _before_the_members = supervisors;
+    let agents = rollout.all("run").await;
+    all_must_be(&agents, 0, "done");
+    rollout.arrives().await;
+    rollout.witness.end().await.expect("a testimony").is_sound(1).expect("sound");
     agents
 }
 
@@ -108,9 +107,10 @@ async fn members_under_runit() {
     if !is_installed("runsv") {
         return;
     }
-    let Some((cluster, to)) = cluster("3.4", "3.5", |_| {}).await else { return };
-    let _supervisors = Supervisors(cluster.layout.members.iter().map(supervise).collect());
-    upgrades(&cluster, Upgrade { runtime: by_runit, ..Upgrade::new(&cluster.layout, &to) }).await;
+    let Some(mut case) = Case::set("3.4", "3.5").await else { return };
+    case.upgrade.runtime = by_runit;
+    let supervisors = Supervisors(case.layout().members.iter().map(supervise).collect());
+    upgrades(case, supervisors).await;
 }
 
 /// start-stop-daemon's files of a member: its pid, and its command line, which only `start` has.
@@ -131,8 +131,9 @@ async fn members_whose_status_has_no_pid() {
     if !is_installed("start-stop-daemon") {
         return;
     }
-    let Some((cluster, to)) = cluster("3.5", "3.6", |_| {}).await else { return };
-    for member in &cluster.layout.members {
+    let Some(mut case) = Case::set("3.5", "3.6").await else { return };
+    case.upgrade.runtime = by_start_stop_daemon;
+    for member in &case.layout().members {
         let run = member.dir.join("run");
         script(&run, &format!("exec {} >>'{}' 2>&1", command_line(member), member.log().display()));
         member.end(Signal::TERM).expect("ended");
@@ -145,10 +146,7 @@ async fn members_whose_status_has_no_pid() {
         assert!(start.expect("start-stop-daemon").success());
         runs(member);
     }
-    let agents =
-        upgrades(&cluster, Upgrade { runtime: by_start_stop_daemon, ..Upgrade::new(&cluster.layout, &to) }).await;
-    for agent in agents {
-        let warnings = &agent.result.as_ref().expect("a result")["warnings"];
-        assert!(warnings.to_string().contains("pid"), "that the executable was not compared is said: {agent:#?}");
+    for agent in upgrades(case, Supervisors(Vec::new())).await {
+        assert!(agent.warnings().contains("pid"), "that the executable was not compared is said: {agent}");
     }
 }

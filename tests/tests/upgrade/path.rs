@@ -2,20 +2,16 @@
 
 use std::time::Instant;
 
-use tests::{playbook::Upgrade, rollout::Rollout};
-
-use crate::{all_done, cluster};
+use tests::{case::Case, ended::all_must_be};
 
 async fn upgrades(from: &str, to: &str, size: usize, tls: bool) {
-    let wanted = |spec: &mut tests::cluster::Spec| (spec.size, spec.tls) = (size, tls);
-    let Some((cluster, to)) = cluster(from, to, wanted).await else { return };
-    let playbooks = Upgrade::new(&cluster.layout, &to).write(&cluster.layout).expect("playbooks");
-    let rollout = Rollout::begin(&cluster.layout, playbooks, &to.release).await.expect("under way");
+    let Some(case) = Case::with(from, to, |spec| (spec.size, spec.tls) = (size, tls)).await else { return };
+    let rollout = case.begin().await;
     let began = Instant::now();
-    let agents = rollout.run_all().await.expect("ended");
+    let agents = rollout.all("run").await;
     let took = began.elapsed();
-    all_done(&agents);
-    let seen = rollout.done().await.expect("sound");
+    all_must_be(&agents, 0, "done");
+    let seen = rollout.done().await;
     assert_eq!(seen.observed.outages.len(), size, "each member went down once: {:?}", seen.observed);
     eprintln!("{size} members in {took:.1?}, longest write gap {:.0?}", seen.longest_write_gap);
 }

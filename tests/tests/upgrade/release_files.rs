@@ -3,12 +3,11 @@
 use std::fs;
 
 use tests::{
+    case::Case,
     cluster::{Cluster, Member},
-    playbook::{Upgrade, quoted, started_by_the_agent},
-    rollout::Rollout,
+    ended::all_must_be,
+    playbook::{quoted, started_by_the_agent},
 };
-
-use crate::{all_done, cluster};
 
 /// A flag that stops 3.6 from starting.
 const GONE: &str = "--enable-v2=false";
@@ -33,16 +32,15 @@ fn command_line(member: &Member) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn flags_that_a_minor_drops_go_with_it() {
-    let Some((cluster, to)) = cluster("3.5", "3.6", |spec| spec.flags.push(GONE.into())).await else { return };
-    let upgrade = Upgrade { runtime: with_args, ..Upgrade::new(&cluster.layout, &to) };
-    let playbooks = upgrade.write(&cluster.layout).expect("playbooks");
-    let rollout = Rollout::begin(&cluster.layout, playbooks, &to.release).await.expect("under way");
-    all_done(&rollout.run_all().await.expect("ended"));
-    rollout.done().await.expect("sound");
-    for member in &cluster.layout.members {
+    let Some(mut case) = Case::with("3.5", "3.6", |spec| spec.flags.push(GONE.into())).await else { return };
+    case.upgrade.runtime = with_args;
+    let rollout = case.begin().await;
+    all_must_be(&rollout.all("run").await, 0, "done");
+    for member in &rollout.layout().members {
         let flags = command_line(member);
         assert!(flags.iter().any(|flag| flag == NEW) && !flags.iter().any(|flag| flag == GONE), "{flags:?}");
     }
+    rollout.done().await;
 }
 
 /// The quota that the new file sets: seen in the metrics of a member that read it.
@@ -71,14 +69,12 @@ fn switched_file(member: &Member) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_configuration_file_goes_live_with_its_binary() {
-    let Some((mut cluster, to)) = cluster("3.5", "3.6", |_| {}).await else { return };
-    with_files(&mut cluster).await;
-    let upgrade = Upgrade { node: switched_file, ..Upgrade::new(&cluster.layout, &to) };
-    let playbooks = upgrade.write(&cluster.layout).expect("playbooks");
-    let rollout = Rollout::begin(&cluster.layout, playbooks, &to.release).await.expect("under way");
-    all_done(&rollout.run_all().await.expect("ended"));
-    rollout.done().await.expect("sound");
-    for member in &cluster.layout.members {
+    let Some(mut case) = Case::set("3.5", "3.6").await else { return };
+    with_files(&mut case.cluster).await;
+    case.upgrade.node = switched_file;
+    let rollout = case.begin().await;
+    all_must_be(&rollout.all("run").await, 0, "done");
+    for member in &rollout.layout().members {
         let file = fs::read_to_string(member.dir.join("etcd.yaml")).expect("readable");
         assert!(file.contains(QUOTA) && !file.contains("enable-v2"), "{file}");
         let metrics = reqwest::get(format!("{}/metrics", member.client_url)).await.expect("answered");
@@ -86,4 +82,5 @@ async fn a_configuration_file_goes_live_with_its_binary() {
         let quota = metrics.lines().find_map(|line| line.strip_prefix("etcd_server_quota_backend_bytes "));
         assert_eq!(quota.and_then(|value| value.parse::<f64>().ok()), QUOTA.parse().ok(), "{} reads it", member.name);
     }
+    rollout.done().await;
 }

@@ -1,0 +1,124 @@
+//! A cluster, and the upgrade that it is to get: what a scenario sets up before anybody watches.
+//!
+//! Here and in [`crate::rollout`] everything panics with the words of whoever failed: both are for tests alone.
+
+use std::{collections::BTreeMap, fmt::Display, path::PathBuf};
+
+use serde_json::Value;
+
+use crate::{
+    client::Client,
+    cluster::{Cluster, Layout, Member, Spec},
+    etcd::Etcd,
+    playbook::Upgrade,
+    sick::{self, Illness},
+    skip::etcd_or_skip,
+    standing::{self, Standing},
+};
+
+/// A cluster that is up, and what shall become of it.
+pub struct Case {
+    /// The cluster.
+    pub cluster: Cluster,
+    /// What it runs.
+    pub from: Etcd,
+    /// What every member shall run in the end.
+    pub to: Etcd,
+    /// What playbooks are written from.
+    pub upgrade: Upgrade,
+    /// The members of each host; one each, unless a scenario says otherwise.
+    pub hosts: Vec<Vec<usize>>,
+}
+
+impl Case {
+    /// Three members of a release, to be upgraded to another one. `None` is a skip.
+    pub async fn set(from: &str, to: &str) -> Option<Self> {
+        Self::with(from, to, |_| {}).await
+    }
+
+    /// The same for a cluster of another kind.
+    pub async fn with(from: &str, to: &str, change: impl FnOnce(&mut Spec)) -> Option<Self> {
+        let (from, to) = (etcd_or_skip(from)?, etcd_or_skip(to)?);
+        let mut spec = Spec::new(from.clone());
+        change(&mut spec);
+        let cluster = sure(Cluster::up(&spec).await);
+        let upgrade = Upgrade::new(&cluster.layout, &to);
+        Some(Self { cluster, from, to, upgrade, hosts: (0..spec.size).map(|index| vec![index]).collect() })
+    }
+
+    /// With more lines under `strategy`.
+    pub fn strategy(mut self, lines: &[&str]) -> Self {
+        self.upgrade.strategy.extend(lines.iter().map(ToString::to_string));
+        self
+    }
+
+    /// Where everything is.
+    pub fn layout(&self) -> &Layout {
+        &self.cluster.layout
+    }
+
+    /// One of the members.
+    pub fn member(&self, index: usize) -> &Member {
+        &self.layout().members[index]
+    }
+
+    /// A client of one member.
+    pub fn client(&self, index: usize) -> Client {
+        sure(self.layout().client(self.member(index)))
+    }
+
+    /// Which member leads.
+    pub async fn leader(&self) -> usize {
+        let leader = sure(self.layout().leader().await);
+        self.layout().members.iter().take_while(|member| member.name != leader.name).count()
+    }
+
+    /// The process of each member; `None` for one that is down.
+    pub fn pids(&self) -> Vec<Option<i32>> {
+        self.layout().members.iter().map(|member| member.process().map(|process| process.pid)).collect()
+    }
+
+    /// What each member says it runs.
+    pub async fn releases(&self) -> Vec<String> {
+        sure(self.layout().versions().await).into_iter().map(|said| said.server).collect()
+    }
+
+    /// The cluster version that each member knows.
+    pub async fn cluster_versions(&self) -> Vec<String> {
+        sure(self.layout().versions().await).into_iter().map(|said| said.cluster).collect()
+    }
+
+    /// The keys that agents share, by name.
+    pub async fn keys(&self) -> BTreeMap<String, Value> {
+        sure(standing::keys(self.layout()).await)
+    }
+
+    /// Everything that a refusal must leave as it was.
+    pub async fn standing(&self) -> Standing {
+        sure(Standing::of(self.layout()).await)
+    }
+
+    /// The upgrade with an artifact that fails in this way; `program` is `sick-etcd`.
+    pub fn sick(&self, program: &str, illness: Illness) -> Upgrade {
+        let source = sure(sick::make(program.as_ref(), &self.to, illness, &self.layout().dir.join("sick")));
+        Upgrade { source, ..self.upgrade.clone() }
+    }
+
+    /// Writes every host's playbook as the upgrade is wanted now.
+    pub fn write(&self) -> Vec<PathBuf> {
+        (0..self.hosts.len()).map(|host| self.write_one(host, &self.upgrade)).collect()
+    }
+
+    /// Writes one host's playbook; another upgrade than the others' may be wanted there.
+    pub fn write_one(&self, host: usize, upgrade: &Upgrade) -> PathBuf {
+        let members: Vec<_> = self.hosts[host].iter().map(|index| self.member(*index)).collect();
+        sure(upgrade.write_host(self.layout(), &members))
+    }
+}
+
+/// What was wanted, or the words of whoever failed.
+#[allow(clippy::panic)]
+#[track_caller]
+pub(crate) fn sure<T>(done: Result<T, impl Display>) -> T {
+    done.unwrap_or_else(|error| panic!("{error}"))
+}
