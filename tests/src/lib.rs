@@ -22,7 +22,6 @@ pub mod playbook;
 pub mod ports;
 pub mod process;
 pub mod rollout;
-pub mod scene;
 pub mod sick;
 pub mod skip;
 pub mod standing;

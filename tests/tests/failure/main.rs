@@ -6,3 +6,5 @@ mod new_binary;
 mod outside;
 mod preflight;
 mod restart;
+
+const SICK: &str = env!("CARGO_BIN_EXE_sick-etcd");

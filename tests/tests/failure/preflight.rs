@@ -1,17 +1,38 @@
 //! Artifacts that are not what they are said to be are found out before anything is touched.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::Path,
+};
 
 use tests::{
+    case::Case,
     cluster::Member,
     playbook::{Upgrade, quoted, started_by_the_agent},
-    scene::Scene,
+    rollout::Rollout,
     skip::etcd_or_skip,
 };
 
 fn script(path: &Path, real: &Path) {
     fs::write(path, format!("#!/bin/sh\nexec {} \"$@\"\n", real.display())).expect("written");
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("executable");
+}
+
+/// While the first member's link leads there, these commands are refused with these words.
+async fn is_refused_with_a_link_to(file: &Path, rollout: &Rollout, verbs: &[&str], words: &str) {
+    let link = rollout.member(0).binary();
+    let was = fs::read_link(&link).expect("a link");
+    fs::remove_file(&link).expect("removed");
+    symlink(file, &link).expect("linked");
+    rollout.write();
+    for verb in verbs {
+        let ended = rollout.one(verb, 0).await;
+        ended.must_be(3, "unprepared");
+        assert!(ended.message().contains(words), "{ended}");
+    }
+    fs::remove_file(&link).expect("removed");
+    symlink(was, &link).expect("linked");
 }
 
 /// The member's own flags, with one line of `runtime` more or another flag.
@@ -21,10 +42,11 @@ fn with_line(member: &Member, line: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_on_which_a_stopped_member_could_not_be_started_is_refused_before_the_stop() {
-    let (Some(old), Some(new)) = (etcd_or_skip("3.4"), etcd_or_skip("3.5")) else { return };
-    let scene = Scene::set(&old, old.release.cluster_version()).await.expect("up");
-    let before = scene.pids();
-    let sound = Upgrade { strategy: vec!["gather: 0s".into()], ..Upgrade::new(scene.layout(), &new) };
+    let Some(mut case) = Case::set("3.4", "3.5").await else { return };
+    case.upgrade.strategy = vec!["gather: 0s".into()];
+    let mut rollout = case.begin().await;
+    let before = rollout.pids();
+    let sound = rollout.upgrade.clone();
     let cases = [
         (Upgrade { runtime: |m| with_line(m, "user: no-such-user"), ..sound.clone() }, "`user`: there is no user"),
         (Upgrade { runtime: |m| with_line(m, "cwd: /no/such/folder"), ..sound.clone() }, "`cwd`: /no/such/folder"),
@@ -58,46 +80,37 @@ async fn a_host_on_which_a_stopped_member_could_not_be_started_is_refused_before
         ),
     ];
     for (upgrade, expected) in cases {
-        let playbooks = upgrade.write(scene.layout()).expect("playbooks");
+        rollout.upgrade = upgrade;
+        rollout.write();
         // Only to try shows it to root, and a plan tries nothing.
         let verbs = if expected == "/sys" { &["run"][..] } else { &["run", "plan"] };
         for verb in verbs {
-            let ended = scene.one(verb, &playbooks[0]).await.expect("ends");
-            assert_eq!((ended.exit, ended.reason()), (Some(3), "unprepared"), "{verb}: {expected}: {ended:#?}");
-            assert!(ended.message().contains(expected), "{verb}: {expected}: {ended:#?}");
-            assert_eq!(scene.pids(), before, "{verb}: {expected}: nothing was touched");
+            let ended = rollout.one(verb, 0).await;
+            assert_eq!((ended.exit, ended.reason()), (Some(3), "unprepared"), "{verb}: {expected}: {ended}");
+            assert!(ended.message().contains(expected), "{verb}: {expected}: {ended}");
+            assert_eq!(rollout.pids(), before, "{verb}: {expected}: nothing was touched");
         }
     }
 
     // Somebody has switched the link and not restarted the member.
-    let member = &scene.layout().members[0];
-    let was = fs::read_link(member.binary()).expect("a link");
-    let by_hand = member.bin().join("by-hand");
-    fs::copy(new.executable(), &by_hand).expect("copied");
-    fs::remove_file(member.binary()).expect("removed");
-    std::os::unix::fs::symlink(&by_hand, member.binary()).expect("linked");
-    let playbooks = sound.write(scene.layout()).expect("playbooks");
-    for verb in ["run", "plan"] {
-        let ended = scene.one(verb, &playbooks[0]).await.expect("ends");
-        ended.must_be(3, "unprepared");
-        assert!(ended.message().contains("but `binary` leads to"), "{verb}: {ended:#?}");
-    }
-    fs::remove_file(member.binary()).expect("removed");
-    std::os::unix::fs::symlink(was, member.binary()).expect("linked");
-    assert_eq!(scene.pids(), before, "nothing was touched");
-    let seen = scene.end(0).await.expect("nothing lost");
-    assert_eq!(seen.failed_attempts, 0);
+    rollout.upgrade = sound;
+    let by_hand = rollout.member(0).bin().join("by-hand");
+    fs::copy(rollout.to.executable(), &by_hand).expect("copied");
+    is_refused_with_a_link_to(&by_hand, &rollout, &["run", "plan"], "but `binary` leads to").await;
+    assert_eq!(rollout.pids(), before, "nothing was touched");
+    assert_eq!(rollout.end(0).await.failed_attempts, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_as_promised_is_refused_and_nothing_is_touched() {
-    let (Some(old), Some(new)) = (etcd_or_skip("3.4"), etcd_or_skip("3.5")) else { return };
+    let Some(mut case) = Case::set("3.4", "3.5").await else { return };
     let Some(other) = etcd_or_skip("3.5.1") else { return };
-    let scene = Scene::set(&old, old.release.cluster_version()).await.expect("up");
-    let before = scene.pids();
-    let sound = Upgrade { strategy: vec!["gather: 0s".into()], ..Upgrade::new(scene.layout(), &new) };
-    let wrapper = scene.layout().dir.join("wrapper");
-    script(&wrapper, &new.executable());
+    case.upgrade.strategy = vec!["gather: 0s".into()];
+    let mut rollout = case.begin().await;
+    let before = rollout.pids();
+    let sound = rollout.upgrade.clone();
+    let wrapper = rollout.layout().dir.join("wrapper");
+    script(&wrapper, &rollout.to.executable());
     let zeros = "0".repeat(64);
     let cases = [
         ("another patch", Upgrade { source: other.executable(), ..sound.clone() }, "the artifact is 3.5.1"),
@@ -107,36 +120,26 @@ async fn what_is_not_as_promised_is_refused_and_nothing_is_touched() {
             Upgrade { artifact: vec![format!("sha256: \"{zeros}\"")], ..sound.clone() },
             "has the SHA-256",
         ),
-        ("nothing there", Upgrade { source: scene.layout().dir.join("nothing"), ..sound.clone() }, "nothing"),
+        ("nothing there", Upgrade { source: rollout.layout().dir.join("nothing"), ..sound.clone() }, "nothing"),
     ];
     for (what, upgrade, expected) in cases {
-        let playbooks = upgrade.write(scene.layout()).expect("playbooks");
-        let mut all = vec![scene.one("plan", &playbooks[0]).await.expect("ends")];
-        all.extend(scene.all("run", &playbooks).await.expect("ends"));
+        rollout.upgrade = upgrade;
+        rollout.write();
+        let mut all = vec![rollout.one("plan", 0).await];
+        all.extend(rollout.all("run").await);
         for ended in all {
             ended.must_be(3, "unprepared");
-            assert!(ended.message().contains(expected), "{what}: {ended:#?}");
+            assert!(ended.message().contains(expected), "{what}: {ended}");
         }
-        for key in ["run", "baton", "down"] {
-            assert!(scene.key(key).await.expect("readable").is_null(), "{what}: {key}");
-        }
+        let keys = rollout.keys().await;
+        assert!(!["run", "baton", "down"].iter().any(|key| keys.contains_key(*key)), "{what}: {keys:?}");
     }
 
     // The link itself names a script: which release runs behind it, nobody can say.
-    let member = &scene.layout().members[0];
-    let was = fs::read_link(member.binary()).expect("a link");
-    let hidden = member.bin().join("wrapper");
-    script(&hidden, &old.executable());
-    fs::remove_file(member.binary()).expect("removed");
-    std::os::unix::fs::symlink(&hidden, member.binary()).expect("linked");
-    let playbooks = sound.write(scene.layout()).expect("playbooks");
-    let ended = scene.one("run", &playbooks[0]).await.expect("ends");
-    ended.must_be(3, "unprepared");
-    assert!(ended.message().contains("is a script (#!/bin/sh), not a program"), "{ended:#?}");
-    fs::remove_file(member.binary()).expect("removed");
-    std::os::unix::fs::symlink(was, member.binary()).expect("linked");
-
-    assert_eq!(scene.pids(), before, "nothing was touched");
-    let seen = scene.end(0).await.expect("nothing lost");
-    assert_eq!(seen.failed_attempts, 0);
+    rollout.upgrade = sound;
+    let hidden = rollout.member(0).bin().join("wrapper");
+    script(&hidden, &rollout.from.executable());
+    is_refused_with_a_link_to(&hidden, &rollout, &["run"], "is a script (#!/bin/sh), not a program").await;
+    assert_eq!(rollout.pids(), before, "nothing was touched");
+    assert_eq!(rollout.end(0).await.failed_attempts, 0);
 }

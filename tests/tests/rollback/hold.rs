@@ -1,53 +1,43 @@
 //! `finalize: manual`: the run holds before the last member until a person says so.
 
-use super::{Case, ends, said};
+use tests::ended::all_must_leave;
+
+use super::{held, is_still_at_3_4, rollout, upgraded};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_held_run_waits_for_a_person_and_is_finalized() {
-    let Some(case) = Case::set(&["finalize: manual"]).await else { return };
-    let playbooks = case.upgrade.write(case.scene.layout()).expect("playbooks");
-    let early = case.scene.one("finalize", &playbooks[0]).await.expect("ends");
-    early.must_be(3, "not_held");
+    let Some(rollout) = rollout(&["finalize: manual"]).await else { return };
+    // There is nothing to finalize yet.
+    rollout.one("finalize", 0).await.must_be(3, "not_held");
 
-    let ended = case.scene.all("run", &playbooks).await.expect("ends");
-    assert_eq!(ends(&ended), vec![(Some(0), "held", "held"); 3], "{ended:#?}");
-    assert_eq!(case.upgraded().await, 2);
-    case.is_still_at_3_4().await;
-    assert!(case.scene.key("baton").await.expect("readable").is_null(), "a hold keeps no baton");
-    let releases = case.scene.releases().await.expect("they serve");
-    let owner = releases.iter().position(|release| *release == case.old).expect("the held one");
+    all_must_leave(&rollout.all("run").await, 0, "held", "held");
+    assert_eq!(upgraded(&rollout).await, 2);
+    is_still_at_3_4(&rollout).await;
+    assert!(!rollout.keys().await.contains_key("baton"), "a hold keeps no baton");
+    let owner = held(&rollout).await;
 
-    let before = case.scene.pids();
-    let again = case.scene.all("run", &playbooks).await.expect("ends");
-    assert_eq!(ends(&again), vec![(Some(0), "held", "held"); 3], "{again:#?}");
-    assert_eq!(case.scene.pids(), before, "nothing was touched");
-    let complete = tests::agent::Agent::start("run", &playbooks[owner], &["--require-complete"]).expect("started");
-    let complete = complete.ended(tests::scene::LIMIT).await.expect("ends");
-    complete.must_be(5, "incomplete");
+    let before = rollout.pids();
+    all_must_leave(&rollout.all("run").await, 0, "held", "held");
+    assert_eq!(rollout.pids(), before, "nothing was touched");
+    rollout.start_with("run", owner, &["--require-complete"]).ends().await.must_be(5, "incomplete");
 
     let other = (owner + 1) % 3;
-    let approved = case.scene.one("finalize", &playbooks[other]).await.expect("ends");
+    let approved = rollout.one("finalize", other).await;
     approved.must_be(0, "approved");
-    let name = &case.scene.layout().members[owner].name;
-    assert!(said(&approved, "message").contains(name.as_str()), "{approved:#?}");
-    assert!(said(&approved, "next").starts_with("agent run "), "{approved:#?}");
-    assert_eq!(case.scene.pids(), before, "saying so touches nothing");
+    assert!(approved.message().contains(&rollout.member(owner).name), "{approved}");
+    assert!(approved.said("next").starts_with("agent run "), "{approved}");
+    assert_eq!(rollout.pids(), before, "saying so touches nothing");
 
-    let done = case.scene.one("run", &playbooks[owner]).await.expect("ends");
-    done.must_be(0, "done");
-    let after = case.scene.one("finalize", &playbooks[other]).await.expect("ends");
-    after.must_be(0, "nothing_to_do");
-    case.ends_upgraded().await;
+    rollout.one("run", owner).await.must_be(0, "done");
+    rollout.one("finalize", other).await.must_be(0, "nothing_to_do");
+    rollout.done().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn finalize_on_the_owners_host_takes_the_last_step() {
-    let Some(case) = Case::set(&["finalize: manual"]).await else { return };
-    let playbooks = case.upgrade.write(case.scene.layout()).expect("playbooks");
-    case.scene.all("run", &playbooks).await.expect("ends");
-    let releases = case.scene.releases().await.expect("they serve");
-    let owner = releases.iter().position(|release| *release == case.old).expect("the held one");
-    let done = case.scene.one("finalize", &playbooks[owner]).await.expect("ends");
-    done.must_be(0, "done");
-    case.ends_upgraded().await;
+    let Some(rollout) = rollout(&["finalize: manual"]).await else { return };
+    rollout.all("run").await;
+    let owner = held(&rollout).await;
+    rollout.one("finalize", owner).await.must_be(0, "done");
+    rollout.done().await;
 }
