@@ -6,57 +6,50 @@
 use rustix::process::Signal;
 use tests::{
     agent::Agent,
-    fault::{self, Brink, Moment},
+    ended::all_must_be,
+    fault::{self, Brink},
     process::Process,
+    rollout::{LIMIT, Rollout},
 };
 
-use crate::rollout::{Change, LIMIT, Rollout};
+use crate::{
+    is_finished,
+    kill::{held_at, trace},
+    record::{abandon, is_cleared},
+    rollout,
+};
+
+/// The record of *stopping*: when it is on disk, the last check is next.
+const STOPPING: usize = 2;
 
 /// The others refuse to go on, and have not touched their members.
-async fn the_others_refuse(rollout: &Rollout, others: [Agent; 2]) {
-    for (agent, index) in others.into_iter().zip([1, 2]) {
-        let ended = agent.ended(LIMIT).await.expect("an end");
-        ended.must_be(3, "lost_member");
-        let said = rollout.client(index).versions().await.expect("an answer").server;
-        assert_eq!(said, rollout.cluster.layout.release.to_string());
-    }
+async fn the_others_refuse(rollout: &Rollout) {
+    all_must_be(&rollout.run([1, 2]).await, 3, "lost_member");
+    assert_eq!(rollout.releases().await[1..], [(); 2].map(|()| rollout.from.release.to_string()));
 }
 
 /// Gives the frozen agent of the first host up, and wakes it when the others have refused to go on.
 async fn given_up_and_woken(rollout: Rollout, frozen: Agent, thaw: impl FnOnce(&Process)) {
     let process = frozen.process().expect("it is frozen, not gone");
-    let sign = rollout.abandon(1, "m1", &[]).await;
-    the_others_refuse(&rollout, [rollout.start(1), rollout.start(2)]).await;
+    let sign = abandon(&rollout, 1, "m1", &[]).await;
+    the_others_refuse(&rollout).await;
     assert!(rollout.member(0).is_running(), "it was not stopped yet");
 
     thaw(&process);
     // They ask again while the one that woke does as it decided: refused, or made to wait.
-    for (index, agent) in [1, 2].map(|index| (index, rollout.start(index))) {
-        let ended = agent.ended(LIMIT).await.expect("an end");
+    for ended in rollout.run([1, 2]).await {
         let is_refused = (ended.exit, ended.reason()) == (Some(3), "lost_member");
-        assert!(is_refused || ended.exit == Some(0), "m{}: {ended}", index + 1);
+        assert!(is_refused || ended.exit == Some(0), "{ended}");
     }
-    rollout.is_gone(1, &sign).await;
-    frozen.ended(LIMIT).await.expect("an end").must_succeed();
-    rollout.run_everywhere().await;
-    rollout.end_one_at_a_time().await;
-}
-
-/// An agent that stands where *stopping* is on disk and the last check is next.
-async fn before_its_last_check(rollout: &Rollout) -> Agent {
-    let cut = rollout.cut(0, 2, Moment::After);
-    let agent = Agent::start_under("run", &rollout.playbooks[0], &[], |argv| cut.wrap(&argv)).expect("an agent");
-    let process = agent.process().expect("it runs");
-    let held = tokio::task::spawn_blocking(move || cut.hold(&process, LIMIT)).await.expect("no panic");
-    assert!(held.expect("held"), "it did not come that far");
-    agent
+    is_cleared(&rollout, &sign).await;
+    frozen.ends().await.must_succeed();
+    is_finished(rollout).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_wakes_before_its_last_check_stops_nothing() {
-    let Some(change) = Change::of_minor() else { return };
-    let rollout = Rollout::begin(&change, &[]).await;
-    let agent = before_its_last_check(&rollout).await;
+    let Some(rollout) = rollout(&[]).await else { return };
+    let agent = held_at(&rollout, 0, STOPPING).await;
     given_up_and_woken(rollout, agent, |process| fault::thaw(process).expect("thawed")).await;
 }
 
@@ -64,28 +57,23 @@ async fn an_agent_that_wakes_before_its_last_check_stops_nothing() {
 /// after all finds its step given up.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_host_that_is_fenced_the_others_go_on() {
-    let Some(change) = Change::of_minor() else { return };
-    let rollout = Rollout::begin(&change, &[]).await;
-    let agent = before_its_last_check(&rollout).await;
+    let Some(rollout) = rollout(&[]).await else { return };
+    let agent = held_at(&rollout, 0, STOPPING).await;
     let dead = agent.process().expect("it is frozen, not gone");
     dead.signal(Signal::KILL).expect("killed");
     drop(agent);
-    let sign = rollout.abandon(1, "m1", &["--host-is-fenced"]).await;
-    rollout.is_gone(1, &sign).await;
-    for ended in [rollout.start(1), rollout.start(2)].map(|agent| agent.ended(LIMIT)) {
-        let ended = ended.await.expect("an end");
-        ended.must_be(0, "partial");
-    }
+    let sign = abandon(&rollout, 1, "m1", &["--host-is-fenced"]).await;
+    is_cleared(&rollout, &sign).await;
+    all_must_be(&rollout.run([1, 2]).await, 0, "partial");
     assert!(rollout.member(0).is_running(), "it was never stopped");
-    rollout.run(0).await.must_succeed();
-    rollout.end_one_at_a_time().await;
+    rollout.one("run", 0).await.must_succeed();
+    rollout.done().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_wakes_after_its_last_check_is_alone() {
-    let Some(change) = Change::of_minor() else { return };
-    let rollout = Rollout::begin(&change, &[]).await;
-    let brink = Brink { trace: rollout.trace(0) };
+    let Some(rollout) = rollout(&[]).await else { return };
+    let brink = Brink { trace: trace(&rollout, 0) };
     let agent = Agent::start_under("run", &rollout.playbooks[0], &[], |argv| brink.wrap(&argv)).expect("an agent");
     let (process, at) = (agent.process().expect("it runs"), brink.clone());
     let frozen = tokio::task::spawn_blocking(move || at.freeze(&process, LIMIT)).await.expect("no panic");

@@ -3,88 +3,75 @@
 //! Within a minor, so that one cluster goes there and back for each boundary, and no version polls are
 //! waited for.
 
-use std::{collections::BTreeSet, path::Path};
+use std::collections::BTreeSet;
 
-use tests::{
-    agent::Agent,
-    sick::{self, Illness},
-};
+use tests::{case::Case, rollout::Rollout, sick::Illness};
 
 use crate::{
-    boundary::boundary,
-    rollout::{Change, LIMIT, Rollout, playbooks},
+    boundary::{are_all_stages, boundary},
+    is_finished,
+    kill::kill_verb_at,
 };
 
 const SICK: &str = env!("CARGO_BIN_EXE_sick-etcd");
-const ALONE: &[&str] = &["gather: 100ms"];
+const ALONE: &str = "gather: 100ms";
 
-impl Rollout {
-    async fn runs(&self, index: usize, release: &str) {
-        let said = self.client(index).versions().await.expect("an answer").server;
-        assert_eq!(said, release, "{}", self.member(index).name);
-    }
-
-    async fn rolls_back(&self, index: usize) {
-        let agent = Agent::start("rollback", &self.playbooks[index], &[]).expect("an agent");
-        agent.ended(LIMIT).await.expect("an end").must_succeed();
-    }
+/// Another patch, where one cluster can go there and back as often as it takes.
+async fn rollout() -> Option<Rollout> {
+    Some(Case::set("3.5.1", "3.5").await?.strategy(&[ALONE]).begin().await)
 }
 
-/// Every stage of going back was among them.
-fn are_all_stages(seen: &BTreeSet<String>, stages: &[&str]) {
-    for stage in stages {
-        assert!(seen.iter().any(|entry| entry.starts_with(stage)), "none was killed at {stage}: {seen:?}");
-    }
+async fn runs(rollout: &Rollout, index: usize, release: &str) {
+    let said = rollout.client(index).versions().await.expect("an answer").server;
+    assert_eq!(said, release, "{}", rollout.member(index).name);
+}
+
+/// In the end everybody goes forward, together and with a sound release.
+async fn all_go(mut rollout: Rollout) {
+    rollout.upgrade.strategy.retain(|line| line != ALONE);
+    rollout.write();
+    is_finished(rollout).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rollback_killed_at_any_journal_boundary_is_finished_by_the_same_command() {
-    let Some(change) = Change::of_patch() else { return };
-    let (old, new) = (change.from.release.to_string(), change.to.release.to_string());
-    let mut rollout = Rollout::begin(&change, ALONE).await;
+    let Some(rollout) = rollout().await else { return };
+    let [old, new] = [&rollout.from, &rollout.to].map(|etcd| etcd.release.to_string());
     let mut seen = BTreeSet::new();
     for number in 0.. {
-        rollout.run(0).await.must_succeed();
-        rollout.runs(0, &new).await;
+        rollout.one("run", 0).await.must_succeed();
+        runs(&rollout, 0, &new).await;
         let (nth, moment) = boundary(number);
-        let killed = rollout.kill_verb_at("rollback", 0, nth, moment).await;
+        let killed = kill_verb_at(&rollout, "rollback", 0, nth, moment).await;
         let Ok(killed) = killed else {
             killed.expect_err("it ended").must_succeed();
             println!("{number} rollbacks were killed at a boundary of their journals");
             break;
         };
-        println!("killed {moment:?} fsync {nth}, last record: {}", killed.last);
-        rollout.rolls_back(0).await;
-        rollout.runs(0, &old).await;
-        seen.insert(killed.last);
+        rollout.one("rollback", 0).await.must_succeed();
+        runs(&rollout, 0, &old).await;
+        seen.insert(killed);
     }
     are_all_stages(&seen, &["planned", "stopping back", "switched back", "starting back", "done back"]);
-    rollout.playbooks = playbooks(&rollout.cluster, &change.to, &change.to.executable(), &[]);
-    rollout.run_everywhere().await;
-    rollout.end_one_at_a_time().await;
+    all_go(rollout).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_whose_new_binary_fails_is_put_back_though_its_agent_is_killed_at_any_boundary() {
-    let Some(change) = Change::of_patch() else { return };
-    let old = change.from.release.to_string();
-    let mut rollout = Rollout::begin(&change, ALONE).await;
-    let file = rollout.cluster.layout.dir.join("sick");
-    let sick = sick::make(Path::new(SICK), &change.to, Illness::Exits, &file).expect("an executable");
-    rollout.playbooks = playbooks(&rollout.cluster, &change.to, &sick, ALONE);
+    let Some(rollout) = rollout().await else { return };
+    let old = rollout.from.release.to_string();
+    rollout.write_one(0, &rollout.sick(SICK, Illness::Exits));
     let mut seen = BTreeSet::new();
     for number in 0.. {
         let (nth, moment) = boundary(number);
-        let (killed, ended) = match rollout.kill_verb_at("run", 0, nth, moment).await {
-            Ok(killed) => (Some(killed), rollout.run(0).await),
+        let (killed, ended) = match kill_verb_at(&rollout, "run", 0, nth, moment).await {
+            Ok(killed) => (Some(killed), rollout.one("run", 0).await),
             Err(ended) => (None, ended),
         };
-        let last = killed.as_ref().map(|killed| killed.last.as_str());
-        println!("killed {moment:?} fsync {nth}, last record: {last:?}");
-        assert_eq!((ended.exit, ended.reason()), (Some(1), "put_back"), "{last:?}: {ended}");
-        rollout.runs(0, &old).await;
+        ended.must_be(1, "put_back");
+        runs(&rollout, 0, &old).await;
         match killed {
-            Some(killed) => drop(seen.insert(killed.last)),
+            Some(killed) => drop(seen.insert(killed)),
             None => {
                 println!("{number} agents were killed at a boundary of their journals");
                 break;
@@ -92,7 +79,5 @@ async fn a_member_whose_new_binary_fails_is_put_back_though_its_agent_is_killed_
         }
     }
     are_all_stages(&seen, &["starting forward", "stopping back", "switched back", "starting back", "done back"]);
-    rollout.playbooks = playbooks(&rollout.cluster, &change.to, &change.to.executable(), &[]);
-    rollout.run_everywhere().await;
-    rollout.end_one_at_a_time().await;
+    all_go(rollout).await;
 }

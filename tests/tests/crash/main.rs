@@ -7,12 +7,25 @@ mod boundary;
 mod frozen;
 mod full;
 mod going_back;
+mod kill;
 mod lost;
 mod mounted;
 mod power;
 mod quorum;
 mod record;
-mod rollout;
 mod signals;
 mod supervisor;
 mod torn;
+
+use tests::{case::Case, ended::Ended, rollout::Rollout};
+
+/// The main job: 3.4 to 3.5, with these lines under `strategy`.
+async fn rollout(strategy: &[&str]) -> Option<Rollout> {
+    Some(Case::set("3.4", "3.5").await?.strategy(strategy).begin().await)
+}
+
+/// The same command on every host at once, which is to finish the job, one member at a time.
+async fn is_finished(rollout: Rollout) {
+    rollout.all("run").await.iter().for_each(Ended::must_succeed);
+    rollout.done().await;
+}

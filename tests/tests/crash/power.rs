@@ -4,47 +4,35 @@
 //! shut down in the middle of a step and mounted again. This does not model a disk whose own cache lies.
 
 use rustix::process::Signal;
-use tests::{agent::Agent, cluster::Spec, fault::Moment, skip::skip};
+use tests::{case::Case, fault::Moment, rollout::Rollout, skip::skip};
 
 use crate::{
+    kill::{held_at, journal, kill_at, last_entry},
     mounted::Mounted,
-    rollout::{Change, LIMIT, Rollout, last_entry},
 };
 
 /// Sparse: two releases of etcd, their write-ahead logs, and room.
 const SIZE: u64 = 1 << 30;
 
-impl Rollout {
-    /// The power goes at the nth journal record; the host boots, and the same command is typed.
-    async fn loses_power(&self, index: usize, nth: usize, moment: Moment, disk: &Mounted) {
-        match moment {
-            // Written, not synced, and the agent dead: then the power goes.
-            Moment::Before => {
-                self.kill_at(index, nth, moment).await.expect("killed in its step");
-                disk.lose_power().expect("the power is gone");
-            }
-            Moment::After => self.stands_until_the_power_goes(index, nth, disk).await,
+/// The power goes at the nth journal record; the host boots, and the same command is typed.
+async fn loses_power(rollout: &Rollout, index: usize, nth: usize, moment: Moment, disk: &Mounted) {
+    // Before: written, not synced, and the agent dead. After: it is stopped there, so that it does nothing more.
+    let stopped = match moment {
+        Moment::Before => {
+            kill_at(rollout, index, nth, moment).await.expect("killed in its step");
+            None
         }
-        self.member(index).end(Signal::KILL).expect("gone with the power");
-        disk.power_on().expect("it boots");
-        println!("power lost {moment:?} record {nth}, last record: {}", last_entry(&self.journal(index)));
-        self.run(index).await.must_succeed();
-    }
-
-    /// The agent is stopped right after its record is on disk, so that it does nothing more.
-    async fn stands_until_the_power_goes(&self, index: usize, nth: usize, disk: &Mounted) {
-        let cut = self.cut(index, nth, Moment::After);
-        let agent = Agent::start_under("run", &self.playbooks[index], &[], |argv| cut.wrap(&argv)).expect("an agent");
-        let process = agent.process().expect("it runs");
-        let held = tokio::task::spawn_blocking(move || cut.hold(&process, LIMIT)).await.expect("no panic");
-        assert!(held.expect("held"), "in its step");
-        disk.lose_power().expect("the power is gone");
-        drop(agent);
-    }
+        Moment::After => Some(held_at(rollout, index, nth).await),
+    };
+    disk.lose_power().expect("the power is gone");
+    drop(stopped);
+    rollout.member(index).end(Signal::KILL).expect("gone with the power");
+    disk.power_on().expect("it boots");
+    println!("power lost {moment:?} record {nth}, last record: {}", last_entry(&journal(rollout, index)));
+    rollout.one("run", index).await.must_succeed();
 }
 
 async fn power_is_lost(boundaries: [(usize, Moment); 3]) {
-    let Some(change) = Change::of_minor() else { return };
     let home = tempfile::Builder::new().prefix("baton-").tempdir().expect("a folder");
     let mut disks = Vec::new();
     for index in 1..=3 {
@@ -54,16 +42,16 @@ async fn power_is_lost(boundaries: [(usize, Moment); 3]) {
             Err(error) => return skip(&format!("no ext4 image can be mounted: {error}")),
         }
     }
-    let spec = Spec { dir: Some(home.path().into()), ..Spec::new(change.from.clone()) };
-    let rollout = Rollout::begin_on(spec, &change.to, &[]).await;
+    let Some(case) = Case::with("3.4", "3.5", |spec| spec.dir = Some(home.path().into())).await else { return };
+    let rollout = case.begin().await;
     disks.iter().for_each(|disk| disk.sync().expect("synced"));
     let [first, second, third] = boundaries;
     tokio::join!(
-        rollout.loses_power(0, first.0, first.1, &disks[0]),
-        rollout.loses_power(1, second.0, second.1, &disks[1]),
-        rollout.loses_power(2, third.0, third.1, &disks[2]),
+        loses_power(&rollout, 0, first.0, first.1, &disks[0]),
+        loses_power(&rollout, 1, second.0, second.1, &disks[1]),
+        loses_power(&rollout, 2, third.0, third.1, &disks[2]),
     );
-    rollout.end_one_at_a_time().await;
+    rollout.done().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,22 +2,22 @@
 
 use rustix::process::Signal;
 use tests::{
+    ended::Ended,
     fault::Moment,
     wait::{self, GENEROUS},
 };
 
-use crate::rollout::{Change, LIMIT, Rollout};
+use crate::{kill::kill_at, rollout};
 
 /// How long the agent waits for a quorum to judge its member by.
 const PATIENCE: &str = "health: { timeout: 20s }";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_agents_member_comes_up_first_though_there_is_no_quorum() {
-    let Some(change) = Change::of_minor() else { return };
-    let rollout = Rollout::begin(&change, &[PATIENCE]).await;
+    let Some(rollout) = rollout(&[PATIENCE]).await else { return };
     let others = [rollout.start(1), rollout.start(2)];
-    let killed = rollout.kill_at(0, 4, Moment::Before).await.expect("killed while its member was down");
-    assert_eq!((killed.last.as_str(), rollout.member(0).is_running()), ("starting forward", false));
+    let killed = kill_at(&rollout, 0, 4, Moment::Before).await.expect("killed while its member was down");
+    assert_eq!((killed.as_str(), rollout.member(0).is_running()), ("starting forward", false));
 
     // The other hosts die with all that runs on them.
     others.into_iter().for_each(drop);
@@ -30,11 +30,11 @@ async fn a_killed_agents_member_comes_up_first_though_there_is_no_quorum() {
     })
     .await
     .expect("it comes up before there is a quorum");
-    let ended = alone.ended(LIMIT).await.expect("an end");
-    ended.must_be(10, "no_quorum");
+    alone.ends().await.must_be(10, "no_quorum");
     assert!(rollout.member(0).is_running(), "an agent that can't judge its member leaves it running");
 
     // The hosts come back with their members down, and all of them type the same command.
-    rollout.run_everywhere().await;
-    rollout.end().await;
+    rollout.all("run").await.iter().for_each(Ended::must_succeed);
+    rollout.arrives().await;
+    rollout.end(3).await;
 }

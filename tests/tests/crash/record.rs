@@ -1,49 +1,27 @@
 //! The take-down record, read and changed from outside, and given up by `agent abandon`.
 
 use serde_json::Value;
-use tests::{
-    agent::Agent,
-    wait::{self, GENEROUS},
-};
+use tests::rollout::Rollout;
 
-use crate::rollout::Rollout;
+/// The take-down record that stands.
+pub async fn record(rollout: &Rollout) -> Value {
+    rollout.keys().await.remove("down").expect("a record stands")
+}
 
-const DOWN: &str = "/baton/down";
+/// Writes another record over the one that stands.
+pub async fn put_record(rollout: &Rollout, through: usize, record: &Value) {
+    rollout.client(through).put("/baton/down", &record.to_string()).await.expect("written");
+}
 
-impl Rollout {
-    /// The take-down record that stands.
-    pub async fn record(&self, through: usize) -> Value {
-        let kv = self.client(through).get(DOWN).await.expect("an answer").expect("a record stands");
-        serde_json::from_slice(&kv.value).expect("JSON")
-    }
+/// `agent abandon MEMBER`, typed on another host; gives the name of the sign that stays.
+pub async fn abandon(rollout: &Rollout, through: usize, member: &str, more: &[&str]) -> String {
+    let record = record(rollout).await;
+    let reason = if more.is_empty() { "abandoned" } else { "fenced" };
+    rollout.start_with("abandon", through, &[&[member], more].concat()).ends().await.must_be(0, reason);
+    format!("lost/{}", record["member"].as_str().expect("an id"))
+}
 
-    /// Writes another record over the one that stands.
-    pub async fn put_record(&self, through: usize, record: &Value) {
-        self.client(through).put(DOWN, &record.to_string()).await.expect("written");
-    }
-
-    /// `agent abandon MEMBER`, typed on another host; gives the key of the sign that stays.
-    pub async fn abandon(&self, through: usize, member: &str, more: &[&str]) -> String {
-        let record = self.record(through).await;
-        let typed = [&[member], more].concat();
-        let agent = Agent::start("abandon", &self.playbooks[through], &typed).expect("started");
-        let ended = agent.ended(GENEROUS).await.expect("an end");
-        let reason = if more.is_empty() { "abandoned" } else { "fenced" };
-        ended.must_be(0, reason);
-        format!("/baton/lost/{}", record["member"].as_str().expect("an id"))
-    }
-
-    /// Waits until this key is gone.
-    pub async fn is_gone(&self, through: usize, key: &str) {
-        let client = self.client(through);
-        wait::until(&format!("{key} to be cleared"), GENEROUS, || async {
-            match client.get(key).await {
-                Ok(None) => Ok(()),
-                Ok(Some(_)) => Err("it stands".to_owned()),
-                Err(status) => Err(status.to_string()),
-            }
-        })
-        .await
-        .expect("its own host clears it");
-    }
+/// Waits until the host that a sign is about has cleared it.
+pub async fn is_cleared(rollout: &Rollout, sign: &str) {
+    rollout.until_keys(&format!("{sign} to be cleared"), |keys| (!keys.contains_key(sign)).then_some(())).await;
 }

@@ -9,7 +9,11 @@ use tests::{
     fault::{self, Moment},
 };
 
-use crate::rollout::{Change, LIMIT, Rollout};
+use crate::{
+    is_finished,
+    kill::{cut, held_at, is_held},
+    rollout,
+};
 
 /// Rounds of signals before the job is finished in peace.
 const ROUNDS: u64 = 4;
@@ -40,13 +44,12 @@ async fn signalled(agent: Agent, signal: Signal, after: Duration) -> Ended {
     tokio::time::sleep(after).await;
     // One that has ended already is not there to be told.
     agent.process().and_then(|process| Ok(process.signal(signal)?)).ok();
-    agent.ended(LIMIT).await.expect("an end")
+    agent.ends().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn agents_asked_to_end_at_any_moment_leave_every_member_serving() {
-    let Some(change) = Change::of_minor() else { return };
-    let rollout = Rollout::begin(&change, &[]).await;
+    let Some(rollout) = rollout(&[]).await else { return };
     let (mut chance, mut interrupted) = (Chance(seed()), 0);
     for _ in 0..ROUNDS {
         let mut next = |index| {
@@ -64,53 +67,43 @@ async fn agents_asked_to_end_at_any_moment_leave_every_member_serving() {
         rollout.cluster.ready().await.expect("every member serves");
     }
     println!("{interrupted} agents were interrupted");
-    rollout.run_everywhere().await;
-    rollout.end_one_at_a_time().await;
+    is_finished(rollout).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_signal_ends_an_agent_at_once_and_the_same_command_goes_on() {
-    let Some(change) = Change::of_minor() else { return };
-    let rollout = Rollout::begin(&change, &[]).await;
+    let Some(rollout) = rollout(&[]).await else { return };
     for (index, nth) in [(0, 3), (1, 4)] {
         // Held while its member is down, it is told twice before it can do anything about the first time.
-        let cut = rollout.cut(index, nth, Moment::After);
-        let agent =
-            Agent::start_under("run", &rollout.playbooks[index], &[], |argv| cut.wrap(&argv)).expect("an agent");
-        let (process, told_twice) = (agent.process().expect("it runs"), agent.process().expect("it runs"));
-        let held = tokio::task::spawn_blocking(move || cut.hold(&process, LIMIT)).await.expect("no panic");
-        assert!(held.expect("held"), "its member is down");
+        let agent = held_at(&rollout, index, nth).await;
+        let told_twice = agent.process().expect("it runs");
         assert!(!rollout.member(index).is_running());
         told_twice.signal(Signal::INT).expect("told");
         told_twice.signal(Signal::TERM).expect("told again, by another signal, since equal ones that wait are one");
         fault::thaw(&told_twice).expect("thawed");
-        let ended = agent.ended(LIMIT).await.expect("an end");
-        ended.must_be(10, "interrupted_at_once");
-        rollout.run(index).await.must_succeed();
+        agent.ends().await.must_be(10, "interrupted_at_once");
+        rollout.one("run", index).await.must_succeed();
     }
-    rollout.run_everywhere().await;
-    rollout.end_one_at_a_time().await;
+    is_finished(rollout).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_closed_terminal_changes_nothing() {
-    let Some(change) = Change::of_minor() else { return };
-    let rollout = Rollout::begin(&change, &[]).await;
+    let Some(rollout) = rollout(&[]).await else { return };
     let agents: Vec<_> = (0..3)
         .map(|index| {
-            let cut = rollout.cut(index, 3, Moment::After);
+            let cut = cut(&rollout, index, 3, Moment::After);
             (Agent::start_deaf(&rollout.playbooks[index], |argv| cut.wrap(&argv)).expect("an agent"), cut)
         })
         .collect();
     let hung_up = agents.into_iter().map(|(agent, cut)| async move {
-        let (process, ours) = (agent.process().expect("it runs"), agent.process().expect("it runs"));
-        let held = tokio::task::spawn_blocking(move || cut.hold(&process, LIMIT)).await.expect("no panic");
-        assert!(held.expect("held"), "in the middle of its step");
-        ours.signal(Signal::HUP).expect("hung up");
-        fault::thaw(&ours).expect("thawed");
-        agent.ended(LIMIT).await.expect("an end").must_succeed();
+        is_held(&agent, cut).await;
+        let process = agent.process().expect("it runs");
+        process.signal(Signal::HUP).expect("hung up");
+        fault::thaw(&process).expect("thawed");
+        agent.ends().await.must_succeed();
     });
     let [first, second, third] = hung_up.collect::<Vec<_>>().try_into().ok().expect("three of them");
     tokio::join!(first, second, third);
-    rollout.end_one_at_a_time().await;
+    rollout.done().await;
 }

@@ -5,9 +5,13 @@
 
 use std::{fs, path::Path};
 
-use tests::fault::Moment;
+use tests::{ended::Ended, fault::Moment};
 
-use crate::rollout::{Change, Rollout};
+use crate::{
+    is_finished,
+    kill::{journal, kill_at},
+    rollout,
+};
 
 /// Where a journal's last `records` begin, and where it ends.
 fn last_records(journal: &Path, records: usize) -> (usize, usize) {
@@ -18,42 +22,39 @@ fn last_records(journal: &Path, records: usize) -> (usize, usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_journal_cut_at_any_byte_of_its_last_records_is_no_obstacle() {
-    let Some(change) = Change::of_minor() else { return };
-    let rollout = Rollout::begin(&change, &["gather: 1s"]).await;
-    rollout.run_everywhere().await;
-    let journal = rollout.journal(0);
+    let Some(rollout) = rollout(&["gather: 1s"]).await else { return };
+    rollout.all("run").await.iter().for_each(Ended::must_succeed);
+    let journal = journal(&rollout, 0);
     let whole = fs::read(&journal).expect("a journal");
     // *Starting* and *done*: what a crash at the end of a step may tear.
     let (from, to) = last_records(&journal, 2);
     let process = rollout.member(0).process().expect("it runs").pid;
     for cut in from..=to {
         fs::write(&journal, &whole[..cut]).expect("cut");
-        let ended = rollout.run(0).await;
+        let ended = rollout.one("run", 0).await;
         assert_eq!(ended.exit, Some(0), "cut at {cut} of {to}: {ended}");
     }
     println!("cut at each of {} bytes", to - from + 1);
     assert_eq!(rollout.member(0).process().expect("it runs").pid, process, "nothing was restarted");
-    rollout.end_one_at_a_time().await;
+    rollout.done().await;
 }
 
 /// In the middle of a step: the member is down, the record stands, and so many whole records of the journal are
 /// lost, with half of the next.
 async fn cut_in_a_step(nth: usize, lost: &[usize]) {
-    let Some(change) = Change::of_minor() else { return };
-    let rollout = Rollout::begin(&change, &["gather: 1s"]).await;
+    let Some(rollout) = rollout(&["gather: 1s"]).await else { return };
     for (index, lost) in lost.iter().enumerate() {
-        let killed = rollout.kill_at(index, nth, Moment::After).await.expect("killed in its step");
-        let journal = rollout.journal(index);
+        let killed = kill_at(&rollout, index, nth, Moment::After).await.expect("killed in its step");
+        let journal = journal(&rollout, index);
         let (from, to) = last_records(&journal, 1 + lost);
         let (next, _) = last_records(&journal, *lost);
         let cut = from + (next - from) / 2;
         let file = fs::OpenOptions::new().write(true).open(&journal).expect("a journal");
         file.set_len(cut as u64).expect("cut");
-        println!("killed after {}, cut at byte {cut} of {to}", killed.last);
-        rollout.run(index).await.must_succeed();
+        println!("killed after {killed}, cut at byte {cut} of {to}");
+        rollout.one("run", index).await.must_succeed();
     }
-    rollout.run_everywhere().await;
-    rollout.end_one_at_a_time().await;
+    is_finished(rollout).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
