@@ -38,6 +38,13 @@ pub struct Span {
     pub last_healthy: u64,
 }
 
+impl Span {
+    /// How long it is, in seconds.
+    pub fn seconds(&self) -> f64 {
+        (self.last_healthy - self.first_record) as f64 / 1_000.0
+    }
+}
+
 /// The complete lines of an events file; one that is not there yet has none.
 ///
 /// # Errors
@@ -123,6 +130,6 @@ mod tests {
         let events = read(&file).expect("three whole lines");
         assert_eq!(events.len(), 3);
         let span = span(&events).expect("times").expect("began and ended");
-        assert_eq!(span.last_healthy - span.first_record, 2_000);
+        assert_eq!(span.seconds(), 2.0);
     }
 }

@@ -6,7 +6,7 @@ use std::{
     collections::BTreeSet,
     ffi::{OsStr, OsString},
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -66,12 +66,7 @@ impl Cut {
         };
         let call = self.call.name();
         let inject = format!("inject={call}:signal={signal}:when={}", self.nth);
-        // -D: the process is whom we start, strace stands aside. -b: its children are not traced.
-        let mut wrapped: Vec<OsString> = ["strace", "-D", "-f", "-q", "-b", "execve", "-o"].map(OsString::from).into();
-        wrapped.extend([self.trace.as_os_str().into(), "-P".into(), self.file.as_os_str().into()]);
-        wrapped.extend(["-e".into(), format!("trace={call}").into(), "-e".into(), inject.into(), "--".into()]);
-        wrapped.extend(argv.iter().map(OsString::from));
-        wrapped
+        under_strace(&self.trace, Some(&self.file), call, &inject, argv)
     }
 
     /// Waits for the end of the process that [`Cut::wrap`] started; `false` when it never came to be cut.
@@ -144,11 +139,7 @@ impl Unwritable {
     /// The command line that runs `argv` so that its writes fail. What `argv` starts in its turn is left alone.
     pub fn wrap<A: AsRef<OsStr>>(&self, argv: &[A]) -> Vec<OsString> {
         let inject = format!("inject=write:error=ENOSPC:when={}+", self.from);
-        let mut wrapped: Vec<OsString> = ["strace", "-D", "-f", "-q", "-b", "execve", "-o"].map(OsString::from).into();
-        wrapped.extend([self.trace.as_os_str().into(), "-P".into(), self.file.as_os_str().into()]);
-        wrapped.extend(["-e".into(), "trace=write".into(), "-e".into(), inject.into(), "--".into()]);
-        wrapped.extend(argv.iter().map(OsString::from));
-        wrapped
+        under_strace(&self.trace, Some(&self.file), "write", &inject, argv)
     }
 }
 
@@ -167,11 +158,7 @@ impl Brink {
 
     /// The command line that runs `argv` and holds the one thread that is about to send a signal.
     pub fn wrap<A: AsRef<OsStr>>(&self, argv: &[A]) -> Vec<OsString> {
-        let mut wrapped: Vec<OsString> = ["strace", "-D", "-f", "-q", "-b", "execve", "-o"].map(OsString::from).into();
-        wrapped.extend([self.trace.as_os_str().into(), "-e".into(), "trace=pidfd_send_signal".into()]);
-        wrapped.extend(["-e".into(), Self::DELAY.into(), "--".into()]);
-        wrapped.extend(argv.iter().map(OsString::from));
-        wrapped
+        under_strace(&self.trace, None, "pidfd_send_signal", Self::DELAY, argv)
     }
 
     /// Waits until the process that [`Brink::wrap`] started stands there, and freezes all of it.
@@ -198,6 +185,23 @@ impl Brink {
         Process::open(tracer.trim().parse()?)?.signal(Signal::KILL)?;
         thaw(process)
     }
+}
+
+/// The command line that runs `argv` under strace, which injects this into one call, on one file if only there.
+fn under_strace<A: AsRef<OsStr>>(
+    trace: &Path,
+    file: Option<&PathBuf>,
+    call: &str,
+    inject: &str,
+    argv: &[A],
+) -> Vec<OsString> {
+    // -D: the process is whom we start, strace stands aside. -b: its children are not traced.
+    let mut wrapped: Vec<OsString> = ["strace", "-D", "-f", "-q", "-b", "execve", "-o"].map(OsString::from).into();
+    wrapped.push(trace.into());
+    wrapped.extend(file.iter().flat_map(|file| ["-P".into(), (*file).into()]));
+    wrapped.extend(["-e".into(), format!("trace={call}").into(), "-e".into(), inject.into(), "--".into()]);
+    wrapped.extend(argv.iter().map(OsString::from));
+    wrapped
 }
 
 /// Freezes a process where it is, and returns when it stands still.

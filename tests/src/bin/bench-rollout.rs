@@ -20,10 +20,11 @@ use tests::{
     Error,
     agent::{self, Agent},
     cluster::{Cluster, Layout, Member, Spec},
+    command::{Wanted, end_of},
     etcd::Etcd,
     events,
-    interrupt::interrupted,
     playbook::Upgrade,
+    rollout::LIMIT,
     wait,
     witness::{Testimony, Witness},
     workload::Load,
@@ -36,15 +37,8 @@ struct Cli {
     /// Rollouts of each kind.
     #[arg(long, value_name = "N", default_value_t = 5)]
     runs: usize,
-    /// How many members.
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    size: usize,
-    /// The release to start with.
-    #[arg(long, value_name = "V", default_value = "3.4")]
-    from: String,
-    /// The release to upgrade to.
-    #[arg(long, value_name = "V", default_value = "3.5")]
-    to: String,
+    #[command(flatten)]
+    wanted: Wanted,
 }
 
 /// One rollout's figures.
@@ -58,40 +52,27 @@ struct Figures {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let cli = Cli::parse();
-    // Dropping the bench ends every process that it started.
-    let done = tokio::select! {
-        done = bench(&cli) => done,
-        signal = interrupted() => Err(signal),
-    };
-    match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => {
-            eprintln!("error: acknowledged writes were lost");
-            ExitCode::FAILURE
-        }
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    end_of(bench(&Cli::parse())).await
 }
 
-async fn bench(cli: &Cli) -> Result<bool, Error> {
-    let (from, to) = (Etcd::get(&cli.from)?, Etcd::get(&cli.to)?);
+async fn bench(cli: &Cli) -> Result<ExitCode, Error> {
+    let (from, to) = (Etcd::get(&cli.wanted.from)?, Etcd::get(&cli.wanted.to)?);
     let (mut bare, mut baton) = (Vec::new(), Vec::new());
     let mut plans = Vec::new();
     for run in 1..=cli.runs {
-        let cluster = Cluster::up(&Spec { size: cli.size, ..Spec::new(from.clone()) }).await?;
+        let cluster = Cluster::up(&Spec { size: cli.wanted.size, ..Spec::new(from.clone()) }).await?;
         bare.push(by_the_bare_loop(&cluster.layout, &to).await?);
         drop(cluster);
-        let cluster = Cluster::up(&Spec { size: cli.size, ..Spec::new(from.clone()) }).await?;
+        let cluster = Cluster::up(&Spec { size: cli.wanted.size, ..Spec::new(from.clone()) }).await?;
         plans.extend(plan_times(&cluster.layout, &to)?);
         baton.push(by_baton(&cluster.layout, &to).await?);
         eprintln!("run {run} of {} done", cli.runs);
     }
     report(cli, &from, &to, &bare, &baton, &mut plans)?;
-    Ok(bare.iter().chain(&baton).all(|figures| figures.lost == 0))
+    match bare.iter().chain(&baton).all(|figures| figures.lost == 0) {
+        true => Ok(ExitCode::SUCCESS),
+        false => Err("acknowledged writes were lost".into()),
+    }
 }
 
 fn report(
@@ -102,7 +83,10 @@ fn report(
     baton: &[Figures],
     plans: &mut [f64],
 ) -> Result<(), Error> {
-    println!("etcd {} to {}, {} members, {} runs each; median (min–max)", from.release, to.release, cli.size, cli.runs);
+    println!(
+        "etcd {} to {}, {} members, {} runs each; median (min–max)",
+        from.release, to.release, cli.wanted.size, cli.runs
+    );
     println!("| | longest write gap, ms | attempts repeated | rollout, s | writes lost |\n|---|---|---|---|---|");
     for (name, all) in [("bare loop", bare), ("Baton", baton)] {
         let column = |of: fn(&Figures) -> f64| spread(&mut all.iter().map(of).collect::<Vec<_>>());
@@ -116,7 +100,7 @@ fn report(
     }
     let median_of = |all: &[Figures], of: fn(&Figures) -> f64| median(&mut all.iter().map(of).collect::<Vec<_>>());
     let over = median_of(baton, |f| f.rollout_s) - median_of(bare, |f| f.rollout_s);
-    println!("Baton over the bare loop: {:.2} s a member", over / cli.size as f64);
+    println!("Baton over the bare loop: {:.2} s a member", over / cli.wanted.size as f64);
     println!("gap, Baton / bare loop: {:.2}", median_of(baton, |f| f.gap_ms) / median_of(bare, |f| f.gap_ms));
     let resident: Vec<f64> = baton.iter().filter_map(|figures| figures.resident_mb).collect();
     println!("agent run, resident at most: {} MB", spread(&mut resident.clone()));
@@ -172,7 +156,7 @@ async fn by_baton(layout: &Layout, to: &Etcd) -> Result<Figures, Error> {
     let peak = Peak::watch(agents.iter().filter_map(|agent| agent.process().ok()).map(|process| process.pid).collect());
     let mut happened = Vec::new();
     for agent in agents {
-        let ended = agent.ended(Duration::from_secs(300)).await?;
+        let ended = agent.ended(LIMIT).await?;
         if ended.exit != Some(0) {
             return Err(format!("an agent ended with {:?}: {}", ended.exit, ended.stderr).into());
         }
@@ -180,8 +164,7 @@ async fn by_baton(layout: &Layout, to: &Etcd) -> Result<Figures, Error> {
     }
     let resident = peak.end();
     let span = events::span(&happened)?.ok_or("the agents told of no step")?;
-    let rollout_s = (span.last_healthy - span.first_record) as f64 / 1_000.0;
-    figures(witness.end().await?, rollout_s, Some(resident))
+    figures(witness.end().await?, span.seconds(), Some(resident))
 }
 
 fn figures(seen: Testimony, rollout_s: f64, resident_mb: Option<f64>) -> Result<Figures, Error> {

@@ -2,7 +2,7 @@
 //!
 //! What is shown and counted is `tests::witness`; what the agents say of themselves is `tests::events`.
 
-use std::{io::Write as _, process::ExitCode, time::Duration};
+use std::{io::Write as _, process::ExitCode};
 
 use clap::{Parser, ValueEnum};
 use serde_json::{Value, json};
@@ -10,18 +10,16 @@ use tests::{
     Error,
     agent::Agent,
     cluster::{Cluster, Layout, Spec},
+    command::{Wanted, end_of},
     ended::Ended,
     etcd::Etcd,
     events::{self, Span},
-    interrupt::interrupted,
     playbook::Upgrade,
+    rollout::LIMIT,
     wait,
     witness::{Testimony, Witness},
     workload::Load,
 };
-
-/// How long the agents have.
-const LIMIT: Duration = Duration::from_secs(600);
 
 /// Upgrades a real cluster on this machine while clients write and read through all of its members, with
 /// one agent per member, all started at once. Then every acknowledged write is read back.
@@ -37,15 +35,8 @@ struct Cli {
     /// Print one JSON object as the last line.
     #[arg(long)]
     json: bool,
-    /// How many members.
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    size: usize,
-    /// The release to start with.
-    #[arg(long, value_name = "V", default_value = "3.4")]
-    from: String,
-    /// The release to upgrade to.
-    #[arg(long, value_name = "V", default_value = "3.5")]
-    to: String,
+    #[command(flatten)]
+    wanted: Wanted,
     /// Leave the upgraded cluster running, for scripts/cluster status and down.
     #[arg(long)]
     keep: bool,
@@ -59,26 +50,17 @@ enum System {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let cli = Cli::parse();
-    // Dropping the demo ends every process that it started.
-    let done = tokio::select! {
-        done = demo(&cli) => done,
-        signal = interrupted() => Err(signal),
-    };
-    done.unwrap_or_else(|error| {
-        eprintln!("error: {error}");
-        ExitCode::FAILURE
-    })
+    end_of(demo(&Cli::parse())).await
 }
 
 async fn demo(cli: &Cli) -> Result<ExitCode, Error> {
     let System::Etcd = cli.system;
     tests::agent::executable()?;
-    let (from, to) = (Etcd::get(&cli.from)?, Etcd::get(&cli.to)?);
-    say(&format!("starting {} members of etcd {}", cli.size, from.release));
+    let (from, to) = (Etcd::get(&cli.wanted.from)?, Etcd::get(&cli.wanted.to)?);
+    say(&format!("starting {} members of etcd {}", cli.wanted.size, from.release));
     let kept = cli.keep.then(|| tempfile::Builder::new().prefix("baton-demo-").tempdir()).transpose()?;
     let dir = kept.map(tempfile::TempDir::keep);
-    let cluster = Cluster::up(&Spec { size: cli.size, dir, ..Spec::new(from.clone()) }).await?;
+    let cluster = Cluster::up(&Spec { size: cli.wanted.size, dir, ..Spec::new(from.clone()) }).await?;
     let run = Run::of(&cluster.layout, &to).await?;
     let is_ok = run.is_ok();
     run.show(&cluster.layout, &from, &to);
@@ -130,7 +112,7 @@ impl Run {
     }
 
     fn rollout_s(&self) -> Option<f64> {
-        self.span.map(|span| (span.last_healthy - span.first_record) as f64 / 1_000.0)
+        self.span.as_ref().map(Span::seconds)
     }
 
     /// `None` too where the cluster version did not change.
