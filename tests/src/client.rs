@@ -181,6 +181,17 @@ impl Client {
         Ok(serde_json::from_slice(&answer.bytes().await?)?)
     }
 
+    /// A figure of `GET /metrics`.
+    ///
+    /// # Errors
+    /// It does not answer, or without that figure.
+    pub async fn metric(&self, name: &str) -> Result<f64, Error> {
+        let answer = self.http.get(format!("{}/metrics", self.url)).send().await?.error_for_status()?;
+        let text = String::from_utf8_lossy(&answer.bytes().await?).into_owned();
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        Ok(value.ok_or_else(|| format!("no {name} in {text}"))?.parse()?)
+    }
+
     async fn request<T>(&self, message: T) -> Result<Request<T>, Status> {
         let mut request = Request::new(message);
         if let Some((name, password)) = &self.access.user {

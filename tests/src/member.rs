@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Error,
     etcd::{self, Etcd},
+    playbook::quoted,
     process::Process,
     wait,
 };
@@ -97,6 +98,25 @@ impl Member {
     pub fn start(&self) -> Result<Process, Error> {
         let argv: Vec<_> = [self.binary().display().to_string()].into_iter().chain(self.flags.clone()).collect();
         Process::start(&argv, &self.log())
+    }
+
+    /// Where its configuration is, once it has one.
+    pub fn config(&self) -> PathBuf {
+        self.dir.join("etcd.yaml")
+    }
+
+    /// Starts it again with its flags, and one more line, in a configuration file; gives the flags' lines.
+    ///
+    /// # Errors
+    /// The file cannot be written, or the member does not end or start.
+    pub fn configure(&mut self, more: &str) -> Result<String, Error> {
+        let flags = self.flags.iter().filter_map(|flag| flag.strip_prefix("--")?.split_once('='));
+        let lines: String = flags.map(|(name, value)| format!("{name}: {}\n", quoted(value))).collect();
+        fs::write(self.config(), format!("{lines}{more}\n"))?;
+        self.flags = vec![format!("--config-file={}", self.config().display())];
+        self.end(Signal::TERM)?;
+        self.start()?;
+        Ok(lines)
     }
 
     /// Its process, whoever started it.

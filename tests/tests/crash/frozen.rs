@@ -25,7 +25,7 @@ const STOPPING: usize = 2;
 /// The others refuse to go on, and have not touched their members.
 async fn the_others_refuse(rollout: &Rollout) {
     all_must_be(&rollout.run([1, 2]).await, 3, "lost_member");
-    assert_eq!(rollout.releases().await[1..], [(); 2].map(|()| rollout.from.release.to_string()));
+    assert_eq!(rollout.releases().await[1..], vec![rollout.from.release.to_string(); 2]);
 }
 
 /// Gives the frozen agent of the first host up, and wakes it when the others have refused to go on.

@@ -2,39 +2,19 @@
 
 use std::fs;
 
-use rustix::process::Signal;
 use tests::{
     case::Case,
-    cluster::Member,
     ended::{all_must_be, one_must_fail},
     playbook::quoted,
 };
 
 const QUOTA: &str = "quota-backend-bytes";
 
-fn config(member: &Member) -> String {
-    member.dir.join("etcd.yaml").display().to_string()
-}
-
-/// The member's flags as etcd's configuration file has them, with a quota.
-fn write(member: &Member, file: &str, flags: &[String], quota: &str) {
-    let lines: Vec<_> = flags
-        .iter()
-        .filter_map(|flag| flag.trim_start_matches("--").split_once('='))
-        .map(|(key, value)| format!("{key}: {}", quoted(value)))
-        .chain([format!("{QUOTA}: {quota}")])
-        .collect();
-    fs::write(member.dir.join(file), lines.join("\n") + "\n").expect("written");
-}
-
 /// What each member's process has as its quota.
 async fn quotas(case: &Case) -> Vec<u64> {
     let mut quotas = Vec::new();
-    for member in &case.layout().members {
-        let text = reqwest::get(format!("{}/metrics", member.client_url)).await.expect("answered");
-        let text = text.text().await.expect("a text");
-        let line = text.lines().find_map(|line| line.strip_prefix("etcd_server_quota_backend_bytes "));
-        quotas.push(line.expect("the figure").parse::<f64>().expect("a number") as u64);
+    for index in 0..3 {
+        quotas.push(case.client(index).metric("etcd_server_quota_backend_bytes").await.expect("the figure") as u64);
     }
     quotas
 }
@@ -42,21 +22,21 @@ async fn quotas(case: &Case) -> Vec<u64> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_configuration_is_changed_by_a_restart_and_a_wrong_one_is_put_back() {
     let Some(mut case) = Case::set("3.5", "3.5").await else { return };
-    let flags: Vec<_> = case.layout().members.iter().map(|member| member.flags.clone()).collect();
-    for (member, flags) in case.cluster.layout.members.iter_mut().zip(&flags) {
-        write(member, "etcd.yaml", flags, "1000000000");
-        member.end(Signal::TERM).expect("ended");
-        member.flags = vec![format!("--config-file={}", config(member))];
-        member.start().expect("started");
-    }
+    let first = format!("{QUOTA}: 1000000000");
+    let members = case.cluster.layout.members.iter_mut();
+    let flags: Vec<_> = members.map(|member| member.configure(&first).expect("started again")).collect();
     case.cluster.ready().await.expect("ready again");
     case.upgrade.restart = Some("OPS-1".into());
-    case.upgrade.node = |member| vec![format!("files: [{{ path: {}, source: next.yaml }}]", quoted(&config(member)))];
+    case.upgrade.node = |member| {
+        vec![format!("files: [{{ path: {}, source: next.yaml }}]", quoted(&member.config().to_string_lossy()))]
+    };
     let mut rollout = case.strategy(&["gather: 10s"]).begin().await;
     assert_eq!(quotas(&rollout).await, [1_000_000_000; 3]);
     let members = rollout.layout().members.clone();
     let change = |quota: &str| {
-        members.iter().zip(&flags).for_each(|(member, flags)| write(member, "next.yaml", flags, quota));
+        for (member, flags) in members.iter().zip(&flags) {
+            fs::write(member.dir.join("next.yaml"), format!("{flags}{QUOTA}: {quota}\n")).expect("written");
+        }
     };
 
     change("2000000000");

@@ -44,20 +44,15 @@ async fn flags_that_a_minor_drops_go_with_it() {
 }
 
 /// The quota that the new file sets: seen in the metrics of a member that read it.
-const QUOTA: &str = "3221225472";
+const QUOTA: u32 = 3_221_225_472;
 
 /// Lets every member take its flags from a file, as most hosts have it; the old file has a key that a new
 /// one must not have, and the other way round.
 async fn with_files(cluster: &mut Cluster) {
     for member in &mut cluster.layout.members {
-        let flags = member.flags.iter().filter_map(|flag| flag.strip_prefix("--")?.split_once('='));
-        let common: String = flags.map(|(name, value)| format!("{name}: {}\n", quoted(value))).collect();
-        fs::write(member.dir.join("etcd.yaml"), format!("{common}enable-v2: false\n")).expect("written");
-        fs::write(member.dir.join("etcd-3.6.yaml"), format!("{common}quota-backend-bytes: {QUOTA}\n"))
-            .expect("written");
-        member.flags = vec![format!("--config-file={}", member.dir.join("etcd.yaml").display())];
-        member.end(rustix::process::Signal::TERM).expect("ended");
-        member.start().expect("started");
+        let flags = member.configure("enable-v2: false").expect("started again");
+        let next = format!("{flags}quota-backend-bytes: {QUOTA}\n");
+        fs::write(member.dir.join("etcd-3.6.yaml"), next).expect("written");
     }
     cluster.ready().await.expect("ready again");
 }
@@ -74,13 +69,11 @@ async fn a_configuration_file_goes_live_with_its_binary() {
     case.upgrade.node = switched_file;
     let rollout = case.begin().await;
     all_must_be(&rollout.all("run").await, 0, "done");
-    for member in &rollout.layout().members {
-        let file = fs::read_to_string(member.dir.join("etcd.yaml")).expect("readable");
-        assert!(file.contains(QUOTA) && !file.contains("enable-v2"), "{file}");
-        let metrics = reqwest::get(format!("{}/metrics", member.client_url)).await.expect("answered");
-        let metrics = metrics.text().await.expect("text");
-        let quota = metrics.lines().find_map(|line| line.strip_prefix("etcd_server_quota_backend_bytes "));
-        assert_eq!(quota.and_then(|value| value.parse::<f64>().ok()), QUOTA.parse().ok(), "{} reads it", member.name);
+    for (index, member) in rollout.layout().members.iter().enumerate() {
+        let file = fs::read_to_string(member.config()).expect("readable");
+        assert!(file.contains(&QUOTA.to_string()) && !file.contains("enable-v2"), "{file}");
+        let quota = rollout.client(index).metric("etcd_server_quota_backend_bytes").await.expect("the figure");
+        assert_eq!(quota, f64::from(QUOTA), "{} reads it", member.name);
     }
     rollout.done().await;
 }
