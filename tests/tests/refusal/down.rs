@@ -54,8 +54,10 @@ async fn a_member_that_hangs_goes_first_with_its_host() {
     let Some(rollout) = with_a_follower_that_hangs(&[]).await else { return };
     all_must_be(&rollout.all("run").await, 0, "done");
     let seen = rollout.done().await;
-    assert_eq!(down(&seen)[..2], ["m3", "m3"], "it hung, and its turn was first: {:?}", seen.observed);
-    assert_eq!(down(&seen).len(), 4, "{:?}", seen.observed);
+    // It hangs until it is started anew, and may be seen to in between.
+    let mut order = down(&seen);
+    order.dedup();
+    assert_eq!((order[0], order.len()), ("m3", 3), "its turn was first: {:?}", seen.observed);
 }
 
 /// The last member is stopped in its tracks; with these lines under `strategy`.
