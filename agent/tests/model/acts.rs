@@ -32,7 +32,7 @@ impl World {
             }
             Act::Look => return self.look(host, outcome == Outcome::Gathered),
             Act::Exit(ending) => {
-                self.judge_exit(host, ending)?;
+                self.judge_exit(ending)?;
                 self.host(host).process = None;
                 if !self.scenario.is_fine {
                     self.lapse(host, false);

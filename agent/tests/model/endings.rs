@@ -2,7 +2,7 @@
 //! is so. Source: ARCHITECTURE.md, "Who goes when", R-8, R-9.
 
 use agent::{
-    journal::progress::{Binary, Leg},
+    journal::progress::Binary,
     plan::{Finish, refusal::Refusal},
     rollout::{
         act::{Act, Ending, Left},
@@ -89,15 +89,14 @@ impl World {
     }
 
     /// What a failed step says of its member.
-    pub fn judge_exit(&self, host: usize, ending: &Ending) -> Result<(), Violation> {
+    pub fn judge_exit(&self, ending: &Ending) -> Result<(), Violation> {
         let Ending::Step { member, left, .. } = ending else { return Ok(()) };
         let node = self.nodes[node_of(*member)];
         let has_record = self.keys.down.as_ref().is_some_and(|down| down.value.member == *member);
         let stands = has_record || self.keys.lost.contains_key(member) || self.scenario.faults.abandon > 0;
-        let in_hand = self.hosts[host].journal;
-        let kept = in_hand.map_or(Leg::Forward, |in_hand| in_hand.step.leg).from();
         match left {
-            Left::PutBack | Left::AsItWas => check(node.binary == kept, "said a member was put back that was not"),
+            Left::PutBack => check(node.binary == Binary::Old, "said a member was put back that was not"),
+            Left::AsItWas => check(node.process.is_none_or(|runs| runs == node.binary), "left a switch half done"),
             Left::AsItIs => check(stands, "left a member that failed without a record"),
             Left::NewBinaryKept => check(stands && node.binary == Binary::New, "said the new binary was kept"),
         }
