@@ -183,6 +183,7 @@ impl OwnNode {
                 start: expand(&command.start)?,
                 stop: expand(&command.stop)?,
                 status: expand(&command.status)?,
+                patience: self.node.stop.timeout,
                 nodes: self.nodes.clone(),
             })),
         }

@@ -98,9 +98,14 @@ impl Ended {
 
 /// Runs a command in a process group of its own, stdin `/dev/null`, until it ends or its time is over.
 pub async fn run(argv: &[String], limit: Duration, output: &Output) -> Result<Ended, ExecError> {
+    run_with(argv, Stdio::null(), limit, output).await
+}
+
+/// As [`run`], with another stdin.
+pub async fn run_with(argv: &[String], stdin: Stdio, limit: Duration, output: &Output) -> Result<Ended, ExecError> {
     let Some((program, arguments)) = argv.split_first() else { return Err(ExecError::Empty) };
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).process_group(0);
+    command.args(arguments).stdin(stdin).process_group(0);
     let file = direct(&mut command, program, output)?;
     let mut child =
         spawn(&mut command).await.map_err(|source| ExecError::Start { program: program.clone(), source })?;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by them")]
 
 mod artifact;
+mod command_crash;
 mod download;
 mod process;
 mod process_crash;

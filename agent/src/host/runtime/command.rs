@@ -5,15 +5,16 @@
 
 use std::{
     path::PathBuf,
+    process::Stdio,
     time::{Duration, Instant},
 };
 
 use rustix::process::Signal;
 use tokio::time::sleep;
 
-use super::{Process, Status};
+use super::{Process, Status, stop_lock::StopLock};
 use crate::host::{
-    durable::{self, FileError},
+    durable::{self, At, FileError},
     exec::{self, Ended, ExecError, Output, quoted},
     process_id::ProcessId,
     runtime::launch::node_file,
@@ -41,6 +42,8 @@ pub struct CommandRuntime {
     pub stop: Vec<String>,
     /// Says whether it runs.
     pub status: Vec<String>,
+    /// How long the stop command of an earlier agent is waited for: as long as a stop may take.
+    pub patience: Duration,
     /// The state directory's folder of nodes, for what start and stop print.
     pub nodes: PathBuf,
 }
@@ -48,7 +51,7 @@ pub struct CommandRuntime {
 /// Why a command did not do what it is for. Whether the node runs is then unknown until it is looked at.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// The folder for the output could not be made.
+    /// The folder for the output could not be made, or the stop's lock not be had.
     #[error(transparent)]
     File(#[from] FileError),
     /// It could not be run, or did not end in time.
@@ -75,6 +78,20 @@ pub enum CommandError {
         /// The end of its output.
         output: String,
     },
+    /// A stop that outlived its agent may still end the node, so nothing that is seen of it can be relied on.
+    #[error(
+        "node {name}: the stop command of an earlier agent still runs after {after:?} and has {} open; \
+         wait until it has ended, or end it",
+        lock.display()
+    )]
+    StopUnderWay {
+        /// The node.
+        name: String,
+        /// How long it was waited for.
+        after: Duration,
+        /// The file that it has open.
+        lock: PathBuf,
+    },
     /// `stop` ended well but the node runs on.
     #[error("node {name} still runs {after:?} after its stop command was begun")]
     StillRunning {
@@ -89,18 +106,23 @@ impl CommandRuntime {
     /// Starts the node unless it runs, and says what `status` says then.
     pub async fn start(&self) -> Result<Status, CommandError> {
         match self.status().await? {
-            Status::Stopped => self.act("start", &self.start, START_LIMIT).await?,
+            Status::Stopped => self.act("start", &self.start, Stdio::null(), START_LIMIT).await?,
             running => return Ok(running),
         }
-        self.status().await
+        self.peek().await
     }
 
     /// Stops the node and waits until `status` says so. Over the limit a node whose pid is known is killed where
     /// `kill` says so.
     pub async fn stop(&self, limit: Duration, kill: bool) -> Result<(), CommandError> {
+        let lock = self.take_stop_lock().await?;
         let begun = Instant::now();
-        let Status::Running { process } = self.status().await? else { return Ok(()) };
-        let stopped = self.act("stop", &self.stop, limit).await;
+        let Status::Running { process } = self.peek().await? else { return Ok(()) };
+        let stdin = lock.stdin().at("pass on", &self.stop_lock())?;
+        let stopped = self.act("stop", &self.stop, stdin, limit).await;
+        if !matches!(stopped, Err(CommandError::Exec { .. })) {
+            lock.release();
+        }
         match (stopped, self.ended_by(begun + limit).await?, process) {
             (_, true, _) => Ok(()),
             (_, false, Some(process)) if kill => self.kill(process.identity, begun).await,
@@ -109,9 +131,19 @@ impl CommandRuntime {
         }
     }
 
-    /// Whether the node runs, and as which process if `status` knows it.
+    /// Whether the node runs, and as which process if `status` knows it. Asked once no stop of an earlier agent is under
+    /// way any more: before that a node that runs may be gone in a moment.
     pub async fn status(&self) -> Result<Status, CommandError> {
-        let ended = self.run("status", &self.status, STATUS_LIMIT, &Output::Kept).await?;
+        let begun = Instant::now();
+        while StopLock::is_held(&self.stop_lock())? {
+            self.stop_goes_on(begun).await?;
+        }
+        self.peek().await
+    }
+
+    /// Whether the node runs at this moment.
+    pub async fn peek(&self) -> Result<Status, CommandError> {
+        let ended = self.run("status", &self.status, Stdio::null(), STATUS_LIMIT, &Output::Kept).await?;
         match ended.code {
             Some(0) => Ok(Status::Running { process: named_process(&ended.stdout) }),
             Some(NOT_RUNNING) => Ok(Status::Stopped),
@@ -119,11 +151,41 @@ impl CommandRuntime {
         }
     }
 
+    async fn take_stop_lock(&self) -> Result<StopLock, CommandError> {
+        durable::create_folder(&self.nodes, 0o700)?;
+        let begun = Instant::now();
+        loop {
+            match StopLock::try_take(&self.stop_lock())? {
+                Some(lock) => return Ok(lock),
+                None => self.stop_goes_on(begun).await?,
+            }
+        }
+    }
+
+    async fn stop_goes_on(&self, since: Instant) -> Result<(), CommandError> {
+        if since.elapsed() >= self.patience {
+            let (name, lock) = (self.name.clone(), self.stop_lock());
+            return Err(CommandError::StopUnderWay { name, after: self.patience, lock });
+        }
+        sleep(LOOK_AGAIN).await;
+        Ok(())
+    }
+
+    fn stop_lock(&self) -> PathBuf {
+        node_file(&self.nodes, &self.name, "stop")
+    }
+
     /// What the command leaves running may go on writing where it wrote: so into a file.
-    async fn act(&self, what: &'static str, argv: &[String], limit: Duration) -> Result<(), CommandError> {
+    async fn act(
+        &self,
+        what: &'static str,
+        argv: &[String],
+        stdin: Stdio,
+        limit: Duration,
+    ) -> Result<(), CommandError> {
         durable::create_folder(&self.nodes, 0o700)?;
         let output = Output::File(node_file(&self.nodes, &self.name, &format!("{what}.log")));
-        let ended = self.run(what, argv, limit, &output).await?;
+        let ended = self.run(what, argv, stdin, limit, &output).await?;
         if ended.is_success() { Ok(()) } else { Err(self.failed(what, "exit 0", &ended)) }
     }
 
@@ -131,15 +193,16 @@ impl CommandRuntime {
         &self,
         what: &'static str,
         argv: &[String],
+        stdin: Stdio,
         limit: Duration,
         output: &Output,
     ) -> Result<Ended, CommandError> {
         let failed = |source| CommandError::Exec { name: self.name.clone(), what, source };
-        exec::run(argv, limit, output).await.map_err(failed)
+        exec::run_with(argv, stdin, limit, output).await.map_err(failed)
     }
 
     async fn ended_by(&self, deadline: Instant) -> Result<bool, CommandError> {
-        while self.status().await?.is_running() {
+        while self.peek().await?.is_running() {
             if Instant::now() >= deadline {
                 return Ok(false);
             }

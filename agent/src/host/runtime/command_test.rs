@@ -26,6 +26,7 @@ impl Supervised {
             start: sh(&format!("{node} & echo $! > {pid}; echo started")),
             stop: sh(&format!("kill $(cat {pid})")),
             status: sh(&status),
+            patience: Duration::from_millis(300),
             nodes: folder.path().join("nodes"),
         };
         Self { folder, runtime }

@@ -175,6 +175,7 @@ mod tests {
             start: argv("true"),
             stop: argv(&own.display().to_string()),
             status: argv("/bin/true"),
+            patience: std::time::Duration::ZERO,
             nodes: folder.path().into(),
         };
         sound.check().unwrap();

@@ -12,6 +12,7 @@ pub mod launch;
 pub mod likeness;
 pub mod process;
 pub mod sighting;
+mod stop_lock;
 
 use command::{CommandError, CommandRuntime};
 use process::{ProcessError, ProcessRuntime};
@@ -58,11 +59,11 @@ pub enum RuntimeError {
 }
 
 impl Runtime {
-    /// As [`Runtime::status`], and leaves no file behind.
+    /// As [`Runtime::status`], and leaves no file behind, nor waits for anything.
     pub async fn peek(&self) -> Result<Status, RuntimeError> {
         Ok(match self {
             Self::Process(runtime) => runtime.peek().await?,
-            Self::Command(runtime) => runtime.status().await?,
+            Self::Command(runtime) => runtime.peek().await?,
         })
     }
 

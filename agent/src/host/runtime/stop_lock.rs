@@ -1,0 +1,61 @@
+//! The lock that a stop command has as its stdin, so that one which outlives its agent is known to be under way.
+//!
+//! A stop may drain for a while before it ends its node, and goes on when its agent is killed. The next agent finds the
+//! node running then, and would take it for one that was never stopped. flock(2) belongs to the open file and not to who
+//! took it: so it is held until the last process that inherited it has ended. The file is empty, and reads as
+//! `/dev/null` does.
+
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+    process::Stdio,
+};
+
+use rustix::{
+    fs::{FlockOperation, flock},
+    io::Errno,
+};
+
+use crate::host::durable::{At, FileError};
+
+/// The lock, in the hand of the agent that runs the command, too.
+#[derive(Debug)]
+pub(super) struct StopLock(File);
+
+impl StopLock {
+    /// One try; `None` while a stop command holds it.
+    pub(super) fn try_take(path: &Path) -> Result<Option<Self>, FileError> {
+        // For writing only to be made: what the command gets cannot be written to.
+        OpenOptions::new().append(true).create(true).mode(0o600).open(path).at("open", path)?;
+        Self::lock(File::open(path).at("open", path)?, path)
+    }
+
+    /// Whether a stop command holds it; where there is no file, none ever did.
+    pub(super) fn is_held(path: &Path) -> Result<bool, FileError> {
+        match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            file => Ok(Self::lock(file.at("open", path)?, path)?.is_none()),
+        }
+    }
+
+    fn lock(file: File, path: &Path) -> Result<Option<Self>, FileError> {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Self(file))),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error).at("lock", path),
+        }
+    }
+
+    /// The command's stdin.
+    pub(super) fn stdin(&self) -> io::Result<Stdio> {
+        Ok(self.0.try_clone()?.into())
+    }
+
+    /// Takes it from all that still hold it: the command has ended, and what it left running is not the stop. To drop
+    /// the lock does not do that.
+    pub(super) fn release(self) {
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
