@@ -15,7 +15,10 @@ use crate::{
         binary::Binary as Link,
         executable,
         files::{self, NewContent, Saved},
-        runtime::{Runtime, Status, command::CommandRuntime, launch::NodeCommand, process::ProcessRuntime},
+        launcher,
+        runtime::{
+            Runtime, Status, command::CommandRuntime, fitness::Needs, launch::NodeCommand, process::ProcessRuntime,
+        },
         state_dir::Layout,
     },
     journal::progress::Binary,
@@ -191,8 +194,15 @@ impl OwnNode {
 
     /// Looks for what its runtime needs to start it as any of these: what is missing then would be missed after the stop.
     pub fn check_runtime<'s>(&self, sides: impl IntoIterator<Item = &'s Side>) -> Result<(), Why> {
-        let check = |side| self.runtime_at(side)?.check().map_err(|error| why(&error));
+        let check = |side| self.runtime_at(side)?.check(&self.needs(side)?).map_err(|error| why(&error));
         sides.into_iter().try_for_each(check)
+    }
+
+    fn needs(&self, side: &Side) -> Result<Needs, Why> {
+        let files = self.files_for(&side.release)?;
+        let new = files.iter().filter(|file| !file.path.exists());
+        let folders = new.filter_map(|file| Some(file.path.parent()?.to_owned())).collect();
+        Ok(Needs { executable: side.executable.clone(), folders })
     }
 
     /// A process that an earlier release's arguments started is this node's all the same.
@@ -294,9 +304,19 @@ impl OwnNode {
     /// The files that change with a release.
     pub fn files_for(&self, release: &Release) -> Result<Vec<NewContent>, Why> {
         let files = self.node.files_for(release).map_err(|error| why(&error))?;
-        let content =
-            |file: &&playbook::ConditionalFile| NewContent { path: file.path.clone(), source: file.source.clone() };
+        let owner = self.owner_of_new_files();
+        let content = |file: &&playbook::ConditionalFile| {
+            let (path, source) = (file.path.clone(), file.source.clone());
+            NewContent { path, source, owner }
+        };
         Ok(files.iter().map(content).collect())
+    }
+
+    fn owner_of_new_files(&self) -> Option<(u32, u32)> {
+        match &self.node.runtime {
+            playbook::Runtime::Process(process) => launcher::other_user(process.user.as_deref()?),
+            playbook::Runtime::Command(_) => None,
+        }
     }
 
     /// Among the releases beside the link, the newest that `from` allows: what a member goes back to when

@@ -26,6 +26,8 @@ pub struct NewContent {
     pub path: PathBuf,
     /// The file that holds the new content.
     pub source: PathBuf,
+    /// Whom a file that was not there belongs to, user and group; the agent where there is none.
+    pub owner: Option<(u32, u32)>,
 }
 
 /// Why a file was not switched or put back.
@@ -77,6 +79,13 @@ struct Old {
     access: Option<Access>,
 }
 
+impl NewContent {
+    /// The mode of its source would, with the agent for an owner, keep its node out of a file that is not for all eyes.
+    fn access_when_new(&self) -> Result<Access, FileError> {
+        Ok(Access { owner: self.owner, ..access_of(&self.source)? })
+    }
+}
+
 impl Saved {
     /// For a step; `folder` is the step's alone.
     pub fn new(folder: PathBuf) -> Self {
@@ -90,9 +99,7 @@ impl Saved {
             let path = followed(&file.path)?;
             let content = fs::read(&file.source).at("read", &file.source)?;
             let old = self.save(&path)?;
-            // A new file is the agent's own, with the mode of its source.
-            let access = old.access.map_or_else(|| access_of(&file.source).map(|a| Access { owner: None, ..a }), Ok)?;
-            set(&path, &content, access)?;
+            set(&path, &content, old.access.map_or_else(|| file.access_when_new(), Ok)?)?;
         }
         Ok(())
     }
@@ -181,7 +188,8 @@ pub fn check(files: &[NewContent]) -> Result<(), SwitchError> {
 pub fn rehearse(files: &[NewContent]) -> Result<(), SwitchError> {
     for change in to_write(files)? {
         change.check()?;
-        let access = if change.path.exists() { access_of(&change.path)? } else { Access::PRIVATE };
+        let new = Access { owner: change.owner, ..Access::PRIVATE };
+        let access = if change.path.exists() { access_of(&change.path)? } else { new };
         durable::rehearse(&change.path, &change.content, access)?;
     }
     Ok(())
@@ -191,13 +199,14 @@ pub fn rehearse(files: &[NewContent]) -> Result<(), SwitchError> {
 struct Change {
     path: PathBuf,
     content: Vec<u8>,
+    owner: Option<(u32, u32)>,
 }
 
 fn to_write(files: &[NewContent]) -> Result<Vec<Change>, SwitchError> {
     let mut changes = Vec::new();
     for file in files {
         let (path, content) = (followed(&file.path)?, fs::read(&file.source).at("read", &file.source)?);
-        changes.push(Change { path, content });
+        changes.push(Change { path, content, owner: file.owner });
     }
     changes.retain(|change| fs::read(&change.path).ok().as_ref() != Some(&change.content));
     Ok(changes)

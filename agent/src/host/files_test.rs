@@ -28,7 +28,7 @@ impl Case {
 
     fn new_content(&self, name: &str) -> NewContent {
         let source = self.write(&format!("{name}.new"), &format!("new {name}"), 0o600);
-        NewContent { path: self.at(name), source }
+        NewContent { path: self.at(name), source, owner: None }
     }
 
     fn content(&self, name: &str) -> Option<(String, u32)> {
@@ -80,6 +80,25 @@ fn the_owner_comes_back_too() {
 }
 
 #[test]
+fn a_new_file_belongs_to_its_nodes_user() {
+    if !nix::unistd::Uid::effective().is_root() {
+        return eprintln!("skipped: only root can give files away");
+    }
+    let case = Case::new();
+    case.write("conf", "old", 0o600);
+    let files = ["conf", "extra"].map(|name| NewContent { owner: Some((1234, 4321)), ..case.new_content(name) });
+    rehearse(&files).unwrap();
+    let owner = |name| fs::metadata(case.at(name)).map(|metadata| (metadata.uid(), metadata.gid())).ok();
+    for _ in 0..2 {
+        case.saved.switch(&files).unwrap();
+        assert_eq!((owner("conf"), owner("extra")), (Some((0, 0)), Some((1234, 4321))));
+        assert_eq!(case.content("extra"), of("new extra", 0o600));
+    }
+    case.saved.put_back().unwrap();
+    assert_eq!((owner("conf"), owner("extra")), (Some((0, 0)), None));
+}
+
+#[test]
 fn a_link_stays_a_link() {
     let case = Case::new();
     case.write("real", "old", 0o644);
@@ -122,7 +141,7 @@ fn what_cannot_be_switched_is_named_before_anything_changes() {
     let case = Case::new();
     fs::create_dir(case.at("folder")).unwrap();
     symlink("nothing", case.at("dangling")).unwrap();
-    let conf = NewContent { path: case.at("conf"), source: case.at("absent") };
+    let conf = NewContent { path: case.at("conf"), source: case.at("absent"), owner: None };
     let no_folder = NewContent { path: case.at("no/such/conf"), ..case.new_content("conf") };
     for (file, expected) in [
         (case.new_content("folder"), "is no plain file"),
@@ -185,7 +204,7 @@ fn what_is_immutable_is_refused_and_does_not_keep_a_node_down() {
     fs::create_dir(case.at("etc")).unwrap();
     let conf = case.write("etc/conf", "old", 0o644);
     let source = case.write("new", "new", 0o644);
-    let files = [NewContent { path: conf.clone(), source }];
+    let files = [NewContent { path: conf.clone(), source, owner: None }];
     for path in [case.at("etc"), conf] {
         let tried = immutable(&path, || {
             for refused in [check(&files), rehearse(&files)] {

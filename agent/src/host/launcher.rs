@@ -5,6 +5,8 @@
 //! takes the node's lock, writes itself on file as the node and executes the node in its own place. Why this can be
 //! killed anywhere is said in `runtime/launch.rs`.
 //!
+//! With another argument it only tries what it would do as the node's user (`trial.rs`).
+//!
 //! A detour, instead of a few calls between fork and exec, since those take `unsafe` code and this does not.
 
 use std::{
@@ -36,6 +38,7 @@ use super::{
         launch::{Answer, LOCK_RETRY, LockFor, NodeCommand, NodeLock, Order, boottime_ms},
         sighting::{self, SightingError},
     },
+    trial::{self, Trial},
 };
 use crate::words::with_causes;
 
@@ -91,6 +94,7 @@ pub fn main(argument: Option<&str>) -> ExitCode {
     let done = match argument {
         None => begin(&agent),
         Some(SESSION) => become_node(&mut agent),
+        Some(trial::ARGUMENT) => try_as_user(),
         Some(_) => return ExitCode::from(2),
     };
     match done {
@@ -118,6 +122,12 @@ fn begin(agent: &File) -> Result<(), LaunchError> {
         Some(mut pipe) => pipe.write_all(&order).map_err(failed("hand the order on")),
         None => Ok(()),
     }
+}
+
+fn try_as_user() -> Result<(), LaunchError> {
+    let trial = Trial::read().map_err(LaunchError::Order)?;
+    become_user(Some(&find_user(&trial.user)?))?;
+    Ok(trial.look()?)
 }
 
 /// Closes all but stdin, stdout and stderr: whoever started the agent may have left files open that are no node's
@@ -210,6 +220,12 @@ fn program(command: &NodeCommand) -> Result<&Path, LaunchError> {
 /// Whether a node could be started as this user; why not, in words.
 pub(crate) fn check_user(name: &str) -> Result<(), String> {
     find_user(name).map(drop).map_err(|error| with_causes(&error))
+}
+
+/// User and group of a node that does not run as the agent's own user.
+pub(crate) fn other_user(name: &str) -> Option<(u32, u32)> {
+    let user = find_user(name).ok().filter(|user| user.uid != Uid::effective())?;
+    Some((user.uid.as_raw(), user.gid.as_raw()))
 }
 
 fn find_user(name: &str) -> Result<User, LaunchError> {

@@ -17,4 +17,5 @@ pub mod launcher;
 pub mod process_id;
 pub mod runtime;
 pub mod state_dir;
+mod trial;
 pub mod unpack;

@@ -13,7 +13,8 @@ use std::{
 use agent::host::{
     process_id::ProcessId,
     runtime::{
-        Process, Status,
+        Process, Runtime, Status,
+        fitness::Needs,
         launch::NodeCommand,
         process::{ProcessError, ProcessRuntime},
         sighting::SightingError,
@@ -277,6 +278,44 @@ async fn a_node_runs_as_its_user_with_nothing_of_root() {
     let environment = fs::read_to_string(format!("/proc/{pid}/environ")).unwrap();
     assert!(environment.contains("USER=nobody\0") && environment.contains("HOME="), "{environment}");
     host.runtime().stop(LIMIT, false).await.unwrap();
+}
+
+/// With the user's rights, which root's eyes do not see.
+#[tokio::test]
+async fn what_a_nodes_user_may_not_reach_is_said_before_it_is_stopped() {
+    let mut host = Host::new();
+    if !nix::unistd::Uid::effective().is_root() {
+        return eprintln!("skipped: another user takes root");
+    }
+    host.command.user = Some("nobody".into());
+    let closed = host.path().join("closed");
+    fs::create_dir_all(closed.join("inner")).unwrap();
+    fs::copy("/bin/sleep", closed.join("node")).unwrap();
+    fs::set_permissions(&closed, Permissions::from_mode(0o750)).unwrap();
+    let check = |command: &NodeCommand, needs: &Needs| {
+        let runtime = ProcessRuntime::new(command.clone(), host.nodes()).with_launcher(host.launcher.clone());
+        Runtime::Process(runtime).check(needs).map_err(|error| error.to_string())
+    };
+    let (sound, nothing) = (host.command.clone(), Needs::default());
+    check(&sound, &nothing).unwrap();
+    let cwd = NodeCommand { cwd: Some(closed.join("inner")), ..sound.clone() };
+    let argv = NodeCommand { argv: vec![closed.join("node").display().to_string()], ..sound.clone() };
+    let executable = Needs { executable: Some(closed.join("node")), ..Needs::default() };
+    let folder = Needs { folders: vec![closed.clone()], ..Needs::default() };
+    for (command, needs, what) in [
+        (&cwd, &nothing, format!("enter {}/inner", closed.display())),
+        (&argv, &nothing, format!("run {}/node", closed.display())),
+        (&sound, &executable, format!("run {}/node", closed.display())),
+        (&sound, &folder, format!("enter {}", closed.display())),
+    ] {
+        let error = check(command, needs).unwrap_err();
+        let expected = format!("node orders-1: `user`: nobody cannot {what}: Permission denied");
+        assert!(error.starts_with(&expected), "{error}");
+        // With the agent's own rights there is nothing in the way.
+        check(&NodeCommand { user: None, ..command.clone() }, needs).unwrap();
+    }
+    host.command = cwd;
+    assert!(host.start_error().await.contains("Permission denied"), "as the start itself would find");
 }
 
 #[tokio::test]

@@ -12,8 +12,20 @@ use std::{
 use nix::libc::O_NONBLOCK;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-use super::{Runtime, command::CommandRuntime, launch::NodeCommand};
-use crate::{host::durable, host::launcher, words::with_causes};
+use super::{Runtime, command::CommandRuntime, launch::NodeCommand, process::ProcessRuntime};
+use crate::{
+    host::{durable, launcher, trial::Trial},
+    words::with_causes,
+};
+
+/// What the start of a node goes through besides what its runtime names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// The executable that `binary` leads to by then.
+    pub executable: Option<PathBuf>,
+    /// The folders of files that will be new to it.
+    pub folders: Vec<PathBuf>,
+}
 
 /// Something of a runtime is missing.
 #[derive(Debug, thiserror::Error)]
@@ -34,11 +46,26 @@ type Fault = (String, &'static str);
 
 impl Runtime {
     /// Looks for all that a start and a stop need.
-    pub fn check(&self) -> Result<(), Unfit> {
+    pub fn check(&self, needs: &Needs) -> Result<(), Unfit> {
         match self {
-            Self::Process(runtime) => runtime.command().check(),
+            Self::Process(runtime) => runtime.command().check().and_then(|()| runtime.try_as_user(needs)),
             Self::Command(runtime) => runtime.check(),
         }
+    }
+}
+
+impl ProcessRuntime {
+    /// What stands in the way of another user is not seen with the agent's eyes.
+    fn try_as_user(&self, needs: &Needs) -> Result<(), Unfit> {
+        let command = self.command();
+        let Some(user) = command.user.clone().filter(|user| launcher::other_user(user).is_some()) else {
+            return Ok(());
+        };
+        let folders = command.cwd.iter().chain(&needs.folders).cloned().collect();
+        let programs = command.argv.first().map(PathBuf::from).into_iter().chain(needs.executable.clone()).collect();
+        let tried = Trial { user: user.clone(), folders, programs }.run(self.launcher());
+        let remedy = "let the user in there, or name another";
+        first(&command.name, [("user", tried.map_err(|fault| (format!("{user} {fault}"), remedy)))])
     }
 }
 
@@ -71,7 +98,8 @@ fn user(name: &str) -> Result<(), Fault> {
 
 fn folder(path: &Path) -> Result<(), Fault> {
     match fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => Ok(()),
+        Ok(metadata) if metadata.is_dir() => accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS)
+            .map_err(|error| (format!("{}: {error}", path.display()), "let the agent in there, or name another")),
         Ok(_) => Err((format!("{} is no folder", path.display()), "name a folder")),
         Err(error) => Err((format!("{}: {error}", path.display()), "make the folder, or name another")),
     }

@@ -111,6 +111,10 @@ impl ProcessRuntime {
         &self.command
     }
 
+    pub(super) fn launcher(&self) -> &[String] {
+        &self.launcher
+    }
+
     /// Whether the node runs, and as which process.
     pub async fn status(&self) -> Result<Status, ProcessError> {
         durable::create_folder(&self.nodes, 0o700)?;
