@@ -288,12 +288,46 @@ impl OwnNode {
         let side = sides.side(to);
         match to {
             Binary::New => self.saved.switch(&self.files_for(&side.release)?).map_err(|error| why(&error))?,
-            Binary::Old => self.saved.put_back().map_err(|error| why(&error))?,
+            Binary::Old => self.put_files_back(sides)?,
         }
         match (&self.link, &side.executable) {
             (Some(link), Some(executable)) => link.switch(executable).map_err(|error| why(&error)),
             _ => Ok(()),
         }
+    }
+
+    /// What was saved; and of files whose old content is lost, what the playbook has for the old release.
+    fn put_files_back(&self, sides: &Sides) -> Result<(), Why> {
+        self.saved.put_back().map_err(|error| why(&error))?;
+        let (instead, _) = self.lost_files(sides)?;
+        files::install(&instead).map_err(|error| why(&error))
+    }
+
+    /// Refuses the way back of a file whose old content is lost and that the playbook has for the new release only: the
+    /// old binary would be started on it.
+    pub fn check_way_back(&self, sides: &Sides) -> Result<(), Why> {
+        let (instead, without) = self.lost_files(sides)?;
+        files::check(&instead).map_err(|error| why(&error))?;
+        let Some(file) = without.first() else { return Ok(()) };
+        Err(Arc::from(format!(
+            "{}: {} is that of {}, what it held before was lost with the state directory, and no `files` entry is for {}; \
+             add one, or put the old file back",
+            self.node.name,
+            file.path.display(),
+            sides.new.release,
+            sides.old.release
+        )))
+    }
+
+    /// The files whose old content is lost: what the playbook has for them at the old release, and those that it has
+    /// nothing for.
+    fn lost_files(&self, sides: &Sides) -> Result<(Vec<NewContent>, Vec<NewContent>), Why> {
+        let lost = self.saved.lost(&self.files_for(&sides.new.release)?).map_err(|error| why(&error))?;
+        let old = self.files_for(&sides.old.release)?;
+        let (covered, without): (Vec<_>, Vec<_>) =
+            lost.into_iter().partition(|file| old.iter().any(|old| old.path == file.path));
+        let is_lost = |old: &NewContent| covered.iter().any(|file| old.path == file.path);
+        Ok((old.into_iter().filter(is_lost).collect(), without))
     }
 
     /// What an earlier run saved of its files is of no use to a new step forward.

@@ -122,3 +122,38 @@ fn only_a_folder_that_an_agent_made_names_its_release() {
         assert_eq!(named_release(folder).map(|release| release.to_string()).as_deref(), release, "{folder}");
     }
 }
+
+/// What the state directory held is lost with it: the way back then goes by the playbook, or not at all.
+#[test]
+fn files_of_a_lost_state_directory_go_back_by_the_playbook() {
+    let old = "{ path: conf, source: conf-3.5, for: \"<3.6\" }";
+    let new = "{ path: conf, source: conf-3.6, for: \">=3.6\" }";
+    for (files, live, then, refused) in [
+        (format!("{old}, {new}"), "of 3.6", "of 3.5", false),
+        (new.to_owned(), "of 3.6", "of 3.6", true),
+        // Never switched, or seen to by hand: not the agent's to touch.
+        (format!("{old}, {new}"), "by hand", "by hand", false),
+        (new.to_owned(), "by hand", "by hand", false),
+    ] {
+        let mut case = Case::new(&format!("{COMMAND}    files: [{files}]\n"));
+        let at = |name: &str| case.folder.path().join(name);
+        for (name, content) in [("conf", live), ("conf-3.5", "of 3.5"), ("conf-3.6", "of 3.6")] {
+            fs::write(at(name), content).unwrap();
+        }
+        let side = |release| Side { release, executable: None };
+        let sides = Sides { old: side(Release::new(3, 5, 30)), new: side(Release::new(3, 6, 5)) };
+        let checked = case.node.check_way_back(&sides);
+        assert_eq!(checked.as_ref().is_err_and(|why| why.contains("conf is that of 3.6.5")), refused, "{checked:?}");
+        case.node.sides = Some(sides);
+        for _ in 0..2 {
+            case.node.switch(Binary::Old).unwrap();
+            assert_eq!(fs::read_to_string(at("conf")).unwrap(), then, "{files}, {live}");
+        }
+        // What is saved comes back, whatever the playbook has.
+        fs::write(at("conf"), "before").unwrap();
+        case.node.switch(Binary::New).unwrap();
+        case.node.check_way_back(case.node.sides.as_ref().unwrap()).unwrap();
+        case.node.switch(Binary::Old).unwrap();
+        assert_eq!(fs::read_to_string(at("conf")).unwrap(), "before");
+    }
+}

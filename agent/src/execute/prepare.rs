@@ -63,6 +63,9 @@ impl Execution<'_> {
             node.check(&sides.old, &sides.new.release)?;
             node.check_runtime([&sides.new])?;
             node.rehearse(&sides)?;
+            if self.me.verb == Verb::Rollback && node.current().await? == sides.new {
+                node.check_way_back(&sides)?;
+            }
             node.sides = Some(sides);
             node.look_up().await?;
             node.check_what_runs(&node.status().await?)?;

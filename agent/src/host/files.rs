@@ -122,6 +122,17 @@ impl Saved {
         Ok(())
     }
 
+    /// Those of a switch's files that have their new content though nothing was saved of them: what was saved is lost.
+    pub fn lost(&self, files: &[NewContent]) -> Result<Vec<NewContent>, SwitchError> {
+        let mut lost = Vec::new();
+        for file in files {
+            if !self.description_of(&followed(&file.path)?).exists() && is_switched(file)? {
+                lost.push(file.clone());
+            }
+        }
+        Ok(lost)
+    }
+
     /// Forgets what was saved: once the step is done, or undone, for good.
     pub fn forget(&self) -> Result<(), SwitchError> {
         match fs::remove_dir_all(&self.folder) {
@@ -175,6 +186,16 @@ impl Saved {
     fn content_of(&self, path: &Path) -> PathBuf {
         self.folder.join(Sha256::of(path.as_os_str().as_encoded_bytes()).short()).with_extension("content")
     }
+}
+
+/// Gives files their content and saves nothing of what they had.
+pub fn install(files: &[NewContent]) -> Result<(), SwitchError> {
+    for file in files {
+        let path = followed(&file.path)?;
+        let access = if path.exists() { access_of(&path)? } else { file.access_when_new()? };
+        set(&path, &fs::read(&file.source).at("read", &file.source)?, access)?;
+    }
+    Ok(())
 }
 
 /// Looks, without changing anything, whether the files can be switched. Nothing is asked of the folder of a file that
