@@ -66,12 +66,13 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
     Ok(print(&outcome?, cli.output))
 }
 
-/// Two threads: what blocks one, such as unpacking, holds up neither the leases nor the display.
+/// Two threads: what blocks one holds up neither the leases nor the display. Long work that nobody waits for any more,
+/// such as an unpacking that was interrupted, does not hold up the end.
 fn rollout(verb: crate::plan::Verb, typed: &cli::Rollout, replace: bool, output: Output) -> Result<u8, Trouble> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Trouble::System(format!("no runtime: {error}")))?;
     let ended = runtime.block_on(run::run(verb, typed, replace, output));
-    // A name server that does not answer holds up nobody's end.
+    // Neither a name server that does not answer nor a file that is still read holds up anybody's end.
     runtime.shutdown_background();
     ended
 }

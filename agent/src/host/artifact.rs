@@ -19,6 +19,7 @@ use proto::Release;
 use reqwest::Url;
 
 use super::{
+    blocking::blocking,
     digest::{self, DigestError, Sha256},
     download::{self, DownloadError, Progress},
     durable::{self, At, FileError},
@@ -135,8 +136,6 @@ fn list(names: &[String]) -> String {
 
 /// Installs an artifact into a folder of releases; what is there and whole is left as it is. Downloads are kept in
 /// `downloads`, for the other nodes of this host.
-///
-/// Blocking but for the download: an artifact is a few files.
 pub async fn install(
     artifact: &Artifact,
     releases: &Path,
@@ -144,17 +143,18 @@ pub async fn install(
     progress: Progress<'_>,
 ) -> Result<Installed, ArtifactError> {
     durable::create_folder(releases, 0o755)?;
-    let _lock = lock(releases).await?;
-    remove_leftovers(releases)?;
-    let sha256 = sha256(artifact)?;
+    let wanted = artifact.clone();
+    let sha256 = blocking(move || sha256(&wanted)).await?;
     let folder = folder_of(artifact, releases, sha256);
-    let is_new = !folder.is_dir();
+    let mut is_new = !folder.is_dir();
     if is_new {
         let path = match &artifact.source {
             Source::Path(path) => path.clone(),
             Source::Url(url) => download::download(url, sha256, downloads, progress).await?,
         };
-        put_together(artifact, &path, &folder)?;
+        let lock = lock(releases).await?;
+        let (artifact, folder) = (artifact.clone(), folder.clone());
+        is_new = blocking(move || put_in_place(lock, &artifact, &path, &folder)).await?;
     }
     let executable = find_executable(&folder, artifact.executable.as_deref())?;
     Ok(Installed { folder, executable, sha256, is_new })
@@ -221,6 +221,16 @@ fn sha256(artifact: &Artifact) -> Result<Sha256, ArtifactError> {
         Some(expected) if expected != found => Err(ArtifactError::OtherSha256 { path: path.into(), found, expected }),
         _ => Ok(found),
     }
+}
+
+/// Unless another agent did it meanwhile. The lock is held until it is done, even where nobody waits for that any more.
+fn put_in_place(_lock: Flock<File>, artifact: &Artifact, path: &Path, folder: &Path) -> Result<bool, ArtifactError> {
+    remove_leftovers(folder.parent().unwrap_or(folder))?;
+    let is_new = !folder.is_dir();
+    if is_new {
+        put_together(artifact, path, folder)?;
+    }
+    Ok(is_new)
 }
 
 /// Under another name until it is whole, and holds the executable that is wanted.

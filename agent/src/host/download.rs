@@ -17,6 +17,7 @@ use reqwest::{
 };
 
 use super::{
+    blocking::blocking,
     digest::Sha256,
     durable::{self, At, FileError},
 };
@@ -85,7 +86,7 @@ pub async fn download(
 ) -> Result<PathBuf, DownloadError> {
     durable::create_folder(folder, 0o700)?;
     let done = folder.join(sha256.to_string());
-    if done.is_file() && Sha256::of_file(&done)? == sha256 {
+    if done.is_file() && checksum(&done).await? == sha256 {
         return Ok(done);
     }
     let part = folder.join(format!("{sha256}.part"));
@@ -113,6 +114,11 @@ fn client() -> Result<Client, DownloadError> {
     client.user_agent("baton").build().map_err(DownloadError::Client)
 }
 
+async fn checksum(path: &Path) -> Result<Sha256, FileError> {
+    let path = path.to_owned();
+    blocking(move || Sha256::of_file(&path)).await
+}
+
 fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
@@ -136,7 +142,7 @@ impl Download<'_> {
         let (mut failures, mut before) = (0, length(self.part));
         loop {
             let source = match self.try_once().await? {
-                Try::Whole => return Ok(Sha256::of_file(self.part)?),
+                Try::Whole => return Ok(checksum(self.part).await?),
                 Try::Broken(source) => source,
             };
             let got = length(self.part);

@@ -5,6 +5,7 @@
 
 pub mod artifact;
 pub mod binary;
+mod blocking;
 pub mod cgroup;
 pub mod digest;
 pub mod download;

@@ -185,6 +185,24 @@ async fn an_archive_cannot_write_outside_its_folder() {
     assert_eq!((case.installed(), case.at("evil").exists()), (vec![], false));
 }
 
+/// Whoever waits for it, for instance a person with Ctrl-C, is heard while a large artifact is read.
+#[tokio::test]
+async fn a_wait_for_an_artifact_can_be_given_up() {
+    let case = Case::new();
+    let pipe = case.at("etcd");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let (given_up, waits) = std::sync::mpsc::channel::<()>();
+    let (path, limit) = (pipe.clone(), std::time::Duration::from_secs(20));
+    let writer = std::thread::spawn(move || {
+        let _ = waits.recv_timeout(limit);
+        fs::OpenOptions::new().write(true).open(path).unwrap();
+    });
+    let tried = tokio::time::timeout(std::time::Duration::from_millis(100), case.install(&local(pipe))).await;
+    given_up.send(()).unwrap();
+    writer.join().unwrap();
+    assert!(tried.is_err(), "it was waited for to its end: {tried:?}");
+}
+
 #[tokio::test]
 async fn leftovers_go_and_releases_stay() {
     let case = Case::new();

@@ -2,11 +2,13 @@
 
 use std::{
     fs,
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use tests::{case::Case, cluster::sha256, ended::all_must_be, etcd::Etcd, playbook::Upgrade, web::Web};
+use rustix::process::Signal;
+use tests::{case::Case, cluster::sha256, ended::all_must_be, etcd::Etcd, playbook::Upgrade, wait, web::Web};
 
 /// A folder as etcd's own releases have it: executables beside their documentation.
 fn folder(etcd: &Etcd, place: &Path) -> PathBuf {
@@ -60,6 +62,28 @@ async fn each_host_has_the_release_in_another_form() {
     }
     all_must_be(&rollout.all("run").await, 0, "done");
     rollout.done().await;
+}
+
+/// A pipe that nobody writes to stands for an archive that takes minutes to read.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_reads_its_artifact_can_be_interrupted() {
+    let Some(mut case) = Case::set("3.4", "3.5").await else { return };
+    let pipe = case.layout().dir.join("etcd.tar.gz");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    case.upgrade.source = pipe.clone();
+    let rollout = case.begin().await;
+    let before = rollout.standing().await;
+    let agent = rollout.start(0);
+    let held = wait::until_blocking("the agent to read its artifact", wait::GENEROUS, || {
+        let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).map_err(|error| error.to_string())?;
+        fs::OpenOptions::new().write(true).custom_flags(flags).open(&pipe).map_err(|error| error.to_string())
+    });
+    agent.process().expect("it runs").signal(Signal::INT).expect("told");
+    let ended = agent.ended(wait::GENEROUS).await.expect("an end");
+    drop(held.expect("open"));
+    ended.must_be(10, "interrupted");
+    assert_eq!(rollout.standing().await, before);
+    rollout.end(0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
