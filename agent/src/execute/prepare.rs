@@ -1,9 +1,13 @@
 //! What this host must have before it may take the baton: the new release in place and checked, the way back
 //! known, files and users as they must be (ARCHITECTURE.md, "Preflight").
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use proto::Release;
+use tokio::{
+    sync::watch,
+    time::{Instant, interval_at},
+};
 
 use super::{
     Execution, Why,
@@ -11,16 +15,21 @@ use super::{
     why,
 };
 use crate::{
-    host::{artifact, cgroup, download, executable},
+    host::{
+        artifact::{self, Underway},
+        cgroup, download, executable,
+    },
     journal::progress::{InHand, Leg, Stage},
     observe::Observer,
     plan::Verb,
     playbook::{self, Kind, Playbook},
-    report::stop::Trouble,
+    report::{Happening, stop::Trouble},
 };
 
 /// How long a corrected artifact is waited for while its member may be down.
-const TO_CORRECT: std::time::Duration = std::time::Duration::from_secs(30);
+const TO_CORRECT: Duration = Duration::from_secs(30);
+/// How often it is told how far a download is.
+const TOLD_EVERY: Duration = Duration::from_secs(5);
 
 impl Execution<'_> {
     pub(super) async fn prepare(&mut self) -> Result<(), Why> {
@@ -123,12 +132,29 @@ impl Execution<'_> {
 
     async fn install(&mut self, at: usize, to: &Release, artifact: &playbook::Artifact) -> Result<Side, Why> {
         let Some(releases) = self.nodes[at].releases() else { return Err(Arc::from("`binary` is missing")) };
-        let progress = |done: u64, all: Option<u64>| tracing::debug!(done, all, "downloading");
         let downloads = self.state.downloads();
         let artifact = wanted(to, artifact)?;
-        let installed =
-            artifact::install(&artifact, &releases, &downloads, &progress).await.map_err(|error| why(&error))?;
+        let (teller, mut told) = watch::channel(None);
+        let tell = |underway| drop(teller.send_replace(Some(underway)));
+        let installed = artifact::install(&artifact, &releases, &downloads, &tell);
+        tokio::pin!(installed);
+        let mut ticks = interval_at(Instant::now() + TOLD_EVERY, TOLD_EVERY);
+        let installed = loop {
+            tokio::select! {
+                installed = &mut installed => break installed.map_err(|error| why(&error))?,
+                _ = ticks.tick() => self.tell_what_is_new(&mut told),
+            }
+        };
         ask(installed.executable, to).await
+    }
+
+    fn tell_what_is_new(&mut self, told: &mut watch::Receiver<Option<Underway>>) {
+        if !told.has_changed().unwrap_or(false) {
+            return;
+        }
+        if let Some(underway) = told.borrow_and_update().as_ref() {
+            self.tell(Happening::Preparing { what: &in_words(underway) });
+        }
     }
 
     async fn judge_access(&mut self) -> Result<(), Why> {
@@ -155,6 +181,15 @@ impl Execution<'_> {
     fn in_trouble(&mut self, trouble: Trouble) -> Why {
         self.trouble = Some(trouble);
         Arc::from("this host is not fit for the step")
+    }
+}
+
+fn in_words(underway: &Underway) -> String {
+    let mib = |bytes: u64| format!("{:.1}", bytes as f64 / f64::from(1 << 20));
+    match underway {
+        Underway::Download { bytes, of: Some(of) } => format!("download: {} of {} MiB", mib(*bytes), mib(*of)),
+        Underway::Download { bytes, of: None } => format!("download: {} MiB", mib(*bytes)),
+        Underway::Another(folder) => format!("another agent unpacks in {}", folder.display()),
     }
 }
 

@@ -21,7 +21,7 @@ use reqwest::Url;
 use super::{
     blocking::blocking,
     digest::{self, DigestError, Sha256},
-    download::{self, DownloadError, Progress},
+    download::{self, DownloadError},
     durable::{self, At, FileError},
     executable,
     unpack::{self, UnpackError},
@@ -33,8 +33,8 @@ const UNFINISHED: &str = ".baton-unfinished-";
 const USUAL: &str = "etcd";
 /// How a gzip file begins (RFC 1952, section 2.3.1).
 const GZIP: &[u8] = &[0x1f, 0x8b];
-/// How long another agent that works in the same folder of releases is waited for.
-const LOCK_LIMIT: Duration = Duration::from_secs(60);
+/// How long another agent that unpacks into the same folder of releases is waited for: what it unpacks may be large.
+const LOCK_LIMIT: Duration = Duration::from_secs(600);
 
 /// What is to be installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,8 +107,8 @@ pub enum ArtifactError {
         /// `a script (#!/bin/sh)`, `no ELF file`.
         what: String,
     },
-    /// Another agent installs something there.
-    #[error("another agent has been working in {} for more than {LOCK_LIMIT:?}", .0.display())]
+    /// Another agent unpacks something there.
+    #[error("another agent has been unpacking in {} for more than {LOCK_LIMIT:?}", .0.display())]
     Busy(PathBuf),
     /// There is no executable of that name.
     #[error("{} holds no executable named `{name}`; there are {}", folder.display(), list(found))]
@@ -130,6 +130,23 @@ pub enum ArtifactError {
     },
 }
 
+/// What takes long in an installation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Underway {
+    /// The download.
+    Download {
+        /// How many bytes have arrived.
+        bytes: u64,
+        /// Of how many, if that is known.
+        of: Option<u64>,
+    },
+    /// Another agent unpacks something in this folder.
+    Another(PathBuf),
+}
+
+/// Told what an installation is about.
+pub type Told<'a> = &'a (dyn Fn(Underway) + Sync);
+
 fn list(names: &[String]) -> String {
     if names.is_empty() { "no executable at all".into() } else { format!("`{}`", names.join("`, `")) }
 }
@@ -140,7 +157,7 @@ pub async fn install(
     artifact: &Artifact,
     releases: &Path,
     downloads: &Path,
-    progress: Progress<'_>,
+    told: Told<'_>,
 ) -> Result<Installed, ArtifactError> {
     durable::create_folder(releases, 0o755)?;
     let wanted = artifact.clone();
@@ -150,9 +167,12 @@ pub async fn install(
     if is_new {
         let path = match &artifact.source {
             Source::Path(path) => path.clone(),
-            Source::Url(url) => download::download(url, sha256, downloads, progress).await?,
+            Source::Url(url) => {
+                let progress = |bytes, of| told(Underway::Download { bytes, of });
+                download::download(url, sha256, downloads, &progress).await?
+            }
         };
-        let lock = lock(releases).await?;
+        let lock = lock(releases, told).await?;
         let (artifact, folder) = (artifact.clone(), folder.clone());
         is_new = blocking(move || put_in_place(lock, &artifact, &path, &folder)).await?;
     }
@@ -185,14 +205,18 @@ fn folder_of(artifact: &Artifact, releases: &Path, sha256: Sha256) -> PathBuf {
     releases.join(format!("{}-{}", artifact.release, sha256.short()))
 }
 
-/// One agent at a time: two clusters' agents may share a folder of releases.
-async fn lock(releases: &Path) -> Result<Flock<File>, ArtifactError> {
+/// One agent at a time: two clusters' agents may share a folder of releases. Each downloads for itself, into its own
+/// state directory, so that nobody waits for the mirror of another.
+async fn lock(releases: &Path, told: Told<'_>) -> Result<Flock<File>, ArtifactError> {
     let begun = Instant::now();
     while begun.elapsed() < LOCK_LIMIT {
         let folder = File::open(releases).at("open", releases)?;
         match Flock::lock(folder, FlockArg::LockExclusiveNonblock) {
             Ok(lock) => return Ok(lock),
-            Err((_, Errno::EWOULDBLOCK)) => tokio::time::sleep(Duration::from_millis(50)).await,
+            Err((_, Errno::EWOULDBLOCK)) => {
+                told(Underway::Another(releases.into()));
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
             Err((_, error)) => Err(error).at("lock", releases)?,
         }
     }

@@ -2,13 +2,14 @@
 //!
 //! What has arrived lies in `<sha256>.part`; a break is followed by a request for the rest (RFC 9110, section 14).
 //! Only a file whose checksum was verified loses the `.part`. What lies behind the URL may change between two tries:
-//! the checksum notices, and the download begins once more.
+//! the checksum notices, and the download begins once more. A try counts as failed unless it brings a certain amount:
+//! a server that keeps a connection alive with a few bytes would else hold the agent up for ever.
 
 use std::{
     fs,
     io::{self, Write},
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use reqwest::{
@@ -24,10 +25,12 @@ use super::{
 
 /// The largest download, in bytes.
 pub const MAX_BYTES: u64 = 2 << 30;
-/// How often in a row a try may bring nothing new.
+/// How often in a row a try may fail.
 const TRIES: u32 = 5;
 /// How long a server may be silent, when connecting and in between.
 const SILENCE: Duration = Duration::from_secs(30);
+/// What a download must bring at least.
+pub const PACE: Pace = Pace { bytes: 64 << 10, within: Duration::from_secs(60) };
 /// The first pause between two tries; each next one is twice as long.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -47,6 +50,14 @@ pub enum DownloadError {
         url: String,
         /// The last error.
         source: reqwest::Error,
+    },
+    /// The server sends next to nothing, again and again.
+    #[error("cannot download {url}, tried {TRIES} times: it sends fewer than {} bytes in {:?}", pace.bytes, pace.within)]
+    Slow {
+        /// The address, as [`shown`] has it.
+        url: String,
+        /// What it should have sent.
+        pace: Pace,
     },
     /// The server refused.
     #[error("{url} answers {status}")]
@@ -74,11 +85,31 @@ pub enum DownloadError {
     },
 }
 
+/// So many bytes in so much time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// As many bytes make a try a good one, however it ends.
+    pub bytes: u64,
+    /// A try that brings fewer in this time is broken off.
+    pub within: Duration,
+}
+
 /// Told how many bytes have arrived, and of how many if that is known.
 pub type Progress<'a> = &'a (dyn Fn(u64, Option<u64>) + Sync);
 
 /// Downloads into `folder` and returns the file; one that is there and whole is not downloaded again.
 pub async fn download(
+    url: &Url,
+    sha256: Sha256,
+    folder: &Path,
+    progress: Progress<'_>,
+) -> Result<PathBuf, DownloadError> {
+    download_at(PACE, url, sha256, folder, progress).await
+}
+
+/// As [`download`], at another pace than [`PACE`].
+pub async fn download_at(
+    pace: Pace,
     url: &Url,
     sha256: Sha256,
     folder: &Path,
@@ -91,7 +122,7 @@ pub async fn download(
     }
     let part = folder.join(format!("{sha256}.part"));
     let resumed = length(&part) > 0;
-    let download = Download { url, client: client()?, part: &part, progress };
+    let download = Download { url, client: client()?, part: &part, pace, progress };
     let mut found = download.complete().await?;
     if found != sha256 && resumed {
         // It may be the beginning of one file and the end of another.
@@ -127,6 +158,7 @@ struct Download<'a> {
     url: &'a Url,
     client: Client,
     part: &'a Path,
+    pace: Pace,
     progress: Progress<'a>,
 }
 
@@ -134,6 +166,7 @@ struct Download<'a> {
 enum Try {
     Whole,
     Broken(reqwest::Error),
+    Slow,
 }
 
 impl Download<'_> {
@@ -141,15 +174,17 @@ impl Download<'_> {
     async fn complete(&self) -> Result<Sha256, DownloadError> {
         let (mut failures, mut before) = (0, length(self.part));
         loop {
-            let source = match self.try_once().await? {
+            let url = || shown(self.url);
+            let failure = match self.try_once().await? {
                 Try::Whole => return Ok(checksum(self.part).await?),
-                Try::Broken(source) => source,
+                Try::Broken(source) => DownloadError::Broken { url: url(), source },
+                Try::Slow => DownloadError::Slow { url: url(), pace: self.pace },
             };
             let got = length(self.part);
-            failures = if got > before { 1 } else { failures + 1 };
+            failures = if got >= before + self.pace.bytes { 1 } else { failures + 1 };
             before = got;
             if failures >= TRIES {
-                return Err(DownloadError::Broken { url: shown(self.url), source });
+                return Err(failure);
             }
             tokio::time::sleep(PAUSE * (1 << (failures - 1))).await;
         }
@@ -187,8 +222,8 @@ impl Download<'_> {
         }
         let mut file = fs::OpenOptions::new().create(true).append(true).open(self.part).at("open", self.part)?;
         file.set_len(from).at("cut", self.part)?;
-        let mut have = from;
-        let broken = loop {
+        let (mut have, mut lap) = (from, (Instant::now(), from));
+        let end = loop {
             match response.chunk().await {
                 Ok(Some(chunk)) => {
                     have += chunk.len() as u64;
@@ -198,13 +233,19 @@ impl Download<'_> {
                     file.write_all(&chunk).at("write", self.part)?;
                     (self.progress)(have, total);
                 }
-                Ok(None) => break None,
-                Err(error) => break Some(error.without_url()),
+                Ok(None) => break Try::Whole,
+                // A body that ends before its announced length is an error too.
+                Err(error) => break Try::Broken(error.without_url()),
+            }
+            if lap.0.elapsed() >= self.pace.within {
+                if have < lap.1 + self.pace.bytes {
+                    break Try::Slow;
+                }
+                lap = (Instant::now(), have);
             }
         };
         file.sync_all().at("fsync", self.part)?;
-        // A body that ends before its announced length is an error too.
-        Ok(broken.map_or(Try::Whole, Try::Broken))
+        Ok(end)
     }
 }
 

@@ -26,6 +26,7 @@ pub struct Board {
     run: Option<RunId>,
     change: Option<Change>,
     waiting: Option<Wait>,
+    preparing: Option<String>,
     steps: Vec<Begun>,
     warnings: Vec<String>,
     changed: bool,
@@ -58,6 +59,11 @@ impl Board {
                 self.waiting.take()
             }
             Happening::BatonGivenBack => self.waiting.take(),
+            _ => None,
+        };
+        self.preparing = match happening {
+            Happening::Preparing { what } => Some(printable(what).to_string()),
+            Happening::Warning(_) => self.preparing.take(),
             _ => None,
         };
         match happening {
@@ -182,6 +188,11 @@ impl Board {
     /// Whether this is what it waits for already.
     pub fn is_waiting(&self, wait: &Wait) -> bool {
         self.waiting.as_ref() == Some(wait)
+    }
+
+    /// What takes long before its host is fit.
+    pub fn preparing(&self) -> Option<&str> {
+        self.preparing.as_deref()
     }
 
     /// What is waited for, in words.

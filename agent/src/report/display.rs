@@ -65,7 +65,8 @@ fn row(line: &MemberLine, doing: Option<&str>, names: usize) -> String {
 }
 
 fn footer(board: &Board, elapsed: Duration) -> String {
-    let doing = board.waiting().map_or_else(|| "at work".to_owned(), |waiting| format!("waiting for {waiting}"));
+    let at_work = || board.preparing().unwrap_or("at work").to_owned();
+    let doing = board.waiting().map_or_else(at_work, |waiting| format!("waiting for {waiting}"));
     format!("{:>3}:{:02}  {doing}", elapsed.as_secs() / 60, elapsed.as_secs() % 60)
 }
 

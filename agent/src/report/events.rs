@@ -112,6 +112,7 @@ impl Events {
             Happening::HookFailed { hook, why, .. } => {
                 (line.hook, line.why) = (Some(*hook), Some(printable(why).to_string()));
             }
+            Happening::Preparing { what } => line.waiting_for = Some(printable(what).to_string()),
             Happening::Waiting(waited) => line.waiting_for = Some(wait::words(waited, names)),
             Happening::Ended { exit, reason } => (line.exit, line.reason) = (Some(*exit), Some(*reason)),
             _ => {}

@@ -16,6 +16,11 @@ pub enum Happening<'a> {
         /// What it is to do, once the cluster is known; `None` before.
         change: Option<&'a Change>,
     },
+    /// It makes its host fit for the step, which takes a while.
+    Preparing {
+        /// What it is about, and how far that is.
+        what: &'a str,
+    },
     /// It takes part in this run.
     Joined {
         /// Which.
@@ -161,6 +166,7 @@ impl Happening<'_> {
     pub fn name(&self) -> Option<&'static str> {
         Some(match self {
             Self::Begun { .. } => "begun",
+            Self::Preparing { .. } => "preparing",
             Self::Joined { .. } => "joined",
             Self::Decided(decision) => decision.name(),
             Self::Waiting(_) => "waiting",

@@ -71,6 +71,7 @@ fn happenings<'a>(view: &'a ClusterView, change: &'a Change) -> Vec<Happening<'a
         Happening::Settling,
         Happening::GatesSettled,
         Happening::Settled,
+        Happening::Preparing { what: "download: 12.0 of 30.5 MiB" },
         Happening::Warning("no hash was compared"),
         Happening::Ended { exit: 0, reason: "done" },
     ]
@@ -188,4 +189,12 @@ fn the_display_has_a_line_a_member_and_what_is_waited_for() {
         text += &format!("{size:?}\n{}\n", lines.join("\n"));
     }
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn the_display_says_how_far_a_download_is() {
+    let at =
+        happenings(&view(), &change()).iter().position(|happening| matches!(happening, Happening::Preparing { .. }));
+    let lines = frame(&board_after(at.unwrap() + 1), Duration::from_secs(83), Size { columns: 80, rows: 24 });
+    assert_eq!(lines.last().unwrap(), "  1:23  download: 12.0 of 30.5 MiB");
 }

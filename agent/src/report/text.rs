@@ -32,6 +32,7 @@ pub fn line(happening: &Happening, board: &Board) -> Option<String> {
     let about = |member, what: &str| Some(format!("{}  {what}", names.short(member)));
     match happening {
         Happening::Begun { .. } | Happening::Looked(_) | Happening::Read(_) | Happening::Ended { .. } => None,
+        Happening::Preparing { what } => Some(printable(what).to_string()),
         Happening::Joined { run } => Some(format!("takes part in run {:08x}", run.0 >> 96)),
         Happening::Decided(decision) => Some(words(*decision).into()),
         Happening::Waiting(waited) => Some(format!("waits for {}", wait::words(waited, names))),

@@ -7,7 +7,7 @@ use std::{
 };
 
 use agent::host::{
-    artifact::{Artifact, ArtifactError, Installed, Source, install},
+    artifact::{Artifact, ArtifactError, Installed, Source, Underway, install},
     binary::Binary,
     digest::Sha256,
     unpack::UnpackError,
@@ -58,7 +58,7 @@ impl Case {
     }
 
     async fn install(&self, artifact: &Artifact) -> Result<Installed, ArtifactError> {
-        install(artifact, &self.releases(), &self.at("downloads"), &|_, _| {}).await
+        install(artifact, &self.releases(), &self.at("downloads"), &|_| {}).await
     }
 
     /// The names in the folder of releases.
@@ -201,6 +201,44 @@ async fn a_wait_for_an_artifact_can_be_given_up() {
     given_up.send(()).unwrap();
     writer.join().unwrap();
     assert!(tried.is_err(), "it was waited for to its end: {tried:?}");
+}
+
+/// Agents of two clusters on one host, each with a state directory of its own. The server learns that nobody listens any
+/// more from another thread than the one that waits for its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_that_hangs_holds_up_no_other_agent() {
+    let case = Case::new();
+    let archive = case.release_archive();
+    let web = Web::serve(&archive, &[Turn::Hang(10)]);
+    let slow = Artifact { source: Source::Url(web.url.clone()), sha256: Some(Sha256::of(&archive)), ..local("") };
+    let (began, begun) = tokio::sync::watch::channel(false);
+    let (downloads, told) = (case.at("others"), |_| _ = began.send_replace(true));
+    let (releases, mut begun) = (case.releases(), begun);
+    let hanging = install(&slow, &releases, &downloads, &told);
+    let other = async {
+        begun.wait_for(|begun| *begun).await.unwrap();
+        case.install(&local(case.at("src"))).await.unwrap()
+    };
+    tokio::select! {
+        hung = hanging => panic!("{hung:?}"),
+        installed = other => assert!(installed.is_new),
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_unpacks_is_waited_for_and_that_is_told() {
+    let case = Case::new();
+    fs::create_dir(case.releases()).unwrap();
+    let folder = fs::File::open(case.releases()).unwrap();
+    rustix::fs::flock(&folder, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let other = std::sync::Mutex::new(Some(folder));
+    let told = |underway| {
+        assert_eq!(underway, Underway::Another(case.releases()));
+        other.lock().unwrap().take();
+    };
+    let artifact = local(case.release_folder());
+    assert!(install(&artifact, &case.releases(), &case.at("downloads"), &told).await.unwrap().is_new);
+    assert!(other.lock().unwrap().is_none(), "it was waited for");
 }
 
 #[tokio::test]

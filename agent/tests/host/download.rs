@@ -4,11 +4,12 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
 };
 
 use agent::host::{
     digest::Sha256,
-    download::{DownloadError, MAX_BYTES, clear, download},
+    download::{DownloadError, MAX_BYTES, Pace, clear, download, download_at},
 };
 
 use crate::web::{Turn, Web};
@@ -130,6 +131,26 @@ async fn a_server_that_never_gets_there_is_given_up() {
     assert!(matches!(error, DownloadError::Broken { .. }), "{error}");
     assert_eq!(web.asked().len(), 5);
     assert_eq!(names(folder.path()).len(), 1, "what has arrived is kept for the next run");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_only_keeps_the_line_open_is_given_up() {
+    let (folder, content) = (tempfile::tempdir().unwrap(), content());
+    let pace = Pace { bytes: 50_000, within: Duration::from_millis(200) };
+    let get = async |turns: &[Turn]| {
+        let web = Web::serve(&content, turns);
+        let file = download_at(pace, &web.url, Sha256::of(&content), folder.path(), &|_, _| {}).await;
+        (file, web.asked().len())
+    };
+    // What has arrived in earlier tries does not count for the later ones.
+    let (file, asked) =
+        tokio::time::timeout(Duration::from_secs(60), get(&[Turn::Break(60_000), Turn::Drip])).await.unwrap();
+    let error = file.unwrap_err();
+    assert!(matches!(error, DownloadError::Slow { .. }), "{error}");
+    assert!(error.to_string().contains("fewer than 50000 bytes in 200ms"), "{error}");
+    assert_eq!(asked, 5);
+    let (file, _) = get(&[Turn::Drip, Turn::Drip, Turn::Whole]).await;
+    assert_eq!(fs::read(file.unwrap()).unwrap(), content, "one that gets there is waited for");
 }
 
 #[tokio::test]

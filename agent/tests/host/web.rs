@@ -19,6 +19,8 @@ pub enum Turn {
     Break(usize),
     /// So many bytes of it; then silence, until the other side hangs up.
     Hang(usize),
+    /// One byte every few milliseconds.
+    Drip,
     /// The whole file, whatever range is asked for.
     NoRange,
     /// Only this status.
@@ -111,7 +113,14 @@ fn answer(mut stream: TcpStream, turn: Turn, content: &[u8], range: Option<usize
                 None => write!(stream, "HTTP/1.1 200 OK\r\n")?,
             }
             write!(stream, "{close}Content-Length: {}\r\n\r\n", body.len())?;
+            if turn == Turn::Drip {
+                for byte in body {
+                    stream.write_all(&[*byte])?;
+                    thread::sleep(Duration::from_millis(5));
+                }
+            }
             let sent = match turn {
+                Turn::Drip => 0,
                 Turn::Break(bytes) | Turn::Hang(bytes) => bytes.min(body.len()),
                 _ => body.len(),
             };
