@@ -22,16 +22,16 @@ use super::{
     wait,
 };
 use crate::{
-    host::state_dir::{StateDir, StateDirError},
+    host::state_dir::{Held, Layout, StateDir, StateDirError},
     journal::{
-        file::{Header, Journal, JournalError},
+        file::{Header, Journal, JournalError, Opened},
         progress::Illegal,
     },
     observe::{ObserveError, Observer},
     plan::{Me, Verb},
     playbook::Playbook,
     report::{Happening, Reporter, stop::Trouble},
-    rollout::{Store, keys::ProcessId, route::Excluded},
+    rollout::{Store, host_id::HostId, keys::ProcessId, route::Excluded},
     words::with_causes,
 };
 
@@ -118,8 +118,15 @@ pub async fn set_up(
     if let Some(warning) = judge_cgroup(&playbook).await.map_err(SetupError::Unfit)? {
         reporter.tell(Happening::Warning(&warning));
     }
-    let state = StateDir::open(&playbook.state_dir).map_err(SetupError::StateDir)?;
-    let opened = Journal::<Line>::open(&state.journal()).map_err(SetupError::Journal)?;
+    let held = Held::take(&playbook.state_dir).map_err(SetupError::StateDir)?;
+    let (host, opened) = match open(&held) {
+        Ok(opened) => opened,
+        Err(error) => {
+            bring_up_what_can_be_read(&playbook, &held, reporter).await;
+            return Err(error);
+        }
+    };
+    let state = StateDir::new(held, host);
     let lines = opened.as_ref().map_or_else(Vec::new, |(_, lines)| lines.clone());
     let past = past(&lines).map_err(SetupError::Illegal)?;
     let known = opened.as_ref().map(|(journal, _)| journal);
@@ -190,13 +197,20 @@ fn me(playbook: &Playbook, options: &Options, state: &StateDir, identity: &Ident
 async fn open_node(
     node: &crate::playbook::Node,
     member: MemberId,
-    state: &StateDir,
+    state: &Layout,
     past: &Past,
 ) -> Result<OwnNode, SetupError> {
     let fault = |why| SetupError::Node { name: node.name.clone(), why };
     let mut own = OwnNode::open(node, member, state, past.sides.get(&member).cloned()).map_err(fault)?;
     own.look_up().await.map_err(fault)?;
     Ok(own)
+}
+
+/// Who this host is, and its journal.
+fn open(held: &Held) -> Result<(HostId, Option<Opened<Line>>), SetupError> {
+    let host = held.host().map_err(SetupError::StateDir)?;
+    let journal = Journal::open(&held.journal()).map_err(SetupError::Journal)?;
+    Ok((host, journal))
 }
 
 /// The way to the cluster, who this host is in it, and its nodes.
@@ -218,9 +232,18 @@ async fn find(
     Ok((observer, identity, nodes))
 }
 
+/// A journal that cannot be written may still be read, and so may one beside a damaged host id: no reason to leave down
+/// what it says is down.
+async fn bring_up_what_can_be_read(playbook: &Playbook, layout: &Layout, reporter: &mut Reporter) {
+    let Ok(Some((header, lines))) = Journal::<Line>::peek(&layout.journal()) else { return };
+    if let Ok(past) = past(&lines) {
+        bring_up(playbook, &header, &past, layout, reporter).await;
+    }
+}
+
 /// Starts what is down of the members that the journal knows, whatever stands in the way of the run: the one of the
 /// step in hand on the binary that the last durable entry says.
-async fn bring_up(playbook: &Playbook, header: &Header, past: &Past, state: &StateDir, reporter: &mut Reporter) {
+async fn bring_up(playbook: &Playbook, header: &Header, past: &Past, state: &Layout, reporter: &mut Reporter) {
     for (name, member) in &header.members {
         let Some(node) = playbook.node(name) else { continue };
         match bring_up_one(node, *member, state, past).await {
@@ -235,7 +258,7 @@ async fn bring_up(playbook: &Playbook, header: &Header, past: &Past, state: &Sta
 async fn bring_up_one(
     node: &crate::playbook::Node,
     member: MemberId,
-    state: &StateDir,
+    state: &Layout,
     past: &Past,
 ) -> Result<bool, Why> {
     let mut own = open_node(node, member, state, past).await.map_err(|error| why(&error))?;

@@ -53,12 +53,19 @@ pub enum StateDirError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder(pub Option<ProcessId>);
 
-/// The state directory, held by this agent until it is dropped or the process ends, however it ends.
+/// The state directory, held by this agent until it is dropped or the process ends, however it ends; nothing in it was
+/// read yet.
+#[derive(Debug)]
+pub struct Held {
+    layout: Layout,
+    _lock: Flock<File>,
+}
+
+/// The state directory, held, of a host that is known by it.
 #[derive(Debug)]
 pub struct StateDir {
-    layout: Layout,
+    held: Held,
     host: HostId,
-    _lock: Flock<File>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -67,13 +74,39 @@ struct LockFile {
     agent: ProcessId,
 }
 
+impl Held {
+    /// Makes the directory where there is none, and takes its lock.
+    pub fn take(path: &Path) -> Result<Self, StateDirError> {
+        durable::create_folder(path, 0o700)?;
+        let lock = lock_after_a_crash(path)?;
+        Ok(Self { layout: Layout::of(path), _lock: lock })
+    }
+
+    /// Reads or chooses the host id.
+    pub fn host(&self) -> Result<HostId, StateDirError> {
+        Ok(HostId { machine: machine_id(), instance: instance(&self.path.join("host-id"))? })
+    }
+}
+
+impl Deref for Held {
+    type Target = Layout;
+
+    fn deref(&self) -> &Layout {
+        &self.layout
+    }
+}
+
 impl StateDir {
     /// Makes the directory where there is none, takes its lock, and reads or chooses the host id.
     pub fn open(path: &Path) -> Result<Self, StateDirError> {
-        durable::create_folder(path, 0o700)?;
-        let lock = lock_after_a_crash(path)?;
-        let host = HostId { machine: machine_id(), instance: instance(&path.join("host-id"))? };
-        Ok(Self { layout: Layout::of(path), host, _lock: lock })
+        let held = Held::take(path)?;
+        let host = held.host()?;
+        Ok(Self::new(held, host))
+    }
+
+    /// Of what is held, and the id that was read in it.
+    pub fn new(held: Held, host: HostId) -> Self {
+        Self { held, host }
     }
 
     /// Who this host is to the others.
@@ -86,7 +119,7 @@ impl Deref for StateDir {
     type Target = Layout;
 
     fn deref(&self) -> &Layout {
-        &self.layout
+        &self.held.layout
     }
 }
 

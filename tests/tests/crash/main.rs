@@ -4,6 +4,7 @@
 //! nothing and an observer never sees two members down by its hand.
 
 mod boundary;
+mod damaged;
 mod frozen;
 mod full;
 mod going_back;
