@@ -5,6 +5,7 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
+    time::Duration,
 };
 
 use rustix::process::Signal;
@@ -15,6 +16,7 @@ use tests::{
     playbook::quoted,
     process::Process,
     skip::skip,
+    standing::keys,
     wait,
 };
 
@@ -111,6 +113,55 @@ async fn members_under_runit() {
     case.upgrade.runtime = by_runit;
     let supervisors = Supervisors(case.layout().members.iter().map(supervise).collect());
     upgrades(case, supervisors).await;
+}
+
+/// A stop that waits for its member's clients to go, as long as there is a file that says so.
+fn by_runit_after_a_drain(member: &Member) -> Vec<String> {
+    let [service, status, stop] = [service(member), member.dir.join("status"), member.dir.join("stop")]
+        .map(|path| path.to_string_lossy().into_owned());
+    lines(&["sv", "-w", "30", "start", &service], &[&stop], &[&status])
+}
+
+fn drain(member: &Member) {
+    let [draining, clients] = ["draining", "clients"].map(|name| member.dir.join(name).display().to_string());
+    let wait = format!("touch '{draining}'\nwhile [ -e '{clients}' ]; do sleep 0.05; done");
+    script(&member.dir.join("stop"), &format!("{wait}\nsv -w 30 stop '{}'", service(member).display()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_that_outlives_its_agent_keeps_its_record() {
+    if !is_installed("runsv") {
+        return;
+    }
+    let Some((cluster, to)) = cluster("3.4", "3.5", |_| {}).await else { return };
+    let layout: &Layout = &cluster.layout;
+    let _supervisors = Supervisors(layout.members.iter().map(supervise).collect());
+    layout.members.iter().for_each(drain);
+    cluster.ready().await.expect("ready again");
+    let upgrade = Upgrade { runtime: by_runit_after_a_drain, ..Upgrade::new(layout, &to) };
+    let playbooks = upgrade.write(layout).expect("playbooks");
+    let rollout = Rollout::begin(layout, playbooks, &to.release).await.expect("under way");
+    let member = &layout.members[0];
+    let clients = member.dir.join("clients");
+    fs::write(&clients, "").expect("written");
+
+    let agent = rollout.start(0).expect("an agent");
+    wait::until_blocking("the stop to begin", wait::GENEROUS, || {
+        member.dir.join("draining").exists().then_some(()).ok_or_else(|| "not yet".into())
+    })
+    .expect("it begins");
+    agent.process().expect("it runs").signal(Signal::KILL).expect("killed");
+    agent.ended(wait::GENEROUS).await.expect("gone");
+    let record = keys(layout).await.expect("keys")["down"].clone();
+
+    let again: Vec<_> = (0..3).map(|host| rollout.start(host).expect("an agent")).collect();
+    // Many times as long as it would take to find the member ready and to call the step over.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(keys(layout).await.expect("keys").get("down"), Some(&record), "the record stands as it stood");
+    assert!(member.is_running());
+    fs::remove_file(clients).expect("removed");
+    all_done(&tests::rollout::ended(again).await.expect("ended"));
+    assert_eq!(rollout.done().await.expect("sound").observed.max_members_down, 1);
 }
 
 /// start-stop-daemon's files of a member: its pid, and its command line, which only `start` has.
