@@ -6,9 +6,13 @@ use std::{
     process::Command,
 };
 
-use tests::{fault::Moment, skip::skip};
+use tests::{fault::Moment, rollout::Rollout, skip::skip};
 
-use crate::rollout::{Change, Rollout, told};
+use crate::{
+    is_finished,
+    kill::{journal, kill_at},
+    rollout,
+};
 
 /// A file that nobody may write to, until this is dropped.
 struct Immutable(PathBuf);
@@ -30,42 +34,36 @@ fn chattr(mark: &str, path: &Path) -> bool {
     Command::new("chattr").arg(mark).arg(path).output().is_ok_and(|output| output.status.success())
 }
 
-impl Rollout {
-    async fn is_refused_with_its_member_up(&self, index: usize, words: &str) {
-        assert!(!self.member(index).is_running());
-        let ended = self.run(index).await;
-        assert_eq!((ended.exit, ended.reason()), (Some(3), "state_dir"), "{}", told(&ended));
-        assert!(ended.message().contains(words), "{}", ended.message());
-        assert!(self.member(index).is_running(), "{}", told(&ended));
-    }
+async fn is_refused_with_its_member_up(rollout: &Rollout, index: usize, words: &str) {
+    assert!(!rollout.member(index).is_running());
+    let ended = rollout.one("run", index).await;
+    ended.must_be(3, "state_dir");
+    assert!(ended.message().contains(words), "{ended}");
+    assert!(rollout.member(index).is_running(), "{ended}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_state_directory_leaves_no_member_down() {
-    let Some(change) = Change::of_minor() else { return };
-    let rollout = Rollout::begin(&change, &["gather: 1s"]).await;
-    rollout.kill_at(0, 3, Moment::After).await.expect("killed while its member was down");
-    let host_id = rollout.state_dir(0).join("host-id");
+    let Some(rollout) = rollout(&["gather: 1s"]).await else { return };
+    kill_at(&rollout, 0, 3, Moment::After).await.expect("killed while its member was down");
+    let host_id = rollout.member(0).state_dir().join("host-id");
     let whole = fs::read(&host_id).expect("a host id");
     fs::write(&host_id, "zebra").expect("damaged");
-    rollout.is_refused_with_its_member_up(0, "holds `zebra`").await;
+    is_refused_with_its_member_up(&rollout, 0, "holds `zebra`").await;
     fs::write(&host_id, whole).expect("mended");
 
-    rollout.run_everywhere().await;
-    rollout.end_one_at_a_time().await;
+    is_finished(rollout).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_journal_that_takes_no_entry_leaves_no_member_down() {
-    let Some(change) = Change::of_minor() else { return };
-    let rollout = Rollout::begin(&change, &["gather: 1s"]).await;
-    rollout.kill_at(0, 3, Moment::After).await.expect("killed while its member was down");
-    let Some(immutable) = Immutable::make(rollout.journal(0)) else {
+    let Some(rollout) = rollout(&["gather: 1s"]).await else { return };
+    kill_at(&rollout, 0, 3, Moment::After).await.expect("killed while its member was down");
+    let Some(immutable) = Immutable::make(journal(&rollout, 0)) else {
         return skip("nothing can be made immutable here");
     };
-    rollout.is_refused_with_its_member_up(0, "cannot open").await;
+    is_refused_with_its_member_up(&rollout, 0, "cannot open").await;
     drop(immutable);
 
-    rollout.run_everywhere().await;
-    rollout.end_one_at_a_time().await;
+    is_finished(rollout).await;
 }

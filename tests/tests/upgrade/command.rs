@@ -15,8 +15,8 @@ use tests::{
     ended::{Ended, all_must_be},
     playbook::quoted,
     process::Process,
+    rollout::all_end,
     skip::skip,
-    standing::keys,
     wait,
 };
 
@@ -133,35 +133,35 @@ async fn a_stop_that_outlives_its_agent_keeps_its_record() {
     if !is_installed("runsv") {
         return;
     }
-    let Some((cluster, to)) = cluster("3.4", "3.5", |_| {}).await else { return };
-    let layout: &Layout = &cluster.layout;
-    let _supervisors = Supervisors(layout.members.iter().map(supervise).collect());
-    layout.members.iter().for_each(drain);
-    cluster.ready().await.expect("ready again");
-    let upgrade = Upgrade { runtime: by_runit_after_a_drain, ..Upgrade::new(layout, &to) };
-    let playbooks = upgrade.write(layout).expect("playbooks");
-    let rollout = Rollout::begin(layout, playbooks, &to.release).await.expect("under way");
-    let member = &layout.members[0];
+    let Some(mut case) = Case::set("3.4", "3.5").await else { return };
+    case.upgrade.runtime = by_runit_after_a_drain;
+    let supervisors = Supervisors(case.layout().members.iter().map(supervise).collect());
+    case.layout().members.iter().for_each(drain);
+    case.cluster.ready().await.expect("ready again");
+    let rollout = case.begin().await;
+    let _before_the_members = supervisors;
+    let member = rollout.member(0).clone();
     let clients = member.dir.join("clients");
     fs::write(&clients, "").expect("written");
 
-    let agent = rollout.start(0).expect("an agent");
+    let agent = rollout.start(0);
     wait::until_blocking("the stop to begin", wait::GENEROUS, || {
         member.dir.join("draining").exists().then_some(()).ok_or_else(|| "not yet".into())
     })
     .expect("it begins");
     agent.process().expect("it runs").signal(Signal::KILL).expect("killed");
-    agent.ended(wait::GENEROUS).await.expect("gone");
-    let record = keys(layout).await.expect("keys")["down"].clone();
+    agent.ends().await;
+    let record = rollout.keys().await["down"].clone();
 
-    let again: Vec<_> = (0..3).map(|host| rollout.start(host).expect("an agent")).collect();
+    let again: Vec<_> = (0..3).map(|host| rollout.start(host)).collect();
     // Many times as long as it would take to find the member ready and to call the step over.
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert_eq!(keys(layout).await.expect("keys").get("down"), Some(&record), "the record stands as it stood");
+    assert_eq!(rollout.keys().await.get("down"), Some(&record), "the record stands as it stood");
     assert!(member.is_running());
     fs::remove_file(clients).expect("removed");
-    all_done(&tests::rollout::ended(again).await.expect("ended"));
-    assert_eq!(rollout.done().await.expect("sound").observed.max_members_down, 1);
+    all_must_be(&all_end(again).await, 0, "done");
+    rollout.arrives().await;
+    rollout.witness.end().await.expect("a testimony").is_sound(1).expect("sound");
 }
 
 /// start-stop-daemon's files of a member: its pid, and its command line, which only `start` has.
