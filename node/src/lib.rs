@@ -1,0 +1,4 @@
+//! The bundled raft node: it speaks the etcd v3 API and implements KEP-4647, the cluster feature gate.
+//!
+//! `mvcc` and `cluster` are the state that every member applies entries to, the same on each; they know no clock, disk or
+//! network. The log below is the crate `wal`.

@@ -1,0 +1,1 @@
+//! A raft log on disk.
