@@ -2,3 +2,8 @@
 //!
 //! `mvcc` and `cluster` are the state that every member applies entries to, the same on each; they know no clock, disk or
 //! network. The log below is the crate `wal`.
+
+pub mod api_error;
+mod crc32c;
+pub mod lease;
+pub mod mvcc;

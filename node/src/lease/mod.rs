@@ -1,0 +1,108 @@
+//! Leases: what every member knows of them, which is no clock.
+//!
+//! A lease is an id, the seconds it was granted for, the seconds it had left when its leader last wrote that down, and the
+//! keys it holds. When it ends is the leader's to know; all that reaches this table is that it was granted, checkpointed or
+//! revoked. Source: etcd, server/lease/lessor.go.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use proto::LeaseId;
+
+use crate::api_error::ApiError;
+
+/// The longest a lease may be granted for, in seconds (etcd, `MaxLeaseTTL`).
+pub const MAX_TTL_S: i64 = 9_000_000_000;
+
+/// One lease.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lease {
+    granted_s: i64,
+    checkpointed_s: i64,
+    keys: BTreeSet<Bytes>,
+}
+
+impl Lease {
+    /// The seconds it was granted for.
+    pub fn granted_s(&self) -> i64 {
+        self.granted_s
+    }
+
+    /// The seconds that a new leader gives it: what was left at the last checkpoint, or else all.
+    pub fn remaining_s(&self) -> i64 {
+        if self.checkpointed_s > 0 { self.checkpointed_s } else { self.granted_s }
+    }
+
+    /// What the last checkpoint said; 0 for none.
+    pub fn checkpointed_s(&self) -> i64 {
+        self.checkpointed_s
+    }
+
+    /// The keys that go when it ends, in order.
+    pub fn keys(&self) -> impl Iterator<Item = &Bytes> {
+        self.keys.iter()
+    }
+}
+
+/// All leases.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Leases {
+    by_id: BTreeMap<LeaseId, Lease>,
+}
+
+impl Leases {
+    /// The lease of this id.
+    pub fn get(&self, id: LeaseId) -> Option<&Lease> {
+        self.by_id.get(&id)
+    }
+
+    /// All leases, by id.
+    pub fn iter(&self) -> impl Iterator<Item = (LeaseId, &Lease)> {
+        self.by_id.iter().map(|(id, lease)| (*id, lease))
+    }
+
+    /// That a key may be bound to this lease; id 0 binds it to none.
+    pub(crate) fn require(&self, id: LeaseId) -> Result<(), ApiError> {
+        if id == LeaseId(0) || self.by_id.contains_key(&id) { Ok(()) } else { Err(ApiError::LeaseNotFound) }
+    }
+
+    /// Adds a lease. The proposer has chosen the id, and raised the seconds to the least that it grants.
+    pub(crate) fn grant(&mut self, id: LeaseId, granted_s: i64) -> Result<(), ApiError> {
+        if id == LeaseId(0) {
+            return Err(ApiError::LeaseNotFound);
+        }
+        if granted_s > MAX_TTL_S {
+            return Err(ApiError::LeaseTtlTooLarge);
+        }
+        if self.by_id.contains_key(&id) {
+            return Err(ApiError::LeaseExists);
+        }
+        self.by_id.insert(id, Lease { granted_s, ..Lease::default() });
+        Ok(())
+    }
+
+    /// Writes down what a lease had left; of one that has ended meanwhile nothing is written.
+    pub(crate) fn checkpoint(&mut self, id: LeaseId, remaining_s: i64) {
+        if let Some(lease) = self.by_id.get_mut(&id) {
+            lease.checkpointed_s = remaining_s;
+        }
+    }
+
+    /// Takes a lease out, with the keys that it still holds.
+    pub(crate) fn remove(&mut self, id: LeaseId) -> Option<Lease> {
+        self.by_id.remove(&id)
+    }
+
+    /// Hands a key from one lease to another; id 0 is none.
+    pub(crate) fn pass(&mut self, key: &Bytes, from: LeaseId, to: LeaseId) {
+        if from == to {
+            return;
+        }
+        if let Some(lease) = self.by_id.get_mut(&from) {
+            lease.keys.remove(key);
+        }
+        if let Some(lease) = self.by_id.get_mut(&to) {
+            lease.keys.insert(key.clone());
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The key-value state: every key with its history, as etcd's clients know it (etcd, "Data model").
+//!
+//! Pure and deterministic: no clock, disk, network or chance, and nothing that is seen depends on the order of a hash map.
+//! Two stores that were given the same requests are equal, whether or not one of them went through a snapshot on the way.
+//! Not in here: who may write, the quota, and everything of a response's header but its revision.
+//!
+//! A request is applied in three steps: [`check`] (before it is proposed; says what is wrong whatever the state is), then
+//! `write` or `txn`, whose changes all get the next revision and are taken back where one of them fails, then the change
+//! list, which is what watches read.
+
+pub mod check;
+mod compact;
+mod compare;
+mod events;
+mod hash;
+mod history;
+mod key_range;
+mod lease;
+mod overlap;
+mod range;
+mod request;
+mod txn;
+mod write;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    iter,
+};
+
+use bytes::Bytes;
+use proto::{
+    Revision,
+    etcdserverpb::{RangeRequest, ResponseHeader},
+};
+
+pub use key_range::KeyRange;
+pub use txn::{is_read_only, is_serializable};
+
+use crate::{api_error::ApiError, lease::Leases};
+use history::{History, Live, Position};
+
+/// The state that requests are applied to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Store {
+    /// The newest revision; each write moves it up by one.
+    revision: Revision,
+    /// Below this nothing can be read any more; -1 before the first compaction.
+    compacted: Revision,
+    /// No history is empty; a deleted key stays until it is compacted away.
+    keys: BTreeMap<Bytes, History>,
+    /// Every change from `compacted` on whose record is still there, in order.
+    changes: VecDeque<Change>,
+    leases: Leases,
+}
+
+/// That a key was changed; what it became is in its history.
+#[derive(Debug, Clone, PartialEq)]
+struct Change {
+    at: Position,
+    key: Bytes,
+}
+
+impl Default for Store {
+    /// An empty store is at revision 1, so that the first write is at 2 (etcd, `NewStore`).
+    fn default() -> Self {
+        Self {
+            revision: Revision(1),
+            compacted: Revision(-1),
+            keys: BTreeMap::new(),
+            changes: VecDeque::new(),
+            leases: Leases::default(),
+        }
+    }
+}
+
+impl Store {
+    /// The newest revision.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// The oldest revision that can be read and watched; -1 when nothing was ever compacted.
+    pub fn compacted(&self) -> Revision {
+        self.compacted
+    }
+
+    /// The leases and what they hold.
+    pub fn leases(&self) -> &Leases {
+        &self.leases
+    }
+
+    /// The keys of a range that were there at a revision, in order.
+    fn alive<'a>(&'a self, range: KeyRange<'_>, revision: Revision) -> impl Iterator<Item = Found<'a>> + use<'a> {
+        self.histories(range).filter_map(move |(key, history)| {
+            let (at, live) = history.at(revision)?;
+            Some(Found { key, at, live })
+        })
+    }
+
+    fn histories<'a>(&'a self, range: KeyRange<'_>) -> impl Iterator<Item = (&'a Bytes, &'a History)> + use<'a> {
+        // One look-up for one key, where a range would take two.
+        let (one, many) = match range {
+            KeyRange::One(key) => (self.keys.get_key_value(key), None),
+            _ => (None, Some(self.keys.range::<[u8], _>(range.bounds()))),
+        };
+        one.into_iter().chain(iter::once(many).flatten().flatten())
+    }
+
+    /// What `key` holds now.
+    fn head(&self, key: &[u8]) -> Option<Found<'_>> {
+        let (key, history) = self.keys.get_key_value(key)?;
+        let (at, live) = history.head()?;
+        Some(Found { key, at, live })
+    }
+
+    /// The revision that a read means, where `newest` can be read.
+    fn readable(&self, asked: i64, newest: Revision) -> Result<Revision, ApiError> {
+        match Revision(asked) {
+            revision if revision > newest => Err(ApiError::FutureRevision),
+            revision if revision <= Revision(0) => Ok(newest),
+            revision if revision < self.compacted => Err(ApiError::Compacted),
+            revision => Ok(revision),
+        }
+    }
+
+    /// What a transaction asks of a read before it begins: stricter than the read itself, which takes a negative revision
+    /// for the newest (etcd, `checkRange`).
+    fn check_range(&self, request: &RangeRequest) -> Result<(), ApiError> {
+        match Revision(request.revision) {
+            Revision(0) => Ok(()),
+            revision if revision > self.revision => Err(ApiError::FutureRevision),
+            revision if revision < self.compacted => Err(ApiError::Compacted),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A key that is there.
+#[derive(Clone, Copy)]
+struct Found<'a> {
+    key: &'a Bytes,
+    at: Position,
+    live: &'a Live,
+}
+
+/// A header with its revision; whoever serves the response adds cluster, member and term.
+fn header(revision: Revision) -> Option<ResponseHeader> {
+    Some(ResponseHeader { revision: revision.0, ..ResponseHeader::default() })
+}

@@ -1,0 +1,103 @@
+//! A write in progress: any number of changes that share the next revision, and are all taken back where one fails.
+
+use std::collections::btree_map::Entry;
+
+use bytes::Bytes;
+use proto::{LeaseId, Revision};
+
+use super::{
+    Change, KeyRange, Store,
+    history::{History, Live, Position, Record},
+};
+
+/// Changes at the revision after the store's. Dropped without [`Write::end`], it leaves nothing behind.
+pub(super) struct Write<'a> {
+    store: &'a mut Store,
+    changes: u64,
+}
+
+impl Store {
+    pub(super) fn write(&mut self) -> Write<'_> {
+        Write { store: self, changes: 0 }
+    }
+}
+
+impl Write<'_> {
+    /// The store with the changes so far.
+    pub(super) fn store(&self) -> &Store {
+        self.store
+    }
+
+    /// The revision that a read sees now: a write that changed nothing moves nothing.
+    pub(super) fn revision(&self) -> Revision {
+        if self.changes == 0 { self.store.revision } else { self.next() }
+    }
+
+    /// Writes a key. The lease must be there.
+    pub(super) fn put(&mut self, key: Bytes, value: Bytes, lease: LeaseId) {
+        let (created, version) = match self.store.head(&key) {
+            Some(found) => (found.live.created, found.live.version + 1),
+            None => (self.next(), 1),
+        };
+        self.push(key, Some(Live { created, version, value, lease }));
+    }
+
+    /// Deletes the keys of a range and says how many there were.
+    pub(super) fn delete(&mut self, range: KeyRange<'_>) -> i64 {
+        let doomed: Vec<Bytes> = self.store.alive(range, self.revision()).map(|found| found.key.clone()).collect();
+        let count = doomed.len() as i64;
+        for key in doomed {
+            self.push(key, None);
+        }
+        count
+    }
+
+    /// Makes the changes stand, and gives the revision they are at.
+    pub(super) fn end(mut self) -> Revision {
+        self.store.revision = self.revision();
+        self.changes = 0;
+        self.store.revision
+    }
+
+    fn next(&self) -> Revision {
+        Revision(self.store.revision.0 + 1)
+    }
+
+    fn push(&mut self, key: Bytes, live: Option<Live>) {
+        let at = Position { revision: self.next(), sub: self.changes };
+        let after = lease_of(live.as_ref());
+        // The key that the map has is shared with the change, so that it is stored once.
+        let (key, history) = match self.store.keys.entry(key) {
+            Entry::Occupied(entry) => (entry.key().clone(), entry.into_mut()),
+            Entry::Vacant(entry) => (entry.key().clone(), entry.insert(History::default())),
+        };
+        let before = lease_of(history.head().map(|(_, live)| live));
+        history.push(Record { at, live });
+        self.store.leases.pass(&key, before, after);
+        self.store.changes.push_back(Change { at, key });
+        self.changes += 1;
+    }
+
+    fn take_back(&mut self) {
+        let Some(Change { key, .. }) = self.store.changes.pop_back() else { return };
+        let Some(history) = self.store.keys.get_mut(&key) else { return };
+        let after = lease_of(history.pop().as_ref().and_then(|record| record.live.as_ref()));
+        let before = lease_of(history.head().map(|(_, live)| live));
+        if history.is_empty() {
+            self.store.keys.remove(&key);
+        }
+        self.store.leases.pass(&key, after, before);
+    }
+}
+
+impl Drop for Write<'_> {
+    fn drop(&mut self) {
+        for _ in 0..self.changes {
+            self.take_back();
+        }
+    }
+}
+
+fn lease_of(live: Option<&Live>) -> LeaseId {
+    live.map_or(LeaseId(0), |live| live.lease)
+}
