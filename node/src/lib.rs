@@ -7,3 +7,4 @@ pub mod api_error;
 mod crc32c;
 pub mod lease;
 pub mod mvcc;
+mod stored;

@@ -19,6 +19,8 @@ mod lease;
 mod overlap;
 mod range;
 mod request;
+mod restore;
+mod snapshot;
 mod txn;
 mod write;
 
@@ -34,6 +36,7 @@ use proto::{
 };
 
 pub use key_range::KeyRange;
+pub use restore::{Restore, SnapshotError};
 pub use txn::{is_read_only, is_serializable};
 
 use crate::{api_error::ApiError, lease::Leases};

@@ -9,6 +9,7 @@ mod delete;
 mod lease;
 mod put;
 mod range;
+mod snapshot;
 mod txn;
 mod watch;
 mod word;
