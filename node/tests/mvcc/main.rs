@@ -3,11 +3,17 @@
 // A test binary of several files: what is allowed in tests is allowed in all of it.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod against_etcd;
+mod against_model;
+mod answer;
 mod check;
 mod compact;
 mod delete;
+mod etcd;
 mod lease;
+mod model;
 mod put;
+mod random;
 mod range;
 mod snapshot;
 mod txn;

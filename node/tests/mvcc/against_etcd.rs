@@ -1,0 +1,88 @@
+//! Random requests give the same answers, errors, hashes, leases and events in the store and in a real etcd.
+
+use node::mvcc::{KeyRange, Store};
+use proto::{Revision, etcdserverpb::LeaseTimeToLiveRequest};
+use tonic::{Code, Status};
+
+use crate::{
+    answer::answer,
+    etcd::{Etcd, executable},
+    random::{LEASES, Random, Steps},
+};
+
+const SEEDS: u64 = 3;
+const STEPS: usize = 700;
+
+#[test]
+fn the_store_does_what_etcd_does() {
+    let Some(executable) = executable() else { return };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut refused = 0;
+        for seed in 0..SEEDS {
+            refused += play(seed, &mut Etcd::start(&executable).await).await;
+        }
+        println!("counted: {} random requests against etcd 3.6, {refused} of them refused", SEEDS as usize * STEPS);
+    });
+}
+
+/// Plays one sequence; says how many requests were refused.
+async fn play(seed: u64, etcd: &mut Etcd) -> usize {
+    let mut steps = Steps { random: Random(1000 + seed), open_deletions: false };
+    let mut store = Store::default();
+    let mut refused = 0;
+    for turn in 0..STEPS {
+        let step = steps.next(store.revision().0);
+        let place = format!("seed {seed}, request {turn}: {step:?}");
+        match (answer(&mut store, step.clone()), etcd.answer(step).await) {
+            (Ok(given), expected) => assert_eq!(given, expected.unwrap(), "{place}"),
+            (Err(error), expected) => {
+                assert_eq!((Code::from(error.code() as i32), error.to_string()), said(expected), "{place}");
+                refused += 1;
+            }
+        }
+        if steps.random.once_in(4) {
+            compare_hashes(&mut steps, &store, etcd, &place).await;
+        }
+        if steps.random.once_in(40) {
+            compare_leases(&store, etcd, &place).await;
+            compare_events(&store, etcd, &place).await;
+        }
+    }
+    refused
+}
+
+fn said<T: std::fmt::Debug>(refusal: Result<T, Status>) -> (Code, String) {
+    let status = refusal.unwrap_err();
+    (status.code(), status.message().to_owned())
+}
+
+async fn compare_hashes(steps: &mut Steps, store: &Store, etcd: &Etcd, place: &str) {
+    // At a revision that was compacted at, etcd answers with the hash it had before it compacted.
+    let past = store.revision().0 - steps.random.below(10);
+    for revision in [0, -1, store.revision().0 + 1, past.max(store.compacted().0 + 1)] {
+        match store.hash_kv(revision) {
+            Ok(hash) => assert_eq!(hash, etcd.hash(revision).await.unwrap(), "hash at {revision} after {place}"),
+            Err(error) => {
+                let expected = said(etcd.hash(revision).await);
+                assert_eq!((Code::from(error.code() as i32), error.to_string()), expected, "{place}");
+            }
+        }
+    }
+}
+
+async fn compare_leases(store: &Store, etcd: &Etcd, place: &str) {
+    for id in LEASES {
+        let expected = etcd.time_to_live(id).await;
+        let given = store.lease_time_to_live(&LeaseTimeToLiveRequest { id, keys: true }, expected.ttl);
+        assert_eq!(given, expected, "lease {id} after {place}");
+    }
+}
+
+async fn compare_events(store: &Store, etcd: &Etcd, place: &str) {
+    // From 0 on etcd would tell what happens after now.
+    let start = store.compacted().max(Revision(1));
+    let events: Vec<_> = store.events_since(start, KeyRange::From(&[0]), true).unwrap().collect();
+    let newest = events.last().and_then(|event| event.kv.as_ref()).map_or(0, |kv| kv.mod_revision);
+    assert_eq!(events, etcd.events(start.0, newest).await, "events from {start} on after {place}");
+}
