@@ -4,7 +4,10 @@
 //! keys it holds. When it ends is the leader's to know; all that reaches this table is that it was granted, checkpointed or
 //! revoked. Source: etcd, server/lease/lessor.go.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use proto::LeaseId;
@@ -13,6 +16,14 @@ use crate::api_error::ApiError;
 
 /// The longest a lease may be granted for, in seconds (etcd, `MaxLeaseTTL`).
 pub const MAX_TTL_S: i64 = 9_000_000_000;
+
+/// The least seconds that a member grants a lease for, so that none ends while a leader is being elected. It depends on the
+/// member's own flags, so whoever proposes a grant raises its seconds to this; applying it never does (etcd, `MinLeaseTTL` in
+/// server/etcdserver/server.go, one and a half election time-outs).
+pub fn least_ttl_s(election_timeout: Duration) -> i64 {
+    let least_ns = (election_timeout.as_nanos() * 3).div_ceil(2);
+    i64::try_from(least_ns.div_ceil(1_000_000_000)).unwrap_or(MAX_TTL_S)
+}
 
 /// One lease.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

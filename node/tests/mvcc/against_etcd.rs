@@ -7,7 +7,8 @@ use tonic::{Code, Status};
 use crate::{
     answer::answer,
     etcd::{Etcd, executable},
-    random::{LEASES, Random, Steps},
+    hash::hashed,
+    random::{LEASES, Random, Step, Steps},
 };
 
 const SEEDS: u64 = 3;
@@ -26,6 +27,21 @@ fn the_store_does_what_etcd_does() {
     });
 }
 
+#[test]
+fn hashes_are_etcds() {
+    let Some(executable) = executable() else { return };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut etcd = Etcd::start(&executable).await;
+        let mut store = Store::default();
+        for (step, _) in hashed() {
+            let place = format!("{step:?}");
+            assert!(perform(step, &mut store, &mut etcd, &place).await);
+            assert_eq!(store.hash_kv(0).unwrap(), etcd.hash(0).await.unwrap(), "after {place}");
+        }
+    });
+}
+
 /// Plays one sequence; says how many requests were refused.
 async fn play(seed: u64, etcd: &mut Etcd) -> usize {
     let mut steps = Steps { random: Random(1000 + seed), open_deletions: false };
@@ -34,13 +50,7 @@ async fn play(seed: u64, etcd: &mut Etcd) -> usize {
     for turn in 0..STEPS {
         let step = steps.next(store.revision().0);
         let place = format!("seed {seed}, request {turn}: {step:?}");
-        match (answer(&mut store, step.clone()), etcd.answer(step).await) {
-            (Ok(given), expected) => assert_eq!(given, expected.unwrap(), "{place}"),
-            (Err(error), expected) => {
-                assert_eq!((Code::from(error.code() as i32), error.to_string()), said(expected), "{place}");
-                refused += 1;
-            }
-        }
+        refused += usize::from(!perform(step, &mut store, etcd, &place).await);
         if steps.random.once_in(4) {
             compare_hashes(&mut steps, &store, etcd, &place).await;
         }
@@ -50,6 +60,20 @@ async fn play(seed: u64, etcd: &mut Etcd) -> usize {
         }
     }
     refused
+}
+
+/// Sends a request to both; says whether it was granted.
+async fn perform(step: Step, store: &mut Store, etcd: &mut Etcd, place: &str) -> bool {
+    match (answer(store, step.clone()), etcd.answer(step).await) {
+        (Ok(given), expected) => {
+            assert_eq!(given, expected.unwrap(), "{place}");
+            true
+        }
+        (Err(error), expected) => {
+            assert_eq!((Code::from(error.code() as i32), error.to_string()), said(expected), "{place}");
+            false
+        }
+    }
 }
 
 fn said<T: std::fmt::Debug>(refusal: Result<T, Status>) -> (Code, String) {

@@ -1,6 +1,12 @@
 //! etcd, server/lease/lessor.go and server/etcdserver/api/v3rpc/lease.go.
 
-use node::{api_error::ApiError, lease::MAX_TTL_S, mvcc::Store};
+use std::time::Duration;
+
+use node::{
+    api_error::ApiError,
+    lease::{MAX_TTL_S, least_ttl_s},
+    mvcc::Store,
+};
 use proto::{
     LeaseId,
     etcdserverpb::{
@@ -80,5 +86,12 @@ fn time_to_live_says_what_was_granted_and_what_is_held() {
         let response = store.lease_time_to_live(&LeaseTimeToLiveRequest { id, keys }, 41);
         let held = response.keys.iter().map(|key| text(key)).collect::<Vec<_>>().join(" ");
         assert_eq!((response.id, (response.ttl, response.granted_ttl, held.as_str())), (id, expected));
+    }
+}
+
+#[test]
+fn no_lease_is_shorter_than_an_election() {
+    for (election_ms, expected) in [(1000, 2), (100, 1), (667, 2), (2000, 3), (50_000, 75)] {
+        assert_eq!(least_ttl_s(Duration::from_millis(election_ms)), expected, "{election_ms} ms");
     }
 }

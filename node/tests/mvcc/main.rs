@@ -10,6 +10,7 @@ mod check;
 mod compact;
 mod delete;
 mod etcd;
+mod hash;
 mod lease;
 mod model;
 mod put;
