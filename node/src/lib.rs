@@ -4,7 +4,9 @@
 //! network. The log below is the crate `wal`.
 
 pub mod api_error;
+pub mod cluster;
 mod crc32c;
+pub mod features;
 pub mod lease;
 pub mod mvcc;
 mod stored;

@@ -1,0 +1,49 @@
+//! The entries that change what a cluster holds about itself.
+
+use std::collections::BTreeMap;
+
+use proto::{ClusterId, ClusterVersion, LogIndex, MemberId};
+
+use super::member::{Attributes, Starts};
+use crate::features::Features;
+
+/// An entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// The first of a new cluster: who is in it. Where there are members already it says nothing.
+    Found {
+        /// Which cluster.
+        id: ClusterId,
+        /// Its voters, by id, with their names and peer URLs.
+        members: BTreeMap<MemberId, (String, Vec<String>)>,
+    },
+    /// A member says who it is and what it wants.
+    Publish {
+        /// Which.
+        member: MemberId,
+        /// How often it has started.
+        starts: Starts,
+        /// What it says.
+        attributes: Attributes,
+    },
+    /// The gate is closed, before the cluster version changes (KEP-4647, "Start a New Cluster", step 2).
+    Reset {
+        /// The version that this makes room for. Where the cluster has it already, this comes late and says nothing.
+        prepares: ClusterVersion,
+    },
+    /// The cluster version is this one from here on.
+    SetVersion {
+        /// The version.
+        version: ClusterVersion,
+        /// Every member that was heard, with the count of its starts: a member that has started anew since then was
+        /// not heard, and the decision falls.
+        heard: BTreeMap<MemberId, Starts>,
+    },
+    /// The gate is this from here on.
+    Decide {
+        /// Each proposed feature.
+        features: Features,
+        /// What it was decided from ([`super::Cluster::inputs`]).
+        inputs: LogIndex,
+    },
+}

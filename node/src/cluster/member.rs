@@ -1,0 +1,61 @@
+//! One member, as the log has it.
+
+use proto::ClusterVersion;
+
+use crate::features::Features;
+
+/// A member.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Member {
+    /// Its name; empty until it has published it.
+    pub name: String,
+    /// Where other members reach it.
+    pub peer_urls: Vec<String>,
+    /// Where it serves clients; empty until it has published them.
+    pub client_urls: Vec<String>,
+    /// Whether it has no vote.
+    pub is_learner: bool,
+    /// How often it had started when it published last: what an earlier process of it says later is no news.
+    pub starts: Starts,
+    /// What it wants of the gate.
+    pub proposal: Option<Proposal>,
+}
+
+/// How often a member has started; counted by itself, durably, from 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Starts(pub u64);
+
+/// What a member wants of the gate, and at which cluster version it wanted that: at another one it counts for nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposal {
+    /// The cluster version it was made at.
+    pub version: ClusterVersion,
+    /// Each feature that it knows at that version.
+    pub features: Features,
+}
+
+/// What a member publishes of itself (KEP-4647, `Attributes`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// Its name.
+    pub name: String,
+    /// Where it serves clients.
+    pub client_urls: Vec<String>,
+    /// Its proposal; none leaves the one that is stored, as a member that does not know the cluster's version yet has
+    /// nothing to say about it.
+    pub proposal: Option<Proposal>,
+}
+
+impl Member {
+    /// What it proposes at this cluster version.
+    pub fn proposed_at(&self, version: ClusterVersion) -> Option<&Features> {
+        self.proposal.as_ref().filter(|proposal| proposal.version == version).map(|proposal| &proposal.features)
+    }
+
+    /// Whether there is nothing new in these words of its process with this count.
+    pub fn has_said(&self, attributes: &Attributes, starts: Starts) -> bool {
+        let Attributes { name, client_urls, proposal } = attributes;
+        let is_same = proposal.is_none() || *proposal == self.proposal;
+        is_same && self.starts == starts && self.name == *name && self.client_urls == *client_urls
+    }
+}

@@ -1,0 +1,75 @@
+//! What every member holds in common about the cluster itself: its version, its members, its gate.
+//!
+//! Pure and the same on every member: [`Cluster::apply`] reads the state and one entry, never a flag, a clock or the
+//! binary's own release. What a leader proposes is said by [`duty`], what a member proposes of itself by
+//! [`member::Member`] held against its wishes; both go by what *is*, not by what has just happened, so that a message
+//! that is lost, late or doubled costs time and never agreement.
+//! Source: KEP-4647, "Consensus Algorithm".
+
+mod apply;
+pub mod duty;
+pub mod entry;
+pub mod gate;
+pub mod member;
+
+use std::collections::BTreeMap;
+
+use proto::{ClusterId, ClusterVersion, LogIndex, MemberId};
+
+use crate::features::{Features, Registry};
+use gate::Gate;
+use member::Member;
+
+/// The first cluster version that has gates; 3.5 knows their entries and does nothing with them (KEP-4647, "Upgrade /
+/// Downgrade Strategy").
+pub const FIRST_WITH_GATES: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
+
+/// The state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cluster {
+    /// Which cluster this is.
+    pub id: ClusterId,
+    /// What the members have agreed on; `None` until the first decision.
+    pub version: Option<ClusterVersion>,
+    /// The members, by id.
+    pub members: BTreeMap<MemberId, Member>,
+    /// What is on for the whole cluster.
+    pub gate: Gate,
+    /// The entry that last changed anything a gate is decided from. A decision made from older inputs is dropped.
+    pub inputs: LogIndex,
+}
+
+impl Cluster {
+    /// Those whose proposals decide.
+    pub fn voters(&self) -> impl Iterator<Item = (MemberId, &Member)> {
+        self.members.iter().filter(|(_, member)| !member.is_learner).map(|(id, member)| (*id, member))
+    }
+
+    /// Whether gates exist at the version that the cluster has now.
+    pub fn has_gates(&self) -> bool {
+        self.version.is_some_and(|version| version >= FIRST_WITH_GATES)
+    }
+
+    /// What the voters' proposals come to: a feature is on where all of them want it on, and off where one does not
+    /// or does not know it. `None` while a voter's proposal at this version is missing.
+    /// Source: KEP-4647, "Start a New Cluster", step 4.
+    pub fn reconciled(&self) -> Option<Features> {
+        let version = self.version.filter(|_| self.has_gates())?;
+        let proposals: Option<Vec<&Features>> = self.voters().map(|(_, member)| member.proposed_at(version)).collect();
+        let proposals = proposals.filter(|proposals| !proposals.is_empty())?;
+        let names = proposals.iter().flat_map(|features| features.names());
+        let all_want = |name: &str| proposals.iter().all(|features| features.get(name) == Some(true));
+        Some(names.map(|name| (name.to_owned(), all_want(name))).collect())
+    }
+
+    /// Whether a cluster-level feature is on for the whole cluster, as after the last entry that was applied. A lock
+    /// at the cluster's version comes before the gate: a release that no longer has a name cannot switch it off for
+    /// one that has it locked. Source: KEP-4647, "Interface Change for Server Code", "Feature Removal".
+    pub fn is_enabled(&self, feature: &str, registry: &Registry) -> bool {
+        let locked = self.version.and_then(|version| registry.cluster_level(feature)?.at(version)?.locked());
+        locked.unwrap_or_else(|| self.gate.get(feature).unwrap_or(false))
+    }
+}
+
+#[cfg(test)]
+mod tests;
