@@ -5,6 +5,9 @@
 
 pub mod api_error;
 pub mod cluster;
+pub mod api_error;
+pub mod cluster;
+pub mod config;
 mod crc32c;
 pub mod features;
 pub mod lease;

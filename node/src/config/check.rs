@@ -1,0 +1,62 @@
+//! What is wrong with settings that are each possible alone.
+
+use super::{
+    Config,
+    source::{ConfigError, Given, Origin},
+    url::Url,
+};
+use crate::features::{FEATURES, Level, Overrides};
+
+pub(super) fn check(config: &Config, given: &Given) -> Result<(), ConfigError> {
+    let wrong = |name: &'static str, found: String, expected: String| {
+        let origin = given.get(name).map_or_else(|| Origin::Nobody(name.to_owned()), |(origin, _)| origin.clone());
+        Err(ConfigError::Value { origin, found, expected })
+    };
+    let (beat, election) = (config.heartbeat_interval, config.election_timeout);
+    if election < 5 * beat {
+        let least = (5 * beat).as_millis();
+        return wrong("election-timeout", election.as_millis().to_string(), format!("{least} or more: 5 heartbeats"));
+    }
+    let is_open = |urls: &[Url]| urls.iter().any(|url| !url.is_loopback());
+    if is_open(&config.listen_client_urls) && !given.contains_key("advertise-client-urls") {
+        let expected = "where clients shall come, as this listens for more than this machine".into();
+        return wrong("advertise-client-urls", String::new(), expected);
+    }
+    let Some(own) = config.initial_cluster.get(&config.name) else {
+        let names: Vec<_> = config.initial_cluster.keys().map(String::as_str).collect();
+        return wrong("name", config.name.clone(), format!("one of --initial-cluster: {}", names.join(", ")));
+    };
+    if *own != config.initial_advertise_peer_urls {
+        let list = |urls: &[Url]| urls.iter().map(Url::to_string).collect::<Vec<_>>().join(",");
+        let expected = format!("what --initial-cluster has for {}: {}", config.name, list(own));
+        return wrong("initial-advertise-peer-urls", list(&config.initial_advertise_peer_urls), expected);
+    }
+    gates(&config.cluster_feature_gates, Level::Cluster, "cluster-feature-gates", &wrong)?;
+    gates(&config.feature_gates, Level::Server, "feature-gates", &wrong)
+}
+
+/// A name that no release ever had is a typing error; one of the other level has the wrong flag (KEP-4647, "Set the
+/// Feature Gates").
+fn gates(
+    overrides: &Overrides,
+    level: Level,
+    flag: &'static str,
+    wrong: &impl Fn(&'static str, String, String) -> Result<(), ConfigError>,
+) -> Result<(), ConfigError> {
+    for name in overrides.0.keys() {
+        match FEATURES.0.iter().find(|feature| feature.name == name) {
+            Some(feature) if feature.level == level => {}
+            Some(feature) => {
+                let right = if feature.level == Level::Cluster { "--cluster-feature-gates" } else { "--feature-gates" };
+                return wrong(flag, name.clone(), format!("it in {right}, where this feature belongs"));
+            }
+            None => {
+                let known: Vec<_> =
+                    FEATURES.0.iter().filter(|feature| feature.level == level).map(|feature| feature.name).collect();
+                let known = if known.is_empty() { "none: there is no such feature".into() } else { known.join(", ") };
+                return wrong(flag, name.clone(), known);
+            }
+        }
+    }
+    Ok(())
+}

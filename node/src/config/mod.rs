@@ -1,0 +1,82 @@
+//! How a member is set up: etcd's flags, its environment variables and its configuration file.
+//!
+//! A flag comes before the variable `ETCD_…` of the same name; with `--config-file` neither counts. One table has all
+//! settings (`setting.rs`). Pure but for the reading of the file. Source: etcd documentation, "Configuration options".
+
+mod check;
+mod setting;
+mod source;
+mod url;
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+pub use setting::{SETTINGS, Setting};
+pub use source::ConfigError;
+pub use url::{Url, UrlError};
+
+use crate::features::Overrides;
+
+/// A member's set-up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Its name.
+    pub name: String,
+    /// Where it keeps what it must not forget.
+    pub data_dir: PathBuf,
+    /// Where it listens for clients.
+    pub listen_client_urls: Vec<Url>,
+    /// Where it tells clients to come.
+    pub advertise_client_urls: Vec<Url>,
+    /// Where it listens for other members.
+    pub listen_peer_urls: Vec<Url>,
+    /// Where it tells the members of a new cluster to come.
+    pub initial_advertise_peer_urls: Vec<Url>,
+    /// The members of a new cluster, by name, each with its peer URLs.
+    pub initial_cluster: BTreeMap<String, Vec<Url>>,
+    /// Whether the cluster is new.
+    pub initial_cluster_state: InitialState,
+    /// What tells one new cluster from another with the same members.
+    pub initial_cluster_token: String,
+    /// Between two heartbeats of a leader.
+    pub heartbeat_interval: Duration,
+    /// How long a member goes without a leader before it stands for election.
+    pub election_timeout: Duration,
+    /// Entries between two snapshots.
+    pub snapshot_count: u64,
+    /// How large the state may grow; 0 for the default.
+    pub quota_backend_bytes: u64,
+    /// What this member wants of the cluster's gate.
+    pub cluster_feature_gates: Overrides,
+    /// What is on for this server alone.
+    pub feature_gates: Overrides,
+    /// What is logged: debug, info, warn, error.
+    pub log_level: String,
+}
+
+/// `--initial-cluster-state`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InitialState {
+    /// The members start it together.
+    New,
+    /// This one joins.
+    Existing,
+}
+
+impl Config {
+    /// Reads arguments (without the program's name) and environment.
+    ///
+    /// # Errors
+    /// [`ConfigError`]: which setting, from where, what it was and what was expected.
+    pub fn read(
+        arguments: impl IntoIterator<Item = String>,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        let given = source::gather(arguments, environment)?;
+        let config = setting::build(&given)?;
+        check::check(&config, &given)?;
+        Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! Where settings come from: arguments, environment, a file; and what is wrong with one, by its place.
+
+use std::{collections::BTreeMap, fmt, fs, path::PathBuf};
+
+use super::setting::{SETTINGS, Setting};
+
+/// The text of each setting that was given, and by what.
+pub(super) type Given = BTreeMap<&'static str, (Origin, String)>;
+
+/// What gave a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A flag.
+    Flag(String),
+    /// An environment variable.
+    Variable(String),
+    /// A key of the configuration file.
+    Key(PathBuf, String),
+    /// Nobody: it is the default, or missing.
+    Nobody(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(name) | Self::Nobody(name) => write!(f, "--{name}"),
+            Self::Variable(name) => write!(f, "{name}"),
+            Self::Key(file, key) => write!(f, "{}: `{key}`", file.display()),
+        }
+    }
+}
+
+/// A set-up that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A value that is none.
+    #[error("{origin}: `{found}` is wrong: expected {expected}")]
+    Value {
+        /// What gave it.
+        origin: Origin,
+        /// What it was.
+        found: String,
+        /// What was expected.
+        expected: String,
+    },
+    /// A flag or key that there is not.
+    #[error("{origin}: there is no such setting{}", nearest.map_or_else(String::new, |name| format!("; is it `{name}`?")))]
+    Unknown {
+        /// What gave it.
+        origin: Origin,
+        /// The setting that looks most like it.
+        nearest: Option<&'static str>,
+    },
+    /// A flag without its value.
+    #[error("{origin}: expected a value")]
+    Bare {
+        /// The flag.
+        origin: Origin,
+    },
+    /// An argument that is no flag.
+    #[error("`{0}`: expected a flag such as --name")]
+    Stray(String),
+    /// A file that cannot be used.
+    #[error("--config-file {}: {why}", file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        why: String,
+    },
+}
+
+const FILE: &str = "config-file";
+
+pub(super) fn gather(
+    arguments: impl IntoIterator<Item = String>,
+    environment: impl IntoIterator<Item = (String, String)>,
+) -> Result<Given, ConfigError> {
+    let variables = of_environment(environment);
+    let mut flags = Given::new();
+    let mut file = variables.1;
+    let mut arguments = arguments.into_iter();
+    while let Some(argument) = arguments.next() {
+        let name = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-')).filter(|name| !name.is_empty());
+        let Some(name) = name else { return Err(ConfigError::Stray(argument)) };
+        let (name, value) = match name.split_once('=') {
+            Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+            None => (name.to_owned(), None),
+        };
+        let origin = Origin::Flag(name.clone());
+        let setting = if name == FILE { None } else { Some(known(&name, &origin)?) };
+        let value = value.or_else(|| arguments.next()).ok_or_else(|| ConfigError::Bare { origin: origin.clone() })?;
+        match setting {
+            Some(setting) => drop(flags.insert(setting.name, (origin, value))),
+            None => file = Some(value.into()),
+        }
+    }
+    match file {
+        Some(file) => of_file(file),
+        None => Ok(variables.0.into_iter().chain(flags).collect()),
+    }
+}
+
+/// Variables of other names are others' affair.
+fn of_environment(environment: impl IntoIterator<Item = (String, String)>) -> (Given, Option<PathBuf>) {
+    let (mut given, mut file) = (Given::new(), None);
+    for (variable, value) in environment {
+        let Some(name) = variable.strip_prefix("ETCD_").map(|name| name.to_lowercase().replace('_', "-")) else {
+            continue;
+        };
+        if name == FILE {
+            file = Some(value.into());
+        } else if let Some(setting) = SETTINGS.iter().find(|setting| setting.name == name) {
+            given.insert(setting.name, (Origin::Variable(variable), value));
+        }
+    }
+    (given, file)
+}
+
+fn of_file(file: PathBuf) -> Result<Given, ConfigError> {
+    let wrong = |why: String| ConfigError::File { file: file.clone(), why };
+    let text = fs::read_to_string(&file).map_err(|error| wrong(error.to_string()))?;
+    let values: BTreeMap<String, serde_yaml::Value> =
+        serde_yaml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let mut given = Given::new();
+    for (key, value) in values {
+        let origin = Origin::Key(file.clone(), key.clone());
+        let setting = known(&key, &origin)?;
+        let text = as_text(&value).ok_or_else(|| ConfigError::Value {
+            origin: origin.clone(),
+            found: format!("{value:?}"),
+            expected: setting.kind.expected(),
+        })?;
+        given.insert(setting.name, (origin, text));
+    }
+    Ok(given)
+}
+
+/// As it would stand after a flag; a list with commas.
+fn as_text(value: &serde_yaml::Value) -> Option<String> {
+    match value {
+        serde_yaml::Value::String(text) => Some(text.clone()),
+        serde_yaml::Value::Number(number) => Some(number.to_string()),
+        serde_yaml::Value::Bool(is) => Some(is.to_string()),
+        serde_yaml::Value::Sequence(items) => Some(items.iter().map(as_text).collect::<Option<Vec<_>>>()?.join(",")),
+        _ => None,
+    }
+}
+
+fn known(name: &str, origin: &Origin) -> Result<&'static Setting, ConfigError> {
+    SETTINGS.iter().find(|setting| setting.name == name).ok_or_else(|| {
+        let near = SETTINGS.iter().map(|setting| (strsim::jaro_winkler(name, setting.name), setting.name));
+        let nearest = near.filter(|(alike, _)| *alike > 0.85).max_by(|a, b| a.0.total_cmp(&b.0));
+        ConfigError::Unknown { origin: origin.clone(), nearest: nearest.map(|(_, name)| name) }
+    })
+}

@@ -1,0 +1,95 @@
+use super::*;
+
+fn read(arguments: &[&str], environment: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    let own = |text: &&str| (*text).to_owned();
+    let variables = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    Config::read(arguments.iter().map(own), variables)
+}
+
+#[test]
+fn nothing_said_is_one_member_on_this_machine() {
+    let config = read(&[], &[("PATH", "/bin"), ("ETCD_UNSUPPORTED_ARCH", "arm")]).unwrap();
+    assert_eq!((&*config.name, config.data_dir.to_str()), ("default", Some("default.etcd")));
+    assert_eq!(config.initial_cluster["default"], config.listen_peer_urls);
+    assert_eq!(config.advertise_client_urls, config.listen_client_urls);
+    assert_eq!((config.heartbeat_interval.as_millis(), config.election_timeout.as_millis()), (100, 1000));
+}
+
+#[test]
+fn a_flag_comes_before_its_variable_and_a_file_before_both() {
+    let variables = [("ETCD_NAME", "v"), ("ETCD_SNAPSHOT_COUNT", "7")];
+    for flags in [&["--name", "f"][..], &["--name=f"], &["-name", "f"]] {
+        let config = read(flags, &variables).unwrap();
+        assert_eq!((&*config.name, config.snapshot_count), ("f", 7), "{flags:?}");
+    }
+    let folder = std::env::temp_dir().join(format!("node-config-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("node.yaml");
+    let text = "name: y\nsnapshot-count: 9\nlisten-client-urls: [http://127.0.0.1:1, \"http://[::1]:2\"]\n";
+    std::fs::write(&file, text).unwrap();
+    let config = read(&["--config-file", file.to_str().unwrap(), "--name", "f"], &variables).unwrap();
+    assert_eq!((&*config.name, config.snapshot_count, config.listen_client_urls.len()), ("y", 9, 2));
+    std::fs::write(&file, "nam: y\n").unwrap();
+    let error = read(&["--config-file", file.to_str().unwrap()], &[]).unwrap_err().to_string();
+    assert!(error.ends_with("`nam`: there is no such setting; is it `name`?"), "{error}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn what_is_wrong_is_named_with_what_was_expected() {
+    for (arguments, words) in [
+        (&["--name"][..], "--name: expected a value"),
+        (&["start"], "`start`: expected a flag such as --name"),
+        (&["--nmae", "a"], "--nmae: there is no such setting; is it `name`?"),
+        (&["--colour", "a"], "--colour: there is no such setting"),
+        (&["--snapshot-count", "many"], "--snapshot-count: `many` is wrong: expected a whole number"),
+        (
+            &["--heartbeat-interval=0"],
+            "--heartbeat-interval: `0` is wrong: expected a whole number of milliseconds above 0",
+        ),
+        (&["--election-timeout=300"], "--election-timeout: `300` is wrong: expected 500 or more: 5 heartbeats"),
+        (&["--initial-cluster-state=old"], "--initial-cluster-state: `old` is wrong: expected new or existing"),
+        (
+            &["--listen-client-urls=https://127.0.0.1:1"],
+            "--listen-client-urls: `https://127.0.0.1:1` is wrong: expected an http URL: TLS is not in this release",
+        ),
+        (
+            &["--listen-peer-urls=http://127.0.0.1"],
+            "--listen-peer-urls: `http://127.0.0.1` is wrong: expected a URL with a port, such as \
+             http://10.0.0.1:2379",
+        ),
+        (
+            &["--listen-client-urls=http://0.0.0.0:2379"],
+            "--advertise-client-urls: `` is wrong: expected where clients shall come, as this listens for more than \
+             this machine",
+        ),
+        (
+            &["--initial-cluster=a=http://localhost:2380"],
+            "--name: `default` is wrong: expected one of --initial-cluster: a",
+        ),
+        (
+            &["--initial-cluster=default=http://localhost:1"],
+            "--initial-advertise-peer-urls: `http://localhost:2380` is wrong: expected what --initial-cluster has for \
+             default: http://localhost:1",
+        ),
+        (
+            &["--cluster-feature-gates=LeaseCheckpoint"],
+            "--cluster-feature-gates: `LeaseCheckpoint` is wrong: expected Name=true or Name=false, with commas between \
+             several",
+        ),
+        (
+            &["--cluster-feature-gates=LeaseCheckpoin=true"],
+            "--cluster-feature-gates: `LeaseCheckpoin` is wrong: expected LeaseCheckpoint",
+        ),
+        (
+            &["--feature-gates=LeaseCheckpoint=true"],
+            "--feature-gates: `LeaseCheckpoint` is wrong: expected it in --cluster-feature-gates, where this feature \
+             belongs",
+        ),
+        (&["--config-file=/none"], "--config-file /none: No such file or directory (os error 2)"),
+    ] {
+        assert_eq!(read(arguments, &[]).unwrap_err().to_string(), words, "{arguments:?}");
+    }
+    let error = read(&[], &[("ETCD_LOG_LEVEL", "loud")]).unwrap_err().to_string();
+    assert_eq!(error, "ETCD_LOG_LEVEL: `loud` is wrong: expected debug or info or warn or error");
+}
