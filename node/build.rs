@@ -4,7 +4,7 @@ use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=proto");
-    let files = protox::compile(["proto/state.proto"], ["proto"])?;
+    let files = protox::compile(["proto/state.proto", "proto/cluster.proto", "proto/entry.proto"], ["proto"])?;
     tonic_prost_build::configure().bytes(".").compile_fds(files)?;
     Ok(())
 }

@@ -1,5 +1,15 @@
-//! The messages of `proto/state.proto`: what a stored state is made of.
+//! The messages of `proto/*.proto`: what a stored state and an entry are made of.
 
 #![allow(missing_docs, clippy::all)]
 
 include!(concat!(env!("OUT_DIR"), "/baton.state.rs"));
+
+/// What members hold in common about the cluster.
+pub mod cluster {
+    include!(concat!(env!("OUT_DIR"), "/baton.cluster.rs"));
+}
+
+/// What stands in the log.
+pub mod entry {
+    include!(concat!(env!("OUT_DIR"), "/baton.entry.rs"));
+}

@@ -146,6 +146,13 @@ struct Found<'a> {
     live: &'a Live,
 }
 
+impl Store {
+    /// A header with the newest revision.
+    pub(crate) fn header(&self) -> Option<ResponseHeader> {
+        header(self.revision)
+    }
+}
+
 /// A header with its revision; whoever serves the response adds cluster, member and term.
 fn header(revision: Revision) -> Option<ResponseHeader> {
     Some(ResponseHeader { revision: revision.0, ..ResponseHeader::default() })

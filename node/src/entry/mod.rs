@@ -1,0 +1,86 @@
+//! What stands in the log: the one vocabulary of changes, and its bytes.
+//!
+//! Each entry says which minor was the first to know its kind. A member of an older release stops there and says so; to
+//! pass over what it does not know would make it another state than the others'.
+
+mod decode;
+mod encode;
+
+use proto::{
+    ClusterVersion,
+    etcdserverpb::{
+        AlarmRequest, CompactionRequest, DeleteRangeRequest, LeaseCheckpointRequest, LeaseGrantRequest,
+        LeaseRevokeRequest, PutRequest, TxnRequest,
+    },
+};
+
+pub(crate) use decode::cluster as decode_cluster;
+pub(crate) use encode::cluster as encode_cluster;
+
+use crate::cluster;
+
+/// The first release of this node, and what every one of them knows.
+const FIRST: ClusterVersion = ClusterVersion { major: 3, minor: 5 };
+
+/// An entry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Features of the cluster that must be on at its index; else it is refused there (KEP-4647, "Client APIs Changes").
+    pub requires: Vec<String>,
+    /// What is to be done.
+    pub what: What,
+}
+
+/// What an entry does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// Writes a key.
+    Put(PutRequest),
+    /// Deletes keys.
+    DeleteRange(DeleteRangeRequest),
+    /// A transaction that writes.
+    Txn(TxnRequest),
+    /// Drops old history.
+    Compact(CompactionRequest),
+    /// Grants a lease.
+    LeaseGrant(LeaseGrantRequest),
+    /// Ends a lease.
+    LeaseRevoke(LeaseRevokeRequest),
+    /// Writes down what leases have left.
+    LeaseCheckpoint(LeaseCheckpointRequest),
+    /// Raises or disarms an alarm.
+    Alarm(AlarmRequest),
+    /// Changes what is known about the cluster.
+    Cluster(cluster::entry::Entry),
+}
+
+impl What {
+    /// The first minor that knows it: no leader proposes it below that cluster version.
+    pub fn since(&self) -> ClusterVersion {
+        match self {
+            Self::LeaseCheckpoint(_) => ClusterVersion { minor: 6, ..FIRST },
+            // 3.5 knows the gate's entries, and has no gate (KEP-4647, "Version Skew Strategy").
+            _ => FIRST,
+        }
+    }
+}
+
+impl From<What> for Entry {
+    fn from(what: What) -> Self {
+        Self { requires: Vec::new(), what }
+    }
+}
+
+/// Bytes that this member must not apply.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EntryError {
+    /// A release that this one does not know wrote it.
+    #[error("entry of release {0}, which this member does not know")]
+    Newer(ClusterVersion),
+    /// It is none.
+    #[error("a damaged entry: {0}")]
+    Damaged(String),
+}
+
+#[cfg(test)]
+mod tests;

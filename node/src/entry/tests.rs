@@ -1,0 +1,110 @@
+use prost::Message;
+use proto::{
+    ClusterId, LogIndex, MemberId,
+    etcdserverpb::{LeaseCheckpoint, RequestOp, alarm_request::AlarmAction, request_op::Request},
+};
+
+use super::*;
+use crate::{
+    cluster::{
+        entry::Entry as E,
+        member::{Attributes, Proposal, Starts},
+    },
+    features::Features,
+    stored,
+};
+
+const V3_6: ClusterVersion = ClusterVersion { minor: 6, ..FIRST };
+
+fn features(list: &[(&str, bool)]) -> Features {
+    list.iter().map(|(name, on)| ((*name).to_owned(), *on)).collect()
+}
+
+/// One of each kind.
+fn all() -> Vec<Entry> {
+    let put = PutRequest { key: b"k".to_vec(), value: b"v".to_vec(), lease: 7, ..PutRequest::default() };
+    let delete = DeleteRangeRequest { key: b"k".to_vec(), range_end: b"l".to_vec(), prev_kv: true };
+    let operation = RequestOp { request: Some(Request::RequestPut(put.clone())) };
+    let checkpoints = vec![LeaseCheckpoint { id: 7, remaining_ttl: 3 }];
+    let attributes = Attributes {
+        name: "m1".into(),
+        client_urls: vec!["http://127.0.0.1:2379".into()],
+        proposal: Some(Proposal { version: V3_6, features: features(&[("LeaseCheckpoint", true), ("Other", false)]) }),
+    };
+    let silent = Attributes { proposal: None, ..attributes.clone() };
+    let nothing =
+        Attributes { proposal: Some(Proposal { version: V3_6, features: Features::default() }), ..attributes.clone() };
+    let publish = |attributes| What::Cluster(E::Publish { member: MemberId(1), starts: Starts(2), attributes });
+    let founders = [(MemberId(1), ("m1".to_owned(), vec!["http://127.0.0.1:2380".to_owned()]))];
+    let kinds = [
+        What::Put(put),
+        What::DeleteRange(delete),
+        What::Txn(TxnRequest { success: vec![operation], ..TxnRequest::default() }),
+        What::Compact(CompactionRequest { revision: 5, physical: false }),
+        What::LeaseGrant(LeaseGrantRequest { ttl: 60, id: 7 }),
+        What::LeaseRevoke(LeaseRevokeRequest { id: 7 }),
+        What::LeaseCheckpoint(LeaseCheckpointRequest { checkpoints }),
+        What::Alarm(AlarmRequest { action: AlarmAction::Activate.into(), member_id: 1, alarm: 1 }),
+        What::Cluster(E::Found { id: ClusterId(9), members: founders.into() }),
+        publish(attributes),
+        publish(silent),
+        publish(nothing),
+        What::Cluster(E::Reset { prepares: V3_6 }),
+        What::Cluster(E::SetVersion { version: V3_6, heard: [(MemberId(1), Starts(2))].into() }),
+        What::Cluster(E::Decide { features: features(&[("LeaseCheckpoint", true)]), inputs: LogIndex(4) }),
+        What::Cluster(E::Decide { features: Features::default(), inputs: LogIndex(4) }),
+    ];
+    let plain = kinds.into_iter().map(Entry::from);
+    let needy = Entry { requires: vec!["LeaseCheckpoint".into()], ..What::LeaseRevoke(Default::default()).into() };
+    plain.chain([needy]).collect()
+}
+
+/// What was written once is read by every later release. Never written anew: another meaning is another field.
+#[test]
+fn the_bytes_are_those_of_the_release_that_first_wrote_them() {
+    let golden = include_bytes!("../../tests/golden/entries-1.bin");
+    let mut written = Vec::new();
+    for entry in all() {
+        prost::encode_length_delimiter(entry.encode().len(), &mut written).unwrap();
+        written.extend(entry.encode());
+    }
+    assert!(written == golden, "the format has changed");
+    let mut rest = &golden[..];
+    for entry in all() {
+        let length = prost::decode_length_delimiter(&mut rest).unwrap();
+        let (bytes, after) = rest.split_at(length);
+        assert_eq!(Entry::decode(bytes, V3_6).as_ref(), Ok(&entry));
+        rest = after;
+    }
+}
+
+#[test]
+fn what_a_newer_release_wrote_stops_the_member() {
+    for entry in all() {
+        let found = Entry::decode(&entry.encode(), FIRST);
+        match entry.what {
+            What::LeaseCheckpoint(_) => assert_eq!(found, Err(EntryError::Newer(V3_6))),
+            _ => assert_eq!(found.as_ref(), Ok(&entry), "3.5 knows the gate's entries, too"),
+        }
+    }
+    let mut foreign = stored::entry::Entry::decode(&all()[0].encode()[..]).unwrap();
+    foreign.since = Some(stored::cluster::Version { major: 3, minor: 9 });
+    let error = Entry::decode(&foreign.encode_to_vec(), V3_6).unwrap_err();
+    assert_eq!(error.to_string(), "entry of release 3.9, which this member does not know");
+}
+
+#[test]
+fn damaged_bytes_are_an_error_or_another_entry_and_never_a_panic() {
+    for entry in all() {
+        let bytes = entry.encode();
+        assert!(Entry::decode(&[], V3_6).is_err());
+        for at in 0..bytes.len() {
+            let _ = Entry::decode(&bytes[..at], V3_6);
+            for bit in 0..8 {
+                let mut flipped = bytes.clone();
+                flipped[at] ^= 1 << bit;
+                let _ = Entry::decode(&flipped, V3_6);
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Everything that members hold in common, and what one entry does to it.
+//!
+//! `apply(state, entry) -> (state, effects)`: the state is changed in place, the effects are the answer to whoever proposed
+//! the entry, and what the leader and watchers can tell from the state itself. No clock, disk, network or chance, and
+//! nothing of the member's own: two members that applied the same entries are equal, whichever releases they run.
+
+mod snapshot;
+
+use std::collections::BTreeSet;
+
+use proto::{
+    LeaseId, LogIndex, MemberId,
+    etcdserverpb::{
+        AlarmMember, AlarmRequest, AlarmResponse, CompactionResponse, DeleteRangeResponse, LeaseGrantResponse,
+        LeaseRevokeResponse, PutResponse, TxnResponse, alarm_request::AlarmAction,
+    },
+};
+
+pub use snapshot::{Restore, StateError};
+
+use crate::{
+    api_error::ApiError,
+    cluster::Cluster,
+    entry::{Entry, What},
+    features::{LEASE_CHECKPOINT, Registry},
+    mvcc::Store,
+};
+
+/// The state.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct State {
+    /// The last entry that was applied.
+    pub applied: LogIndex,
+    /// Keys and leases.
+    pub keys: Store,
+    /// Version, members, gate.
+    pub cluster: Cluster,
+    /// The alarms that stand, by member, as etcd numbers their kinds.
+    pub alarms: BTreeSet<(MemberId, i32)>,
+}
+
+/// What came of an entry, for whoever proposed it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Applied {
+    /// A key was written.
+    Put(PutResponse),
+    /// Keys were deleted.
+    DeleteRange(DeleteRangeResponse),
+    /// A transaction was performed.
+    Txn(TxnResponse),
+    /// Old history was dropped.
+    Compact(CompactionResponse),
+    /// A lease was granted.
+    LeaseGrant(LeaseGrantResponse),
+    /// A lease was ended.
+    LeaseRevoke(LeaseRevokeResponse),
+    /// What leases had left was written down, or not, as the feature is off.
+    LeaseCheckpoint {
+        /// Whether it was.
+        written: bool,
+    },
+    /// The alarms that stand now, of those that were asked about.
+    Alarm(AlarmResponse),
+    /// Something about the cluster, or nothing, as it came too late.
+    Cluster {
+        /// Whether anything changed.
+        changed: bool,
+    },
+}
+
+/// Why an entry did nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The request itself is at fault.
+    #[error(transparent)]
+    Request(#[from] ApiError),
+    /// It needs a feature that is off at its index.
+    #[error("etcdserver: required feature {0} is not enabled")]
+    FeatureOff(String),
+}
+
+impl State {
+    /// Applies the entry at this index of the log.
+    ///
+    /// # Errors
+    /// [`Refusal`]: nothing was changed but `applied`.
+    pub fn apply(&mut self, index: LogIndex, entry: Entry, registry: &Registry) -> Result<Applied, Refusal> {
+        self.applied = index;
+        let is_off = |feature: &String| !self.cluster.is_enabled(feature, registry);
+        if let Some(feature) = entry.requires.iter().find(|feature| is_off(feature)) {
+            return Err(Refusal::FeatureOff(feature.clone()));
+        }
+        Ok(match entry.what {
+            What::Put(request) => Applied::Put(self.keys.put(request)?),
+            What::DeleteRange(request) => Applied::DeleteRange(self.keys.delete_range(&request)),
+            What::Txn(request) => Applied::Txn(self.keys.txn(request)?),
+            What::Compact(request) => Applied::Compact(self.keys.compact(&request)?),
+            What::LeaseGrant(request) => Applied::LeaseGrant(self.keys.lease_grant(&request)?),
+            What::LeaseRevoke(request) => Applied::LeaseRevoke(self.keys.lease_revoke(&request)?),
+            What::LeaseCheckpoint(request) => {
+                let written = self.cluster.is_enabled(LEASE_CHECKPOINT, registry);
+                if written {
+                    self.keys.lease_checkpoint(&request);
+                }
+                Applied::LeaseCheckpoint { written }
+            }
+            What::Alarm(request) => Applied::Alarm(self.alarm(&request)),
+            What::Cluster(entry) => Applied::Cluster { changed: self.cluster.apply(index, entry) },
+        })
+    }
+
+    /// The seconds that a new leader gives a lease: what was written down, where that counts, or else all of them.
+    pub fn lease_left_s(&self, lease: LeaseId, registry: &Registry) -> Option<i64> {
+        let lease = self.keys.leases().get(lease)?;
+        let counts = self.cluster.is_enabled(LEASE_CHECKPOINT, registry);
+        Some(if counts { lease.remaining_s() } else { lease.granted_s() })
+    }
+
+    /// etcd's `Alarm`: to raise one that stands and to disarm one that does not are both no news.
+    fn alarm(&mut self, request: &AlarmRequest) -> AlarmResponse {
+        let of = |(member, kind): &(MemberId, i32)| AlarmMember { member_id: member.0, alarm: *kind };
+        let asked = (MemberId(request.member_id), request.alarm);
+        let alarms = match request.action() {
+            AlarmAction::Get => {
+                self.alarms.iter().filter(|(_, kind)| request.alarm == 0 || *kind == request.alarm).map(of).collect()
+            }
+            AlarmAction::Activate if request.alarm != 0 => {
+                self.alarms.insert(asked);
+                vec![of(&asked)]
+            }
+            AlarmAction::Deactivate => self.alarms.take(&asked).iter().map(of).collect(),
+            AlarmAction::Activate => Vec::new(),
+        };
+        AlarmResponse { header: self.keys.header(), alarms }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! The whole state as bytes, and back.
+
+use prost::Message;
+use proto::{LogIndex, MemberId};
+
+use super::State;
+use crate::{
+    crc32c::Crc32c,
+    entry::{decode_cluster, encode_cluster},
+    mvcc::{self, SnapshotError},
+    stored::entry::{Alarm, StateHead},
+};
+
+/// The format that is written, and the newest that is read.
+const FORMAT: u32 = 1;
+/// No head is longer: a cluster has a handful of members.
+const LONGEST_HEAD: usize = 16 << 20;
+
+/// Why bytes are no state.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// A newer release wrote it; nothing of it is taken.
+    #[error("a stored state of format {0}, which is newer than the {FORMAT} that this release reads")]
+    Newer(u32),
+    /// Its head is damaged, or cut off.
+    #[error("a stored state whose head is damaged: {0}")]
+    Head(String),
+    /// Its keys are.
+    #[error(transparent)]
+    Keys(#[from] SnapshotError),
+}
+
+impl State {
+    /// The whole state as bytes, in pieces. Equal states give equal bytes.
+    pub fn snapshot(&self) -> impl Iterator<Item = Vec<u8>> {
+        let alarms = self.alarms.iter().map(|(member, kind)| Alarm { member: member.0, kind: *kind });
+        let mut head = StateHead {
+            format: FORMAT,
+            applied: self.applied.0,
+            cluster: Some(encode_cluster(&self.cluster)),
+            alarms: alarms.collect(),
+            checksum: 0,
+        };
+        head.checksum = checksum(&head);
+        std::iter::once(head.encode_length_delimited_to_vec()).chain(self.keys.snapshot())
+    }
+}
+
+fn checksum(head: &StateHead) -> u32 {
+    let mut sum = Crc32c::default();
+    sum.update(&StateHead { checksum: 0, ..head.clone() }.encode_to_vec());
+    sum.sum()
+}
+
+/// A state that is being read.
+#[derive(Debug, Default)]
+pub struct Restore {
+    /// What is not a whole head yet.
+    pending: Vec<u8>,
+    head: Option<StateHead>,
+    keys: mvcc::Restore,
+}
+
+impl Restore {
+    /// Takes in the next bytes, however they are cut.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), StateError> {
+        if self.head.is_some() {
+            return Ok(self.keys.push(bytes)?);
+        }
+        self.pending.extend_from_slice(bytes);
+        let mut rest = &self.pending[..];
+        let Ok(length) = prost::decode_length_delimiter(&mut rest) else {
+            // A varint has ten bytes at most.
+            return if self.pending.len() < 10 { Ok(()) } else { Err(StateError::Head("it has no length".into())) };
+        };
+        if length > LONGEST_HEAD {
+            return Err(StateError::Head(format!("it says that it has {length} bytes")));
+        }
+        let Some((head, rest)) = rest.split_at_checked(length) else { return Ok(()) };
+        let head = StateHead::decode(head).map_err(|error| StateError::Head(error.to_string()))?;
+        if head.format > FORMAT {
+            return Err(StateError::Newer(head.format));
+        }
+        if head.checksum != checksum(&head) {
+            return Err(StateError::Head("its checksum is another".into()));
+        }
+        self.head = Some(head);
+        let rest = rest.to_vec();
+        self.pending = Vec::new();
+        Ok(self.keys.push(&rest)?)
+    }
+
+    /// The state, once all bytes were taken in.
+    ///
+    /// # Errors
+    /// [`StateError`]
+    pub fn finish(self) -> Result<State, StateError> {
+        let head = self.head.ok_or_else(|| StateError::Head("it is cut off".into()))?;
+        Ok(State {
+            applied: LogIndex(head.applied),
+            keys: self.keys.finish()?,
+            cluster: decode_cluster(head.cluster.unwrap_or_default()),
+            alarms: head.alarms.iter().map(|alarm| (MemberId(alarm.member), alarm.kind)).collect(),
+        })
+    }
+}
