@@ -1,0 +1,120 @@
+//! The segment that is written.
+//!
+//! Records are gathered and go to disk together. Each lands in blocks that were zeroed and synced with an earlier batch,
+//! so that its own sync changes no metadata; only a record larger than a segment does not.
+
+use crate::{
+    contents::Place,
+    disk::{Disk, NamedFile},
+    entry::LogIndex,
+    error::{At, WalError},
+    marks::Marks,
+    options::Options,
+    record::Record,
+    segment::{HEADER, Header, UNFINISHED, name},
+};
+
+/// The last segment of a log, open for writing.
+pub(crate) struct Active {
+    pub(crate) number: u64,
+    pub(crate) file: NamedFile,
+    /// The greatest index of an entry in it, whether or not the entry still stands.
+    pub(crate) top: Option<LogIndex>,
+    /// Where the durable records end.
+    end: u32,
+    /// Records that go to disk with the next commit.
+    gathered: Vec<u8>,
+    /// Up to here the file has blocks.
+    zeroed: u32,
+    /// Up to here records are taken.
+    capacity: u32,
+    step: u32,
+}
+
+impl Active {
+    /// Makes a segment after one that ends at `previous`, for a record of `size` bytes and more. When it has its name it
+    /// is whole and durable.
+    pub(crate) fn create(
+        disk: &dyn Disk,
+        options: &Options,
+        (number, previous): (u64, u32),
+        marks: &Marks,
+        size: u32,
+    ) -> Result<Self, WalError> {
+        let mut opening = vec![0; HEADER as usize];
+        for record in marks.records() {
+            record.encode(number, opening.len() as u32, HEADER, &mut opening);
+        }
+        let end = opening.len() as u32;
+        let header = Header { whole: end, number, first: marks.next, previous };
+        opening[..HEADER as usize].copy_from_slice(&header.encode());
+        let capacity = options.segment_bytes.max(end + size);
+        let zeroed = end.max(capacity.min(options.zeroed_bytes));
+        opening.resize(zeroed as usize, 0);
+
+        let file = write_whole(disk, &name(number), &opening)?;
+        let step = options.zeroed_bytes;
+        Ok(Self { number, file, top: None, end, gathered: Vec::new(), zeroed, capacity, step })
+    }
+
+    /// Goes on with a segment that ends here.
+    pub(crate) fn reopen(file: NamedFile, number: u64, (end, length): (u32, u32), options: &Options) -> Self {
+        let (capacity, step) = (options.segment_bytes, options.zeroed_bytes);
+        Self { number, file, top: None, end, gathered: Vec::new(), zeroed: length, capacity, step }
+    }
+
+    /// Whether a record of so many bytes still fits.
+    pub(crate) fn has_room(&self, size: u32) -> bool {
+        u64::from(self.next()) + u64::from(size) <= u64::from(self.capacity)
+    }
+
+    /// Takes a record for the next commit.
+    pub(crate) fn gather(&mut self, record: &Record) -> Place {
+        let (offset, size) = (self.next(), record.size());
+        record.encode(self.number, offset, self.end, &mut self.gathered);
+        if let Record::Entry(entry) = record {
+            self.top = self.top.max(Some(entry.id.index));
+        }
+        Place { segment: self.number, offset, size }
+    }
+
+    /// Makes durable what was gathered, and says where the records end.
+    pub(crate) fn commit(&mut self) -> Result<u32, WalError> {
+        if !self.gathered.is_empty() {
+            self.file.write(&self.gathered, self.end.into())?;
+            self.end = self.next();
+            self.gathered.clear();
+            self.gathered.shrink_to(self.step as usize);
+            self.zero_ahead()?;
+            self.file.sync()?;
+        }
+        Ok(self.end)
+    }
+
+    fn zero_ahead(&mut self) -> Result<(), WalError> {
+        self.zeroed = self.zeroed.max(self.end);
+        let wanted = self.capacity.min(self.zeroed.saturating_add(self.step));
+        if self.zeroed - self.end >= self.step / 2 || wanted <= self.zeroed {
+            return Ok(());
+        }
+        self.file.write(&vec![0; (wanted - self.zeroed) as usize], self.zeroed.into())?;
+        self.zeroed = wanted;
+        Ok(())
+    }
+
+    /// Where the next record goes.
+    fn next(&self) -> u32 {
+        self.end + self.gathered.len() as u32
+    }
+}
+
+/// Makes a file that has its name only when all of it is durable.
+fn write_whole(disk: &dyn Disk, name: &str, bytes: &[u8]) -> Result<NamedFile, WalError> {
+    let file = NamedFile::create(disk, UNFINISHED)?;
+    file.write(bytes, 0)?;
+    file.sync()?;
+    let path = disk.path(name);
+    disk.rename(UNFINISHED, name).at("make", &path)?;
+    disk.sync_names().at("make durable the name of", &path)?;
+    Ok(file.renamed(path))
+}

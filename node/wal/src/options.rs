@@ -1,0 +1,19 @@
+//! The sizes a log works with; none of them is part of the format.
+
+/// How large things are, in bytes. The default is for a node in service; small ones make tests thorough.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// A segment is full at this size; a record that is larger gets a segment of its own.
+    pub segment_bytes: u32,
+    /// How far ahead of the records the active segment is zeroed, one step at a time: a batch that goes into zeroed
+    /// blocks changes no metadata of the file system, and no batch waits for a whole segment of zeroes.
+    pub zeroed_bytes: u32,
+    /// Payloads of the newest entries stay in memory up to this size; older ones are read from disk.
+    pub tail_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { segment_bytes: 16 << 20, zeroed_bytes: 1 << 20, tail_bytes: 16 << 20 }
+    }
+}

@@ -1,0 +1,158 @@
+//! Opening a log: one pass over its segments, and the torn tail cut.
+//!
+//! What was read is made durable before anybody acts upon it: whoever wrote it may have died before the sync. The last
+//! batch is even written again, because after a failed sync the system can show what the disk never took.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+
+use crate::{
+    active::Active,
+    contents::{Contents, Place},
+    disk::{Disk, NamedFile},
+    entry::LogIndex,
+    error::{At, WalError},
+    marks::Marks,
+    options::Options,
+    record::Record,
+    segment::{self, Damage, HEADER, Header, NotASegment, Scan, UNFINISHED},
+    writer::{Closed, Writer},
+};
+
+/// A log as it was found.
+pub(crate) struct Recovered {
+    pub(crate) contents: Contents,
+    pub(crate) files: BTreeMap<u64, NamedFile>,
+    pub(crate) writer: Writer,
+}
+
+/// A segment and its header.
+struct Found {
+    header: Header,
+    file: NamedFile,
+}
+
+/// Reads the log; makes one where there is none.
+pub(crate) fn recover(disk: Arc<dyn Disk>, options: Options) -> Result<Recovered, WalError> {
+    let folder = disk.path("");
+    let names = disk.names().at("list", &folder)?;
+    if names.iter().any(|name| name == UNFINISHED) {
+        disk.remove(UNFINISHED).at("remove", &disk.path(UNFINISHED))?;
+    }
+    let mut numbers: Vec<u64> = names.iter().filter_map(|name| segment::number(name)).collect();
+    numbers.sort_unstable();
+    let leftover = before_the_last_gap(&numbers);
+    let found = numbers[leftover..].iter().map(|number| find(&*disk, *number)).collect::<Result<Vec<_>, _>>()?;
+    if found.is_empty() {
+        return create(disk, options);
+    }
+
+    let (contents, closed, active) = read(&*disk, &found, &options)?;
+    for number in &numbers[..leftover] {
+        let name = segment::name(*number);
+        disk.remove(&name).at("remove", &disk.path(&name))?;
+    }
+    disk.sync_names().at("sync", &folder)?;
+    let files = found.into_iter().map(|found| (found.header.number, found.file)).collect();
+    let writer = Writer { disk, options, active, closed, marks: contents.marks().clone() };
+    Ok(Recovered { contents, files, writer })
+}
+
+fn create(disk: Arc<dyn Disk>, options: Options) -> Result<Recovered, WalError> {
+    let active = Active::create(&*disk, &options, (1, 0), &Marks::default(), 0)?;
+    let files = BTreeMap::from([(active.number, active.file.clone())]);
+    let contents = Contents::new(LogIndex(0), options.tail_bytes);
+    let writer = Writer { disk, options, active, closed: VecDeque::new(), marks: Marks::default() };
+    Ok(Recovered { contents, files, writer })
+}
+
+/// How many segments are only there because a removal was cut short: the disk may forget removals in any order. That
+/// the others hold the whole log is checked once they are read.
+fn before_the_last_gap(numbers: &[u64]) -> usize {
+    let gap = numbers.windows(2).rposition(|pair| pair[0] + 1 != pair[1]);
+    gap.map_or(0, |at| at + 1)
+}
+
+fn find(disk: &dyn Disk, number: u64) -> Result<Found, WalError> {
+    let file = NamedFile::open(disk, &segment::name(number))?;
+    let length = file.length()?.min(HEADER.into());
+    match Header::decode(&file.read(0, length as usize)?) {
+        Ok(header) if header.number == number => Ok(Found { header, file }),
+        Ok(_) => Err(file.damaged(0, format!("the header of segment {number}"))),
+        Err(NotASegment::Damaged { expected }) => Err(file.damaged(0, expected)),
+        Err(NotASegment::Newer { format }) => Err(WalError::Newer { path: file.path, found: format }),
+    }
+}
+
+/// Replays the segments, oldest first.
+fn read(disk: &dyn Disk, found: &[Found], options: &Options) -> Result<(Contents, VecDeque<Closed>, Active), WalError> {
+    let first = found[0].header;
+    let mut contents = Contents::new(first.first, options.tail_bytes);
+    let mut closed = VecDeque::new();
+    for pair in found.windows(2) {
+        let (this, end) = (&pair[0], pair[1].header.previous);
+        let bytes = this.bytes()?;
+        let scan = segment::scan_earlier(&bytes, this.header.number, end).map_err(|damage| this.damaged(damage))?;
+        let top = this.replay(&scan, &mut contents)?;
+        closed.push_back(Closed { number: this.header.number, top });
+    }
+
+    let last = &found[found.len() - 1];
+    let bytes = last.bytes()?;
+    let scan = segment::scan_last(&bytes, &last.header).map_err(|damage| last.damaged(damage))?;
+    let top = last.replay(&scan, &mut contents)?;
+    if first.number > 1 && contents.first() != contents.marks().floor() {
+        return Err(WalError::Missing { path: disk.path(&segment::name(first.number - 1)) });
+    }
+    last.settle(&scan, bytes)?;
+    let length = last.file.length()? as u32;
+    let mut active = Active::reopen(last.file.clone(), last.header.number, (scan.end, length), options);
+    active.top = top;
+    Ok((contents, closed, active))
+}
+
+impl Found {
+    fn bytes(&self) -> Result<Vec<u8>, WalError> {
+        let length = self.file.length()?;
+        match u32::try_from(length) {
+            Ok(length) => self.file.read(0, length as usize),
+            Err(_) => Err(self.file.damaged(u32::MAX.into(), "the end of the segment")),
+        }
+    }
+
+    /// Does again what the records say; gives the greatest index of an entry among them.
+    fn replay(&self, scan: &Scan, contents: &mut Contents) -> Result<Option<LogIndex>, WalError> {
+        if self.header.first != contents.marks().next {
+            let expected = format!("the header of a segment that goes on with entry {}", contents.marks().next);
+            return Err(self.file.damaged(0, expected));
+        }
+        let mut top = None;
+        for (offset, decoded) in &scan.records {
+            let record = &decoded.record;
+            contents.check(record).map_err(|refusal| {
+                self.file.damaged((*offset).into(), format!("a record that can follow ({refusal})"))
+            })?;
+            if let Record::Entry(entry) = record {
+                top = top.max(Some(entry.id.index));
+            }
+            let place = Place { segment: self.header.number, offset: *offset, size: decoded.size };
+            contents.replay(record, place);
+        }
+        Ok(top)
+    }
+
+    /// Writes the last batch again and zeroes over whatever is behind it, durably.
+    fn settle(&self, scan: &Scan, mut bytes: Vec<u8>) -> Result<(), WalError> {
+        let batch = scan.records.last().map_or(scan.end, |(_, decoded)| decoded.durable);
+        let torn = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1).max(scan.end as usize);
+        bytes[scan.end as usize..torn].fill(0);
+        self.file.write(&bytes[batch as usize..torn], batch.into())?;
+        self.file.sync()
+    }
+
+    fn damaged(&self, damage: Damage) -> WalError {
+        self.file.damaged(damage.offset.into(), damage.expected)
+    }
+}

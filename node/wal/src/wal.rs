@@ -1,0 +1,203 @@
+//! The log as its callers have it.
+
+use std::{
+    fmt, io,
+    ops::RangeBounds,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    thread::{self, JoinHandle},
+};
+
+use crate::{
+    contents::{Found, Place},
+    disk::{Disk, NamedFile, RealDisk},
+    entry::{Entry, EntryId, LogIndex, Payload},
+    error::{At, WalError},
+    options::Options,
+    record::{Record, check_size, decode},
+    recovery::{Recovered, recover},
+    shared::Shared,
+};
+
+/// A raft log. Every clone is the same log; with the last one the log is written out and closed.
+///
+/// What changes it takes effect at once for everybody who reads, and is made durable in the order of the calls. Such a
+/// call never waits for the disk: its callback is called by the writer's thread once the change, and every change before
+/// it, is durable. A call that gives an error has changed nothing and drops its callback. Callbacks must be short, and
+/// how much is under way at once is the caller's to bound.
+///
+/// When the disk fails, all callbacks under way get an error, and so does every later call.
+#[derive(Clone)]
+pub struct Wal {
+    open: Arc<Open>,
+}
+
+/// How far the log reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct LogState {
+    /// The last entry that was purged.
+    pub purged: Option<EntryId>,
+    /// The last entry; when there is none, the last that was purged.
+    pub last: Option<EntryId>,
+}
+
+struct Open {
+    shared: Arc<Shared>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Wal {
+    /// Opens the log in this folder, for this process alone; makes one where there is none. A torn tail is cut; any other
+    /// damage is an error.
+    pub fn open(folder: &Path, options: Options) -> Result<Self, WalError> {
+        Self::open_on(Arc::new(RealDisk::lock(folder)?), options)
+    }
+
+    /// Opens the log on a disk of whatever kind.
+    pub fn open_on(disk: Arc<dyn Disk>, options: Options) -> Result<Self, WalError> {
+        let path = disk.path("");
+        let Recovered { contents, files, mut writer } = recover(disk, options)?;
+        let shared = Arc::new(Shared::new(contents, files));
+        writer.remove_purged(&shared)?;
+        let theirs = shared.clone();
+        let thread = thread::Builder::new().name("wal".into()).spawn(move || writer.run(&theirs));
+        let writer = Mutex::new(Some(thread.at("start the writer of", &path)?));
+        Ok(Self { open: Arc::new(Open { shared, writer }) })
+    }
+
+    /// Appends entries; they must follow the last one without a hole.
+    pub fn append(
+        &self,
+        entries: impl IntoIterator<Item = Entry>,
+        on_durable: impl FnOnce(io::Result<()>) + Send + 'static,
+    ) -> Result<(), WalError> {
+        let entries: Vec<Entry> = entries.into_iter().collect();
+        let state = self.open.shared.state()?;
+        state.contents.check_append(&entries)?;
+        let records = entries.into_iter().map(Record::Entry).collect();
+        self.open.shared.change(state, records, Box::new(on_durable));
+        Ok(())
+    }
+
+    /// Removes all entries after this one, or all there are. Committed entries stay: it is an error to ask for that.
+    pub fn truncate_after(
+        &self,
+        last: Option<LogIndex>,
+        on_durable: impl FnOnce(io::Result<()>) + Send + 'static,
+    ) -> Result<(), WalError> {
+        let from = last.map_or(LogIndex(0), LogIndex::next);
+        let state = self.open.shared.state()?;
+        state.contents.check_truncate(from)?;
+        self.open.shared.change(state, vec![Record::Truncate { from }], Box::new(on_durable));
+        Ok(())
+    }
+
+    /// Removes all entries up to this one, which may be ahead of the log: then the log goes on behind it. Less than was
+    /// purged before changes nothing.
+    pub fn purge(
+        &self,
+        upto: EntryId,
+        on_durable: impl FnOnce(io::Result<()>) + Send + 'static,
+    ) -> Result<(), WalError> {
+        let state = self.open.shared.state()?;
+        state.contents.check_purge(upto.index)?;
+        self.open.shared.change(state, vec![Record::Purge(upto)], Box::new(on_durable));
+        Ok(())
+    }
+
+    /// Saves the vote. Raft must not act upon it before it is durable (raft paper, figure 2).
+    pub fn save_vote(
+        &self,
+        vote: impl Into<Payload>,
+        on_durable: impl FnOnce(io::Result<()>) + Send + 'static,
+    ) -> Result<(), WalError> {
+        let vote = vote.into();
+        check_size(&vote)?;
+        let state = self.open.shared.state()?;
+        self.open.shared.change(state, vec![Record::Vote(vote)], Box::new(on_durable));
+        Ok(())
+    }
+
+    /// Notes that everything up to this entry of the log is committed; less than was noted before changes nothing.
+    ///
+    /// It becomes durable with the next change or when the log is closed, and never before the entries it speaks of.
+    pub fn save_committed(&self, upto: EntryId) -> Result<(), WalError> {
+        let mut state = self.open.shared.state()?;
+        state.contents.check_committed(upto.index)?;
+        if state.contents.marks().committed.is_none_or(|known| known.index < upto.index) {
+            state.commit(upto);
+        }
+        Ok(())
+    }
+
+    /// The last vote that was saved.
+    pub fn vote(&self) -> Result<Option<Payload>, WalError> {
+        Ok(self.open.shared.state()?.contents.marks().vote.clone())
+    }
+
+    /// The last entry that was noted as committed.
+    pub fn committed(&self) -> Result<Option<EntryId>, WalError> {
+        Ok(self.open.shared.state()?.contents.marks().committed)
+    }
+
+    /// How far the log reaches.
+    pub fn state(&self) -> Result<LogState, WalError> {
+        let state = self.open.shared.state()?;
+        Ok(LogState { purged: state.contents.marks().purged, last: state.contents.last() })
+    }
+
+    /// The entries of this range that the log holds, as of one moment. No more than `max_bytes` are read, but always one
+    /// entry if there is one.
+    pub fn entries(&self, range: impl RangeBounds<u64>, max_bytes: usize) -> Result<Vec<Entry>, WalError> {
+        self.open.find(range, max_bytes)?.into_iter().map(Readable::read).collect()
+    }
+}
+
+impl fmt::Debug for Wal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wal").field("state", &self.state()).finish_non_exhaustive()
+    }
+}
+
+/// An entry that is in memory, or whose file is open: no change of the log takes it away.
+enum Readable {
+    Here(Entry),
+    Stored(EntryId, Place, NamedFile),
+}
+
+impl Open {
+    fn find(&self, range: impl RangeBounds<u64>, max_bytes: usize) -> Result<Vec<Readable>, WalError> {
+        let state = self.shared.state()?;
+        let open = |found| match found {
+            Found::Tail(entry) => Ok(Readable::Here(entry)),
+            Found::Stored(id, place) => Ok(Readable::Stored(id, place, state.file(place.segment)?)),
+        };
+        state.contents.find(range, max_bytes).into_iter().map(open).collect()
+    }
+}
+
+impl Readable {
+    fn read(self) -> Result<Entry, WalError> {
+        let (id, place, file) = match self {
+            Self::Here(entry) => return Ok(entry),
+            Self::Stored(id, place, file) => (id, place, file),
+        };
+        let bytes = file.read(place.offset.into(), place.size as usize)?;
+        match decode(&bytes, place.segment, place.offset).map(|decoded| decoded.record) {
+            Ok(Record::Entry(entry)) if entry.id == id => Ok(entry),
+            Ok(_) => Err(file.damaged(place.offset.into(), format!("entry {}", id.index))),
+            Err(expected) => Err(file.damaged(place.offset.into(), expected)),
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.shared.close();
+        let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        // The last clone may have lived in a callback: then this is the writer's own thread.
+        if let Some(writer) = writer.filter(|writer| writer.thread().id() != thread::current().id()) {
+            let _ = writer.join();
+        }
+    }
+}

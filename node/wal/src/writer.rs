@@ -1,0 +1,108 @@
+//! The one thread that writes: a batch to disk, then its callbacks, in the order in which they were given.
+//!
+//! While a batch is being synced the next one gathers; so the more is asked for at once, the fewer syncs it takes.
+
+use std::{collections::VecDeque, io, sync::Arc, thread};
+
+use crate::{
+    active::Active,
+    contents::Place,
+    disk::Disk,
+    entry::{Entry, LogIndex},
+    error::{At, WalError},
+    marks::Marks,
+    options::Options,
+    record::Record,
+    segment,
+    shared::{Batch, Shared},
+};
+
+/// A segment that is no longer written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Closed {
+    pub(crate) number: u64,
+    /// The greatest index of an entry in it, whether or not the entry still stands.
+    pub(crate) top: Option<LogIndex>,
+}
+
+/// What only the writer has.
+pub(crate) struct Writer {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) options: Options,
+    pub(crate) active: Active,
+    /// Oldest first.
+    pub(crate) closed: VecDeque<Closed>,
+    /// As of what was gathered, which can be behind what callers see.
+    pub(crate) marks: Marks,
+}
+
+impl Writer {
+    /// Writes until the log is closed or fails.
+    pub(crate) fn run(mut self, shared: &Arc<Shared>) {
+        let _guard = Guard(shared.clone());
+        while let Some(Batch { records, callbacks }) = shared.next_batch() {
+            if let Err(error) = self.write(&records, shared).and_then(|()| self.remove_purged(shared)) {
+                return shared.fail(error, callbacks);
+            }
+            for callback in callbacks {
+                callback(Ok(()));
+            }
+        }
+    }
+
+    fn write(&mut self, records: &[Record], shared: &Shared) -> Result<(), WalError> {
+        let mut stored: Vec<(Entry, Place)> = Vec::new();
+        for record in records {
+            if !self.active.has_room(record.size()) {
+                self.roll(record.size(), shared)?;
+            }
+            let place = self.active.gather(record);
+            self.marks.apply(record);
+            if let Record::Entry(entry) = record {
+                stored.push((entry.clone(), place));
+            }
+        }
+        self.active.commit()?;
+        shared.stored(&stored);
+        Ok(())
+    }
+
+    /// Goes on in a new segment, once everything before it is durable.
+    fn roll(&mut self, size: u32, shared: &Shared) -> Result<(), WalError> {
+        let end = self.active.commit()?;
+        let after = (self.active.number + 1, end);
+        let next = Active::create(&*self.disk, &self.options, after, &self.marks, size)?;
+        shared.add_segment(next.number, next.file.clone());
+        self.closed.push_back(Closed { number: self.active.number, top: self.active.top });
+        self.active = next;
+        Ok(())
+    }
+
+    /// Removes the oldest segments, so far as every entry that was ever in them is purged for good.
+    pub(crate) fn remove_purged(&mut self, shared: &Shared) -> Result<(), WalError> {
+        let Some(purged) = self.marks.purged else { return Ok(()) };
+        let before = self.closed.len();
+        while let Some(closed) = self.closed.front().filter(|closed| closed.top <= Some(purged.index)).copied() {
+            self.closed.pop_front();
+            let name = segment::name(closed.number);
+            self.disk.remove(&name).at("remove", &self.disk.path(&name))?;
+            shared.remove_segment(closed.number);
+        }
+        match self.closed.len() < before {
+            true => self.disk.sync_names().at("sync", &self.disk.path("")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Fails the log when a callback panics: nobody would write any more, and everybody wait.
+struct Guard(Arc<Shared>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let source = io::Error::other("a callback panicked");
+            self.0.fail(WalError::Io { doing: "go on with", path: "the log".into(), source }, Vec::new());
+        }
+    }
+}
