@@ -1,0 +1,13 @@
+//! The log from outside: on a real folder, and on a simulated disk with every fault that a disk has.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+mod chance;
+mod contract;
+mod damage;
+mod failing_disk;
+mod model;
+mod power_loss;
+mod real_folder;
+mod simulated;
+mod workload;
