@@ -6,6 +6,7 @@ mod chance;
 mod contract;
 mod damage;
 mod failing_disk;
+mod format;
 mod model;
 mod power_loss;
 mod real_folder;
