@@ -7,7 +7,6 @@
 pub mod api_error;
 pub mod cluster;
 pub mod config;
-mod crc32c;
 pub mod entry;
 pub mod features;
 pub mod lease;

@@ -6,6 +6,7 @@
 
 use std::iter;
 
+use crc32c::{crc32c, crc32c_append};
 use prost::Message;
 use proto::{Revision, etcdserverpb::HashKvResponse, mvccpb::KeyValue};
 
@@ -13,7 +14,7 @@ use super::{
     KeyRange, Store, header,
     history::{History, Record},
 };
-use crate::{api_error::ApiError, crc32c::Crc32c};
+use crate::api_error::ApiError;
 
 /// The name of the bucket that etcd keeps its keys in.
 const BUCKET: &[u8] = b"key";
@@ -48,15 +49,14 @@ impl Store {
             .map(|((key, _), record)| (key.as_ref(), record))
             .collect();
         counted.sort_unstable_by_key(|(_, record)| record.at);
-        let mut hash = Crc32c::default();
-        hash.update(BUCKET);
+        let mut hash = crc32c(BUCKET);
         let mut buffer = Vec::new();
         for (key, record) in counted {
             buffer.clear();
             encode(key, record, &mut buffer);
-            hash.update(&buffer);
+            hash = crc32c_append(hash, &buffer);
         }
-        hash.sum()
+        hash
     }
 
     /// Whether a record goes into the hash at `revision`: of those that a compaction would drop there, the ones up to the

@@ -6,6 +6,7 @@
 use std::mem;
 
 use bytes::Bytes;
+use crc32c::crc32c_append;
 use prost::{DecodeError, Message, decode_length_delimiter, length_delimiter_len};
 use proto::{LeaseId, Revision};
 use thiserror::Error;
@@ -15,10 +16,7 @@ use super::{
     history::{Live, Position, Record},
     snapshot::FORMAT,
 };
-use crate::{
-    crc32c::Crc32c,
-    stored::{self, part::Content},
-};
+use crate::stored::{self, part::Content};
 
 /// Why bytes are no state.
 #[derive(Debug, Error)]
@@ -42,7 +40,7 @@ pub enum SnapshotError {
 pub struct Restore {
     /// What is not a whole part yet.
     pending: Vec<u8>,
-    checksum: Crc32c,
+    checksum: u32,
     store: Store,
     stage: Stage,
 }
@@ -98,13 +96,13 @@ impl Restore {
             }
             Some(Content::End(end)) if matches!(self.stage, Stage::Leases | Stage::Records) => {
                 self.stage = Stage::Ended;
-                if end.checksum != self.checksum.sum() {
+                if end.checksum != self.checksum {
                     return Err(SnapshotError::Damaged("its checksum is wrong"));
                 }
             }
             _ => return Err(SnapshotError::Damaged("a part out of order")),
         }
-        self.checksum.update(bytes);
+        self.checksum = crc32c_append(self.checksum, bytes);
         Ok(())
     }
 

@@ -6,12 +6,12 @@
 use std::{iter, mem};
 
 use bytes::Bytes;
+use crc32c::crc32c_append;
 use prost::Message;
 use proto::LeaseId;
 
 use super::{Store, history::Record};
 use crate::{
-    crc32c::Crc32c,
     lease::Lease,
     stored::{self, part::Content},
 };
@@ -31,13 +31,13 @@ impl Store {
         let head = stored::Head { format: FORMAT, revision: self.revision.0, compacted: self.compacted.0 };
         let leases = parts(self.leases.iter().map(lease)).map(|leases| Content::Leases(stored::Leases { leases }));
         let records = parts(self.records()).map(|records| Content::Records(stored::Records { records }));
-        let mut checksum = Crc32c::default();
+        let mut checksum = 0;
         iter::once(Content::Head(head)).chain(leases).chain(records).map(Some).chain(iter::once(None)).map(
             move |content| {
-                let end = || Content::End(stored::End { checksum: checksum.sum() });
+                let end = || Content::End(stored::End { checksum });
                 let bytes =
                     stored::Part { content: Some(content.unwrap_or_else(end)) }.encode_length_delimited_to_vec();
-                checksum.update(&bytes);
+                checksum = crc32c_append(checksum, &bytes);
                 bytes
             },
         )

@@ -1,11 +1,11 @@
 //! The whole state as bytes, and back.
 
+use crc32c::crc32c;
 use prost::Message;
 use proto::{LogIndex, MemberId};
 
 use super::State;
 use crate::{
-    crc32c::Crc32c,
     entry::{decode_cluster, encode_cluster},
     mvcc::{self, SnapshotError},
     stored::entry::{Alarm, StateHead},
@@ -47,9 +47,7 @@ impl State {
 }
 
 fn checksum(head: &StateHead) -> u32 {
-    let mut sum = Crc32c::default();
-    sum.update(&StateHead { checksum: 0, ..head.clone() }.encode_to_vec());
-    sum.sum()
+    crc32c(&StateHead { checksum: 0, ..head.clone() }.encode_to_vec())
 }
 
 /// A state that is being read.
