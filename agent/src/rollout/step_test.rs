@@ -22,7 +22,8 @@ fn after_a_mended_step_the_host_is_prepared_before_anything_else() {
     assert!(acts.starts_with("note forgotten, hook after, prepare, look"), "{acts}");
 }
 
-/// A member that does not end in time may end later, when nobody looks any more.
+/// A member that does not end in time may end later, when nobody looks any more. It runs what it ran; nobody is told of
+/// a way back.
 #[test]
 fn a_member_that_does_not_end_is_started_again_if_it_has() {
     let mut driven = Driven::new(keys(RunState::Rolling), "1+ 2+ 3*");
@@ -35,6 +36,9 @@ fn a_member_that_does_not_end_is_started_again_if_it_has() {
     driven.fails = |act| matches!(act, Act::Stop(_));
     let acts = "note stopping forward, look, stop, start, ready, look, delete down and run failed";
     assert_eq!(driven.then(Event::Yes(created)), acts);
+    driven.keys.down = None;
+    assert_eq!(driven.then(Event::Yes(Revision(9))), "note forgotten, give back");
+    assert!(matches!(driven.agent.ending(), Some(Ending::Step { left: Left::AsItWas, .. })));
 }
 
 /// There is nothing else to start, and nobody may be told that the old one runs.
@@ -52,38 +56,13 @@ fn a_new_binary_that_failed_is_started_again_if_the_old_one_cannot_be_put_back()
 /// That the new binary is well does not make going back done: a person must look at what closed the way.
 #[test]
 fn a_member_whose_way_back_closes_after_its_stop_is_kept_and_marked() {
-    let mut driven = Driven::new(keys(RunState::RollingBack), "1+ 2+ 3*");
-    driven.keys.down = Some(record(1, 1, ATTEMPT));
-    samples::with_cluster_version(&mut driven.view, 1, "3.5");
-    let step = Step { member: MemberId(1), attempt: ATTEMPT, leg: Leg::Back };
-    let acts = driven.start(Some(InHand { step, stage: Stage::Stopping(Leg::Back) }));
-    assert!(acts.ends_with("delete down"), "brought up where it was: {acts}");
-
     let mut driven = Driven::new(keys(RunState::RollingBack), "1. 2+ 3*");
     driven.keys.down = Some(record(1, 1, ATTEMPT));
     samples::with_cluster_version(&mut driven.view, 1, "3.5");
-    driven.fails = |_| false;
+    let step = Step { member: MemberId(1), attempt: ATTEMPT, leg: Leg::Back };
     let acts = "switch new, start, ready, look, note stopping back, stop, let polls end, look, \
         note starting forward, start, ready, look, run failed";
     assert_eq!(driven.start(Some(InHand { step, stage: Stage::Stopping(Leg::Back) })), acts);
-}
-
-/// A member that could not be stopped runs what it ran; nobody is told of a way back.
-#[test]
-fn what_was_never_started_anew_was_not_put_back() {
-    let mut driven = Driven::new(keys(RunState::Rolling), "1+ 2+ 3*");
-    driven.start(None);
-    driven.keys.baton = Some(baton(1, 1));
-    driven.then(Event::Yes(Revision(5)));
-    let Some(in_hand) = driven.agent.in_hand() else { panic!("a step is in hand") };
-    driven.keys.down = Some(record(1, 1, in_hand.step.attempt));
-    let created = driven.keys.down.as_ref().map(|down| down.created).unwrap();
-    driven.fails = |act| matches!(act, Act::Stop(_));
-    driven.then(Event::Yes(created));
-    driven.keys.down = None;
-    let acts = driven.then(Event::Yes(Revision(9)));
-    assert_eq!(acts, "note forgotten, give back");
-    assert!(matches!(driven.agent.ending(), Some(Ending::Step { left: Left::AsItWas, .. })));
 }
 
 /// A newer agent's pause outlasts a step that fails meanwhile.

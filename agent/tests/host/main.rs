@@ -7,4 +7,5 @@ mod command_crash;
 mod download;
 mod process;
 mod process_crash;
+mod sighting;
 mod web;

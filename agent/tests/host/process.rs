@@ -1,4 +1,4 @@
-//! Runtime `process`: sessions, descriptors, users, recognising, stopping.
+//! Runtime `process`: sessions, descriptors, users, stopping.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,6 @@ use agent::host::{
         fitness::Needs,
         launch::NodeCommand,
         process::{ProcessError, ProcessRuntime},
-        sighting::SightingError,
     },
 };
 use rustix::process::Signal;
@@ -92,7 +91,7 @@ impl Host {
         pids.filter(|pid| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe.starts_with(&folder))).collect()
     }
 
-    fn by_hand(&self, arguments: &[&str]) -> Child {
+    pub fn by_hand(&self, arguments: &[&str]) -> Child {
         let begun = Instant::now();
         loop {
             match Command::new(&self.command.argv[0]).args(arguments).stdin(Stdio::null()).spawn() {
@@ -342,87 +341,6 @@ async fn a_start_that_cannot_be_says_why_and_starts_nothing() {
         host.command = good.clone();
     }
     host.start().await;
-}
-
-#[tokio::test]
-async fn a_node_that_somebody_else_started_is_recognised() {
-    let mut host = Host::new();
-    let mut child = host.by_hand(&["600"]);
-    let seen = process(host.runtime().status().await.unwrap());
-    assert_eq!(seen.identity.pid, child.id());
-    assert_eq!(host.start().await, seen, "not started a second time");
-
-    // Under a name that its file no longer has.
-    fs::remove_file(host.path().join("releases/1.0.0-aaa/node")).unwrap();
-    assert_eq!(process(host.runtime().status().await.unwrap()).identity, seen.identity);
-
-    // With the arguments of the release it has now, not of the one it will get.
-    host.command.argv[1] = "601".into();
-    assert_eq!(host.runtime().status().await.unwrap(), Status::Stopped, "other arguments, another process");
-    host.command.also_as = vec![vec!["/gone/node".into(), "600".into()]];
-    assert_eq!(process(host.runtime().status().await.unwrap()).identity, seen.identity);
-
-    host.runtime().stop(LIMIT, false).await.unwrap();
-    child.wait().unwrap();
-    assert_eq!(host.runtime().status().await.unwrap(), Status::Stopped);
-}
-
-#[tokio::test]
-async fn two_processes_that_could_be_the_node_are_an_error() {
-    let host = Host::new();
-    let mut children = [host.by_hand(&["600"]), host.by_hand(&["600"])];
-    for _ in 0..2 {
-        let error = host.runtime().status().await.unwrap_err();
-        let ProcessError::Sighting(SightingError::Several { mut pids, .. }) = error else { panic!("{error}") };
-        pids.sort_unstable();
-        let mut expected = children.each_ref().map(Child::id);
-        expected.sort_unstable();
-        assert_eq!(pids, expected);
-        let error = host.runtime().start().await.unwrap_err();
-        assert!(error.to_string().contains("runs more than once"), "{error}");
-    }
-    for child in &mut children {
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-}
-
-#[tokio::test]
-async fn a_node_started_with_other_arguments_is_not_started_a_second_time() {
-    // A shell that suspends itself takes any arguments after its script, and so etcd's flags.
-    let mut host = Host::new();
-    fs::copy(fs::canonicalize("/bin/sh").unwrap(), host.path().join("releases/1.0.0-aaa/node")).unwrap();
-    let line = |data: &'static str| vec!["-c", "kill -STOP $$", "--name", "orders-1", "--data-dir", data];
-    let mut neighbour = host.by_hand(&line("/srv/2"));
-    let mut child = host.by_hand(&[line("/srv/1"), vec!["--debug"]].concat());
-    host.command.argv.truncate(1);
-    host.command.argv.extend(line("/srv/1").iter().map(ToString::to_string));
-    let refused = |error: String| {
-        assert!(error.contains(&format!("pid {} ", child.id())) && error.contains("`--debug`"), "{error}");
-    };
-    refused(host.runtime().status().await.unwrap_err().to_string());
-    refused(host.runtime().start().await.unwrap_err().to_string());
-    refused(host.runtime().stop(LIMIT, false).await.unwrap_err().to_string());
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert_eq!(host.runtime().status().await.unwrap(), Status::Stopped, "the neighbour is another node");
-    host.start().await;
-    neighbour.kill().unwrap();
-    neighbour.wait().unwrap();
-}
-
-#[tokio::test]
-async fn a_file_about_another_process_is_not_believed() {
-    let host = Host::new();
-    fs::create_dir(host.nodes()).unwrap();
-    let own = ProcessId::own().unwrap();
-    let recycled = ProcessId { start_time: own.start_time - 1, ..own };
-    let file = host.nodes().join("orders-1.json");
-    fs::write(&file, serde_json::json!({"format": 1, "identity": recycled, "exe": "/x"}).to_string()).unwrap();
-    assert_eq!(host.runtime().status().await.unwrap(), Status::Stopped);
-    fs::write(&file, "{\"format\": 1, ").unwrap();
-    let error = host.runtime().status().await.unwrap_err();
-    assert!(matches!(error, ProcessError::Sighting(SightingError::BadFile { .. })), "{error}");
 }
 
 #[tokio::test]
