@@ -7,16 +7,18 @@
 
 use std::{fmt::Debug, fmt::Write as _};
 
+use prost::Message;
 use proto::{
     etcdserverpb::{
         AlarmMember, AlarmRequest, AlarmResponse, AlarmType, AuthRoleAddRequest, AuthUserAddRequest,
         AuthUserGetRequest, AuthUserGetResponse, AuthUserGrantRoleRequest, AuthenticateRequest, AuthenticateResponse,
         CompactionRequest, Compare, DeleteRangeRequest, DeleteRangeResponse, DowngradeInfo, DowngradeRequest,
-        DowngradeResponse, HashKvRequest, HashKvResponse, LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveRequest,
-        LeaseKeepAliveResponse, LeaseLeasesResponse, LeaseRevokeRequest, LeaseRevokeResponse, LeaseStatus,
-        LeaseTimeToLiveRequest, LeaseTimeToLiveResponse, Member, MemberListRequest, MemberListResponse,
-        MoveLeaderRequest, PutRequest, PutResponse, RangeRequest, RangeResponse, RequestOp, ResponseHeader, ResponseOp,
-        StatusResponse, TxnRequest, TxnResponse, UserAddOptions, WatchCreateRequest, WatchRequest, WatchResponse,
+        DowngradeResponse, Feature, FeatureGateStatusRequest, FeatureGateStatusResponse, HashKvRequest, HashKvResponse,
+        LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveRequest, LeaseKeepAliveResponse, LeaseLeasesResponse,
+        LeaseRevokeRequest, LeaseRevokeResponse, LeaseStatus, LeaseTimeToLiveRequest, LeaseTimeToLiveResponse, Member,
+        MemberListRequest, MemberListResponse, MoveLeaderRequest, PutRequest, PutResponse, RangeRequest, RangeResponse,
+        RequestOp, ResponseHeader, ResponseOp, StatusResponse, TxnRequest, TxnResponse, UserAddOptions,
+        WatchCreateRequest, WatchRequest, WatchResponse,
         alarm_request::AlarmAction,
         compare::{CompareResult, CompareTarget, TargetUnion},
         downgrade_request::DowngradeAction,
@@ -286,6 +288,19 @@ fn etcd_3_6_says_more_of_itself() {
 /// The header of the 3.6.14 member, alone in a cluster of its own.
 fn alone() -> Option<ResponseHeader> {
     Some(ResponseHeader { cluster_id: 17_368_989_521_238_926_805, member_id: A, revision: 2, raft_term: 2 })
+}
+
+/// No release of etcd has it, so these bytes are read off the numbers in KEP-4647, "Client APIs Changes".
+#[test]
+fn the_gate_is_told() {
+    let request = FeatureGateStatusRequest { features: vec!["A".into(), "Bc".into()] };
+    assert_eq!(hex(&request.encode_to_vec()), "120141".to_owned() + "12024263");
+    let feature = |name: &str, enabled| Feature { name: name.into(), enabled };
+    let header = Some(ResponseHeader { cluster_id: 1, ..Default::default() });
+    let response = FeatureGateStatusResponse { header, features: vec![feature("A", true), feature("Bc", false)] };
+    assert_eq!(hex(&response.encode_to_vec()), "0a020801".to_owned() + "1a050a01411001" + "1a040a024263");
+    let decoded = FeatureGateStatusResponse::decode(response.encode_to_vec().as_slice());
+    assert_eq!(decoded.unwrap(), response);
 }
 
 #[test]
