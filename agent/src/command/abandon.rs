@@ -15,6 +15,7 @@ use crate::{
     playbook::Playbook,
     report::{
         abandoned,
+        gates::gates,
         json::{Facts, members},
         text,
         trouble::Trouble,
@@ -106,7 +107,8 @@ async fn send(store: &Store, txn: &Txn) -> Result<Result<proto::Revision, Keys>,
 }
 
 fn told(typed: &cli::Abandon, sight: &Sight, keys: &Keys, record: &TakeDown, changed: bool) -> Outcome {
-    let mut facts = Facts { changed, members: members(&sight.view, &sight.names, &[]), ..Facts::default() };
+    let (gates, members) = (gates(&sight.view, &sight.names), members(&sight.view, &sight.names, &[]));
+    let mut facts = Facts { changed, members, gates, ..Facts::default() };
     facts.run = keys.run.as_ref().map(|run| run.value.id);
     facts.warnings.extend(abandoned::warning(record, keys, &sight.names));
     let stop = match typed.host_is_fenced {

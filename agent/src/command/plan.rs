@@ -14,6 +14,7 @@ use crate::{
     playbook::Playbook,
     report::{
         forecast as told,
+        gates::gates,
         json::{Facts, members, versions},
         names::Names,
         next,
@@ -37,7 +38,7 @@ pub async fn plan(path: &Path) -> Result<Outcome, Trouble> {
     let playbook = Playbook::load(path)?;
     let eye = Eye::open(&playbook.cluster)?;
     let mut sight = eye.look().await?;
-    eye.preflight(&playbook, &sight.view).await?;
+    eye.preflight(&playbook).await?;
     inspect(&playbook, &sight.view).await.map_err(trouble_of_setup)?;
     let owns = identity::mine(&playbook, &sight.view);
     let me = identity::me(&playbook, identity::host_id(&playbook.state_dir), sight.view.cluster, owns, Verb::Run);
@@ -73,6 +74,7 @@ impl Plan<'_> {
             from,
             to,
             members: members(self.view, self.names, &self.me.owns),
+            gates: gates(self.view, self.names),
             steps: told::lines(&forecast, self.names),
             warnings: self.warnings(),
             ..Facts::default()

@@ -14,6 +14,7 @@ use crate::{
     execute::identity,
     playbook::{Cluster, Playbook},
     report::{
+        gates::gates,
         json::{Facts, members, versions},
         names::Names,
         standing::{cluster_version, standing},
@@ -93,7 +94,8 @@ impl Place {
             None => Vec::new(),
         };
         let (view, names) = (&sight.view, &sight.names);
-        let mut facts = Facts { members: members(view, names, &mine), ..Facts::default() };
+        let (gates, members) = (gates(view, names), members(view, names, &mine));
+        let mut facts = Facts { members, gates, ..Facts::default() };
         facts.more.insert(
             "status".into(),
             json!({ "cluster_id": view.cluster, "leader": view.leader().map(|m| &m.name),
@@ -111,7 +113,7 @@ impl Place {
                 text
             }
         };
-        let text = format!("{}\n{run}", told::cluster(view, &facts.members));
+        let text = format!("{}\n{run}", told::cluster(view, &facts.members, facts.gates.as_ref()));
         let path = self.path.clone().unwrap_or_default();
         let stop = Stop::well(Reason::Looked, standing(view), "plan", &path);
         let cluster = keys.ok().map(|keys| progress(&keys));

@@ -15,8 +15,11 @@ use super::{Execution, Why, why};
 use crate::{
     journal::progress::Binary,
     observe::{hash::Hashes, view::ClusterView},
-    plan::{refusal::Wait, settled},
-    report::{Happening, wait::words},
+    plan::{
+        refusal::Wait,
+        settled::{self, Missing},
+    },
+    report::{Happening, settling, wait::words},
     rollout::{Changes, act::Event, keys::RunId},
 };
 
@@ -158,20 +161,17 @@ impl Execution<'_> {
         self.say_in_key(self.me.owns.clone(), Some("the cluster to settle".into())).await;
         let deadline = Instant::now() + self.playbook.strategy.convergence;
         loop {
-            let missing = match self.observer.glance().await {
-                Ok(view) => {
-                    let missing = settled::missing(&self.me.intent, &view, back);
-                    self.tell(Happening::Looked(&view));
-                    self.last_view = Some(view);
-                    missing
-                }
-                Err(error) => Some(why(&error).to_string()),
-            };
+            let missing = self.missing(back).await;
             let is_late = Instant::now() >= deadline;
-            match missing {
+            match &missing {
                 None if is_late || self.compares_hashes().await => return self.compare_hashes().await,
-                Some(missing) if is_late => return Event::Failed(Arc::from(missing)),
-                _ => {}
+                None => {}
+                Some(missing) => {
+                    self.tell(Happening::Unsettled(missing));
+                    if is_late || missing.is_lasting() {
+                        return Event::Failed(settling::words(missing, self.reporter.board().names()).into());
+                    }
+                }
             }
             if self.is_run_over().await {
                 return Event::Done;
@@ -180,6 +180,19 @@ impl Execution<'_> {
                 return Event::Woke { expired: false };
             }
             self.pause(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// What one look finds missing.
+    async fn missing(&mut self, back: bool) -> Option<Missing> {
+        match self.observer.glance().await {
+            Ok(view) => {
+                let missing = settled::missing(&self.me.intent, &view, back);
+                self.tell(Happening::Looked(&view));
+                self.last_view = Some(view);
+                missing
+            }
+            Err(error) => Some(Missing::Answer { why: why(&error).to_string() }),
         }
     }
 

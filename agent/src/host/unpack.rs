@@ -151,6 +151,9 @@ pub fn executable(path: &Path, into: &Path, name: &str) -> Result<(), UnpackErro
     sync_folders(into)
 }
 
+/// As much is written at once, in bytes: a member that shares the disk waits for it with its next write.
+const PIECE: usize = 1 << 20;
+
 /// Which side of a copy failed.
 enum PutError {
     Read(io::Error),
@@ -180,11 +183,17 @@ fn put(content: &mut impl Read, path: &Path, executable: bool) -> Result<(), Put
         durable::create_folder(parent, 0o755)?;
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).at("create", path)?;
-    let mut chunk = vec![0; 64 * 1024];
+    let (mut chunk, mut unsynced) = (vec![0; 64 * 1024], 0);
     loop {
-        match content.read(&mut chunk).map_err(PutError::Read)? {
-            0 => break,
-            count => file.write_all(&chunk[..count]).at("write", path)?,
+        let count = content.read(&mut chunk).map_err(PutError::Read)?;
+        if count == 0 {
+            break;
+        }
+        file.write_all(&chunk[..count]).at("write", path)?;
+        unsynced += count;
+        if unsynced >= PIECE {
+            file.sync_data().at("fsync", path)?;
+            unsynced = 0;
         }
     }
     let mode = if executable { 0o755 } else { 0o644 };

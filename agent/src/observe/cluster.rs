@@ -24,7 +24,7 @@ use super::{
     http::Http,
     leader::agreed,
     member::Seen,
-    view::{Answer, ClusterView, Health, Leader, Member, Report, Role},
+    view::{Answer, ClusterView, Gates, Health, Leader, Member, Report, Role},
     wave::{Details, Look, Reached, Wave},
 };
 use crate::playbook::cluster::Cluster;
@@ -41,6 +41,13 @@ const AGAIN: Duration = Duration::from_millis(50);
 enum Patience {
     LookTwice,
     Glance,
+}
+
+/// What a member says of the cluster beyond its status.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    pub cluster_version: Option<ClusterVersion>,
+    pub gates: Option<Gates>,
 }
 
 /// Looks at one cluster. Keeps its connections open between looks; cheap to clone.
@@ -162,8 +169,34 @@ impl Means {
     pub(super) async fn details(&self, member: &Listed, address: &str, seen: &Seen) -> Details {
         // In this order: what a lost quorum had left undecided is decided before the read is answered.
         let read = self.read(member, address).await;
-        let cluster_version = self.http.cluster_version(&member.name, address, &seen.status.version).await;
-        Details { read, cluster_version }
+        let told = self.told(member, address, seen, &read).await;
+        Details { read, told }
+    }
+
+    async fn told(&self, member: &Listed, address: &str, seen: &Seen, read: &Read) -> Told {
+        let version = self.http.cluster_version(&member.name, address, &seen.status.version);
+        let (cluster_version, gates) = tokio::join!(version, self.gates(member, address, read));
+        Told { cluster_version, gates }
+    }
+
+    /// Asked for by a linearizable call, which would only time out where a read did. Whether they are decided and what
+    /// the member wants is on its page of metrics: where that has other gates, they have changed at this very moment.
+    async fn gates(&self, member: &Listed, address: &str, read: &Read) -> Option<Gates> {
+        let unknown = |reason: &str| Some(Gates::Unknown { reason: reason.to_owned() });
+        match read {
+            Read::Failed(reason) => return unknown(reason),
+            Read::NotAsked if member.role == Role::Voter => return unknown("no linearizable read was made"),
+            Read::NotAsked | Read::Answered => {}
+        }
+        let on = match self.access.features_on(member.id, address).await {
+            Ok(on) => on?,
+            Err(error) => return unknown(&error.to_string()),
+        };
+        let Some(mut gates) = self.http.gates(&member.name, address, member.id).await else {
+            return unknown("its /metrics do not say whether they are decided");
+        };
+        gates.is_decided &= gates.enabled == on;
+        Some(Gates::Said(gates))
     }
 
     /// Where a look found this member.
@@ -247,16 +280,14 @@ impl Means {
         patience: Patience,
     ) -> Answer {
         let Reached { address, seen, .. } = reached;
-        let Details { read, cluster_version } = details;
+        let Details { read, told } = details;
         match judge(&answers(member.role, read, &seen, leader_commit)) {
-            Verdict::Ready => report(&seen, cluster_version, Health::Ready),
-            Verdict::Sick(reason) => report(&seen, cluster_version, Health::Sick { reason }),
-            Verdict::Alarmed(alarm) => report(&seen, cluster_version, Health::Alarmed(alarm)),
-            Verdict::Behind(reason) if patience == Patience::Glance => {
-                report(&seen, cluster_version, Health::Sick { reason })
-            }
+            Verdict::Ready => report(&seen, told, Health::Ready),
+            Verdict::Sick(reason) => report(&seen, told, Health::Sick { reason }),
+            Verdict::Alarmed(alarm) => report(&seen, told, Health::Alarmed(alarm)),
+            Verdict::Behind(reason) if patience == Patience::Glance => report(&seen, told, Health::Sick { reason }),
             Verdict::Behind(reason) => match self.second_look(member, &address, &seen, leader_commit, reason).await {
-                Ok((seen, cluster_version, health)) => report(&seen, cluster_version, health),
+                Ok((seen, told, health)) => report(&seen, told, health),
                 Err(reason) => Answer::Silent { reason },
             },
         }
@@ -270,7 +301,7 @@ impl Means {
         seen: &Seen,
         leader_commit: Option<LogIndex>,
         reason: String,
-    ) -> Result<(Seen, Option<ClusterVersion>, Health), String> {
+    ) -> Result<(Seen, Told, Health), String> {
         let received = self.http.received_bytes(&member.name, address).await;
         let before = Progress { applied: seen.applied(), received };
         sleep(TWICE).await;
@@ -281,7 +312,7 @@ impl Means {
         };
         let (read, received) = tokio::join!(read, self.http.received_bytes(&member.name, address));
         // After the read, as the first time: what was undecided then may be decided now.
-        let cluster_version = self.http.cluster_version(&member.name, address, &seen.status.version).await;
+        let told = self.told(member, address, &seen, &read).await;
         let now = Progress { applied: seen.applied(), received };
         let health = match judge(&answers(member.role, read, &seen, leader_commit)) {
             Verdict::Ready => Health::Ready,
@@ -289,7 +320,7 @@ impl Means {
             Verdict::Alarmed(alarm) => Health::Alarmed(alarm),
             Verdict::Behind(_) => judge_twice(reason, before, now, leader_commit),
         };
-        Ok((seen, cluster_version, health))
+        Ok((seen, told, health))
     }
 }
 
@@ -317,13 +348,14 @@ fn answers(role: Role, read: Read, seen: &Seen, leader_commit: Option<LogIndex>)
 }
 
 /// What the view says of a member that answered.
-fn report(seen: &Seen, cluster_version: Option<ClusterVersion>, health: Health) -> Answer {
+fn report(seen: &Seen, told: Told, health: Health) -> Answer {
     let Ok(release) = seen.status.version.parse::<Release>() else {
         return Answer::Silent {
             reason: format!("it says that it runs `{}`, which is no release", seen.status.version),
         };
     };
     let statement = seen.statement();
+    let Told { cluster_version, gates } = told;
     Answer::Reported(Box::new(Report {
         release,
         cluster_version,
@@ -335,6 +367,6 @@ fn report(seen: &Seen, cluster_version: Option<ClusterVersion>, health: Health) 
         revision: seen.revision(),
         db_bytes: seen.status.db_size,
         health,
-        gates: None,
+        gates,
     }))
 }

@@ -1,17 +1,18 @@
-//! What a member says over plain HTTP: `/version` and, where its progress is in doubt, `/metrics`.
+//! What a member says over plain HTTP: `/version` and, where it has gates or its progress is in doubt, `/metrics`.
 //!
 //! HTTP answers carry no member id. They are asked for at an address where that member has just proved itself, or where
 //! the playbook says that it serves HTTP; and `/version` must name the release that the member itself named.
 
 use std::collections::BTreeMap;
 
-use proto::ClusterVersion;
+use proto::{ClusterVersion, MemberId};
 use serde::Deserialize;
 
 use super::{
     access::{Access, CALL, CONNECT},
     error::ObserveError,
     metrics,
+    view::GateReport,
 };
 
 /// The HTTP side of a cluster's members.
@@ -52,6 +53,11 @@ impl Http {
     /// How many bytes this member has received from its peers.
     pub(super) async fn received_bytes(&self, name: &str, address: &str) -> Option<u64> {
         metrics::received_bytes(&self.get(name, address, "metrics").await?)
+    }
+
+    /// What this member shows of the cluster's gates; `None` where that cannot be had from the member itself.
+    pub(super) async fn gates(&self, name: &str, address: &str, member: MemberId) -> Option<GateReport> {
+        metrics::gates(&self.get(name, address, "metrics").await?, member)
     }
 
     async fn get(&self, name: &str, address: &str, page: &str) -> Option<String> {

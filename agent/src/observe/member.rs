@@ -3,13 +3,17 @@
 //! Every answer is believed only with the member's own id on it: behind one address there may be a balancer, or today
 //! somebody else.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use proto::{
     ClusterId, LogIndex, MemberId, Revision, Term,
     etcdserverpb::{
-        Member as ListedOnWire, MemberListRequest, RangeRequest, ResponseHeader, StatusRequest, StatusResponse,
-        cluster_client::ClusterClient, kv_client::KvClient, maintenance_client::MaintenanceClient,
+        FeatureGateStatusRequest, Member as ListedOnWire, MemberListRequest, RangeRequest, ResponseHeader,
+        StatusRequest, StatusResponse, cluster_client::ClusterClient, kv_client::KvClient,
+        maintenance_client::MaintenanceClient,
     },
 };
 use tonic::Code;
@@ -85,6 +89,29 @@ impl Access {
         let mut members: Vec<_> = list.members.into_iter().map(|member| listed(member, scheme)).collect();
         members.sort_by_key(|member| member.id);
         Ok(members)
+    }
+
+    /// Which features are on for the whole cluster, as this member has it once it has applied what was committed before;
+    /// `None` from a server that has no gates.
+    pub(super) async fn features_on(
+        &self,
+        member: MemberId,
+        address: &str,
+    ) -> Result<Option<BTreeMap<String, bool>>, CallError> {
+        let answer = self.ask(address, FeatureGateStatusRequest::default(), |channel, request| async move {
+            MaintenanceClient::new(channel).feature_gate_status(request).await
+        });
+        let status = match answer.await {
+            Ok(status) => status,
+            Err(error) if error.code() == Some(Code::Unimplemented) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        match whose(status.header.as_ref()) {
+            Some((id, _)) if id == member => {}
+            Some((id, _)) => return Err(another(address, id)),
+            None => return Err(nameless(address)),
+        }
+        Ok(Some(status.features.into_iter().map(|feature| (feature.name, feature.enabled)).collect()))
     }
 
     /// A linearizable read of `key` through this member. That there is no leader at the moment is no answer yet: it is

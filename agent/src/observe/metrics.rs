@@ -1,22 +1,87 @@
-//! One number out of a member's `/metrics`: how many bytes it has received from its peers.
+//! What is read off a member's `/metrics`: how many bytes it has received from its peers, and the cluster's gates.
 //!
-//! It moves while a member takes in the log or a snapshot, even before any of that is applied.
+//! The bytes move while a member takes in the log or a snapshot, even before any of that is applied. Of the gates the
+//! page alone tells whether they are decided and what a member wants (KEP-4647, "Milestones").
 
-/// The counter's name in etcd; it has a series for each peer.
+use std::collections::BTreeMap;
+
+use proto::MemberId;
+
+use super::view::GateReport;
+
+/// Its name in etcd; it has a series for each peer.
 const RECEIVED: &str = "etcd_network_peer_received_bytes_total";
+/// Whose page this is.
+const SERVER_ID: &str = "etcd_server_id";
+const UNDECIDED: &str = "etcd_cluster_feature_undecided";
+const ENABLED: &str = "etcd_cluster_feature_enabled";
+const PROPOSED: &str = "etcd_cluster_feature_proposed";
 
 /// The sum over all peers; `None` where the text has no such counter.
-pub fn received_bytes(metrics: &str) -> Option<u64> {
-    metrics.lines().filter_map(value).fold(None, |sum, bytes| Some(sum.unwrap_or(0) + bytes))
+pub fn received_bytes(page: &str) -> Option<u64> {
+    let bytes = samples(page, RECEIVED).map(|sample| sample.value).filter(|value| value.is_finite() && *value >= 0.0);
+    bytes.fold(None, |sum, bytes| Some(sum.unwrap_or(0) + bytes as u64))
 }
 
-fn value(line: &str) -> Option<u64> {
-    let series = line.strip_prefix(RECEIVED)?;
-    if !series.starts_with(['{', ' ']) {
-        return None;
+/// What this member shows of the gates, all of it of one moment; `None` on another member's page, and where there is
+/// nothing of gates. What others propose is on the page too, and is asked of them.
+pub fn gates(page: &str, member: MemberId) -> Option<GateReport> {
+    let is_member = |label: Option<&String>| label.is_some_and(|id| id.parse() == Ok(member));
+    samples(page, SERVER_ID).find(|sample| is_member(sample.labels.get("server_id")))?;
+    let undecided = samples(page, UNDECIDED).next()?;
+    let proposed = samples(page, PROPOSED).filter(|sample| is_member(sample.labels.get("member")));
+    Some(GateReport {
+        is_decided: undecided.value == 0.0,
+        enabled: samples(page, ENABLED).filter_map(Sample::gate).collect(),
+        proposed: proposed.filter_map(Sample::gate).collect(),
+    })
+}
+
+/// One line of Prometheus' text format.
+struct Sample {
+    labels: BTreeMap<String, String>,
+    value: f64,
+}
+
+impl Sample {
+    fn gate(mut self) -> Option<(String, bool)> {
+        Some((self.labels.remove("name")?, self.value != 0.0))
     }
-    let number: f64 = series.rsplit(' ').next()?.parse().ok()?;
-    (number.is_finite() && number >= 0.0).then_some(number as u64)
+}
+
+fn samples<'a>(page: &'a str, family: &'a str) -> impl Iterator<Item = Sample> + 'a {
+    page.lines().filter_map(move |line| sample(line.strip_prefix(family)?))
+}
+
+/// What comes after the family's name: ` 7` or `{a="b",c="d"} 7`.
+fn sample(text: &str) -> Option<Sample> {
+    let (mut labels, mut rest) = (BTreeMap::new(), text.strip_prefix('{').unwrap_or(text));
+    if rest.len() < text.len() {
+        while !rest.starts_with('}') {
+            let (name, after) = rest.split_once("=\"")?;
+            let (value, after) = quoted(after)?;
+            labels.insert(name.to_owned(), value);
+            rest = after.strip_prefix(',').unwrap_or(after);
+        }
+        rest = &rest[1..];
+    }
+    let value = rest.strip_prefix(' ')?.split(' ').next()?.parse().ok()?;
+    Some(Sample { labels, value })
+}
+
+/// A label's value up to its closing quote, and what follows that.
+fn quoted(text: &str) -> Option<(String, &str)> {
+    let (mut value, mut chars) = (String::new(), text.char_indices());
+    loop {
+        match chars.next()? {
+            (at, '"') => return Some((value, &text[at + 1..])),
+            (_, '\\') => value.push(match chars.next()?.1 {
+                'n' => '\n',
+                other => other,
+            }),
+            (_, other) => value.push(other),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -38,6 +103,60 @@ mod tests {
             ("etcd_network_peer_received_bytes_total{From=\"a\"} NaN\n", None),
         ] {
             assert_eq!(received_bytes(text), sum, "{text}");
+        }
+    }
+
+    fn features(text: &str) -> BTreeMap<String, bool> {
+        let one = |word: &str| (word[1..].to_owned(), word.starts_with('+'));
+        text.split_whitespace().map(one).collect()
+    }
+
+    #[test]
+    fn a_members_page_tells_of_the_gates_and_of_its_own_wish_alone() {
+        let page = |undecided| {
+            format!(
+                "# HELP etcd_server_id This member's id.\netcd_server_id{{server_id=\"a1\"}} 1\n\
+                 etcd_cluster_feature_undecided {undecided}\n\
+                 etcd_cluster_feature_enabled{{name=\"A\"}} 0\netcd_cluster_feature_enabled{{name=\"B\"}} 1\n\
+                 etcd_cluster_feature_proposed{{member=\"a1\",name=\"A\"}} 1\n\
+                 etcd_cluster_feature_proposed{{member=\"a1\",name=\"B\"}} 1\n\
+                 etcd_cluster_feature_proposed{{member=\"a2\",name=\"A\"}} 0\n"
+            )
+        };
+        for (page, member, found) in [
+            (page(0), 0xa1, Some((true, "-A +B", "+A +B"))),
+            (page(1), 0xa1, Some((false, "-A +B", "+A +B"))),
+            (page(0), 0xa2, None), // somebody else's page
+            (page(0).replace("server_id=", "other="), 0xa1, None),
+            (page(0).replace("undecided", "settled"), 0xa1, None),
+            (page(0).replace("proposed", "wanted"), 0xa1, Some((true, "-A +B", ""))),
+        ] {
+            let found = found.map(|(is_decided, enabled, proposed)| GateReport {
+                is_decided,
+                enabled: features(enabled),
+                proposed: features(proposed),
+            });
+            assert_eq!(gates(&page, MemberId(member)), found, "{page}");
+        }
+    }
+
+    #[test]
+    fn labels_are_read_as_they_were_escaped() {
+        for (line, labels, value) in [
+            (" 7", "", Some(7.0)),
+            (" 7 1395066363000", "", Some(7.0)),
+            ("{} 7", "", Some(7.0)),
+            (r#"{a="b"} 1"#, "a=b", Some(1.0)),
+            (r#"{a="b",c="d} e",} 1"#, "a=b;c=d} e", Some(1.0)),
+            (r#"{a="q\"\\\n"} 1"#, "a=q\"\\\n", Some(1.0)),
+            (r#"{a="b"}"#, "", None),
+            (r#"{a="b"#, "", None),
+            ("_more 7", "", None),
+        ] {
+            let found = sample(line);
+            let pairs = found.iter().flat_map(|sample| &sample.labels).map(|(name, value)| format!("{name}={value}"));
+            assert_eq!(pairs.collect::<Vec<_>>().join(";"), labels, "{line}");
+            assert_eq!(found.map(|sample| sample.value), value, "{line}");
         }
     }
 }

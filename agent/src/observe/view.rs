@@ -95,8 +95,32 @@ pub struct Report {
     pub db_bytes: i64,
     /// Whether it is ready to do without another.
     pub health: Health,
-    /// Its cluster feature gates; `None` where the server has none.
-    pub gates: Option<BTreeMap<String, bool>>,
+    /// What it says of the cluster's feature gates; `None` where the server has none.
+    pub gates: Option<Gates>,
+}
+
+/// What a member says of the cluster's feature gates (KEP-4647).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gates {
+    /// It answered.
+    Said(GateReport),
+    /// It could not be asked.
+    Unknown {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// The gates as one member has them, and what it wants of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateReport {
+    /// Whether they are decided at the cluster version that it holds.
+    pub is_decided: bool,
+    /// What is on for the whole cluster; while nothing is decided, nothing is.
+    pub enabled: BTreeMap<String, bool>,
+    /// What it proposes itself; empty where this process of it has proposed nothing at this cluster version.
+    pub proposed: BTreeMap<String, bool>,
 }
 
 /// Whether a member is ready, by the definition for its role (ARCHITECTURE.md, "Ready").
@@ -147,6 +171,14 @@ impl Member {
         matches!(self.report(), Some(Report { health: Health::CatchingUp { .. }, .. }))
     }
 
+    /// What it said of the cluster's feature gates.
+    pub fn gates(&self) -> Option<&GateReport> {
+        match self.report()?.gates.as_ref()? {
+            Gates::Said(gates) => Some(gates),
+            Gates::Unknown { .. } => None,
+        }
+    }
+
     /// The release it said it runs.
     pub fn release(&self) -> Option<&Release> {
         self.report().map(|report| &report.release)
@@ -191,7 +223,7 @@ impl ClusterView {
 
     /// Whether any member has cluster feature gates.
     pub fn has_gates(&self) -> bool {
-        self.members.iter().any(|member| member.report().is_some_and(|report| report.gates.is_some()))
+        self.members.iter().any(|member| member.gates().is_some())
     }
 
     /// An alarm that a member reports.

@@ -9,12 +9,12 @@ use std::{
     sync::Arc,
 };
 
-use proto::{ClusterId, ClusterVersion, MemberId};
+use proto::{ClusterId, MemberId};
 use tokio::task::JoinSet;
 use tonic::Code;
 
 use super::{
-    cluster::Means,
+    cluster::{Means, Told},
     directory::{Findings, Listed, sole_owner},
     error::{CallError, ObserveError},
     health::Read,
@@ -42,7 +42,7 @@ struct Found {
 #[derive(Clone, Debug)]
 pub(super) struct Details {
     pub read: Read,
-    pub cluster_version: Option<ClusterVersion>,
+    pub told: Told,
 }
 
 /// A member of the membership, and where it was reached, or why it was not.

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     journal::progress::Leg,
-    observe::view::{Answer, ClusterView, Health, Leader, Member, Report},
+    observe::view::{Answer, ClusterView, Gates, Health, Leader, Member, Report},
     rollout::{
         keys::{At, Change, Keys, RunId, RunResult, RunState, TakeDown},
         rules::Rules,
@@ -282,7 +282,13 @@ impl World<'_> {
 
     fn reach(&mut self, member: MemberId, leg: Leg) {
         if let Some(release) = self.release_after(leg) {
-            self.set(member, |report| report.release = release);
+            self.set(member, |report| {
+                // What another release will say of its gates is not to be foreseen.
+                if report.release != release {
+                    report.gates = Some(Gates::Unknown { reason: "it runs another release now".to_owned() });
+                }
+                report.release = release;
+            });
         }
         if let Some(run) = &mut self.keys.run {
             run.value.done.retain(|done| *done != member);

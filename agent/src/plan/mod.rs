@@ -5,6 +5,7 @@
 //! is stopped, so the three can never disagree on what is safe. Source: ARCHITECTURE.md, I-1 to I-7.
 
 pub mod forecast;
+pub mod gates;
 pub mod no_return;
 pub mod order;
 mod quorum;
@@ -201,7 +202,8 @@ impl Case<'_> {
 
 /// What may be done next.
 pub fn next(case: &Case) -> Next {
-    let before_any_run = [shared::ownership, shared::other_run, shared::versions, shared::record, shared::lost];
+    let before_any_run =
+        [shared::ownership, shared::other_run, shared::versions, shared::record, shared::lost, gates::supported];
     let within_a_run = [verb::verb, shared::mark, settled, hold, turn, quorum::alarm];
     let decided = |rules: &[fn(&Case) -> Option<Next>]| rules.iter().find_map(|rule| rule(case));
     decided(&before_any_run)
@@ -238,9 +240,17 @@ fn finished(case: &Case) -> Option<Next> {
             Some(Next::Finish(Finish::Done(*result)))
         }
         _ if case.standing().is_none() && case.me.verb != Verb::Rollback => {
-            all_ready_at_target(case).then_some(Next::Finish(Finish::NothingToDo))
+            all_ready_at_target(case).then(|| nothing_to_do(case))
         }
         _ => None,
+    }
+}
+
+/// Gates that are not as expected are waited for, and told of, by a run in which no member goes.
+fn nothing_to_do(case: &Case) -> Next {
+    match case.me.verb == Verb::Run && gates::are_contrary(case) {
+        true => Next::Begin,
+        false => Next::Finish(Finish::NothingToDo),
     }
 }
 

@@ -68,6 +68,11 @@ pub enum Refusal {
         /// The member.
         member: MemberId,
     },
+    /// Gates are expected, and a member that runs the target's release has none.
+    GatesUnsupported {
+        /// The member.
+        member: MemberId,
+    },
     /// An alarm stands, of this kind.
     Alarm {
         /// Its kind in etcd's own word.

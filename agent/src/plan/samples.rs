@@ -6,7 +6,7 @@ use proto::{ClusterId, LogIndex, MemberId, Release, Revision, Term};
 
 use super::{Me, Verb};
 use crate::{
-    observe::view::{Alarm, Answer, ClusterView, Health, Leader, Member, Report, Role},
+    observe::view::{Alarm, Answer, ClusterView, GateReport, Gates, Health, Leader, Member, Report, Role},
     rollout::{
         host_id::HostId,
         keys::{Change, Finalize, Intent},
@@ -67,6 +67,28 @@ pub(crate) fn with_release(view: &mut ClusterView, at: usize, release: &str) {
 
 pub(crate) fn with_cluster_version(view: &mut ClusterView, at: usize, version: &str) {
     edit(view, at, |report| report.cluster_version = version.parse().ok());
+}
+
+/// What a member says of the gates, in short: `none`, `?` where it could not be asked, else `decided` or `open`, what is
+/// on or off, a bar, and what it wants: `decided -A +B | +A +B`.
+pub(crate) fn with_gates(view: &mut ClusterView, at: usize, said: &str) {
+    edit(view, at, |report| {
+        report.gates = match said {
+            "none" => None,
+            "?" => Some(Gates::Unknown { reason: "timed out".into() }),
+            _ => Some(Gates::Said(gate_report(said))),
+        }
+    });
+}
+
+fn gate_report(said: &str) -> GateReport {
+    let (enabled, proposed) = said.split_once('|').unwrap();
+    let is_feature = |word: &&str| word.starts_with(['+', '-']);
+    let features = |text: &str| {
+        let words = text.split_whitespace().filter(is_feature);
+        words.map(|word| (word[1..].to_owned(), word.starts_with('+'))).collect()
+    };
+    GateReport { is_decided: enabled.starts_with("decided"), enabled: features(enabled), proposed: features(proposed) }
 }
 
 pub(crate) fn intent(from: &str, to: &str) -> Intent {

@@ -2,50 +2,136 @@
 //!
 //! Pure. Hashes are compared apart, since they take a scan. Source: ARCHITECTURE.md, I-5.
 
-use proto::ClusterVersion;
+use proto::{ClusterVersion, MemberId};
 
+use super::gates;
 use crate::{
-    observe::view::ClusterView,
+    observe::view::{ClusterView, Member},
     rollout::keys::{Change, Intent},
 };
 
-/// What is still missing, in words; `None` when the cluster has settled.
-pub fn missing(intent: &Intent, view: &ClusterView, back: bool) -> Option<String> {
+/// What is still missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Nobody could be asked.
+    Answer {
+        /// Why.
+        why: String,
+    },
+    /// A member does not answer.
+    Silent {
+        /// The member.
+        member: MemberId,
+        /// Why.
+        why: String,
+    },
+    /// A member holds another cluster version.
+    ClusterVersion {
+        /// The member.
+        member: MemberId,
+        /// What it holds.
+        found: Option<ClusterVersion>,
+        /// What it should.
+        wanted: Option<ClusterVersion>,
+    },
+    /// A member's data has another version.
+    StorageVersion {
+        /// The member.
+        member: MemberId,
+        /// What it has.
+        found: Option<ClusterVersion>,
+        /// What it should.
+        wanted: Option<ClusterVersion>,
+    },
+    /// Gates are expected of a member that has none.
+    NoGates {
+        /// The member.
+        member: MemberId,
+    },
+    /// A member could not be asked for its gates.
+    GatesUnknown {
+        /// The member.
+        member: MemberId,
+        /// Why.
+        reason: String,
+    },
+    /// The gates are not decided yet.
+    Undecided {
+        /// The voters whose proposal is missing.
+        awaited: Vec<MemberId>,
+    },
+    /// The members have a gate differently.
+    Differing {
+        /// The gate.
+        gate: String,
+    },
+    /// No member knows a gate that is expected.
+    NoSuchGate {
+        /// The gate.
+        gate: String,
+        /// Those that they know.
+        there_are: Vec<String>,
+    },
+    /// A gate is off that is expected on.
+    KeptOff {
+        /// The gate.
+        gate: String,
+        /// The voters whose proposal keeps it off.
+        by: Vec<MemberId>,
+    },
+    /// A gate is on that is expected off.
+    KeptOn {
+        /// The gate.
+        gate: String,
+        /// Whether every voter wants it on.
+        is_wanted: bool,
+    },
+}
+
+impl Missing {
+    /// Whether it stays so until a person changes something: waiting is no help.
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            Self::NoGates { .. } | Self::NoSuchGate { .. } => true,
+            Self::KeptOff { by, .. } => !by.is_empty(),
+            Self::KeptOn { is_wanted, .. } => *is_wanted,
+            Self::Answer { .. }
+            | Self::Silent { .. }
+            | Self::ClusterVersion { .. }
+            | Self::StorageVersion { .. }
+            | Self::GatesUnknown { .. }
+            | Self::Undecided { .. }
+            | Self::Differing { .. } => false,
+        }
+    }
+}
+
+/// What is still missing; `None` when the cluster has settled. Gates are expected of the way forward alone.
+pub fn missing(intent: &Intent, view: &ClusterView, back: bool) -> Option<Missing> {
     let first = view.members.first()?.report().and_then(|report| report.cluster_version);
     let wanted = match &intent.change {
         Change::Upgrade { to, .. } if !back => Some(to.cluster_version()),
         _ => first,
     };
-    view.members.iter().find_map(|member| {
-        let name = &member.name;
-        let Some(report) = member.report() else {
-            return Some(format!("{name} does not answer: {}", member.trouble().unwrap_or("no reason".into())));
-        };
-        if report.cluster_version != wanted || wanted.is_none() {
-            return Some(format!("{name} has cluster version {}, not {}", text(report.cluster_version), text(wanted)));
-        }
-        if !back && report.storage_version.is_some() && report.storage_version != wanted {
-            return Some(format!("{name} has storage version {}, not {}", text(report.storage_version), text(wanted)));
-        }
-        gate_off(intent, name, report.gates.as_ref())
-    })
+    let nothing = Default::default();
+    let expected = if back { &nothing } else { &intent.gates };
+    let of_versions = view.members.iter().find_map(|member| versions(member, wanted, back));
+    of_versions.or_else(|| gates::missing(expected, view))
 }
 
-fn text(version: Option<ClusterVersion>) -> String {
-    version.map_or_else(|| "undecided".into(), |version| version.to_string())
-}
-
-fn gate_off(intent: &Intent, name: &str, gates: Option<&std::collections::BTreeMap<String, bool>>) -> Option<String> {
-    let gates = gates?;
-    intent.gates.iter().find_map(|(gate, wanted)| match gates.get(gate) {
-        Some(found) if found == wanted => None,
-        Some(found) => Some(format!("{name} has gate {gate} {}, not {}", on_off(*found), on_off(*wanted))),
-        None => Some(format!("{name} has no gate {gate}")),
-    })
-}
-
-fn on_off(gate: bool) -> &'static str {
-    if gate { "on" } else { "off" }
+fn versions(member: &Member, wanted: Option<ClusterVersion>, back: bool) -> Option<Missing> {
+    let id = member.id;
+    let Some(report) = member.report() else {
+        let why = member.trouble().map_or_else(|| "no reason".to_owned(), |why| why.into_owned());
+        return Some(Missing::Silent { member: id, why });
+    };
+    let found = report.cluster_version;
+    if found != wanted || wanted.is_none() {
+        return Some(Missing::ClusterVersion { member: id, found, wanted });
+    }
+    let found = report.storage_version;
+    let is_other = !back && found.is_some() && found != wanted;
+    is_other.then_some(Missing::StorageVersion { member: id, found, wanted })
 }
 
 #[cfg(test)]

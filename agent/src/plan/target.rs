@@ -28,6 +28,14 @@ pub(super) fn is_at(case: &Case, member: &Member, leg: Leg) -> bool {
     }
 }
 
+/// Whether a member runs what it is to run at the end. A restart leaves every member its release.
+pub(super) fn has_its_release(case: &Case, member: &Member) -> bool {
+    match &case.me.intent.change {
+        Change::Restart { .. } => true,
+        Change::Upgrade { to, .. } => member.release() == Some(to),
+    }
+}
+
 fn is_written_done(run: &Run, member: MemberId) -> bool {
     run.done.contains(&member)
 }

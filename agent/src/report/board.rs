@@ -6,14 +6,15 @@ use proto::MemberId;
 
 use super::{
     forecast::StepLine,
+    gates::{GatesLine, gates},
     happening::Happening,
     json::{Facts, MemberLine, members, versions},
     names::{Names, printable},
-    wait,
+    settling, wait,
 };
 use crate::{
     observe::view::ClusterView,
-    plan::refusal::Wait,
+    plan::{refusal::Wait, settled::Missing},
     rollout::keys::{Change, RunId},
 };
 
@@ -26,6 +27,7 @@ pub struct Board {
     run: Option<RunId>,
     change: Option<Change>,
     waiting: Option<Wait>,
+    unsettled: Option<Missing>,
     preparing: Option<String>,
     steps: Vec<Begun>,
     warnings: Vec<String>,
@@ -59,6 +61,13 @@ impl Board {
                 self.waiting.take()
             }
             Happening::BatonGivenBack => self.waiting.take(),
+            _ => None,
+        };
+        self.unsettled = match happening {
+            Happening::Unsettled(missing) => Some((*missing).clone()),
+            Happening::Looked(_) | Happening::Read(_) | Happening::Warning(_) | Happening::Ended { .. } => {
+                self.unsettled.take()
+            }
             _ => None,
         };
         self.preparing = match happening {
@@ -190,6 +199,16 @@ impl Board {
         self.waiting.as_ref() == Some(wait)
     }
 
+    /// Whether this is what keeps the cluster from having settled already.
+    pub fn is_unsettled(&self, missing: &Missing) -> bool {
+        self.unsettled.as_ref() == Some(missing)
+    }
+
+    /// The cluster's gates as last seen; `None` where no member has any.
+    pub fn gates(&self) -> Option<GatesLine> {
+        gates(self.view.as_ref()?, &self.names)
+    }
+
     /// What takes long before its host is fit.
     pub fn preparing(&self) -> Option<&str> {
         self.preparing.as_deref()
@@ -200,6 +219,11 @@ impl Board {
         self.waiting.as_ref().map(|waited| wait::words(waited, &self.names))
     }
 
+    /// What keeps the cluster from having settled, in words.
+    pub fn unsettled(&self) -> Option<String> {
+        self.unsettled.as_ref().map(|missing| settling::words(missing, &self.names))
+    }
+
     /// The result so far.
     pub fn facts(&self) -> Facts {
         let (from, to) = self.change.as_ref().map_or((None, None), versions);
@@ -208,8 +232,9 @@ impl Board {
             run: self.run,
             from,
             to,
+            gates: self.gates(),
             members: self.rows().into_iter().map(|(line, _)| line).collect(),
-            waiting_for: self.waiting(),
+            waiting_for: self.waiting().or_else(|| self.unsettled()),
             steps: self.steps.iter().enumerate().map(|(at, step)| self.line(at, step)).collect(),
             warnings: self.warnings.clone(),
             more: Default::default(),

@@ -49,6 +49,7 @@ pub fn frame(board: &Board, elapsed: Duration, size: Size) -> Vec<String> {
     let rows = board.rows();
     let names = rows.iter().map(|(line, _)| line.name.chars().count()).max().unwrap_or(0);
     let mut lines: Vec<String> = rows.iter().map(|(line, doing)| row(line, *doing, names)).collect();
+    lines.extend(board.gates().map(|gates| format!("  gates: {}", gates.words())));
     lines.push(footer(board, elapsed));
     // The last line must stay on the screen whatever else does not.
     let surplus = lines.len().saturating_sub(size.rows.saturating_sub(1).max(1));
@@ -65,8 +66,10 @@ fn row(line: &MemberLine, doing: Option<&str>, names: usize) -> String {
 }
 
 fn footer(board: &Board, elapsed: Duration) -> String {
+    let waiting = board.waiting().map(|waiting| format!("waiting for {waiting}"));
+    let unsettled = || board.unsettled().map(|missing| format!("not settled yet: {missing}"));
     let at_work = || board.preparing().unwrap_or("at work").to_owned();
-    let doing = board.waiting().map_or_else(at_work, |waiting| format!("waiting for {waiting}"));
+    let doing = waiting.or_else(unsettled).unwrap_or_else(at_work);
     format!("{:>3}:{:02}  {doing}", elapsed.as_secs() / 60, elapsed.as_secs() % 60)
 }
 

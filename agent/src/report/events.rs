@@ -15,7 +15,7 @@ use std::{
 use proto::MemberId;
 use serde::Serialize;
 
-use super::{board::Board, happening::Happening, names::printable, wait};
+use super::{board::Board, gates::GatesLine, happening::Happening, names::printable, settling, wait};
 use crate::{calendar::rfc3339, rollout::keys::RunId};
 
 /// An events file that is open.
@@ -47,6 +47,8 @@ struct Line<'a> {
     why: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gates: Option<GatesLine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     exit: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,6 +104,7 @@ impl Events {
             hook: None,
             why: None,
             waiting_for: None,
+            gates: None,
             exit: None,
             reason: None,
         };
@@ -113,6 +116,10 @@ impl Events {
                 (line.hook, line.why) = (Some(*hook), Some(printable(why).to_string()));
             }
             Happening::Preparing { what } => line.waiting_for = Some(printable(what).to_string()),
+            Happening::Unsettled(missing) => {
+                (line.waiting_for, line.gates) = (Some(settling::words(missing, names)), board.gates());
+            }
+            Happening::GatesSettled => line.gates = board.gates(),
             Happening::Waiting(waited) => line.waiting_for = Some(wait::words(waited, names)),
             Happening::Ended { exit, reason } => (line.exit, line.reason) = (Some(*exit), Some(*reason)),
             _ => {}

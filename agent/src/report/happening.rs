@@ -4,7 +4,7 @@ use proto::MemberId;
 
 use crate::{
     observe::view::ClusterView,
-    plan::refusal::Wait,
+    plan::{refusal::Wait, settled::Missing},
     rollout::keys::{Change, Keys, RunId},
 };
 
@@ -118,6 +118,8 @@ pub enum Happening<'a> {
     },
     /// Every member is at its target; versions, gates and hashes are awaited.
     Settling,
+    /// It has not settled yet.
+    Unsettled(&'a Missing),
     /// The cluster's gates are equal on every member, and as expected.
     GatesSettled,
     /// They all agree.
@@ -187,6 +189,7 @@ impl Happening<'_> {
             Self::HookRan { .. } => "hook_ran",
             Self::HookFailed { .. } => "hook_failed",
             Self::Settling => "settling",
+            Self::Unsettled(_) => "unsettled",
             Self::GatesSettled => "gates_settled",
             Self::Settled => "settled",
             Self::Warning(_) => "warning",

@@ -1,9 +1,11 @@
 //! The one object that `--output json` prints. Fields are added, never renamed.
 
+use std::collections::BTreeMap;
+
 use proto::MemberId;
 use serde::Serialize;
 
-use super::{forecast::StepLine, names::Names, standing, stop::Stop};
+use super::{forecast::StepLine, gates::GatesLine, names::Names, standing, stop::Stop};
 use crate::{
     observe::view::{Answer, ClusterView, Health, Member, Role},
     rollout::keys::{Change, RunId},
@@ -22,6 +24,8 @@ pub struct Facts {
     pub to: Option<String>,
     /// The members as last seen.
     pub members: Vec<MemberLine>,
+    /// The cluster's feature gates as last seen; none where no member has any.
+    pub gates: Option<GatesLine>,
     /// What was waited for at the end.
     pub waiting_for: Option<String>,
     /// What this process did, or what a plan would do.
@@ -58,6 +62,10 @@ pub struct MemberLine {
     pub cluster_version: Option<String>,
     /// The storage version it reports.
     pub storage_version: Option<String>,
+    /// Which features of the cluster it says are on or off.
+    pub gates: Option<BTreeMap<String, bool>>,
+    /// Which of them it wants on or off.
+    pub proposed_gates: Option<BTreeMap<String, bool>>,
 }
 
 #[derive(Serialize)]
@@ -94,6 +102,8 @@ fn line(view: &ClusterView, member: &Member, names: &Names, mine: &[MemberId]) -
         lag: lag(view, member),
         cluster_version: report.and_then(|report| report.cluster_version).map(|version| version.to_string()),
         storage_version: report.and_then(|report| report.storage_version).map(|version| version.to_string()),
+        gates: member.gates().map(|gates| gates.enabled.clone()),
+        proposed_gates: member.gates().map(|gates| gates.proposed.clone()),
     }
 }
 

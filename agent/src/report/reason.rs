@@ -94,7 +94,7 @@ reasons! {
     OtherCluster "other_cluster" Preflight, "an address or the journal belongs to another cluster", "correct cluster.endpoints or state_dir";
     AuthRefused "auth_refused" Preflight, "the cluster does not take the user or password", "correct cluster.auth";
     NotRoot "not_root" Always(3), "the user does not have the role root", "grant it the role, or name another user";
-    GatesUnsupported "gates_unsupported" Always(3), "the servers have no cluster feature gates to compare", "remove gates.expect";
+    GatesUnsupported "gates_unsupported" Preflight, "gates are expected, and a member that is at its target has none", "remove gates.expect, then agent run, with --replace where a run stands";
     NewerAgent "newer_agent" Preflight, "a newer agent wrote keys that this one does not know", "run the newer agent here too";
     KeysDamaged "keys_damaged" Preflight, "a shared key holds what no agent writes", "look at the key that is named";
     JournalDamaged "journal_damaged" Preflight, "the journal is damaged, or was written by a newer agent", "agent status, then move the state directory away";
@@ -117,7 +117,7 @@ reasons! {
     NothingToAbandon "nothing_to_abandon" Always(3), "no take-down of this member stands", "agent status";
     RecordChanged "record_changed" Always(3), "the take-down changed while it was being abandoned", "agent status";
     LeaderVersion "leader_version" Always(4), "the leader runs a release that from and to do not allow", "correct from, or bring the leader to it";
-    NotSettled "not_settled" Always(5), "versions, gates or hashes did not agree in time", "agent status, then agent run";
+    NotSettled "not_settled" Always(5), "versions, gates or hashes did not agree in time, or a gate stays other than expected", "agent status; start the member that is named with the flag that is named; then agent run";
     Incomplete "incomplete" Always(5), "--require-complete, and the cluster is not done", "run it on the hosts that are left, or agent finalize";
     Turn "turn" Always(6), "nobody made progress for longer than strategy.turn", "agent status, then agent run";
     OtherRun "other_run" Always(6), "a run with another intent stands", "finish that run, or agent run --replace";

@@ -69,6 +69,12 @@ impl Context<'_> {
                 let hint = "`/version` must answer at its client URL, or where `cluster.http` says";
                 self.stop(Reason::NoClusterVersion, message, "status").leaving(hint)
             }
+            Refusal::GatesUnsupported { member } => {
+                let release = self.view.and_then(|view| view.member(*member)?.release().map(ToString::to_string));
+                let release = release.map_or_else(String::new, |release| format!(" on {release}"));
+                let message = format!("{} has no cluster feature gates{release}, and some are expected", name(*member));
+                self.stop(Reason::GatesUnsupported, message, "validate").leaving("`gates.expect` asks for them")
+            }
             Refusal::Alarm { kind, of } => {
                 let message = format!("the alarm {} of {} stands", printable(kind), name(*of));
                 self.stop(Reason::Alarm, message, self.onward()).leaving("no member goes before `etcdctl alarm disarm`")

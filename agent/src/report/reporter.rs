@@ -96,6 +96,7 @@ impl Reporter {
     fn is_new(&self, happening: &Happening) -> bool {
         match happening {
             Happening::Waiting(wait) => !self.board.is_waiting(wait),
+            Happening::Unsettled(missing) => !self.board.is_unsettled(missing),
             _ => true,
         }
     }

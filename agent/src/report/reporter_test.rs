@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     observe::view::ClusterView,
-    plan::{refusal::Wait, samples},
+    plan::{refusal::Wait, samples, settled::Missing},
     rollout::{
         host_id::HostId,
         keys::{Change, RunId},
@@ -41,6 +41,7 @@ fn view() -> ClusterView {
 
 /// One of each, in an order that a rollout may have.
 fn happenings<'a>(view: &'a ClusterView, change: &'a Change) -> Vec<Happening<'a>> {
+    const UNSETTLED: &Missing = &Missing::Undecided { awaited: Vec::new() };
     let (member, other) = (MemberId(1), MemberId(2));
     vec![
         Happening::Begun { change: Some(change) },
@@ -69,6 +70,7 @@ fn happenings<'a>(view: &'a ClusterView, change: &'a Change) -> Vec<Happening<'a
         Happening::KeptNew { member: MemberId(3) },
         Happening::Mended { member: MemberId(3) },
         Happening::Settling,
+        Happening::Unsettled(UNSETTLED),
         Happening::GatesSettled,
         Happening::Settled,
         Happening::Preparing { what: "download: 12.0 of 30.5 MiB" },
@@ -197,4 +199,79 @@ fn the_display_says_how_far_a_download_is() {
         happenings(&view(), &change()).iter().position(|happening| matches!(happening, Happening::Preparing { .. }));
     let lines = frame(&board_after(at.unwrap() + 1), Duration::from_secs(83), Size { columns: 80, rows: 24 });
     assert_eq!(lines.last().unwrap(), "  1:23  download: 12.0 of 30.5 MiB");
+}
+
+/// Three members that are at their target, and say this of the gates.
+fn settling(said: [&str; 3], missing: Option<Missing>) -> Board {
+    let mut view = samples::view("1+ 2+ 3*");
+    for (at, (said, name)) in said.into_iter().zip(["orders-1", "orders-2", "orders-3"]).enumerate() {
+        view.members[at].name = name.into();
+        samples::with_gates(&mut view, at, said);
+    }
+    let mut board = Board::default();
+    board.take(&Happening::Settling, Instant::now());
+    board.take(&Happening::Looked(&view), Instant::now());
+    if let Some(missing) = missing {
+        board.take(&Happening::Unsettled(&missing), Instant::now());
+    }
+    board.take(&Happening::Looked(&view), Instant::now());
+    board
+}
+
+#[test]
+fn gates_are_shown_as_they_settle() {
+    let (on, off) = ("decided +A | +A", "decided -A | -A");
+    let awaited = vec![MemberId(2), MemberId(3)];
+    let boards = [
+        settling(["none"; 3], None),
+        settling(["none", "open |", "none"], None),
+        settling(["open -A | +A", "open -A |", "open -A |"], Some(Missing::Undecided { awaited })),
+        settling(["open -A | +A"; 3], Some(Missing::Undecided { awaited: Vec::new() })),
+        settling([on, off, on], Some(Missing::Differing { gate: "A".into() })),
+        settling(["decided -A +B | +A +B", "decided -A +B | -A +B", "decided -A +B | +A +B"], None),
+    ];
+    let mut text = String::new();
+    for board in &boards {
+        let lines = frame(board, Duration::from_secs(3), Size { columns: 80, rows: 24 });
+        let gates = serde_json::to_string(&board.facts().gates).unwrap();
+        text += &format!("{}\n{gates}\n", lines[3..].join("\n"));
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn what_is_missing_is_told_and_how_it_is_mended() {
+    let (member, version) = (MemberId(2), |text: &str| text.parse().ok());
+    let (gate, why) = ("A".to_owned(), "timed\u{1b} out".to_owned());
+    let board = settling(["none"; 3], None);
+    let told: String = [
+        Missing::Answer { why: why.clone() },
+        Missing::Silent { member, why: why.clone() },
+        Missing::ClusterVersion { member, found: version("3.5"), wanted: version("3.6") },
+        Missing::ClusterVersion { member, found: None, wanted: version("3.6") },
+        Missing::StorageVersion { member, found: version("3.5"), wanted: version("3.6") },
+        Missing::NoGates { member },
+        Missing::GatesUnknown { member, reason: why },
+        Missing::Undecided { awaited: vec![] },
+        Missing::Undecided { awaited: vec![MemberId(1), member] },
+        Missing::Differing { gate: gate.clone() },
+        Missing::NoSuchGate { gate: gate.clone(), there_are: vec!["B".into(), "C".into()] },
+        Missing::NoSuchGate { gate: gate.clone(), there_are: vec![] },
+        Missing::KeptOff { gate: gate.clone(), by: vec![member] },
+        Missing::KeptOff { gate: gate.clone(), by: vec![] },
+        Missing::KeptOn { gate: gate.clone(), is_wanted: true },
+        Missing::KeptOn { gate, is_wanted: false },
+    ]
+    .iter()
+    .map(|missing| super::settling::words(missing, board.names()) + "\n")
+    .collect();
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn the_same_thing_missing_is_told_once() {
+    let (missing, other) = (Missing::Undecided { awaited: vec![] }, Missing::Differing { gate: "A".into() });
+    let board = settling(["none"; 3], Some(missing.clone()));
+    assert!(board.is_unsettled(&missing), "a look in between changes nothing");
+    assert!(!board.is_unsettled(&other));
 }

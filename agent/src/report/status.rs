@@ -3,6 +3,7 @@
 use std::{fmt::Write as _, time::Duration};
 
 use super::{
+    gates::GatesLine,
     json::MemberLine,
     names::{Names, printable},
     standing::cluster_version,
@@ -13,8 +14,8 @@ use crate::{
     rollout::keys::{Change, Going, Keys, Run, RunResult, RunState, TakeDown},
 };
 
-/// The cluster, one line a member; this host's own have a star.
-pub fn cluster(view: &ClusterView, members: &[MemberLine]) -> String {
+/// The cluster, one line a member, and its gates; this host's own members have a star.
+pub fn cluster(view: &ClusterView, members: &[MemberLine], gates: Option<&GatesLine>) -> String {
     let version = cluster_version(view).map_or_else(|| "undecided".to_owned(), |version| version.to_string());
     let ready = members.iter().filter(|member| member.state == "ready").count();
     let mut text =
@@ -41,6 +42,9 @@ pub fn cluster(view: &ClusterView, members: &[MemberLine]) -> String {
         if let Some(trouble) = &member.trouble {
             let _ = writeln!(text, "{}: {trouble}", member.name);
         }
+    }
+    if let Some(gates) = gates {
+        let _ = writeln!(text, "gates: {}", gates.words());
     }
     text
 }

@@ -4,6 +4,7 @@ use super::{
     board::Board,
     happening::{Decision, Happening},
     names::printable,
+    settling,
     stop::Stop,
     wait,
 };
@@ -58,7 +59,11 @@ pub fn line(happening: &Happening, board: &Board) -> Option<String> {
         Happening::Settling => {
             Some("every member is at its target; waits for versions, gates and hashes to agree".into())
         }
-        Happening::GatesSettled => Some("gates agree on every member".into()),
+        Happening::Unsettled(missing) => Some(format!("not settled yet: {}", settling::words(missing, names))),
+        Happening::GatesSettled => {
+            let gates = board.gates().map_or_else(String::new, |gates| format!(": {}", gates.words()));
+            Some(format!("gates agree on every member{gates}"))
+        }
         Happening::Settled => Some("versions, gates and hashes agree".into()),
         Happening::Warning(text) => Some(format!("warning: {}", printable(text))),
     }

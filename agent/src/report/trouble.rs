@@ -49,11 +49,6 @@ pub enum Trouble {
         /// The user of the playbook.
         user: String,
     },
-    /// The servers have no gates, and the playbook expects some.
-    GatesUnsupported {
-        /// Their names.
-        gates: Vec<String>,
-    },
     /// A newer agent's key.
     NewerAgent {
         /// The key.
@@ -115,11 +110,6 @@ impl Trouble {
             Self::NotRoot { user } => {
                 let message = format!("user `{}` does not have the role root, which the agent needs", printable(user));
                 (Reason::NotRoot, message, NOTHING, again)
-            }
-            Self::GatesUnsupported { gates } => {
-                let message =
-                    format!("the servers have no cluster feature gates, so {} cannot be compared", gates.join(", "));
-                (Reason::GatesUnsupported, message, NOTHING, with("validate"))
             }
             Self::NewerAgent { key, host } => {
                 let host = host.as_deref().map_or_else(String::new, |host| format!(" on {}", printable(host)));
