@@ -148,9 +148,12 @@ impl Contents {
     /// What the log is after this record, which was read from disk.
     pub(crate) fn replay(&mut self, record: &Record, place: Place) {
         match record {
-            Record::Entry(Entry { id, .. }) => {
-                self.stored.push_back(Stored { term: id.term, leader: id.leader, place });
+            Record::Entry(entry) => {
+                // Whoever opens a log reads the end of it next.
+                self.tail_bytes += entry.payload.len();
+                self.tail.push_back((entry.clone(), Some(place)));
                 self.marks.apply(record);
+                self.trim();
             }
             other => self.apply(other),
         }

@@ -1,0 +1,296 @@
+//! A member's part in its raft group.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use openraft::{
+    BasicNode, Instant as _, LinearizerOption, Raft,
+    async_runtime::watch::WatchReceiver as _,
+    errors::{ClientWriteError, Fatal, InitializeError, LinearizableReadError, RaftError},
+};
+use tokio::sync::watch;
+use wal::Wal;
+
+use crate::{
+    log_store::LogStore,
+    machine::{Applier, Machine},
+    network::Network,
+    peers::Peers,
+    settings::Settings,
+    snapshots::{SnapshotError, Snapshots},
+    types::{Command, Types},
+};
+
+/// A member gets as many entries in no time.
+const SOON: u64 = 1_000;
+
+/// A member of a raft group, while it runs. Every clone is the same.
+#[derive(Clone)]
+pub struct Group {
+    pub(crate) raft: Raft<Types, Applier>,
+    pub(crate) snapshots: Snapshots,
+    standing: watch::Receiver<Standing>,
+    /// Why it was ended, where its leader knew that it must not go on.
+    pub(crate) ended: Arc<OnceLock<String>>,
+}
+
+/// How a member stands in the group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Its term.
+    pub term: u64,
+    /// Who leads there, as far as it knows.
+    pub leader: Option<u64>,
+    /// Whether it has no vote.
+    pub is_learner: bool,
+    /// Whether it can go on; once it cannot, it never will.
+    pub is_running: bool,
+}
+
+/// Why a member cannot take part.
+#[derive(Debug, thiserror::Error)]
+pub enum GroupError {
+    /// The times do not fit each other.
+    #[error("heartbeat and election timeout do not fit: {0}")]
+    Settings(String),
+    /// Its snapshots cannot be used.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// It has stopped.
+    #[error("raft has stopped: {0}")]
+    Stopped(String),
+}
+
+/// Why a proposal is not in the log, as far as this member knows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProposeError {
+    /// It is not: this member does not lead. It may be proposed again.
+    #[error("this member does not lead")]
+    NotLeader,
+    /// It was, and another leader's log took the place of this one's: it may be committed yet, or never.
+    #[error("leadership was lost before the entry was committed")]
+    Unknown,
+    /// Raft has stopped.
+    #[error("raft has stopped: {0}")]
+    Stopped(String),
+}
+
+/// Why nobody can say up to where a reader must wait.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// This member does not lead.
+    #[error("this member does not lead")]
+    NotLeader,
+    /// No majority has confirmed in time that it does.
+    #[error("no majority answered")]
+    NoQuorum,
+    /// Raft has stopped.
+    #[error("raft has stopped: {0}")]
+    Stopped(String),
+}
+
+fn stopped(fatal: Fatal<Types>) -> GroupError {
+    GroupError::Stopped(with_causes(&fatal))
+}
+
+/// An error and what is behind it, in one line.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// Fills tables that openraft's statistics want before a group is opened: 20 ms, which can pass beside something else.
+pub fn prepare() {
+    base2histogram::Histogram::<()>::new();
+}
+
+impl Group {
+    /// Starts the member of this id with the log and the snapshots that it has, on the runtime that this is called on.
+    ///
+    /// # Errors
+    /// [`GroupError`]: nothing was started.
+    pub async fn open(
+        id: u64,
+        settings: Settings,
+        wal: Wal,
+        snapshots: Snapshots,
+        machine: Arc<dyn Machine>,
+        peers: Arc<dyn Peers>,
+    ) -> Result<Self, GroupError> {
+        let config = settings.config().map_err(|error| GroupError::Settings(error.to_string()))?;
+        let applier = Applier::open(machine, snapshots.clone())?;
+        let network = Network::new(peers, settings.patience());
+        let raft = Raft::new(id, config, network, LogStore::new(wal), applier).await.map_err(stopped)?;
+        let standing = watched(&raft);
+        Ok(Self { raft, snapshots, standing, ended: Arc::default() })
+    }
+
+    /// Makes the first membership of a new group, where this member has heard of none. Every founder may do it.
+    ///
+    /// # Errors
+    /// Raft has stopped.
+    pub async fn found(&self, members: &BTreeMap<u64, String>) -> Result<(), GroupError> {
+        let nodes: BTreeMap<_, _> = members.iter().map(|(id, address)| (*id, BasicNode::new(address))).collect();
+        match self.raft.initialize(nodes).await {
+            Ok(()) | Err(RaftError::APIError(InitializeError::NotAllowed(_))) => Ok(()),
+            Err(error) => Err(GroupError::Stopped(with_causes(&error))),
+        }
+    }
+
+    /// Whether it has heard of a membership.
+    ///
+    /// # Errors
+    /// Raft has stopped.
+    pub async fn is_founded(&self) -> Result<bool, GroupError> {
+        self.raft.is_initialized().await.map_err(stopped)
+    }
+
+    /// Proposes commands, in order. Each answer comes when its command is applied here, or is an error.
+    pub async fn propose(&self, commands: Vec<Bytes>) -> Vec<Result<(), ProposeError>> {
+        let count = commands.len();
+        let stopped = |fatal: Fatal<Types>| ProposeError::Stopped(with_causes(&fatal));
+        let mut answers = match self.raft.client_write_many(commands.into_iter().map(Command)).await {
+            Ok(answers) => answers,
+            Err(fatal) => return vec![Err(stopped(fatal)); count],
+        };
+        let mut outcomes = Vec::with_capacity(count);
+        while let Some(answer) = answers.next().await {
+            outcomes.push(match answer {
+                Ok(Ok(_)) => Ok(()),
+                Ok(Err(ClientWriteError::ForwardToLeader(_))) => Err(ProposeError::NotLeader),
+                Ok(Err(_)) => Err(ProposeError::Unknown),
+                Err(fatal) => Err(stopped(fatal)),
+            });
+        }
+        // It ends early when raft does.
+        outcomes.resize(count, Err(ProposeError::Unknown));
+        outcomes
+    }
+
+    /// The index up to which a reader must wait, confirmed by a majority after this was called (raft dissertation,
+    /// section 6.4).
+    ///
+    /// # Errors
+    /// [`ReadError`]
+    pub async fn read_index(&self, limit: Duration) -> Result<u64, ReadError> {
+        let quorum_round = LinearizerOption::new(Some(Duration::ZERO), true).with_wait_timeout(limit);
+        match self.raft.get_read_log_id(quorum_round).await {
+            Ok((id, _)) => Ok(id.index()),
+            Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(_))) => Err(ReadError::NotLeader),
+            Err(RaftError::APIError(LinearizableReadError::QuorumNotEnough(_))) => Err(ReadError::NoQuorum),
+            Err(RaftError::Fatal(fatal)) => Err(ReadError::Stopped(with_causes(&fatal))),
+        }
+    }
+
+    /// How it stands, as that changes.
+    pub fn standing(&self) -> watch::Receiver<Standing> {
+        self.standing.clone()
+    }
+
+    /// The last entry of its log, and the last that it knows to be committed.
+    pub fn reach(&self) -> (u64, u64) {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        (metrics.last_log_index.unwrap_or_default(), metrics.local_committed.map_or(0, |id| id.index))
+    }
+
+    /// The members as this one has them, each with where it is reached.
+    pub fn members(&self) -> BTreeMap<u64, String> {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        metrics.membership_config.nodes().map(|(id, node)| (*id, node.addr.clone())).collect()
+    }
+
+    /// At the leader: the voters that could take over now, the one with most of the log first. Each has answered within
+    /// this time, and lacks no more than it gets while it is asked: it waits for the rest before it stands for election.
+    pub fn successors(&self, recent: Duration) -> Vec<u64> {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let last = metrics.last_log_index.unwrap_or_default();
+        let matched = |id: &u64| Some(metrics.replication.as_ref()?.get(id)?.as_ref()?.index);
+        let heard = |id: &u64| Some((*metrics.heartbeat.as_ref()?.get(id)?.as_ref()?).elapsed());
+        let others = metrics.membership_config.voter_ids().filter(|id| *id != metrics.id);
+        let fit = others.filter_map(|id| {
+            let (matched, age) = (matched(&id)?, heard(&id)?);
+            (age <= recent && matched + SOON >= last).then_some((std::cmp::Reverse(matched), age, id))
+        });
+        let mut fit: Vec<_> = fit.collect();
+        fit.sort();
+        fit.into_iter().map(|(.., id)| id).collect()
+    }
+
+    /// Asks a voter to take over (raft dissertation, section 3.10). Until it leads, nothing can be proposed here; there is
+    /// no way back but an election.
+    ///
+    /// # Errors
+    /// Raft has stopped.
+    pub async fn transfer(&self, to: u64) -> Result<(), GroupError> {
+        self.raft.trigger().transfer_leader(to).await.map_err(stopped)
+    }
+
+    /// Tries at once again to reach a member that was away.
+    ///
+    /// # Errors
+    /// Raft has stopped.
+    pub async fn is_back(&self, member: u64) -> Result<(), GroupError> {
+        self.raft.trigger().reset_backoff([member]).await.map_err(stopped)
+    }
+
+    /// Why it has stopped, once it has.
+    pub fn fault(&self) -> Option<String> {
+        if let Some(why) = self.ended.get() {
+            return Some(why.clone());
+        }
+        let metrics = self.raft.metrics();
+        let state = metrics.borrow_watched().running_state.clone();
+        state.err().map(|fatal| with_causes(&fatal))
+    }
+
+    /// Ends it; what is in the log stays.
+    pub async fn shutdown(&self) {
+        if let Err(error) = self.raft.shutdown().await {
+            tracing::warn!(%error, "raft did not end well");
+        }
+    }
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group").field("standing", &*self.standing.borrow()).finish_non_exhaustive()
+    }
+}
+
+/// Standing, taken off openraft's metrics, which change with every entry.
+fn watched(raft: &Raft<Types, Applier>) -> watch::Receiver<Standing> {
+    let mut metrics = raft.metrics();
+    let look = |metrics: &openraft::RaftMetrics<Types>| Standing {
+        term: metrics.current_term,
+        leader: metrics.current_leader,
+        // One that has not read yet who the members are is none: clients would not try again what a learner refuses.
+        is_learner: metrics.membership_config.membership().learner_ids().any(|id| id == metrics.id),
+        is_running: metrics.running_state.is_ok(),
+    };
+    let (sender, standing) = watch::channel(look(&metrics.borrow_watched()));
+    tokio::spawn(async move {
+        while metrics.changed().await.is_ok() && !sender.is_closed() {
+            let now = look(&metrics.borrow_watched());
+            sender.send_if_modified(|standing| std::mem::replace(standing, now) != now);
+        }
+        sender.send_modify(|standing| standing.is_running = false);
+    });
+    standing
+}

@@ -1,0 +1,49 @@
+//! How a group is timed.
+
+use std::{sync::Arc, time::Duration};
+
+use openraft::{Config, ConfigError, SnapshotPolicy};
+
+/// Entries that stay in the log behind a snapshot, for members that are a little behind (etcd, `SnapshotCatchUpEntries`).
+const KEPT: u64 = 5_000;
+
+/// The settings of a member, as etcd has them.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Between two heartbeats of a leader.
+    pub heartbeat: Duration,
+    /// How long a member goes without a leader before it stands for election.
+    pub election: Duration,
+    /// Entries between two snapshots.
+    pub snapshot_count: u64,
+}
+
+impl Settings {
+    /// As openraft wants it. There an election begins after EMAX and a random time up to EMIN more; so that both together
+    /// are about what etcd's flag says, they are 0.6 and 0.4 of it.
+    pub(crate) fn config(self) -> Result<Arc<Config>, ConfigError> {
+        let millis = |duration: Duration| duration.as_millis() as u64;
+        let (least, most) = (millis(self.election * 4 / 10), millis(self.election * 6 / 10));
+        let config = Config {
+            heartbeat_interval: millis(self.heartbeat),
+            election_timeout_min: least,
+            election_timeout_max: most.max(least + 1),
+            install_snapshot_timeout: 60_000,
+            snapshot_policy: SnapshotPolicy::LogsSinceLast(self.snapshot_count.max(1)),
+            max_in_snapshot_log_to_keep: KEPT,
+            replication_lag_threshold: 2 * self.snapshot_count + 2 * KEPT,
+            // Asking first keeps a member that was cut off from disturbing a leader that all others hear.
+            enable_pre_vote: Some(true),
+            // A leader that comes back has been away: it stands for election like everybody else.
+            enable_leader_restore: Some(false),
+            quorum_loss_probe_interval: Some(4 * most.max(least + 1)),
+            ..Config::default()
+        };
+        Ok(Arc::new(config.validate()?))
+    }
+
+    /// How long a leader waits for one answer of a member.
+    pub(crate) fn patience(self) -> Duration {
+        self.election
+    }
+}

@@ -1,0 +1,49 @@
+//! A state machine that writes down what it is told.
+
+use std::{
+    io::{Read, Write},
+    sync::Mutex,
+};
+
+use bytes::Bytes;
+use consensus::{Frozen, Machine, Stop};
+
+#[derive(Default)]
+pub struct Notebook {
+    lines: Mutex<Vec<Bytes>>,
+}
+
+impl Notebook {
+    pub fn lines(&self) -> Vec<Bytes> {
+        self.lines.lock().unwrap().clone()
+    }
+}
+
+impl Machine for Notebook {
+    fn apply(&self, entries: &[(u64, Option<Bytes>)]) -> Result<(), Stop> {
+        self.lines.lock().unwrap().extend(entries.iter().filter_map(|(_, command)| command.clone()));
+        Ok(())
+    }
+
+    fn freeze(&self) -> Frozen {
+        let lines = self.lines.lock().unwrap().clone();
+        Box::new(move |out: &mut dyn Write| {
+            lines.iter().try_for_each(|line| {
+                out.write_all(&(line.len() as u32).to_le_bytes())?;
+                out.write_all(line)
+            })
+        })
+    }
+
+    fn restore(&self, bytes: &mut dyn Read) -> Result<(), Stop> {
+        let (mut lines, mut length) = (Vec::new(), [0; 4]);
+        while bytes.read(&mut length[..1])? == 1 {
+            bytes.read_exact(&mut length[1..])?;
+            let mut line = vec![0; u32::from_le_bytes(length) as usize];
+            bytes.read_exact(&mut line)?;
+            lines.push(line.into());
+        }
+        *self.lines.lock().unwrap() = lines;
+        Ok(())
+    }
+}
