@@ -13,13 +13,19 @@ pub enum Code {
     InvalidArgument = 3,
     /// What the request names is not there.
     NotFound = 5,
+    /// There is no room, or too much is asked at once.
+    ResourceExhausted = 8,
     /// The state does not allow it.
     FailedPrecondition = 9,
     /// A revision or a number is outside what there is.
     OutOfRange = 11,
+    /// It may go better later, or elsewhere.
+    Unavailable = 14,
+    /// The data is damaged.
+    DataLoss = 15,
 }
 
-/// A request that was refused; nothing was changed by it.
+/// A request that was refused, or whose outcome was not heard: one that timed out may have been carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ApiError {
     /// A key is empty.
@@ -58,6 +64,51 @@ pub enum ApiError {
     /// A lease may not be granted for so long.
     #[error("etcdserver: too large lease TTL")]
     LeaseTtlTooLarge,
+    /// The request is larger than what may stand in the log.
+    #[error("etcdserver: request is too large")]
+    RequestTooLarge,
+    /// Too much is under way.
+    #[error("etcdserver: too many requests")]
+    TooManyRequests,
+    /// The state is as large as it may be, or was so and the alarm still stands.
+    #[error("etcdserver: mvcc: database space exceeded")]
+    NoSpace,
+    /// Members hold different data.
+    #[error("etcdserver: corrupt cluster")]
+    Corrupt,
+    /// Nobody leads.
+    #[error("etcdserver: no leader")]
+    NoLeader,
+    /// This member does not lead, and the request is for the one that does.
+    #[error("etcdserver: not leader")]
+    NotLeader,
+    /// Another member leads now.
+    #[error("etcdserver: leader changed")]
+    LeaderChanged,
+    /// This member is on its way out.
+    #[error("etcdserver: server stopped")]
+    Stopped,
+    /// There was no answer in time.
+    #[error("etcdserver: request timed out")]
+    Timeout,
+    /// There was no answer in time, and the leader went meanwhile.
+    #[error("etcdserver: request timed out, possibly due to previous leader failure")]
+    TimeoutLeaderFail,
+    /// There was no answer in time, and the connection to the leader was lost.
+    #[error("etcdserver: request timed out, possibly due to connection lost")]
+    TimeoutConnectionLost,
+    /// What was committed when the request came was not applied in time.
+    #[error("etcdserver: request timed out, waiting for the applied index took too long")]
+    TimeoutWaitAppliedIndex,
+    /// A learner does not serve this.
+    #[error("etcdserver: rpc not supported for learner")]
+    NotSupportedForLearner,
+    /// Leadership cannot be handed to this one.
+    #[error("etcdserver: bad leader transferee")]
+    BadLeaderTransferee,
+    /// There is no member of this id.
+    #[error("etcdserver: member not found")]
+    MemberNotFound,
 }
 
 impl ApiError {
@@ -70,10 +121,22 @@ impl ApiError {
             | Self::LeaseProvided
             | Self::TooManyOperations
             | Self::DuplicateKey
-            | Self::InvalidSortOption => Code::InvalidArgument,
+            | Self::InvalidSortOption
+            | Self::RequestTooLarge => Code::InvalidArgument,
             Self::Compacted | Self::FutureRevision | Self::LeaseTtlTooLarge => Code::OutOfRange,
-            Self::LeaseNotFound => Code::NotFound,
-            Self::LeaseExists => Code::FailedPrecondition,
+            Self::LeaseNotFound | Self::MemberNotFound => Code::NotFound,
+            Self::LeaseExists | Self::NotLeader | Self::NotSupportedForLearner | Self::BadLeaderTransferee => {
+                Code::FailedPrecondition
+            }
+            Self::TooManyRequests | Self::NoSpace => Code::ResourceExhausted,
+            Self::NoLeader
+            | Self::LeaderChanged
+            | Self::Stopped
+            | Self::Timeout
+            | Self::TimeoutLeaderFail
+            | Self::TimeoutConnectionLost
+            | Self::TimeoutWaitAppliedIndex => Code::Unavailable,
+            Self::Corrupt => Code::DataLoss,
         }
     }
 }

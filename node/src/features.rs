@@ -130,6 +130,12 @@ impl Registry {
         self.of(Level::Cluster).find(|feature| feature.name == name)
     }
 
+    /// The features of the whole cluster that are known at this version, and what holds of them.
+    pub fn known_at(self, version: ClusterVersion) -> impl Iterator<Item = (&'static Feature, &'static Spec)> {
+        let cluster = self.0.iter().filter(|feature| feature.level == Level::Cluster);
+        cluster.filter_map(move |feature| Some((feature, feature.at(version)?)))
+    }
+
     fn of(&self, level: Level) -> impl Iterator<Item = &'static Feature> {
         self.0.iter().filter(move |feature| feature.level == level)
     }

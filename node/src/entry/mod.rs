@@ -63,6 +63,11 @@ impl What {
             _ => FIRST,
         }
     }
+
+    /// Whether what it costs to apply grows with the state: anything else takes microseconds.
+    pub fn may_take_long(&self) -> bool {
+        matches!(self, Self::DeleteRange(_) | Self::Txn(_) | Self::Compact(_) | Self::LeaseRevoke(_))
+    }
 }
 
 impl From<What> for Entry {

@@ -67,6 +67,11 @@ impl Leases {
         self.by_id.get(&id)
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
     /// All leases, by id.
     pub fn iter(&self) -> impl Iterator<Item = (LeaseId, &Lease)> {
         self.by_id.iter().map(|(id, lease)| (*id, lease))

@@ -7,7 +7,7 @@ use proto::{
     etcdserverpb::{CompactionRequest, CompactionResponse},
 };
 
-use super::{Store, header};
+use super::{Store, header, size};
 use crate::api_error::ApiError;
 
 impl Store {
@@ -35,7 +35,7 @@ impl Store {
         // Newest first, so that what stays goes back in front in order.
         for change in walked.into_iter().rev() {
             let Some(history) = self.keys.get_mut(&change.key) else { continue };
-            history.compact(revision);
+            self.records_bytes -= history.compact(revision).map(|record| size::of(&change.key, &record)).sum::<u64>();
             if history.is_empty() {
                 self.keys.remove(&change.key);
             } else if change.at.revision == revision && history.get(change.at).is_some() {

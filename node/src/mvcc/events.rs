@@ -13,7 +13,68 @@ use super::{
 };
 use crate::api_error::ApiError;
 
+/// How much of history is looked at in one go; used up as it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound {
+    /// Changes, whoever they are for.
+    pub changes: usize,
+    /// Bytes of the keys and values that were found.
+    pub bytes: usize,
+}
+
+impl Bound {
+    /// Whether nothing more is to be looked at.
+    pub fn is_reached(self) -> bool {
+        self.changes == 0 || self.bytes == 0
+    }
+
+    fn use_up(&mut self, event: Option<&Event>) {
+        let size = |kv: &Option<KeyValue>| kv.as_ref().map_or(0, |kv| kv.key.len() + kv.value.len());
+        self.changes = self.changes.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(event.map_or(0, |event| size(&event.kv) + size(&event.prev_kv)));
+    }
+}
+
+/// A stretch of history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stretch {
+    /// What happened to the keys that were asked about.
+    pub events: Vec<Event>,
+    /// The first revision after it.
+    pub next: Revision,
+}
+
 impl Store {
+    /// As [`Store::events_since`], but no more than the bound allows; a revision is never split.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn events_within(
+        &self,
+        start: Revision,
+        range: KeyRange<'_>,
+        previous: bool,
+        bound: &mut Bound,
+    ) -> Result<Stretch, ApiError> {
+        if start < self.compacted {
+            return Err(ApiError::Compacted);
+        }
+        let first = self.changes.partition_point(|change| change.at.revision < start);
+        let mut stretch = Stretch { events: Vec::new(), next: start.max(Revision(self.revision.0 + 1)) };
+        let mut last = start;
+        for change in self.changes.range(first..) {
+            if bound.is_reached() && change.at.revision != last {
+                stretch.next = change.at.revision;
+                break;
+            }
+            last = change.at.revision;
+            let event = range.contains(&change.key).then(|| self.event(change, previous)).flatten();
+            bound.use_up(event.as_ref());
+            stretch.events.extend(event);
+        }
+        Ok(stretch)
+    }
+
     /// The changes of a range at `start` and after it, all that the store has. With `previous` each carries what was there
     /// before its revision, unless that is compacted.
     ///

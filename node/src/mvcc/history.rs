@@ -1,5 +1,7 @@
 //! What one key held, and when.
 
+use std::vec::Drain;
+
 use bytes::Bytes;
 use proto::{LeaseId, Revision, mvccpb::KeyValue};
 
@@ -88,13 +90,13 @@ impl History {
         self.records.pop()
     }
 
-    /// Forgets what no read at `revision` or later sees. A deletion at that very revision stays, since a watch may still
-    /// start there (etcd, `keyIndex.compact`).
-    pub(super) fn compact(&mut self, revision: Revision) {
+    /// Forgets what no read at `revision` or later sees, and gives it back. A deletion at that very revision stays, since a
+    /// watch may still start there (etcd, `keyIndex.compact`).
+    pub(super) fn compact(&mut self, revision: Revision) -> Drain<'_, Record> {
         let until = self.until(revision);
-        let Some(last) = self.records[..until].last() else { return };
-        let stays = last.live.is_some() || last.at.revision == revision;
-        self.records.drain(..if stays { until - 1 } else { until });
+        let stays = |last: &Record| last.live.is_some() || last.at.revision == revision;
+        let kept = self.records[..until].last().is_some_and(stays);
+        self.records.drain(..until - usize::from(kept))
     }
 
     fn until(&self, revision: Revision) -> usize {
@@ -166,7 +168,7 @@ mod tests {
             ("2 6 6.1-", 6, "6.1-"),
         ] {
             let mut compacted = history(text);
-            compacted.compact(Revision(revision));
+            drop(compacted.compact(Revision(revision)));
             assert_eq!(compacted, history(left), "{text} at {revision}");
         }
     }

@@ -20,6 +20,7 @@ mod overlap;
 mod range;
 mod request;
 mod restore;
+mod size;
 mod snapshot;
 mod txn;
 mod write;
@@ -35,6 +36,7 @@ use proto::{
     etcdserverpb::{RangeRequest, ResponseHeader},
 };
 
+pub use events::{Bound, Stretch};
 pub use key_range::KeyRange;
 pub use restore::{Restore, SnapshotError};
 pub use txn::{is_read_only, is_serializable};
@@ -54,6 +56,8 @@ pub struct Store {
     /// Every change from `compacted` on whose record is still there, in order.
     changes: VecDeque<Change>,
     leases: Leases,
+    /// What all records take; see [`size`].
+    records_bytes: u64,
 }
 
 /// That a key was changed; what it became is in its history.
@@ -72,6 +76,7 @@ impl Default for Store {
             keys: BTreeMap::new(),
             changes: VecDeque::new(),
             leases: Leases::default(),
+            records_bytes: 0,
         }
     }
 }
@@ -85,6 +90,11 @@ impl Store {
     /// The oldest revision that can be read and watched; -1 when nothing was ever compacted.
     pub fn compacted(&self) -> Revision {
         self.compacted
+    }
+
+    /// How many keys there are, with those whose deletion is not compacted away yet.
+    pub fn key_count(&self) -> usize {
+        self.keys.len()
     }
 
     /// The leases and what they hold.

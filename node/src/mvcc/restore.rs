@@ -82,6 +82,7 @@ impl Restore {
         }
         self.list_changes()?;
         self.bind_leases()?;
+        self.store.measure();
         Ok(self.store)
     }
 

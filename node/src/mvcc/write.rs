@@ -8,6 +8,7 @@ use proto::{LeaseId, Revision};
 use super::{
     Change, KeyRange, Store,
     history::{History, Live, Position, Record},
+    size,
 };
 
 /// Changes at the revision after the store's. Dropped without [`Write::end`], it leaves nothing behind.
@@ -72,7 +73,9 @@ impl Write<'_> {
             Entry::Vacant(entry) => (entry.key().clone(), entry.insert(History::default())),
         };
         let before = lease_of(history.head().map(|(_, live)| live));
-        history.push(Record { at, live });
+        let record = Record { at, live };
+        self.store.records_bytes += size::of(&key, &record);
+        history.push(record);
         self.store.leases.pass(&key, before, after);
         self.store.changes.push_back(Change { at, key });
         self.changes += 1;
@@ -81,7 +84,9 @@ impl Write<'_> {
     fn take_back(&mut self) {
         let Some(Change { key, .. }) = self.store.changes.pop_back() else { return };
         let Some(history) = self.store.keys.get_mut(&key) else { return };
-        let after = lease_of(history.pop().as_ref().and_then(|record| record.live.as_ref()));
+        let Some(record) = history.pop() else { return };
+        self.store.records_bytes -= size::of(&key, &record);
+        let after = lease_of(record.live.as_ref());
         let before = lease_of(history.head().map(|(_, live)| live));
         if history.is_empty() {
             self.store.keys.remove(&key);

@@ -4,6 +4,7 @@
 //! the entry, and what the leader and watchers can tell from the state itself. No clock, disk, network or chance, and
 //! nothing of the member's own: two members that applied the same entries are equal, whichever releases they run.
 
+mod sessions;
 mod snapshot;
 
 use std::collections::BTreeSet;
@@ -16,6 +17,7 @@ use proto::{
     },
 };
 
+pub use sessions::{ProposalId, Sessions};
 pub use snapshot::{Restore, StateError};
 
 use crate::{
@@ -35,6 +37,8 @@ pub struct State {
     pub keys: Store,
     /// Version, members, gate.
     pub cluster: Cluster,
+    /// Which proposals were applied already.
+    pub sessions: Sessions,
     /// The alarms that stand, by member, as etcd numbers their kinds.
     pub alarms: BTreeSet<(MemberId, i32)>,
 }

@@ -4,11 +4,15 @@ use crc32c::crc32c;
 use prost::Message;
 use proto::{LogIndex, MemberId};
 
-use super::State;
+use super::{
+    State,
+    sessions::{Session, Sessions},
+};
 use crate::{
+    cluster::member::Starts,
     entry::{decode_cluster, encode_cluster},
     mvcc::{self, SnapshotError},
-    stored::entry::{Alarm, StateHead},
+    stored::entry::{self as stored, Alarm, StateHead},
 };
 
 /// The format that is written, and the newest that is read.
@@ -39,11 +43,26 @@ impl State {
             applied: self.applied.0,
             cluster: Some(encode_cluster(&self.cluster)),
             alarms: alarms.collect(),
+            sessions: self.sessions.by_member.iter().map(session).collect(),
             checksum: 0,
         };
         head.checksum = checksum(&head);
         std::iter::once(head.encode_length_delimited_to_vec()).chain(self.keys.snapshot())
     }
+}
+
+fn session((member, session): (&MemberId, &Session)) -> stored::Session {
+    stored::Session {
+        member: member.0,
+        starts: session.starts.0,
+        settled: session.settled,
+        applied: session.applied.iter().copied().collect(),
+    }
+}
+
+fn read_session(read: stored::Session) -> (MemberId, Session) {
+    let applied = read.applied.into_iter().collect();
+    (MemberId(read.member), Session { starts: Starts(read.starts), settled: read.settled, applied })
 }
 
 fn checksum(head: &StateHead) -> u32 {
@@ -101,6 +120,7 @@ impl Restore {
             applied: LogIndex(head.applied),
             keys: self.keys.finish()?,
             cluster: decode_cluster(head.cluster.unwrap_or_default()),
+            sessions: Sessions { by_member: head.sessions.into_iter().map(read_session).collect() },
             alarms: head.alarms.iter().map(|alarm| (MemberId(alarm.member), alarm.kind)).collect(),
         })
     }

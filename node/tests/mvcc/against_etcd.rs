@@ -6,7 +6,7 @@ use tonic::{Code, Status};
 
 use crate::{
     answer::answer,
-    etcd::{Etcd, executable},
+    etcd::{Etcd, folder},
     hash::hashed,
     random::{LEASES, Random, Step, Steps},
 };
@@ -16,12 +16,12 @@ const STEPS: usize = 700;
 
 #[test]
 fn the_store_does_what_etcd_does() {
-    let Some(executable) = executable() else { return };
+    let Some(folder) = folder() else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut refused = 0;
         for seed in 0..SEEDS {
-            refused += play(seed, &mut Etcd::start(&executable).await).await;
+            refused += play(seed, &mut Etcd::start(&folder).await).await;
         }
         println!("counted: {} random requests against etcd 3.6, {refused} of them refused", SEEDS as usize * STEPS);
     });
@@ -29,10 +29,10 @@ fn the_store_does_what_etcd_does() {
 
 #[test]
 fn hashes_are_etcds() {
-    let Some(executable) = executable() else { return };
+    let Some(folder) = folder() else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut etcd = Etcd::start(&executable).await;
+        let mut etcd = Etcd::start(&folder).await;
         let mut store = Store::default();
         for (step, _) in hashed() {
             let place = format!("{step:?}");

@@ -1,7 +1,10 @@
 //! Random requests give the same answers, reads, events and leases in the store and in the model.
 
-use node::mvcc::{KeyRange, Restore, Store};
-use proto::{LeaseId, Revision};
+use node::{
+    api_error::ApiError,
+    mvcc::{Bound, KeyRange, Restore, Store},
+};
+use proto::{LeaseId, Revision, mvccpb::Event};
 
 use crate::{
     answer::{Answer, answer, checked},
@@ -60,9 +63,29 @@ fn look(steps: &mut Steps, store: &Store, model: &mut Model, place: &str) {
     let (key, end) = (request.key, request.range_end);
     let events = store.events_since(Revision(start), KeyRange::new(&key, &end), true).map(Iterator::collect);
     assert_eq!(events, model.events(start, &key, &end), "{place}: events of {key:?} {end:?} since {start}");
+    assert_eq!(in_stretches(steps, store, start, KeyRange::new(&key, &end)), events, "{place}: in stretches");
     for lease in LEASES {
         let held = store.leases().get(LeaseId(lease)).into_iter().flat_map(|lease| lease.keys());
         assert!(held.eq(model.held(lease).iter()), "{place}: lease {lease}");
+    }
+}
+
+/// The same events, a few at a time; no revision is split.
+fn in_stretches(steps: &mut Steps, store: &Store, start: i64, range: KeyRange) -> Result<Vec<Event>, ApiError> {
+    let (mut next, mut events) = (Revision(start), Vec::<Event>::new());
+    loop {
+        let mut bound =
+            Bound { changes: 1 + steps.random.below(5) as usize, bytes: 1 + steps.random.below(50) as usize };
+        let stretch = store.events_within(next, range, true, &mut bound)?;
+        let revision = |event: &Event| event.kv.as_ref().unwrap().mod_revision;
+        assert!(stretch.events.iter().all(|event| (next.0..stretch.next.0).contains(&revision(event))));
+        events.extend(stretch.events);
+        next = stretch.next;
+        if next > store.revision() {
+            assert_eq!(next.0, start.max(store.revision().0 + 1));
+            return Ok(events);
+        }
+        assert!(bound.is_reached(), "it stopped before it had to");
     }
 }
 

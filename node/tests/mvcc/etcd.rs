@@ -1,15 +1,6 @@
-//! A real etcd of one member, in a process of its own.
+//! What a real etcd of one member answers.
 
-use std::{
-    env,
-    fs::File,
-    io::Write,
-    net::TcpListener,
-    path::PathBuf,
-    process::{Child, Command, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use std::path::PathBuf;
 
 use proto::{
     etcdserverpb::{
@@ -19,72 +10,30 @@ use proto::{
     },
     mvccpb::Event,
 };
-use tempfile::TempDir;
 use tonic::{Request, Status, transport::Channel};
 
-use crate::{answer::Answer, random::Step};
+use crate::{
+    answer::Answer,
+    random::Step,
+    real::{self, PATIENCE},
+};
 
-/// Longer than a start or an answer takes on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// etcd's executable, or `None` once it was said why there is none.
-pub fn executable() -> Option<PathBuf> {
-    let reason = match (env::var_os("BATON_ETCD_3_6"), env::var("BATON_NO_ETCD_3_6")) {
-        (Some(folder), _) => return Some(PathBuf::from(folder).join("etcd")),
-        (None, Ok(reason)) => reason,
-        (None, Err(_)) => "BATON_ETCD_3_6 names no folder with etcd 3.6".into(),
-    };
-    let line = format!("{}\t{}\n", thread::current().name().unwrap_or("a test"), reason.replace(['\n', '\t'], " "));
-    eprint!("skipped: {line}");
-    // libtest knows no such verdict, so `scripts/test` reads it from this file.
-    if let Some(file) =
-        env::var_os("BATON_SKIPS").and_then(|path| File::options().create(true).append(true).open(path).ok())
-    {
-        let _ = (&file).write_all(line.as_bytes());
-    }
-    None
+/// Where etcd is, or `None` once it was said why it is not.
+pub fn folder() -> Option<PathBuf> {
+    real::folder("3_6")
 }
 
 /// A running member; dropped, it is killed.
 pub struct Etcd {
-    process: Child,
-    _home: TempDir,
+    _running: real::Etcd,
     channel: Channel,
-}
-
-impl Drop for Etcd {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 impl Etcd {
     /// Starts a member with nothing in it and waits until it answers.
-    pub async fn start(executable: &PathBuf) -> Self {
-        let home = TempDir::new().unwrap();
-        let [client, peer] = free_ports().map(|port| format!("http://127.0.0.1:{port}"));
-        let log = File::create(home.path().join("log")).unwrap();
-        let process = Command::new(executable)
-            .args(["--name", "m1", "--unsafe-no-fsync", "--log-level", "error"])
-            .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
-            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
-            .args(["--initial-cluster", &format!("m1={peer}")])
-            .arg("--data-dir")
-            .arg(home.path().join("data"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let channel = Channel::from_shared(client).unwrap().timeout(PATIENCE).connect_lazy();
-        let mut etcd = Self { process, _home: home, channel };
-        let deadline = Instant::now() + PATIENCE;
-        while let Err(status) = etcd.answer(Step::Range(crate::word::range("a", ""))).await {
-            assert!(Instant::now() < deadline, "etcd does not answer: {status}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        etcd
+    pub async fn start(folder: &std::path::Path) -> Self {
+        let running = real::Etcd::start(folder, &[]).await;
+        Self { channel: running.channel.clone(), _running: running }
     }
 
     /// What etcd answers; of the header only the revision.
@@ -159,10 +108,4 @@ impl Etcd {
 
 fn strip(header: &mut Option<ResponseHeader>) {
     *header = header.take().map(|header| ResponseHeader { revision: header.revision, ..ResponseHeader::default() });
-}
-
-fn free_ports() -> [u16; 2] {
-    // Both are held until both are known, so that they differ.
-    let held = [0, 1].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
-    held.map(|listener| listener.local_addr().unwrap().port())
 }

@@ -16,6 +16,9 @@ mod model;
 mod put;
 mod random;
 mod range;
+#[path = "../real/mod.rs"]
+mod real;
+mod size;
 mod snapshot;
 mod txn;
 mod watch;

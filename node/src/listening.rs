@@ -1,0 +1,78 @@
+//! The sockets of a process: all are bound at once, so that an address that is not to be had is told before anything else
+//! happens; clients' are listened at only when there is somebody to answer.
+
+use std::{io, net::SocketAddr};
+
+use tokio::net::{TcpListener, TcpSocket, lookup_host};
+
+use crate::config::Url;
+
+/// As many connections wait to be accepted.
+const BACKLOG: u32 = 1024;
+
+/// Why nothing listens there.
+#[derive(Debug, thiserror::Error)]
+#[error("--{setting}: cannot listen at {url}: {source}")]
+pub struct ListenError {
+    /// The setting that has the address.
+    setting: &'static str,
+    /// The address.
+    url: Url,
+    /// The system's answer.
+    source: io::Error,
+}
+
+/// Sockets that have their addresses, and refuse connections.
+#[derive(Debug)]
+pub struct Bound {
+    setting: &'static str,
+    sockets: Vec<(Url, TcpSocket)>,
+}
+
+impl Bound {
+    /// Takes the addresses of a setting.
+    ///
+    /// # Errors
+    /// One is no address of this host, or another process listens there.
+    pub async fn at(setting: &'static str, urls: &[Url]) -> Result<Self, ListenError> {
+        let mut sockets = Vec::new();
+        for url in urls {
+            let bound = bind(url).await;
+            let failed = |source| ListenError { setting, url: url.clone(), source };
+            sockets.push((url.clone(), bound.map_err(failed)?));
+        }
+        Ok(Self { setting, sockets })
+    }
+
+    /// Takes connections from now on.
+    ///
+    /// # Errors
+    /// Another process was quicker.
+    pub fn listen(self) -> Result<Vec<TcpListener>, ListenError> {
+        let Self { setting, sockets } = self;
+        let listen = |(url, socket): (Url, TcpSocket)| {
+            socket.listen(BACKLOG).map_err(|source| ListenError { setting, url, source })
+        };
+        sockets.into_iter().map(listen).collect()
+    }
+}
+
+/// A name may stand for several addresses: the first that can be had.
+async fn bind(url: &Url) -> io::Result<TcpSocket> {
+    let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in lookup_host(url.authority()).await? {
+        match bind_at(address) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
+}
+
+fn bind_at(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // Connections of the process before this one may not be over yet.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    Ok(socket)
+}

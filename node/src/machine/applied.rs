@@ -1,0 +1,142 @@
+//! What raft does with the state: applies entries, stores it, puts a stored one in its place.
+
+use std::{
+    io::{Read, Write},
+    sync::{PoisonError, RwLockWriteGuard, TryLockError},
+};
+
+use bytes::Bytes;
+use consensus::{Frozen, Stop, aside};
+use proto::{ClusterVersion, LogIndex, Release};
+
+use super::{Machine, Outcome, Proposal};
+use crate::{
+    entry::{Entry, EntryError},
+    state::{Applied, ProposalId, Restore, State},
+};
+
+/// Why this member must not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// An entry that it does not know, or that is damaged.
+    #[error("cannot apply entry {index}: {source}")]
+    Entry {
+        /// Where in the log.
+        index: LogIndex,
+        /// Why.
+        source: EntryError,
+    },
+    /// The cluster has moved on without it (KEP-4647, "Restart").
+    #[error(
+        "the cluster is at version {version}, above {release} that this member runs: start it with a newer release"
+    )]
+    ClusterVersion {
+        /// The cluster's.
+        version: ClusterVersion,
+        /// Its own.
+        release: Release,
+    },
+}
+
+/// An entry of the log, read; one without a command is raft's own.
+struct Committed {
+    index: LogIndex,
+    command: Option<(Proposal, Entry)>,
+}
+
+/// As much of a stored state is read at once, in bytes.
+const PIECE: usize = 256 << 10;
+
+impl Machine {
+    fn check(&self, state: &State) -> Result<(), Fault> {
+        let release = &self.shared.release;
+        match state.cluster.version {
+            Some(version) if version > release.cluster_version() => {
+                Err(Fault::ClusterVersion { version, release: release.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn read_entry(&self, index: u64, command: Option<&Bytes>) -> Result<Committed, Fault> {
+        let index = LogIndex(index);
+        let fault = |source| Fault::Entry { index, source };
+        let Some(command) = command else { return Ok(Committed { index, command: None }) };
+        let proposal = Proposal::decode(command.clone()).map_err(fault)?;
+        let entry = Entry::decode(&proposal.entry, self.shared.release.cluster_version()).map_err(fault)?;
+        Ok(Committed { index, command: Some((proposal, entry)) })
+    }
+
+    fn apply_one(&self, state: &mut State, Committed { index, command }: Committed) -> Option<(ProposalId, Outcome)> {
+        match command {
+            Some((Proposal { id, settled, .. }, entry)) if state.sessions.admit(id, settled) => {
+                Some((id, state.apply(index, entry, &self.shared.registry)))
+            }
+            _ => {
+                state.applied = index;
+                None
+            }
+        }
+    }
+
+    fn apply_all(&self, entries: Vec<Committed>) -> Result<(), Fault> {
+        let mut state = self.write();
+        let outcomes: Vec<_> = entries.into_iter().filter_map(|entry| self.apply_one(&mut state, entry)).collect();
+        self.check(&state)?;
+        let applied = state.applied;
+        drop(state);
+        if outcomes.iter().any(|(_, outcome)| matches!(outcome, Ok(Applied::Cluster { changed: true }))) {
+            self.shared.cluster.send_replace(applied);
+        }
+        self.shared.proposals.settle(outcomes);
+        self.shared.applied.send_replace(applied);
+        Ok(())
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        match self.shared.state.try_write() {
+            Ok(state) => state,
+            // Some reader of much is not done yet.
+            Err(TryLockError::WouldBlock) => {
+                aside(|| self.shared.state.write().unwrap_or_else(PoisonError::into_inner))
+            }
+            Err(TryLockError::Poisoned(state)) => state.into_inner(),
+        }
+    }
+}
+
+impl consensus::Machine for Machine {
+    fn apply(&self, entries: &[(u64, Option<Bytes>)]) -> Result<(), Stop> {
+        let read = |(index, command): &(u64, Option<Bytes>)| self.read_entry(*index, command.as_ref());
+        let entries: Vec<_> = entries.iter().map(read).collect::<Result<_, _>>()?;
+        let may_take_long =
+            |entry: &Committed| entry.command.as_ref().is_some_and(|(_, entry)| entry.what.may_take_long());
+        match entries.iter().any(may_take_long) {
+            true => aside(|| self.apply_all(entries))?,
+            false => self.apply_all(entries)?,
+        }
+        Ok(())
+    }
+
+    fn freeze(&self) -> Frozen {
+        let state = self.read(State::clone);
+        Box::new(move |out: &mut dyn Write| state.snapshot().try_for_each(|piece| out.write_all(&piece)))
+    }
+
+    fn restore(&self, bytes: &mut dyn Read) -> Result<(), Stop> {
+        let (mut restore, mut piece) = (Restore::default(), vec![0; PIECE]);
+        loop {
+            match bytes.read(&mut piece)? {
+                0 => break,
+                length => restore.push(&piece[..length])?,
+            }
+        }
+        let state = restore.finish()?;
+        self.check(&state)?;
+        let applied = state.applied;
+        *self.write() = state;
+        self.shared.cluster.send_replace(applied);
+        self.shared.applied.send_replace(applied);
+        Ok(())
+    }
+}

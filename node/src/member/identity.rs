@@ -1,0 +1,224 @@
+//! Who a member is, and the file that keeps it so: which cluster, which member, and how often it has started.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use crc32c::crc32c;
+use prost::Message;
+use proto::{ClusterId, MemberId, Release};
+use sha2::{Digest, Sha256};
+
+use crate::{cluster::member::Starts, config::Config, stored::entry as stored};
+
+/// The format that is written, and the newest that is read.
+const FORMAT: u32 = 1;
+const NAME: &str = "identity";
+
+/// Who a member is.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// Of which cluster.
+    pub cluster: ClusterId,
+    /// Which member.
+    pub member: MemberId,
+    /// Its name.
+    pub name: String,
+    /// What it runs.
+    pub release: Release,
+    /// How often it has started.
+    pub starts: Starts,
+}
+
+/// Why a data directory is not this member's.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    /// The system refused.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io {
+        /// A verb: `read`, `write`.
+        doing: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Its bytes are not what was written.
+    #[error("{}: damaged; start the member anew with an empty data directory", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A newer release wrote it.
+    #[error("{} has format {found}, written by a newer release; start that one", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+    /// The flags are another cluster's.
+    #[error(
+        "{} belongs to a member of cluster {stored}, and the flags found cluster {flags}: give --initial-cluster and \
+         --initial-cluster-token as they were, or another --data-dir",
+        path.display()
+    )]
+    OtherCluster {
+        /// The data directory.
+        path: PathBuf,
+        /// The cluster it is of.
+        stored: ClusterId,
+        /// The cluster that the flags make.
+        flags: ClusterId,
+    },
+}
+
+trait At<T> {
+    fn at(self, doing: &'static str, path: &Path) -> Result<T, IdentityError>;
+}
+
+impl<T> At<T> for io::Result<T> {
+    fn at(self, doing: &'static str, path: &Path) -> Result<T, IdentityError> {
+        self.map_err(|source| IdentityError::Io { doing, path: path.into(), source })
+    }
+}
+
+/// The id of each founder by name, with its peer URLs; from addresses and token alone, so that all come to the same.
+pub(super) fn founders(config: &Config) -> Vec<(MemberId, String, Vec<String>)> {
+    let founder = |(name, urls): (&String, &Vec<crate::config::Url>)| {
+        let mut urls: Vec<String> = urls.iter().map(ToString::to_string).collect();
+        urls.sort();
+        let id = MemberId(number(&format!("{}|{}", urls.join(","), config.initial_cluster_token)));
+        (id, name.clone(), urls)
+    };
+    let mut founders: Vec<_> = config.initial_cluster.iter().map(founder).collect();
+    founders.sort();
+    founders
+}
+
+fn cluster(founders: &[(MemberId, String, Vec<String>)]) -> ClusterId {
+    let ids: Vec<String> = founders.iter().map(|(id, ..)| id.key_form()).collect();
+    ClusterId(number(&ids.join(",")))
+}
+
+/// Never 0, which is nobody.
+fn number(text: &str) -> u64 {
+    let digest = Sha256::digest(text);
+    u64::from_be_bytes(std::array::from_fn(|at| digest[at])).max(1)
+}
+
+impl Identity {
+    /// The identity in a data directory, which starts once more; of a new member, by its flags, where there is none.
+    ///
+    /// # Errors
+    /// [`IdentityError`]: nothing was changed.
+    pub fn load(config: &Config, release: Release) -> Result<Self, IdentityError> {
+        let founders = founders(config);
+        let flags = cluster(&founders);
+        let own = founders.iter().find(|(_, name, _)| *name == config.name).map(|(id, ..)| *id).unwrap_or_default();
+        let path = config.data_dir.join(NAME);
+        let (cluster, member, starts) = match fs::read(&path) {
+            Ok(bytes) => read(&path, &bytes)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (flags, own, Starts(0)),
+            Err(source) => return Err(IdentityError::Io { doing: "read", path, source }),
+        };
+        if cluster != flags {
+            return Err(IdentityError::OtherCluster { path: config.data_dir.clone(), stored: cluster, flags });
+        }
+        let starts = Starts(starts.0 + 1);
+        write(&config.data_dir, cluster, member, starts)?;
+        Ok(Self { cluster, member, name: config.name.clone(), release, starts })
+    }
+}
+
+fn read(path: &Path, bytes: &[u8]) -> Result<(ClusterId, MemberId, Starts), IdentityError> {
+    let damaged = || IdentityError::Damaged { path: path.into() };
+    let read = stored::Identity::decode(bytes).map_err(|_| damaged())?;
+    if read.format > FORMAT {
+        return Err(IdentityError::Newer { path: path.into(), found: read.format });
+    }
+    if read.checksum != checksum(&read) || read.member == 0 {
+        return Err(damaged());
+    }
+    Ok((ClusterId(read.cluster), MemberId(read.member), Starts(read.starts)))
+}
+
+fn checksum(identity: &stored::Identity) -> u32 {
+    crc32c(&stored::Identity { checksum: 0, ..*identity }.encode_to_vec())
+}
+
+/// Written aside and put in place whole, so that no crash leaves half of it.
+fn write(folder: &Path, cluster: ClusterId, member: MemberId, starts: Starts) -> Result<(), IdentityError> {
+    let mut identity =
+        stored::Identity { format: FORMAT, cluster: cluster.0, member: member.0, starts: starts.0, checksum: 0 };
+    identity.checksum = checksum(&identity);
+    let (path, fresh) = (folder.join(NAME), folder.join("identity.tmp"));
+    let mut file = File::create(&fresh).at("make", &fresh)?;
+    file.write_all(&identity.encode_to_vec()).and_then(|()| file.sync_all()).at("write", &fresh)?;
+    fs::rename(&fresh, &path).at("rename", &fresh)?;
+    File::open(folder).and_then(|folder| folder.sync_all()).at("sync", folder)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn config(folder: &Path, token: &str) -> Config {
+        let flags = [
+            "--name=m1".to_owned(),
+            format!("--data-dir={}", folder.display()),
+            "--initial-advertise-peer-urls=http://127.0.0.1:2380".into(),
+            "--initial-cluster=m1=http://127.0.0.1:2380,m2=http://127.0.0.1:2381".into(),
+            format!("--initial-cluster-token={token}"),
+        ];
+        Config::read(flags, []).unwrap()
+    }
+
+    fn load(folder: &Path, token: &str) -> Result<Identity, String> {
+        Identity::load(&config(folder, token), Release::new(3, 5, 0)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_member_stays_who_it_is_and_counts_its_starts() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = load(folder.path(), "a").unwrap();
+        let second = load(folder.path(), "a").unwrap();
+        assert_eq!((first.starts, second.starts), (Starts(1), Starts(2)));
+        assert_eq!((first.cluster, first.member), (second.cluster, second.member));
+        let refusal = load(folder.path(), "b").unwrap_err();
+        assert!(refusal.contains("belongs to a member of cluster") && refusal.contains("--initial-cluster-token"));
+        assert_eq!(load(folder.path(), "a").unwrap().starts, Starts(3), "a refused start is none");
+    }
+
+    /// What was written once is read by every later release. Never written anew: another meaning is another field.
+    #[test]
+    fn the_bytes_are_those_of_the_release_that_first_wrote_them() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), ClusterId(0x1234), MemberId(0xabc), Starts(300)).unwrap();
+        let golden = b"\x08\x01\x10\xb4\x24\x18\xbc\x15\x20\xac\x02\x7d\xd4\x83\xc9\xdb";
+        let path = folder.path().join(NAME);
+        assert_eq!(fs::read(&path).unwrap(), golden);
+        assert_eq!(read(&path, golden).unwrap(), (ClusterId(0x1234), MemberId(0xabc), Starts(300)));
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_at_every_bit() {
+        let folder = tempfile::tempdir().unwrap();
+        load(folder.path(), "a").unwrap();
+        let path = folder.path().join(NAME);
+        let whole = fs::read(&path).unwrap();
+        for at in 0..whole.len() * 8 {
+            let mut flipped = whole.clone();
+            flipped[at / 8] ^= 1 << (at % 8);
+            fs::write(&path, flipped).unwrap();
+            assert!(load(folder.path(), "a").is_err(), "bit {at}");
+        }
+        for length in 0..whole.len() {
+            fs::write(&path, &whole[..length]).unwrap();
+            assert!(load(folder.path(), "a").is_err(), "cut off at {length}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What only the leader does, for as long as it leads in one term: it hears every member, decides cluster version and
+//! gate, and ends leases.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, future::join_all};
+use proto::{LogIndex, MemberId};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
+use tonic::Status;
+
+use super::{Shared, identity::founders, lease_clock, wire};
+use crate::{
+    cluster::{
+        duty::{self, Heard},
+        entry::Entry,
+    },
+    config::Config,
+    entry::What,
+    state::Applied,
+};
+
+/// Before a member that was not heard is called again, and before a decision that fell is made anew.
+const AGAIN: Duration = Duration::from_millis(20);
+
+type AllHeard = watch::Sender<BTreeMap<MemberId, Heard>>;
+
+/// Leads whenever this member is the leader.
+pub(super) async fn run(shared: Arc<Shared>, config: Arc<Config>) {
+    let mut standing = shared.group.standing();
+    let own = shared.identity.member.0;
+    loop {
+        let Ok(term) = standing.wait_for(|standing| standing.leader == Some(own)).await.map(|now| now.term) else {
+            return;
+        };
+        tokio::select! {
+            () = lead(&shared, &config, term) => {}
+            _ = standing.wait_for(|now| now.leader != Some(own) || now.term != term) => {}
+        }
+        shared.clock.stop();
+    }
+}
+
+async fn lead(shared: &Arc<Shared>, config: &Config, term: u64) {
+    // Before it has applied an entry of its own term a leader does not know what was decided before it.
+    let index = loop {
+        match shared.read_index_here().await {
+            Ok(index) => break LogIndex(index),
+            Err(_) => sleep(AGAIN).await,
+        }
+    };
+    if shared.machine.applied().wait_for(|applied| *applied >= index).await.is_err() {
+        return;
+    }
+    tracing::info!(term, "leads");
+    let heard = AllHeard::default();
+    tokio::join!(greet_all(shared, term, &heard), decide(shared, config, &heard), lease_clock::run(shared));
+}
+
+/// Calls every other member and holds on, so that a member counts as heard for as long as its process lives.
+async fn greet_all(shared: &Shared, term: u64, heard: &AllHeard) {
+    let own = Heard { release: shared.identity.release.clone(), starts: shared.identity.starts };
+    heard.send_modify(|heard| drop(heard.insert(shared.identity.member, own)));
+    let members = shared.group.members();
+    let others = members.keys().filter(|id| **id != shared.identity.member.0);
+    join_all(others.map(|id| keep_greeting(shared, *id, term, heard))).await;
+}
+
+async fn keep_greeting(shared: &Shared, id: u64, term: u64, heard: &AllHeard) {
+    loop {
+        if let Err(status) = greet(shared, id, term, heard).await {
+            tracing::debug!(member = format!("{id:x}"), %status, "a member is not heard");
+        }
+        heard.send_if_modified(|heard| heard.remove(&MemberId(id)).is_some());
+        sleep(AGAIN).await;
+    }
+}
+
+async fn greet(shared: &Shared, id: u64, term: u64, heard: &AllHeard) -> Result<(), Status> {
+    let peer = shared.peer(id).ok_or_else(|| Status::not_found("no member any more"))?;
+    let mut client = shared.links.other(&peer)?;
+    let call = client.greet(shared.links.call(id, wire::Greeting { term }));
+    let answer = timeout(shared.limits.round, call).await.map_err(|_| Status::unavailable("it does not answer"))??;
+    let hello = shared.links.answerer(id, &answer)?;
+    let mut beats = answer.into_inner();
+    // Raft may not have tried it again yet.
+    let _ = shared.group.is_back(id).await;
+    let is_heard = Heard { release: hello.release, starts: hello.starts };
+    heard.send_modify(|heard| drop(heard.insert(hello.member, is_heard)));
+    while let Some(beat) = beats.next().await {
+        beat?;
+    }
+    Ok(())
+}
+
+/// Proposes what is due, one after the other, whenever something has changed that it is decided from.
+async fn decide(shared: &Shared, config: &Config, heard: &AllHeard) {
+    let (mut hearing, mut cluster) = (heard.subscribe(), shared.machine.cluster_changed());
+    loop {
+        cluster.borrow_and_update();
+        let now = hearing.borrow_and_update().clone();
+        let due = shared.machine.read(|state| match state.cluster.members.is_empty() {
+            true => Some(found(shared, config)),
+            false => duty::of_leader(&state.cluster, &now),
+        });
+        let Some(entry) = due else {
+            tokio::select! {
+                _ = hearing.changed() => {}
+                _ = cluster.changed() => {}
+            }
+            continue;
+        };
+        tracing::info!(?entry, "decides");
+        match shared.propose(What::Cluster(entry).into()).await {
+            Ok(Applied::Cluster { changed: true }) => {}
+            // It came too late, or not at all: what it was made from has changed, or will.
+            _ => sleep(AGAIN).await,
+        }
+    }
+}
+
+fn found(shared: &Shared, config: &Config) -> Entry {
+    let members = founders(config).into_iter().map(|(id, name, urls)| (id, (name, urls))).collect();
+    Entry::Found { id: shared.identity.cluster, members }
+}

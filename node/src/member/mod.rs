@@ -1,0 +1,183 @@
+//! A running member, as those see it who serve its clients: it proposes, reads, and says how things stand.
+
+mod handing_over;
+mod identity;
+mod leading;
+mod lease_clock;
+mod leases;
+mod proposing;
+mod publishing;
+mod reading;
+mod start;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use consensus::Group;
+use proto::{LogIndex, MemberId, Term};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::timeout,
+};
+use tonic::Status;
+
+pub use identity::{Identity, IdentityError};
+pub use start::{Running, Setup, StartError, start};
+
+use crate::{
+    api_error::ApiError,
+    entry::Entry,
+    machine::Machine,
+    peer::{Links, Received, wire},
+    state::{Applied, Refusal, State},
+};
+
+/// Before somebody is asked again who did not know.
+const AGAIN: Duration = Duration::from_millis(5);
+
+/// How a member stands in the raft group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The term it knows.
+    pub term: Term,
+    /// Who leads, as far as it knows.
+    pub leader: Option<MemberId>,
+    /// The last entry that it knows to be committed.
+    pub committed: LogIndex,
+    /// Whether it has no vote.
+    pub is_learner: bool,
+}
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// A client's request (etcd, `ReqTimeout`: 5 s and two elections).
+    request: Duration,
+    /// A quorum round.
+    round: Duration,
+    /// A member that has answered within this is there.
+    recent: Duration,
+    /// An election.
+    election: Duration,
+}
+
+/// A running member. Every clone is the same.
+#[derive(Clone)]
+pub struct Member {
+    shared: Arc<Shared>,
+}
+
+/// What its parts have in common.
+struct Shared {
+    identity: Arc<Identity>,
+    machine: Machine,
+    group: Group,
+    links: Links,
+    limits: Limits,
+    clock: lease_clock::LeaseClock,
+    received: Received,
+    proposing: mpsc::Sender<proposing::Queued>,
+    reading: mpsc::Sender<reading::Waiter>,
+    asking: mpsc::Sender<reading::Asker>,
+}
+
+impl Shared {
+    async fn propose(&self, entry: Entry) -> Result<Applied, Refusal> {
+        let mut waiting = self.machine.proposals().begin();
+        let bytes = Bytes::from(entry.encode());
+        let outcome = async {
+            let queued = self.proposing.send((waiting.number(), bytes)).await;
+            queued.map_err(|_| Refusal::Request(ApiError::Stopped))?;
+            waiting.outcome().await
+        };
+        match timeout(self.limits.request, outcome).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Refusal::Request(self.late())),
+        }
+    }
+
+    /// What a leader answers, for as long as it leads: one that stands still answers nobody, and another may lead long
+    /// before its connection is given up.
+    async fn while_leads<T>(&self, leader: u64, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+        let mut standing = self.group.standing();
+        tokio::select! {
+            answer = call => answer,
+            _ = standing.wait_for(|now| now.leader != Some(leader)) => Err(Status::unavailable("it leads no more")),
+        }
+    }
+
+    /// Why an answer did not come in time, as far as anybody knows.
+    fn late(&self) -> ApiError {
+        match self.group.standing().borrow().leader {
+            Some(_) => ApiError::Timeout,
+            None => ApiError::TimeoutLeaderFail,
+        }
+    }
+}
+
+impl Member {
+    /// Who it is.
+    pub fn identity(&self) -> &Identity {
+        &self.shared.identity
+    }
+
+    /// The state machine.
+    pub fn machine(&self) -> &Machine {
+        &self.shared.machine
+    }
+
+    /// What has come in from other members.
+    pub fn received(&self) -> &Received {
+        &self.shared.received
+    }
+
+    /// Looks at the state as it is here and now; see [`Member::linearize`].
+    pub fn read<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        self.shared.machine.read(look)
+    }
+
+    /// The last applied index, as it moves.
+    pub fn applied(&self) -> watch::Receiver<LogIndex> {
+        self.shared.machine.applied()
+    }
+
+    /// How it stands.
+    pub fn standing(&self) -> Standing {
+        let standing = *self.shared.group.standing().borrow();
+        let (_, committed) = self.shared.group.reach();
+        Standing {
+            term: Term(standing.term),
+            leader: standing.leader.map(MemberId),
+            committed: LogIndex(committed),
+            is_learner: standing.is_learner,
+        }
+    }
+
+    /// Proposes an entry and gives what came of it here, where it was applied.
+    ///
+    /// # Errors
+    /// [`Refusal`]: what the state says against it; or that its fate is not known, in etcd's words.
+    pub async fn propose(&self, entry: Entry) -> Result<Applied, Refusal> {
+        self.shared.propose(entry).await
+    }
+
+    /// Returns once the state here holds everything that was acknowledged, by whomever, before this was called: a quorum
+    /// has confirmed the leader, and what it had committed then is applied here (raft dissertation, section 6.4).
+    ///
+    /// # Errors
+    /// No leader was found, or it did not answer, in time.
+    pub async fn linearize(&self) -> Result<(), Refusal> {
+        let (waiter, outcome) = oneshot::channel();
+        let stopped = Refusal::Request(ApiError::Stopped);
+        if self.shared.reading.send(waiter).await.is_err() {
+            return Err(stopped);
+        }
+        outcome.await.map_err(|_| stopped)?.map_err(Refusal::Request)
+    }
+}
+
+impl fmt::Debug for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Member").field("identity", &self.shared.identity).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,57 @@
+//! What a member says of itself, whenever the log says something else (KEP-4647, "Consensus Algorithm", step 2).
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::sleep;
+
+use super::{Member, Shared};
+use crate::{
+    cluster::duty::{self, Own},
+    config::Config,
+    entry::What,
+    state::Applied,
+};
+
+/// Before it is said again.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// Publishes what is news, for as long as the member runs. Not before it has caught up: an old cluster version in the log
+/// that is replayed is none to make a proposal at.
+pub(super) async fn run(shared: Arc<Shared>, config: Arc<Config>) {
+    let member = Member { shared: shared.clone() };
+    while member.linearize().await.is_err() {
+        sleep(AGAIN).await;
+    }
+    let own = Own {
+        id: shared.identity.member,
+        starts: shared.identity.starts,
+        name: shared.identity.name.clone(),
+        client_urls: config.advertise_client_urls.iter().map(ToString::to_string).collect(),
+        overrides: config.cluster_feature_gates.clone(),
+    };
+    let mut cluster = shared.machine.cluster_changed();
+    loop {
+        cluster.borrow_and_update();
+        let registry = shared.machine.registry();
+        let (due, version) =
+            shared.machine.read(|state| (duty::of_member(&state.cluster, &own, registry), state.cluster.version));
+        let Some(entry) = due else {
+            if cluster.changed().await.is_err() {
+                return;
+            }
+            continue;
+        };
+        if let Some(version) = version {
+            for feature in registry.overruled(version, &own.overrides) {
+                tracing::warn!(feature, %version, "--cluster-feature-gates is overruled: the cluster version locks it");
+            }
+        }
+        match shared.propose(What::Cluster(entry).into()).await {
+            Ok(Applied::Cluster { changed: true }) => {}
+            outcome => {
+                tracing::debug!(?outcome, "this member's attributes are not published yet");
+                sleep(AGAIN).await;
+            }
+        }
+    }
+}

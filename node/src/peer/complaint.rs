@@ -1,0 +1,33 @@
+//! What is wrong with another member, said once and not at each try: there are many in a second.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// Before the same is said again, for those who look at the end of a log.
+const AGAIN: Duration = Duration::from_secs(60);
+/// As many are remembered: strangers can make up any number.
+const MOST: usize = 64;
+
+/// What was said, and when.
+#[derive(Debug, Default)]
+pub(super) struct Complaints {
+    said: Mutex<BTreeMap<String, Instant>>,
+}
+
+impl Complaints {
+    /// Says it, unless it was just said.
+    pub(super) fn say(&self, what: &'static str, why: &str) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.get(why).is_some_and(|at| at.elapsed() < AGAIN) {
+            return;
+        }
+        if said.len() == MOST {
+            said.clear();
+        }
+        said.insert(why.to_owned(), Instant::now());
+        tracing::warn!(why, "{what}");
+    }
+}

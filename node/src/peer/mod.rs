@@ -1,0 +1,22 @@
+//! Members among themselves: one gRPC service, with a handshake on every call.
+
+mod complaint;
+mod dial;
+mod hello;
+mod links;
+mod received;
+mod server;
+
+/// The messages and the service of `proto/peer.proto`.
+#[allow(missing_docs, clippy::all)]
+pub(crate) mod wire {
+    tonic::include_proto!("baton.peer");
+}
+
+pub use hello::{Handshake, Hello};
+pub use links::Links;
+pub use received::Received;
+pub use server::{Answers, serve};
+
+/// No message between members is larger, in bytes: a batch of entries, each below what clients may send.
+pub(crate) const MAX_MESSAGE: usize = 64 << 20;

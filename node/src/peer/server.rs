@@ -1,0 +1,202 @@
+//! Answers other members.
+
+use std::{
+    future::Future,
+    io::Write,
+    pin::Pin,
+    sync::{Arc, atomic::Ordering},
+};
+
+use bytes::Bytes;
+use consensus::{AnswerError, Group, Question};
+use futures_util::{Stream, StreamExt, stream};
+use proto::LeaseId;
+use tokio::{net::TcpListener, sync::watch};
+use tonic::{Request, Response, Status, Streaming, transport::Server};
+
+use super::{
+    Handshake, Hello, MAX_MESSAGE, Received,
+    complaint::Complaints,
+    links::frames,
+    wire::{
+        self, Frame, Greeting, Nothing, Proposals, Proposed, ReadAt,
+        peer_server::{Peer, PeerServer},
+    },
+};
+
+/// As many calls of one member can be given up before they were looked at, as when this one stood still for a moment.
+const GIVEN_UP: usize = 1024;
+
+type Answer<T> = Result<Response<T>, Status>;
+type Answering<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+/// What a member does for others' clients when it leads.
+pub trait Answers: Send + Sync + 'static {
+    /// Puts proposals into the log; the places of those that it did not put there, and that may be proposed again.
+    fn propose(&self, proposals: Vec<Bytes>) -> impl Future<Output = Vec<u32>> + Send;
+
+    /// Up to where a reader must wait.
+    fn read_index(&self) -> impl Future<Output = Result<u64, Status>> + Send;
+
+    /// Renews a lease.
+    fn renew(&self, lease: LeaseId) -> impl Future<Output = Result<i64, Status>> + Send;
+
+    /// What a lease has left.
+    fn left(&self, lease: LeaseId) -> impl Future<Output = Result<i64, Status>> + Send;
+}
+
+struct Service<A> {
+    handshake: Handshake,
+    group: Group,
+    answers: Arc<A>,
+    received: Received,
+    ends: watch::Receiver<bool>,
+    complaints: Complaints,
+}
+
+/// Answers on this listener until `ends` says so.
+///
+/// # Errors
+/// The listener fails.
+pub async fn serve<A: Answers>(
+    handshake: Handshake,
+    group: Group,
+    answers: Arc<A>,
+    received: Received,
+    listener: TcpListener,
+    ends: watch::Receiver<bool>,
+) -> Result<(), tonic::transport::Error> {
+    let complaints = Complaints::default();
+    let service = Service { handshake, group, answers, received, ends: ends.clone(), complaints };
+    let service =
+        PeerServer::new(service).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
+    let incoming = tonic::transport::server::TcpIncoming::from(listener).with_nodelay(Some(true));
+    Server::builder()
+        .initial_stream_window_size(4 << 20)
+        .initial_connection_window_size(8 << 20)
+        .http2_max_pending_accept_reset_streams(Some(GIVEN_UP))
+        .add_service(service)
+        .serve_with_incoming_shutdown(incoming, ended(ends))
+        .await
+}
+
+async fn ended(mut ends: watch::Receiver<bool>) {
+    // Whoever says so may be gone: then it is the end, too.
+    let _ = ends.wait_for(|ends| *ends).await;
+}
+
+fn refused(error: AnswerError) -> Status {
+    match error {
+        AnswerError::Damaged(text) => Status::invalid_argument(text),
+        AnswerError::Stopped(text) => Status::unavailable(text),
+    }
+}
+
+impl<A: Answers> Service<A> {
+    fn check<T>(&self, request: &Request<T>) -> Result<Hello, Status> {
+        self.handshake
+            .caller(request.metadata())
+            .inspect_err(|status| self.complaints.say("refuses calls on the peer port", status.message()))
+    }
+
+    fn answer<T>(&self, message: T) -> Answer<T> {
+        Ok(self.handshake.answer(message))
+    }
+
+    fn counted(
+        &self,
+        sender: Hello,
+        request: Request<Streaming<Frame>>,
+    ) -> impl Stream<Item = Result<Bytes, Status>> + Send + use<A> {
+        let counter = self.received.from(sender.member);
+        let count = move |bytes: &Bytes| {
+            counter.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        };
+        frames(request.into_inner()).map(move |frame| frame.inspect(&count))
+    }
+
+    /// Takes a snapshot in and installs it once it is whole.
+    async fn take_in(&self, mut pieces: impl Stream<Item = Result<Bytes, Status>> + Unpin) -> Result<Bytes, Status> {
+        let next = |piece: Option<Result<Bytes, Status>>| piece.transpose();
+        let offer =
+            next(pieces.next().await)?.ok_or_else(|| Status::invalid_argument("a snapshot without an offer"))?;
+        let (kept, mut file, size) = self.group.incoming(offer.clone()).map_err(refused)?;
+        tracing::info!(bytes = size, "takes in a snapshot: the leader no longer has the entries that are missing here");
+        let mut length = 0;
+        while let Some(piece) = next(pieces.next().await)? {
+            length += piece.len() as u64;
+            file.write_all(&piece).map_err(|error| Status::internal(format!("cannot store a snapshot: {error}")))?;
+        }
+        if length != size {
+            return Err(Status::data_loss(format!("a snapshot of {size} bytes ended after {length}")));
+        }
+        self.group.install(offer, kept).await.map_err(refused)
+    }
+}
+
+#[tonic::async_trait]
+impl<A: Answers> Peer for Service<A> {
+    type AppendStream = Answering<Frame>;
+    type GreetStream = Answering<Greeting>;
+
+    async fn append(&self, request: Request<Streaming<Frame>>) -> Answer<Self::AppendStream> {
+        let frames = self.counted(self.check(&request)?, request).scan((), |(), frame| std::future::ready(frame.ok()));
+        let answers = self.group.append(frames).map(|bytes| Ok(Frame { bytes }));
+        self.answer(Box::pin(answers.take_until(ended(self.ends.clone()))))
+    }
+
+    async fn ask(&self, request: Request<wire::Question>) -> Answer<Frame> {
+        self.check(&request)?;
+        let question = match request.into_inner().what {
+            Some(wire::question::What::Vote(bytes)) => Question::Vote(bytes),
+            Some(wire::question::What::TakeOver(bytes)) => Question::TakeOver(bytes),
+            Some(wire::question::What::Lost(bytes)) => Question::Lost(bytes),
+            None => return Err(Status::invalid_argument("a question that asks nothing")),
+        };
+        let bytes = self.group.answer(question).await.map_err(refused)?;
+        self.answer(Frame { bytes })
+    }
+
+    async fn install(&self, request: Request<Streaming<Frame>>) -> Answer<Frame> {
+        let frames = self.counted(self.check(&request)?, request);
+        let bytes = self.take_in(Box::pin(frames)).await?;
+        self.answer(Frame { bytes })
+    }
+
+    async fn greet(&self, request: Request<Greeting>) -> Answer<Self::GreetStream> {
+        self.check(&request)?;
+        let greeting = request.into_inner();
+        let answers = stream::iter([Ok(greeting)]).chain(stream::pending());
+        self.answer(Box::pin(answers.take_until(ended(self.ends.clone()))))
+    }
+
+    async fn started(&self, request: Request<Nothing>) -> Answer<Nothing> {
+        let caller = self.check(&request)?;
+        self.group.is_back(caller.member.0).await.map_err(|error| Status::unavailable(error.to_string()))?;
+        self.answer(Nothing {})
+    }
+
+    async fn propose(&self, request: Request<Proposals>) -> Answer<Proposed> {
+        self.check(&request)?;
+        let again = self.answers.propose(request.into_inner().proposals).await;
+        self.answer(Proposed { again })
+    }
+
+    async fn read_index(&self, request: Request<Nothing>) -> Answer<ReadAt> {
+        self.check(&request)?;
+        let index = self.answers.read_index().await?;
+        self.answer(ReadAt { index })
+    }
+
+    async fn renew(&self, request: Request<wire::LeaseId>) -> Answer<wire::LeaseTime> {
+        self.check(&request)?;
+        let seconds = self.answers.renew(LeaseId(request.into_inner().id)).await?;
+        self.answer(wire::LeaseTime { seconds })
+    }
+
+    async fn left(&self, request: Request<wire::LeaseId>) -> Answer<wire::LeaseTime> {
+        self.check(&request)?;
+        let seconds = self.answers.left(LeaseId(request.into_inner().id)).await?;
+        self.answer(wire::LeaseTime { seconds })
+    }
+}

@@ -1,0 +1,148 @@
+//! The node as a process: its arguments, its output, its threads, its end.
+
+use std::{env, error::Error, process::ExitCode, thread, time::Duration};
+
+use consensus::with_causes;
+use proto::Release;
+use tokio::{
+    runtime::{Builder, Runtime},
+    signal::unix::{Signal, SignalKind, signal},
+    sync::oneshot,
+    time::timeout,
+};
+use tracing_subscriber::EnvFilter;
+
+use crate::{
+    config::{Config, SETTINGS},
+    features::FEATURES,
+    listening::Bound,
+    member::{Running, Setup, start},
+    serve::{ServeOptions, Server},
+};
+
+/// How long the connections of clients are waited for at the end, beyond what the server itself takes.
+const LAST: Duration = Duration::from_millis(500);
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+/// Runs the node to its end.
+pub fn run(release: &str) -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if arguments.iter().any(|argument| matches!(argument.as_str(), "--version" | "-version" | "version")) {
+        println!("node Version: {release}");
+        return ExitCode::SUCCESS;
+    }
+    if arguments.iter().any(|argument| matches!(argument.as_str(), "--help" | "-h" | "help")) {
+        print!("{}", help());
+        return ExitCode::SUCCESS;
+    }
+    match serve(release, arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", with_causes(&*error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn help() -> String {
+    let setting = |setting: &crate::config::Setting| {
+        let default = if setting.default.is_empty() { String::new() } else { format!(" [{}]", setting.default) };
+        format!("  --{:<30} {}{default}\n", setting.name, setting.help)
+    };
+    let settings: String = SETTINGS.iter().map(setting).collect();
+    format!(
+        "A raft node that speaks the etcd v3 API.\n\nUsage: node [--SETTING=VALUE]… | node --config-file FILE\n\n{settings}  \
+         --{:<30} {}\n  --{:<30} {}\n\nEvery setting can be given as ETCD_… in the environment, too.\n",
+        "config-file", "a YAML file with these settings; then no other counts", "version", "say which release this is"
+    )
+}
+
+fn serve(release: &str, arguments: Vec<String>) -> Outcome {
+    let release: Release = release.parse()?;
+    let config = Config::read(arguments, env::vars())?;
+    thread::spawn(consensus::prepare);
+    log(&config)?;
+    // Raft on threads of its own: whatever clients ask for, heartbeats and elections keep their time.
+    let (raft, clients) = (runtime("raft", 1)?, runtime("serve", serving_threads())?);
+    let mut signals = Signals::new(&clients)?;
+    let peers = raft.block_on(Bound::at("listen-peer-urls", &config.listen_peer_urls))?;
+    let sockets = clients.block_on(Bound::at("listen-client-urls", &config.listen_client_urls))?;
+    let options = ServeOptions {
+        quota_bytes: config.quota_backend_bytes,
+        election_timeout: config.election_timeout,
+        ..ServeOptions::default()
+    };
+    let peers = raft.block_on(async { peers.listen() })?;
+    let setup = Setup { config, release, registry: FEATURES, listeners: peers };
+    // On this thread: its heap grows in greater steps than those of others, and a long log takes a lot of it.
+    let running = raft.block_on(start(setup))?;
+    let outcome = clients.block_on(live(&running, sockets, options, &mut signals));
+    raft.block_on(running.end());
+    raft.shutdown_timeout(LAST);
+    clients.shutdown_timeout(LAST);
+    outcome
+}
+
+/// Serves clients until somebody asks for the end, or the member cannot go on.
+async fn live(running: &Running, sockets: Bound, options: ServeOptions, signals: &mut Signals) -> Outcome {
+    // Who is refused goes to another member at once; who is let in too soon waits. Without a quorum nobody is ever ready,
+    // and whoever asks how things stand is to be answered.
+    let ready = timeout(options.election_timeout, running.member.linearize());
+    tokio::select! {
+        _ = ready => {}
+        asked = until_the_end(running, signals) => return asked,
+    }
+    let listeners = sockets.listen()?;
+    let (ends, ended) = oneshot::channel::<()>();
+    let server = Server::new(running.member.clone(), options);
+    let serving = tokio::spawn(server.run(listeners, async { drop(ended.await) }));
+    let outcome = until_the_end(running, signals).await;
+    drop(ends);
+    // What a client still waits for is answered by this member as a follower.
+    let _ = timeout(LAST, serving).await;
+    outcome
+}
+
+fn log(config: &Config) -> Outcome {
+    // What openraft says is for those who work on it; and each call after its end, which has its own line, would be one.
+    let quiet = "openraft=error,openraft::raft::raft_inner=off,h2=error,hyper=error";
+    let filter = EnvFilter::try_new(format!("{},{quiet}", config.log_level))?;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+    Ok(())
+}
+
+fn runtime(name: &str, threads: usize) -> std::io::Result<Runtime> {
+    Builder::new_multi_thread().worker_threads(threads).thread_name(name).enable_all().build()
+}
+
+/// One for each processor but raft's. More than there are processors only wake each other up.
+fn serving_threads() -> usize {
+    thread::available_parallelism().map_or(1, |processors| processors.get().saturating_sub(1).max(1))
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new(runtime: &Runtime) -> std::io::Result<Self> {
+        let _on = runtime.enter();
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+}
+
+/// Until somebody asks for the end, or the member cannot go on.
+async fn until_the_end(running: &Running, signals: &mut Signals) -> Outcome {
+    tokio::select! {
+        _ = signals.terminate.recv() => {}
+        _ = signals.interrupt.recv() => {}
+        why = running.failed() => return Err(format!("this member cannot go on: {why}").into()),
+    }
+    tracing::info!("ends");
+    if let Err(error) = running.member.step_down().await {
+        tracing::warn!(%error, "nobody took over");
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! What all services share: the member, how it is to serve, and the ways to read and to write.
+
+use std::sync::{Arc, atomic::AtomicBool};
+
+use prost::Message;
+use proto::etcdserverpb::ResponseHeader;
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+use super::{ServeOptions, admission};
+use crate::{
+    api_error::ApiError,
+    cluster::FIRST_WITH_GATES,
+    entry::{Entry, What},
+    member::Member,
+    state::{Applied, Refusal, State},
+};
+
+/// The largest entry (etcd, `--max-request-bytes`).
+const LONGEST_ENTRY_BYTES: usize = 3 << 19;
+/// What a message may have beside its entry (etcd, `grpcOverheadBytes`).
+const OVERHEAD_BYTES: usize = 512 << 10;
+/// The largest message that is read.
+pub(super) const LONGEST_MESSAGE_BYTES: usize = LONGEST_ENTRY_BYTES + OVERHEAD_BYTES;
+/// How many proposals may be under way (etcd, `maxGapBetweenApplyAndCommitIndex`).
+const MOST_PROPOSALS: usize = 5000;
+
+/// Each of etcd's services is implemented for it, in a file of its own. Every clone is the same one.
+#[derive(Clone, Debug)]
+pub(super) struct Front {
+    pub(super) member: Member,
+    pub(super) options: ServeOptions,
+    /// Cancelled when the member stops: streams end then.
+    pub(super) stopping: CancellationToken,
+    /// Whether an alarm is being raised.
+    pub(super) raises_alarm: Arc<AtomicBool>,
+}
+
+impl Front {
+    pub(super) fn new(member: Member, options: ServeOptions) -> Self {
+        Self { member, options, stopping: CancellationToken::new(), raises_alarm: Arc::default() }
+    }
+
+    /// Looks at the state where it holds all that was acknowledged before.
+    pub(super) async fn read<T>(
+        &self,
+        requires: &[String],
+        look: impl FnOnce(&State) -> Result<T, ApiError>,
+    ) -> Result<T, Status> {
+        self.member.linearize().await?;
+        self.read_here(requires, look)
+    }
+
+    /// Looks at the state as it is here.
+    pub(super) fn read_here<T>(
+        &self,
+        requires: &[String],
+        look: impl FnOnce(&State) -> Result<T, ApiError>,
+    ) -> Result<T, Status> {
+        let registry = self.member.machine().registry();
+        let look = |state: &State| {
+            admission::check_features(state, registry, requires)?;
+            Ok::<_, Refusal>(look(state)?)
+        };
+        Ok(self.member.read(look)?)
+    }
+
+    /// Proposes `what`, which has so many bytes.
+    pub(super) async fn propose(&self, requires: Vec<String>, what: What, bytes: usize) -> Result<Applied, Status> {
+        if bytes > LONGEST_ENTRY_BYTES {
+            return Err(ApiError::RequestTooLarge.into());
+        }
+        if self.member.machine().proposals().under_way() >= MOST_PROPOSALS {
+            return Err(ApiError::TooManyRequests.into());
+        }
+        Ok(self.member.propose(Entry { requires, what }).await?)
+    }
+
+    /// As [`Front::propose`], for a request that is an entry as it is.
+    pub(super) async fn propose_request<R: Message>(
+        &self,
+        requires: Vec<String>,
+        request: R,
+        what: impl FnOnce(R) -> What,
+    ) -> Result<Applied, Status> {
+        let bytes = request.encoded_len();
+        self.propose(requires, what(request), bytes).await
+    }
+
+    /// Whether this member's release knows of gates; what a cluster of older ones has decided is another question.
+    pub(super) fn has_gates(&self) -> bool {
+        self.member.identity().release.cluster_version() >= FIRST_WITH_GATES
+    }
+
+    /// Says in a header who answers; a revision that is there stays.
+    pub(super) fn sign(&self, header: &mut Option<ResponseHeader>) {
+        let identity = self.member.identity();
+        let header = header.get_or_insert_default();
+        header.cluster_id = identity.cluster.0;
+        header.member_id = identity.member.0;
+        header.raft_term = self.member.standing().term.0;
+    }
+
+    /// A header with this revision.
+    pub(super) fn header(&self, revision: i64) -> Option<ResponseHeader> {
+        let mut header = Some(ResponseHeader { revision, ..ResponseHeader::default() });
+        self.sign(&mut header);
+        header
+    }
+
+    /// A header with the newest revision.
+    pub(super) fn newest_header(&self) -> Option<ResponseHeader> {
+        self.header(self.member.read(|state| state.keys.revision().0))
+    }
+}

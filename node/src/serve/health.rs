@@ -1,0 +1,135 @@
+//! `/health`, `/livez` and `/readyz` (etcd, server/etcdserver/api/etcdhttp/health.go).
+//!
+//! A linearizable read is a round of the quorum, never a lease: whoever asks wants to know whether there is one.
+
+use ::http::StatusCode;
+use proto::{MemberId, etcdserverpb::AlarmType};
+use serde::Serialize;
+
+use super::{
+    front::Front,
+    http::{Answer, json, values},
+};
+
+const TEXT: &str = "text/plain; charset=utf-8";
+
+#[derive(Serialize)]
+struct Health {
+    health: &'static str,
+    reason: String,
+}
+
+/// `GET /health`: with `serializable=true` of this process alone; `exclude=NOSPACE` passes over an alarm.
+pub(super) async fn health(front: &Front, query: &str) -> Answer {
+    match sickness(front, query).await {
+        None => (StatusCode::OK, TEXT, json(&Health { health: "true", reason: String::new() })),
+        Some(reason) => {
+            let health = json(&Health { health: "false", reason });
+            (StatusCode::SERVICE_UNAVAILABLE, TEXT, health + "\n")
+        }
+    }
+}
+
+async fn sickness(front: &Front, query: &str) -> Option<String> {
+    let is_serializable = values(query, "serializable").next() == Some("true");
+    let excluded = |kind: &str| values(query, "exclude").any(|name| name == kind);
+    let alarm = front.member.read(|state| {
+        let kinds = state.alarms.iter().map(|(_, kind)| name_of(*kind));
+        kinds.into_iter().find(|kind| !excluded(kind))
+    });
+    if let Some(kind) = alarm {
+        return Some(format!("ALARM {kind}"));
+    }
+    if is_serializable {
+        return None;
+    }
+    if front.member.standing().leader.is_none() {
+        return Some("RAFT NO LEADER".to_owned());
+    }
+    front.member.linearize().await.err().map(|error| format!("RANGE ERROR:{error}"))
+}
+
+fn name_of(kind: i32) -> &'static str {
+    AlarmType::try_from(kind).map_or("UNKNOWN", |kind| kind.as_str_name())
+}
+
+/// One thing that is asked of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Check {
+    /// No member's data differs.
+    DataCorruption,
+    /// The state can be read.
+    SerializableRead,
+    /// There is a quorum.
+    LinearizableRead,
+    /// This member votes.
+    NonLearner,
+}
+
+impl Check {
+    fn name(self) -> &'static str {
+        match self {
+            Self::DataCorruption => "data_corruption",
+            Self::SerializableRead => "serializable_read",
+            Self::LinearizableRead => "linearizable_read",
+            Self::NonLearner => "non_learner",
+        }
+    }
+
+    async fn failure(self, front: &Front) -> Option<String> {
+        match self {
+            Self::DataCorruption => {
+                let is_corrupt = |(_, kind): &(MemberId, i32)| *kind == AlarmType::Corrupt as i32;
+                let stands = front.member.read(|state| state.alarms.iter().any(is_corrupt));
+                stands.then(|| "alarm activated: CORRUPT".to_owned())
+            }
+            // Whoever gets the lock can read.
+            Self::SerializableRead => front.member.read(|_| None),
+            Self::LinearizableRead => front.member.linearize().await.err().map(|error| error.to_string()),
+            Self::NonLearner => front.member.standing().is_learner.then(|| "not supported for learner".to_owned()),
+        }
+    }
+}
+
+/// What `/livez` and `/readyz` ask for, in etcd's names.
+const LIVE: &[Check] = &[Check::SerializableRead];
+const READY: &[Check] = &[Check::DataCorruption, Check::SerializableRead, Check::LinearizableRead, Check::NonLearner];
+
+/// A list of checks: all of one path, or one of them.
+#[derive(Debug)]
+pub(super) struct Probe(Vec<Check>);
+
+impl Probe {
+    /// `/livez`, `/readyz`, and one check of either: `/readyz/linearizable_read`.
+    pub(super) fn of(path: &str) -> Option<Self> {
+        let (root, name) = match path.strip_prefix('/')?.split_once('/') {
+            Some((root, name)) => (root, Some(name)),
+            None => (path.strip_prefix('/')?, None),
+        };
+        let all = match root {
+            "livez" => LIVE,
+            "readyz" => READY,
+            _ => return None,
+        };
+        let checks: Vec<_> = all.iter().copied().filter(|check| name.is_none_or(|name| name == check.name())).collect();
+        (!checks.is_empty()).then_some(Self(checks))
+    }
+
+    /// `ok`, or 503 with what failed; `verbose` lists the checks, `exclude=NAME` leaves one out.
+    pub(super) async fn answer(&self, front: &Front, query: &str) -> Answer {
+        let (mut report, mut has_failed) = (String::new(), false);
+        for check in self.0.iter().filter(|check| !values(query, "exclude").any(|name| name == check.name())) {
+            let failure = check.failure(front).await;
+            has_failed |= failure.is_some();
+            report += &match failure {
+                Some(reason) => format!("[-]{} failed: {reason}\n", check.name()),
+                None => format!("[+]{} ok\n", check.name()),
+            };
+        }
+        let is_verbose = values(query, "verbose").next().is_some();
+        match has_failed {
+            true => (StatusCode::SERVICE_UNAVAILABLE, TEXT, report + "\n"),
+            false => (StatusCode::OK, TEXT, if is_verbose { report + "ok\n" } else { "ok\n".to_owned() }),
+        }
+    }
+}

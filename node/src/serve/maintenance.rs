@@ -1,0 +1,168 @@
+//! etcd's `Maintenance`.
+
+use crc32c::crc32c_append;
+use futures_util::stream::BoxStream;
+use proto::{
+    ClusterVersion, MemberId,
+    etcdserverpb::{
+        AlarmMember, AlarmRequest, AlarmResponse, AlarmType, DefragmentRequest, DefragmentResponse, DowngradeRequest,
+        DowngradeResponse, FeatureGateStatusRequest, FeatureGateStatusResponse, HashKvRequest, HashKvResponse,
+        HashRequest, HashResponse, MoveLeaderRequest, MoveLeaderResponse, SnapshotRequest, SnapshotResponse,
+        StatusRequest, StatusResponse, alarm_request::AlarmAction, maintenance_server::Maintenance,
+    },
+};
+use tonic::{Request, Response, Status, async_trait};
+
+use super::{feature, front::Front, snapshot};
+use crate::{api_error::ApiError, entry::What, state::State};
+
+/// The release that first told of the version of its stored data, and from what revision a hash is.
+const FIRST_WITH_STORAGE_VERSION: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
+
+#[async_trait]
+impl Maintenance for Front {
+    /// To ask which stand is a read here, where etcd proposes it.
+    async fn alarm(&self, request: Request<AlarmRequest>) -> Result<Response<AlarmResponse>, Status> {
+        let (metadata, _, request) = request.into_parts();
+        let requires = self.admit(&metadata)?;
+        if request.action() != AlarmAction::Get {
+            return self.outcome(self.propose_request(requires, request, What::Alarm).await?);
+        }
+        let listed = |state: &State| {
+            let asked = state.alarms.iter().filter(|(_, kind)| request.alarm == 0 || *kind == request.alarm);
+            let alarms = asked.map(|(member, kind)| AlarmMember { member_id: member.0, alarm: *kind }).collect();
+            Ok((state.keys.revision().0, alarms))
+        };
+        let (revision, alarms) = self.read(&requires, listed).await?;
+        Ok(Response::new(AlarmResponse { header: self.header(revision), alarms }))
+    }
+
+    async fn status(&self, request: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {
+        self.admit_to_any(request.metadata())?;
+        Ok(Response::new(self.status_now()))
+    }
+
+    /// What was freed is free at once; there is nothing to do.
+    async fn defragment(&self, request: Request<DefragmentRequest>) -> Result<Response<DefragmentResponse>, Status> {
+        self.admit(request.metadata())?;
+        Ok(Response::new(DefragmentResponse { header: self.newest_header() }))
+    }
+
+    async fn hash(&self, request: Request<HashRequest>) -> Result<Response<HashResponse>, Status> {
+        self.admit(request.metadata())?;
+        let (revision, hash) = self.scan(|state| (state.keys.revision().0, hash(state))).await?;
+        Ok(Response::new(HashResponse { header: self.header(revision), hash }))
+    }
+
+    async fn hash_kv(&self, request: Request<HashKvRequest>) -> Result<Response<HashKvResponse>, Status> {
+        let (metadata, _, HashKvRequest { revision }) = request.into_parts();
+        self.admit(&metadata)?;
+        let mut hash = self.scan(move |state| state.keys.hash_kv(revision)).await??;
+        if !self.has_storage_version() {
+            hash.hash_revision = 0;
+        }
+        self.answer(hash)
+    }
+
+    type SnapshotStream = BoxStream<'static, Result<SnapshotResponse, Status>>;
+
+    async fn snapshot(&self, request: Request<SnapshotRequest>) -> Result<Response<Self::SnapshotStream>, Status> {
+        self.admit_to_any(request.metadata())?;
+        let state = self.scan(State::clone).await?;
+        let version = self.storage_version(&state).unwrap_or_default();
+        let header = self.header(state.keys.revision().0);
+        Ok(Response::new(Box::pin(snapshot::stream(state, version, header))))
+    }
+
+    async fn move_leader(&self, request: Request<MoveLeaderRequest>) -> Result<Response<MoveLeaderResponse>, Status> {
+        let (metadata, _, MoveLeaderRequest { target_id }) = request.into_parts();
+        self.admit(&metadata)?;
+        if self.member.standing().leader != Some(self.member.identity().member) {
+            return Err(ApiError::NotLeader.into());
+        }
+        self.member.move_leader(MemberId(target_id)).await?;
+        Ok(Response::new(MoveLeaderResponse { header: self.newest_header() }))
+    }
+
+    async fn downgrade(&self, _: Request<DowngradeRequest>) -> Result<Response<DowngradeResponse>, Status> {
+        Err(Status::unimplemented("this release of the node does not downgrade its cluster"))
+    }
+
+    async fn feature_gate_status(
+        &self,
+        request: Request<FeatureGateStatusRequest>,
+    ) -> Result<Response<FeatureGateStatusResponse>, Status> {
+        let (metadata, _, request) = request.into_parts();
+        if !self.has_gates() {
+            let words = "unknown method FeatureGateStatus for service etcdserverpb.Maintenance";
+            return Err(Status::unimplemented(words));
+        }
+        let requires = self.admit(&metadata)?;
+        Ok(Response::new(self.feature_gate(&requires, &request).await?))
+    }
+}
+
+impl Front {
+    /// What is on, once this member has applied all that was committed when it was asked.
+    pub(super) async fn feature_gate(
+        &self,
+        requires: &[String],
+        request: &FeatureGateStatusRequest,
+    ) -> Result<FeatureGateStatusResponse, Status> {
+        let registry = self.member.machine().registry();
+        let look = |state: &State| Ok((state.keys.revision().0, feature::status(state, registry, request)));
+        let (revision, features) = self.read(requires, look).await?;
+        Ok(FeatureGateStatusResponse { header: self.header(revision), features })
+    }
+
+    fn status_now(&self) -> StatusResponse {
+        let standing = self.member.standing();
+        let no_leader = standing.leader.is_none().then(|| ApiError::NoLeader.to_string());
+        let mut status = self.member.read(|state| StatusResponse {
+            header: state.keys.header(),
+            version: self.member.identity().release.to_string(),
+            db_size: state.keys.size_bytes() as i64,
+            db_size_in_use: state.keys.size_bytes() as i64,
+            leader: standing.leader.map_or(0, |leader| leader.0),
+            // Known before the state was looked at, which may have moved on since.
+            raft_index: standing.committed.max(state.applied).0,
+            raft_term: standing.term.0,
+            raft_applied_index: state.applied.0,
+            errors: no_leader.into_iter().chain(state.alarms.iter().map(alarm)).collect(),
+            is_learner: standing.is_learner,
+            storage_version: self.storage_version(state).unwrap_or_default(),
+            ..StatusResponse::default()
+        });
+        // Not while the state is looked at, which may not be done twice at once.
+        self.sign(&mut status.header);
+        status
+    }
+
+    /// Looks at the whole state, where that keeps nobody else from being served.
+    async fn scan<T: Send + 'static>(&self, look: impl FnOnce(&State) -> T + Send + 'static) -> Result<T, Status> {
+        let member = self.member.clone();
+        let scan = tokio::task::spawn_blocking(move || member.read(look));
+        scan.await.map_err(|error| Status::internal(format!("the scan ended: {error}")))
+    }
+
+    /// The version of the stored data, which follows the cluster's.
+    pub(super) fn storage_version(&self, state: &State) -> Option<String> {
+        state.cluster.version.filter(|_| self.has_storage_version()).map(|version| format!("{version}.0"))
+    }
+
+    pub(super) fn has_storage_version(&self) -> bool {
+        self.member.identity().release.cluster_version() >= FIRST_WITH_STORAGE_VERSION
+    }
+}
+
+fn hash(state: &State) -> u32 {
+    state.snapshot().fold(0, |hash, bytes| crc32c_append(hash, &bytes))
+}
+
+/// An alarm as etcd prints it, with the space at its end.
+fn alarm((member, kind): &(MemberId, i32)) -> String {
+    match AlarmType::try_from(*kind) {
+        Ok(kind) => format!("memberID:{} alarm:{} ", member.0, kind.as_str_name()),
+        Err(_) => format!("memberID:{} alarm:{kind} ", member.0),
+    }
+}

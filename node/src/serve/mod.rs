@@ -1,0 +1,84 @@
+//! What a member serves to clients: etcd's gRPC services and HTTP paths, on one port.
+//!
+//! A service looks at the state, or proposes an entry and passes on what came of it; it holds nothing of its own but the
+//! watches of a stream. What depends on this member's flags alone (quota, sizes) is judged here, before anything is
+//! proposed. Source: etcd, server/etcdserver/api/v3rpc and api/etcdhttp; KEP-4647, "Client APIs Changes".
+
+mod admission;
+mod answer;
+mod auth;
+mod cluster;
+mod connection;
+mod feature;
+mod front;
+mod health;
+mod http;
+mod kv;
+mod leadership;
+mod lease;
+mod maintenance;
+mod metrics;
+mod process;
+mod quota;
+mod random;
+mod route;
+mod snapshot;
+mod status;
+mod watch;
+
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+
+use crate::member::Member;
+use front::Front;
+
+/// etcd's `--quota-backend-bytes` where nobody says otherwise (etcd, `DefaultQuotaBytes`).
+const DEFAULT_QUOTA_BYTES: u64 = 2 << 30;
+
+/// How a member serves its clients.
+#[derive(Clone, Copy, Debug)]
+pub struct ServeOptions {
+    /// How large the state may grow; 0 for 2 GiB.
+    pub quota_bytes: u64,
+    /// How long the cluster goes without a leader before it elects one: no lease is granted for less, and no stream that
+    /// asked for a leader outlasts a few of these without one.
+    pub election_timeout: Duration,
+    /// How long a watch that asked for progress hears nothing before it is told (etcd, `--watch-progress-notify-interval`).
+    pub progress_interval: Duration,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        Self {
+            quota_bytes: 0,
+            election_timeout: Duration::from_secs(1),
+            progress_interval: Duration::from_secs(10 * 60),
+        }
+    }
+}
+
+impl ServeOptions {
+    fn quota_bytes(&self) -> u64 {
+        if self.quota_bytes == 0 { DEFAULT_QUOTA_BYTES } else { self.quota_bytes }
+    }
+}
+
+/// What clients talk to.
+#[derive(Debug)]
+pub struct Server {
+    front: Front,
+}
+
+impl Server {
+    /// A server for this member.
+    pub fn new(member: Member, options: ServeOptions) -> Self {
+        Self { front: Front::new(member, options) }
+    }
+
+    /// Serves on these sockets until `shutdown`, then lets requests under way finish, ends streams in etcd's words, and
+    /// returns: in well under a second, whatever clients do.
+    pub async fn run(self, listeners: impl IntoIterator<Item = TcpListener>, shutdown: impl Future<Output = ()>) {
+        connection::serve(self.front, listeners, shutdown).await;
+    }
+}

@@ -1,0 +1,16 @@
+//! Chance, for what must differ and guards nothing: ids of leases, and when streams report.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    time::SystemTime,
+};
+
+/// Any number. The standard library seeds its hash maps from the system, so that nobody foresees it.
+pub(super) fn number() -> u64 {
+    RandomState::new().hash_one(SystemTime::now())
+}
+
+/// From 0 up to and without 1.
+pub(super) fn fraction() -> f64 {
+    number() as f64 / (u64::MAX as f64 + 1.0)
+}

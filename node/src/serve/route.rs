@@ -1,0 +1,96 @@
+//! Which service a request is for.
+//!
+//! By hand, since it is done for every request: a path names the service, and whatever is no call is for HTTP.
+
+use std::convert::Infallible;
+
+use ::http::{HeaderMap, Request, Response, header::CONTENT_TYPE};
+use futures_util::{
+    TryFutureExt,
+    future::{BoxFuture, FutureExt, MapOk},
+};
+use hyper::{body::Incoming, service::Service};
+use proto::etcdserverpb::{
+    auth_server::AuthServer, cluster_server::ClusterServer, kv_server::KvServer, lease_server::LeaseServer,
+    maintenance_server::MaintenanceServer, watch_server::WatchServer,
+};
+use tonic::{Code, Status, body::Body, codegen::Service as _};
+
+use super::{
+    front::{Front, LONGEST_MESSAGE_BYTES},
+    http,
+};
+
+/// All services of a member; to clone it is cheap.
+#[derive(Clone, Debug)]
+pub(super) struct Routes {
+    front: Front,
+    kv: KvServer<Front>,
+    watch: WatchServer<Front>,
+    lease: LeaseServer<Front>,
+    cluster: ClusterServer<Front>,
+    maintenance: MaintenanceServer<Front>,
+    auth: AuthServer<Front>,
+}
+
+impl Routes {
+    pub(super) fn new(front: Front) -> Self {
+        let longest = LONGEST_MESSAGE_BYTES;
+        Self {
+            kv: KvServer::new(front.clone()).max_decoding_message_size(longest),
+            watch: WatchServer::new(front.clone()).max_decoding_message_size(longest),
+            lease: LeaseServer::new(front.clone()).max_decoding_message_size(longest),
+            cluster: ClusterServer::new(front.clone()).max_decoding_message_size(longest),
+            maintenance: MaintenanceServer::new(front.clone()).max_decoding_message_size(longest),
+            auth: AuthServer::new(front.clone()).max_decoding_message_size(longest),
+            front,
+        }
+    }
+}
+
+impl Service<Request<Incoming>> for Routes {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = MapOk<BoxFuture<'static, Result<Response<Body>, Infallible>>, fn(Response<Body>) -> Response<Body>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let service = request.uri().path().split('/').nth(1).unwrap_or_default();
+        let answer = match service {
+            "etcdserverpb.KV" => self.kv.clone().call(request),
+            "etcdserverpb.Watch" => self.watch.clone().call(request),
+            "etcdserverpb.Lease" => self.lease.clone().call(request),
+            "etcdserverpb.Cluster" => self.cluster.clone().call(request),
+            "etcdserverpb.Maintenance" => self.maintenance.clone().call(request),
+            "etcdserverpb.Auth" => self.auth.clone().call(request),
+            unknown if is_call(request.headers()) => {
+                let status = Status::unimplemented(format!("unknown service {unknown}"));
+                std::future::ready(Ok(status.into_http())).boxed()
+            }
+            _ => {
+                let front = self.front.clone();
+                async move { Ok(http::answer(&front, request).await) }.boxed()
+            }
+        };
+        answer.map_ok(in_etcds_words)
+    }
+}
+
+/// What tonic says itself, as grpc-go says it for etcd: clients know that code.
+fn in_etcds_words(answer: Response<Body>) -> Response<Body> {
+    match Status::from_header_map(answer.headers()).as_ref().and_then(too_long) {
+        Some(status) => status.into_http(),
+        None => answer,
+    }
+}
+
+/// For a request of which no more than its length was read.
+fn too_long(said: &Status) -> Option<Status> {
+    let rest = said.message().strip_prefix("Error, decoded message length too large: found ");
+    let bytes = rest.filter(|_| said.code() == Code::OutOfRange)?.split(' ').next()?;
+    let text = format!("grpc: received message larger than max ({bytes} vs. {LONGEST_MESSAGE_BYTES})");
+    Some(Status::resource_exhausted(text))
+}
+
+fn is_call(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
+}

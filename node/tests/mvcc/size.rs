@@ -1,0 +1,34 @@
+//! How large a store is: what is written makes it larger, what is compacted away smaller, and nothing else counts.
+
+use crate::word::{Operation, compaction, delete, grant, put, put_leased, store, txn};
+
+#[test]
+fn a_store_is_as_large_as_its_history() {
+    let mut store = store("");
+    assert_eq!(store.size_bytes(), 0);
+    store.put(put("key", "value")).unwrap();
+    let one = store.size_bytes();
+    assert!(one > 8);
+    store.put(put("key", "value")).unwrap();
+    assert_eq!(store.size_bytes(), 2 * one, "the older one can still be read");
+    store.delete_range(&delete("key", ""));
+    assert_eq!(store.size_bytes(), 3 * one - 5);
+    store.compact(&compaction(3)).unwrap();
+    assert_eq!(store.size_bytes(), 2 * one - 5);
+    store.put(put("other", "")).unwrap();
+    store.compact(&compaction(5)).unwrap();
+    assert_eq!(store.size_bytes(), one - 3, "of the first key nothing is left");
+}
+
+#[test]
+fn what_is_refused_takes_nothing_and_a_lease_gives_back_what_it_took() {
+    let mut store = store("a=1");
+    let before = store.size_bytes();
+    let refused = txn(vec![], vec![put("b", "2").op(), put_leased("c", "3", 9).op()], vec![]);
+    store.txn(refused).unwrap_err();
+    assert_eq!(store.size_bytes(), before);
+    store.lease_grant(&grant(7)).unwrap();
+    assert!(store.size_bytes() > before);
+    store.lease_revoke(&proto::etcdserverpb::LeaseRevokeRequest { id: 7 }).unwrap();
+    assert_eq!(store.size_bytes(), before);
+}
