@@ -9,11 +9,11 @@ use serde_json::Value;
 use crate::{
     client::Client,
     cluster::{Cluster, Layout, Member, Spec},
-    etcd::Etcd,
     playbook::Upgrade,
     sick::{self, Illness},
-    skip::etcd_or_skip,
+    skip::build_or_skip,
     standing::{self, Standing},
+    system::{Build, System},
 };
 
 /// A cluster that is up, and what shall become of it.
@@ -21,9 +21,9 @@ pub struct Case {
     /// The cluster.
     pub cluster: Cluster,
     /// What it runs.
-    pub from: Etcd,
+    pub from: Build,
     /// What every member shall run in the end.
-    pub to: Etcd,
+    pub to: Build,
     /// What playbooks are written from.
     pub upgrade: Upgrade,
     /// The members of each host; one each, unless a scenario says otherwise.
@@ -31,14 +31,19 @@ pub struct Case {
 }
 
 impl Case {
-    /// Three members of a release, to be upgraded to another one. `None` is a skip.
-    pub async fn set(from: &str, to: &str) -> Option<Self> {
-        Self::with(from, to, |_| {}).await
+    /// The main job: three members of a system, to be upgraded by one minor. `None` is a skip.
+    pub async fn of(system: System) -> Option<Self> {
+        Self::with(system, |_| {}).await
     }
 
     /// The same for a cluster of another kind.
-    pub async fn with(from: &str, to: &str, change: impl FnOnce(&mut Spec)) -> Option<Self> {
-        let (from, to) = (etcd_or_skip(from)?, etcd_or_skip(to)?);
+    pub async fn with(system: System, change: impl FnOnce(&mut Spec)) -> Option<Self> {
+        Self::path(system, system.main_job(), change).await
+    }
+
+    /// Any two releases.
+    pub async fn path(system: System, (from, to): (&str, &str), change: impl FnOnce(&mut Spec)) -> Option<Self> {
+        let (from, to) = (build_or_skip(system, from)?, build_or_skip(system, to)?);
         let mut spec = Spec::new(from.clone());
         change(&mut spec);
         let cluster = sure(Cluster::up(&spec).await);
@@ -83,6 +88,11 @@ impl Case {
         sure(self.layout().versions().await).into_iter().map(|said| said.server).collect()
     }
 
+    /// The cluster version before the upgrade, as members say it.
+    pub fn old_version(&self) -> String {
+        format!("{}.0", self.from.release.cluster_version())
+    }
+
     /// The cluster version that each member knows.
     pub async fn cluster_versions(&self) -> Vec<String> {
         sure(self.layout().versions().await).into_iter().map(|said| said.cluster).collect()
@@ -98,7 +108,7 @@ impl Case {
         sure(Standing::of(self.layout()).await)
     }
 
-    /// The upgrade with an artifact that fails in this way; `program` is `sick-etcd`.
+    /// The upgrade with an artifact that fails in this way; `program` is `sick-member`.
     pub fn sick(&self, program: &str, illness: Illness) -> Upgrade {
         let source = sure(sick::make(program.as_ref(), &self.to, illness, &self.layout().dir.join("sick")));
         Upgrade { source, ..self.upgrade.clone() }

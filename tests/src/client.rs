@@ -8,9 +8,9 @@ use proto::{
     Revision,
     etcdserverpb::{
         AlarmRequest, AlarmType, AuthEnableRequest, AuthRoleAddRequest, AuthUserAddRequest, AuthUserGrantRoleRequest,
-        AuthenticateRequest, Member, MemberListRequest, MoveLeaderRequest, PutRequest, RangeRequest, StatusRequest,
-        StatusResponse, alarm_request::AlarmAction, auth_client::AuthClient, cluster_client::ClusterClient,
-        kv_client::KvClient, maintenance_client::MaintenanceClient,
+        AuthenticateRequest, HashKvRequest, Member, MemberListRequest, MoveLeaderRequest, PutRequest, RangeRequest,
+        StatusRequest, StatusResponse, alarm_request::AlarmAction, auth_client::AuthClient,
+        cluster_client::ClusterClient, kv_client::KvClient, maintenance_client::MaintenanceClient,
     },
     mvccpb::KeyValue,
 };
@@ -70,6 +70,21 @@ impl Client {
         }
         let (channel, token, http) = (endpoint.connect_lazy(), Arc::default(), http(access)?);
         Ok(Self { url: url.into(), channel, access: access.clone(), token, http })
+    }
+
+    /// The connection, for calls that few scenarios make.
+    pub fn channel(&self) -> Channel {
+        self.channel.clone()
+    }
+
+    /// The member's hash of all that it held at a revision.
+    ///
+    /// # Errors
+    /// Whatever the member or the transport answered.
+    pub async fn hash(&self, revision: Revision) -> Result<u32, Status> {
+        let request = self.request(HashKvRequest { revision: revision.0 }).await?;
+        let answer = MaintenanceClient::new(self.channel.clone()).hash_kv(request).await;
+        Ok(self.outcome(answer).await?.hash)
     }
 
     /// Writes; the revision is that of this write.
@@ -219,7 +234,8 @@ impl Client {
 fn http(access: &Access) -> Result<reqwest::Client, Error> {
     // Fails when somebody was faster, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut builder = reqwest::Client::builder().timeout(CONNECT).no_proxy();
+    // Without certificates nothing is spoken that needs any, and to read all of the machine's takes its time.
+    let mut builder = reqwest::Client::builder().timeout(CONNECT).no_proxy().tls_certs_only([]);
     if let Some(files) = &access.certificates {
         let identity = [fs::read(&files.client.cert)?, fs::read(&files.client.key)?].concat();
         builder = builder

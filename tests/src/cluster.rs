@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! D/cluster.json                                  what was started, for whoever comes later
-//! D/<member>/bin/etcd -> releases/…/etcd          the symlink that an upgrade switches
-//! D/<member>/bin/releases/<release>-<sha256>/etcd
-//! D/<member>/{data,etcd.log,baton,upgrade.yaml}
+//! D/<member>/bin/node -> releases/…/node          the symlink that an upgrade switches
+//! D/<member>/bin/releases/<release>-<sha256>/node
+//! D/<member>/{data,node.log,baton,upgrade.yaml}
 //! ```
+//!
+//! Where the members are etcd's, it says `etcd` wherever `node` stands here.
 //!
 //! Nothing is remembered about processes: whoever runs an executable of D/<member>/bin *is* the member,
 //! whether this crate started it or an agent.
@@ -24,17 +26,18 @@ use crate::{
     Error,
     certificates::Certificates,
     client::{Access, Client, Versions},
-    etcd::Etcd,
     member::name,
     ports::Ports,
-    process, wait,
+    process,
+    system::{Build, System},
+    wait,
 };
 
 /// What is wanted.
 #[derive(Clone, Debug)]
 pub struct Spec {
     /// The release that every member starts with.
-    pub etcd: Etcd,
+    pub build: Build,
     /// How many members.
     pub size: usize,
     /// Where it lives; a temporary folder, removed at the end, where there is none.
@@ -43,14 +46,16 @@ pub struct Spec {
     pub base_port: Option<u16>,
     /// Whether clients and peers use TLS and show certificates.
     pub tls: bool,
+    /// Where members find each other, if not where they listen: a port each.
+    pub doors: Option<Vec<u16>>,
     /// More flags for every member.
     pub flags: Vec<String>,
 }
 
 impl Spec {
     /// Three members of this release, in the plain.
-    pub fn new(etcd: Etcd) -> Self {
-        Self { etcd, size: 3, dir: None, base_port: None, tls: false, flags: Vec::new() }
+    pub fn new(build: Build) -> Self {
+        Self { build, size: 3, dir: None, base_port: None, tls: false, doors: None, flags: Vec::new() }
     }
 }
 
@@ -59,6 +64,8 @@ impl Spec {
 pub struct Layout {
     /// The folder of everything.
     pub dir: PathBuf,
+    /// What its members are.
+    pub system: System,
     /// The release it was started with.
     pub release: Release,
     /// The members, in order of their ports.
@@ -87,12 +94,20 @@ impl Cluster {
     /// The folder has a cluster already, a member does not start, or it is not healthy in time.
     pub async fn up(spec: &Spec) -> Result<Self, Error> {
         let cluster = Self::laid_out(spec)?;
-        for member in &cluster.layout.members {
+        cluster.begin().await?;
+        Ok(cluster)
+    }
+
+    /// Starts a cluster that is [laid out](Cluster::laid_out) and waits until every member serves.
+    ///
+    /// # Errors
+    /// A member does not start, or it is not healthy in time.
+    pub async fn begin(&self) -> Result<(), Error> {
+        for member in &self.layout.members {
             member.start()?;
         }
-        cluster.ready().await?;
-        cluster.settled(spec.etcd.release.cluster_version()).await?;
-        Ok(cluster)
+        self.ready().await?;
+        self.settled(self.layout.release.cluster_version()).await
     }
 
     /// Starts the members of a cluster that is laid out already, those that are down, and waits until
@@ -110,7 +125,11 @@ impl Cluster {
         Ok(cluster)
     }
 
-    fn laid_out(spec: &Spec) -> Result<Self, Error> {
+    /// Lays a cluster out and starts nothing, for a scenario that changes a member first.
+    ///
+    /// # Errors
+    /// The folder has a cluster already, or there is no room for it.
+    pub fn laid_out(spec: &Spec) -> Result<Self, Error> {
         let temporary = spec.dir.is_none().then(|| tempfile::Builder::new().prefix("baton-").tempdir()).transpose()?;
         let dir = match (&spec.dir, &temporary) {
             (Some(dir), _) => dir.clone(),
@@ -191,22 +210,22 @@ impl Layout {
         }
         let certificates = spec.tls.then(|| Certificates::create(&dir.join("tls"))).transpose()?;
         let scheme = if spec.tls { "https" } else { "http" };
-        let peers: Vec<_> = ports
-            .chunks_exact(2)
-            .enumerate()
-            .map(|(index, pair)| format!("{}={scheme}://127.0.0.1:{}", name(index), pair[1]))
-            .collect();
+        let doors = spec.doors.clone().unwrap_or_else(|| ports.chunks_exact(2).map(|pair| pair[1]).collect());
+        let peer_urls: Vec<_> = doors.iter().map(|door| format!("{scheme}://127.0.0.1:{door}")).collect();
+        let peers: Vec<_> = peer_urls.iter().enumerate().map(|(index, url)| format!("{}={url}", name(index))).collect();
         let mut members = Vec::new();
         for (index, pair) in ports.chunks_exact(2).enumerate() {
-            let mut member = Member::new(&dir, index, (pair[0], pair[1]), scheme);
+            let mut member = Member::new(spec.build.system, &dir, index, (pair[0], pair[1]), scheme);
+            member.flags.push(format!("--initial-advertise-peer-urls={}", peer_urls[index]));
             member.flags.push(format!("--initial-cluster={}", peers.join(",")));
             member.flags.extend(certificates.iter().flat_map(tls_flags));
             member.flags.extend_from_slice(&spec.flags);
             fs::create_dir_all(&member.dir)?;
-            member.install(&spec.etcd)?;
+            member.install(&spec.build)?;
             members.push(member);
         }
-        let layout = Self { dir: dir.clone(), release: spec.etcd.release.clone(), members, certificates, user: None };
+        let Build { system, release, .. } = spec.build.clone();
+        let layout = Self { dir: dir.clone(), system, release, members, certificates, user: None };
         fs::write(dir.join(FILE), serde_json::to_vec_pretty(&layout)?)?;
         Ok(layout)
     }

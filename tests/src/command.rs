@@ -5,7 +5,10 @@ use std::process::ExitCode;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::Error;
+use crate::{
+    Error,
+    system::{Build, System},
+};
 
 #[derive(Args)]
 /// A rollout, as a person asks for it.
@@ -13,12 +16,24 @@ pub struct Wanted {
     /// How many members.
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub size: usize,
-    /// The release to start with.
-    #[arg(long, value_name = "V", default_value = "3.4")]
-    pub from: String,
-    /// The release to upgrade to.
-    #[arg(long, value_name = "V", default_value = "3.5")]
-    pub to: String,
+    /// The release to start with [default: 3.5 of node, 3.4 of etcd].
+    #[arg(long, value_name = "V")]
+    pub from: Option<String>,
+    /// The release to upgrade to [default: 3.6 of node, 3.5 of etcd].
+    #[arg(long, value_name = "V")]
+    pub to: Option<String>,
+}
+
+impl Wanted {
+    /// The two releases of this system.
+    ///
+    /// # Errors
+    /// One can't be had; the text says why.
+    pub fn builds(&self, system: System) -> Result<(Build, Build), Error> {
+        let (from, to) = system.main_job();
+        let get = |wanted: &Option<String>, usual| Build::get(system, wanted.as_deref().unwrap_or(usual));
+        Ok((get(&self.from, from)?, get(&self.to, to)?))
+    }
 }
 
 /// Does the work until it ends or is interrupted; to drop it ends every process that it started.

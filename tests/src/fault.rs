@@ -75,13 +75,15 @@ impl Cut {
     /// It neither ends nor is stopped within the deadline; or several of its threads sync the file, which
     /// strace counts one by one.
     pub fn carry_out(&self, process: &Process, deadline: Duration) -> Result<bool, Error> {
-        if self.hold(process, deadline)? {
+        let is_held = self.hold(process, deadline)?;
+        if is_held {
+            let strace = tracer(process)?;
             process.signal(Signal::KILL)?;
+            // Not until it says so: it says that the process stands still before it lets it be, and where the signal comes
+            // in between it gives up without another word.
+            strace.ended(wait::GENEROUS)?;
         }
         process.ended(wait::GENEROUS)?;
-        wait::until_blocking("strace to have seen the end", wait::GENEROUS, || {
-            self.says(process, "+++ ").then_some(()).ok_or("not yet".into())
-        })?;
         let threads: BTreeSet<_> = self
             .traced()
             .into_iter()
@@ -89,7 +91,7 @@ impl Cut {
             .map(|(thread, _)| thread)
             .collect();
         match threads.len() {
-            0 | 1 => Ok(self.says(process, "+++ killed by SIGKILL")),
+            0 | 1 => Ok(is_held || self.says(process, "+++ killed by SIGKILL")),
             several => Err(format!("{several} threads sync {}, so that no count is right", self.file.display()).into()),
         }
     }
@@ -180,9 +182,7 @@ impl Brink {
     /// # Errors
     /// A signal may not be sent.
     pub fn thaw(&self, process: &Process) -> Result<(), Error> {
-        let status = fs::read_to_string(format!("/proc/{}/status", process.pid))?;
-        let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).unwrap_or_default();
-        Process::open(tracer.trim().parse()?)?.signal(Signal::KILL)?;
+        tracer(process)?.signal(Signal::KILL)?;
         thaw(process)
     }
 }
@@ -202,6 +202,13 @@ fn under_strace<A: AsRef<OsStr>>(
     wrapped.extend(["-e".into(), format!("trace={call}").into(), "-e".into(), inject.into(), "--".into()]);
     wrapped.extend(argv.iter().map(OsString::from));
     wrapped
+}
+
+/// The strace that holds this process.
+fn tracer(process: &Process) -> Result<Process, Error> {
+    let status = fs::read_to_string(format!("/proc/{}/status", process.pid))?;
+    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).unwrap_or_default();
+    Ok(Process::open(tracer.trim().parse()?)?)
 }
 
 /// Freezes a process where it is, and returns when it stands still.

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Error,
-    etcd::{self, Etcd},
     playbook::quoted,
     process::Process,
+    system::{self, Build, System},
     wait,
 };
 
@@ -24,6 +24,8 @@ use crate::{
 pub struct Member {
     /// Its `--name`.
     pub name: String,
+    /// What it is.
+    pub system: System,
     /// Its folder.
     pub dir: PathBuf,
     /// Where it serves clients.
@@ -41,7 +43,8 @@ pub(crate) fn name(index: usize) -> String {
 }
 
 impl Member {
-    pub(crate) fn new(dir: &Path, index: usize, (client_port, peer_port): (u16, u16), scheme: &str) -> Self {
+    pub(crate) fn new(system: System, dir: &Path, index: usize, ports: (u16, u16), scheme: &str) -> Self {
+        let (client_port, peer_port) = ports;
         let (name, dir) = (name(index), dir.join(name(index)));
         let client_url = format!("{scheme}://127.0.0.1:{client_port}");
         let peer_url = format!("{scheme}://127.0.0.1:{peer_port}");
@@ -51,10 +54,9 @@ impl Member {
             format!("--listen-client-urls={client_url}"),
             format!("--advertise-client-urls={client_url}"),
             format!("--listen-peer-urls={peer_url}"),
-            format!("--initial-advertise-peer-urls={peer_url}"),
             "--initial-cluster-state=new".into(),
         ];
-        Self { name, dir, client_url, client_port, peer_port, flags }
+        Self { name, system, dir, client_url, client_port, peer_port, flags }
     }
 
     /// The folder of its executables.
@@ -64,7 +66,7 @@ impl Member {
 
     /// The symlink to the one it runs.
     pub fn binary(&self) -> PathBuf {
-        self.bin().join("etcd")
+        self.bin().join(self.system.name())
     }
 
     /// Its agent's, where it is on a host of its own.
@@ -74,20 +76,21 @@ impl Member {
 
     /// The file that its output goes to.
     pub fn log(&self) -> PathBuf {
-        self.dir.join("etcd.log")
+        self.dir.join(format!("{}.log", self.system))
     }
 
     /// Puts a release beside the others and points the symlink at it.
     ///
     /// # Errors
     /// It cannot be copied or the symlink not be made.
-    pub fn install(&self, etcd: &Etcd) -> Result<(), Error> {
-        let digest = sha256(&etcd.executable())?;
-        let place = Path::new("releases").join(format!("{}-{}", etcd.release, &digest[..12]));
+    pub fn install(&self, build: &Build) -> Result<(), Error> {
+        let digest = sha256(&build.executable())?;
+        let place = Path::new("releases").join(format!("{}-{}", build.release, &digest[..12]));
         fs::create_dir_all(self.bin().join(&place))?;
-        fs::copy(etcd.executable(), self.bin().join(&place).join("etcd"))?;
-        let fresh = self.bin().join(".etcd.new");
-        symlink(place.join("etcd"), &fresh)?;
+        let executable = place.join(self.system.name());
+        crate::process::copy_program(&build.executable(), &self.bin().join(&executable))?;
+        let fresh = self.bin().join(".new");
+        symlink(executable, &fresh)?;
         Ok(fs::rename(fresh, self.binary())?)
     }
 
@@ -102,7 +105,7 @@ impl Member {
 
     /// Where its configuration is, once it has one.
     pub fn config(&self) -> PathBuf {
-        self.dir.join("etcd.yaml")
+        self.dir.join(format!("{}.yaml", self.system))
     }
 
     /// Starts it again with its flags, and one more line, in a configuration file; gives the flags' lines.
@@ -154,7 +157,7 @@ impl Member {
     /// # Errors
     /// It does not say.
     pub fn release(&self) -> Result<Release, Error> {
-        etcd::said_by(&self.binary())
+        system::said_by(&self.binary())
     }
 
     /// The end of its log, for messages.

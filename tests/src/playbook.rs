@@ -7,7 +7,7 @@ use proto::Release;
 use crate::{
     Error,
     cluster::{Layout, Member},
-    etcd::Etcd,
+    system::Build,
 };
 
 /// An upgrade of a whole cluster, of which each host's playbook is a part.
@@ -41,7 +41,7 @@ pub struct Upgrade {
 
 impl Upgrade {
     /// From whatever patch the cluster was started with to this release, without a soak.
-    pub fn new(layout: &Layout, to: &Etcd) -> Self {
+    pub fn new(layout: &Layout, to: &Build) -> Self {
         let now = layout.release.cluster_version();
         Self {
             from: format!(">={}, <{}.{}", layout.release, now.major, now.minor + 1),

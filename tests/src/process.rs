@@ -21,6 +21,16 @@ pub struct Process {
     fd: OwnedFd,
 }
 
+/// Copies a program that is to be started, in a process of its own: a file that this one has open for writing when another
+/// thread starts something cannot be executed until that has begun (`ETXTBSY`).
+///
+/// # Errors
+/// It is not copied.
+pub fn copy_program(from: &Path, to: &Path) -> Result<(), Error> {
+    let done = Command::new("cp").arg("--").args([from, to]).status()?;
+    if done.success() { Ok(()) } else { Err(format!("cp {} {}: {done}", from.display(), to.display()).into()) }
+}
+
 impl Process {
     /// Starts a program that outlives us: own session, no input, its output appended to `log`.
     ///

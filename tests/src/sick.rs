@@ -1,7 +1,7 @@
 //! Executables of a release that is not well: they say that they are it, and then fail in a chosen way.
 //!
-//! Each is the program `sick-etcd` with an order behind its last byte, so that it is an ELF file of its own
-//! and an artifact like any other. It runs the real etcd where it is to serve for a while.
+//! Each is the program `sick-member` with an order behind its last byte, so that it is an ELF file of its own
+//! and an artifact like any other. It runs the real one where it is to serve for a while.
 
 use std::{
     fs::{self, File},
@@ -11,7 +11,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, etcd::Etcd};
+use crate::{
+    Error,
+    system::{Build, System},
+};
 
 /// What is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,22 +30,24 @@ pub enum Illness {
 /// What stands behind the program's last byte.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Order {
-    /// What `--version` says.
+    /// Of which system it says that it is, for `--version`.
+    pub system: System,
+    /// Which release.
     pub version: String,
     /// The real one.
-    pub etcd: PathBuf,
+    pub real: PathBuf,
     /// What is wrong.
     pub illness: Illness,
 }
 
-const MARK: &[u8] = b"\nsick-etcd: ";
+const MARK: &[u8] = b"\nsick-member: ";
 
-/// Makes such an executable of a release, `file`; `program` is `sick-etcd` itself.
+/// Makes such an executable of a release, `file`; `program` is `sick-member` itself.
 ///
 /// # Errors
 /// A file cannot be read or written.
-pub fn make(program: &Path, etcd: &Etcd, illness: Illness, file: &Path) -> Result<PathBuf, Error> {
-    let order = Order { version: etcd.release.to_string(), etcd: etcd.executable(), illness };
+pub fn make(program: &Path, build: &Build, illness: Illness, file: &Path) -> Result<PathBuf, Error> {
+    let order = Order { system: build.system, version: build.release.to_string(), real: build.executable(), illness };
     fs::copy(program, file)?;
     let mut end = File::options().append(true).open(file)?;
     end.write_all(MARK)?;

@@ -2,7 +2,7 @@
 
 use std::{env, fs::File, io::Write, thread};
 
-use crate::etcd::Etcd;
+use crate::system::{Build, System};
 
 /// Notes that the test that calls this was skipped; it returns right after.
 ///
@@ -18,18 +18,18 @@ pub fn skip(reason: &str) {
     }
 }
 
-/// This release of etcd, or a skip when `scripts/test` found that it can't be had.
+/// This release of a system, or a skip when `scripts/test` found that it can't be had.
 ///
 /// # Panics
 /// It can't be had, and nobody said so before: then the test fails rather than pass without having run.
 #[allow(clippy::panic)]
-pub fn etcd_or_skip(version: &str) -> Option<Etcd> {
-    if let Ok(reason) = env::var(format!("BATON_NO_ETCD_{}", version.replace('.', "_"))) {
+pub fn build_or_skip(system: System, version: &str) -> Option<Build> {
+    if let Some(reason) = system.why_not(version) {
         skip(&reason);
         return None;
     }
-    match Etcd::get(version) {
-        Ok(etcd) => Some(etcd),
-        Err(error) => panic!("etcd {version}: {error}"),
+    match Build::get(system, version) {
+        Ok(build) => Some(build),
+        Err(error) => panic!("{system} {version}: {error}"),
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     cluster::Layout,
     history::{HistoryError, Judged},
     observer::{self, Observer},
+    system::System,
     wait,
     workload::{Acked, Load, Workload},
 };
@@ -20,13 +21,15 @@ use crate::{
 const PERIOD: Duration = Duration::from_millis(20);
 /// Writes that are awaited before the change begins and after it has ended.
 const WARM: u64 = 100;
+/// The first cluster version with gates (KEP-4647, "Upgrade / Downgrade Strategy").
+const FIRST_WITH_GATES: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
 
 /// Watchers at work.
 pub struct Witness {
     layout: Layout,
     workload: Workload,
     observer: Observer,
-    settled: JoinHandle<u64>,
+    settled: JoinHandle<(u64, Option<u64>)>,
 }
 
 /// What they saw.
@@ -46,6 +49,8 @@ pub struct Testimony {
     pub observed: observer::Report,
     /// When every member first reported the wanted cluster version, in milliseconds since 1970.
     pub settled: Option<u64>,
+    /// When every member first had decided gates at that version; `None` where there are none.
+    pub gates_decided: Option<u64>,
 }
 
 impl Witness {
@@ -57,7 +62,8 @@ impl Witness {
         let workload = Workload::start(&layout.endpoints(), &layout.access(), load)?;
         workload.more(WARM).await?;
         let clients = layout.members.iter().map(|member| layout.client(member));
-        let settled = tokio::spawn(settled(clients.collect::<Result<_, _>>()?, wanted));
+        let has_gates = layout.system == System::Node && wanted >= FIRST_WITH_GATES;
+        let settled = tokio::spawn(settled(clients.collect::<Result<_, _>>()?, wanted, has_gates));
         Ok(Self { layout: layout.clone(), workload, observer: Observer::start(layout), settled })
     }
 
@@ -69,12 +75,22 @@ impl Witness {
         self.workload.more(WARM).await?;
         let (layout, outcome, observed) = (self.layout, self.workload.finish()?, self.observer.finish()?);
         self.settled.abort();
-        let settled = self.settled.await.ok();
+        let (settled, gates_decided) =
+            self.settled.await.map_or((None, None), |(version, gates)| (Some(version), gates));
         let (failed_attempts, longest_write_gap) = (outcome.failed_attempts, outcome.longest_write_gap);
         let writes_acked = outcome.acked.len();
         let verified = outcome.verify(&layout.endpoints(), &layout.access()).await?;
         let (lost, history) = (verified.lost, verified.history);
-        Ok(Testimony { writes_acked, lost, history, failed_attempts, longest_write_gap, observed, settled })
+        Ok(Testimony {
+            writes_acked,
+            lost,
+            history,
+            failed_attempts,
+            longest_write_gap,
+            observed,
+            settled,
+            gates_decided,
+        })
     }
 
     /// Waits until every member reports the wanted cluster version.
@@ -110,15 +126,26 @@ impl Testimony {
     }
 }
 
-async fn settled(clients: Vec<Client>, wanted: ClusterVersion) -> u64 {
+/// When every member held the version, and when every member's gates were decided.
+async fn settled(clients: Vec<Client>, wanted: ClusterVersion, has_gates: bool) -> (u64, Option<u64>) {
     for client in &clients {
         while client.versions().await.ok().and_then(|said| said.cluster.parse().ok()) != Some(wanted) {
             tokio::time::sleep(PERIOD).await;
         }
     }
-    now_in_ms()
+    let version = now_in_ms();
+    if !has_gates {
+        return (version, None);
+    }
+    for client in &clients {
+        while client.metric("etcd_cluster_feature_undecided").await.ok() != Some(0.0) {
+            tokio::time::sleep(PERIOD).await;
+        }
+    }
+    (version, Some(now_in_ms()))
 }
 
-fn now_in_ms() -> u64 {
+/// Milliseconds since 1970.
+pub fn now_in_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }

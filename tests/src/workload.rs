@@ -22,6 +22,7 @@ use crate::{
     Error,
     client::{Access, Client, was_never_sent},
     history::{self, Action, History, HistoryError, Judged, Operation},
+    turns::Turns,
     wait,
 };
 
@@ -108,9 +109,9 @@ impl Workload {
         let began = Instant::now();
         let workers = {
             let _inside = runtime.enter();
-            (0..load.clients)
-                .map(|number| Worker::new(number, endpoints, access, load, began, (&over, &acked)))
-                .collect::<Result<Vec<_>, Error>>()?
+            let members = Arc::new(Turns::new(endpoints, access)?);
+            let worker = |number| Worker::new(number, members.clone(), load, began, (&over, &acked));
+            (0..load.clients).map(worker).collect::<Vec<_>>()
         };
         let load = load.clone();
         let thread = std::thread::spawn(move || {
@@ -166,8 +167,8 @@ struct Log {
 
 struct Worker {
     number: u64,
-    members: Vec<Client>,
-    /// Which member is next.
+    members: Arc<Turns>,
+    /// Which member was asked last.
     turn: usize,
     random: u64,
     written: u64,
@@ -181,17 +182,15 @@ struct Worker {
 impl Worker {
     fn new(
         number: usize,
-        endpoints: &[String],
-        access: &Access,
+        members: Arc<Turns>,
         load: &Load,
         began: Instant,
         (over, total): (&Arc<AtomicBool>, &Arc<AtomicU64>),
-    ) -> Result<Self, Error> {
-        let members = endpoints.iter().map(|url| Client::new(url, access)).collect::<Result<Vec<_>, _>>()?;
+    ) -> Self {
         let random = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(number as u64 + 1);
         let (over, total) = (over.clone(), total.clone());
         let (load, log) = (load.clone(), Log::default());
-        Ok(Self { number: number as u64, members, turn: number, random, written: 0, load, began, over, total, log })
+        Self { number: number as u64, members, turn: number, random, written: 0, load, began, over, total, log }
     }
 
     async fn work(mut self) -> Log {
@@ -263,16 +262,19 @@ impl Worker {
     /// Counts a failed attempt; pauses after a whole round of them.
     async fn gives_up(&mut self, attempt: usize, status: Status) -> bool {
         self.log.failed_attempts += 1;
+        if was_never_sent(&status) {
+            self.members.has_refused(self.turn, self.now());
+        }
         *self.log.complaints.entry(format!("{:?}: {}", status.code(), status.message())).or_default() += 1;
-        if attempt % self.members.len() == self.members.len() - 1 {
+        if attempt % self.members.clients.len() == self.members.clients.len() - 1 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         self.is_over()
     }
 
     fn member(&mut self) -> &Client {
-        self.turn = (self.turn + 1) % self.members.len();
-        &self.members[self.turn]
+        self.turn = self.members.after(self.turn, self.now());
+        &self.members.clients[self.turn]
     }
 
     fn is_over(&self) -> bool {

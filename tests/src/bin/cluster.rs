@@ -4,17 +4,17 @@
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use rustix::process::Signal;
 use tests::{
     Error,
     cluster::{Cluster, Layout, Member, Spec},
-    etcd::Etcd,
     playbook::Upgrade,
+    system::{Build, System},
 };
 
 /// A cluster of real members on this machine, for hands-on work. Each member lives in D/<name>/: its
-/// executable bin/etcd, a symlink that an upgrade switches, its data, its etcd.log.
+/// executable bin/node, a symlink that an upgrade switches, its data, its node.log; or etcd's likewise.
 #[derive(Parser)]
 #[command(name = "cluster")]
 struct Cli {
@@ -45,10 +45,10 @@ struct Place {
 struct Up {
     #[command(flatten)]
     place: Place,
-    /// What the members are.
-    #[arg(long, value_enum, default_value_t = System::Etcd)]
-    system: System,
-    /// The release to start with, such as 3.4 or 3.4.23 [default: 3.5].
+    /// What the members are [default: node].
+    #[arg(long, value_enum)]
+    system: Option<System>,
+    /// The release to start with, such as 3.5 or, of etcd, 3.4.23 [default: 3.5].
     #[arg(long, value_name = "V")]
     release: Option<String>,
     /// Write playbooks for an upgrade to this release: D/<name>/upgrade.yaml, one per member, which
@@ -61,18 +61,12 @@ struct Up {
     /// Member i, from 0, gets client port P+2i and peer port P+2i+1 [default: free ports].
     #[arg(long, value_name = "P")]
     base_port: Option<u16>,
-    /// Use TLS for clients and peers; the certificates are made in D/tls.
+    /// Use TLS for clients and peers, of etcd only; the certificates are made in D/tls.
     #[arg(long)]
     tls: bool,
     /// More flags for every member.
     #[arg(last = true, value_name = "FLAGS")]
     flags: Vec<String>,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum System {
-    /// Real etcd, fetched by scripts/fetch-etcd.
-    Etcd,
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -90,10 +84,12 @@ async fn main() -> ExitCode {
 
 async fn up(options: &Up) -> Result<ExitCode, Error> {
     // Fetched first: a release that can't be had should not leave a cluster behind.
-    let to = options.to.as_deref().map(Etcd::get).transpose()?;
-    let cluster = match Layout::load(&options.place.dir) {
-        Ok(layout) => again(layout, options).await?,
-        Err(_) => anew(options).await?,
+    let found = Layout::load(&options.place.dir).ok();
+    let system = found.as_ref().map(|layout| layout.system).or(options.system).unwrap_or(System::Node);
+    let to = options.to.as_deref().map(|to| Build::get(system, to)).transpose()?;
+    let cluster = match found {
+        Some(layout) => again(layout, options).await?,
+        None => anew(system, options).await?,
     };
     if let Some(to) = to {
         for playbook in Upgrade::new(&cluster.layout, &to).write(&cluster.layout)? {
@@ -104,23 +100,26 @@ async fn up(options: &Up) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn anew(options: &Up) -> Result<Cluster, Error> {
-    let System::Etcd = options.system;
-    let etcd = Etcd::get(options.release.as_deref().unwrap_or("3.5"))?;
+async fn anew(system: System, options: &Up) -> Result<Cluster, Error> {
+    if options.tls && system == System::Node {
+        return Err("the bundled node has no TLS: --tls wants --system etcd".into());
+    }
+    let build = Build::get(system, options.release.as_deref().unwrap_or("3.5"))?;
     let spec = Spec {
         size: options.size.unwrap_or(3),
         dir: Some(options.place.dir.clone()),
         base_port: options.base_port,
         tls: options.tls,
         flags: options.flags.clone(),
-        ..Spec::new(etcd)
+        ..Spec::new(build)
     };
     Cluster::up(&spec).await
 }
 
 /// Starts the members that are down, as they were; what they were made with is not up for change.
 async fn again(layout: Layout, options: &Up) -> Result<Cluster, Error> {
-    let is_other = options.size.is_some_and(|size| size != layout.members.len())
+    let is_other = options.system.is_some_and(|system| system != layout.system)
+        || options.size.is_some_and(|size| size != layout.members.len())
         || options.base_port.is_some_and(|port| Some(port) != layout.members.first().map(|first| first.client_port))
         || (options.tls && layout.certificates.is_none())
         || !options.flags.is_empty();

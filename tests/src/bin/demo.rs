@@ -4,7 +4,7 @@
 
 use std::{io::Write as _, process::ExitCode};
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use serde_json::{Value, json};
 use tests::{
     Error,
@@ -12,10 +12,10 @@ use tests::{
     cluster::{Cluster, Layout, Spec},
     command::{Wanted, end_of},
     ended::Ended,
-    etcd::Etcd,
     events::{self, Span},
     playbook::Upgrade,
     rollout::LIMIT,
+    system::{Build, System},
     wait,
     witness::{Testimony, Witness},
     workload::Load,
@@ -27,10 +27,10 @@ use tests::{
 #[command(name = "demo")]
 struct Cli {
     /// What the members are.
-    #[arg(long, value_enum, default_value_t = System::Etcd)]
+    #[arg(long, value_enum, default_value_t = System::Node)]
     system: System,
     /// Short for --system etcd.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "system")]
     etcd: bool,
     /// Print one JSON object as the last line.
     #[arg(long)]
@@ -42,22 +42,15 @@ struct Cli {
     keep: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum System {
-    /// Real etcd, fetched by scripts/fetch-etcd.
-    Etcd,
-}
-
 #[tokio::main]
 async fn main() -> ExitCode {
     end_of(demo(&Cli::parse())).await
 }
 
 async fn demo(cli: &Cli) -> Result<ExitCode, Error> {
-    let System::Etcd = cli.system;
     tests::agent::executable()?;
-    let (from, to) = (Etcd::get(&cli.wanted.from)?, Etcd::get(&cli.wanted.to)?);
-    say(&format!("starting {} members of etcd {}", cli.wanted.size, from.release));
+    let (from, to) = cli.wanted.builds(if cli.etcd { System::Etcd } else { cli.system })?;
+    say(&format!("starting {} members of {from}", cli.wanted.size));
     let kept = cli.keep.then(|| tempfile::Builder::new().prefix("baton-demo-").tempdir()).transpose()?;
     let dir = kept.map(tempfile::TempDir::keep);
     let cluster = Cluster::up(&Spec { size: cli.wanted.size, dir, ..Spec::new(from.clone()) }).await?;
@@ -85,7 +78,7 @@ struct Run {
 }
 
 impl Run {
-    async fn of(layout: &Layout, to: &Etcd) -> Result<Self, Error> {
+    async fn of(layout: &Layout, to: &Build) -> Result<Self, Error> {
         let playbooks = Upgrade::new(layout, to).write(layout)?;
         say("starting clients that write and read all the time through all members");
         let witness = Witness::begin(layout, &Load::default(), to.release.cluster_version()).await?;
@@ -116,13 +109,19 @@ impl Run {
     }
 
     /// `None` too where the cluster version did not change.
-    fn version_convergence_ms(&self, layout: &Layout, to: &Etcd) -> Option<u64> {
+    fn version_convergence_ms(&self, layout: &Layout, to: &Build) -> Option<u64> {
         let changes = layout.release.cluster_version() != to.release.cluster_version();
         let (span, settled) = self.span.zip(self.testimony.settled)?;
         changes.then(|| settled.saturating_sub(span.last_healthy))
     }
 
-    fn json(&self, layout: &Layout, from: &Etcd, to: &Etcd) -> Value {
+    /// `None` where there are no gates, as in every release of etcd.
+    fn gates_convergence_ms(&self) -> Option<u64> {
+        let (span, decided) = self.span.zip(self.testimony.gates_decided)?;
+        Some(decided.saturating_sub(span.last_healthy))
+    }
+
+    fn json(&self, layout: &Layout, from: &Build, to: &Build) -> Value {
         let agents = self.agents.iter().map(|(member, ended)| {
             let mut agent = ended.result.clone().unwrap_or_else(|| json!({"stderr": ended.stderr}));
             agent["exit"] = json!(ended.exit);
@@ -131,7 +130,7 @@ impl Run {
         });
         json!({
             "ok": self.is_ok(),
-            "system": "etcd",
+            "system": from.system,
             "from": from.release,
             "to": to.release,
             "members": layout.members.len(),
@@ -142,15 +141,14 @@ impl Run {
             "longest_write_gap_ms": self.testimony.longest_write_gap.as_millis() as u64,
             "rollout_s": self.rollout_s(),
             "version_convergence_ms": self.version_convergence_ms(layout, to),
-            // No release of etcd has cluster feature gates.
-            "gates_convergence_ms": null,
+            "gates_convergence_ms": self.gates_convergence_ms(),
             "max_members_down": self.testimony.observed.max_members_down,
             "observer_longest_blind_ms": self.testimony.observed.longest_blind.as_millis() as u64,
             "agents": agents.collect::<Vec<_>>(),
         })
     }
 
-    fn show(&self, layout: &Layout, from: &Etcd, to: &Etcd) {
+    fn show(&self, layout: &Layout, from: &Build, to: &Build) {
         let seen = &self.testimony;
         let or_unknown = |figure: Option<String>| figure.unwrap_or_else(|| "unknown".into());
         say("");
@@ -171,8 +169,11 @@ impl Run {
         say(&format!("rollout                {} s", or_unknown(self.rollout_s().map(|s| format!("{s:.2}")))));
         let settled = self.version_convergence_ms(layout, to).map(|ms| ms.to_string());
         say(&format!("version settled after  {} ms more", or_unknown(settled)));
+        if let Some(ms) = self.gates_convergence_ms() {
+            say(&format!("gates settled after    {ms} ms more"));
+        }
         let verdict = if self.is_ok() { "upgraded" } else { "NOT upgraded as it should be" };
-        say(&format!("{verdict}: etcd {} to {}", from.release, to.release));
+        say(&format!("{verdict}: {from} to {}", to.release));
     }
 }
 

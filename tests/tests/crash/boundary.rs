@@ -6,9 +6,13 @@
 
 use std::collections::BTreeSet;
 
-use tests::{fault::Moment, rollout::Rollout};
+use tests::{fault::Moment, on_both, rollout::Rollout, system::System};
 
 use crate::{kill::kill_at, rollout};
+
+on_both! {
+    an_agent_killed_at_any_journal_boundary_is_finished_by_the_same_command, etcd #[ignore = "slow: the node's row shows the same"];
+}
 
 /// Boundaries in their order: the first fsync, before and after it, the second, and so on.
 pub fn boundary(number: usize) -> (usize, Moment) {
@@ -30,12 +34,11 @@ async fn killed_and_run_again(rollout: &Rollout, index: usize, number: usize) ->
     Some(killed)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_agent_killed_at_any_journal_boundary_is_finished_by_the_same_command() {
+async fn an_agent_killed_at_any_journal_boundary_is_finished_by_the_same_command(system: System) {
     let (mut number, mut killed) = (0, Vec::new());
     let mut is_unkilled = false;
     while !is_unkilled {
-        let Some(rollout) = rollout(&[]).await else { return };
+        let Some(rollout) = rollout(system, &[]).await else { return };
         let (first, second, third) = tokio::join!(
             killed_and_run_again(&rollout, 0, number),
             killed_and_run_again(&rollout, 1, number + 1),

@@ -6,13 +6,18 @@ use std::{
     process::Command,
 };
 
-use tests::{fault::Moment, rollout::Rollout, skip::skip};
+use tests::{fault::Moment, on_both, rollout::Rollout, skip::skip, system::System};
 
 use crate::{
     is_finished,
     kill::{journal, kill_at},
     rollout,
 };
+
+on_both! {
+    a_damaged_state_directory_leaves_no_member_down;
+    a_journal_that_takes_no_entry_leaves_no_member_down, etcd #[ignore = "slow: the node's row shows the same"];
+}
 
 /// A file that nobody may write to, until this is dropped.
 struct Immutable(PathBuf);
@@ -42,9 +47,8 @@ async fn is_refused_with_its_member_up(rollout: &Rollout, index: usize, words: &
     assert!(rollout.member(index).is_running(), "{ended}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_state_directory_leaves_no_member_down() {
-    let Some(rollout) = rollout(&["gather: 1s"]).await else { return };
+async fn a_damaged_state_directory_leaves_no_member_down(system: System) {
+    let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
     kill_at(&rollout, 0, 3, Moment::After).await.expect("killed while its member was down");
     let host_id = rollout.member(0).state_dir().join("host-id");
     let whole = fs::read(&host_id).expect("a host id");
@@ -55,9 +59,8 @@ async fn a_damaged_state_directory_leaves_no_member_down() {
     is_finished(rollout).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_journal_that_takes_no_entry_leaves_no_member_down() {
-    let Some(rollout) = rollout(&["gather: 1s"]).await else { return };
+async fn a_journal_that_takes_no_entry_leaves_no_member_down(system: System) {
+    let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
     kill_at(&rollout, 0, 3, Moment::After).await.expect("killed while its member was down");
     let Some(immutable) = Immutable::make(journal(&rollout, 0)) else {
         return skip("nothing can be made immutable here");

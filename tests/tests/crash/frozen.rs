@@ -8,8 +8,10 @@ use tests::{
     agent::Agent,
     ended::all_must_be,
     fault::{self, Brink},
+    on_both,
     process::Process,
     rollout::{LIMIT, Rollout},
+    system::System,
 };
 
 use crate::{
@@ -18,6 +20,12 @@ use crate::{
     record::{abandon, is_cleared},
     rollout,
 };
+
+on_both! {
+    an_agent_that_wakes_before_its_last_check_stops_nothing, etcd #[ignore = "slow: a wait of the agent's own, which the node's row shows too"];
+    without_a_host_that_is_fenced_the_others_go_on, etcd #[ignore = "slow: a wait of the agent's own, which the node's row shows too"];
+    an_agent_that_wakes_after_its_last_check_is_alone;
+}
 
 /// The record of *stopping*: when it is on disk, the last check is next.
 const STOPPING: usize = 2;
@@ -46,18 +54,16 @@ async fn given_up_and_woken(rollout: Rollout, frozen: Agent, thaw: impl FnOnce(&
     is_finished(rollout).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_wakes_before_its_last_check_stops_nothing() {
-    let Some(rollout) = rollout(&[]).await else { return };
+async fn an_agent_that_wakes_before_its_last_check_stops_nothing(system: System) {
+    let Some(rollout) = rollout(system, &[]).await else { return };
     let agent = held_at(&rollout, 0, STOPPING).await;
     given_up_and_woken(rollout, agent, |process| fault::thaw(process).expect("thawed")).await;
 }
 
 /// Its host is dead for good, and a person says so: the others do their parts, and the host that comes back
 /// after all finds its step given up.
-#[tokio::test(flavor = "multi_thread")]
-async fn without_a_host_that_is_fenced_the_others_go_on() {
-    let Some(rollout) = rollout(&[]).await else { return };
+async fn without_a_host_that_is_fenced_the_others_go_on(system: System) {
+    let Some(rollout) = rollout(system, &[]).await else { return };
     let agent = held_at(&rollout, 0, STOPPING).await;
     let dead = agent.process().expect("it is frozen, not gone");
     dead.signal(Signal::KILL).expect("killed");
@@ -70,9 +76,8 @@ async fn without_a_host_that_is_fenced_the_others_go_on() {
     rollout.done().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_wakes_after_its_last_check_is_alone() {
-    let Some(rollout) = rollout(&[]).await else { return };
+async fn an_agent_that_wakes_after_its_last_check_is_alone(system: System) {
+    let Some(rollout) = rollout(system, &[]).await else { return };
     let brink = Brink { trace: trace(&rollout, 0) };
     let agent = Agent::start_under("run", &rollout.playbooks[0], &[], |argv| brink.wrap(&argv)).expect("an agent");
     let (process, at) = (agent.process().expect("it runs"), brink.clone());

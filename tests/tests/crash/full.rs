@@ -3,15 +3,22 @@
 use tests::{
     agent::Agent,
     fault::{self, Unwritable},
+    mounted::Mounted,
+    on_both,
     rollout::Rollout,
     skip::skip,
+    system::System,
 };
 
 use crate::{
     kill::{held_at, journal, trace},
-    mounted::Mounted,
     rollout,
 };
+
+on_both! {
+    a_full_disk_leaves_every_member_serving_and_the_same_command_goes_on_with_space, etcd #[ignore = "slow: the node's row shows the same"];
+    a_journal_that_cannot_be_written_leaves_every_member_serving;
+}
 
 /// Room for the state directory, and little more.
 const SIZE: usize = 64 << 10;
@@ -28,10 +35,9 @@ async fn runs_full(rollout: &Rollout, index: usize, nth: usize, disk: &Mounted) 
     rollout.one("run", index).await.must_succeed();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_leaves_every_member_serving_and_the_same_command_goes_on_with_space() {
+async fn a_full_disk_leaves_every_member_serving_and_the_same_command_goes_on_with_space(system: System) {
     for stages in [[1, 2, 3], [4, 5, 1]] {
-        let Some(rollout) = rollout(&["gather: 1s"]).await else { return };
+        let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
         let mut disks = Vec::new();
         for index in 0..3 {
             match Mounted::tmpfs(&rollout.member(index).state_dir(), SIZE) {
@@ -52,9 +58,8 @@ async fn a_full_disk_leaves_every_member_serving_and_the_same_command_goes_on_wi
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_journal_that_cannot_be_written_leaves_every_member_serving() {
-    let Some(rollout) = rollout(&["gather: 1s"]).await else { return };
+async fn a_journal_that_cannot_be_written_leaves_every_member_serving(system: System) {
+    let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
     for (index, records) in [vec![1, 2, 3], vec![4], vec![5]].into_iter().enumerate() {
         for from in records {
             let (file, trace) = (journal(&rollout, index), trace(&rollout, index));

@@ -1,11 +1,11 @@
 //! SIGKILL at every journal boundary of the two ways back: `agent rollback`, and a new binary that fails.
 //!
 //! Within a minor, so that one cluster goes there and back for each boundary, and no version polls are
-//! waited for.
+//! waited for. Of etcd alone: no minor of the bundled node has two releases.
 
 use std::collections::BTreeSet;
 
-use tests::{case::Case, rollout::Rollout, sick::Illness};
+use tests::{case::Case, rollout::Rollout, sick::Illness, system::System};
 
 use crate::{
     boundary::{are_all_stages, boundary},
@@ -13,12 +13,12 @@ use crate::{
     kill::kill_verb_at,
 };
 
-const SICK: &str = env!("CARGO_BIN_EXE_sick-etcd");
+const SICK: &str = env!("CARGO_BIN_EXE_sick-member");
 const ALONE: &str = "gather: 100ms";
 
 /// Another patch, where one cluster can go there and back as often as it takes.
 async fn rollout() -> Option<Rollout> {
-    Some(Case::set("3.5.1", "3.5").await?.strategy(&[ALONE]).begin().await)
+    Some(Case::path(System::Etcd, ("3.5.1", "3.5"), |_| {}).await?.strategy(&[ALONE]).begin().await)
 }
 
 async fn runs(rollout: &Rollout, index: usize, release: &str) {
@@ -36,7 +36,7 @@ async fn all_go(mut rollout: Rollout) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rollback_killed_at_any_journal_boundary_is_finished_by_the_same_command() {
     let Some(rollout) = rollout().await else { return };
-    let [old, new] = [&rollout.from, &rollout.to].map(|etcd| etcd.release.to_string());
+    let [old, new] = [&rollout.from, &rollout.to].map(|build| build.release.to_string());
     let mut seen = BTreeSet::new();
     for number in 0.. {
         rollout.one("run", 0).await.must_succeed();

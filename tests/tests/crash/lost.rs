@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::json;
-use tests::{fault::Moment, rollout::Rollout, skip::skip};
+use tests::{fault::Moment, on_both, rollout::Rollout, skip::skip, system::System};
 
 use crate::{
     is_finished,
@@ -11,6 +11,11 @@ use crate::{
     record::{put_record, record},
     rollout,
 };
+
+on_both! {
+    a_lost_state_directory_is_made_up_for_by_the_same_command;
+    a_second_state_directory_is_refused_while_the_first_ones_agent_lives, etcd #[ignore = "slow: a wait of the agent's own, which the node's row shows too"];
+}
 
 /// Without a machine id nobody can say that a record is this machine's.
 fn has_machine_id() -> bool {
@@ -23,12 +28,11 @@ async fn is_refused(rollout: &Rollout, index: usize, words: &[&str], next: &str)
     assert!(words.iter().all(|word| ended.message().contains(word)) && ended.said("next").contains(next), "{ended}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_lost_state_directory_is_made_up_for_by_the_same_command() {
+async fn a_lost_state_directory_is_made_up_for_by_the_same_command(system: System) {
     if !has_machine_id() {
         return skip("this machine has no /etc/machine-id");
     }
-    let Some(rollout) = rollout(&[]).await else { return };
+    let Some(rollout) = rollout(system, &[]).await else { return };
     let killed = kill_at(&rollout, 0, 4, Moment::Before).await.expect("killed while its member was down");
     assert_eq!((killed.as_str(), rollout.member(0).is_running()), ("starting forward", false));
     fs::remove_dir_all(rollout.member(0).state_dir()).expect("lost");
@@ -45,12 +49,11 @@ async fn a_lost_state_directory_is_made_up_for_by_the_same_command() {
     is_finished(rollout).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_second_state_directory_is_refused_while_the_first_ones_agent_lives() {
+async fn a_second_state_directory_is_refused_while_the_first_ones_agent_lives(system: System) {
     if !has_machine_id() {
         return skip("this machine has no /etc/machine-id");
     }
-    let Some(rollout) = rollout(&[]).await else { return };
+    let Some(rollout) = rollout(system, &[]).await else { return };
     let agent = held_at(&rollout, 0, 3).await;
     let pid = format!("pid {}", agent.pid());
     fs::rename(rollout.member(0).state_dir(), rollout.member(0).dir.join("moved away")).expect("moved");

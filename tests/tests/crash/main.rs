@@ -10,7 +10,6 @@ mod full;
 mod going_back;
 mod kill;
 mod lost;
-mod mounted;
 mod power;
 mod quorum;
 mod record;
@@ -18,11 +17,11 @@ mod signals;
 mod supervisor;
 mod torn;
 
-use tests::{case::Case, ended::Ended, rollout::Rollout};
+use tests::{case::Case, ended::Ended, rollout::Rollout, system::System};
 
-/// The main job: 3.4 to 3.5, with these lines under `strategy`.
-async fn rollout(strategy: &[&str]) -> Option<Rollout> {
-    Some(Case::set("3.4", "3.5").await?.strategy(strategy).begin().await)
+/// The main job, with these lines under `strategy`.
+async fn rollout(system: System, strategy: &[&str]) -> Option<Rollout> {
+    Some(Case::of(system).await?.strategy(strategy).begin().await)
 }
 
 /// The same command on every host at once, which is to finish the job, one member at a time.

@@ -4,14 +4,17 @@
 //! shut down in the middle of a step and mounted again. This does not model a disk whose own cache lies.
 
 use rustix::process::Signal;
-use tests::{case::Case, fault::Moment, rollout::Rollout, skip::skip};
+use tests::{case::Case, fault::Moment, mounted::Mounted, on_both, rollout::Rollout, skip::skip, system::System};
 
-use crate::{
-    kill::{held_at, journal, kill_at, last_entry},
-    mounted::Mounted,
-};
+use crate::kill::{held_at, journal, kill_at, last_entry};
 
-/// Sparse: two releases of etcd, their write-ahead logs, and room.
+on_both! {
+    a_host_that_lost_its_power_in_a_step_is_finished_by_the_same_command;
+    #[ignore = "slow: two more upgrades"]
+    a_host_that_lost_its_power_at_other_records_is_finished_by_the_same_command;
+}
+
+/// Sparse: two releases, their logs, and room.
 const SIZE: u64 = 1 << 30;
 
 /// The power goes at the nth journal record; the host boots, and the same command is typed.
@@ -32,7 +35,7 @@ async fn loses_power(rollout: &Rollout, index: usize, nth: usize, moment: Moment
     rollout.one("run", index).await.must_succeed();
 }
 
-async fn power_is_lost(boundaries: [(usize, Moment); 3]) {
+async fn power_is_lost(system: System, boundaries: [(usize, Moment); 3]) {
     let home = tempfile::Builder::new().prefix("baton-").tempdir().expect("a folder");
     let mut disks = Vec::new();
     for index in 1..=3 {
@@ -42,7 +45,7 @@ async fn power_is_lost(boundaries: [(usize, Moment); 3]) {
             Err(error) => return skip(&format!("no ext4 image can be mounted: {error}")),
         }
     }
-    let Some(case) = Case::with("3.4", "3.5", |spec| spec.dir = Some(home.path().into())).await else { return };
+    let Some(case) = Case::with(system, |spec| spec.dir = Some(home.path().into())).await else { return };
     let rollout = case.begin().await;
     disks.iter().for_each(|disk| disk.sync().expect("synced"));
     let [first, second, third] = boundaries;
@@ -54,14 +57,11 @@ async fn power_is_lost(boundaries: [(usize, Moment); 3]) {
     rollout.done().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_lost_its_power_in_a_step_is_finished_by_the_same_command() {
-    power_is_lost([(2, Moment::After), (3, Moment::After), (4, Moment::After)]).await;
+async fn a_host_that_lost_its_power_in_a_step_is_finished_by_the_same_command(system: System) {
+    power_is_lost(system, [(2, Moment::After), (3, Moment::After), (4, Moment::After)]).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "slow: two more upgrades"]
-async fn a_host_that_lost_its_power_at_other_records_is_finished_by_the_same_command() {
-    power_is_lost([(1, Moment::After), (3, Moment::Before), (4, Moment::Before)]).await;
-    power_is_lost([(5, Moment::After), (2, Moment::Before), (5, Moment::Before)]).await;
+async fn a_host_that_lost_its_power_at_other_records_is_finished_by_the_same_command(system: System) {
+    power_is_lost(system, [(1, Moment::After), (3, Moment::Before), (4, Moment::Before)]).await;
+    power_is_lost(system, [(5, Moment::After), (2, Moment::Before), (5, Moment::Before)]).await;
 }

@@ -4,17 +4,22 @@ use rustix::process::Signal;
 use tests::{
     ended::Ended,
     fault::Moment,
+    on_both,
+    system::System,
     wait::{self, GENEROUS},
 };
 
 use crate::{kill::kill_at, rollout};
 
+on_both! {
+    a_killed_agents_member_comes_up_first_though_there_is_no_quorum;
+}
+
 /// How long the agent waits for a quorum to judge its member by.
 const PATIENCE: &str = "health: { timeout: 20s }";
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_killed_agents_member_comes_up_first_though_there_is_no_quorum() {
-    let Some(rollout) = rollout(&[PATIENCE]).await else { return };
+async fn a_killed_agents_member_comes_up_first_though_there_is_no_quorum(system: System) {
+    let Some(rollout) = rollout(system, &[PATIENCE]).await else { return };
     let others = [rollout.start(1), rollout.start(2)];
     let killed = kill_at(&rollout, 0, 4, Moment::Before).await.expect("killed while its member was down");
     assert_eq!((killed.as_str(), rollout.member(0).is_running()), ("starting forward", false));

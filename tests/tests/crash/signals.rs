@@ -7,6 +7,8 @@ use tests::{
     agent::Agent,
     ended::Ended,
     fault::{self, Moment},
+    on_both,
+    system::System,
 };
 
 use crate::{
@@ -14,6 +16,12 @@ use crate::{
     kill::{cut, held_at, is_held},
     rollout,
 };
+
+on_both! {
+    agents_asked_to_end_at_any_moment_leave_every_member_serving, etcd #[ignore = "slow: the node's row shows the same"];
+    a_second_signal_ends_an_agent_at_once_and_the_same_command_goes_on;
+    a_closed_terminal_changes_nothing, etcd #[ignore = "slow: the node's row shows the same"];
+}
 
 /// Rounds of signals before the job is finished in peace.
 const ROUNDS: u64 = 4;
@@ -47,9 +55,8 @@ async fn signalled(agent: Agent, signal: Signal, after: Duration) -> Ended {
     agent.ends().await
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn agents_asked_to_end_at_any_moment_leave_every_member_serving() {
-    let Some(rollout) = rollout(&[]).await else { return };
+async fn agents_asked_to_end_at_any_moment_leave_every_member_serving(system: System) {
+    let Some(rollout) = rollout(system, &[]).await else { return };
     let (mut chance, mut interrupted) = (Chance(seed()), 0);
     for _ in 0..ROUNDS {
         let mut next = |index| {
@@ -70,9 +77,8 @@ async fn agents_asked_to_end_at_any_moment_leave_every_member_serving() {
     is_finished(rollout).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_second_signal_ends_an_agent_at_once_and_the_same_command_goes_on() {
-    let Some(rollout) = rollout(&[]).await else { return };
+async fn a_second_signal_ends_an_agent_at_once_and_the_same_command_goes_on(system: System) {
+    let Some(rollout) = rollout(system, &[]).await else { return };
     for (index, nth) in [(0, 3), (1, 4)] {
         // Held while its member is down, it is told twice before it can do anything about the first time.
         let agent = held_at(&rollout, index, nth).await;
@@ -87,9 +93,8 @@ async fn a_second_signal_ends_an_agent_at_once_and_the_same_command_goes_on() {
     is_finished(rollout).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_closed_terminal_changes_nothing() {
-    let Some(rollout) = rollout(&[]).await else { return };
+async fn a_closed_terminal_changes_nothing(system: System) {
+    let Some(rollout) = rollout(system, &[]).await else { return };
     let agents: Vec<_> = (0..3)
         .map(|index| {
             let cut = cut(&rollout, index, 3, Moment::After);

@@ -1,12 +1,15 @@
 //! Somebody else starts the member while its agent is dead: a supervisor at boot, or a person.
 
-use tests::fault::Moment;
+use tests::{fault::Moment, on_both, system::System};
 
 use crate::{is_finished, kill::kill_at, rollout};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_member_that_somebody_else_started_meanwhile_is_taken_as_it_is_seen() {
-    let Some(rollout) = rollout(&["gather: 1s"]).await else { return };
+on_both! {
+    a_member_that_somebody_else_started_meanwhile_is_taken_as_it_is_seen;
+}
+
+async fn a_member_that_somebody_else_started_meanwhile_is_taken_as_it_is_seen(system: System) {
+    let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
     // The symlink leads to the old binary still, or to the new one already.
     for (index, nth, moment, last) in
         [(0, 3, Moment::Before, "switched forward"), (1, 3, Moment::After, "switched forward")]

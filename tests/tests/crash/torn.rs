@@ -5,13 +5,20 @@
 
 use std::{fs, path::Path};
 
-use tests::{ended::Ended, fault::Moment};
+use tests::{ended::Ended, fault::Moment, on_both, system::System};
 
 use crate::{
     is_finished,
     kill::{journal, kill_at},
     rollout,
 };
+
+on_both! {
+    a_journal_cut_at_any_byte_of_its_last_records_is_no_obstacle, etcd #[ignore = "slow: the node's row shows the same"];
+    a_journal_that_lost_records_while_its_member_was_down_costs_work_and_nothing_else;
+    #[ignore = "slow: three more upgrades"]
+    a_journal_that_lost_records_at_other_stages_costs_work_and_nothing_else;
+}
 
 /// Where a journal's last `records` begin, and where it ends.
 fn last_records(journal: &Path, records: usize) -> (usize, usize) {
@@ -20,9 +27,8 @@ fn last_records(journal: &Path, records: usize) -> (usize, usize) {
     (ends[ends.len() - 1 - records], bytes.len())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_journal_cut_at_any_byte_of_its_last_records_is_no_obstacle() {
-    let Some(rollout) = rollout(&["gather: 1s"]).await else { return };
+async fn a_journal_cut_at_any_byte_of_its_last_records_is_no_obstacle(system: System) {
+    let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
     rollout.all("run").await.iter().for_each(Ended::must_succeed);
     let journal = journal(&rollout, 0);
     let whole = fs::read(&journal).expect("a journal");
@@ -41,8 +47,8 @@ async fn a_journal_cut_at_any_byte_of_its_last_records_is_no_obstacle() {
 
 /// In the middle of a step: the member is down, the record stands, and so many whole records of the journal are
 /// lost, with half of the next.
-async fn cut_in_a_step(nth: usize, lost: &[usize]) {
-    let Some(rollout) = rollout(&["gather: 1s"]).await else { return };
+async fn cut_in_a_step(system: System, nth: usize, lost: &[usize]) {
+    let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
     for (index, lost) in lost.iter().enumerate() {
         let killed = kill_at(&rollout, index, nth, Moment::After).await.expect("killed in its step");
         let journal = journal(&rollout, index);
@@ -57,15 +63,12 @@ async fn cut_in_a_step(nth: usize, lost: &[usize]) {
     is_finished(rollout).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_journal_that_lost_records_while_its_member_was_down_costs_work_and_nothing_else() {
-    cut_in_a_step(4, &[0, 1, 3]).await;
+async fn a_journal_that_lost_records_while_its_member_was_down_costs_work_and_nothing_else(system: System) {
+    cut_in_a_step(system, 4, &[0, 1, 3]).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "slow: three more upgrades"]
-async fn a_journal_that_lost_records_at_other_stages_costs_work_and_nothing_else() {
+async fn a_journal_that_lost_records_at_other_stages_costs_work_and_nothing_else(system: System) {
     for nth in [2, 3, 5] {
-        cut_in_a_step(nth, &[0, 1, nth - 1]).await;
+        cut_in_a_step(system, nth, &[0, 1, nth - 1]).await;
     }
 }

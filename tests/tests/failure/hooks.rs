@@ -2,7 +2,13 @@
 
 use std::{fs, time::Duration};
 
-use tests::case::Case;
+use tests::{case::Case, on_both, system::System};
+
+on_both! {
+    before_stops_the_step_and_after_is_a_warning, etcd #[ignore = "slow: the node's row shows the same"];
+    #[ignore = "slow: a hook has a minute"]
+    a_hook_that_hangs_fails_after_a_minute;
+}
 
 /// Two lists of one argv each.
 fn hooks(before: &[&str], after: &[&str]) -> Vec<String> {
@@ -10,9 +16,8 @@ fn hooks(before: &[&str], after: &[&str]) -> Vec<String> {
     vec![format!("hooks: {{ before_node: {}, after_node: {} }}", list(before), list(after))]
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn before_stops_the_step_and_after_is_a_warning() {
-    let Some(case) = Case::set("3.4", "3.5").await else { return };
+async fn before_stops_the_step_and_after_is_a_warning(system: System) {
+    let Some(case) = Case::of(system).await else { return };
     let mut rollout = case.strategy(&["gather: 10s"]).begin().await;
     let told = rollout.layout().dir.join("told").display().to_string();
     let says = ["/bin/sh", "-c", "echo \"$@\" >> \"$0\"", &told, "{{node}}", "{{version}}", "{{binary}}", "$HOME; *"];
@@ -47,10 +52,8 @@ async fn before_stops_the_step_and_after_is_a_warning() {
     rollout.done().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "slow: a hook has a minute"]
-async fn a_hook_that_hangs_fails_after_a_minute() {
-    let Some(mut case) = Case::set("3.4", "3.5").await else { return };
+async fn a_hook_that_hangs_fails_after_a_minute(system: System) {
+    let Some(mut case) = Case::of(system).await else { return };
     case.upgrade.extra = hooks(&["/bin/sleep", "1000"], &["/bin/true"]);
     let rollout = case.begin().await;
     let before = rollout.pids();

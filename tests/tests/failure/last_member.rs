@@ -4,11 +4,18 @@
 use tests::{
     case::Case,
     ended::{Ended, all_must_be},
+    on_both,
     rollout::Rollout,
     sick::Illness,
+    system::System,
 };
 
 use crate::SICK;
+
+on_both! {
+    one_that_never_served_is_put_back;
+    one_that_dies_after_the_version_rose_is_kept;
+}
 
 /// A run whose last member has a sick release.
 struct Last {
@@ -20,8 +27,8 @@ struct Last {
 }
 
 impl Last {
-    async fn set(illness: Illness, soak: &str) -> Option<Self> {
-        let mut case = Case::set("3.4", "3.5").await?;
+    async fn set(system: System, illness: Illness, soak: &str) -> Option<Self> {
+        let mut case = Case::of(system).await?;
         case.upgrade.strategy = vec![soak.into()];
         let rollout = case.begin().await;
         let last = rollout.leader().await;
@@ -58,9 +65,8 @@ impl Last {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn one_that_never_served_is_put_back() {
-    let Some(run) = Last::set(Illness::Exits, "soak: 0s").await else { return };
+async fn one_that_never_served_is_put_back(system: System) {
+    let Some(run) = Last::set(system, Illness::Exits, "soak: 0s").await else { return };
     let (last, others) = run.run().await;
     last.must_be(1, "put_back");
     all_must_be(&others, 1, "run_failed");
@@ -68,31 +74,35 @@ async fn one_that_never_served_is_put_back() {
     let releases = run.rollout.releases().await;
     assert_eq!(releases[run.last], run.old);
     assert_eq!(run.others().map(|other| releases[other] == run.new), [true; 2], "{releases:?}");
-    assert_eq!(run.rollout.cluster_versions().await, ["3.4.0"; 3]);
+    assert_eq!(run.rollout.cluster_versions().await, vec![run.rollout.old_version(); 3]);
     assert!(!run.has_record().await);
     run.mended().await;
 }
 
-/// Twelve seconds are three polls of the versions: they have risen for certain.
-#[tokio::test(flavor = "multi_thread")]
-async fn one_that_dies_after_the_version_rose_is_kept() {
-    dies_late(12_000, Some("new_binary_kept")).await;
+/// Of etcd twelve seconds are three polls of the versions: they have risen for certain. The node does not poll.
+async fn one_that_dies_after_the_version_rose_is_kept(system: System) {
+    let after_ms = match system {
+        System::Node => 3_000,
+        System::Etcd => 12_000,
+    };
+    dies_late(system, after_ms, Some("new_binary_kept")).await;
 }
 
-/// Whether the version has risen after three seconds is chance; what is done follows from it.
+/// Whether etcd's version has risen after three seconds is chance; what is done follows from it.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_dies_after_three_seconds_is_put_back_or_kept_as_the_version_says() {
-    dies_late(3_000, None).await;
+    dies_late(System::Etcd, 3_000, None).await;
 }
 
-async fn dies_late(after_ms: u64, expected: Option<&str>) {
+async fn dies_late(system: System, after_ms: u64, expected: Option<&str>) {
     let soak = format!("soak: {}ms", after_ms + 2_000);
-    let Some(run) = Last::set(Illness::Dies(after_ms), &soak).await else { return };
+    let Some(run) = Last::set(system, Illness::Dies(after_ms), &soak).await else { return };
     let (last, others) = run.run().await;
     assert_eq!(last.exit, Some(1), "{last}");
     all_must_be(&others, 1, "run_failed");
     run.is_marked().await;
-    let has_risen = run.rollout.client(run.others()[0]).versions().await.expect("serves").cluster != "3.4.0";
+    let has_risen =
+        run.rollout.client(run.others()[0]).versions().await.expect("serves").cluster != run.rollout.old_version();
     match has_risen {
         true => {
             assert_eq!(last.reason(), "new_binary_kept", "{last}");

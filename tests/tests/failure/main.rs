@@ -1,4 +1,4 @@
-//! New releases that fail, on real etcd: what the agent does, what the other hosts do, and how it goes on.
+//! New releases that fail: what the agent does, what the other hosts do, and how it goes on.
 
 mod hooks;
 mod last_member;
@@ -7,4 +7,4 @@ mod outside;
 mod preflight;
 mod restart;
 
-const SICK: &str = env!("CARGO_BIN_EXE_sick-etcd");
+const SICK: &str = env!("CARGO_BIN_EXE_sick-member");

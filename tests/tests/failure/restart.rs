@@ -5,8 +5,14 @@ use std::fs;
 use tests::{
     case::Case,
     ended::{all_must_be, one_must_fail},
+    on_both,
     playbook::quoted,
+    system::System,
 };
+
+on_both! {
+    a_configuration_is_changed_by_a_restart_and_a_wrong_one_is_put_back;
+}
 
 const QUOTA: &str = "quota-backend-bytes";
 
@@ -19,9 +25,8 @@ async fn quotas(case: &Case) -> Vec<u64> {
     quotas
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_configuration_is_changed_by_a_restart_and_a_wrong_one_is_put_back() {
-    let Some(mut case) = Case::set("3.5", "3.5").await else { return };
+async fn a_configuration_is_changed_by_a_restart_and_a_wrong_one_is_put_back(system: System) {
+    let Some(mut case) = Case::path(system, ("3.5", "3.5"), |_| {}).await else { return };
     let first = format!("{QUOTA}: 1000000000");
     let members = case.cluster.layout.members.iter_mut();
     let flags: Vec<_> = members.map(|member| member.configure(&first).expect("started again")).collect();

@@ -1,19 +1,20 @@
 //! Clients prove who they are, over TLS and with a password, and again when a restarted member has
-//! forgotten them.
+//! forgotten them. Of etcd alone: the bundled node has neither users nor TLS.
 
 use rustix::process::Signal;
 use tests::{
     client::{Access, Client},
     cluster::{Cluster, Spec},
-    skip::etcd_or_skip,
+    skip::build_or_skip,
+    system::System,
     workload::{Load, Workload},
 };
 use tonic::Code;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn root_writes_through_restarts_and_another_user_may_not() {
-    let Some(etcd) = etcd_or_skip("3.5") else { return };
-    let cluster = Cluster::up(&Spec { tls: true, ..Spec::new(etcd) }).await.expect("up");
+    let Some(build) = build_or_skip(System::Etcd, "3.5") else { return };
+    let cluster = Cluster::up(&Spec { tls: true, ..Spec::new(build) }).await.expect("up");
     let layout = &cluster.layout;
     let client = |access: &Access| Client::new(&layout.members[0].client_url, access).expect("a client");
     client(&layout.access()).enable_auth("secret", ("guest", "welcome")).await.expect("auth is on");

@@ -1,4 +1,4 @@
-//! The harness itself on real etcd: what it reports is only worth something if it catches what it is for.
+//! The harness itself on real clusters: what it reports is only worth something if it catches what it is for.
 
 mod auth;
 mod cluster;

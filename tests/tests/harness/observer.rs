@@ -5,16 +5,23 @@ use tests::{
     cluster::{Cluster, Spec},
     fault,
     observer::Observer,
-    skip::etcd_or_skip,
+    on_both,
+    skip::build_or_skip,
+    system::System,
 };
 
-async fn cluster() -> Option<Cluster> {
-    Some(Cluster::up(&Spec::new(etcd_or_skip("3.5")?)).await.expect("up"))
+on_both! {
+    members_that_go_down_one_after_the_other_are_one_at_a_time;
+    a_double_stop_is_caught;
+    a_member_that_stands_still_is_down;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn members_that_go_down_one_after_the_other_are_one_at_a_time() {
-    let Some(cluster) = cluster().await else { return };
+async fn cluster(system: System) -> Option<Cluster> {
+    Some(Cluster::up(&Spec::new(build_or_skip(system, "3.5")?)).await.expect("up"))
+}
+
+async fn members_that_go_down_one_after_the_other_are_one_at_a_time(system: System) {
+    let Some(cluster) = cluster(system).await else { return };
     let observer = Observer::start(&cluster.layout);
     for member in &cluster.layout.members {
         member.end(Signal::KILL).expect("killed");
@@ -28,11 +35,10 @@ async fn members_that_go_down_one_after_the_other_are_one_at_a_time() {
     assert!(report.outages.iter().all(|outage| outage.to.is_some()), "{report:?}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_double_stop_is_caught() {
-    let Some(cluster) = cluster().await else { return };
+async fn a_double_stop_is_caught(system: System) {
+    let Some(cluster) = cluster(system).await else { return };
     let observer = Observer::start(&cluster.layout);
-    let [first, second, _] = &cluster.layout.members[..] else { panic!("three members") };
+    let (first, second) = (&cluster.layout.members[0], &cluster.layout.members[1]);
     first.end(Signal::KILL).expect("killed");
     second.end(Signal::KILL).expect("killed");
     first.start().expect("started");
@@ -42,9 +48,8 @@ async fn a_double_stop_is_caught() {
     assert_eq!((report.max_members_down, report.worst), (2, vec!["m1".into(), "m2".into()]));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_member_that_stands_still_is_down() {
-    let Some(cluster) = cluster().await else { return };
+async fn a_member_that_stands_still_is_down(system: System) {
+    let Some(cluster) = cluster(system).await else { return };
     let observer = Observer::start(&cluster.layout);
     let frozen = cluster.layout.members[0].process().expect("it runs");
     fault::freeze(&frozen).expect("frozen");

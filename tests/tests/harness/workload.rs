@@ -5,19 +5,25 @@ use std::{fs, time::Duration};
 use rustix::process::Signal;
 use tests::{
     cluster::{Cluster, Spec},
-    skip::etcd_or_skip,
+    on_both,
+    skip::build_or_skip,
+    system::System,
     workload::{Load, Workload},
 };
+
+on_both! {
+    a_rolling_restart_loses_nothing;
+    a_cluster_that_forgot_everything_is_found_out;
+}
 
 fn start(cluster: &Cluster) -> Workload {
     let layout = &cluster.layout;
     Workload::start(&layout.endpoints(), &layout.access(), &Load::default()).expect("clients")
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_rolling_restart_loses_nothing() {
-    let Some(etcd) = etcd_or_skip("3.5") else { return };
-    let cluster = Cluster::up(&Spec::new(etcd)).await.expect("up");
+async fn a_rolling_restart_loses_nothing(system: System) {
+    let Some(build) = build_or_skip(system, "3.5") else { return };
+    let cluster = Cluster::up(&Spec::new(build)).await.expect("up");
     let workload = start(&cluster);
     workload.more(200).await.expect("under way");
     for member in &cluster.layout.members {
@@ -36,10 +42,9 @@ async fn a_rolling_restart_loses_nothing() {
     assert_eq!(judged.keys, 128);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_that_forgot_everything_is_found_out() {
-    let Some(etcd) = etcd_or_skip("3.5") else { return };
-    let one = Spec { size: 1, ..Spec::new(etcd) };
+async fn a_cluster_that_forgot_everything_is_found_out(system: System) {
+    let Some(build) = build_or_skip(system, "3.5") else { return };
+    let one = Spec { size: 1, ..Spec::new(build) };
     let cluster = Cluster::up(&one).await.expect("up");
     let workload = start(&cluster);
     workload.more(100).await.expect("under way");

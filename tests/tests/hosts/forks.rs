@@ -1,14 +1,19 @@
 //! As Ansible runs a task: on so many hosts at once, and on the next one when one of them ends.
 
 use std::{collections::VecDeque, time::Duration};
+use tests::{on_both, system::System};
 
 use tests::ended::{Ended, all_must_leave};
 
 use crate::rollout;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn seven_members_with_five_forks() {
-    let Some(rollout) = rollout(7).await else { return };
+on_both! {
+    seven_members_with_five_forks;
+    nobody_waits_for_agents_that_are_not_expected, etcd #[ignore = "slow: the node's row shows the same"];
+}
+
+async fn seven_members_with_five_forks(system: System) {
+    let Some(rollout) = rollout(system, 7).await else { return };
     let mut left: VecDeque<usize> = (0..7).collect();
     let (mut working, mut ended) = (Vec::new(), Vec::new());
     while !left.is_empty() || !working.is_empty() {
@@ -30,9 +35,8 @@ async fn seven_members_with_five_forks() {
 }
 
 /// The leader's host would wait ten minutes for others; told that it is the only one, it does not.
-#[tokio::test(flavor = "multi_thread")]
-async fn nobody_waits_for_agents_that_are_not_expected() {
-    let Some(mut rollout) = rollout(3).await else { return };
+async fn nobody_waits_for_agents_that_are_not_expected(system: System) {
+    let Some(mut rollout) = rollout(system, 3).await else { return };
     rollout.upgrade.strategy.retain(|line| !line.starts_with("gather"));
     rollout.upgrade.strategy.push("gather: 10m".into());
     rollout.write();

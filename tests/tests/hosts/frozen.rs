@@ -6,18 +6,23 @@ use serde_json::Value;
 use tests::{
     agent::Agent,
     ended::all_must_leave,
-    fault,
+    fault, on_both,
     rollout::{LIMIT, all_end},
     standing::is_of,
+    system::System,
     wait,
 };
 
 use crate::{one_holds_the_baton, rollout};
 
+on_both! {
+    with_the_baton_in_its_hand, etcd #[ignore = "slow: a wait of the agent's own, which the node's row shows too"];
+    with_its_record_put;
+}
+
 /// Frozen before it put a record: its baton lapses, others do their part, and it finds the baton gone.
-#[tokio::test(flavor = "multi_thread")]
-async fn with_the_baton_in_its_hand() {
-    let Some((rollout, brake, (_, agent), others)) = one_holds_the_baton().await else { return };
+async fn with_the_baton_in_its_hand(system: System) {
+    let Some((rollout, brake, (_, agent), others)) = one_holds_the_baton(system).await else { return };
     let process = agent.process().expect("alive");
     fault::freeze(&process).expect("frozen");
     all_must_leave(&rollout.run(others).await, 0, "partial", "partial");
@@ -30,9 +35,8 @@ async fn with_the_baton_in_its_hand() {
 
 /// Frozen with its record put, perhaps between its last look and the stop: while the record stands nobody
 /// else goes, however long ago the lease lapsed, and when it wakes it finishes what it had in hand.
-#[tokio::test(flavor = "multi_thread")]
-async fn with_its_record_put() {
-    let Some(rollout) = rollout(3).await else { return };
+async fn with_its_record_put(system: System) {
+    let Some(rollout) = rollout(system, 3).await else { return };
     let agents: Vec<Agent> = (0..3).map(|host| rollout.start(host)).collect();
     let frozen = wait::until("an agent to be frozen with its record put", LIMIT, || async {
         let of = |keys: &BTreeMap<String, Value>| agents.iter().position(|agent| is_of(keys.get("down"), agent));

@@ -6,17 +6,17 @@ mod lapsed;
 mod serial;
 mod shared;
 
-use tests::{agent::Agent, brake::Brake, case::Case, rollout::Rollout};
+use tests::{agent::Agent, brake::Brake, case::Case, rollout::Rollout, system::System};
 
-/// A cluster of 3.4 on the way to 3.5, each member on a host of its own.
-async fn rollout(size: usize) -> Option<Rollout> {
-    let case = Case::with("3.4", "3.5", |spec| spec.size = size).await?;
+/// The main job, each member on a host of its own.
+async fn rollout(system: System, size: usize) -> Option<Rollout> {
+    let case = Case::with(system, |spec| spec.size = size).await?;
     Some(case.strategy(&["gather: 2s"]).begin().await)
 }
 
 /// Three hosts, of which one is held with the baton in its hand; the other two, the leader's last.
-async fn one_holds_the_baton() -> Option<(Rollout, Brake, (usize, Agent), [usize; 2])> {
-    let rollout = rollout(3).await?;
+async fn one_holds_the_baton(system: System) -> Option<(Rollout, Brake, (usize, Agent), [usize; 2])> {
+    let rollout = rollout(system, 3).await?;
     let brake = Brake::new(rollout.layout());
     let last = rollout.leader().await;
     let (holder, other) = ((last + 1) % 3, (last + 2) % 3);

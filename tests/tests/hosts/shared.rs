@@ -1,10 +1,13 @@
 //! One host with two members of three: its agent takes them down one after the other, like anybody.
 
-use tests::{case::Case, ended::all_must_leave};
+use tests::{case::Case, ended::all_must_leave, on_both, system::System};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_host_with_two_members_of_three() {
-    let Some(mut case) = Case::set("3.4", "3.5").await else { return };
+on_both! {
+    a_host_with_two_members_of_three;
+}
+
+async fn a_host_with_two_members_of_three(system: System) {
+    let Some(mut case) = Case::of(system).await else { return };
     case.hosts = vec![vec![0, 1], vec![2]];
     let rollout = case.begin().await;
     all_must_leave(&rollout.all("run").await, 0, "done", "done");

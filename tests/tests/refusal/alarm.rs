@@ -1,10 +1,14 @@
 //! An alarm stands: etcd asks for none before an upgrade, and takes no writes while this one does.
 
 use crate::{case, is_refused, untouched};
+use tests::{on_both, system::System};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_space_is_used_up() {
-    let Some(case) = case("3.4", "3.5", |_| {}).await else { return };
+on_both! {
+    the_space_is_used_up;
+}
+
+async fn the_space_is_used_up(system: System) {
+    let Some(case) = case(system, |_| {}).await else { return };
     let rollout = case.begin().await;
     let client = rollout.client(1);
     client.alarm_no_space(true).await.expect("raised");

@@ -7,15 +7,22 @@ use serde_json::Value;
 use tests::{
     case::Case,
     ended::all_must_be,
-    fault,
+    fault, on_both,
     rollout::{Rollout, all_end},
+    system::System,
 };
 
 use crate::{case, down, is_refused};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_member_is_down_and_its_host_takes_no_part() {
-    let Some(case) = case("3.4", "3.5", |_| {}).await else { return };
+on_both! {
+    a_member_is_down_and_its_host_takes_no_part;
+    a_slow_member_is_waited_for, etcd #[ignore = "slow: the node's row shows the same"];
+    #[ignore = "slow: each look at a member that hangs takes its five seconds"]
+    a_member_that_hangs_goes_first_with_its_host;
+}
+
+async fn a_member_is_down_and_its_host_takes_no_part(system: System) {
+    let Some(case) = case(system, |_| {}).await else { return };
     case.member(2).end(Signal::TERM).expect("ended");
     let rollout = case.begin().await;
     let words = ["m3 (", "is not ready", "the host of m3 takes no part"];
@@ -29,9 +36,8 @@ async fn a_member_is_down_and_its_host_takes_no_part() {
 
 /// A follower stands still when the first agents come, and its host comes late: nobody goes meanwhile, and it
 /// is not restarted before its turn.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_slow_member_is_waited_for() {
-    let Some(rollout) = with_a_follower_that_hangs(&["gather: 2m"]).await else { return };
+async fn a_slow_member_is_waited_for(system: System) {
+    let Some(rollout) = with_a_follower_that_hangs(system, &["gather: 2m"]).await else { return };
     let slow = rollout.member(2).process().expect("it runs");
     let before = rollout.standing().await.members;
     let agents: Vec<_> = (0..2).map(|host| rollout.start(host)).collect();
@@ -48,10 +54,8 @@ async fn a_slow_member_is_waited_for() {
     assert_eq!((down(&seen)[0], down(&seen).len()), ("m3", 4), "it hung, and once each: {:?}", seen.observed);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "slow: each look at a member that hangs takes its five seconds"]
-async fn a_member_that_hangs_goes_first_with_its_host() {
-    let Some(rollout) = with_a_follower_that_hangs(&[]).await else { return };
+async fn a_member_that_hangs_goes_first_with_its_host(system: System) {
+    let Some(rollout) = with_a_follower_that_hangs(system, &[]).await else { return };
     all_must_be(&rollout.all("run").await, 0, "done");
     let seen = rollout.done().await;
     // It hangs until it is started anew, and may be seen to in between.
@@ -61,8 +65,8 @@ async fn a_member_that_hangs_goes_first_with_its_host() {
 }
 
 /// The last member is stopped in its tracks; with these lines under `strategy`.
-async fn with_a_follower_that_hangs(strategy: &[&str]) -> Option<Rollout> {
-    let case = Case::set("3.4", "3.5").await?.strategy(strategy);
+async fn with_a_follower_that_hangs(system: System, strategy: &[&str]) -> Option<Rollout> {
+    let case = Case::of(system).await?.strategy(strategy);
     case.layout().make_leader(case.member(0)).await.expect("it leads");
     let rollout = case.begin().await;
     fault::freeze(&rollout.member(2).process().expect("it runs")).expect("frozen");

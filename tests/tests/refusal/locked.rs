@@ -1,12 +1,15 @@
 //! A second agent on one state directory.
 
-use tests::{brake::Brake, ended::all_must_be};
+use tests::{brake::Brake, ended::all_must_be, on_both, system::System};
 
 use crate::{case, is_refused};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_second_agent_on_one_state_directory() {
-    let Some(mut case) = case("3.4", "3.5", |_| {}).await else { return };
+on_both! {
+    a_second_agent_on_one_state_directory, etcd #[ignore = "slow: the node's row shows the same"];
+}
+
+async fn a_second_agent_on_one_state_directory(system: System) {
+    let Some(mut case) = case(system, |_| {}).await else { return };
     let brake = Brake::new(case.layout());
     case.upgrade.extra.push(brake.hook());
     let rollout = case.begin().await;

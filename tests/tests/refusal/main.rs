@@ -10,11 +10,11 @@ mod other_run;
 mod version;
 mod voters;
 
-use tests::{case::Case, cluster::Spec, ended::Ended, rollout::Rollout};
+use tests::{case::Case, cluster::Spec, ended::Ended, rollout::Rollout, system::System};
 
 /// A cluster, each member on a host of its own.
-async fn case(from: &str, to: &str, change: impl FnOnce(&mut Spec)) -> Option<Case> {
-    Some(Case::with(from, to, change).await?.strategy(&["gather: 2s"]))
+async fn case(system: System, change: impl FnOnce(&mut Spec)) -> Option<Case> {
+    Some(Case::with(system, change).await?.strategy(&["gather: 2s"]))
 }
 
 /// Runs agents on these hosts at once: each must be refused, with these words, and nothing touched.

@@ -2,15 +2,18 @@
 
 use std::{fs, path::Path};
 
-use tests::skip::etcd_or_skip;
+use tests::{on_both, skip::build_or_skip, system::System};
 
 use crate::{case, is_refused, untouched};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_playbook_for_another_member_cluster_or_minor() {
-    let Some(three) = case("3.4", "3.5", |_| {}).await else { return };
-    let Some(one) = case("3.4", "3.5", |spec| spec.size = 1).await else { return };
-    let Some(too_new) = etcd_or_skip("3.6") else { return };
+on_both! {
+    a_playbook_for_another_member_cluster_or_minor;
+}
+
+async fn a_playbook_for_another_member_cluster_or_minor(system: System) {
+    let Some(three) = case(system, |_| {}).await else { return };
+    let Some(one) = case(system, |spec| spec.size = 1).await else { return };
+    let Some(too_new) = build_or_skip(system, system.too_new()) else { return };
     let (mut rollout, elsewhere) = (three.begin().await, one.begin().await);
     let sound = rollout.upgrade.clone();
 
@@ -26,11 +29,16 @@ async fn a_playbook_for_another_member_cluster_or_minor() {
 
     // A minor left out.
     rollout.upgrade = sound.clone();
-    rollout.upgrade.from = ">=3.4.23, <3.6".into();
+    rollout.upgrade.from = format!(">={}, <{}", rollout.from.release, too_new.release.cluster_version());
     (rollout.upgrade.to, rollout.upgrade.source) = (too_new.release.clone(), too_new.executable());
     rollout.write();
-    is_refused(&rollout, 0..3, (3, "skips_minor"), &["3.4.23", &too_new.release.to_string(), "leaves out a minor"])
-        .await;
+    is_refused(
+        &rollout,
+        0..3,
+        (3, "skips_minor"),
+        &[&rollout.from.release.to_string(), &too_new.release.to_string(), "leaves out a minor"],
+    )
+    .await;
 
     // A state directory of another cluster: its sole voter was refused, too, but noted in the journal.
     is_refused(&elsewhere, [0], (3, "below_quorum"), &["m1"]).await;

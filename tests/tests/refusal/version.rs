@@ -5,37 +5,45 @@ use std::collections::BTreeMap;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use tests::{brake::Brake, case::Case, cluster::Member, skip::etcd_or_skip, standing::is_of};
+use tests::{brake::Brake, case::Case, cluster::Member, on_both, skip::build_or_skip, standing::is_of, system::System};
 
-use crate::{case, down, is_refused, refused, untouched};
+use crate::{down, is_refused, refused, untouched};
 
-/// An outsider brings this member to another patch, and makes it the leader.
-async fn meddle(case: &Case, member: &Member) -> Option<()> {
-    let other = etcd_or_skip("3.5.1")?;
+on_both! {
+    a_member_of_another_release_before_the_run;
+    a_leader_of_another_release_in_the_middle;
+}
+
+/// Three members of 3.5 on the way to 3.6.
+async fn case(system: System) -> Option<Case> {
+    Some(Case::path(system, ("3.5", "3.6"), |_| {}).await?.strategy(&["gather: 2s"]))
+}
+
+/// An outsider brings this member to a release that is not wanted, and makes it the leader.
+async fn meddle(case: &Case, member: &Member) -> Option<String> {
+    let other = build_or_skip(member.system, member.system.unwanted())?;
     member.install(&other).expect("installed");
     member.end(Signal::TERM).expect("ended");
     member.start().expect("started");
     case.cluster.ready().await.expect("ready again");
     case.layout().make_leader(member).await.expect("it leads");
-    Some(())
+    Some(other.release.to_string())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_member_of_another_patch_before_the_run() {
-    let Some(case) = case("3.5", "3.6", |_| {}).await else { return };
-    let Some(()) = meddle(&case, case.member(1)).await else { return };
+async fn a_member_of_another_release_before_the_run(system: System) {
+    let Some(case) = case(system).await else { return };
+    let Some(other) = meddle(&case, case.member(1)).await else { return };
     let rollout = case.begin().await;
-    is_refused(&rollout, 0..3, (4, "leader_version"), &["the leader m2", "3.5.1", &rollout.upgrade.from]).await;
+    is_refused(&rollout, 0..3, (4, "leader_version"), &["the leader m2", &other, &rollout.upgrade.from]).await;
     rollout.layout().make_leader(rollout.member(0)).await.expect("it leads");
-    is_refused(&rollout, 0..3, (3, "member_version"), &["m2", "3.5.1", &rollout.upgrade.from]).await;
+    is_refused(&rollout, 0..3, (3, "member_version"), &["m2", &other, &rollout.upgrade.from]).await;
     untouched(rollout).await;
 }
 
 /// A host with two members has done one and is about to take the other, when an outsider restarts
-/// the leader with a wrong patch.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_leader_of_another_patch_in_the_middle() {
-    let Some(mut case) = case("3.5", "3.6", |_| {}).await else { return };
+/// the leader with a wrong release.
+async fn a_leader_of_another_release_in_the_middle(system: System) {
+    let Some(mut case) = case(system).await else { return };
     let brake = Brake::new(case.layout());
     case.upgrade.extra.push(brake.hook_after_one_step());
     case.hosts = vec![vec![0, 1], vec![2]];
@@ -48,11 +56,11 @@ async fn a_leader_of_another_patch_in_the_middle() {
         (done == 1 && is_of(keys.get("baton"), &agent)).then_some(())
     };
     rollout.until_keys("one to be done and the other to be next", is_next).await;
-    let Some(()) = meddle(&rollout, rollout.member(2)).await else { return };
+    let Some(other) = meddle(&rollout, rollout.member(2)).await else { return };
     let before = rollout.standing().await.members;
     brake.release().expect("released");
 
-    let words = ["the leader m3", "3.5.1", &rollout.upgrade.from];
+    let words = ["the leader m3", &other, &rollout.upgrade.from];
     refused(&[agent.ends().await], (4, "leader_version"), &words);
     is_refused(&rollout, 0..2, (4, "leader_version"), &words).await;
     let after = rollout.standing().await;

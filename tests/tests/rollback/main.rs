@@ -1,16 +1,16 @@
-//! Runs that hold, go back, stop or are resumed by hand, on real etcd under load.
+//! Runs that hold, go back, stop or are resumed by hand, under load.
 
 mod back;
 mod hold;
 mod resume;
 
-use tests::{case::Case, rollout::Rollout};
+use tests::{case::Case, rollout::Rollout, system::System};
 
-const SICK: &str = env!("CARGO_BIN_EXE_sick-etcd");
+const SICK: &str = env!("CARGO_BIN_EXE_sick-member");
 
-/// A cluster of 3.4 on the way to 3.5.
-async fn rollout(strategy: &[&str]) -> Option<Rollout> {
-    Some(Case::set("3.4", "3.5").await?.strategy(strategy).begin().await)
+/// The main job, with these lines under `strategy`.
+async fn rollout(system: System, strategy: &[&str]) -> Option<Rollout> {
+    Some(Case::of(system).await?.strategy(strategy).begin().await)
 }
 
 /// How many members run the new release; the others run the old one.
@@ -27,6 +27,6 @@ async fn held(rollout: &Rollout) -> usize {
     rollout.releases().await.iter().position(|release| *release == old).expect("the held one")
 }
 
-async fn is_still_at_3_4(rollout: &Rollout) {
-    assert_eq!(rollout.cluster_versions().await, ["3.4.0"; 3]);
+async fn is_still_at_the_old_version(rollout: &Rollout) {
+    assert_eq!(rollout.cluster_versions().await, vec![rollout.old_version(); 3]);
 }

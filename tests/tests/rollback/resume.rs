@@ -2,11 +2,18 @@
 
 use tests::{
     ended::{all_must_leave, one_must_fail},
+    on_both,
     rollout::Rollout,
     sick::Illness,
+    system::System,
 };
 
 use super::{SICK, rollout, upgraded};
+
+on_both! {
+    a_member_that_is_left_as_it_is_holds_everybody_until_it_is_mended, etcd #[ignore = "slow: the node's row shows the same"];
+    a_mark_is_lifted_by_hand_on_any_host, etcd #[ignore = "slow: a wait of the agent's own, which the node's row shows too"];
+}
 
 /// Every host's artifact exits at once; the upgrade that is written later has a sound one.
 fn sicken(rollout: &Rollout) {
@@ -14,9 +21,8 @@ fn sicken(rollout: &Rollout) {
     (0..3).for_each(|host| drop(rollout.write_one(host, &sick)));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_member_that_is_left_as_it_is_holds_everybody_until_it_is_mended() {
-    let Some(rollout) = rollout(&["on_failure: stop"]).await else { return };
+async fn a_member_that_is_left_as_it_is_holds_everybody_until_it_is_mended(system: System) {
+    let Some(rollout) = rollout(system, &["on_failure: stop"]).await else { return };
     sicken(&rollout);
     let owner = one_must_fail(&rollout.all("run").await, "step_failed");
     assert_eq!(rollout.pids().iter().filter(|pid| pid.is_none()).count(), 1, "it is left down");
@@ -30,9 +36,8 @@ async fn a_member_that_is_left_as_it_is_holds_everybody_until_it_is_mended() {
     rollout.done().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_mark_is_lifted_by_hand_on_any_host() {
-    let Some(rollout) = rollout(&[]).await else { return };
+async fn a_mark_is_lifted_by_hand_on_any_host(system: System) {
+    let Some(rollout) = rollout(system, &[]).await else { return };
     sicken(&rollout);
     let ended = rollout.all("run").await;
     let owner = ended.iter().position(|ended| ended.reason() == "put_back").expect("one failed");

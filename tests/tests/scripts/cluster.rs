@@ -5,7 +5,12 @@ use std::{
     process::{Command, Output},
 };
 
-use tests::{cluster::Layout, process, skip::etcd_or_skip};
+use tests::{cluster::Layout, on_both, process, skip::build_or_skip, system::System};
+
+on_both! {
+    a_cluster_goes_up_lives_on_goes_down_and_up_again;
+    a_base_port_gives_each_member_its_two;
+}
 
 fn cluster(verb: &str, dir: &Path, more: &[&str]) -> Output {
     let command = env!("CARGO_BIN_EXE_cluster");
@@ -25,25 +30,32 @@ impl Drop for Ends<'_> {
     }
 }
 
-#[tokio::test]
-async fn a_cluster_goes_up_lives_on_goes_down_and_up_again() {
-    if etcd_or_skip("3.4").and(etcd_or_skip("3.5")).is_none() {
+async fn a_cluster_goes_up_lives_on_goes_down_and_up_again(system: System) {
+    let (from, to) = system.main_job();
+    if build_or_skip(system, from).and(build_or_skip(system, to)).is_none() {
         return;
     }
     let home = tempfile::tempdir().expect("a folder");
     let _ends = Ends(home.path());
 
-    let up = cluster("up", home.path(), &["--release", "3.4", "--to", "3.5", "--", "--quota-backend-bytes=100000000"]);
-    let layout = Layout::load(home.path()).unwrap_or_else(|error| panic!("{error}: {up:?}"));
+    let wanted = ["--system", system.name(), "--release", from, "--to", to, "--", "--quota-backend-bytes=100000000"];
+    let up = cluster("up", home.path(), &wanted);
+    let layout = Layout::load(home.path()).map_err(|error| format!("{error}: {up:?}")).expect("a cluster");
     assert_eq!(text(&up.stdout), format!("{}\n", layout.endpoints().join(",")), "the endpoints alone: {up:?}");
     for member in &layout.members {
         let playbook = std::fs::read_to_string(member.dir.join("upgrade.yaml")).expect("a playbook");
-        assert!(playbook.contains("--quota-backend-bytes=100000000") && playbook.contains("to: 3.5."), "{playbook}");
+        assert!(
+            playbook.contains("--quota-backend-bytes=100000000") && playbook.contains(&format!("to: {to}.")),
+            "{playbook}"
+        );
     }
     let client = || layout.client(&layout.members[0]).expect("a client");
     client().put("k", "v").await.expect("written");
     let status = cluster("status", home.path(), &[]);
-    assert!(status.status.success() && text(&status.stdout).contains("cluster version 3.4.0"), "{status:?}");
+    assert!(
+        status.status.success() && text(&status.stdout).contains(&format!("cluster version {from}.0")),
+        "{status:?}"
+    );
 
     assert!(cluster("down", home.path(), &[]).status.success());
     assert!(layout.members.iter().all(|member| !member.is_running()));
@@ -58,14 +70,13 @@ async fn a_cluster_goes_up_lives_on_goes_down_and_up_again() {
     assert!(cluster("down", home.path(), &[]).status.success());
 }
 
-#[test]
-fn a_base_port_gives_each_member_its_two() {
-    let Some(_etcd) = etcd_or_skip("3.5") else { return };
+async fn a_base_port_gives_each_member_its_two(system: System) {
+    let Some(_build) = build_or_skip(system, "3.5") else { return };
     let home = tempfile::tempdir().expect("a folder");
     let _ends = Ends(home.path());
     let ports = tests::ports::Ports::lease_in_a_row(6).expect("six ports in a row");
     let first = ports.numbers[0];
-    let up = cluster("up", home.path(), &["--base-port", &first.to_string()]);
+    let up = cluster("up", home.path(), &["--system", system.name(), "--base-port", &first.to_string()]);
     let urls = [0, 2, 4].map(|offset| format!("http://127.0.0.1:{}", first + offset));
     assert_eq!(text(&up.stdout), format!("{}\n", urls.join(",")), "{up:?}");
     let layout = Layout::load(home.path()).expect("a cluster");

@@ -7,7 +7,10 @@ use std::{
 };
 
 use tempfile::TempDir;
-use tests::{etcd, skip::etcd_or_skip};
+use tests::{
+    skip::build_or_skip,
+    system::{System, said_by},
+};
 
 use crate::mirror;
 
@@ -20,7 +23,7 @@ struct Place {
 
 impl Place {
     fn new() -> Option<Self> {
-        let real = etcd_or_skip("3.4")?;
+        let real = build_or_skip(System::Etcd, "3.4")?;
         let place = Self { home: tempfile::tempdir().expect("a folder") };
         let unpacked = place.home.path().join(STEM);
         fs::create_dir_all(&unpacked).expect("made");
@@ -85,7 +88,7 @@ fn a_release_comes_from_the_mirror_once() {
         let done = place.fetch("3.4");
         let bin = PathBuf::from(String::from_utf8_lossy(&done.stdout).trim());
         assert_eq!(bin, place.home.path().join("cache/baton/etcd/3.4.23/bin"), "{done:?}");
-        assert_eq!(etcd::said_by(&bin.join("etcd")).expect("it runs").to_string(), "3.4.23");
+        assert_eq!(said_by(&bin.join("etcd")).expect("it runs").to_string(), "3.4.23");
         assert!(bin.join("etcdctl").exists());
         // The second time there is no mirror to come from.
         let _ = fs::remove_dir_all(place.release());

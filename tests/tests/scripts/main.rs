@@ -1,5 +1,6 @@
 //! The scripts, as a user types them.
 
+mod build_releases;
 mod cluster;
 mod fetch_etcd;
 mod mirror;

@@ -8,23 +8,43 @@ use std::{
 };
 
 use rustix::process::Signal;
-use tests::{case::Case, cluster::sha256, ended::all_must_be, etcd::Etcd, playbook::Upgrade, wait, web::Web};
+use tests::{
+    case::Case,
+    cluster::sha256,
+    ended::all_must_be,
+    on_both,
+    playbook::Upgrade,
+    system::{Build, System},
+    wait,
+    web::Web,
+};
+
+on_both! {
+    an_archive_is_fetched_over_connections_that_break, etcd #[ignore = "slow: the node's row shows the same"];
+    each_host_has_the_release_in_another_form;
+    an_agent_that_reads_its_artifact_can_be_interrupted, etcd #[ignore = "slow: the node's row shows the same"];
+    an_archive_of_another_checksum_is_refused, etcd #[ignore = "slow: the node's row shows the same"];
+}
 
 /// A folder as etcd's own releases have it: executables beside their documentation.
-fn folder(etcd: &Etcd, place: &Path) -> PathBuf {
-    let folder = place.join(format!("etcd-v{}-linux-amd64", etcd.release));
+fn folder(build: &Build, place: &Path) -> PathBuf {
+    let folder = place.join(format!("{}-v{}-linux-amd64", build.system, build.release));
     fs::create_dir_all(folder.join("Documentation")).expect("a folder");
-    for name in ["etcd", "etcdctl"] {
-        fs::copy(etcd.bin.join(name), folder.join(name)).expect("a copy");
+    let executables: &[&str] = match build.system {
+        System::Node => &["node"],
+        System::Etcd => &["etcd", "etcdctl"],
+    };
+    for name in executables {
+        fs::copy(build.bin.join(name), folder.join(name)).expect("a copy");
     }
-    fs::write(folder.join("README.md"), "# etcd\n").expect("written");
+    fs::write(folder.join("README.md"), "# read me\n").expect("written");
     fs::write(folder.join("Documentation/README.md"), "# more\n").expect("written");
     folder
 }
 
 /// That folder, packed as etcd's own releases are.
-fn archive(etcd: &Etcd, place: &Path) -> PathBuf {
-    let folder = folder(etcd, place);
+fn archive(build: &Build, place: &Path) -> PathBuf {
+    let folder = folder(build, place);
     let name = folder.file_name().expect("a name").to_owned();
     let archive = place.join(format!("{}.tar.gz", name.display()));
     let packed =
@@ -33,15 +53,14 @@ fn archive(etcd: &Etcd, place: &Path) -> PathBuf {
     archive
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_archive_is_fetched_over_connections_that_break() {
-    let Some(mut case) = Case::set("3.4", "3.5").await else { return };
+async fn an_archive_is_fetched_over_connections_that_break(system: System) {
+    let Some(mut case) = Case::of(system).await else { return };
     let archive = archive(&case.to, &case.layout().dir);
     // Each host's first answer breaks in the middle, and one more.
     let web = Web::serve(&archive, 4).await.expect("a server");
     case.upgrade.source = web.url.replace(&case.to.release.to_string(), "{{version}}").into();
     let checksum = format!("sha256: \"{}\"", sha256(&archive).expect("readable"));
-    case.upgrade.artifact = vec![checksum, "executable: etcd".into()];
+    case.upgrade.artifact = vec![checksum, format!("executable: {system}")];
     let rollout = case.begin().await;
     all_must_be(&rollout.all("run").await, 0, "done");
     rollout.done().await;
@@ -50,9 +69,8 @@ async fn an_archive_is_fetched_over_connections_that_break() {
     assert_eq!(asked.iter().filter(|from| **from > 0).count(), 4, "and went on where it broke: {asked:?}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn each_host_has_the_release_in_another_form() {
-    let Some(case) = Case::set("3.5", "3.6").await else { return };
+async fn each_host_has_the_release_in_another_form(system: System) {
+    let Some(case) = Case::path(system, ("3.5", "3.6"), |_| {}).await else { return };
     let place = &case.layout().dir;
     let sources = [archive(&case.to, place), folder(&case.to, place), case.to.executable()];
     // An archive takes a loaded machine longer than a file.
@@ -65,10 +83,9 @@ async fn each_host_has_the_release_in_another_form() {
 }
 
 /// A pipe that nobody writes to stands for an archive that takes minutes to read.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_reads_its_artifact_can_be_interrupted() {
-    let Some(mut case) = Case::set("3.4", "3.5").await else { return };
-    let pipe = case.layout().dir.join("etcd.tar.gz");
+async fn an_agent_that_reads_its_artifact_can_be_interrupted(system: System) {
+    let Some(mut case) = Case::of(system).await else { return };
+    let pipe = case.layout().dir.join("release.tar.gz");
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
     case.upgrade.source = pipe.clone();
     let rollout = case.begin().await;
@@ -86,9 +103,8 @@ async fn an_agent_that_reads_its_artifact_can_be_interrupted() {
     rollout.end(0).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_archive_of_another_checksum_is_refused() {
-    let Some(mut case) = Case::set("3.4", "3.5").await else { return };
+async fn an_archive_of_another_checksum_is_refused(system: System) {
+    let Some(mut case) = Case::of(system).await else { return };
     let archive = archive(&case.to, &case.layout().dir);
     let web = Web::serve(&archive, 0).await.expect("a server");
     case.upgrade.source = web.url.clone().into();

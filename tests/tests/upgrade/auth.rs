@@ -1,8 +1,10 @@
 //! Auth is on: root upgrades, and a user without the role is refused before anything is touched.
+//!
+//! Of etcd alone: the bundled node has neither users nor TLS.
 
 use std::fs;
 
-use tests::{case::Case, ended::all_must_be, playbook::quoted, rollout::Rollout};
+use tests::{case::Case, ended::all_must_be, playbook::quoted, rollout::Rollout, system::System};
 
 /// Switches auth on: from then on the scenario's clients are root, and the agents are whom they are told to be.
 async fn locked(mut case: Case, user: &str, password: &str) -> Rollout {
@@ -16,7 +18,7 @@ async fn locked(mut case: Case, user: &str, password: &str) -> Rollout {
 }
 
 async fn root_upgrades(from: &str, to: &str, tls: bool) {
-    let Some(case) = Case::with(from, to, |spec| spec.tls = tls).await else { return };
+    let Some(case) = Case::path(System::Etcd, (from, to), |spec| spec.tls = tls).await else { return };
     let rollout = locked(case, "root", "secret").await;
     all_must_be(&rollout.all("run").await, 0, "done");
     rollout.done().await;
@@ -33,7 +35,7 @@ async fn root_with_tls_goes_from_3_5_to_3_6() {
 }
 
 async fn is_refused(from: &str, to: &str, user: &str, password: &str, reason: &str) {
-    let Some(case) = Case::set(from, to).await else { return };
+    let Some(case) = Case::path(System::Etcd, (from, to), |_| {}).await else { return };
     let rollout = locked(case, user, password).await;
     let before = rollout.standing().await;
     for agent in rollout.all("run").await {

@@ -13,12 +13,20 @@ use tests::{
     case::Case,
     cluster::Member,
     ended::{Ended, all_must_be},
+    on_both,
     playbook::quoted,
     process::Process,
     rollout::all_end,
     skip::skip,
+    system::System,
     wait,
 };
+
+on_both! {
+    members_under_runit;
+    a_stop_that_outlives_its_agent_keeps_its_record, etcd #[ignore = "slow: the node's row shows the same"];
+    members_whose_status_has_no_pid, etcd #[ignore = "slow: the node's row shows the same"];
+}
 
 fn is_installed(program: &str) -> bool {
     let found =
@@ -104,12 +112,11 @@ async fn upgrades(case: Case, supervisors: Supervisors) -> Vec<Ended> {
     agents
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn members_under_runit() {
+async fn members_under_runit(system: System) {
     if !is_installed("runsv") {
         return;
     }
-    let Some(mut case) = Case::set("3.4", "3.5").await else { return };
+    let Some(mut case) = Case::of(system).await else { return };
     case.upgrade.runtime = by_runit;
     let supervisors = Supervisors(case.layout().members.iter().map(supervise).collect());
     upgrades(case, supervisors).await;
@@ -128,12 +135,11 @@ fn drain(member: &Member) {
     script(&member.dir.join("stop"), &format!("{wait}\nsv -w 30 stop '{}'", service(member).display()));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stop_that_outlives_its_agent_keeps_its_record() {
+async fn a_stop_that_outlives_its_agent_keeps_its_record(system: System) {
     if !is_installed("runsv") {
         return;
     }
-    let Some(mut case) = Case::set("3.4", "3.5").await else { return };
+    let Some(mut case) = Case::of(system).await else { return };
     case.upgrade.runtime = by_runit_after_a_drain;
     let supervisors = Supervisors(case.layout().members.iter().map(supervise).collect());
     case.layout().members.iter().for_each(drain);
@@ -177,12 +183,11 @@ fn by_start_stop_daemon(member: &Member) -> Vec<String> {
     )
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn members_whose_status_has_no_pid() {
+async fn members_whose_status_has_no_pid(system: System) {
     if !is_installed("start-stop-daemon") {
         return;
     }
-    let Some(mut case) = Case::set("3.5", "3.6").await else { return };
+    let Some(mut case) = Case::path(system, ("3.5", "3.6"), |_| {}).await else { return };
     case.upgrade.runtime = by_start_stop_daemon;
     for member in &case.layout().members {
         let run = member.dir.join("run");

@@ -2,10 +2,16 @@
 
 use std::time::Instant;
 
-use tests::{case::Case, ended::all_must_be};
+use tests::{case::Case, ended::all_must_be, on_both, system::System};
 
-async fn upgrades(from: &str, to: &str, size: usize, tls: bool) {
-    let Some(case) = Case::with(from, to, |spec| (spec.size, spec.tls) = (size, tls)).await else { return };
+on_both! {
+    three_members_go_up_by_a_minor;
+    five_members_go_up_by_a_minor, etcd #[ignore = "slow: seven members with five forks show the same"];
+    seven_members_go_up_by_a_minor, etcd #[ignore = "slow: seven members with five forks show the same"];
+}
+
+async fn upgrades(system: System, path: (&str, &str), size: usize, tls: bool) {
+    let Some(case) = Case::path(system, path, |spec| (spec.size, spec.tls) = (size, tls)).await else { return };
     let rollout = case.begin().await;
     let began = Instant::now();
     let agents = rollout.all("run").await;
@@ -16,50 +22,62 @@ async fn upgrades(from: &str, to: &str, size: usize, tls: bool) {
     eprintln!("{size} members in {took:.1?}, longest write gap {:.0?}", seen.longest_write_gap);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn three_members_go_from_3_4_to_3_5() {
-    upgrades("3.4", "3.5", 3, false).await;
+async fn three_members_go_up_by_a_minor(system: System) {
+    upgrades(system, system.main_job(), 3, false).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn five_members_go_from_3_4_to_3_5() {
-    upgrades("3.4", "3.5", 5, false).await;
+async fn five_members_go_up_by_a_minor(system: System) {
+    upgrades(system, system.main_job(), 5, false).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn seven_members_go_from_3_4_to_3_5() {
-    upgrades("3.4", "3.5", 7, false).await;
+async fn seven_members_go_up_by_a_minor(system: System) {
+    upgrades(system, system.main_job(), 7, false).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn three_members_go_from_3_5_to_3_6() {
-    upgrades("3.5", "3.6", 3, false).await;
+/// The paths that follow on the main job.
+mod further {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn three_nodes_go_from_3_6_to_3_7() {
+        upgrades(System::Node, ("3.6", "3.7"), 3, false).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn three_members_of_etcd_go_from_3_5_to_3_6() {
+        upgrades(System::Etcd, ("3.5", "3.6"), 3, false).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    #[ignore = "slow: more members on a path that three of them show"]
+    async fn five_members_of_etcd_go_from_3_5_to_3_6() {
+        upgrades(System::Etcd, ("3.5", "3.6"), 5, false).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    #[ignore = "slow: more members on a path that three of them show"]
+    async fn seven_members_of_etcd_go_from_3_5_to_3_6() {
+        upgrades(System::Etcd, ("3.5", "3.6"), 7, false).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    #[ignore = "slow: 3.7 is built from source"]
+    async fn three_members_of_etcd_go_from_3_6_to_3_7() {
+        upgrades(System::Etcd, ("3.6", "3.7"), 3, false).await;
+    }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "slow: more members on a path that three of them show"]
-async fn five_members_go_from_3_5_to_3_6() {
-    upgrades("3.5", "3.6", 5, false).await;
-}
+/// Of etcd alone: the bundled node has no TLS.
+mod tls {
+    use super::*;
 
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "slow: more members on a path that three of them show"]
-async fn seven_members_go_from_3_5_to_3_6() {
-    upgrades("3.5", "3.6", 7, false).await;
-}
+    #[tokio::test(flavor = "multi_thread")]
+    async fn three_members_go_from_3_4_to_3_5() {
+        upgrades(System::Etcd, ("3.4", "3.5"), 3, true).await;
+    }
 
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "slow: 3.7 is built from source"]
-async fn three_members_go_from_3_6_to_3_7() {
-    upgrades("3.6", "3.7", 3, false).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn members_with_tls_go_from_3_4_to_3_5() {
-    upgrades("3.4", "3.5", 3, true).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn members_with_tls_go_from_3_5_to_3_6() {
-    upgrades("3.5", "3.6", 3, true).await;
+    #[tokio::test(flavor = "multi_thread")]
+    async fn three_members_go_from_3_5_to_3_6() {
+        upgrades(System::Etcd, ("3.5", "3.6"), 3, true).await;
+    }
 }

@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use tests::{
+use crate::{
     Error,
     wait::{self, GENEROUS},
 };

@@ -1,4 +1,4 @@
-//! An etcd that fails in the way its own executable says; see `tests::sick`.
+//! A member that fails in the way its own executable says; see `tests::sick`.
 
 use std::{env, future::pending, path::Path, process::ExitCode, time::Duration};
 
@@ -16,7 +16,7 @@ use tokio::{
 async fn main() -> Result<ExitCode, Error> {
     let order = Order::of(Path::new("/proc/self/exe"))?;
     if env::args().any(|argument| argument == "--version") {
-        println!("etcd Version: {}", order.version);
+        println!("{} Version: {}", order.system, order.version);
         return Ok(ExitCode::SUCCESS);
     }
     match order.illness {
@@ -30,7 +30,7 @@ async fn main() -> Result<ExitCode, Error> {
 async fn serve(order: &Order, time: Duration) -> Result<ExitCode, Error> {
     let mut terminated = signal(SignalKind::terminate())?;
     let mut child =
-        Command::new("setpriv").args(["--pdeathsig", "KILL"]).arg(&order.etcd).args(env::args().skip(1)).spawn()?;
+        Command::new("setpriv").args(["--pdeathsig", "KILL"]).arg(&order.real).args(env::args().skip(1)).spawn()?;
     tokio::select! {
         _ = child.wait() => {}
         _ = terminated.recv() => end(&mut child, Signal::TERM).await?,

@@ -1,0 +1,114 @@
+//! What the bundled node and real etcd carry: `scripts/bench-load`.
+//!
+//! One client program for both, on fresh clusters of three that run one after the other on the same cores; fsync is
+//! on. Figures are medians with their range; what counts are the ratios within one run.
+
+mod life;
+mod load;
+
+use std::{process::ExitCode, time::Duration};
+
+use clap::Parser;
+use tests::{
+    Error,
+    cluster::{Cluster, Spec},
+    command::end_of,
+    spread::{median, spread},
+    system::{Build, System},
+};
+
+use crate::load::{Kind, Load};
+
+/// Loads clusters of the bundled node and of real etcd with the same client, in turns.
+#[derive(Parser)]
+#[command(name = "bench-load")]
+struct Cli {
+    /// Only this system.
+    #[arg(long, value_enum)]
+    system: Option<System>,
+    /// Fresh clusters of each system.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    runs: usize,
+    /// Seconds for each cell.
+    #[arg(long, value_name = "S", default_value_t = 3)]
+    seconds: u64,
+    /// How many clients at once, with commas between.
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [1, 64])]
+    clients: Vec<usize>,
+    /// Bytes of a value.
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    bytes: usize,
+}
+
+/// What one system has shown so far: for each cell of the table a figure a run.
+struct Shown {
+    build: Build,
+    cells: Vec<Vec<f64>>,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    end_of(bench(&cli)).await
+}
+
+async fn bench(cli: &Cli) -> Result<ExitCode, Error> {
+    let mut all = Vec::new();
+    for system in System::ALL.into_iter().filter(|system| cli.system.is_none_or(|wanted| wanted == *system)) {
+        match Build::get(system, "3.5") {
+            Ok(build) => all.push(Shown { build, cells: vec![Vec::new(); names(cli).len()] }),
+            Err(error) if cli.system.is_none() && system == System::Etcd => println!("etcd is left out: {error}"),
+            Err(error) => return Err(error),
+        }
+    }
+    for run in 1..=cli.runs {
+        for shown in &mut all {
+            let figures = measure(cli, &shown.build).await?;
+            shown.cells.iter_mut().zip(figures).for_each(|(cell, figure)| cell.push(figure));
+            eprintln!("run {run} of {}: {} done", cli.runs, shown.build);
+        }
+    }
+    println!("3 members, {} bytes, {} s a cell, {} runs; median (min–max)\n", cli.bytes, cli.seconds, cli.runs);
+    print(cli, &all);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn names(cli: &Cli) -> Vec<String> {
+    let loads = loads(cli).map(|load| format!("{}/s, {}", load.kind, many(load.clients)));
+    loads.chain(["start to healthy, ms".into(), "resident, MB".into()]).collect()
+}
+
+fn many(clients: usize) -> String {
+    if clients == 1 { "1 client".into() } else { format!("{clients} clients") }
+}
+
+fn loads(cli: &Cli) -> impl Iterator<Item = Load> {
+    let load = |kind| move |clients: &usize| Load { kind, clients: *clients, bytes: cli.bytes };
+    let (writes, reads) = (cli.clients.iter().map(load(Kind::Writes)), cli.clients.iter().map(load(Kind::Reads)));
+    writes.chain(reads)
+}
+
+async fn measure(cli: &Cli, build: &Build) -> Result<Vec<f64>, Error> {
+    let cluster = Cluster::up(&Spec::new(build.clone())).await?;
+    let mut figures = Vec::new();
+    for load in loads(cli) {
+        figures.push(load.run(&cluster.layout, Duration::from_secs(cli.seconds)).await?);
+    }
+    let resident = life::resident_mb(&cluster.layout)?;
+    figures.extend([life::start_to_healthy(&cluster.layout).await?, resident]);
+    Ok(figures)
+}
+
+fn print(cli: &Cli, all: &[Shown]) {
+    let heads: Vec<_> = all.iter().map(|shown| shown.build.to_string()).collect();
+    let ratio = if all.len() == 2 { " | ratio" } else { "" };
+    println!("| | {}{ratio} |\n|---{}|", heads.join(" | "), "|---".repeat(all.len() + usize::from(all.len() == 2)));
+    for (row, name) in names(cli).iter().enumerate() {
+        let cells: Vec<_> = all.iter().map(|shown| spread(shown.cells[row].clone())).collect();
+        let ratio = match all {
+            [node, etcd] => format!(" | {:.2}", median(node.cells[row].clone()) / median(etcd.cells[row].clone())),
+            _ => String::new(),
+        };
+        println!("| {name} | {}{ratio} |", cells.join(" | "));
+    }
+}

@@ -1,0 +1,136 @@
+//! The network between members: every connection among them goes through here, and a member can be cut off.
+//!
+//! One that is cut off hears nobody and is heard by nobody, and no connection breaks: what was sent waits, as it does
+//! where packets are lost, and arrives when the cut is mended. Members do not say who they are when they connect, so the
+//! kernel is asked whose socket it is.
+
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::JoinSet,
+};
+
+use crate::{Error, cluster::Layout, process::Process};
+
+/// Which members are cut off, by their place.
+type Cut = BTreeSet<usize>;
+
+/// A network at work; it ends with the value.
+#[derive(Debug)]
+pub struct Network {
+    cut: watch::Sender<Cut>,
+    _doors: JoinSet<()>,
+}
+
+/// What one connection needs to know.
+#[derive(Clone, Debug)]
+struct Wiring {
+    /// The folders of the members' executables, by which their processes are known.
+    bins: Vec<PathBuf>,
+    cut: watch::Receiver<Cut>,
+}
+
+impl Network {
+    /// A way to each member: from the first port of a pair to the second, where the member itself listens.
+    ///
+    /// # Errors
+    /// A port is taken.
+    pub async fn start(layout: &Layout, ways: &[(u16, u16)]) -> Result<Self, Error> {
+        let (cut, receiver) = watch::channel(Cut::new());
+        let wiring = Wiring { bins: layout.members.iter().map(|member| member.bin()).collect(), cut: receiver };
+        let mut doors = JoinSet::new();
+        for (to, (from, port)) in ways.iter().enumerate() {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, *from)).await?;
+            doors.spawn(open(listener, to, *port, wiring.clone()));
+        }
+        Ok(Self { cut, _doors: doors })
+    }
+
+    /// Cuts a member off.
+    pub fn cut(&self, member: usize) {
+        self.cut.send_modify(|cut| _ = cut.insert(member));
+    }
+
+    /// Mends every cut.
+    pub fn mend(&self) {
+        self.cut.send_modify(Cut::clear);
+    }
+}
+
+/// Lets connections to one member in.
+async fn open(listener: TcpListener, to: usize, port: u16, wiring: Wiring) {
+    // They end with the door.
+    let mut connections = JoinSet::new();
+    while let Ok((caller, address)) = listener.accept().await {
+        let Some(from) = wiring.owner(address) else { continue };
+        connections.spawn(connect(caller, port, wiring.clone(), [from, to]));
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+async fn connect(caller: TcpStream, port: u16, wiring: Wiring, ends: [usize; 2]) {
+    // Whoever is not reached is not connected to, either.
+    let mut cut = wiring.cut.clone();
+    if cut.wait_for(|cut| !ends.iter().any(|end| cut.contains(end))).await.is_err() {
+        return;
+    }
+    let Ok(member) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await else { return };
+    // Small messages must not wait for each other any longer than without us.
+    let _ = (caller.set_nodelay(true), member.set_nodelay(true));
+    let ((caller_reads, caller_writes), (member_reads, member_writes)) = (caller.into_split(), member.into_split());
+    // The end of one direction is the end of both.
+    tokio::select! {
+        _ = pass(caller_reads, member_writes, wiring.cut.clone(), ends) => {}
+        _ = pass(member_reads, caller_writes, wiring.cut.clone(), ends) => {}
+    }
+}
+
+/// Passes on what comes, and holds it while an end is cut off.
+async fn pass(
+    mut from: impl AsyncReadExt + Unpin,
+    mut to: impl AsyncWriteExt + Unpin,
+    mut cut: watch::Receiver<Cut>,
+    ends: [usize; 2],
+) -> io::Result<()> {
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        let length = from.read(&mut piece).await?;
+        let mended = cut.wait_for(|cut| !ends.iter().any(|end| cut.contains(end))).await;
+        mended.map_err(|_| io::ErrorKind::ConnectionAborted)?;
+        if length == 0 {
+            return Ok(());
+        }
+        to.write_all(&piece[..length]).await?;
+    }
+}
+
+impl Wiring {
+    /// The member whose socket has this address.
+    fn owner(&self, address: SocketAddr) -> Option<usize> {
+        let socket = format!("socket:[{}]", inode(address)?);
+        self.bins.iter().position(|bin| {
+            let has = |process: &Process| {
+                let files = fs::read_dir(format!("/proc/{}/fd", process.pid)).into_iter().flatten().flatten();
+                files.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| file.as_os_str() == &*socket)
+            };
+            Process::under(bin).iter().any(has)
+        })
+    }
+}
+
+/// The inode of the socket with this address of 127.0.0.1, by the tenth column of `/proc/net/tcp` (proc_pid_net(5)).
+fn inode(address: SocketAddr) -> Option<String> {
+    let wanted = format!("0100007F:{:04X}", address.port());
+    let table = fs::read_to_string("/proc/net/tcp").ok()?;
+    let columns = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let found = columns.into_iter().find(|columns| columns.get(1) == Some(&&*wanted))?;
+    found.get(9).map(ToString::to_string)
+}

@@ -1,0 +1,7 @@
+//! Cluster feature gates (KEP-4647) under a rollout of the bundled node: waited for, shown, and told of where they stay
+//! other than expected.
+
+#![allow(clippy::panic, reason = "a test that cannot go on fails")]
+
+mod expected;
+mod nodes;

@@ -1,0 +1,122 @@
+//! Leases over a change of leader, with and without the feature `LeaseCheckpoint`.
+
+use std::time::Duration;
+
+use proto::etcdserverpb::{
+    LeaseGrantRequest, LeaseKeepAliveRequest, LeaseTimeToLiveRequest, PutRequest, kv_client::KvClient,
+    lease_client::LeaseClient,
+};
+use rustix::process::Signal;
+use tests::{
+    client::Client,
+    cluster::Cluster,
+    wait::{self, GENEROUS},
+};
+use tonic::Status;
+
+use crate::{QUICK, nobody_panicked, up};
+
+const ID: i64 = 4711;
+const KEY: &str = "leased";
+
+async fn grant(client: &Client, ttl: i64) {
+    let request = LeaseGrantRequest { ttl, id: ID };
+    LeaseClient::new(client.channel()).lease_grant(request).await.expect("granted");
+    let request = PutRequest { key: KEY.into(), lease: ID, ..PutRequest::default() };
+    KvClient::new(client.channel()).put(request).await.expect("written");
+}
+
+/// The seconds that are left; -1 where there is no lease.
+async fn left(client: &Client) -> Result<i64, Status> {
+    let request = LeaseTimeToLiveRequest { id: ID, ..LeaseTimeToLiveRequest::default() };
+    Ok(LeaseClient::new(client.channel()).lease_time_to_live(request).await?.into_inner().ttl)
+}
+
+/// Gives the lease its whole time again; the seconds, and 0 where there is none.
+async fn renew(client: &Client) -> Result<i64, Status> {
+    let requests = tokio_stream::iter([LeaseKeepAliveRequest { id: ID }]);
+    let mut answers = LeaseClient::new(client.channel()).lease_keep_alive(requests).await?.into_inner();
+    let answer = answers.message().await?;
+    Ok(answer.ok_or_else(|| Status::unavailable("the stream ended"))?.ttl)
+}
+
+fn clients(cluster: &Cluster) -> Vec<Client> {
+    cluster.layout.members.iter().map(|member| cluster.layout.client(member).expect("a client")).collect()
+}
+
+async fn is_gone(client: &Client) {
+    wait::until("the key to go with its lease", GENEROUS, || async {
+        match client.get(KEY).await {
+            Ok(None) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await
+    .expect("gone");
+    assert_eq!(left(client).await.expect("answered"), -1);
+}
+
+/// The seconds that a lease of `TTL` has left after its leader died with no more than `LATE` of them left.
+async fn after_a_kill(cluster: &Cluster) -> i64 {
+    let layout = &cluster.layout;
+    let leader = layout.leader().await.expect("a leader");
+    let (first, survivor) = (layout.client(leader), layout.members.iter().find(|member| member.name != leader.name));
+    let (first, survivor) = (first.expect("a client"), layout.client(survivor.expect("three")).expect("a client"));
+    grant(&first, TTL).await;
+    wait::until("the lease to be old", GENEROUS, || async {
+        let left = left(&survivor).await.map_err(|status| status.to_string())?;
+        if left <= LATE { Ok(()) } else { Err(format!("{left} s are left")) }
+    })
+    .await
+    .expect("it grows old");
+    leader.end(Signal::KILL).expect("killed");
+    wait::until("another leader to know", GENEROUS, || async { left(&survivor).await.map_err(|s| s.to_string()) })
+        .await
+        .expect("known")
+}
+
+/// A checkpoint is written when half of it is over.
+const TTL: i64 = 8;
+const LATE: i64 = 2;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_lease_has_left_outlives_its_leader_only_with_the_feature() {
+    let on = [&QUICK[..], &["--cluster-feature-gates=LeaseCheckpoint=true"]].concat();
+    let (Some(on), Some(off)) = (up("3.6", &on).await, up("3.6", &QUICK).await) else { return };
+    let (left_on, left_off) = tokio::join!(after_a_kill(&on), after_a_kill(&off));
+    // A new leader adds an election, in which no client could renew.
+    assert!((1..=TTL / 2 + 1).contains(&left_on), "with the feature {left_on} of {TTL} s are left");
+    assert!((TTL - 2..=TTL).contains(&left_off), "without it {left_off} of {TTL} s are left");
+    let survivor = |cluster: &Cluster| {
+        let member = cluster.layout.members.iter().find(|member| member.is_running()).expect("two run");
+        cluster.layout.client(member).expect("a client")
+    };
+    is_gone(&survivor(&on)).await;
+    is_gone(&survivor(&off)).await;
+    nobody_panicked(&on.layout);
+    nobody_panicked(&off.layout);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_is_kept_alive_through_every_member_and_over_a_hand_over() {
+    let Some(cluster) = up("3.6", &QUICK).await else { return };
+    let clients = clients(&cluster);
+    grant(&clients[0], 2).await;
+    for round in 0..4 {
+        let leader = cluster.layout.leader().await.expect("a leader");
+        let next = cluster.layout.members.iter().find(|member| member.name != leader.name).expect("three");
+        for client in &clients {
+            assert_eq!(renew(client).await.expect("renewed"), 2, "round {round}");
+            // A client renews three times in the life of a lease: four rounds are two of its lives and more.
+            tokio::time::sleep(Duration::from_millis(400)).await;
+            if round % 2 == 1 && cluster.layout.leader().await.expect("a leader").name != next.name {
+                cluster.layout.make_leader(next).await.expect("handed over");
+            }
+        }
+        assert!(clients[0].get(KEY).await.expect("answered").is_some(), "round {round}: it was kept alive");
+    }
+    for client in &clients {
+        is_gone(client).await;
+    }
+    nobody_panicked(&cluster.layout);
+}

@@ -1,0 +1,44 @@
+//! The bundled node as a cluster of real processes, while it is killed, stopped, cut off and starved.
+//!
+//! Whatever happens to its members: no acknowledged write is lost, some order explains all that clients read, a watch has
+//! no gap, and nobody panics. Source: ARCHITECTURE.md, "What must always hold".
+
+mod clients;
+mod durable;
+mod faults;
+mod full;
+mod gates;
+mod hand_over;
+mod leases;
+mod lost_data;
+mod refusal;
+mod rubbish;
+mod snapshot;
+mod trial;
+
+use std::fs;
+
+use tests::{
+    cluster::{Cluster, Layout, Spec},
+    skip::build_or_skip,
+    system::System,
+};
+
+/// Elections in a fifth of the usual time, for tests in which many are waited for.
+const QUICK: [&str; 2] = ["--heartbeat-interval=40", "--election-timeout=400"];
+
+/// Three members of this release with more flags; `None` is a skip.
+async fn up(version: &str, flags: &[&str]) -> Option<Cluster> {
+    let build = build_or_skip(System::Node, version)?;
+    let flags = flags.iter().map(ToString::to_string).collect();
+    Some(Cluster::up(&Spec { flags, ..Spec::new(build) }).await.expect("up"))
+}
+
+/// A member may fail; it must say why, and not fall over.
+#[track_caller]
+fn nobody_panicked(layout: &Layout) {
+    for member in &layout.members {
+        let log = fs::read_to_string(member.log()).expect("a log");
+        assert!(!log.contains("panicked"), "{}: {log}", member.name);
+    }
+}

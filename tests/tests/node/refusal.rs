@@ -1,0 +1,163 @@
+//! What a member refuses to start with: wrong settings, and a data directory that is not its own or not whole.
+//!
+//! It says so in one line that names the file or the setting, ends with 1, and changes nothing: with everything as it was
+//! before, the same member starts.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Output,
+};
+
+use rustix::process::Signal;
+use tests::{
+    cluster::{Cluster, Member, Spec},
+    ports::Ports,
+    skip::build_or_skip,
+    system::System,
+    wait::GENEROUS,
+};
+use tokio::{process::Command, time::timeout};
+
+use crate::{QUICK, nobody_panicked, trial::agreed, up};
+
+/// What a member says that must refuse to start.
+pub async fn refusal(member: &Member, flags: &[String]) -> String {
+    let mut command = Command::new(member.binary());
+    let ended = timeout(GENEROUS, command.args(flags).kill_on_drop(true).output()).await;
+    let Output { status, stderr, .. } = ended.expect("it ends").expect("it starts");
+    let said = String::from_utf8_lossy(&stderr).into_owned();
+    assert_eq!(status.code(), Some(1), "{said}");
+    let errors: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("error: ")).collect();
+    assert!(errors.len() == 1 && !said.contains("panicked"), "{said}");
+    errors[0].to_owned()
+}
+
+/// The same flags, but for this one.
+fn with(flags: &[String], flag: &str) -> Vec<String> {
+    let name = flag.split('=').next().unwrap_or_default();
+    let others = flags.iter().filter(|other| !other.starts_with(&format!("{name}=")));
+    others.cloned().chain([flag.to_owned()]).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_settings_are_named_with_what_was_expected() {
+    let Some(build) = build_or_skip(System::Node, "3.6") else { return };
+    let cluster = Cluster::laid_out(&Spec::new(build)).expect("laid out");
+    let member = &cluster.layout.members[0];
+    for (flag, words) in [
+        ("--nmae=m1", "--nmae: there is no such setting; is it `name`?"),
+        ("--name=m4", "--name: `m4` is wrong: expected one of --initial-cluster: m1, m2, m3"),
+        ("--election-timeout=10", "--election-timeout: `10` is wrong: expected 500 or more: 5 heartbeats"),
+        ("--snapshot-count=some", "--snapshot-count: `some` is wrong: expected a whole number"),
+        ("--cluster-feature-gates=Lease=true", "--cluster-feature-gates: `Lease` is wrong: expected LeaseCheckpoint"),
+        ("--initial-cluster-state=existing", "--initial-cluster-state=existing with an empty data directory "),
+        ("--data-dir=/proc/none", "cannot make the data directory /proc/none"),
+    ] {
+        let said = refusal(member, &with(&member.flags, flag)).await;
+        assert!(said.starts_with(words), "{flag}: {said}");
+    }
+    let other = std::net::TcpListener::bind(("127.0.0.1", member.client_port)).expect("free");
+    let said = refusal(member, &member.flags).await;
+    assert!(said.starts_with("--listen-client-urls: cannot listen at http://127.0.0.1:"), "{said}");
+    drop(other);
+    assert!(!member.dir.join("data").exists(), "nothing was made");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_data_directory_of_another_cluster_or_of_a_newer_release_is_refused() {
+    let Some(old) = build_or_skip(System::Node, "3.5") else { return };
+    let Some(cluster) = up("3.6", &QUICK).await else { return };
+    let member = &cluster.layout.members[0];
+    let client = cluster.layout.client(&cluster.layout.members[1]).expect("a client");
+    client.put("k", "before").await.expect("written");
+
+    let ports = Ports::lease(2).expect("two ports");
+    let elsewhere = ["client", "peer"].iter().zip(&ports.numbers).fold(member.flags.clone(), |flags, (kind, port)| {
+        with(&flags, &format!("--listen-{kind}-urls=http://127.0.0.1:{port}"))
+    });
+    let said = refusal(member, &elsewhere).await;
+    assert!(said.contains("is in use by another process"), "two members on one directory: {said}");
+    member.end(Signal::TERM).expect("ended");
+    let said = refusal(member, &with(&member.flags, "--initial-cluster-token=another")).await;
+    assert!(said.contains("data belongs to a member of cluster") && said.contains("--initial-cluster-token"), "{said}");
+
+    let new = fs::read_link(member.binary()).expect("a link");
+    member.install(&old).expect("installed");
+    let said = refusal(member, &member.flags).await;
+    assert!(said.contains("the cluster is at version 3.6, above 3.5.0"), "{said}");
+    fs::remove_file(member.binary()).expect("removed");
+    std::os::unix::fs::symlink(new, member.binary()).expect("the new one again");
+
+    client.put("k", "after").await.expect("the others serve");
+    member.start().expect("started");
+    cluster.ready().await.expect("it is back");
+    agreed(&cluster).await;
+    nobody_panicked(&cluster.layout);
+}
+
+/// The file of a folder that comes last by name.
+pub fn last(folder: &Path, extension: &str) -> PathBuf {
+    let files = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|found| found == extension)).collect();
+    files.sort();
+    files.pop().expect("there is one")
+}
+
+/// Flips one bit in the middle of what a file holds before its zeroes.
+fn flip(file: &Path) {
+    let mut bytes = fs::read(file).expect("readable");
+    let end = bytes.iter().rposition(|byte| *byte != 0).expect("it holds something");
+    bytes[end / 2] ^= 4;
+    fs::write(file, bytes).expect("written");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flipped_bit_is_found_before_anybody_believes_it() {
+    let flags = [&QUICK[..], &["--snapshot-count=100"]].concat();
+    let Some(cluster) = up("3.6", &flags).await else { return };
+    let member = &cluster.layout.members[0];
+    let client = cluster.layout.client(&cluster.layout.members[1]).expect("a client");
+    for number in 0..250 {
+        client.put(&format!("k{number}"), "v").await.expect("written");
+    }
+    cluster.ready().await.expect("all of it is everywhere");
+    member.end(Signal::TERM).expect("ended");
+    let data = member.dir.join("data");
+    for file in [last(&data.join("wal"), "wal"), last(&data.join("snap"), "snap"), data.join("identity")] {
+        let whole = fs::read(&file).expect("readable");
+        flip(&file);
+        let said = refusal(member, &member.flags).await;
+        assert!(said.contains(&*file.display().to_string()), "{}: {said}", file.display());
+        println!("{said}");
+        fs::write(&file, whole).expect("written");
+    }
+    client.put("k", "after").await.expect("the others serve");
+    member.start().expect("started");
+    cluster.ready().await.expect("it is back");
+    agreed(&cluster).await;
+    nobody_panicked(&cluster.layout);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_whose_tail_was_torn_off_starts() {
+    let Some(cluster) = up("3.6", &QUICK).await else { return };
+    let client = cluster.layout.client(&cluster.layout.members[1]).expect("a client");
+    for member in &cluster.layout.members {
+        client.put(&member.name, "v").await.expect("written");
+        // The cut takes an entry that was synced. So all must have it, and nobody may remember that this member had.
+        agreed(&cluster).await;
+        cluster.layout.members.iter().for_each(|member| member.end(Signal::KILL).expect("killed"));
+        let file = last(&member.dir.join("data/wal"), "wal");
+        let bytes = fs::read(&file).expect("readable");
+        let end = bytes.iter().rposition(|byte| *byte != 0).expect("it holds something");
+        fs::File::options().write(true).open(&file).and_then(|file| file.set_len(end as u64 - 5)).expect("torn");
+        cluster.layout.members.iter().for_each(|member| drop(member.start().expect("started")));
+        cluster.ready().await.unwrap_or_else(|error| panic!("{error}: {}", member.last_words()));
+    }
+    for member in &cluster.layout.members {
+        assert!(client.get(&member.name).await.expect("answered").is_some(), "the others had it");
+    }
+    agreed(&cluster).await;
+    nobody_panicked(&cluster.layout);
+}
