@@ -140,7 +140,7 @@ mod tests {
 
     fn sleeper(home: &Path) -> Process {
         let copy = home.join("sleeper");
-        fs::copy("/bin/sleep", &copy).expect("a copy");
+        copy_program(Path::new("/bin/sleep"), &copy).expect("a copy");
         Process::start(&[copy.as_os_str(), OsStr::new("1000")], &home.join("log")).expect("started")
     }
 

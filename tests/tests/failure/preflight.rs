@@ -101,7 +101,7 @@ async fn a_host_on_which_a_stopped_member_could_not_be_started_is_refused_before
     // Somebody has switched the link and not restarted the member.
     rollout.upgrade = sound;
     let by_hand = rollout.member(0).bin().join("by-hand");
-    fs::copy(rollout.to.executable(), &by_hand).expect("copied");
+    tests::process::copy_program(&rollout.to.executable(), &by_hand).expect("copied");
     is_refused_with_a_link_to(&by_hand, &rollout, &["run", "plan"], "but `binary` leads to").await;
     assert_eq!(rollout.pids(), before, "nothing was touched");
     assert_eq!(rollout.end(0).await.failed_attempts, 0);

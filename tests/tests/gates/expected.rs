@@ -61,7 +61,10 @@ async fn one_member_that_keeps_a_gate_off_is_named_and_another_flag_mends_it() {
 
     nodes.configure(1, true);
     nodes.restart(1, "3.6").await;
-    all_must_be(&nodes.run("run", &playbooks).await, 0, "done");
+    let agents = nodes.run("run", &playbooks).await;
+    agents.iter().for_each(Ended::must_succeed);
+    // No host has a member to restart, so one that comes when another has ended the run finds nothing to do.
+    assert!(agents.iter().any(|agent| agent.reason() == "done"), "{agents:?}");
     assert_eq!(nodes.is_on().await, [true; 3]);
     nodes.run_one("run", &playbooks[0]).await.must_be(0, "nothing_to_do");
 

@@ -90,7 +90,16 @@ impl Nodes {
             if is_held { Ok(()) } else { Err(version) }
         })
         .await
-        .expect("a cluster");
+        .unwrap_or_else(|error| panic!("{error}\n{}", self.logs()));
+    }
+
+    /// What every member said, and whether it runs.
+    fn logs(&self) -> String {
+        let of = |at| {
+            let said = fs::read_to_string(self.dir(at).join("log")).unwrap_or_else(|error| error.to_string());
+            format!("m{}, {} processes:\n{said}", at + 1, Process::under(&self.dir(at)).len())
+        };
+        (0..3).map(of).collect()
     }
 
     /// Ends a member's process and starts it once more, by its configuration as it is now.

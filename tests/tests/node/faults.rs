@@ -119,7 +119,7 @@ async fn what_a_follower_sent_to_a_leader_that_stands_still_goes_to_the_next() {
     let waited = since.elapsed();
     fault::thaw(&process).expect("thawed");
     // An election takes half a second, and a connection that says nothing is given up after four.
-    assert!(waited < Duration::from_millis(2500), "the write waited for {waited:?}");
+    assert!(waited < Duration::from_secs(4), "the write waited for {waited:?}");
     cluster.ready().await.expect("it is back");
     nobody_panicked(layout);
 }
