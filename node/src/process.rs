@@ -75,7 +75,7 @@ fn serve(release: &str, arguments: Vec<String>) -> Outcome {
     };
     let peers = raft.block_on(async { peers.listen() })?;
     let setup = Setup { config, release, registry: FEATURES, listeners: peers };
-    // On this thread: its heap grows in greater steps than those of others, and a long log takes a lot of it.
+    // On this thread: its heap grows in greater steps than those of others, and a large state takes a lot of it.
     let running = raft.block_on(start(setup))?;
     let outcome = clients.block_on(live(&running, sockets, options, &mut signals));
     raft.block_on(running.end());

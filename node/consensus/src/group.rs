@@ -19,11 +19,11 @@ use wal::Wal;
 
 use crate::{
     log_store::LogStore,
-    machine::{Applier, Machine},
+    machine::Applier,
     network::Network,
     peers::Peers,
     settings::Settings,
-    snapshots::{SnapshotError, Snapshots},
+    snapshots::Snapshots,
     types::{Command, Types},
 };
 
@@ -59,9 +59,6 @@ pub enum GroupError {
     /// The times do not fit each other.
     #[error("heartbeat and election timeout do not fit: {0}")]
     Settings(String),
-    /// Its snapshots cannot be used.
-    #[error(transparent)]
-    Snapshot(#[from] SnapshotError),
     /// It has stopped.
     #[error("raft has stopped: {0}")]
     Stopped(String),
@@ -119,7 +116,7 @@ pub fn prepare() {
 }
 
 impl Group {
-    /// Starts the member of this id with the log and the snapshots that it has, on the runtime that this is called on.
+    /// Starts the member of this id with the log and the state that it has, on the runtime that this is called on.
     ///
     /// # Errors
     /// [`GroupError`]: nothing was started.
@@ -127,12 +124,11 @@ impl Group {
         id: u64,
         settings: Settings,
         wal: Wal,
-        snapshots: Snapshots,
-        machine: Arc<dyn Machine>,
+        applier: Applier,
         peers: Arc<dyn Peers>,
     ) -> Result<Self, GroupError> {
         let config = settings.config().map_err(|error| GroupError::Settings(error.to_string()))?;
-        let applier = Applier::open(machine, snapshots.clone())?;
+        let snapshots = applier.snapshots.clone();
         let network = Network::new(peers, settings.patience());
         let raft = Raft::new(id, config, network, LogStore::new(wal), applier).await.map_err(stopped)?;
         let standing = watched(&raft);

@@ -2,7 +2,6 @@
 
 use std::{fmt::Debug, io, ops::RangeBounds};
 
-use bytes::Bytes;
 use openraft::{
     LogState, RaftLogReader,
     storage::{IOFlushed, RaftLogStorage},
@@ -37,7 +36,7 @@ impl LogStore {
 
     fn vote(&self) -> io::Result<Option<Vote>> {
         let bytes = self.wal.vote().map_err(failed)?;
-        bytes.map(|bytes| Vote::decode(Bytes::from_owner(bytes)).map_err(damaged)).transpose()
+        bytes.map(|bytes| Vote::decode(bytes).map_err(damaged)).transpose()
     }
 }
 
@@ -97,8 +96,7 @@ impl RaftLogStorage<Types> for LogStore {
     }
 
     async fn save_vote(&mut self, vote: &Vote) -> io::Result<()> {
-        let bytes: wal::Payload = vote.encode().to_vec().into();
-        durable(|done| self.wal.save_vote(bytes, done)).await
+        durable(|done| self.wal.save_vote(vote.encode(), done)).await
     }
 
     async fn save_committed(&mut self, committed: Option<LogId>) -> io::Result<()> {

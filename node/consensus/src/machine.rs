@@ -58,7 +58,7 @@ pub fn aside<T>(work: impl FnOnce() -> T) -> T {
 #[derive(Clone)]
 pub struct Applier {
     machine: Arc<dyn Machine>,
-    snapshots: Snapshots,
+    pub(crate) snapshots: Snapshots,
     position: Arc<Mutex<Position>>,
 }
 

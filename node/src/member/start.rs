@@ -3,7 +3,7 @@
 use std::{fs, io, panic::resume_unwind, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use bytes::Bytes;
-use consensus::{Group, GroupError, Settings, SnapshotError, Snapshots};
+use consensus::{Applier, Group, GroupError, Settings, SnapshotError, Snapshots};
 use futures_util::future::join_all;
 use proto::{LeaseId, Release};
 use tokio::{
@@ -112,11 +112,8 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
         return Err(StartError::Joins { path: folder.clone() });
     }
     fs::create_dir_all(folder).map_err(|source| StartError::Folder { path: folder.clone(), source })?;
-    let (wal, identity) = open(&config, &release)?;
-    let identity = Arc::new(identity);
-    let snapshots = Snapshots::open(&folder.join("snap"))?;
+    let (wal, Stored { identity, machine, applier }) = open(&config, release, registry)?;
     let had_log = wal.state()?.last.is_some();
-    let machine = Machine::new(release, registry, Proposals::new(identity.member, identity.starts));
     let settings = Settings {
         heartbeat: config.heartbeat_interval,
         election: config.election_timeout,
@@ -124,8 +121,7 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
     };
     let handshake = Handshake::new(identity.clone(), machine.clone(), had_log);
     let links = Links::new(handshake.clone());
-    let state = Arc::new(machine.clone());
-    let group = Group::open(identity.member.0, settings, wal, snapshots, state, Arc::new(links.clone())).await?;
+    let group = Group::open(identity.member.0, settings, wal, applier, Arc::new(links.clone())).await?;
     let (proposing, queued) = mpsc::channel(QUEUE);
     let (reading, waiting) = mpsc::channel(QUEUE);
     let (asking, asked) = mpsc::channel(QUEUE);
@@ -169,15 +165,32 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
     Ok(Running { member: Member { shared }, group, ends })
 }
 
-/// Both wait for the disk, so side by side; the log's lock is for the whole data directory.
-fn open(config: &Config, release: &Release) -> Result<(Wal, Identity), StartError> {
+/// What a member has in its data directory, besides its log.
+struct Stored {
+    identity: Arc<Identity>,
+    machine: Machine,
+    applier: Applier,
+}
+
+/// The log beside all else: each takes its time of disk and processor. The log's lock is for the whole data directory.
+fn open(config: &Config, release: Release, registry: Registry) -> Result<(Wal, Stored), StartError> {
     let disk = RealDisk::lock(&config.data_dir.join("wal"))?;
-    let (wal, identity) = thread::scope(|scope| {
-        let identity = scope.spawn(|| Identity::load(config, release.clone()));
-        let wal = Wal::open_on(Arc::new(disk), Options::default());
-        (wal, identity.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    let (wal, stored) = thread::scope(|scope| {
+        let wal = scope.spawn(|| Wal::open_on(Arc::new(disk), Options::default()));
+        let stored = Stored::open(config, release, registry);
+        (wal.join().unwrap_or_else(|panic| resume_unwind(panic)), stored)
     });
-    Ok((wal?, identity?))
+    Ok((wal?, stored?))
+}
+
+impl Stored {
+    fn open(config: &Config, release: Release, registry: Registry) -> Result<Self, StartError> {
+        let identity = Arc::new(Identity::load(config, release.clone())?);
+        let machine = Machine::new(release, registry, Proposals::new(identity.member, identity.starts));
+        let snapshots = Snapshots::open(&config.data_dir.join("snap"))?;
+        let applier = Applier::open(Arc::new(machine.clone()), snapshots)?;
+        Ok(Self { identity, machine, applier })
+    }
 }
 
 /// Tells the others that this member is there, so that it need not wait for their next try. Who is away himself will

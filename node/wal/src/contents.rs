@@ -6,7 +6,6 @@
 use std::{
     collections::VecDeque,
     ops::{Bound, RangeBounds},
-    sync::Arc,
 };
 
 use crate::{
@@ -181,7 +180,7 @@ impl Contents {
         let at = entry.id.index.0.checked_sub(oldest).and_then(|at| self.tail.get_mut(at as usize));
         if let Some((held, known)) = at
             && held.id == entry.id
-            && Arc::ptr_eq(&held.payload, &entry.payload)
+            && held.payload.as_ptr() == entry.payload.as_ptr()
         {
             *known = Some(place);
         }

@@ -1,6 +1,8 @@
 //! What the log holds: entries, and how they are named.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
+
+use bytes::Bytes;
 
 /// A raft term (raft paper, section 5.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -35,7 +37,7 @@ pub struct EntryId {
 }
 
 /// What an entry says, which is not the log's concern. Cloning it copies nothing.
-pub type Payload = Arc<[u8]>;
+pub type Payload = Bytes;
 
 /// An entry of the raft log.
 #[derive(Clone, PartialEq, Eq, Debug)]

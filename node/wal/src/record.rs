@@ -13,6 +13,9 @@
 //! *Durable up to* is the offset before which the segment was synced when the record was written. A crash can only have
 //! torn what lies behind it: so a whole record proves that whatever is broken before that offset was broken by a disk.
 
+use std::ops::Range;
+
+use bytes::Bytes;
 use crc32c::{crc32c, crc32c_append};
 
 use crate::{
@@ -112,8 +115,28 @@ impl Record {
     }
 }
 
-/// Reads the record that `bytes` start with, at this offset of this segment; or says what was expected there.
-pub(crate) fn decode(bytes: &[u8], segment: u64, offset: u32) -> Result<Decoded, &'static str> {
+/// A record whose checksums are right, before anybody has looked at what it says.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    kind: u32,
+    body: Range<usize>,
+    /// The segment was synced before this offset when the record was written.
+    pub(crate) durable: u32,
+}
+
+/// Reads the record that starts at this place of `bytes`, which is this offset of this segment; or says what was expected
+/// there. An entry's payload is a part of `bytes`, not a copy: whoever keeps it keeps the segment that was read, and of those
+/// no more are read at once than what stays in memory anyway.
+pub(crate) fn decode(bytes: &Bytes, at: usize, segment: u64, offset: u32) -> Result<Decoded, &'static str> {
+    let Whole { kind, body, durable } = check(bytes.get(at..).unwrap_or_default(), segment, offset)?;
+    let length = body.len();
+    let body = bytes.slice(at + body.start..at + body.end);
+    let record = decode_body(kind, &body).ok_or("a record of a kind that this release knows")?;
+    Ok(Decoded { record, durable, size: size(length) as u32 })
+}
+
+/// Finds the record that `bytes` start with, at this offset of this segment; or says what was expected there.
+pub(crate) fn check(bytes: &[u8], segment: u64, offset: u32) -> Result<Whole, &'static str> {
     let head = bytes.get(..HEAD).ok_or("a record")?;
     let field = |at: usize| u32_at(head, at);
     // Zeroes are the end of a segment, so this is looked at most often where nothing is.
@@ -125,8 +148,7 @@ pub(crate) fn decode(bytes: &[u8], segment: u64, offset: u32) -> Result<Decoded,
     if field(4) != crc32c(body) {
         return Err("a record with the checksum of its body");
     }
-    let record = decode_body(field(16), &body[..length]).ok_or("a record of a kind that this release knows")?;
-    Ok(Decoded { record, durable, size: size(length) as u32 })
+    Ok(Whole { kind: field(16), body: HEAD..HEAD + length, durable })
 }
 
 /// Refuses what does not go into a record.
@@ -152,14 +174,16 @@ fn encode_id(id: &EntryId, out: &mut Vec<u8>) {
     }
 }
 
-fn decode_body(kind: u32, body: &[u8]) -> Option<Record> {
+fn decode_body(kind: u32, body: &Bytes) -> Option<Record> {
     match kind {
-        1 => body
-            .split_at_checked(ID)
-            .and_then(|(id, payload)| decode_id(id).map(|id| Record::Entry(Entry { id, payload: payload.into() }))),
-        2 => body.try_into().ok().map(|from| Record::Truncate { from: LogIndex(u64::from_le_bytes(from)) }),
+        1 => {
+            let id = decode_id(body.get(..ID)?)?;
+            Some(Record::Entry(Entry { id, payload: body.slice(ID..) }))
+        }
+        2 => body.as_ref().try_into().ok().map(|from| Record::Truncate { from: LogIndex(u64::from_le_bytes(from)) }),
         3 => decode_id(body).map(Record::Purge),
-        4 => Some(Record::Vote(body.into())),
+        // It is kept for long, and the whole segment would be with it.
+        4 => Some(Record::Vote(Bytes::copy_from_slice(body))),
         5 => decode_id(body).map(Record::Committed),
         _ => None,
     }
@@ -191,11 +215,11 @@ mod tests {
 
     fn every_kind() -> Vec<Record> {
         vec![
-            Record::Entry(Entry { id: id(1), payload: b"hello".as_slice().into() }),
+            Record::Entry(Entry { id: id(1), payload: Bytes::from_static(b"hello") }),
             Record::Entry(Entry { id: id(2), payload: Payload::default() }),
             Record::Truncate { from: LogIndex(2) },
             Record::Purge(id(1)),
-            Record::Vote(b"vote".as_slice().into()),
+            Record::Vote(Bytes::from_static(b"vote")),
             Record::Vote(Payload::default()),
             Record::Committed(id(1)),
         ]
@@ -206,8 +230,10 @@ mod tests {
         for record in every_kind() {
             let mut bytes = Vec::new();
             record.encode(5, 40, 36, &mut bytes);
-            let read = decode(&bytes, 5, 40).unwrap();
-            assert_eq!((&read.record, read.durable, read.size as usize), (&record, 36, bytes.len()));
+            let (whole, before) = (bytes.len(), b"before".len());
+            let bytes = Bytes::from([b"before".as_slice(), &bytes, b"behind"].concat());
+            let read = decode(&bytes, before, 5, 40).unwrap();
+            assert_eq!((&read.record, read.durable, read.size as usize), (&record, 36, whole));
         }
     }
 
@@ -217,7 +243,7 @@ mod tests {
             let mut bytes = Vec::new();
             record.encode(5, 40, 36, &mut bytes);
             for (segment, offset) in [(4, 40), (5, 44), (0, 0)] {
-                assert!(decode(&bytes, segment, offset).is_err(), "{record:?} in segment {segment} at {offset}");
+                assert!(check(&bytes, segment, offset).is_err(), "{record:?} in segment {segment} at {offset}");
             }
         }
     }
@@ -230,10 +256,10 @@ mod tests {
             for bit in 0..bytes.len() * 8 {
                 let mut flipped = bytes.clone();
                 flipped[bit / 8] ^= 1 << (bit % 8);
-                assert!(decode(&flipped, 5, 40).is_err(), "{record:?}, bit {bit}");
+                assert!(check(&flipped, 5, 40).is_err(), "{record:?}, bit {bit}");
             }
             for length in 0..bytes.len() {
-                assert!(decode(&bytes[..length], 5, 40).is_err(), "{record:?}, cut to {length}");
+                assert!(check(&bytes[..length], 5, 40).is_err(), "{record:?}, cut to {length}");
             }
         }
     }

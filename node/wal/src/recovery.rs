@@ -8,6 +8,8 @@ use std::{
     sync::Arc,
 };
 
+use bytes::Bytes;
+
 use crate::{
     active::Active,
     contents::{Contents, Place},
@@ -106,7 +108,7 @@ fn read(disk: &dyn Disk, found: &[Found], options: &Options) -> Result<(Contents
     if first.number > 1 && contents.first() != contents.marks().floor() {
         return Err(WalError::Missing { path: disk.path(&segment::name(first.number - 1)) });
     }
-    last.settle(&scan, bytes)?;
+    last.settle(&scan, &bytes)?;
     let length = last.file.length()? as u32;
     let mut active = Active::reopen(last.file.clone(), last.header.number, (scan.end, length), options);
     active.top = top;
@@ -114,10 +116,10 @@ fn read(disk: &dyn Disk, found: &[Found], options: &Options) -> Result<(Contents
 }
 
 impl Found {
-    fn bytes(&self) -> Result<Vec<u8>, WalError> {
+    fn bytes(&self) -> Result<Bytes, WalError> {
         let length = self.file.length()?;
         match u32::try_from(length) {
-            Ok(length) => self.file.read(0, length as usize),
+            Ok(length) => Ok(self.file.read(0, length as usize)?.into()),
             Err(_) => Err(self.file.damaged(u32::MAX.into(), "the end of the segment")),
         }
     }
@@ -144,11 +146,12 @@ impl Found {
     }
 
     /// Writes the last batch again and zeroes over whatever is behind it, durably.
-    fn settle(&self, scan: &Scan, mut bytes: Vec<u8>) -> Result<(), WalError> {
+    fn settle(&self, scan: &Scan, bytes: &[u8]) -> Result<(), WalError> {
         let batch = scan.records.last().map_or(scan.end, |(_, decoded)| decoded.durable);
         let torn = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1).max(scan.end as usize);
-        bytes[scan.end as usize..torn].fill(0);
-        self.file.write(&bytes[batch as usize..torn], batch.into())?;
+        let mut again = bytes[batch as usize..torn].to_vec();
+        again[(scan.end - batch) as usize..].fill(0);
+        self.file.write(&again, batch.into())?;
         self.file.sync()
     }
 

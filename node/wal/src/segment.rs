@@ -9,11 +9,12 @@
 //! the log is besides its entries, so that older segments can be removed. *First* is the index of the next entry,
 //! *previous* the offset at which the records of the segment before it end.
 
+use bytes::Bytes;
 use crc32c::crc32c;
 
 use crate::{
     entry::LogIndex,
-    record::{ALIGNMENT, Decoded, decode, u32_at, u64_at},
+    record::{ALIGNMENT, Decoded, check, decode, u32_at, u64_at},
 };
 
 /// The one format that this release writes and reads.
@@ -105,7 +106,7 @@ pub(crate) struct Scan {
 }
 
 /// Reads the last segment, whose tail a crash may have torn: what it leaves is cut, anything else is damage.
-pub(crate) fn scan_last(bytes: &[u8], header: &Header) -> Result<Scan, Damage> {
+pub(crate) fn scan_last(bytes: &Bytes, header: &Header) -> Result<Scan, Damage> {
     let (scan, expected) = scan(bytes, header.number);
     let proven = synced_up_to(bytes, header.number, scan.end).max(header.whole);
     match scan.end < proven {
@@ -115,7 +116,7 @@ pub(crate) fn scan_last(bytes: &[u8], header: &Header) -> Result<Scan, Damage> {
 }
 
 /// Reads a segment that the next one says the end of; it was synced before there was a next one.
-pub(crate) fn scan_earlier(bytes: &[u8], number: u64, end: u32) -> Result<Scan, Damage> {
+pub(crate) fn scan_earlier(bytes: &Bytes, number: u64, end: u32) -> Result<Scan, Damage> {
     let (scan, expected) = scan(bytes, number);
     if scan.end < end {
         return Err(Damage { offset: scan.end, expected });
@@ -128,10 +129,10 @@ pub(crate) fn scan_earlier(bytes: &[u8], number: u64, end: u32) -> Result<Scan, 
 }
 
 /// The records up to the first place where there is none, and what was expected there.
-fn scan(bytes: &[u8], number: u64) -> (Scan, &'static str) {
+fn scan(bytes: &Bytes, number: u64) -> (Scan, &'static str) {
     let (mut records, mut end) = (Vec::new(), HEADER);
     loop {
-        match decode(bytes.get(end as usize..).unwrap_or_default(), number, end) {
+        match decode(bytes, end as usize, number, end) {
             Ok(decoded) => {
                 let offset = end;
                 end += decoded.size;
@@ -145,7 +146,7 @@ fn scan(bytes: &[u8], number: u64) -> (Scan, &'static str) {
 /// How far the segment must have been synced, as the records behind this offset prove.
 fn synced_up_to(bytes: &[u8], number: u64, offset: u32) -> u32 {
     let later = (offset as usize..bytes.len()).step_by(ALIGNMENT).skip(1);
-    later.filter_map(|at| decode(&bytes[at..], number, at as u32).ok()).map(|found| found.durable).max().unwrap_or(0)
+    later.filter_map(|at| check(&bytes[at..], number, at as u32).ok()).map(|found| found.durable).max().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -108,10 +108,10 @@ impl Wal {
     /// Saves the vote. Raft must not act upon it before it is durable (raft paper, figure 2).
     pub fn save_vote(
         &self,
-        vote: impl Into<Payload>,
+        vote: impl AsRef<[u8]>,
         on_durable: impl FnOnce(io::Result<()>) + Send + 'static,
     ) -> Result<(), WalError> {
-        let vote = vote.into();
+        let vote = Payload::copy_from_slice(vote.as_ref());
         check_size(&vote)?;
         let state = self.open.shared.state()?;
         self.open.shared.change(state, vec![Record::Vote(vote)], Box::new(on_durable));
@@ -182,8 +182,8 @@ impl Readable {
             Self::Here(entry) => return Ok(entry),
             Self::Stored(id, place, file) => (id, place, file),
         };
-        let bytes = file.read(place.offset.into(), place.size as usize)?;
-        match decode(&bytes, place.segment, place.offset).map(|decoded| decoded.record) {
+        let bytes = file.read(place.offset.into(), place.size as usize)?.into();
+        match decode(&bytes, 0, place.segment, place.offset).map(|decoded| decoded.record) {
             Ok(Record::Entry(entry)) if entry.id == id => Ok(entry),
             Ok(_) => Err(file.damaged(place.offset.into(), format!("entry {}", id.index))),
             Err(expected) => Err(file.damaged(place.offset.into(), expected)),

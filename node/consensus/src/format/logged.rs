@@ -1,6 +1,5 @@
 //! What an entry of the log says.
 
-use bytes::Bytes;
 use prost::Message;
 
 use super::{FormatError, Wire, decode, log_id, message as m};
@@ -41,7 +40,8 @@ pub(crate) fn encode_payload(entry: &Entry) -> wal::Entry {
 
 /// An entry from the log.
 pub(crate) fn decode_payload(entry: wal::Entry) -> Result<Entry, FormatError> {
-    let payload = Payload::read(decode(Bytes::from_owner(entry.payload))?)?;
+    // Not copied: what is applied is one with what the log holds in memory anyway.
+    let payload = Payload::read(decode(entry.payload)?)?;
     Ok(Entry { log_id: log_id(entry.id.term.0, entry.id.index.0), payload })
 }
 

@@ -6,6 +6,7 @@ mod logged;
 mod membership;
 mod wire;
 
+use bytes::Bytes;
 use prost::Message;
 
 pub(crate) use ids::{log_id, term_of};
@@ -35,18 +36,18 @@ pub(crate) trait Wire: Sized {
     fn read(message: Self::Message) -> Result<Self, FormatError>;
 
     /// Its bytes.
-    fn encode(&self) -> bytes::Bytes {
+    fn encode(&self) -> Bytes {
         self.message().encode_to_vec().into()
     }
 
     /// From bytes.
-    fn decode(bytes: bytes::Bytes) -> Result<Self, FormatError> {
+    fn decode(bytes: Bytes) -> Result<Self, FormatError> {
         Self::read(decode(bytes)?)
     }
 }
 
 /// A message from bytes.
-pub(crate) fn decode<M: Message + Default>(bytes: bytes::Bytes) -> Result<M, FormatError> {
+pub(crate) fn decode<M: Message + Default>(bytes: Bytes) -> Result<M, FormatError> {
     M::decode(bytes).map_err(|error| FormatError(error.to_string()))
 }
 

@@ -15,7 +15,7 @@ pub fn id(term: u64, index: u64) -> EntryId {
 }
 
 pub fn entry(term: u64, index: u64, payload: impl AsRef<[u8]>) -> Entry {
-    Entry { id: id(term, index), payload: payload.as_ref().into() }
+    Entry { id: id(term, index), payload: Payload::copy_from_slice(payload.as_ref()) }
 }
 
 /// A log but for what is committed, which may be older on disk.

@@ -94,7 +94,7 @@ impl<'a> Workload<'a> {
 
     fn vote(&mut self) -> Result<(), WalError> {
         let vote = format!("vote {}", self.truth.states.len()).into_bytes();
-        self.truth.change(|log| log.vote = Some(vote.as_slice().into()));
+        self.truth.change(|log| log.vote = Some(vote.clone().into()));
         let done = self.callback();
         self.wal.save_vote(vote, done)
     }
