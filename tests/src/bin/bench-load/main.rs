@@ -75,7 +75,8 @@ async fn bench(cli: &Cli) -> Result<ExitCode, Error> {
 
 fn names(cli: &Cli) -> Vec<String> {
     let loads = loads(cli).map(|load| format!("{}/s, {}", load.kind, many(load.clients)));
-    loads.chain(["start to healthy, ms".into(), "resident, MB".into()]).collect()
+    let first = std::iter::once("start to healthy, nothing written, ms".into());
+    first.chain(loads).chain(["start to healthy after all that, ms".into(), "resident, MB".into()]).collect()
 }
 
 fn many(clients: usize) -> String {
@@ -90,7 +91,7 @@ fn loads(cli: &Cli) -> impl Iterator<Item = Load> {
 
 async fn measure(cli: &Cli, build: &Build) -> Result<Vec<f64>, Error> {
     let cluster = Cluster::up(&Spec::new(build.clone())).await?;
-    let mut figures = Vec::new();
+    let mut figures = vec![life::start_to_healthy(&cluster.layout).await?];
     for load in loads(cli) {
         figures.push(load.run(&cluster.layout, Duration::from_secs(cli.seconds)).await?);
     }
