@@ -13,6 +13,7 @@
 //! of `proto/raft.proto` (`format`).
 
 mod acknowledged;
+mod ahead;
 mod answer;
 mod format;
 mod group;

@@ -1,7 +1,7 @@
 //! The state machine as this crate sees it, and the adapter that openraft drives it by.
 
 use std::{
-    io::{self, Read, Write},
+    io::{self, BufRead, Write},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -39,7 +39,7 @@ pub trait Machine: Send + Sync + 'static {
     ///
     /// # Errors
     /// The bytes are none that this release reads. Nothing was changed.
-    fn restore(&self, bytes: &mut dyn Read) -> Result<(), Stop>;
+    fn restore(&self, bytes: &mut dyn BufRead) -> Result<(), Stop>;
 }
 
 /// As many entries are applied at once as are there, but no more than this.

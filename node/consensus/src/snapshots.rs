@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, BufReader, BufWriter, Read, Write},
+    io::{self, BufRead, BufReader, BufWriter, Read, Write},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -14,6 +14,7 @@ use crc32c::crc32c;
 use prost::Message;
 
 use crate::{
+    ahead::Ahead,
     format::{FormatError, Wire, message},
     machine::{Frozen, Stop},
     types::{LogId, SnapshotMeta, StoredMembership},
@@ -192,22 +193,22 @@ impl SnapshotFile {
     /// # Errors
     /// Its head is damaged or of a newer release.
     pub(crate) fn meta(&self) -> Result<SnapshotMeta, SnapshotError> {
-        self.head(&mut self.reader()?)
+        self.head(&mut BufReader::new(self.opened()?))
     }
 
     /// Hands its state to whoever takes it.
     pub(crate) fn read(
         &self,
-        take: impl FnOnce(&mut dyn Read) -> Result<(), Stop>,
+        take: impl FnOnce(&mut dyn BufRead) -> Result<(), Stop>,
     ) -> Result<SnapshotMeta, SnapshotError> {
-        let mut reader = self.reader()?;
+        let mut reader = Ahead::of(self.opened()?);
         let meta = self.head(&mut reader)?;
         take(&mut reader).map_err(|source| SnapshotError::State { path: self.path.clone(), source })?;
         Ok(meta)
     }
 
-    fn reader(&self) -> Result<BufReader<File>, SnapshotError> {
-        Ok(BufReader::with_capacity(1 << 20, File::open(&self.path).at("read", &self.path)?))
+    fn opened(&self) -> Result<File, SnapshotError> {
+        File::open(&self.path).at("read", &self.path)
     }
 
     fn head(&self, reader: &mut impl Read) -> Result<SnapshotMeta, SnapshotError> {

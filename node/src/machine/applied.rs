@@ -1,7 +1,7 @@
 //! What raft does with the state: applies entries, stores it, puts a stored one in its place.
 
 use std::{
-    io::{Read, Write},
+    io::{BufRead, Write},
     sync::{PoisonError, RwLockWriteGuard, TryLockError},
 };
 
@@ -43,9 +43,6 @@ struct Committed {
     index: LogIndex,
     command: Option<(Proposal, Entry)>,
 }
-
-/// As much of a stored state is read at once, in bytes.
-const PIECE: usize = 256 << 10;
 
 impl Machine {
     fn check(&self, state: &State) -> Result<(), Fault> {
@@ -123,13 +120,16 @@ impl consensus::Machine for Machine {
         Box::new(move |out: &mut dyn Write| state.snapshot().try_for_each(|piece| out.write_all(&piece)))
     }
 
-    fn restore(&self, bytes: &mut dyn Read) -> Result<(), Stop> {
-        let (mut restore, mut piece) = (Restore::default(), vec![0; PIECE]);
+    fn restore(&self, bytes: &mut dyn BufRead) -> Result<(), Stop> {
+        let mut restore = Restore::default();
         loop {
-            match bytes.read(&mut piece)? {
-                0 => break,
-                length => restore.push(&piece[..length])?,
+            let piece = bytes.fill_buf()?;
+            let length = piece.len();
+            if length == 0 {
+                break;
             }
+            restore.push(piece)?;
+            bytes.consume(length);
         }
         let state = restore.finish()?;
         self.check(&state)?;

@@ -60,16 +60,34 @@ impl Restore {
     /// # Errors
     /// They are no state that this release knows; the rest need not be read then.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
-        let mut pending = mem::take(&mut self.pending);
-        pending.extend_from_slice(bytes);
-        let mut read = 0;
-        while let Some(length) = whole(&pending[read..])? {
-            self.part(&pending[read..read + length])?;
-            read += length;
+        let mut rest = self.complete(bytes)?;
+        // Most of them are read where they are.
+        while let Some((part, behind)) = length(rest)?.and_then(|length| rest.split_at_checked(length)) {
+            self.part(part)?;
+            rest = behind;
         }
-        pending.drain(..read);
-        self.pending = pending;
+        self.pending.extend_from_slice(rest);
         Ok(())
+    }
+
+    /// Reads the part that has begun already, if it ends in these bytes; what is behind it.
+    fn complete<'a>(&mut self, mut bytes: &'a [u8]) -> Result<&'a [u8], SnapshotError> {
+        while !self.pending.is_empty() {
+            // A byte more may tell how long it is.
+            let wanted = length(&self.pending)?.unwrap_or(self.pending.len() + 1);
+            let (now, later) = bytes.split_at(bytes.len().min(wanted - self.pending.len()));
+            self.pending.extend_from_slice(now);
+            bytes = later;
+            if length(&self.pending)? == Some(self.pending.len()) {
+                let mut part = mem::take(&mut self.pending);
+                self.part(&part)?;
+                part.clear();
+                self.pending = part;
+            } else if bytes.is_empty() {
+                break;
+            }
+        }
+        Ok(bytes)
     }
 
     /// Ends the reading.
@@ -191,13 +209,12 @@ impl Restore {
     }
 }
 
-/// How many bytes the first part takes with its length, once all of them are there.
-fn whole(bytes: &[u8]) -> Result<Option<usize>, SnapshotError> {
+/// How many bytes the first part takes with its length, once that is there.
+fn length(bytes: &[u8]) -> Result<Option<usize>, SnapshotError> {
     // A length of ten bytes is the longest there is; a shorter one ends at the first byte below 0x80.
     if bytes.len() < 10 && bytes.iter().all(|byte| *byte >= 0x80) {
         return Ok(None);
     }
     let length = decode_length_delimiter(bytes)?;
-    let whole = length.saturating_add(length_delimiter_len(length));
-    Ok((bytes.len() >= whole).then_some(whole))
+    Ok(Some(length.saturating_add(length_delimiter_len(length))))
 }

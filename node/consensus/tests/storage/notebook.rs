@@ -1,7 +1,7 @@
 //! A state machine that writes down what it is told.
 
 use std::{
-    io::{Read, Write},
+    io::{BufRead, Write},
     sync::Mutex,
 };
 
@@ -35,7 +35,7 @@ impl Machine for Notebook {
         })
     }
 
-    fn restore(&self, bytes: &mut dyn Read) -> Result<(), Stop> {
+    fn restore(&self, bytes: &mut dyn BufRead) -> Result<(), Stop> {
         let (mut lines, mut length) = (Vec::new(), [0; 4]);
         while bytes.read(&mut length[..1])? == 1 {
             bytes.read_exact(&mut length[1..])?;
