@@ -109,6 +109,21 @@ pub enum ApiError {
     /// There is no member of this id.
     #[error("etcdserver: member not found")]
     MemberNotFound,
+    /// What a downgrade is to lead to is no version.
+    #[error("etcdserver: wrong downgrade target version format")]
+    WrongDowngradeTarget,
+    /// A downgrade leads one minor down, to one that there is a release of.
+    #[error("etcdserver: invalid downgrade target version")]
+    InvalidDowngradeTarget,
+    /// The cluster has no version yet that could be lowered.
+    #[error("etcdserver: cluster version not found during downgrade")]
+    ClusterVersionUnavailable,
+    /// One is under way.
+    #[error("etcdserver: cluster has a downgrade job in progress")]
+    DowngradeInProcess,
+    /// None is under way.
+    #[error("etcdserver: no inflight downgrade job")]
+    NoInflightDowngrade,
 }
 
 impl ApiError {
@@ -122,12 +137,18 @@ impl ApiError {
             | Self::TooManyOperations
             | Self::DuplicateKey
             | Self::InvalidSortOption
-            | Self::RequestTooLarge => Code::InvalidArgument,
+            | Self::RequestTooLarge
+            | Self::WrongDowngradeTarget
+            | Self::InvalidDowngradeTarget => Code::InvalidArgument,
             Self::Compacted | Self::FutureRevision | Self::LeaseTtlTooLarge => Code::OutOfRange,
             Self::LeaseNotFound | Self::MemberNotFound => Code::NotFound,
-            Self::LeaseExists | Self::NotLeader | Self::NotSupportedForLearner | Self::BadLeaderTransferee => {
-                Code::FailedPrecondition
-            }
+            Self::LeaseExists
+            | Self::NotLeader
+            | Self::NotSupportedForLearner
+            | Self::BadLeaderTransferee
+            | Self::ClusterVersionUnavailable
+            | Self::DowngradeInProcess
+            | Self::NoInflightDowngrade => Code::FailedPrecondition,
             Self::TooManyRequests | Self::NoSpace => Code::ResourceExhausted,
             Self::NoLeader
             | Self::LeaderChanged

@@ -204,6 +204,21 @@ impl Group {
         (metrics.last_log_index.unwrap_or_default(), metrics.local_committed.map_or(0, |id| id.index))
     }
 
+    /// The last entry that its stored snapshot holds the outcome of; 0 where there is none.
+    pub fn snapshot_index(&self) -> u64 {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        metrics.snapshot.map_or(0, |id| id.index)
+    }
+
+    /// Begins to take a snapshot of what is applied now, unless one is under way.
+    ///
+    /// # Errors
+    /// Raft has stopped.
+    pub async fn take_snapshot(&self) -> Result<(), GroupError> {
+        self.raft.trigger().snapshot().await.map_err(stopped)
+    }
+
     /// The members as this one has them, each with where it is reached.
     pub fn members(&self) -> BTreeMap<u64, String> {
         let metrics = self.raft.metrics();

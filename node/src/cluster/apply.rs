@@ -26,6 +26,14 @@ impl Cluster {
             Entry::Publish { member, starts, attributes } => self.publish(index, member, starts, attributes),
             Entry::Reset { prepares } => self.reset(index, prepares),
             Entry::SetVersion { version, heard } => self.set_version(index, version, &heard),
+            Entry::Downgrade { to: Some(target) } => {
+                let begins = self.may_go_down_to(target).is_ok();
+                if begins {
+                    self.downgrade = Some(target);
+                }
+                begins
+            }
+            Entry::Downgrade { to: None } => self.downgrade.take().is_some(),
             Entry::Decide { features, inputs } => {
                 let gate = Gate::Decided(features);
                 let is_news = self.has_gates() && inputs == self.inputs && gate != self.gate;
@@ -66,14 +74,17 @@ impl Cluster {
         is_due
     }
 
-    /// Up by one minor at a time; the first may be any. A decision that did not hear every member as it is now falls.
+    /// Up by one minor at a time; the first may be any. Down by one, to where a downgrade leads. A decision that did not
+    /// hear every member as it is now falls.
     fn set_version(&mut self, index: LogIndex, version: ClusterVersion, heard: &BTreeMap<MemberId, Starts>) -> bool {
-        let follows = self.version.is_none_or(|now| version == next(now));
+        let is_down = self.downgrade == Some(version) && self.version == Some(next(version));
+        let is_up = self.downgrade.is_none() && self.version.is_none_or(|now| version == next(now));
         let was_heard = |(id, member): (&MemberId, &Member)| heard.get(id).is_some_and(|at| *at >= member.starts);
-        if !follows || !self.members.iter().all(was_heard) {
+        if !(is_up || is_down) || !self.members.iter().all(was_heard) {
             return false;
         }
         self.version = Some(version);
+        self.behind = is_down.then_some(index);
         // In one step with the version: no index shows a gate, or a wish, that was meant for another one.
         self.gate = Gate::Undecided;
         self.members.values_mut().for_each(|member| member.proposal = None);

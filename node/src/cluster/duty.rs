@@ -28,11 +28,13 @@ pub struct Heard {
 
 /// What the leader is to propose now, if anything. Not before it has applied an entry of its own term.
 pub fn of_leader(cluster: &Cluster, heard: &BTreeMap<MemberId, Heard>) -> Option<Entry> {
-    rise(cluster, heard).or_else(|| decision(cluster))
+    let ended = || ended(cluster, heard).then_some(Entry::Downgrade { to: None });
+    change(cluster, heard).or_else(|| decision(cluster)).or_else(ended)
 }
 
-/// The version goes up once every member, learners too, runs a release that has it; one that is silent holds it back.
-fn rise(cluster: &Cluster, heard: &BTreeMap<MemberId, Heard>) -> Option<Entry> {
+/// The version goes up once every member, learners too, runs a release that has it, and down where a downgrade leads;
+/// one that is silent holds it where it is.
+fn change(cluster: &Cluster, heard: &BTreeMap<MemberId, Heard>) -> Option<Entry> {
     let version = attainable(cluster, heard)?;
     if cluster.gate != Gate::Undecided {
         return Some(Entry::Reset { prepares: version });
@@ -46,10 +48,17 @@ fn attainable(cluster: &Cluster, heard: &BTreeMap<MemberId, Heard>) -> Option<Cl
     let of = |id: &MemberId| heard.get(id).map(|heard| heard.release.cluster_version());
     let all: Option<Vec<ClusterVersion>> = cluster.members.keys().map(of).collect();
     let lowest = all?.into_iter().min()?;
-    match cluster.version {
-        None => Some(lowest),
-        Some(now) => Some(next(now)).filter(|next| *next <= lowest),
+    match (cluster.version, cluster.downgrade) {
+        (None, _) => Some(lowest),
+        (Some(now), None) => Some(next(now)).filter(|next| *next <= lowest),
+        (Some(now), Some(target)) => Some(target).filter(|target| now == next(*target)),
     }
+}
+
+/// Whether a downgrade is where it leads to: every member runs a release of its version.
+fn ended(cluster: &Cluster, heard: &BTreeMap<MemberId, Heard>) -> bool {
+    let runs = |id: &MemberId| heard.get(id).map(|heard| heard.release.cluster_version());
+    cluster.downgrade.is_some() && cluster.members.keys().all(|id| runs(id) == cluster.downgrade)
 }
 
 fn decision(cluster: &Cluster) -> Option<Entry> {

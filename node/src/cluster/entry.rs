@@ -39,6 +39,11 @@ pub enum Entry {
         /// not heard, and the decision falls.
         heard: BTreeMap<MemberId, Starts>,
     },
+    /// A downgrade is enabled, or cancelled.
+    Downgrade {
+        /// The cluster version that it leads to; `None`: none is under way any more.
+        to: Option<ClusterVersion>,
+    },
     /// The gate is this from here on.
     Decide {
         /// Each proposed feature.

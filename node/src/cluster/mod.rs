@@ -7,6 +7,7 @@
 //! Source: KEP-4647, "Consensus Algorithm".
 
 mod apply;
+pub mod downgrade;
 pub mod duty;
 pub mod entry;
 pub mod gate;
@@ -37,6 +38,10 @@ pub struct Cluster {
     pub gate: Gate,
     /// The entry that last changed anything a gate is decided from. A decision made from older inputs is dropped.
     pub inputs: LogIndex,
+    /// Where a downgrade leads to, for as long as one is enabled.
+    pub downgrade: Option<ClusterVersion>,
+    /// Where the cluster version has been lowered: the last entry that a member of the lower release must not replay.
+    pub behind: Option<LogIndex>,
 }
 
 impl Cluster {

@@ -1,3 +1,5 @@
+mod downgrade;
+
 use std::collections::BTreeSet;
 
 use super::{

@@ -80,6 +80,7 @@ fn of_cluster(what: Written) -> Read<cluster::entry::Entry> {
             let heard = heard.into_iter().map(|heard| (MemberId(heard.member), Starts(heard.starts)));
             E::SetVersion { version: version(&to.ok_or_else(missing("the version"))?), heard: heard.collect() }
         }
+        Written::Downgrade(stored::Downgrade { to }) => E::Downgrade { to: to.as_ref().map(version) },
         _ => return Err(damaged("it is no entry about the cluster")),
     })
 }
@@ -93,6 +94,8 @@ pub(crate) fn cluster(stored: written::Cluster) -> Cluster {
         members: stored.members.into_iter().map(member).collect(),
         gate: if gate.decided { Gate::Decided(features(gate.features)) } else { Gate::Undecided },
         inputs: LogIndex(stored.inputs),
+        downgrade: stored.downgrade.as_ref().map(version),
+        behind: Some(LogIndex(stored.behind)).filter(|behind| behind.0 > 0),
     }
 }
 

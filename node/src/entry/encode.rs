@@ -55,6 +55,7 @@ fn of_cluster(entry: &cluster::entry::Entry) -> Written {
             let purpose = Some(written::cluster_feature_gate_set::Purpose::Inputs(inputs.0));
             Written::SetGate(written::ClusterFeatureGateSet { feature_gates: features(decided), purpose })
         }
+        E::Downgrade { to } => Written::Downgrade(stored::Downgrade { to: to.map(version) }),
         E::SetVersion { version: to, heard } => {
             let heard = heard.iter().map(|(id, starts)| stored::Heard { member: id.0, starts: starts.0 });
             Written::SetVersion(stored::SetVersion { version: Some(version(*to)), heard: heard.collect() })
@@ -85,6 +86,8 @@ pub(crate) fn cluster(cluster: &cluster::Cluster) -> written::Cluster {
         members: members.collect(),
         gate: Some(gate),
         inputs: cluster.inputs.0,
+        downgrade: cluster.downgrade.map(version),
+        behind: cluster.behind.map_or(0, |behind| behind.0),
     }
 }
 

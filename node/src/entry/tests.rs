@@ -78,6 +78,30 @@ fn the_bytes_are_those_of_the_release_that_first_wrote_them() {
     }
 }
 
+/// The kinds that came later.
+#[test]
+fn a_downgrade_s_bytes_are_those_that_were_first_written() {
+    let to = Some(FIRST);
+    let written: [(_, &[u8]); 2] = [
+        (to, b"\x0a\x04\x08\x03\x10\x05\xc2\x01\x06\x0a\x04\x08\x03\x10\x05"),
+        (None, b"\x0a\x04\x08\x03\x10\x05\xc2\x01\x00"),
+    ];
+    for (to, golden) in written {
+        let entry = Entry::from(What::Cluster(E::Downgrade { to }));
+        assert_eq!(entry.encode(), golden, "the format has changed");
+        assert_eq!(Entry::decode(golden, FIRST), Ok(entry));
+    }
+}
+
+#[test]
+fn a_downgrade_under_way_is_stored_as_it_first_was() {
+    let lower = FIRST;
+    let cluster = cluster::Cluster { downgrade: Some(lower), behind: Some(LogIndex(7)), ..Default::default() };
+    let golden = b"\x22\x00\x32\x04\x08\x03\x10\x05\x38\x07";
+    assert_eq!(encode_cluster(&cluster).encode_to_vec(), golden, "the format has changed");
+    assert_eq!(decode_cluster(stored::cluster::Cluster::decode(&golden[..]).unwrap()), cluster);
+}
+
 #[test]
 fn what_a_newer_release_wrote_stops_the_member() {
     for entry in all() {

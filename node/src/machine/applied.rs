@@ -28,7 +28,8 @@ pub enum Fault {
     },
     /// The cluster has moved on without it (KEP-4647, "Restart").
     #[error(
-        "the cluster is at version {version}, above {release} that this member runs: start it with a newer release"
+        "the cluster is at version {version}, above {release} that this member runs: start it with release {version}, or \
+         lower the cluster first (`etcdctl downgrade enable`) and wait until this member's storage version is down"
     )]
     ClusterVersion {
         /// The cluster's.
@@ -78,11 +79,18 @@ impl Machine {
 
     fn apply_all(&self, entries: Vec<Committed>) -> Result<(), Fault> {
         let mut state = self.write();
-        let outcomes: Vec<_> = entries.into_iter().filter_map(|entry| self.apply_one(&mut state, entry)).collect();
-        self.check(&state)?;
+        let (mut outcomes, mut is_noted) = (Vec::new(), false);
+        for entry in entries {
+            // One that was applied before, too: whoever replays the log meets it.
+            let since = entry.command.as_ref().map(|(_, entry)| entry.what.since());
+            is_noted |= since.is_some_and(|since| state.cluster.note(entry.index, since));
+            outcomes.extend(self.apply_one(&mut state, entry));
+            // After each: a log that goes up and down again is none that a lower release may replay.
+            self.check(&state)?;
+        }
         let applied = state.applied;
         drop(state);
-        if outcomes.iter().any(|(_, outcome)| matches!(outcome, Ok(Applied::Cluster { changed: true }))) {
+        if is_noted || outcomes.iter().any(|(_, outcome)| matches!(outcome, Ok(Applied::Cluster { changed: true }))) {
             self.shared.cluster.send_replace(applied);
         }
         self.shared.proposals.settle(outcomes);

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 use tonic::{Code, Status};
 
 use super::{Member, Shared, wire};
-use crate::{api_error::ApiError, entry::What, state::Refusal};
+use crate::{api_error::ApiError, entry::What, features::LEASE_CHECKPOINT, state::Refusal};
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +22,8 @@ impl Shared {
     pub(super) async fn renew_here(&self, lease: LeaseId) -> Result<i64, Status> {
         let known = self.lease(lease).await?;
         let Some((granted_s, is_noted)) = known else { return Ok(0) };
-        // Another leader would give it what was written down before.
-        if is_noted {
+        // Another leader would give it what was written down before, where that counts.
+        if is_noted && self.writes_checkpoints() {
             let checkpoints = vec![LeaseCheckpoint { id: lease.0, remaining_ttl: 0 }];
             let clear = What::LeaseCheckpoint(LeaseCheckpointRequest { checkpoints });
             self.propose(clear.into()).await.map_err(|error| Status::unavailable(error.to_string()))?;
@@ -35,6 +35,10 @@ impl Shared {
     pub(super) async fn left_here(&self, lease: LeaseId) -> Result<i64, Status> {
         let Some((granted_s, _)) = self.lease(lease).await? else { return Ok(-1) };
         Ok(self.clock.left(lease, granted_s)?)
+    }
+
+    fn writes_checkpoints(&self) -> bool {
+        self.machine.read(|state| state.cluster.is_enabled(LEASE_CHECKPOINT, self.machine.registry()))
     }
 
     async fn lease(&self, lease: LeaseId) -> Result<Option<(i64, bool)>, Status> {

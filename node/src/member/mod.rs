@@ -5,6 +5,7 @@ mod identity;
 mod leading;
 mod lease_clock;
 mod leases;
+mod lowering;
 mod proposing;
 mod publishing;
 mod reading;
@@ -151,6 +152,11 @@ impl Member {
             committed: LogIndex(committed),
             is_learner: standing.is_learner,
         }
+    }
+
+    /// The last entry that this member's stored snapshot holds the outcome of.
+    pub fn snapshot_index(&self) -> LogIndex {
+        LogIndex(self.shared.group.snapshot_index())
     }
 
     /// Proposes an entry and gives what came of it here, where it was applied.

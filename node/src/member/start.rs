@@ -15,7 +15,8 @@ use tonic::Status;
 use wal::{Options, RealDisk, Wal, WalError};
 
 use super::{
-    Identity, IdentityError, Limits, Member, Shared, identity::founders, leading, proposing, publishing, reading, wire,
+    Identity, IdentityError, Limits, Member, Shared, identity::founders, leading, lowering, proposing, publishing,
+    reading, wire,
 };
 use crate::{
     config::{Config, InitialState},
@@ -161,6 +162,7 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
     tokio::spawn(reading::lead(shared.clone(), asked));
     tokio::spawn(found(group.clone(), config.clone()));
     tokio::spawn(leading::run(shared.clone(), config.clone()));
+    tokio::spawn(lowering::run(shared.clone()));
     tokio::spawn(publishing::run(shared.clone(), config));
     Ok(Running { member: Member { shared }, group, ends })
 }

@@ -5,10 +5,10 @@ use futures_util::stream::BoxStream;
 use proto::{
     ClusterVersion, MemberId,
     etcdserverpb::{
-        AlarmMember, AlarmRequest, AlarmResponse, AlarmType, DefragmentRequest, DefragmentResponse, DowngradeRequest,
-        DowngradeResponse, FeatureGateStatusRequest, FeatureGateStatusResponse, HashKvRequest, HashKvResponse,
-        HashRequest, HashResponse, MoveLeaderRequest, MoveLeaderResponse, SnapshotRequest, SnapshotResponse,
-        StatusRequest, StatusResponse, alarm_request::AlarmAction, maintenance_server::Maintenance,
+        AlarmMember, AlarmRequest, AlarmResponse, AlarmType, DefragmentRequest, DefragmentResponse, DowngradeInfo,
+        DowngradeRequest, DowngradeResponse, FeatureGateStatusRequest, FeatureGateStatusResponse, HashKvRequest,
+        HashKvResponse, HashRequest, HashResponse, MoveLeaderRequest, MoveLeaderResponse, SnapshotRequest,
+        SnapshotResponse, StatusRequest, StatusResponse, alarm_request::AlarmAction, maintenance_server::Maintenance,
     },
 };
 use tonic::{Request, Response, Status, async_trait};
@@ -84,8 +84,10 @@ impl Maintenance for Front {
         Ok(Response::new(MoveLeaderResponse { header: self.newest_header() }))
     }
 
-    async fn downgrade(&self, _: Request<DowngradeRequest>) -> Result<Response<DowngradeResponse>, Status> {
-        Err(Status::unimplemented("this release of the node does not downgrade its cluster"))
+    async fn downgrade(&self, request: Request<DowngradeRequest>) -> Result<Response<DowngradeResponse>, Status> {
+        let (metadata, _, request) = request.into_parts();
+        self.admit(&metadata)?;
+        Ok(Response::new(self.downgrade_step(&request).await?))
     }
 
     async fn feature_gate_status(
@@ -131,7 +133,11 @@ impl Front {
             errors: no_leader.into_iter().chain(state.alarms.iter().map(alarm)).collect(),
             is_learner: standing.is_learner,
             storage_version: self.storage_version(state).unwrap_or_default(),
-            ..StatusResponse::default()
+            db_size_quota: if self.has_storage_version() { self.options.quota_bytes() as i64 } else { 0 },
+            downgrade_info: self.has_storage_version().then(|| DowngradeInfo {
+                enabled: state.cluster.downgrade.is_some(),
+                target_version: state.cluster.downgrade.map(|target| format!("{target}.0")).unwrap_or_default(),
+            }),
         });
         // Not while the state is looked at, which may not be done twice at once.
         self.sign(&mut status.header);
@@ -147,7 +153,8 @@ impl Front {
 
     /// The version of the stored data, which follows the cluster's.
     pub(super) fn storage_version(&self, state: &State) -> Option<String> {
-        state.cluster.version.filter(|_| self.has_storage_version()).map(|version| format!("{version}.0"))
+        let version = state.cluster.storage_version(self.member.snapshot_index())?;
+        self.has_storage_version().then(|| format!("{version}.0"))
     }
 
     pub(super) fn has_storage_version(&self) -> bool {

@@ -9,6 +9,7 @@ mod answer;
 mod auth;
 mod cluster;
 mod connection;
+mod downgrade;
 mod feature;
 mod front;
 mod health;

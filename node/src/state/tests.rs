@@ -137,6 +137,11 @@ fn a_snapshot_taken_anywhere_changes_nothing() {
     log.add(What::Alarm(AlarmRequest { action: AlarmAction::Activate.into(), member_id: 1, alarm: 1 })).unwrap();
     log.add(put("c", 0)).unwrap();
     log.add(What::LeaseRevoke(LeaseRevokeRequest { id: 7 })).unwrap();
+    let lower = ClusterVersion { minor: 5, ..V3_6 };
+    log.add(What::Cluster(E::Downgrade { to: Some(lower) })).unwrap();
+    let heard = [(MemberId(1), Starts(1))].into();
+    log.add(What::Cluster(E::SetVersion { version: lower, heard })).unwrap();
+    assert_eq!((log.state.cluster.downgrade, log.state.cluster.behind), (Some(lower), Some(LogIndex(log.index))));
     for from in 0..=log.entries.len() {
         let mut state = State::default();
         for (index, entry) in (1..).zip(&log.entries) {

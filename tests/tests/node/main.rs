@@ -4,6 +4,7 @@
 //! no gap, and nobody panics. Source: ARCHITECTURE.md, "What must always hold".
 
 mod clients;
+mod downgrade;
 mod durable;
 mod faults;
 mod full;

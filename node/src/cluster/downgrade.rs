@@ -1,0 +1,46 @@
+//! The way down: a downgrade is enabled, the version lowered, and each member's stored data made fit for the lower release;
+//! only then is it restarted. Cancelled on the way it is an ordinary rise.
+//! Source: KEP-4647, "Cluster Online Downgrade"; etcd, `server/etcdserver/version`.
+
+use proto::{ClusterVersion, LogIndex};
+
+use super::{Cluster, apply::next};
+use crate::api_error::ApiError;
+
+/// The lowest cluster version that this node has a release for.
+pub const LOWEST: ClusterVersion = ClusterVersion { major: 3, minor: 5 };
+
+impl Cluster {
+    /// Whether a downgrade to this version can be enabled.
+    ///
+    /// # Errors
+    /// In etcd's words and order (etcd, `DowngradeValidate`): so whoever asks for one below the cluster's version is told
+    /// of a downgrade that is under way, even at a version that nothing lies below.
+    pub fn may_go_down_to(&self, target: ClusterVersion) -> Result<(), ApiError> {
+        let version = self.version.ok_or(ApiError::ClusterVersionUnavailable)?;
+        match self.downgrade {
+            _ if version != next(target) => Err(ApiError::InvalidDowngradeTarget),
+            Some(_) => Err(ApiError::DowngradeInProcess),
+            None if target < LOWEST => Err(ApiError::InvalidDowngradeTarget),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes note of an entry that only releases from this minor on know. Proposed before the version was lowered, it can
+    /// come after that. Whether it matters.
+    pub fn note(&mut self, index: LogIndex, since: ClusterVersion) -> bool {
+        let is_above = self.behind.is_some() && self.version.is_some_and(|version| since > version);
+        if is_above {
+            self.behind = Some(index);
+        }
+        is_above
+    }
+
+    /// What a member's stored data is fit for, whose stored snapshot holds everything up to this entry: the cluster's
+    /// version, once a release of that would have nothing to replay that a higher version has shaped.
+    pub fn storage_version(&self, snapshot: LogIndex) -> Option<ClusterVersion> {
+        let version = self.version?;
+        let is_fit = self.behind.is_none_or(|behind| snapshot >= behind);
+        Some(if is_fit { version } else { next(version) })
+    }
+}

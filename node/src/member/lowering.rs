@@ -1,0 +1,31 @@
+//! Makes what this member has stored fit for a lower release, once the cluster version has been lowered: a snapshot, behind
+//! which that release finds nothing to replay that a higher version has shaped (KEP-4647, "Cluster Online Downgrade").
+
+use std::{sync::Arc, time::Duration};
+
+use proto::LogIndex;
+use tokio::time::sleep;
+
+use super::Shared;
+
+/// Before it is looked at again whether the snapshot is stored.
+const AGAIN: Duration = Duration::from_millis(10);
+
+/// Stores a snapshot whenever one is wanted, for as long as the member runs.
+pub(super) async fn run(shared: Arc<Shared>) {
+    let mut cluster = shared.machine.cluster_changed();
+    loop {
+        cluster.borrow_and_update();
+        let wanted = shared.machine.read(|state| state.cluster.behind);
+        if wanted.is_none_or(|wanted| LogIndex(shared.group.snapshot_index()) >= wanted) {
+            if cluster.changed().await.is_err() {
+                return;
+            }
+        } else if let Err(error) = shared.group.take_snapshot().await {
+            tracing::error!(%error, "what is stored is not fit for a lower release, and will not be");
+            return;
+        } else {
+            sleep(AGAIN).await;
+        }
+    }
+}
