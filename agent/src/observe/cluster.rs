@@ -347,6 +347,10 @@ fn answers(role: Role, read: Read, seen: &Seen, leader_commit: Option<LogIndex>)
     Answers { role, read, errors: seen.status.errors.clone(), applied: seen.applied(), leader_commit }
 }
 
+fn downgrade(status: &proto::etcdserverpb::StatusResponse) -> Option<ClusterVersion> {
+    status.downgrade_info.as_ref().filter(|info| info.enabled)?.target_version.parse().ok()
+}
+
 /// What the view says of a member that answered.
 fn report(seen: &Seen, told: Told, health: Health) -> Answer {
     let Ok(release) = seen.status.version.parse::<Release>() else {
@@ -360,6 +364,7 @@ fn report(seen: &Seen, told: Told, health: Health) -> Answer {
         release,
         cluster_version,
         storage_version: seen.status.storage_version.parse().ok(),
+        downgrade: downgrade(&seen.status),
         leader: statement.leader,
         term: statement.term,
         log_index: seen.commit(),

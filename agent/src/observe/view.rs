@@ -81,6 +81,9 @@ pub struct Report {
     pub cluster_version: Option<ClusterVersion>,
     /// The version of its stored data; `None` where the release has no such thing (before etcd 3.6).
     pub storage_version: Option<ClusterVersion>,
+    /// Where a downgrade that is enabled leads to; `None` also where the release does not tell (before etcd 3.6).
+    #[serde(default)]
+    pub downgrade: Option<ClusterVersion>,
     /// Whom it takes for the leader.
     pub leader: Option<MemberId>,
     /// Its term.

@@ -202,8 +202,15 @@ impl Case<'_> {
 
 /// What may be done next.
 pub fn next(case: &Case) -> Next {
-    let before_any_run =
-        [shared::ownership, shared::other_run, shared::versions, shared::record, shared::lost, gates::supported];
+    let before_any_run = [
+        shared::ownership,
+        shared::other_run,
+        shared::versions,
+        shared::going_down,
+        shared::record,
+        shared::lost,
+        gates::supported,
+    ];
     let within_a_run = [verb::verb, shared::mark, settled, hold, turn, quorum::alarm];
     let decided = |rules: &[fn(&Case) -> Option<Next>]| rules.iter().find_map(|rule| rule(case));
     decided(&before_any_run)

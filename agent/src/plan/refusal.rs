@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proto::{MemberId, Release};
+use proto::{ClusterVersion, MemberId, Release};
 
 use crate::rollout::{host_id::HostId, keys::TakeDown};
 
@@ -48,6 +48,11 @@ pub enum Refusal {
         member: MemberId,
         /// What it runs.
         release: Release,
+    },
+    /// A downgrade is enabled: the cluster version cannot rise, and falls.
+    GoingDown {
+        /// Where it leads to.
+        target: ClusterVersion,
     },
     /// Too few ready voters would stand.
     BelowQuorum {

@@ -44,6 +44,7 @@ fn report(health: Health) -> Report {
         release: Release::new(3, 4, 23),
         cluster_version: "3.4".parse().ok(),
         storage_version: None,
+        downgrade: None,
         leader: None,
         term: Term(2),
         log_index: LogIndex(10),

@@ -10,6 +10,7 @@ use super::{
     skew, target,
 };
 use crate::{
+    journal::progress::Leg,
     observe::view::Member,
     rollout::{
         keys::{At, Intent, Run, RunState, TakeDown},
@@ -58,6 +59,12 @@ pub(super) fn versions(case: &Case) -> Option<Next> {
         Refusal::NoLeader => Some(without_leader(case)),
         refusal => Some(Next::Refuse(refusal)),
     }
+}
+
+/// The way back needs no version that rises.
+pub(super) fn going_down(case: &Case) -> Option<Next> {
+    let is_back = case.me.verb == Verb::Rollback || case.leg() == Leg::Back;
+    skew::going_down(&case.me.intent, case.view).filter(|_| !is_back).map(Next::Refuse)
 }
 
 /// Where downtime is allowed, two voters have no leader while one of them is down, and its host may have put the

@@ -26,15 +26,24 @@ pub(super) fn skew(intent: &Intent, view: &ClusterView) -> Option<Refusal> {
     })
 }
 
+/// While a downgrade is enabled no version rises (etcd, `server/etcdserver/version`), so an upgrade would wait for ever.
+pub(super) fn going_down(intent: &Intent, view: &ClusterView) -> Option<Refusal> {
+    matches!(intent.change, Change::Upgrade { .. }).then_some(())?;
+    let target = view.members.iter().find_map(|member| member.report()?.downgrade)?;
+    Some(Refusal::GoingDown { target })
+}
+
 fn is_one_step(from: &Release, to: &Release) -> bool {
     from.0.major == to.0.major && (from.0.minor == to.0.minor || from.0.minor + 1 == to.0.minor)
 }
 
 #[cfg(test)]
 mod tests {
+    use proto::ClusterVersion;
+
     use super::*;
     use crate::{
-        observe::view::Leader,
+        observe::view::{Answer, Leader},
         plan::samples::{intent, view, with_release},
     };
 
@@ -68,6 +77,18 @@ mod tests {
         with_release(&mut view, 2, "3.4.23");
         let found = skew(&intent(">=3.4, <3.6", "3.6.14"), &view);
         assert!(matches!(found, Some(Refusal::SkipsMinor { .. })), "{found:?}");
+    }
+
+    #[test]
+    fn nothing_rises_while_a_downgrade_is_enabled() {
+        let mut view = view("1+ 2+ 3.");
+        assert_eq!(going_down(&intent(">=3.5, <3.6", "3.6.14"), &view), None);
+        let target = ClusterVersion { major: 3, minor: 5 };
+        let Answer::Reported(report) = &mut view.members[1].answer else { panic!("it answers") };
+        report.downgrade = Some(target);
+        assert_eq!(going_down(&intent(">=3.5, <3.6", "3.6.14"), &view), Some(Refusal::GoingDown { target }));
+        let restart = Intent { change: Change::Restart { id: "1".into() }, ..intent(">=3.5, <3.6", "3.6.14") };
+        assert_eq!(going_down(&restart, &view), None);
     }
 
     #[test]

@@ -55,6 +55,11 @@ impl Context<'_> {
                 let message = format!("{} runs {release}: {} leaves out a minor", name(*member), self.arrow());
                 self.stop(Reason::SkipsMinor, message, "plan")
             }
+            Refusal::GoingDown { target } => {
+                let message =
+                    format!("a downgrade to {target} is enabled, and {} needs a version that rises", self.arrow());
+                self.stop(Reason::GoingDown, message, self.onward()).leaving("`etcdctl downgrade cancel` ends it")
+            }
             Refusal::BelowQuorum { down, standing, needed } => self.below_quorum(&name(*down), *standing, *needed),
             Refusal::NotReady { member } => {
                 let trouble = self.view.and_then(|view| view.member(*member)?.trouble().map(|why| printable(&why)));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use proto::{MemberId, Release};
+use proto::{ClusterVersion, MemberId, Release};
 
 use super::{
     names::Names,
@@ -79,6 +79,7 @@ fn refusals() -> Vec<Refusal> {
         Refusal::LeaderVersion { member, release: release.clone() },
         Refusal::MemberVersion { member, release: release.clone() },
         Refusal::SkipsMinor { member, release },
+        Refusal::GoingDown { target: ClusterVersion { major: 3, minor: 5 } },
         Refusal::BelowQuorum { down: member, standing: 1, needed: 2 },
         Refusal::NotReady { member: MemberId(2) },
         Refusal::NoClusterVersion { member: MemberId(2) },

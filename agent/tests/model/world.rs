@@ -238,6 +238,7 @@ impl World {
             release: if binary == Binary::New { self.scenario.new_release() } else { self.scenario.old() },
             cluster_version: Some(version(self.is_risen())),
             storage_version: None,
+            downgrade: None,
             leader: None,
             term: Term(1),
             log_index: LogIndex(0),

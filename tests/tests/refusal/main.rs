@@ -3,6 +3,7 @@
 mod alarm;
 mod balancer;
 mod down;
+mod going_down;
 mod locked;
 mod misfit;
 mod mistake;
