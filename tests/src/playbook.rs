@@ -10,7 +10,8 @@ use crate::{
     system::Build,
 };
 
-/// An upgrade of a whole cluster, of which each host's playbook is a part.
+/// An upgrade of a whole cluster, of which each host's playbook is a part; or a downgrade, where `to` is lower than what
+/// the cluster was started with.
 #[derive(Clone, Debug)]
 pub struct Upgrade {
     /// `from`: what members must run before.
@@ -86,7 +87,11 @@ impl Upgrade {
     }
 
     fn text(&self, layout: &Layout, members: &[&Member]) -> Result<String, Error> {
-        let kind = if self.restart.is_some() { "Restart" } else { "Upgrade" };
+        let kind = match self.restart {
+            Some(_) => "Restart",
+            None if self.to < layout.release => "Downgrade",
+            None => "Upgrade",
+        };
         let mut text = format!("apiVersion: baton/v1\nkind: {kind}\n");
         writeln!(text, "cluster:\n  name: local\n  endpoints:")?;
         let endpoints = if self.endpoints.is_empty() { layout.endpoints() } else { self.endpoints.clone() };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::Outcome;
 use crate::{
-    playbook::{Kind, Playbook},
+    playbook::Playbook,
     report::{
         json::Facts,
         stop::{Reason, Stop},
@@ -19,10 +19,7 @@ use crate::{
 pub fn validate(path: &Path) -> Result<Outcome, Trouble> {
     let playbook = Playbook::load(path)?;
     let text = playbook.to_yaml().map_err(|error| Trouble::Playbook(format!("{}: {error}", path.display())))?;
-    let (from, to) = match &playbook.kind {
-        Kind::Upgrade { from, to, .. } => (Some(from.to_string()), Some(to.to_string())),
-        Kind::Restart { .. } => (None, None),
-    };
+    let (from, to) = playbook.kind.releases().map(|(from, to, _)| (from.to_string(), to.to_string())).unzip();
     let mut facts = Facts { from, to, ..Facts::default() };
     facts.more.insert("playbook".into(), serde_json::to_value(&playbook).unwrap_or_default());
     let message = format!("{} is right; nothing was asked or touched", path.display());

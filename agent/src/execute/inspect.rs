@@ -15,7 +15,7 @@ use crate::{
     host::{artifact, state_dir::Layout},
     journal::file::{Journal, JournalError},
     observe::view::ClusterView,
-    playbook::{Kind, Node, Playbook},
+    playbook::{Node, Playbook},
 };
 
 /// Looks at this host's journal and nodes as a run would.
@@ -65,8 +65,8 @@ async fn inspect_node(
     let seen = view.member(member);
     own.reported = seen.and_then(|member| member.release().cloned());
     let current = own.current().await?;
-    match &playbook.kind {
-        Kind::Upgrade { to, artifact, .. } => {
+    match playbook.kind.releases() {
+        Some((_, to, artifact)) => {
             let Some(releases) = own.releases() else { return Err("`binary` is missing".into()) };
             let wanted = prepare::wanted(to, artifact)?;
             if let Some(executable) = artifact::check(&wanted, &releases).map_err(|error| why(&error))? {
@@ -74,7 +74,7 @@ async fn inspect_node(
             }
             own.check(&current, to)?;
         }
-        Kind::Restart { .. } => own.check(&current, &current.release)?,
+        None => own.check(&current, &current.release)?,
     }
     // In the middle of a step link and process differ, and the run ends the step first.
     if past.in_hand.is_some_and(|in_hand| in_hand.step.member == member) {

@@ -13,6 +13,7 @@ use crate::{
 pub fn intent(playbook: &Playbook, cluster: ClusterId) -> Arc<Intent> {
     let change = match &playbook.kind {
         Kind::Upgrade { from, to, .. } => Change::Upgrade { from: from.clone(), to: to.clone() },
+        Kind::Downgrade { from, to, .. } => Change::Downgrade { from: from.clone(), to: to.clone() },
         Kind::Restart { id } => Change::Restart { id: id.clone() },
     };
     let finalize = match playbook.strategy.finalize {

@@ -11,6 +11,7 @@ pub mod intent;
 pub mod interrupt;
 pub mod line;
 mod look;
+mod lower;
 pub mod node;
 mod prepare;
 pub mod replace;
@@ -184,6 +185,7 @@ impl Execution<'_> {
             Act::GiveBack(take) => self.give_back(take).await,
             Act::Journal(entry) => return self.write(entry),
             Act::HandOver { from, to } => self.hand_over(from, to).await,
+            Act::Lower(to) => self.lower(to).await,
             Act::HookBefore(member) => as_event(self.hooks_before(member).await),
             Act::HookAfter(member) => self.hooks_after(member).await,
             Act::Stop(member) => as_event(self.stop(member).await),

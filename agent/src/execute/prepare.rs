@@ -22,7 +22,7 @@ use crate::{
     journal::progress::{InHand, Leg, Stage},
     observe::Observer,
     plan::Verb,
-    playbook::{self, Kind, Playbook},
+    playbook::{self, Playbook},
     report::{Happening, stop::Trouble},
 };
 
@@ -49,11 +49,12 @@ impl Execution<'_> {
         if !matches!(stage, Stage::Starting(Leg::Forward) | Stage::Stopping(Leg::Back) | Stage::Switched(Leg::Back)) {
             return;
         }
-        let Kind::Upgrade { to, artifact, .. } = self.playbook.kind.clone() else { return };
+        let kind = self.playbook.kind.clone();
+        let Some((_, to, artifact)) = kind.releases() else { return };
         let Some(at) = self.nodes.iter().position(|node| node.member == step.member) else { return };
-        let Some(known) = self.nodes[at].sides.clone().filter(|sides| sides.new.release == to) else { return };
+        let Some(known) = self.nodes[at].sides.clone().filter(|sides| sides.new.release == *to) else { return };
         // The member may be down: a mirror that does not answer must not keep it so.
-        let installed = tokio::time::timeout(TO_CORRECT, self.install(at, &to, &artifact)).await;
+        let installed = tokio::time::timeout(TO_CORRECT, self.install(at, to, artifact)).await;
         match installed.unwrap_or_else(|_| Err(Arc::from("it was not there in time"))) {
             Ok(new) => self.nodes[at].sides = Some(Sides { new, ..known }),
             Err(why) => self.warn(&format!("{} stays on the artifact it had: {why}", self.name_of(step.member))),
@@ -101,23 +102,24 @@ impl Execution<'_> {
     /// What the member ran before and is to run after.
     async fn sides(&mut self, at: usize) -> Result<Sides, Why> {
         let current = self.nodes[at].current().await?;
-        let Kind::Upgrade { from, to, artifact } = self.playbook.kind.clone() else {
+        let kind = self.playbook.kind.clone();
+        let Some((from, to, artifact)) = kind.releases() else {
             return Ok(Sides { old: current.clone(), new: current });
         };
-        let known = self.nodes[at].sides.clone().filter(|sides| sides.new.release == to);
-        let is_new = current.release == to;
+        let known = self.nodes[at].sides.clone().filter(|sides| sides.new.release == *to);
+        let is_new = current.release == *to;
         let new = match (&known, self.me.verb) {
             (_, Verb::Rollback) if is_new => current.clone(),
             (Some(sides), Verb::Rollback) => sides.new.clone(),
-            _ => self.install(at, &to, &artifact).await?,
+            _ => self.install(at, to, artifact).await?,
         };
         // Another file of the same release is no way back: a corrected artifact took its place.
         if !is_new {
             return Ok(Sides { old: current, new });
         }
         let previous = match known {
-            Some(sides) if sides.old.release != to => Some(sides.old),
-            _ => self.nodes[at].previous(&from).await,
+            Some(sides) if sides.old.release != *to => Some(sides.old),
+            _ => self.nodes[at].previous(from).await,
         };
         match (previous, self.me.verb) {
             (Some(old), _) => Ok(Sides { old, new }),

@@ -159,9 +159,13 @@ impl Execution<'_> {
     pub(super) async fn await_settled(&mut self, back: bool) -> Event {
         self.tell(Happening::Settling);
         self.say_in_key(self.me.owns.clone(), Some("the cluster to settle".into())).await;
-        let deadline = Instant::now() + self.playbook.strategy.convergence;
+        let began = Instant::now();
+        let deadline = began + self.playbook.strategy.convergence;
         loop {
-            let missing = self.missing(back).await;
+            let missing = match self.missing(back).await {
+                None if !back => self.still_going_down(began).await,
+                missing => missing,
+            };
             let is_late = Instant::now() >= deadline;
             match &missing {
                 None if is_late || self.compares_hashes().await => return self.compare_hashes().await,

@@ -82,7 +82,7 @@ impl Means {
 }
 
 /// Whether the server refused before it did anything.
-fn is_definite(error: &CallError) -> bool {
+pub(super) fn is_definite(error: &CallError) -> bool {
     matches!(
         error.code(),
         Some(

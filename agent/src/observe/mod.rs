@@ -7,6 +7,7 @@
 pub mod access;
 pub mod cluster;
 pub mod directory;
+pub mod downgrade;
 pub mod error;
 pub mod handover;
 pub mod hash;

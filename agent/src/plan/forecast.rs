@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use proto::{MemberId, Release, Revision, Term};
+use proto::{ClusterVersion, MemberId, Release, Revision, Term};
 
 use super::{
     Case, Finish, Go, Me, Next, next, no_return,
@@ -18,7 +18,7 @@ use crate::{
     journal::progress::Leg,
     observe::view::{Answer, ClusterView, Gates, Health, Leader, Member, Report},
     rollout::{
-        keys::{At, Change, Keys, RunId, RunResult, RunState, TakeDown},
+        keys::{At, Keys, RunId, RunResult, RunState, TakeDown},
         rules::Rules,
         txn::{Op, Txn},
     },
@@ -69,6 +69,8 @@ pub enum Action {
         /// What it is in the cluster.
         standing: Standing,
     },
+    /// Enable a downgrade to this version and have the cluster go there, or cancel it.
+    Lower(Option<ClusterVersion>),
     /// Pass leadership to this member.
     HandOver(MemberId),
     /// Put the record and stop the process.
@@ -175,6 +177,10 @@ impl World<'_> {
                 self.add(Some(member), Action::Await(Wait::Ready { member }), false);
                 self.becomes_ready(member);
             }
+            Next::Wait(wait @ (Wait::Lowering { target, .. } | Wait::Storage { target, .. })) => {
+                self.add(None, Action::Await(wait), false);
+                self.lowered(Some(target));
+            }
             Next::Wait(_) => return Some(End::Unforeseen),
             Next::Begin => self.begin(),
             Next::Move { to, .. } => self.set_state(to),
@@ -184,6 +190,7 @@ impl World<'_> {
                 self.keys.down = None;
                 self.becomes_ready(member);
             }
+            Next::Lower(to) => self.lower(to),
             Next::Go(go) => self.go(go),
             Next::Settle => self.settle(),
             Next::Finish(Finish::Done(result)) => return Some(End::Done(result)),
@@ -222,6 +229,23 @@ impl World<'_> {
         }
     }
 
+    /// What follows of it the cluster does by itself.
+    fn lower(&mut self, to: Option<ClusterVersion>) {
+        self.add(None, Action::Lower(to), false);
+        self.lowered(to);
+    }
+
+    fn lowered(&mut self, to: Option<ClusterVersion>) {
+        for member in self.view.members.iter().map(|member| member.id).collect::<Vec<_>>() {
+            self.set(member, |report| {
+                report.downgrade = to;
+                if to.is_some() {
+                    (report.cluster_version, report.storage_version) = (to, to);
+                }
+            });
+        }
+    }
+
     fn settle(&mut self) {
         self.add(None, Action::Settle, false);
         let back = self.keys.run.as_ref().is_some_and(|run| run.value.is_going_back());
@@ -238,7 +262,7 @@ impl World<'_> {
         self.add(Some(go.member), Action::Restart { from, to, leg: go.leg, standing }, false);
         self.part(go.member, go.hand_over.map(Action::HandOver), false);
         self.part(go.member, Some(Action::Stop), false);
-        let switches = matches!(self.me.intent.change, Change::Upgrade { .. });
+        let switches = self.me.intent.change.to().is_some();
         self.part(go.member, switches.then_some(Action::Switch), false);
         self.lead_by(go.hand_over);
         let was_open = !self.is_last_old();
@@ -273,7 +297,7 @@ impl World<'_> {
 
     /// The release that a leg leads to: the one wanted, or what another member that is still old runs.
     fn release_after(&self, leg: Leg) -> Option<Release> {
-        let Change::Upgrade { to, .. } = &self.me.intent.change else { return None };
+        let to = self.me.intent.change.to()?;
         match leg {
             Leg::Forward => Some(to.clone()),
             Leg::Back => self.view.members.iter().filter_map(Member::release).find(|release| *release != to).cloned(),

@@ -6,6 +6,7 @@
 
 pub mod forecast;
 pub mod gates;
+mod lowering;
 pub mod no_return;
 pub mod order;
 mod quorum;
@@ -24,14 +25,14 @@ use std::{
     sync::Arc,
 };
 
-use proto::MemberId;
+use proto::{ClusterVersion, MemberId};
 
 use crate::{
     journal::progress::Leg,
     observe::view::ClusterView,
     rollout::{
         host_id::HostId,
-        keys::{AttemptId, Change, Going, Intent, Keys, Run, RunId, RunResult, RunState},
+        keys::{AttemptId, Going, Intent, Keys, Run, RunId, RunResult, RunState},
         rules::Rules,
         txn::Txn,
     },
@@ -122,6 +123,8 @@ pub enum Next {
     Tidy(Txn),
     /// A record of this host's own, of no step in hand: look after its member, then delete it.
     Adopt(MemberId),
+    /// Enable a downgrade to this version, or cancel the one that is enabled.
+    Lower(Option<ClusterVersion>),
     /// Take this member down. Needs the baton.
     Go(Go),
     /// Every member is where it should be: wait for the cluster to settle, then end the run.
@@ -211,7 +214,7 @@ pub fn next(case: &Case) -> Next {
         shared::lost,
         gates::supported,
     ];
-    let within_a_run = [verb::verb, shared::mark, settled, hold, turn, quorum::alarm];
+    let within_a_run = [verb::verb, shared::mark, settled, hold, turn, quorum::alarm, lowering::lowering];
     let decided = |rules: &[fn(&Case) -> Option<Next>]| rules.iter().find_map(|rule| rule(case));
     decided(&before_any_run)
         .or_else(|| finished(case))
@@ -230,7 +233,7 @@ fn begin_first(case: &Case, next: Next) -> Next {
 /// Whether there is a way back is read off the cluster version, so each member must say it before anything is
 /// stopped. A new cluster decides it within seconds.
 fn undecided(case: &Case) -> Option<Next> {
-    matches!(case.me.intent.change, Change::Upgrade { .. }).then_some(())?;
+    case.me.intent.change.to()?;
     let is_silent =
         |member: &&crate::observe::view::Member| member.report().is_some_and(|report| report.cluster_version.is_none());
     let member = case.view.members.iter().find(is_silent)?.id;

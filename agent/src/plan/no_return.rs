@@ -9,14 +9,11 @@
 
 use proto::{ClusterVersion, MemberId};
 
-use crate::{
-    observe::view::ClusterView,
-    rollout::keys::{Change, Intent},
-};
+use crate::{observe::view::ClusterView, rollout::keys::Intent};
 
 /// Whether a voter other than `except` is seen running an old release.
 pub(super) fn another_is_old(intent: &Intent, view: &ClusterView, except: Option<MemberId>) -> bool {
-    let Change::Upgrade { to, .. } = &intent.change else { return true };
+    let Some(to) = intent.change.to() else { return true };
     view.voters()
         .filter(|member| Some(member.id) != except)
         .filter_map(|member| member.release())

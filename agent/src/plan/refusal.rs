@@ -130,6 +130,20 @@ pub enum Wait {
         /// These.
         members: Vec<MemberId>,
     },
+    /// The cluster version to be lowered to where a downgrade leads.
+    Lowering {
+        /// A member that does not hold it yet.
+        member: MemberId,
+        /// Where it leads to.
+        target: ClusterVersion,
+    },
+    /// A member's own data to be fit for the lower release.
+    Storage {
+        /// The member.
+        member: MemberId,
+        /// Where the downgrade leads to.
+        target: ClusterVersion,
+    },
     /// A member that is not ready.
     Ready {
         /// The member.

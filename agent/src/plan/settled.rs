@@ -2,7 +2,7 @@
 //!
 //! Pure. Hashes are compared apart, since they take a scan. Source: ARCHITECTURE.md, I-5.
 
-use proto::{ClusterVersion, MemberId};
+use proto::{ClusterVersion, MemberId, Release};
 
 use super::gates;
 use crate::{
@@ -42,6 +42,11 @@ pub enum Missing {
         found: Option<ClusterVersion>,
         /// What it should.
         wanted: Option<ClusterVersion>,
+    },
+    /// A downgrade is still enabled.
+    GoingDown {
+        /// Where it leads to, as far as that is known.
+        target: Option<ClusterVersion>,
     },
     /// Gates are expected of a member that has none.
     NoGates {
@@ -99,6 +104,7 @@ impl Missing {
             | Self::Silent { .. }
             | Self::ClusterVersion { .. }
             | Self::StorageVersion { .. }
+            | Self::GoingDown { .. }
             | Self::GatesUnknown { .. }
             | Self::Undecided { .. }
             | Self::Differing { .. } => false,
@@ -110,13 +116,17 @@ impl Missing {
 pub fn missing(intent: &Intent, view: &ClusterView, back: bool) -> Option<Missing> {
     let first = view.members.first()?.report().and_then(|report| report.cluster_version);
     let wanted = match &intent.change {
-        Change::Upgrade { to, .. } if !back => Some(to.cluster_version()),
+        Change::Upgrade { to, .. } | Change::Downgrade { to, .. } if !back => Some(to.cluster_version()),
+        // Cancelled, it rises again by itself.
+        Change::Downgrade { .. } => view.members.first()?.release().map(Release::cluster_version),
         _ => first,
     };
     let nothing = Default::default();
     let expected = if back { &nothing } else { &intent.gates };
     let of_versions = view.members.iter().find_map(|member| versions(member, wanted, back));
-    of_versions.or_else(|| gates::missing(expected, view))
+    let under_way = || view.members.iter().find_map(|member| member.report()?.downgrade);
+    let going_down = || under_way().map(|target| Missing::GoingDown { target: Some(target) });
+    of_versions.or_else(going_down).or_else(|| gates::missing(expected, view))
 }
 
 fn versions(member: &Member, wanted: Option<ClusterVersion>, back: bool) -> Option<Missing> {

@@ -33,7 +33,7 @@ pub(super) fn other_run(case: &Case) -> Option<Next> {
 
 /// The names of the parts in which two intents differ.
 pub(super) fn differences(one: &Intent, other: &Intent) -> Vec<&'static str> {
-    use crate::rollout::keys::Change::{Restart, Upgrade};
+    use crate::rollout::keys::Change::{Downgrade, Restart, Upgrade};
     let mut differs = Vec::new();
     let mut add = |name, is_different: bool| {
         if is_different {
@@ -42,7 +42,8 @@ pub(super) fn differences(one: &Intent, other: &Intent) -> Vec<&'static str> {
     };
     add("cluster", one.cluster != other.cluster);
     match (&one.change, &other.change) {
-        (Upgrade { from: a, to: b }, Upgrade { from: c, to: d }) => {
+        (Upgrade { from: a, to: b }, Upgrade { from: c, to: d })
+        | (Downgrade { from: a, to: b }, Downgrade { from: c, to: d }) => {
             add("from", a != c);
             add("to", b != d);
         }

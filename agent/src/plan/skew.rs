@@ -14,14 +14,14 @@ use crate::{
 /// The leader, then a member, outside what the change allows.
 pub(super) fn skew(intent: &Intent, view: &ClusterView) -> Option<Refusal> {
     let Some(leader) = view.leader() else { return Some(Refusal::NoLeader) };
-    let Change::Upgrade { from, to } = &intent.change else { return None };
+    let (from, to) = intent.change.releases()?;
     let allowed = |release: &Release| release == to || from.matches(&release.0);
     if let Some(release) = leader.release().filter(|release| !allowed(release)) {
         return Some(Refusal::LeaderVersion { member: leader.id, release: release.clone() });
     }
     view.members.iter().find_map(|member| match member.release()? {
         release if !allowed(release) => Some(Refusal::MemberVersion { member: member.id, release: release.clone() }),
-        release if is_one_step(release, to) => None,
+        release if is_one_step(&intent.change, release, to) => None,
         release => Some(Refusal::SkipsMinor { member: member.id, release: release.clone() }),
     })
 }
@@ -33,8 +33,9 @@ pub(super) fn going_down(intent: &Intent, view: &ClusterView) -> Option<Refusal>
     Some(Refusal::GoingDown { target })
 }
 
-fn is_one_step(from: &Release, to: &Release) -> bool {
-    from.0.major == to.0.major && (from.0.minor == to.0.minor || from.0.minor + 1 == to.0.minor)
+fn is_one_step(change: &Change, from: &Release, to: &Release) -> bool {
+    let (lower, higher) = if change.is_down() { (to, from) } else { (from, to) };
+    lower.0.major == higher.0.major && (lower.0.minor == higher.0.minor || lower.0.minor + 1 == higher.0.minor)
 }
 
 #[cfg(test)]

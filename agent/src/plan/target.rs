@@ -21,7 +21,7 @@ pub(super) fn is_at(case: &Case, member: &Member, leg: Leg) -> bool {
             .run
             .as_ref()
             .is_some_and(|run| *run.value.intent == *case.me.intent && is_written_done(&run.value, member.id)),
-        Change::Upgrade { to, .. } => {
+        Change::Upgrade { to, .. } | Change::Downgrade { to, .. } => {
             let is_new = member.release().map_or(written, |release| release == to);
             is_new == (leg == Leg::Forward)
         }
@@ -32,7 +32,7 @@ pub(super) fn is_at(case: &Case, member: &Member, leg: Leg) -> bool {
 pub(super) fn has_its_release(case: &Case, member: &Member) -> bool {
     match &case.me.intent.change {
         Change::Restart { .. } => true,
-        Change::Upgrade { to, .. } => member.release() == Some(to),
+        Change::Upgrade { to, .. } | Change::Downgrade { to, .. } => member.release() == Some(to),
     }
 }
 
@@ -42,7 +42,7 @@ fn is_written_done(run: &Run, member: MemberId) -> bool {
 
 /// Whether a member is on the minor that the run leads to: one whose start can raise the cluster version.
 pub(super) fn is_on_new_minor(case: &Case, member: &Member) -> bool {
-    let Change::Upgrade { to, .. } = &case.me.intent.change else { return true };
+    let Some(to) = case.me.intent.change.to() else { return true };
     let written = || case.standing().is_some_and(|run| is_written_done(run, member.id));
     member.release().map_or_else(written, |release| release.cluster_version() == to.cluster_version())
 }
@@ -50,7 +50,7 @@ pub(super) fn is_on_new_minor(case: &Case, member: &Member) -> bool {
 /// Whether this change takes any member to another minor. The cluster version speaks for members that are
 /// silent: none of them can be older than that, and where it is not known yet one may be.
 pub fn changes_minor(intent: &Intent, view: &ClusterView) -> bool {
-    let Change::Upgrade { to, .. } = &intent.change else { return false };
+    let Some(to) = intent.change.to() else { return false };
     let wanted = to.cluster_version();
     let mut reports = view.members.iter().filter_map(Member::report);
     let has_risen = reports.clone().any(|report| report.cluster_version == Some(wanted));

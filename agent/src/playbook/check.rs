@@ -29,7 +29,7 @@ pub(super) fn check(playbook: &Playbook) -> Result<(), Misfit> {
     endpoints_fit_tls(playbook)?;
     endpoints_are_distinct(playbook)?;
     names_are_distinct(playbook)?;
-    an_upgrade_switches_binaries(playbook)?;
+    another_release_switches_binaries(playbook)?;
     binaries_are_each_nodes_own(playbook)?;
     files_are_each_nodes_own(playbook)?;
     one_file_for_each_path(playbook)?;
@@ -87,7 +87,7 @@ fn names_are_distinct(playbook: &Playbook) -> Result<(), Misfit> {
 
 /// A binary goes live at its own node's step, which a shared symlink would do for another node too.
 fn binaries_are_each_nodes_own(playbook: &Playbook) -> Result<(), Misfit> {
-    let Kind::Upgrade { .. } = playbook.kind else { return Ok(()) };
+    let Some(_) = playbook.kind.releases() else { return Ok(()) };
     match repeated(playbook.nodes.iter().map(|node| &node.binary)) {
         Some((index, Some(_))) => {
             let path = [Key("nodes"), Item(index), Key("binary")];
@@ -111,8 +111,8 @@ fn files_are_each_nodes_own(playbook: &Playbook) -> Result<(), Misfit> {
     Ok(())
 }
 
-fn an_upgrade_switches_binaries(playbook: &Playbook) -> Result<(), Misfit> {
-    let Kind::Upgrade { .. } = playbook.kind else { return Ok(()) };
+fn another_release_switches_binaries(playbook: &Playbook) -> Result<(), Misfit> {
+    let Some(_) = playbook.kind.releases() else { return Ok(()) };
     playbook.nodes.iter().enumerate().try_for_each(|(index, node)| switches_its_binary(index, node))
 }
 

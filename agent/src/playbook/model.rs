@@ -53,12 +53,32 @@ pub enum Kind {
         /// Where the new release comes from.
         artifact: Artifact,
     },
+    /// Every member runs `to` in the end, an older release, a minor down at most.
+    Downgrade {
+        /// What every member must run before, or already be at `to`.
+        #[serde(serialize_with = "unit::text")]
+        from: VersionReq,
+        /// One exact release.
+        to: Release,
+        /// Where that comes from.
+        artifact: Artifact,
+    },
     /// Every member was started once for this id: a change of configuration or gates.
     Restart {
         /// Free text, such as a ticket or a date; another id is another run.
         #[serde(rename = "restart", serialize_with = "unit::restart_id")]
         id: String,
     },
+}
+
+impl Kind {
+    /// What every member must run before, what it is to run, and where that comes from; a restart has none of it.
+    pub fn releases(&self) -> Option<(&VersionReq, &Release, &Artifact)> {
+        match self {
+            Self::Upgrade { from, to, artifact } | Self::Downgrade { from, to, artifact } => Some((from, to, artifact)),
+            Self::Restart { .. } => None,
+        }
+    }
 }
 
 /// A release to be installed: a directory, one executable, or a `.tar.gz`.
@@ -268,10 +288,7 @@ pub struct Hooks {
 impl Playbook {
     /// The release that every member runs in the end; a restart has none.
     pub fn target(&self) -> Option<&Release> {
-        match &self.kind {
-            Kind::Upgrade { to, .. } => Some(to),
-            Kind::Restart { .. } => None,
-        }
+        self.kind.releases().map(|(_, to, _)| to)
     }
 
     /// This host's node of that name.

@@ -245,6 +245,7 @@ impl Board {
         let action = match (&self.change, step.back) {
             (_, true) => "put_back",
             (Some(Change::Restart { .. }), false) => "restart",
+            (Some(Change::Downgrade { .. }), false) => "downgrade",
             _ => "upgrade",
         };
         StepLine {

@@ -73,6 +73,8 @@ fn verb(action: &Action) -> &'static str {
         Action::Restart { to: Some(_), .. } => "upgrade",
         Action::Restart { to: None, .. } => "restart",
         Action::HandOver(_) => "hand_over",
+        Action::Lower(Some(_)) => "lower",
+        Action::Lower(None) => "cancel",
         Action::Stop => "stop",
         Action::Switch => "switch",
         Action::Start => "start",
@@ -98,6 +100,10 @@ fn words(step: &Step, names: &Names, width: usize) -> String {
             format!("{member:<width$}  {:<9}  {change}", word(*standing))
         }
         Action::HandOver(to) => format!("pass leadership to {}", names.short(*to)),
+        Action::Lower(Some(to)) => {
+            format!("enable a downgrade to {to}, and wait until every member's data is fit for it")
+        }
+        Action::Lower(None) => "cancel the downgrade".to_owned(),
         Action::Stop => "stop".to_owned(),
         Action::Switch => "switch the binary".to_owned(),
         Action::Start => "start".to_owned(),

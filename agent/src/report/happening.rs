@@ -1,6 +1,6 @@
 //! What may happen while an agent works: the one vocabulary of display, lines, events and result.
 
-use proto::MemberId;
+use proto::{ClusterVersion, MemberId};
 
 use crate::{
     observe::view::ClusterView,
@@ -40,6 +40,11 @@ pub enum Happening<'a> {
         from: MemberId,
         /// To this one.
         to: MemberId,
+    },
+    /// A downgrade to this version is enabled, or the one that was is cancelled.
+    Lowering {
+        /// Where it leads to.
+        to: Option<ClusterVersion>,
     },
     /// The take-down record stands.
     RecordPut {
@@ -175,6 +180,8 @@ impl Happening<'_> {
             Self::BatonTaken => "baton_taken",
             Self::BatonGivenBack => "baton_given_back",
             Self::HandedOver { .. } => "handed_over",
+            Self::Lowering { to: Some(_) } => "downgrade_enabled",
+            Self::Lowering { to: None } => "downgrade_cancelled",
             Self::RecordPut { .. } => "record_put",
             Self::Stopping { .. } => "member_stopping",
             Self::Stopped { .. } => "member_stopped",
@@ -218,6 +225,8 @@ impl Happening<'_> {
             Self::Waiting(wait) => match wait {
                 Wait::Record { member, .. }
                 | Wait::Ready { member }
+                | Wait::Lowering { member, .. }
+                | Wait::Storage { member, .. }
                 | Wait::FailedOwner { member }
                 | Wait::LostOwner { member } => Some(*member),
                 Wait::Answer | Wait::Baton { .. } | Wait::Gather | Wait::Others { .. } => None,

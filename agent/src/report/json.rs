@@ -137,7 +137,7 @@ fn lag(view: &ClusterView, member: &Member) -> Option<u64> {
 /// `from` and `to` of a change.
 pub fn versions(change: &Change) -> (Option<String>, Option<String>) {
     match change {
-        Change::Upgrade { from, to } => (Some(from.to_string()), Some(to.to_string())),
+        Change::Upgrade { from, to } | Change::Downgrade { from, to } => (Some(from.to_string()), Some(to.to_string())),
         Change::Restart { .. } => (None, None),
     }
 }

@@ -17,6 +17,8 @@ pub fn words(next: &Next, names: &Names, refused: impl Fn(&Refusal) -> String) -
             Some(to) => format!("pass leadership from {} to {}, then take it down", short(go.member), short(to)),
             None => format!("take {} down", short(go.member)),
         },
+        Next::Lower(Some(to)) => format!("enable a downgrade to {to}"),
+        Next::Lower(None) => "cancel the downgrade".into(),
         Next::Settle => "wait until versions, gates and hashes agree".into(),
         Next::Finish(Finish::Held { member }) => format!("nothing: the run holds before {}", short(*member)),
         Next::Finish(Finish::Partial { left }) => format!("nothing: its part is done; left are {}", names.list(left)),

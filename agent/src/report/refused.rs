@@ -29,8 +29,11 @@ impl Context<'_> {
                 self.stop(Reason::NothingToRollBack, message, "status")
             }
             Refusal::NoWayBack => {
-                let message = "no voter runs the old release any more, and an old binary would refuse to start".into();
-                self.stop(Reason::NoWayBack, message, "run")
+                let message = match self.change.is_some_and(Change::is_down) {
+                    true => "no voter runs the higher release any more: from here the way up is an upgrade",
+                    false => "no voter runs the old release any more, and an old binary would refuse to start",
+                };
+                self.stop(Reason::NoWayBack, message.into(), "run")
             }
             Refusal::NotHeld => {
                 self.stop(Reason::NotHeld, "the run does not hold before its last member".into(), "run")
@@ -52,12 +55,20 @@ impl Context<'_> {
                 self.stop(Reason::MemberVersion, message, "status")
             }
             Refusal::SkipsMinor { member, release } => {
-                let message = format!("{} runs {release}: {} leaves out a minor", name(*member), self.arrow());
+                let message = match self.change.filter(|change| change.is_down()).and_then(Change::to) {
+                    Some(to) => {
+                        format!("{} runs {release}, and {to} is neither of its minor nor one below", name(*member))
+                    }
+                    None => format!("{} runs {release}: {} leaves out a minor", name(*member), self.arrow()),
+                };
                 self.stop(Reason::SkipsMinor, message, "plan")
             }
             Refusal::GoingDown { target } => {
-                let message =
-                    format!("a downgrade to {target} is enabled, and {} needs a version that rises", self.arrow());
+                let why = match self.change.filter(|change| change.is_down()).and_then(Change::to) {
+                    Some(to) => format!("this one leads to {to}"),
+                    None => format!("{} needs a version that rises", self.arrow()),
+                };
+                let message = format!("a downgrade to {target} is enabled, and {why}");
                 self.stop(Reason::GoingDown, message, self.onward()).leaving("`etcdctl downgrade cancel` ends it")
             }
             Refusal::BelowQuorum { down, standing, needed } => self.below_quorum(&name(*down), *standing, *needed),
@@ -107,14 +118,14 @@ impl Context<'_> {
 
     fn expected(&self) -> String {
         match self.change {
-            Some(Change::Upgrade { from, to }) => format!("`{from}` or {to}"),
+            Some(Change::Upgrade { from, to } | Change::Downgrade { from, to }) => format!("`{from}` or {to}"),
             _ => "another".to_owned(),
         }
     }
 
     fn arrow(&self) -> String {
         match self.change {
-            Some(Change::Upgrade { to, .. }) => format!("the way to {to}"),
+            Some(Change::Upgrade { to, .. } | Change::Downgrade { to, .. }) => format!("the way to {to}"),
             _ => "the way".to_owned(),
         }
     }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use proto::{MemberId, Release};
+use proto::{ClusterVersion, MemberId, Release};
 
 use super::{
     board::Board,
@@ -73,6 +73,8 @@ fn happenings<'a>(view: &'a ClusterView, change: &'a Change) -> Vec<Happening<'a
         Happening::Unsettled(UNSETTLED),
         Happening::GatesSettled,
         Happening::Settled,
+        Happening::Lowering { to: Some(ClusterVersion { major: 3, minor: 5 }) },
+        Happening::Lowering { to: None },
         Happening::Preparing { what: "download: 12.0 of 30.5 MiB" },
         Happening::Warning("no hash was compared"),
         Happening::Ended { exit: 0, reason: "done" },
@@ -250,6 +252,8 @@ fn what_is_missing_is_told_and_how_it_is_mended() {
         Missing::ClusterVersion { member, found: version("3.5"), wanted: version("3.6") },
         Missing::ClusterVersion { member, found: None, wanted: version("3.6") },
         Missing::StorageVersion { member, found: version("3.5"), wanted: version("3.6") },
+        Missing::GoingDown { target: version("3.5") },
+        Missing::GoingDown { target: None },
         Missing::NoGates { member },
         Missing::GatesUnknown { member, reason: why },
         Missing::Undecided { awaited: vec![] },

@@ -107,6 +107,7 @@ fn take_down(record: &TakeDown, names: &Names) -> String {
 fn run_line(run: &Run, names: &Names) -> String {
     let what = match &run.intent.change {
         Change::Upgrade { to, .. } => format!("to {to}"),
+        Change::Downgrade { to, .. } => format!("down to {to}"),
         Change::Restart { id } => format!("restart `{}`", printable(id)),
     };
     let done = if run.done.is_empty() { "none".to_owned() } else { names.list(&run.done) };

@@ -102,6 +102,10 @@ pub fn of(ending: &Ending, context: &Context) -> Stop {
             let message = format!("{} did not pass leadership on: {}", context.names.member(*member), printable(why));
             context.stop(Reason::HandOverFailed, message, context.onward()).leaving("it was not stopped")
         }
+        Ending::NotLowered(why) => {
+            let message = format!("the cluster refuses a step of the downgrade: {}", printable(why));
+            context.stop(Reason::NotLowered, message, context.onward()).leaving("no member was stopped for it")
+        }
         Ending::Step { member, why, left } => {
             let message = format!("the step of {} failed: {}", context.names.member(*member), printable(why));
             context.step_failed(message, &context.names.short(*member), *left)
@@ -204,7 +208,7 @@ impl Context<'_> {
 
     fn target(&self) -> String {
         match self.change {
-            Some(Change::Upgrade { to, .. }) => format!("at {to}"),
+            Some(Change::Upgrade { to, .. } | Change::Downgrade { to, .. }) => format!("at {to}"),
             Some(Change::Restart { id }) => format!("restarted for `{}`", printable(id)),
             None => "at the target".to_owned(),
         }

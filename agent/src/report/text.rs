@@ -40,6 +40,8 @@ pub fn line(happening: &Happening, board: &Board) -> Option<String> {
         Happening::BatonTaken => Some("holds the baton".into()),
         Happening::BatonGivenBack => Some("gave the baton back".into()),
         Happening::HandedOver { from, to } => about(*from, &format!("passed leadership to {}", names.short(*to))),
+        Happening::Lowering { to: Some(to) } => Some(format!("a downgrade to {to} is enabled")),
+        Happening::Lowering { to: None } => Some("no downgrade is enabled any more".into()),
         Happening::RecordPut { member, back: false } => about(*member, "is next"),
         Happening::RecordPut { member, back: true } => about(*member, "is next to go back"),
         Happening::Stopping { member } => about(*member, "stopping"),

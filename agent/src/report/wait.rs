@@ -11,6 +11,10 @@ pub fn words(wait: &Wait, names: &Names) -> String {
         Wait::Baton { host } => format!("the baton, which {} holds", names.host(*host)),
         Wait::Gather => "other hosts to take part".to_owned(),
         Wait::Others { members } => format!("{} to go first", names.list(members)),
+        Wait::Lowering { member, target } => {
+            format!("the cluster version to be lowered to {target}, of which {} says nothing yet", names.short(*member))
+        }
+        Wait::Storage { member, target } => format!("the data of {} to be fit for {target}", names.short(*member)),
         Wait::Ready { member } => format!("{} to be ready", names.short(*member)),
         Wait::FailedOwner { member } => {
             format!("{} to try its failed step again", names.place(*member))

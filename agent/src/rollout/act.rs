@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use proto::{MemberId, Revision};
+use proto::{ClusterVersion, MemberId, Revision};
 
 use super::{
     keys::{AttemptId, Keys, TakeId},
@@ -41,6 +41,9 @@ pub enum Act {
         /// Who is to lead.
         to: MemberId,
     },
+    /// Enable a downgrade to this version, or cancel the one that is enabled. Answered by [`Event::Done`] also where it is
+    /// not known, since the next look shows it; by [`Event::Failed`] where the cluster refuses.
+    Lower(Option<ClusterVersion>),
     /// Run the `before_node` hooks. A failure ends the run before anything was touched.
     HookBefore(MemberId),
     /// Run the `after_node` hooks. A failure is a warning.
@@ -155,6 +158,8 @@ pub enum Ending {
         /// Why.
         why: Arc<str>,
     },
+    /// The cluster refuses to enable a downgrade, or to cancel it; nothing was stopped.
+    NotLowered(Arc<str>),
     /// A step failed.
     Step {
         /// The member.

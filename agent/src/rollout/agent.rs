@@ -66,6 +66,7 @@ pub(super) enum Phase {
     Looking,
     Waiting(Wait),
     Settling(Leg),
+    Lowering,
     HandingOver(MemberId),
     GivingBack(TakeId, Without),
     Sending(Txn, Then),
@@ -142,6 +143,8 @@ impl Agent {
             (Phase::Waiting(wait), Event::Woke { expired: true }) => self.leave(Ending::Expired(wait)),
             (Phase::Waiting(_), Event::Woke { expired: false }) => self.look(),
             (Phase::Settling(leg), event) => self.settled(leg, event),
+            (Phase::Lowering, Event::Done) => self.look(),
+            (Phase::Lowering, Event::Failed(why)) => self.leave(Ending::NotLowered(why)),
             (Phase::HandingOver(_), Event::Done) => {
                 self.hand_overs = 0;
                 self.look()
@@ -297,6 +300,7 @@ impl Agent {
                 Some(run) => self.send(Txn::move_run(run, to), Then::Look),
                 None => self.look(),
             },
+            Next::Lower(to) => self.ask(Phase::Lowering, Act::Lower(to)),
             Next::Go(go) => self.go(go, fresh),
         }
     }

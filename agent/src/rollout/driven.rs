@@ -158,6 +158,7 @@ pub(super) fn word(act: &Act) -> String {
         Act::GiveBack(_) => "give back".into(),
         Act::Journal(entry) => format!("note {}", note(*entry)),
         Act::HandOver { .. } => "hand over".into(),
+        Act::Lower(to) => if to.is_some() { "lower" } else { "cancel" }.into(),
         Act::HookBefore(_) => "hook".into(),
         Act::HookAfter(_) => "hook after".into(),
         Act::Stop(_) => "stop".into(),

@@ -112,11 +112,41 @@ pub enum Change {
         /// The one release to reach.
         to: Release,
     },
+    /// Every member to an older release, a minor down at most.
+    Downgrade {
+        /// What a member must run to take part, unless it is at `to` already (a semver requirement).
+        from: semver::VersionReq,
+        /// The one release to reach.
+        to: Release,
+    },
     /// Every process anew, at the release it has.
     Restart {
         /// Free text that tells this restart from the last: a ticket, a date.
         id: String,
     },
+}
+
+impl Change {
+    /// The release that every member is to run; `None` where each keeps its own.
+    pub fn to(&self) -> Option<&Release> {
+        match self {
+            Self::Upgrade { to, .. } | Self::Downgrade { to, .. } => Some(to),
+            Self::Restart { .. } => None,
+        }
+    }
+
+    /// What a member must run to take part, and what it is to run.
+    pub fn releases(&self) -> Option<(&semver::VersionReq, &Release)> {
+        match self {
+            Self::Upgrade { from, to } | Self::Downgrade { from, to } => Some((from, to)),
+            Self::Restart { .. } => None,
+        }
+    }
+
+    /// Whether it leads down.
+    pub fn is_down(&self) -> bool {
+        matches!(self, Self::Downgrade { .. })
+    }
 }
 
 /// Whether the run waits for a person before the point of no return.

@@ -268,7 +268,9 @@ impl Agent {
     /// Whether the old binary may be started: the new one is gone and no poll of it is in flight, so what
     /// the others say of the cluster version can no longer change.
     fn judge(&mut self, failure: Option<Arc<str>>, looked: &Looked) -> Act {
-        let Change::Upgrade { to, .. } = &self.me.intent.change else { return self.switch(Leg::Back, failure) };
+        // What is lowered starts on the higher release whatever the version is.
+        let up = Some(&self.me.intent.change).filter(|change| !change.is_down());
+        let Some(to) = up.and_then(Change::to) else { return self.switch(Leg::Back, failure) };
         let down = self.member();
         let is_open =
             looked.view.as_ref().is_some_and(|view| no_return::version_has_not_risen(view, down, to.cluster_version()));

@@ -96,7 +96,10 @@ impl World {
                 false => Event::Woke { expired: false },
             },
             Act::Wait(_) => Event::Woke { expired: outcome == Outcome::Expired },
-            Act::Prepare | Act::HookBefore(_) | Act::HookAfter(_) | Act::Look | Act::Exit(_) => Event::Done,
+            // Its changes lead up.
+            Act::Lower(_) | Act::Prepare | Act::HookBefore(_) | Act::HookAfter(_) | Act::Look | Act::Exit(_) => {
+                Event::Done
+            }
         })
     }
 

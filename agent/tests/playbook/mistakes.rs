@@ -155,6 +155,17 @@ fn cluster() {
 }
 
 #[test]
+fn kind_downgrade() {
+    let down = SOUND.replace("kind: Upgrade", "kind: Downgrade");
+    assert!(parse(&down).is_ok());
+    golden(
+        "kind_downgrade",
+        &down,
+        &[("to: 3.6.14", "to: 3.4.44"), ("kind: Downgrade", "restart: { id: x }\nkind: Downgrade")],
+    );
+}
+
+#[test]
 fn kind() {
     golden(
         "kind",
@@ -265,7 +276,6 @@ fn not_in_this_release() {
         "not_in_this_release",
         SOUND,
         &[
-            ("kind: Upgrade", "kind: Downgrade"),
             ("kind: process", "kind: systemd"),
             ("state_dir: state", "backup: { dir: /var/backups, keep: 3 }"),
             ("state_dir: state", "hops: [3.5.30, 3.6.14]"),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use proto::Release;
+use proto::{ClusterVersion, Release};
 use semver::VersionReq;
 
 use super::value;
@@ -15,7 +15,10 @@ use crate::playbook::{
     tree::Tree,
 };
 
-const KINDS: &str = "`Upgrade` or `Restart`";
+const KINDS: &str = "`Upgrade`, `Downgrade` or `Restart`";
+/// No release below this minor takes part in a downgrade: 3.4 has none, and what 3.5 writes it may not read (etcd's
+/// downgrade guides).
+const LOWEST: ClusterVersion = ClusterVersion { major: 3, minor: 5 };
 const RELEASE: &str = "one exact release, such as `3.6.14`";
 
 pub(super) fn kind(fields: Fields<'_>, folder: &Path) -> Result<Kind, Fault> {
@@ -23,18 +26,34 @@ pub(super) fn kind(fields: Fields<'_>, folder: &Path) -> Result<Kind, Fault> {
     match kind.written(KINDS)? {
         "Upgrade" => upgrade(fields, kind, folder),
         "Restart" => restart(fields, kind),
-        "Downgrade" => Err(Fault::not_in_this_release(kind.place, "`kind: Downgrade`", KINDS)),
+        "Downgrade" => downgrade(fields, kind, folder),
         other => Err(kind.fault(format!("there is no kind `{other}`"), KINDS)),
     }
 }
 
 fn upgrade(fields: Fields<'_>, kind: &Tree, folder: &Path) -> Result<Kind, Fault> {
-    foreign(fields, "Upgrade", &["restart"])?;
+    let (from, to, artifact) = releases(fields, kind, folder)?;
+    Ok(Kind::Upgrade { from, to, artifact })
+}
+
+fn downgrade(fields: Fields<'_>, kind: &Tree, folder: &Path) -> Result<Kind, Fault> {
+    let (from, to, artifact) = releases(fields, kind, folder)?;
+    match fields.get("to").filter(|_| to.cluster_version() < LOWEST) {
+        Some(tree) => {
+            let problem = format!("no downgrade leads to {to}");
+            Err(tree.fault(problem, format!("a release of {LOWEST} or above; older data cannot be read there")))
+        }
+        None => Ok(Kind::Downgrade { from, to, artifact }),
+    }
+}
+
+fn releases(fields: Fields<'_>, kind: &Tree, folder: &Path) -> Result<(VersionReq, Release, Artifact), Fault> {
+    foreign(fields, kind.written(KINDS)?, &["restart"])?;
     let from = value::requirement(of_kind(fields, kind, "from", "`from`, such as `from: \">=3.5.32, <3.6\"`")?)?;
     let to = release(of_kind(fields, kind, "to", "`to`, one exact release, such as `to: 3.6.14`")?)?;
     let expected = "`artifact: { source: … }`, a path or a URL";
     let artifact = artifact(of_kind(fields, kind, "artifact", expected)?, folder, &to)?;
-    Ok(Kind::Upgrade { from, to, artifact })
+    Ok((from, to, artifact))
 }
 
 fn restart(fields: Fields<'_>, kind: &Tree) -> Result<Kind, Fault> {

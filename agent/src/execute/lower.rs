@@ -1,0 +1,54 @@
+//! A downgrade enabled or cancelled, and whether it is over.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use proto::{ClusterVersion, MemberId};
+
+use super::Execution;
+use crate::{observe::downgrade::Downgraded, plan::settled::Missing, report::Happening, rollout::act::Event};
+
+/// Between two tries.
+const AGAIN: Duration = Duration::from_millis(500);
+
+impl Execution<'_> {
+    /// Asks until it is known, for as long as the cluster may take to settle. What follows is seen by the next look.
+    pub(super) async fn lower(&mut self, to: Option<ClusterVersion>) -> Event {
+        let deadline = Instant::now() + self.playbook.strategy.convergence;
+        loop {
+            let Some(leader) = self.leader() else { return Event::Done };
+            match self.observer.downgrade(leader, to).await {
+                Downgraded::Done => {
+                    self.tell(Happening::Lowering { to });
+                    return Event::Done;
+                }
+                Downgraded::Refused(why) => return Event::Failed(Arc::from(why)),
+                Downgraded::Unknown(why) if Instant::now() >= deadline => return Event::Failed(Arc::from(why)),
+                Downgraded::Unknown(_) if self.interrupt.is_asked() => return Event::Done,
+                Downgraded::Unknown(_) => tokio::time::sleep(AGAIN).await,
+            }
+        }
+    }
+
+    /// Whether the downgrade of this run is still under way, though every member is where it leads to. Its leader ends it
+    /// by itself, unless it was told not to look: then it is cancelled when half of the time has passed.
+    pub(super) async fn still_going_down(&mut self, since: Instant) -> Option<Missing> {
+        let change = &self.me.intent.change;
+        let to = change.to().filter(|_| change.is_down())?.cluster_version();
+        let leader = self.leader()?;
+        if !self.observer.is_going_down(leader, to).await? {
+            return None;
+        }
+        if since.elapsed() > self.playbook.strategy.convergence / 2 {
+            // What comes of it is asked for again.
+            let _ = self.observer.downgrade(leader, None).await;
+        }
+        Some(Missing::GoingDown { target: Some(to) })
+    }
+
+    fn leader(&self) -> Option<MemberId> {
+        self.last_view.as_ref()?.leader().map(|leader| leader.id)
+    }
+}

@@ -1,0 +1,115 @@
+//! Downgrade playbooks, under load: down a minor, back in the middle, by an agent that dies, and what is refused.
+//!
+//! Source: etcd's downgrade guides; KEP-4647, "Cluster Online Downgrade".
+
+#![allow(clippy::panic, reason = "a test that cannot go on fails")]
+
+use proto::etcdserverpb::{DowngradeRequest, downgrade_request::DowngradeAction, maintenance_client::MaintenanceClient};
+use rustix::process::Signal;
+use tests::{
+    case::Case,
+    ended::{Ended, all_must_be, all_must_leave},
+    on_both,
+    rollout::Rollout,
+    system::System,
+};
+
+on_both! {
+    three_members_go_down_by_a_minor;
+    a_run_goes_back_from_its_middle;
+    an_agent_that_dies_again_and_again_comes_to_the_end;
+    what_leads_elsewhere_is_refused_and_nothing_is_touched;
+}
+
+/// From 3.6 to 3.5, the minor below which etcd has no way.
+async fn begin(system: System, strategy: &[&str]) -> Option<Rollout> {
+    let case = Case::path(system, ("3.6", "3.5"), |_| {}).await?;
+    case.cluster.settled(case.from.release.cluster_version()).await.expect("there is a version to lower");
+    Some(case.strategy(strategy).begin().await)
+}
+
+/// How many run the lower release.
+async fn lowered(rollout: &Rollout) -> usize {
+    let low = rollout.to.release.to_string();
+    rollout.releases().await.iter().filter(|release| **release == low).count()
+}
+
+/// The downgrade is over, and every member's agent said so.
+async fn is_down(rollout: Rollout) {
+    let client = rollout.client(0);
+    let one_more = DowngradeRequest { action: DowngradeAction::Validate.into(), version: "3.4.0".into() };
+    let said = MaintenanceClient::new(client.channel()).downgrade(one_more).await;
+    let is_over = said.as_ref().map_or_else(|status| !status.message().contains("in progress"), |_| true);
+    assert!(is_over, "{said:?}");
+    rollout.done().await;
+}
+
+async fn three_members_go_down_by_a_minor(system: System) {
+    let Some(rollout) = begin(system, &[]).await else { return };
+    let agents = rollout.all("run").await;
+    all_must_leave(&agents, 0, "done", "done");
+    is_down(rollout).await;
+}
+
+/// The bundled node has one path more.
+#[tokio::test(flavor = "multi_thread")]
+async fn three_members_of_the_node_go_from_3_7_to_3_6() {
+    let Some(case) = Case::path(System::Node, ("3.7", "3.6"), |_| {}).await else { return };
+    let rollout = case.begin().await;
+    all_must_leave(&rollout.all("run").await, 0, "done", "done");
+    rollout.done().await;
+}
+
+async fn a_run_goes_back_from_its_middle(system: System) {
+    let Some(rollout) = begin(system, &["gather: 2s"]).await else { return };
+    let leader = rollout.leader().await;
+    rollout.one("run", (leader + 1) % 3).await.must_be(0, "partial");
+    assert_eq!(lowered(&rollout).await, 1);
+    all_must_leave(&rollout.all("rollback").await, 0, "rolled_back", "done");
+    assert_eq!(lowered(&rollout).await, 0);
+    rollout.cluster.settled(rollout.from.release.cluster_version()).await.expect("an ordinary rise");
+
+    all_must_leave(&rollout.all("run").await, 0, "done", "done");
+    let before = rollout.pids();
+    all_must_be(&rollout.all("rollback").await, 3, "nothing_to_roll_back");
+    assert_eq!(rollout.pids(), before, "nothing was touched");
+    is_down(rollout).await;
+}
+
+async fn an_agent_that_dies_again_and_again_comes_to_the_end(system: System) {
+    let Some(mut rollout) = begin(system, &[]).await else { return };
+    rollout.hosts = vec![vec![0, 1, 2]];
+    rollout.playbooks = rollout.write();
+    // In the lowering, in the steps, between them; the last one lives.
+    for millis in [300, 700, 1_000, 1_300, 1_700] {
+        let agent = rollout.start(0);
+        tokio::time::sleep(std::time::Duration::from_millis(millis)).await;
+        if let Ok(process) = agent.process() {
+            process.signal(Signal::KILL).expect("killed");
+        }
+        let _ = agent.ends().await;
+    }
+    let ended: Ended = rollout.one("run", 0).await;
+    assert_eq!(ended.exit, Some(0), "{ended}");
+    is_down(rollout).await;
+}
+
+async fn what_leads_elsewhere_is_refused_and_nothing_is_touched(system: System) {
+    let Some(mut rollout) = begin(system, &["gather: 0s"]).await else { return };
+    let before = rollout.pids();
+    // A minor above it, by a playbook that says that it leads down.
+    let sound = rollout.upgrade.clone();
+    rollout.upgrade.from = ">=3.5, <3.6".into();
+    rollout.playbooks = rollout.write();
+    rollout.one("run", 0).await.must_be(4, "leader_version");
+    rollout.upgrade = sound;
+    rollout.playbooks = rollout.write();
+    rollout.client(0).alarm_no_space(true).await.expect("raised");
+    rollout.one("run", 0).await.must_be(3, "alarm");
+    rollout.client(0).alarm_no_space(false).await.expect("disarmed");
+    assert_eq!(rollout.pids(), before, "nothing was touched");
+    let status = rollout.client(0).status().await.expect("answered");
+    assert!(!status.downgrade_info.is_some_and(|info| info.enabled), "nothing is enabled for a run that is refused");
+    all_must_leave(&rollout.all("run").await, 0, "done", "done");
+    is_down(rollout).await;
+}
