@@ -8,7 +8,12 @@ use std::{
 use proto::{ClusterVersion, MemberId};
 
 use super::Execution;
-use crate::{observe::downgrade::Downgraded, plan::settled::Missing, report::Happening, rollout::act::Event};
+use crate::{
+    observe::{downgrade::Downgraded, view::Member},
+    plan::settled::Missing,
+    report::Happening,
+    rollout::act::Event,
+};
 
 /// Between two tries.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -24,12 +29,20 @@ impl Execution<'_> {
                     self.tell(Happening::Lowering { to });
                     return Event::Done;
                 }
+                Downgraded::Refused(_) if self.is_lowering(to).await => return Event::Done,
                 Downgraded::Refused(why) => return Event::Failed(Arc::from(why)),
                 Downgraded::Unknown(why) if Instant::now() >= deadline => return Event::Failed(Arc::from(why)),
                 Downgraded::Unknown(_) if self.interrupt.is_asked() => return Event::Done,
                 Downgraded::Unknown(_) => tokio::time::sleep(AGAIN).await,
             }
         }
+    }
+
+    /// Whether another agent was first: with the version lowered, the cluster says that the target is none.
+    async fn is_lowering(&self, to: Option<ClusterVersion>) -> bool {
+        let Ok(view) = self.observer.glance().await else { return false };
+        let mut reports = view.members.iter().filter_map(Member::report);
+        to.is_some() && reports.any(|report| report.downgrade == to || report.cluster_version == to)
     }
 
     /// Whether the downgrade of this run is still under way, though every member is where it leads to. Its leader ends it

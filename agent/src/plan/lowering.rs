@@ -54,3 +54,111 @@ pub(super) fn unfit(case: &Case, pick: &Member) -> Option<Next> {
     let found = pick.report().and_then(|report| report.storage_version);
     (found != Some(target)).then_some(Next::Wait(Wait::Storage { member: pick.id, target }))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proto::{MemberId, Revision};
+
+    use super::*;
+    use crate::{
+        observe::view::Answer,
+        plan::{Me, samples},
+        rollout::{
+            keys::{At, Change, Intent, Keys, Run, RunId, RunState},
+            rules::Rules,
+        },
+    };
+
+    const V3_5: ClusterVersion = ClusterVersion { major: 3, minor: 5 };
+
+    /// What members say: release, cluster version, storage version, and where a downgrade that is enabled leads to, each
+    /// `-` for none; a member of one word is silent.
+    fn view(members: [&str; 3]) -> ClusterView {
+        let mut view = samples::view("1+ 2+ 3+");
+        for (member, said) in view.members.iter_mut().zip(members) {
+            let words: Vec<_> = said.split(' ').collect();
+            match (&mut member.answer, &words[..]) {
+                (Answer::Reported(report), [release, version, storage, downgrade]) => {
+                    report.release = release.parse().unwrap();
+                    report.cluster_version = version.parse().ok();
+                    report.storage_version = storage.parse().ok();
+                    report.downgrade = downgrade.parse().ok();
+                }
+                (answer, _) => *answer = Answer::Silent { reason: "gone".into() },
+            }
+        }
+        view
+    }
+
+    fn asked<T>(members: [&str; 3], state: RunState, to: &str, ask: impl FnOnce(&Case, &ClusterView) -> T) -> T {
+        let change = Change::Downgrade { from: ">=3.6, <3.7".parse().unwrap(), to: to.parse().unwrap() };
+        let intent = Arc::new(Intent { change, ..samples::intent(">=3.5, <3.6", "3.6.14") });
+        let me = Me { intent: intent.clone(), ..samples::me(&[1]) };
+        let changes_minor = to.starts_with("3.5");
+        let run = Run { id: RunId(1), intent, state, changes_minor, done: Vec::new() };
+        let run = Some(At { created: Revision(3), modified: Revision(3), value: run });
+        let (keys, view, rules) = (Keys { run, ..Keys::default() }, view(members), Rules::default());
+        let (me, keys, rules) = (&me, &keys, &rules);
+        let case = Case { me, rules, keys, view: &view, gathered: true, joined: None, in_hand: None, gone: &[] };
+        ask(&case, &view)
+    }
+
+    #[test]
+    fn it_is_enabled_once_and_waited_for() {
+        let high = "3.6.14 3.6 3.6 -";
+        let (enabled, lowered, old) = ("3.6.14 3.6 3.6 3.5", "3.6.14 3.5 3.5 3.5", "3.5.30 3.5 - -");
+        let waits = |member| Some(Next::Wait(Wait::Lowering { member: MemberId(member), target: V3_5 }));
+        let elsewhere = Some(Next::Refuse(Refusal::GoingDown { target: ClusterVersion { major: 3, minor: 4 } }));
+        for (members, expected) in [
+            ([high, high, high], Some(Next::Lower(Some(V3_5)))),
+            ([high, enabled, high], waits(1)),
+            ([enabled, "silent", enabled], waits(2)), // it is what keeps the version up
+            ([lowered, lowered, lowered], None),
+            ([lowered, enabled, lowered], None), // it has not heard yet; its own data is asked for apart
+            ([old, lowered, lowered], None),
+            ([old, "3.6.14 3.5 3.5 -", "3.6.14 3.5 3.5 -"], None), // cancelled by hand, and held down by the first
+            (["3.6.14 3.5 3.5 -"; 3], Some(Next::Lower(Some(V3_5)))), // about to rise
+            ([high, high, "3.6.14 3.6 3.6 3.4"], elsewhere),
+        ] {
+            let found = asked(members, RunState::Rolling, "3.5.30", |case, _| lowering(case));
+            assert_eq!(found, expected, "{members:?}");
+        }
+    }
+
+    #[test]
+    fn the_way_back_begins_with_its_end() {
+        let (lowered, old) = ("3.6.14 3.5 3.5 3.5", "3.5.30 3.5 - -");
+        for (members, expected) in
+            [([old, lowered, lowered], Some(Next::Lower(None))), ([old, "3.6.14 3.5 3.5 -", "3.6.14 3.5 3.5 -"], None)]
+        {
+            let found = asked(members, RunState::RollingBack, "3.5.30", |case, _| lowering(case));
+            assert_eq!(found, expected, "{members:?}");
+        }
+    }
+
+    #[test]
+    fn within_a_minor_nothing_is_lowered() {
+        let found = asked(["3.6.14 3.6 3.6 -"; 3], RunState::Rolling, "3.6.13", |case, view| {
+            (lowering(case), unfit(case, &view.members[0]))
+        });
+        assert_eq!(found, (None, None));
+    }
+
+    #[test]
+    fn a_member_goes_when_its_own_data_is_fit() {
+        for (said, is_fit) in [
+            ("3.6.14 3.5 3.5 3.5", true),
+            ("3.6.14 3.5 3.6 3.5", false),
+            ("3.6.14 3.5 - 3.5", false),
+            ("silent", false),
+        ] {
+            let members = [said, "3.6.14 3.5 3.5 3.5", "3.6.14 3.5 3.5 3.5"];
+            let found = asked(members, RunState::Rolling, "3.5.30", |case, view| unfit(case, &view.members[0]));
+            assert_eq!(found.is_none(), is_fit, "{said}");
+            let back = asked(members, RunState::RollingBack, "3.5.30", |case, view| unfit(case, &view.members[0]));
+            assert_eq!(back, None, "it goes back whatever it holds");
+        }
+    }
+}

@@ -70,6 +70,7 @@ fn verb(action: &Action) -> &'static str {
         Action::Await(_) => "wait",
         Action::Mend => "mend",
         Action::Restart { leg: Leg::Back, .. } => "put_back",
+        Action::Restart { from: Some(from), to: Some(to), .. } if to < from => "downgrade",
         Action::Restart { to: Some(_), .. } => "upgrade",
         Action::Restart { to: None, .. } => "restart",
         Action::HandOver(_) => "hand_over",

@@ -51,7 +51,7 @@ struct Up {
     /// The release to start with, such as 3.5 or, of etcd, 3.4.23 [default: 3.5].
     #[arg(long, value_name = "V")]
     release: Option<String>,
-    /// Write playbooks for an upgrade to this release: D/<name>/upgrade.yaml, one per member, which
+    /// Write playbooks for an upgrade, or a downgrade, to this release: D/<name>/upgrade.yaml, one per member, which
     /// `agent run` takes as they are.
     #[arg(long, value_name = "V")]
     to: Option<String>,

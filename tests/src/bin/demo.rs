@@ -1,4 +1,4 @@
-//! One whole upgrade of a real cluster under load, with an agent per member all at once: `scripts/demo`.
+//! One whole upgrade, or downgrade, of a real cluster under load, with an agent per member all at once: `scripts/demo`.
 //!
 //! What is shown and counted is `tests::witness`; what the agents say of themselves is `tests::events`.
 
@@ -21,8 +21,8 @@ use tests::{
     workload::Load,
 };
 
-/// Upgrades a real cluster on this machine while clients write and read through all of its members, with
-/// one agent per member, all started at once. Then every acknowledged write is read back.
+/// Upgrades a real cluster on this machine, or downgrades it where --to is lower, while clients write and read through
+/// all of its members, with one agent per member, all started at once. Then every acknowledged write is read back.
 #[derive(Parser)]
 #[command(name = "demo")]
 struct Cli {
@@ -37,7 +37,7 @@ struct Cli {
     json: bool,
     #[command(flatten)]
     wanted: Wanted,
-    /// Leave the upgraded cluster running, for scripts/cluster status and down.
+    /// Leave the cluster running, for scripts/cluster status and down.
     #[arg(long)]
     keep: bool,
 }
@@ -172,7 +172,8 @@ impl Run {
         if let Some(ms) = self.gates_convergence_ms() {
             say(&format!("gates settled after    {ms} ms more"));
         }
-        let verdict = if self.is_ok() { "upgraded" } else { "NOT upgraded as it should be" };
+        let done = if to.release < from.release { "downgraded" } else { "upgraded" };
+        let verdict = if self.is_ok() { done.to_owned() } else { format!("NOT {done} as it should be") };
         say(&format!("{verdict}: {from} to {}", to.release));
     }
 }

@@ -4,7 +4,9 @@
 
 #![allow(clippy::panic, reason = "a test that cannot go on fails")]
 
-use proto::etcdserverpb::{DowngradeRequest, downgrade_request::DowngradeAction, maintenance_client::MaintenanceClient};
+use proto::etcdserverpb::{
+    DowngradeRequest, downgrade_request::DowngradeAction, maintenance_client::MaintenanceClient,
+};
 use rustix::process::Signal;
 use tests::{
     case::Case,
