@@ -55,8 +55,8 @@ impl Execution<'_> {
             return None;
         }
         if since.elapsed() > self.playbook.strategy.convergence / 2 {
-            // What comes of it is asked for again.
-            let _ = self.observer.downgrade(leader, None).await;
+            // etcd 3.5 does it and does not answer (etcd issue 15878): what came of it is asked for again.
+            let _ = tokio::time::timeout(AGAIN, self.observer.downgrade(leader, None)).await;
         }
         Some(Missing::GoingDown { target: Some(to) })
     }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     journal::progress::Leg,
-    observe::view::{ClusterView, Member, Report},
+    observe::view::{ClusterView, Member, Report, Role},
 };
 
 /// Where a downgrade of a minor leads to.
@@ -46,6 +46,21 @@ pub(super) fn lowering(case: &Case) -> Option<Next> {
             Some(Next::Wait(Wait::Lowering { member, target }))
         }
     }
+}
+
+/// What a downgrade does not begin with: members of several minors, which an upgrade that has not ended leaves, and a
+/// learner, which may become a voter on the way.
+pub(super) fn unready(case: &Case) -> Option<Next> {
+    let target = target(case)?;
+    if reports(case.view).any(|report| report.downgrade == Some(target)) {
+        return None;
+    }
+    let is_low = |member: &&Member| member.release().is_some_and(|release| release.cluster_version() == target);
+    let mixed = case.view.members.iter().find(is_low);
+    let mixed = mixed.and_then(|one| Some(Refusal::Mixed { member: one.id, release: one.release()?.clone() }));
+    let mut members = case.view.members.iter();
+    let learner = || members.find(|member| member.role == Role::Learner).map(|one| Refusal::Learner { member: one.id });
+    mixed.or_else(learner).map(Next::Refuse)
 }
 
 /// A member is stopped only when its own data can be read by what is started in its place.
@@ -125,6 +140,25 @@ mod tests {
             let found = asked(members, RunState::Rolling, "3.5.30", |case, _| lowering(case));
             assert_eq!(found, expected, "{members:?}");
         }
+    }
+
+    #[test]
+    fn it_does_not_begin_with_several_minors_or_a_learner() {
+        let (high, enabled, old) = ("3.6.14 3.6 3.6 -", "3.6.14 3.6 3.6 3.5", "3.5.30 3.5 - -");
+        let mixed = Refusal::Mixed { member: MemberId(2), release: "3.5.30".parse().unwrap() };
+        for (members, expected) in [
+            ([high, high, high], None),
+            ([high, old, high], Some(Next::Refuse(mixed))),
+            ([enabled, old, enabled], None), // one that is under way goes on
+        ] {
+            assert_eq!(asked(members, RunState::Rolling, "3.5.30", |case, _| unready(case)), expected, "{members:?}");
+        }
+        let found = asked([high; 3], RunState::Rolling, "3.5.30", |case, view| {
+            let mut view = view.clone();
+            view.members[2].role = Role::Learner;
+            unready(&Case { view: &view, ..*case })
+        });
+        assert_eq!(found, Some(Next::Refuse(Refusal::Learner { member: MemberId(3) })));
     }
 
     #[test]

@@ -225,7 +225,9 @@ pub fn next(case: &Case) -> Next {
 /// A run is created by the first agent that nothing stands in the way of.
 fn begin_first(case: &Case, next: Next) -> Next {
     match next {
-        Next::Go(_) if case.standing().is_none() => undecided(case).unwrap_or(Next::Begin),
+        Next::Go(_) if case.standing().is_none() => {
+            undecided(case).or_else(|| lowering::unready(case)).unwrap_or(Next::Begin)
+        }
         next => next,
     }
 }

@@ -54,6 +54,18 @@ pub enum Refusal {
         /// Where it leads to.
         target: ClusterVersion,
     },
+    /// A downgrade would begin while members run several minors.
+    Mixed {
+        /// The first that is not of the higher one.
+        member: MemberId,
+        /// What it runs.
+        release: Release,
+    },
+    /// A downgrade would begin while there is a learner.
+    Learner {
+        /// The learner.
+        member: MemberId,
+    },
     /// Too few ready voters would stand.
     BelowQuorum {
         /// The member that would go down.

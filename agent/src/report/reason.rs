@@ -105,6 +105,8 @@ reasons! {
     MemberVersion "member_version" Preflight, "a member runs a release that from and to do not allow", "correct from, or bring the member to it";
     SkipsMinor "skips_minor" Preflight, "the step would leave out a minor", "go one minor at a time";
     GoingDown "going_down" Preflight, "a downgrade is enabled, so the cluster version cannot rise", "end it, or cancel it with `etcdctl downgrade cancel`";
+    Mixed "mixed" Preflight, "a downgrade would begin while members run several minors", "end the upgrade, or roll it back, first";
+    Learner "learner" Preflight, "a downgrade would begin while there is a learner", "promote it, or remove it, first";
     NotLowered "not_lowered" Preflight, "the cluster refuses to enable a downgrade, or to cancel it", "mend what is named, then agent run";
     BelowQuorum "below_quorum" Preflight, "too few ready voters would stand", "start the members that are down";
     MemberNotReady "member_not_ready" Preflight, "a member is not ready and its host takes no part", "agent run on its host, or mend it";

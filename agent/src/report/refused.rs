@@ -71,6 +71,15 @@ impl Context<'_> {
                 let message = format!("a downgrade to {target} is enabled, and {why}");
                 self.stop(Reason::GoingDown, message, self.onward()).leaving("`etcdctl downgrade cancel` ends it")
             }
+            Refusal::Mixed { member, release } => {
+                let message =
+                    format!("{} runs {release}: a downgrade begins with every member on one minor", name(*member));
+                self.stop(Reason::Mixed, message, "status")
+            }
+            Refusal::Learner { member } => {
+                let message = format!("{} is a learner: a downgrade begins without", name(*member));
+                self.stop(Reason::Learner, message, "status")
+            }
             Refusal::BelowQuorum { down, standing, needed } => self.below_quorum(&name(*down), *standing, *needed),
             Refusal::NotReady { member } => {
                 let trouble = self.view.and_then(|view| view.member(*member)?.trouble().map(|why| printable(&why)));

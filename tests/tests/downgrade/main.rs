@@ -10,6 +10,7 @@ use proto::etcdserverpb::{
 use rustix::process::Signal;
 use tests::{
     case::Case,
+    cluster::Spec,
     ended::{Ended, all_must_be, all_must_leave},
     on_both,
     rollout::Rollout,
@@ -93,6 +94,20 @@ async fn an_agent_that_dies_again_and_again_comes_to_the_end(system: System) {
     }
     let ended: Ended = rollout.one("run", 0).await;
     assert_eq!(ended.exit, Some(0), "{ended}");
+    is_down(rollout).await;
+}
+
+/// Of etcd alone: its leader lowers the version, and never looks whether all have followed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_downgrade_that_its_leader_does_not_end_is_cancelled() {
+    let flags = |spec: &mut Spec| spec.flags.push("--experimental-downgrade-check-time=0s".into());
+    let Some(case) = Case::path(System::Etcd, ("3.6", "3.5"), flags).await else { return };
+    case.cluster.settled(case.from.release.cluster_version()).await.expect("there is a version to lower");
+    let rollout = case.strategy(&["convergence: { timeout: 10s }"]).begin().await;
+    let agents = rollout.all("run").await;
+    all_must_leave(&agents, 0, "done", "done");
+    let said = agents.iter().any(|agent| agent.stderr.contains("the downgrade to 3.5 is still enabled"));
+    assert!(said, "it was waited for: {agents:?}");
     is_down(rollout).await;
 }
 
