@@ -25,10 +25,10 @@ on_both! {
 }
 
 /// From 3.6 to 3.5, the minor below which etcd has no way.
-async fn begin(system: System, strategy: &[&str]) -> Option<Rollout> {
+async fn begin(system: System) -> Option<Rollout> {
     let case = Case::path(system, ("3.6", "3.5"), |_| {}).await?;
     case.cluster.settled(case.from.release.cluster_version()).await.expect("there is a version to lower");
-    Some(case.strategy(strategy).begin().await)
+    Some(case.begin().await)
 }
 
 /// How many run the lower release.
@@ -48,7 +48,7 @@ async fn is_down(rollout: Rollout) {
 }
 
 async fn three_members_go_down_by_a_minor(system: System) {
-    let Some(rollout) = begin(system, &[]).await else { return };
+    let Some(rollout) = begin(system).await else { return };
     let agents = rollout.all("run").await;
     all_must_leave(&agents, 0, "done", "done");
     is_down(rollout).await;
@@ -64,7 +64,7 @@ async fn three_members_of_the_node_go_from_3_7_to_3_6() {
 }
 
 async fn a_run_goes_back_from_its_middle(system: System) {
-    let Some(rollout) = begin(system, &["gather: 2s"]).await else { return };
+    let Some(rollout) = begin(system).await else { return };
     let leader = rollout.leader().await;
     rollout.one("run", (leader + 1) % 3).await.must_be(0, "partial");
     assert_eq!(lowered(&rollout).await, 1);
@@ -80,7 +80,7 @@ async fn a_run_goes_back_from_its_middle(system: System) {
 }
 
 async fn an_agent_that_dies_again_and_again_comes_to_the_end(system: System) {
-    let Some(mut rollout) = begin(system, &[]).await else { return };
+    let Some(mut rollout) = begin(system).await else { return };
     rollout.hosts = vec![vec![0, 1, 2]];
     rollout.playbooks = rollout.write();
     // In the lowering, in the steps, between them; the last one lives.
@@ -112,7 +112,7 @@ async fn a_downgrade_that_its_leader_does_not_end_is_cancelled() {
 }
 
 async fn what_leads_elsewhere_is_refused_and_nothing_is_touched(system: System) {
-    let Some(mut rollout) = begin(system, &["gather: 0s"]).await else { return };
+    let Some(mut rollout) = begin(system).await else { return };
     let before = rollout.pids();
     // A minor above it, by a playbook that says that it leads down.
     let sound = rollout.upgrade.clone();

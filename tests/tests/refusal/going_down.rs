@@ -15,7 +15,6 @@ async fn an_upgrade_while_a_downgrade_is_enabled(system: System) {
     // etcd's 3.7 takes minutes to build, and to be at the target already is no reason to say that all is well.
     let to = if system == System::Node { "3.7" } else { "3.6" };
     let Some(case) = Case::path(system, ("3.6", to), |_| {}).await else { return };
-    let case = case.strategy(&["gather: 0s"]);
     case.cluster.settled(case.from.release.cluster_version()).await.expect("there is a version to lower");
     let order = |action: DowngradeAction| {
         let (mut client, version) = (MaintenanceClient::new(case.client(1).channel()), "3.5.0".to_owned());
