@@ -58,7 +58,7 @@ impl Execution<'_> {
             // etcd 3.5 does it and does not answer (etcd issue 15878): what came of it is asked for again.
             let _ = tokio::time::timeout(AGAIN, self.observer.downgrade(leader, None)).await;
         }
-        Some(Missing::GoingDown { target: Some(to) })
+        Some(Missing::GoingDown { target: to })
     }
 
     fn leader(&self) -> Option<MemberId> {

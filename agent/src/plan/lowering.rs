@@ -26,20 +26,29 @@ fn reports(view: &ClusterView) -> impl Iterator<Item = &Report> {
     view.members.iter().filter_map(Member::report)
 }
 
-/// Enables it, or cancels it on the way back, and waits for what follows of that.
+fn under_way(view: &ClusterView) -> Option<ClusterVersion> {
+    reports(view).find_map(|report| report.downgrade)
+}
+
+/// On the way back it is cancelled first of all: where no member has gone yet, every one is where it should be, and nothing
+/// but this makes the version rise again.
+pub(super) fn cancelling(case: &Case) -> Option<Next> {
+    target(case).filter(|_| case.leg() == Leg::Back)?;
+    under_way(case.view).map(|_| Next::Lower(None))
+}
+
+/// Enables it, and waits for what follows of that.
 pub(super) fn lowering(case: &Case) -> Option<Next> {
-    let target = target(case).filter(|_| case.standing().is_some())?;
-    let under_way = reports(case.view).find_map(|report| report.downgrade);
+    let target = target(case).filter(|_| case.standing().is_some() && case.leg() == Leg::Forward)?;
+    let under_way = under_way(case.view);
     // A version that nothing holds where it is may rise at any moment.
     let is_held = under_way.is_some() || reports(case.view).any(|report| report.release.cluster_version() == target);
     let is_lowered = is_held && reports(case.view).any(|report| report.cluster_version == Some(target));
-    match (case.leg(), under_way) {
-        (Leg::Back, Some(_)) => Some(Next::Lower(None)),
-        (Leg::Back, None) => None,
-        (Leg::Forward, Some(other)) if other != target => Some(Next::Refuse(Refusal::GoingDown { target: other })),
-        (Leg::Forward, _) if is_lowered => None,
-        (Leg::Forward, None) => Some(Next::Lower(Some(target))),
-        (Leg::Forward, Some(_)) => {
+    match under_way {
+        Some(other) if other != target => Some(Next::Refuse(Refusal::GoingDown { target: other })),
+        _ if is_lowered => None,
+        None => Some(Next::Lower(Some(target))),
+        Some(_) => {
             let holds = |member: &&Member| member.report().and_then(|report| report.cluster_version) == Some(target);
             let silent = case.view.members.iter().find(|member| member.report().is_none());
             let member = silent.or_else(|| case.view.members.iter().find(|member| !holds(member)))?.id;
@@ -52,7 +61,7 @@ pub(super) fn lowering(case: &Case) -> Option<Next> {
 /// learner, which may become a voter on the way.
 pub(super) fn unready(case: &Case) -> Option<Next> {
     let target = target(case)?;
-    if reports(case.view).any(|report| report.downgrade == Some(target)) {
+    if under_way(case.view) == Some(target) {
         return None;
     }
     let is_low = |member: &&Member| member.release().is_some_and(|release| release.cluster_version() == target);
@@ -167,8 +176,8 @@ mod tests {
         for (members, expected) in
             [([old, lowered, lowered], Some(Next::Lower(None))), ([old, "3.6.14 3.5 3.5 -", "3.6.14 3.5 3.5 -"], None)]
         {
-            let found = asked(members, RunState::RollingBack, "3.5.30", |case, _| lowering(case));
-            assert_eq!(found, expected, "{members:?}");
+            let found = asked(members, RunState::RollingBack, "3.5.30", |case, _| (cancelling(case), lowering(case)));
+            assert_eq!(found, (expected, None), "{members:?}");
         }
     }
 

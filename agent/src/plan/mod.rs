@@ -214,7 +214,8 @@ pub fn next(case: &Case) -> Next {
         shared::lost,
         gates::supported,
     ];
-    let within_a_run = [verb::verb, shared::mark, settled, hold, turn, quorum::alarm, lowering::lowering];
+    let within_a_run =
+        [verb::verb, shared::mark, lowering::cancelling, settled, hold, turn, quorum::alarm, lowering::lowering];
     let decided = |rules: &[fn(&Case) -> Option<Next>]| rules.iter().find_map(|rule| rule(case));
     decided(&before_any_run)
         .or_else(|| finished(case))

@@ -45,8 +45,8 @@ pub enum Missing {
     },
     /// A downgrade is still enabled.
     GoingDown {
-        /// Where it leads to, as far as that is known.
-        target: Option<ClusterVersion>,
+        /// Where it leads to.
+        target: ClusterVersion,
     },
     /// Gates are expected of a member that has none.
     NoGates {
@@ -125,7 +125,7 @@ pub fn missing(intent: &Intent, view: &ClusterView, back: bool) -> Option<Missin
     let expected = if back { &nothing } else { &intent.gates };
     let of_versions = view.members.iter().find_map(|member| versions(member, wanted, back));
     let under_way = || view.members.iter().find_map(|member| member.report()?.downgrade);
-    let going_down = || under_way().map(|target| Missing::GoingDown { target: Some(target) });
+    let going_down = || under_way().filter(|_| intent.change.is_down()).map(|target| Missing::GoingDown { target });
     of_versions.or_else(going_down).or_else(|| gates::missing(expected, view))
 }
 

@@ -17,8 +17,7 @@ pub fn words(missing: &Missing, names: &Names) -> String {
         Missing::StorageVersion { member, found, wanted } => {
             format!("{} has storage version {}, not {}", short(member), version(*found), version(*wanted))
         }
-        Missing::GoingDown { target: Some(target) } => format!("the downgrade to {target} is still enabled"),
-        Missing::GoingDown { target: None } => "a downgrade is still enabled".to_owned(),
+        Missing::GoingDown { target } => format!("the downgrade to {target} is still enabled"),
         Missing::NoGates { member } => {
             format!("{} has no cluster feature gates; remove `gates.expect`", short(member))
         }

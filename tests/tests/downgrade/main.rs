@@ -20,6 +20,7 @@ use tests::{
 on_both! {
     three_members_go_down_by_a_minor;
     a_run_goes_back_from_its_middle;
+    a_run_goes_back_before_any_member_went;
     an_agent_that_dies_again_and_again_comes_to_the_end;
     what_leads_elsewhere_is_refused_and_nothing_is_touched;
 }
@@ -77,6 +78,21 @@ async fn a_run_goes_back_from_its_middle(system: System) {
     all_must_be(&rollout.all("rollback").await, 3, "nothing_to_roll_back");
     assert_eq!(rollout.pids(), before, "nothing was touched");
     is_down(rollout).await;
+}
+
+/// The downgrade is enabled and the version lowered when a hook fails, so nobody is ever stopped.
+async fn a_run_goes_back_before_any_member_went(system: System) {
+    let Some(mut rollout) = begin(system).await else { return };
+    let before = rollout.pids();
+    rollout.upgrade.extra = vec!["hooks: { before_node: [[\"/bin/false\"]] }".into()];
+    rollout.playbooks = rollout.write();
+    rollout.one("run", 0).await.must_be(1, "hook_failed");
+    rollout.cluster.settled(rollout.to.release.cluster_version()).await.expect("it was lowered");
+
+    all_must_leave(&rollout.all("rollback").await, 0, "rolled_back", "done");
+    rollout.cluster.settled(rollout.from.release.cluster_version()).await.expect("an ordinary rise");
+    assert_eq!(rollout.pids(), before, "nobody went");
+    rollout.end(0).await;
 }
 
 async fn an_agent_that_dies_again_and_again_comes_to_the_end(system: System) {
