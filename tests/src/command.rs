@@ -6,7 +6,7 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
-    Error,
+    Error, releases,
     system::{Build, System},
 };
 
@@ -31,7 +31,7 @@ impl Wanted {
     /// One can't be had; the text says why.
     pub fn builds(&self, system: System) -> Result<(Build, Build), Error> {
         let (from, to) = system.main_job();
-        let get = |wanted: &Option<String>, usual| Build::get(system, wanted.as_deref().unwrap_or(usual));
+        let get = |wanted: &Option<String>, usual| releases::get(system, wanted.as_deref().unwrap_or(usual));
         Ok((get(&self.from, from)?, get(&self.to, to)?))
     }
 }

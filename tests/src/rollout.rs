@@ -117,9 +117,14 @@ impl Rollout {
     }
 }
 
-impl Agent {
+/// An agent whose end a scenario waits for.
+pub trait Ends {
     /// Waits for its end, which must come within [`LIMIT`].
-    pub async fn ends(self) -> Ended {
+    fn ends(self) -> impl Future<Output = Ended>;
+}
+
+impl Ends for Agent {
+    async fn ends(self) -> Ended {
         sure(self.ended(LIMIT).await)
     }
 }

@@ -2,7 +2,10 @@
 
 use std::{env, fs::File, io::Write, thread};
 
-use crate::system::{Build, System};
+use crate::{
+    releases,
+    system::{Build, System},
+};
 
 /// Notes that the test that calls this was skipped; it returns right after.
 ///
@@ -24,11 +27,11 @@ pub fn skip(reason: &str) {
 /// It can't be had, and nobody said so before: then the test fails rather than pass without having run.
 #[allow(clippy::panic)]
 pub fn build_or_skip(system: System, version: &str) -> Option<Build> {
-    if let Some(reason) = system.why_not(version) {
+    if let Some(reason) = releases::why_not(system, version) {
         skip(&reason);
         return None;
     }
-    match Build::get(system, version) {
+    match releases::get(system, version) {
         Ok(build) => Some(build),
         Err(error) => panic!("{system} {version}: {error}"),
     }

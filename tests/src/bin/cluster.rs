@@ -10,7 +10,8 @@ use tests::{
     Error,
     cluster::{Cluster, Layout, Member, Spec},
     playbook::Upgrade,
-    system::{Build, System},
+    releases,
+    system::System,
 };
 
 /// A cluster of real members on this machine, for hands-on work. Each member lives in D/<name>/: its
@@ -86,7 +87,7 @@ async fn up(options: &Up) -> Result<ExitCode, Error> {
     // Fetched first: a release that can't be had should not leave a cluster behind.
     let found = Layout::load(&options.place.dir).ok();
     let system = found.as_ref().map(|layout| layout.system).or(options.system).unwrap_or(System::Node);
-    let to = options.to.as_deref().map(|to| Build::get(system, to)).transpose()?;
+    let to = options.to.as_deref().map(|to| releases::get(system, to)).transpose()?;
     let cluster = match found {
         Some(layout) => again(layout, options).await?,
         None => anew(system, options).await?,
@@ -104,7 +105,7 @@ async fn anew(system: System, options: &Up) -> Result<Cluster, Error> {
     if options.tls && system == System::Node {
         return Err("the bundled node has no TLS: --tls wants --system etcd".into());
     }
-    let build = Build::get(system, options.release.as_deref().unwrap_or("3.5"))?;
+    let build = releases::get(system, options.release.as_deref().unwrap_or("3.5"))?;
     let spec = Spec {
         size: options.size.unwrap_or(3),
         dir: Some(options.place.dir.clone()),

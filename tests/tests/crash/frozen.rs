@@ -10,7 +10,7 @@ use tests::{
     fault::{self, Brink},
     on_both,
     process::Process,
-    rollout::{LIMIT, Rollout},
+    rollout::{Ends, LIMIT, Rollout},
     system::System,
 };
 

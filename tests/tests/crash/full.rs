@@ -5,7 +5,7 @@ use tests::{
     fault::{self, Unwritable},
     mounted::Mounted,
     on_both,
-    rollout::Rollout,
+    rollout::{Ends, Rollout},
     skip::skip,
     system::System,
 };

@@ -9,7 +9,7 @@ use tests::{
     agent::Agent,
     ended::Ended,
     fault::{Call, Cut, Moment},
-    rollout::{LIMIT, Rollout},
+    rollout::{Ends, LIMIT, Rollout},
 };
 
 pub fn journal(rollout: &Rollout, index: usize) -> PathBuf {

@@ -5,6 +5,7 @@ use tests::{
     ended::Ended,
     fault::Moment,
     on_both,
+    rollout::Ends,
     system::System,
     wait::{self, GENEROUS},
 };

@@ -1,7 +1,7 @@
 //! The take-down record, read and changed from outside, and given up by `agent abandon`.
 
 use serde_json::Value;
-use tests::rollout::Rollout;
+use tests::rollout::{Ends, Rollout};
 
 /// The take-down record that stands.
 pub async fn record(rollout: &Rollout) -> Value {

@@ -8,6 +8,7 @@ use tests::{
     ended::Ended,
     fault::{self, Moment},
     on_both,
+    rollout::Ends,
     system::System,
 };
 

@@ -13,7 +13,7 @@ use tests::{
     cluster::Spec,
     ended::{Ended, all_must_be, all_must_leave},
     on_both,
-    rollout::Rollout,
+    rollout::{Ends, Rollout},
     system::System,
 };
 

@@ -16,7 +16,8 @@ use tests::{
     ended::Ended,
     ports::Ports,
     process::{Process, kill_all_under},
-    system::{Build, System},
+    releases,
+    system::System,
     wait::{self, GENEROUS},
 };
 use tonic::transport::Endpoint;
@@ -34,7 +35,7 @@ pub struct Nodes {
 
 /// A release of the node.
 pub fn executable(minor: &str) -> PathBuf {
-    Build::get(System::Node, minor).unwrap_or_else(|error| panic!("node {minor}: {error}")).executable()
+    releases::get(System::Node, minor).unwrap_or_else(|error| panic!("node {minor}: {error}")).executable()
 }
 
 impl Nodes {

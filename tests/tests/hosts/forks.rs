@@ -1,7 +1,7 @@
 //! As Ansible runs a task: on so many hosts at once, and on the next one when one of them ends.
 
 use std::{collections::VecDeque, time::Duration};
-use tests::{on_both, system::System};
+use tests::{on_both, rollout::Ends, system::System};
 
 use tests::ended::{Ended, all_must_leave};
 

@@ -7,7 +7,7 @@ use tests::{
     agent::Agent,
     ended::all_must_leave,
     fault, on_both,
-    rollout::{LIMIT, all_end},
+    rollout::{Ends, LIMIT, all_end},
     standing::is_of,
     system::System,
     wait,

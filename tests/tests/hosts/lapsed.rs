@@ -1,7 +1,7 @@
 //! A participant that registers and dies: the others wait for its lease, and go on without it.
 
 use rustix::process::Signal;
-use tests::{ended::all_must_leave, on_both, system::System};
+use tests::{ended::all_must_leave, on_both, rollout::Ends, system::System};
 
 use crate::one_holds_the_baton;
 

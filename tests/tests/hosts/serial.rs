@@ -1,6 +1,6 @@
 //! One host after the other, and two at a time: each does its part and says what is left.
 
-use tests::{ended::all_must_leave, on_both, system::System};
+use tests::{ended::all_must_leave, on_both, rollout::Ends, system::System};
 
 use crate::rollout;
 

@@ -1,6 +1,6 @@
 //! A second agent on one state directory.
 
-use tests::{brake::Brake, ended::all_must_be, on_both, system::System};
+use tests::{brake::Brake, ended::all_must_be, on_both, rollout::Ends, system::System};
 
 use crate::{case, is_refused};
 

@@ -1,6 +1,6 @@
 //! A run with another intent stands.
 
-use tests::{ended::all_must_be, on_both, skip::build_or_skip, system::System};
+use tests::{ended::all_must_be, on_both, rollout::Ends, skip::build_or_skip, system::System};
 
 use crate::{case, is_refused};
 

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use tests::{brake::Brake, case::Case, cluster::Member, on_both, skip::build_or_skip, standing::is_of, system::System};
+use tests::{
+    brake::Brake, case::Case, cluster::Member, on_both, rollout::Ends, skip::build_or_skip, standing::is_of,
+    system::System,
+};
 
 use crate::{down, is_refused, refused, untouched};
 

@@ -1,6 +1,6 @@
 //! `finalize: manual`: the run holds before the last member until a person says so.
 
-use tests::{ended::all_must_leave, on_both, system::System};
+use tests::{ended::all_must_leave, on_both, rollout::Ends, system::System};
 
 use super::{held, is_still_at_the_old_version, rollout, upgraded};
 

@@ -16,7 +16,7 @@ use tests::{
     on_both,
     playbook::quoted,
     process::Process,
-    rollout::all_end,
+    rollout::{Ends, all_end},
     skip::skip,
     system::System,
     wait,

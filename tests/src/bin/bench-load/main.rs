@@ -13,6 +13,7 @@ use tests::{
     Error,
     cluster::{Cluster, Spec},
     command::end_of,
+    releases,
     spread::{median, spread},
     system::{Build, System},
 };
@@ -55,7 +56,7 @@ async fn main() -> ExitCode {
 async fn bench(cli: &Cli) -> Result<ExitCode, Error> {
     let mut all = Vec::new();
     for system in System::ALL.into_iter().filter(|system| cli.system.is_none_or(|wanted| wanted == *system)) {
-        match Build::get(system, "3.5") {
+        match releases::get(system, "3.5") {
             Ok(build) => all.push(Shown { build, cells: vec![Vec::new(); names(cli).len()] }),
             Err(error) if cli.system.is_none() && system == System::Etcd => println!("etcd is left out: {error}"),
             Err(error) => return Err(error),

@@ -18,13 +18,15 @@ use crate::{
     wait,
 };
 
-/// The agent to run: what `BATON_AGENT` names, else this workspace's release build.
+/// The agent to run: what `BATON_AGENT` names, else the one beside this program, which may be this very program.
 ///
 /// # Errors
-/// It is not built.
+/// There is none.
 pub fn executable() -> Result<PathBuf, Error> {
-    let built = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/agent");
-    let agent = env::var_os("BATON_AGENT").map_or_else(built, PathBuf::from);
+    let agent = match env::var_os("BATON_AGENT") {
+        Some(agent) => agent.into(),
+        None => env::current_exe()?.with_file_name("agent"),
+    };
     Ok(agent.canonicalize().map_err(|error| format!("no agent at {}: {error}", agent.display()))?)
 }
 
