@@ -41,6 +41,8 @@ pub enum Verb {
     Resume(Rollout),
     /// Give up the take-down of a member whose host does not come back
     Abandon(Abandon),
+    /// Run every path, size and fault of a matrix on real members of this machine
+    Matrix(Matrix),
 }
 
 /// A playbook.
@@ -103,6 +105,43 @@ pub struct Abandon {
     pub host_is_fenced: bool,
 }
 
+/// `agent matrix`
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct Matrix {
+    /// The matrix, a YAML file
+    pub matrix: PathBuf,
+    /// Only the plans whose name contains this, such as etcd/3.5.30-3.6.14/3/mixed/7; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub only: Vec<String>,
+    /// The first seed, instead of the file's
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// How many plans of each cell, instead of the file's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub plans: Option<u64>,
+    /// Print the plans and run none
+    #[arg(long)]
+    pub list: bool,
+    /// Of one plan only these steps and faults, as the smallest plan that failed names them
+    #[arg(long, value_name = "ID,…", value_delimiter = ',', requires = "only")]
+    pub keep: Vec<String>,
+    /// Do not look for a smaller plan that fails
+    #[arg(long)]
+    pub no_shrink: bool,
+    /// Where clusters and releases lie, and stay [default: a temporary folder, kept when a plan fails]
+    #[arg(long, value_name = "FOLDER")]
+    pub dir: Option<PathBuf>,
+    /// Write the result as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Write the result as a page with a grid
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write the result as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
 impl Verb {
     /// As it is typed.
     pub fn name(&self) -> &'static str {
@@ -115,6 +154,7 @@ impl Verb {
             Self::Rollback(_) => "rollback",
             Self::Resume(_) => "resume",
             Self::Abandon(_) => "abandon",
+            Self::Matrix(_) => "matrix",
         }
     }
 
@@ -128,6 +168,7 @@ impl Verb {
             Self::Plan(one) | Self::Validate(one) => Some(&one.playbook),
             Self::Status(status) => status.playbook.as_ref(),
             Self::Abandon(abandon) => Some(&abandon.playbook),
+            Self::Matrix(matrix) => Some(&matrix.matrix),
         }
     }
 }

@@ -7,6 +7,7 @@ pub mod command;
 pub mod execute;
 pub mod host;
 pub mod journal;
+pub mod matrix;
 pub mod observe;
 pub mod plan;
 pub mod playbook;

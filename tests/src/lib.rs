@@ -4,15 +4,14 @@
 //! want: cases, skips, and faults that the lab has no use for.
 
 pub use lab::{
-    Error, agent, certificates, chance, client, cluster, ended, events, fault, history, member, network, observer,
-    playbook, ports, process, sick, standing, system, wait, watcher, witness, workload,
+    Error, agent, certificates, chance, client, cluster, ended, events, fault, history, member, mounted, network,
+    observer, playbook, ports, process, sick, standing, system, wait, watcher, witness, workload,
 };
 
 pub mod balancer;
 pub mod brake;
 pub mod case;
 pub mod command;
-pub mod mounted;
 mod on_both;
 pub mod releases;
 pub mod rollout;

@@ -156,7 +156,7 @@ impl Drop for Agent {
 fn command_line(verb: &str, playbook: &Path, events: &Path, more: &[&str]) -> Result<Vec<OsString>, Error> {
     let mut argv = vec![executable()?.into_os_string(), verb.into(), playbook.into()];
     argv.extend(["--output", "json"].map(OsString::from));
-    if verb == "run" {
+    if ["run", "rollback", "finalize", "resume"].contains(&verb) {
         argv.extend(["--events".into(), events.into()]);
     }
     argv.extend(more.iter().map(OsString::from));

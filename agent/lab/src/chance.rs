@@ -22,6 +22,31 @@ impl Chance {
         Self(seed)
     }
 
+    /// The row of this seed.
+    pub fn seeded(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Whether something comes to pass that does so this many times in a hundred.
+    pub fn percent(&mut self, often: u64) -> bool {
+        self.below(100) < often
+    }
+
+    /// One of them, if there is any.
+    pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> Option<T> {
+        match choices.len() {
+            0 => None,
+            several => choices.get(self.below(several as u64) as usize).copied(),
+        }
+    }
+
+    /// Brings them into an order of chance (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last as u64 + 1) as usize);
+        }
+    }
+
     /// A number below this one, which is not 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -2,7 +2,7 @@
 //!
 //! Nothing is repeated here and no other member is tried: who calls wants to know what this one said.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fs, sync::Arc, time::Duration};
 
 use proto::{
     Revision,
@@ -117,6 +117,16 @@ impl Client {
         Ok(answer.kvs.into_iter().next())
     }
 
+    /// The newest revision, by a linearizable read.
+    ///
+    /// # Errors
+    /// Whatever the member or the transport answered.
+    pub async fn newest(&self) -> Result<Revision, Status> {
+        let request = self.request(RangeRequest { key: vec![0], count_only: true, ..RangeRequest::default() }).await?;
+        let answer = self.outcome(KvClient::new(self.channel.clone()).range(request).await).await?;
+        Ok(Revision(answer.header.unwrap_or_default().revision))
+    }
+
     /// Every key that begins with this, with its value.
     ///
     /// # Errors
@@ -205,6 +215,20 @@ impl Client {
         let text = String::from_utf8_lossy(&answer.bytes().await?).into_owned();
         let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         Ok(value.ok_or_else(|| format!("no {name} in {text}"))?.parse()?)
+    }
+
+    /// The figures of one family of `GET /metrics`, by the labels as they stand there; none where there is no such family.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub async fn family(&self, name: &str) -> Result<BTreeMap<String, f64>, Error> {
+        let answer = self.http.get(format!("{}/metrics", self.url)).send().await?.error_for_status()?;
+        let text = String::from_utf8_lossy(&answer.bytes().await?).into_owned();
+        let figure = |line: &str| {
+            let (labels, value) = line.strip_prefix(name)?.strip_prefix('{')?.rsplit_once("} ")?;
+            Some((labels.to_owned(), value.parse().ok()?))
+        };
+        Ok(text.lines().filter_map(figure).collect())
     }
 
     async fn request<T>(&self, message: T) -> Result<Request<T>, Status> {

@@ -68,7 +68,10 @@ pub fn span(events: &[Event]) -> Result<Option<Span>, Error> {
 }
 
 /// `2026-11-21T11:53:00.123Z` in milliseconds since 1970.
-fn millis(time: &str) -> Result<u64, Error> {
+///
+/// # Errors
+/// It is no such time.
+pub fn millis(time: &str) -> Result<u64, Error> {
     let bad = || format!("`{time}` is no time such as 2026-11-21T11:53:00.123Z");
     let (seconds, fraction) = time.strip_suffix('Z').ok_or_else(bad)?.split_once('.').unwrap_or((time, "0"));
     let fields: Vec<u64> = seconds

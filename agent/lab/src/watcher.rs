@@ -1,8 +1,9 @@
 //! A watch that is never given up: whatever ends it, it goes on through the next member, from the revision after the
 //! last that it was told.
 //!
-//! It watches keys of which nothing but single puts is made, and no other key is written meanwhile. So every revision is
-//! one event, and any gap, repetition or disorder shows in the numbers alone.
+//! It watches keys of which nothing but single puts is made. Where no other key is written meanwhile, every revision is one
+//! event, and any gap, repetition or disorder shows in the numbers alone. Where others are, a gap shows by a write that was
+//! acknowledged and not told.
 
 use std::{
     collections::BTreeMap,
@@ -43,8 +44,10 @@ pub struct Watcher {
 struct Seen {
     /// Before this nothing was watched.
     first: Revision,
-    /// The key and the value of each event, in order.
-    events: Vec<(String, String)>,
+    /// Whether no other keys are written.
+    is_alone: bool,
+    /// The key and the value of each event, by its revision.
+    events: BTreeMap<i64, (String, String)>,
     /// The first thing that was wrong.
     fault: Option<String>,
     /// How often it went on elsewhere.
@@ -52,29 +55,56 @@ struct Seen {
 }
 
 impl Seen {
+    /// The first revision that it was not yet told of.
     fn next(&self) -> Revision {
-        Revision(self.first.0 + self.events.len() as i64)
+        self.events.last_key_value().map_or(self.first, |(newest, _)| Revision(newest + 1))
     }
 
     fn take(&mut self, event: Event, through: &str) {
         let kv = event.kv.unwrap_or_default();
-        if kv.mod_revision != self.next().0 && self.fault.is_none() {
-            self.fault = Some(format!("{through} told revision {} where {} was due", kv.mod_revision, self.next().0));
+        let due = self.next().0;
+        let is_due = if self.is_alone { kv.mod_revision == due } else { kv.mod_revision >= due };
+        if !is_due && self.fault.is_none() {
+            self.fault = Some(format!("{through} told revision {} where {due} was due", kv.mod_revision));
         }
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        self.events.push((text(&kv.key), text(&kv.value)));
+        self.events.insert(kv.mod_revision, (text(&kv.key), text(&kv.value)));
     }
 }
 
 impl Watcher {
-    /// Begins to watch all keys with this prefix, from this revision on, through one member after the other.
+    /// Begins to watch all keys with this prefix, from this revision on, through one member after the other. No other keys
+    /// are written.
     ///
     /// # Errors
     /// An endpoint is no URL.
     pub fn start(endpoints: &[String], access: &Access, prefix: &str, first: Revision) -> Result<Self, Error> {
+        Self::begin(endpoints, access, prefix, first, true)
+    }
+
+    /// The same where others write other keys.
+    ///
+    /// # Errors
+    /// An endpoint is no URL.
+    pub fn start_among_others(
+        endpoints: &[String],
+        access: &Access,
+        prefix: &str,
+        first: Revision,
+    ) -> Result<Self, Error> {
+        Self::begin(endpoints, access, prefix, first, false)
+    }
+
+    fn begin(
+        endpoints: &[String],
+        access: &Access,
+        prefix: &str,
+        first: Revision,
+        is_alone: bool,
+    ) -> Result<Self, Error> {
         let members = endpoints.iter().map(|url| Ok((url.clone(), Client::new(url, access)?)));
         let members = members.collect::<Result<Vec<_>, Error>>()?;
-        let seen = Arc::new(Mutex::new(Seen { first, events: Vec::new(), fault: None, streams: 0 }));
+        let seen = Arc::new(Mutex::new(Seen { first, is_alone, events: BTreeMap::new(), fault: None, streams: 0 }));
         let (told, prefix) = (seen.clone(), prefix.to_owned());
         let task = tokio::spawn(async move {
             for (url, member) in members.iter().cycle() {
@@ -106,11 +136,11 @@ impl Watcher {
         if let Some(fault) = &seen.fault {
             return Err(fault.clone().into());
         }
-        let told: BTreeMap<i64, &(String, String)> = (seen.first.0..).zip(&seen.events).collect();
         for write in acked.iter().filter(|write| write.revision >= seen.first) {
             let (key, value) = (write.key.clone(), write.value.to_string());
-            if told.get(&write.revision.0) != Some(&&(key, value)) {
-                return Err(format!("no event says {write:?}, but {:?}", told.get(&write.revision.0)).into());
+            let told = seen.events.get(&write.revision.0);
+            if told != Some(&(key, value)) {
+                return Err(format!("no event says {write:?}, but {told:?}").into());
             }
         }
         Ok(seen.events.len())

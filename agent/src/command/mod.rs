@@ -4,6 +4,7 @@
 
 pub mod abandon;
 pub mod look;
+pub mod matrix;
 pub mod plan;
 pub mod run;
 pub mod status;
@@ -58,6 +59,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
         Verb::Plan(typed) => runtime()?.block_on(plan::plan(&typed.playbook)),
         Verb::Status(typed) => runtime()?.block_on(look(typed, cli.output)),
         Verb::Abandon(typed) => runtime()?.block_on(abandon::abandon(typed)),
+        Verb::Matrix(typed) => several_threads()?.block_on(matrix::matrix(typed)),
         Verb::Run(typed) => return rollout(crate::plan::Verb::Run, &typed.rollout, typed.replace, cli.output),
         Verb::Finalize(typed) => return rollout(crate::plan::Verb::Finalize, typed, false, cli.output),
         Verb::Rollback(typed) => return rollout(crate::plan::Verb::Rollback, typed, false, cli.output),
@@ -69,12 +71,16 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
 /// Two threads: what blocks one holds up neither the leases nor the display. Long work that nobody waits for any more,
 /// such as an unpacking that was interrupted, does not hold up the end.
 fn rollout(verb: crate::plan::Verb, typed: &cli::Rollout, replace: bool, output: Output) -> Result<u8, Trouble> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = runtime.map_err(|error| Trouble::System(format!("no runtime: {error}")))?;
+    let runtime = several_threads()?;
     let ended = runtime.block_on(run::run(verb, typed, replace, output));
     // Neither a name server that does not answer nor a file that is still read holds up anybody's end.
     runtime.shutdown_background();
     ended
+}
+
+fn several_threads() -> Result<tokio::runtime::Runtime, Trouble> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.map_err(|error| Trouble::System(format!("no runtime: {error}")))
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Trouble> {

@@ -13,7 +13,7 @@ pub mod line;
 mod look;
 mod lower;
 pub mod node;
-mod prepare;
+pub(crate) mod prepare;
 pub mod replace;
 mod send;
 pub mod setup;

@@ -217,7 +217,7 @@ pub(super) async fn is_unseen(node: &OwnNode, observer: &Observer) -> Result<boo
 }
 
 /// The artifact of the playbook, as this host knows artifacts.
-pub(super) fn wanted(to: &Release, artifact: &playbook::Artifact) -> Result<artifact::Artifact, Why> {
+pub(crate) fn wanted(to: &Release, artifact: &playbook::Artifact) -> Result<artifact::Artifact, Why> {
     Ok(artifact::Artifact {
         release: to.clone(),
         source: source(&artifact.source)?,

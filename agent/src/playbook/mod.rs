@@ -12,10 +12,11 @@ pub mod select;
 pub mod template;
 pub mod unit;
 
+pub(crate) mod fields;
+pub(crate) mod parse;
+pub(crate) mod tree;
+
 mod check;
-mod fields;
-mod parse;
-mod tree;
 
 use std::{
     fs::File,
@@ -45,14 +46,7 @@ impl Playbook {
     /// # Errors
     /// [`PlaybookError`] with the whole text for a person.
     pub fn load(path: &Path) -> Result<Self, PlaybookError> {
-        let unreadable = |source| PlaybookError::Unreadable { file: path.into(), source };
-        let mut bytes = Vec::new();
-        let file = File::open(path).map_err(unreadable)?;
-        file.take(LARGEST as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-        match String::from_utf8(bytes) {
-            Ok(source) => Self::parse(&source, path),
-            Err(error) => Err(not_text(&error.as_bytes()[..error.utf8_error().valid_up_to()], error.as_bytes(), path)),
-        }
+        Self::parse(&text(path)?, path)
     }
 
     /// Reads the playbook `source`, which was in `file`: relative paths start at that file's folder.
@@ -62,6 +56,16 @@ impl Playbook {
     pub fn parse(source: &str, file: &Path) -> Result<Self, PlaybookError> {
         read(source, &folder(file)).map_err(|fault| fault.in_source(file, source))
     }
+}
+
+/// The text of a file that is read strictly.
+pub(crate) fn text(path: &Path) -> Result<String, PlaybookError> {
+    let unreadable = |source| PlaybookError::Unreadable { file: path.into(), source };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(LARGEST as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    String::from_utf8(bytes)
+        .map_err(|error| not_text(&error.as_bytes()[..error.utf8_error().valid_up_to()], error.as_bytes(), path))
 }
 
 fn read(source: &str, folder: &Path) -> Result<Playbook, Fault> {
@@ -77,7 +81,7 @@ fn read(source: &str, folder: &Path) -> Result<Playbook, Fault> {
 }
 
 /// The folder of `file`, absolute where the current folder can be told.
-fn folder(file: &Path) -> PathBuf {
+pub(crate) fn folder(file: &Path) -> PathBuf {
     let file = path::absolute(file).unwrap_or_else(|_| file.into());
     file.parent().unwrap_or(Path::new("/")).into()
 }

@@ -17,14 +17,14 @@ const DEEPEST: usize = 32;
 
 /// A value and its place.
 #[derive(Debug, Clone)]
-pub(super) struct Tree {
-    pub(super) place: Place,
-    pub(super) value: Value,
+pub(crate) struct Tree {
+    pub(crate) place: Place,
+    pub(crate) value: Value,
 }
 
 /// What a value is, as far as the syntax says.
 #[derive(Debug, Clone)]
-pub(super) enum Value {
+pub(crate) enum Value {
     /// Text as it was written; `plain` when without quotes, so that it might stand for a number.
     Scalar {
         text: String,
@@ -36,22 +36,22 @@ pub(super) enum Value {
 
 /// One key of a mapping and its value.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
-    pub(super) key: String,
-    pub(super) key_place: Place,
-    pub(super) value: Tree,
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) key_place: Place,
+    pub(crate) value: Tree,
 }
 
 /// One step from a value to a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(crate) enum Step {
     Key(&'static str),
     Item(usize),
 }
 
 impl Tree {
     /// Reads the one document in `source`.
-    pub(super) fn read(source: &str) -> Result<Self, Fault> {
+    pub(crate) fn read(source: &str) -> Result<Self, Fault> {
         let options = granit_parser::options! {
             disallow_directives: true,
             flow_nesting_limit: DEEPEST,
@@ -62,7 +62,7 @@ impl Tree {
     }
 
     /// The place of the part that `path` leads to, or of the last part on the way that was written down.
-    pub(super) fn place_of(&self, path: &[Step]) -> Place {
+    pub(crate) fn place_of(&self, path: &[Step]) -> Place {
         let Some((step, rest)) = path.split_first() else { return self.place };
         let part = match (&self.value, step) {
             (Value::Map(entries), Step::Key(key)) => entries.iter().find(|e| e.key == *key).map(|e| &e.value),

@@ -4,10 +4,10 @@
 //! impossible together is `check`'s, but where a type in the model already says it.
 
 mod cluster;
-mod kind;
+pub(crate) mod kind;
 mod node;
 mod strategy;
-mod value;
+pub(crate) mod value;
 
 use std::path::Path;
 
@@ -20,7 +20,8 @@ use super::{
     unit,
 };
 
-const API_VERSION: &str = "baton/v1";
+/// The format that this release reads.
+pub(crate) const API_VERSION: &str = "baton/v1";
 const KEYS: [&str; 13] = [
     "apiVersion",
     "kind",

@@ -1,4 +1,4 @@
-//! File systems of a test's own, where this machine and user can mount any.
+//! File systems of one's own, where this machine and user can mount any.
 
 use std::{
     fs::{self, File},
@@ -28,7 +28,7 @@ impl Mounted {
     pub fn tmpfs(folder: &Path, size: usize) -> Result<Self, Error> {
         fs::create_dir_all(folder)?;
         let options = format!("size={size}");
-        run("mount", &["-t", "tmpfs", "-o", &options, "baton-test", text(folder)?])?;
+        run("mount", &["-t", "tmpfs", "-o", &options, "baton-lab", text(folder)?])?;
         Ok(Self { folder: folder.into(), image: None })
     }
 

@@ -1,0 +1,230 @@
+//! The agents of a step: started, killed, started again with the same command, until each host's part is done.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use futures_util::future::join_all;
+use lab::{
+    Error,
+    agent::Agent,
+    ended::Ended,
+    events,
+    fault::{Call, Cut, Moment},
+};
+
+use super::{leaders, members, record::Record, stage::Stage};
+use crate::matrix::plan::{Fault, Host, Pace, Step, Trouble, tree};
+
+/// How long one agent may take; the longest wait within one is for a lease of 30 s.
+const LIMIT: Duration = Duration::from_secs(240);
+/// For how long the same command is run again while something was amiss in its step.
+const AGAIN: Duration = Duration::from_secs(180);
+/// Before the same command is run again.
+const PAUSE: Duration = Duration::from_millis(200);
+/// How often the agents' events are counted.
+const PERIOD: Duration = Duration::from_millis(10);
+/// For an answer to a hand-over that nobody waits for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Takes the members of these hosts to the new release.
+pub(super) async fn forward(
+    stage: &mut Stage,
+    step: &Step,
+    hosts: &[Host],
+    pace: Pace,
+    record: &Record,
+) -> Result<(), Error> {
+    let ended = through(stage, step, "run", hosts, pace, record).await?;
+    hosts.iter().for_each(|host| stage.is_forward[*host] = true);
+    let is_last = stage.is_forward.iter().all(|is_forward| *is_forward);
+    if is_last && !ended.iter().any(|ended| ended.said("cluster") == "done") {
+        // Agents that were killed and came back alone may all have left before the cluster had settled.
+        let all: Vec<Host> = (0..stage.size()).collect();
+        let ended = through(stage, step, "run", &all, Pace::Together, record).await?;
+        must_all_say_done(&ended)?;
+    }
+    Ok(())
+}
+
+/// Takes back whatever is at the new release.
+pub(super) async fn back(stage: &mut Stage, step: &Step, record: &Record) -> Result<(), Error> {
+    let all: Vec<Host> = (0..stage.size()).collect();
+    through(stage, step, "rollback", &all, Pace::Together, record).await?;
+    stage.is_forward.fill(false);
+    Ok(())
+}
+
+/// Every agent must refuse to go back, and touch nothing.
+pub(super) async fn too_late(stage: &Stage) -> Result<(), Error> {
+    let processes = || stage.layout().members.iter().map(|member| member.process().map(|found| found.pid));
+    let before: Vec<_> = processes().collect();
+    for host in 0..stage.size() {
+        let ended = Agent::start("rollback", &stage.playbooks[host], &[])?.ended(LIMIT).await?;
+        if ended.exit != Some(3) {
+            return Err(format!("going back was to be refused on {}: {ended}", tree::member(host)).into());
+        }
+    }
+    match before == processes().collect::<Vec<_>>() {
+        true => Ok(()),
+        false => Err("a refused rollback restarted a member".into()),
+    }
+}
+
+fn must_all_say_done(agents: &[Ended]) -> Result<(), Error> {
+    match agents.iter().find(|ended| ended.said("cluster") != "done") {
+        Some(ended) => Err(format!("every member is at the target, and not every agent says so: {ended}").into()),
+        None => Ok(()),
+    }
+}
+
+/// Runs the agents of these hosts to good ends, with all that goes wrong in the step.
+async fn through(
+    stage: &Stage,
+    step: &Step,
+    verb: &str,
+    hosts: &[Host],
+    pace: Pace,
+    record: &Record,
+) -> Result<Vec<Ended>, Error> {
+    let agents = async {
+        let mut ended = Vec::new();
+        match pace {
+            Pace::Together => {
+                let one = |host: &Host| host_to_its_end(stage, step, verb, *host, hosts.len(), record);
+                for done in join_all(hosts.iter().map(one)).await {
+                    ended.push(done?);
+                }
+            }
+            Pace::InTurn => {
+                for host in hosts {
+                    ended.push(host_to_its_end(stage, step, verb, *host, 1, record).await?);
+                }
+            }
+        }
+        Ok::<_, Error>(ended)
+    };
+    let at_work = match pace {
+        Pace::Together => hosts,
+        // The others come when this one has ended, and it does not end before every member is ready.
+        Pace::InTurn => &hosts[..1],
+    };
+    let ended = tokio::select! {
+        // Agents that ended badly leave nothing to be moved or waited for.
+        ended = async { tokio::try_join!(agents, members::trouble(stage, step, at_work, record)) } => ended?.0,
+        never = moved(stage, step, record) => never?,
+    };
+    let late = |fault: &&Fault| matches!(fault.trouble, Trouble::LeaderMoved { .. });
+    if let Some(fault) = step.faults.iter().find(late).filter(|_| !record.has_injected(step)) {
+        record.missed(step, fault, "the step was over before");
+    }
+    Ok(ended)
+}
+
+/// One host's command, again and again until it ends well.
+async fn host_to_its_end(
+    stage: &Stage,
+    step: &Step,
+    verb: &str,
+    host: Host,
+    expected: usize,
+    record: &Record,
+) -> Result<Ended, Error> {
+    let playbook = &stage.playbooks[host];
+    for fault in &step.faults {
+        match fault.trouble {
+            Trouble::AgentLate { host: late, by } if late == host => {
+                tokio::time::sleep(by).await;
+                record.injected(step, fault, "the others began without it");
+            }
+            Trouble::AgentKilled { host: killed, sync, moment } if killed == host => {
+                if let Some(ended) = cut(stage, step, fault, verb, (host, sync, moment), record).await? {
+                    return Ok(ended);
+                }
+            }
+            _ => {}
+        }
+    }
+    let began = Instant::now();
+    loop {
+        let count = expected.to_string();
+        let ended = Agent::start(verb, playbook, &["--expect-agents", &count])?.ended(LIMIT).await?;
+        match ended.exit {
+            Some(0) => return Ok(ended),
+            // Where something was amiss the same command again is what a person is told to type, and all that it takes.
+            Some(1 | 3 | 5 | 6 | 10) if !step.faults.is_empty() && began.elapsed() < AGAIN => {
+                tokio::time::sleep(PAUSE).await;
+            }
+            _ => return Err(format!("the agent of {} ended badly: {ended}", tree::member(host)).into()),
+        }
+    }
+}
+
+/// Kills an agent at a sync of its journal; its end where it came to a good one before.
+async fn cut(
+    stage: &Stage,
+    step: &Step,
+    fault: &Fault,
+    verb: &str,
+    (host, sync, moment): (Host, usize, Moment),
+    record: &Record,
+) -> Result<Option<Ended>, Error> {
+    let member = stage.member(host);
+    let (file, trace) = (member.state_dir().join("journal"), member.dir.join(format!("trace-{}", fault.name(step))));
+    let cut = Cut { file, call: Call::Fdatasync, nth: sync, moment, trace };
+    let agent = match Agent::start_under(verb, &stage.playbooks[host], &[], |argv| cut.wrap(&argv)) {
+        Ok(agent) => agent,
+        Err(error) => {
+            record.missed(step, fault, format!("strace cannot be run: {error}"));
+            return Ok(None);
+        }
+    };
+    let process = agent.process()?;
+    let was_cut = tokio::task::spawn_blocking(move || cut.carry_out(&process, LIMIT)).await??;
+    let ended = agent.ended(LIMIT).await?;
+    if was_cut {
+        record.injected(step, fault, format!("the agent was killed, having said {}", last_event(&ended)));
+        return Ok(None);
+    }
+    record.missed(step, fault, format!("the agent ended before, exit {:?}", ended.exit));
+    Ok((ended.exit == Some(0)).then_some(ended))
+}
+
+fn last_event(ended: &Ended) -> String {
+    ended.events.last().map_or_else(|| "nothing".into(), |event| event.event.clone())
+}
+
+/// Moves leadership once agents have told of enough; never returns but with an error.
+async fn moved(stage: &Stage, step: &Step, record: &Record) -> Result<Vec<Ended>, Error> {
+    let wanted = step.faults.iter().find_map(|fault| match fault.trouble {
+        Trouble::LeaderMoved { to, after } => Some((fault, to, after)),
+        _ => None,
+    });
+    let Some((fault, to, after)) = wanted else { return std::future::pending().await };
+    let before = told(&leaders::files(stage).into_iter().collect::<Vec<_>>())?;
+    while told(&leaders::files(stage).into_iter().collect::<Vec<_>>())? < before + after {
+        tokio::time::sleep(PERIOD).await;
+    }
+    match tokio::time::timeout(PATIENCE, hand_over(stage, to)).await {
+        Ok(Ok(from)) => record.injected(step, fault, format!("{from} was told to hand over")),
+        Ok(Err(error)) => record.missed(step, fault, error.to_string()),
+        Err(_) => record.missed(step, fault, "no answer"),
+    }
+    std::future::pending().await
+}
+
+async fn hand_over(stage: &Stage, to: Host) -> Result<String, Error> {
+    let leader = stage.layout().leader().await?;
+    if leader.name == stage.member(to).name {
+        return Err("it led already".into());
+    }
+    let id = stage.layout().client(stage.member(to))?.status().await?.header.unwrap_or_default().member_id;
+    stage.layout().client(leader)?.move_leader(id).await?;
+    Ok(leader.name.clone())
+}
+
+/// How many events these files hold.
+fn told(files: &[PathBuf]) -> Result<usize, Error> {
+    files.iter().try_fold(0, |sum, file| Ok(sum + events::read(file)?.len()))
+}

@@ -1,0 +1,106 @@
+//! Runs a plan on a real cluster, and judges after every step.
+
+mod agents;
+mod gates;
+mod judge;
+mod leaders;
+mod members;
+mod record;
+mod stage;
+mod written;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use lab::system::{Build, System};
+use proto::Release;
+
+use super::{
+    model::Column,
+    plan::{Action, Plan, Step},
+    verdict::{Failure, Outcome, Verdict},
+};
+use record::Record;
+use stage::Stage;
+
+/// The releases on this machine, by system.
+pub type Builds = BTreeMap<(&'static str, Release), Build>;
+
+/// What is there to run plans with.
+#[derive(Clone, Debug)]
+pub struct Bench {
+    /// Every release.
+    pub builds: Builds,
+    /// Where each plan has a folder of its own while it runs; a plan that fails keeps it.
+    pub folder: PathBuf,
+}
+
+impl Bench {
+    fn build(&self, system: System, release: &Release) -> Result<&Build, String> {
+        let found = self.builds.get(&(system.name(), release.clone()));
+        found.ok_or_else(|| format!("{system} {release} is not there"))
+    }
+
+    /// Runs a plan in a folder of this name, to its end or to the first broken promise.
+    pub async fn run(&self, plan: &Plan, name: &str) -> Outcome {
+        let began = Instant::now();
+        let folder = self.folder.join(name);
+        let mut record = Record::new(began);
+        let verdict = self.perform(plan, &folder, &mut record).await;
+        let record = record.entries(plan);
+        let injected = record.iter().any(|entry| entry.at_ms.is_some());
+        let verdict = match verdict {
+            Verdict::Passed if plan.cell.column != Column::None && !injected => Verdict::NotInjected,
+            verdict => verdict,
+        };
+        if !matches!(verdict, Verdict::Failed(_)) {
+            // Of what went well nobody reads the logs.
+            let _ = std::fs::remove_dir_all(&folder);
+        }
+        Outcome { plan: plan.clone(), verdict, record, took: began.elapsed() }
+    }
+
+    async fn perform(&self, plan: &Plan, folder: &Path, record: &mut Record) -> Verdict {
+        let cell = &plan.cell;
+        let builds = (self.build(cell.system, &cell.path.from), self.build(cell.system, &cell.path.to));
+        let (from, to) = match builds {
+            (Ok(from), Ok(to)) => (from, to),
+            (Err(why), _) | (_, Err(why)) => return Verdict::Skipped(why),
+        };
+        let fail = |step: usize, why: String, before, after| {
+            let folder = folder.to_owned();
+            Verdict::Failed(Box::new(Failure { step, why, before, after, smallest: None, folder }))
+        };
+        let mut stage = match Stage::laid_out(plan, from, to, folder, record) {
+            Ok(stage) => stage,
+            Err(error) => return fail(0, error.to_string(), Vec::new(), Vec::new()),
+        };
+        for step in &plan.steps {
+            let before = stage.standing().await;
+            if let Err(error) = perform(&mut stage, step, record).await {
+                let after = stage.standing().await;
+                return fail(step.id, error.to_string(), before, after);
+            }
+        }
+        Verdict::Passed
+    }
+}
+
+/// One step, judged from before it begins until it is over and the cluster has come to rest.
+async fn perform(stage: &mut Stage, step: &Step, record: &mut Record) -> Result<(), lab::Error> {
+    if let Action::Start { leader } = step.action {
+        return stage.start(leader).await;
+    }
+    let watch = judge::Watch::begin(stage, step).await?;
+    match &step.action {
+        Action::Start { .. } => {}
+        Action::Rest { lasts } => members::rest(stage, step, *lasts, record).await?,
+        Action::Forward { hosts, pace } => agents::forward(stage, step, hosts, *pace, record).await?,
+        Action::Back => agents::back(stage, step, record).await?,
+        Action::TooLate => agents::too_late(stage).await?,
+    }
+    watch.judge(stage, record).await
+}

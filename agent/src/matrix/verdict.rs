@@ -1,0 +1,95 @@
+//! What came of a plan: the verdict, what was really injected, and of a failure all that a person asks for first.
+
+use std::{path::PathBuf, time::Duration};
+
+use serde::Serialize;
+
+use super::plan::Plan;
+
+/// A plan that was run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What was run.
+    pub plan: Plan,
+    /// How it went.
+    pub verdict: Verdict,
+    /// What was done to the cluster, beside the steps.
+    pub record: Vec<Entry>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// How a plan went.
+#[derive(Clone, Debug)]
+pub enum Verdict {
+    /// All went as promised, with every fault injected but those that the record names.
+    Passed,
+    /// All went as promised, but none of the faults came to pass: nothing is shown.
+    NotInjected,
+    /// It cannot be run on this machine.
+    Skipped(String),
+    /// A promise was broken.
+    Failed(Box<Failure>),
+}
+
+impl Verdict {
+    /// As reports have it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::NotInjected => "not injected",
+            Self::Skipped(_) => "skipped",
+            Self::Failed(_) => "failed",
+        }
+    }
+}
+
+/// A promise that was broken.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// In which step; 0 before the first.
+    pub step: usize,
+    /// What was expected, and what was seen.
+    pub why: String,
+    /// How members stood before the step.
+    pub before: Vec<Standing>,
+    /// How they stood after it.
+    pub after: Vec<Standing>,
+    /// The smallest plan that was seen to fail, and why it does.
+    pub smallest: Option<(Plan, String)>,
+    /// Logs of members and agents.
+    pub folder: PathBuf,
+}
+
+/// How a member stands, as far as it says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Standing {
+    /// Its name.
+    pub member: String,
+    /// The release that its symlink leads to.
+    pub binary: Option<String>,
+    /// What it says it runs.
+    pub runs: Option<String>,
+    /// Which cluster version it holds.
+    pub cluster_version: Option<String>,
+}
+
+/// One fault of a plan, as it came to pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// Its name in the plan, `3.1`.
+    pub fault: String,
+    /// What was to happen, and to whom.
+    pub what: String,
+    /// When it did, in milliseconds since the plan began; `None` if it did not.
+    pub at_ms: Option<u64>,
+    /// What came of it, or why it was not injected.
+    pub note: String,
+}
+
+impl Outcome {
+    /// The faults that came to pass.
+    pub fn injected(&self) -> usize {
+        self.record.iter().filter(|entry| entry.at_ms.is_some()).count()
+    }
+}
