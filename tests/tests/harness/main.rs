@@ -2,5 +2,6 @@
 
 mod auth;
 mod cluster;
+mod machine;
 mod observer;
 mod workload;
