@@ -12,6 +12,7 @@ pub mod balancer;
 pub mod brake;
 pub mod case;
 pub mod command;
+pub mod fetched;
 pub mod machine;
 mod on_both;
 pub mod releases;

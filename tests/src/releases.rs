@@ -1,14 +1,9 @@
 //! Where a release of either system is on this machine: what `scripts/test` found, else what the system's script has.
 
-use std::{
-    env,
-    io::{BufRead, BufReader},
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+use std::{env, path::PathBuf};
 
 use crate::{
-    Error,
+    Error, fetched,
     system::{Build, System},
 };
 
@@ -20,7 +15,7 @@ use crate::{
 pub fn get(system: System, version: &str) -> Result<Build, Error> {
     let bin = match env::var_os(variable(system, "", version)) {
         Some(bin) => PathBuf::from(bin),
-        None => folder(system, version)?,
+        None => fetched::by_script(script(system), &[version])?,
     };
     Build::of(system, &bin)
 }
@@ -40,22 +35,5 @@ fn script(system: System) -> &'static str {
     match system {
         System::Node => "build-releases",
         System::Etcd => "fetch-etcd",
-    }
-}
-
-fn folder(system: System, version: &str) -> Result<PathBuf, Error> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts").join(script(system));
-    let mut child = Command::new(script).arg(version).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let mut said = Vec::new();
-    for line in child.stderr.take().into_iter().flat_map(|stderr| BufReader::new(stderr).lines()) {
-        // Passed on at once: a build takes minutes.
-        let line = line?;
-        eprintln!("{line}");
-        said.push(line);
-    }
-    let done = child.wait_with_output()?;
-    match String::from_utf8_lossy(&done.stdout).trim() {
-        bin if done.status.success() => Ok(bin.into()),
-        _ => Err(said.join("\n").trim_start_matches("error: ").into()),
     }
 }

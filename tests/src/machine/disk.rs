@@ -1,38 +1,12 @@
 //! The disk of a host: a layer of its own over the disk that all share.
 
 use std::{
-    env, fs,
-    io::{BufRead, BufReader},
+    fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
 };
 
 use super::run;
 use crate::Error;
-
-/// The shared disk's folder.
-///
-/// # Errors
-/// Hosts cannot be had here; the text says why.
-pub(super) fn get() -> Result<PathBuf, Error> {
-    if let Some(folder) = env::var_os("BATON_HOSTS") {
-        return Ok(folder.into());
-    }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/fetch-hosts");
-    let mut child = Command::new(script).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let mut said = Vec::new();
-    for line in child.stderr.take().into_iter().flat_map(|stderr| BufReader::new(stderr).lines()) {
-        // Passed on at once: a build takes a minute.
-        let line = line?;
-        eprintln!("{line}");
-        said.push(line);
-    }
-    let done = child.wait_with_output()?;
-    match String::from_utf8_lossy(&done.stdout).trim() {
-        folder if done.status.success() => Ok(folder.into()),
-        _ => Err(said.join("\n").into()),
-    }
-}
 
 /// Mounts a host's disk over the shared one, and returns where.
 pub(super) fn mount(shared: &Path, home: &Path) -> Result<PathBuf, Error> {

@@ -18,10 +18,10 @@ mod inside;
 mod lease;
 mod network;
 
-use std::{path::PathBuf, process::Command, sync::OnceLock};
+use std::{env, path::PathBuf, process::Command, sync::OnceLock};
 
 pub use self::{host::Host, inside::Said, network::Network};
-use crate::{Error, case::sure, skip::skip};
+use crate::{Error, case::sure, fetched, skip::skip};
 
 /// This many hosts that are up, in one network; `None` is a skip.
 ///
@@ -45,18 +45,20 @@ pub fn hosts_or_skip(count: u8) -> Option<(Network, Vec<Host>)> {
 /// # Panics
 /// They cannot be had, and nobody said so before: then the test fails rather than pass without having run.
 pub fn disk_or_skip() -> Option<PathBuf> {
-    if let Ok(reason) = std::env::var("BATON_NO_HOSTS") {
+    if let Ok(reason) = env::var("BATON_NO_HOSTS") {
         skip(&reason);
         return None;
     }
     // Looked for once: the script boots a host each time.
     static DISK: OnceLock<PathBuf> = OnceLock::new();
-    Some(DISK.get_or_init(|| sure(disk::get())).clone())
+    let look =
+        || env::var_os("BATON_HOSTS").map_or_else(|| fetched::by_script("fetch-hosts", &[]), |disk| Ok(disk.into()));
+    Some(DISK.get_or_init(|| sure(look())).clone())
 }
 
 /// A command's stdout; one that fails is an error with what it complained of.
 fn run(program: &str, arguments: &[&str]) -> Result<String, Error> {
-    let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
+    let path = format!("{}:/usr/sbin:/sbin", env::var("PATH").unwrap_or_default());
     let done = Command::new(program).args(arguments).env("PATH", path).output();
     let done = done.map_err(|error| format!("{program}: {error}"))?;
     match done.status.success() {
