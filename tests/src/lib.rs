@@ -13,6 +13,7 @@ pub mod brake;
 pub mod case;
 pub mod command;
 pub mod fetched;
+pub mod journal;
 pub mod machine;
 mod on_both;
 pub mod releases;

@@ -10,6 +10,11 @@ use std::{
 pub struct Chance(u64);
 
 impl Chance {
+    /// From this seed.
+    pub fn of(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// From the seed in `BATON_SEED`, else from the time; says which, for who reads why a test failed.
     ///
     /// # Panics
@@ -19,11 +24,6 @@ impl Chance {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64);
         let seed = env::var("BATON_SEED").map_or(now, |seed| seed.parse().expect("BATON_SEED is a whole number"));
         println!("to play it again: BATON_SEED={seed}");
-        Self(seed)
-    }
-
-    /// The row of this seed.
-    pub fn seeded(seed: u64) -> Self {
         Self(seed)
     }
 

@@ -151,7 +151,7 @@ impl Cell {
     pub fn chance(&self) -> Chance {
         // FNV-1a, which will be the same tomorrow.
         let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        Chance::seeded(self.id().bytes().fold(0xcbf2_9ce4_8422_2325, mix))
+        Chance::of(self.id().bytes().fold(0xcbf2_9ce4_8422_2325, mix))
     }
 }
 

@@ -1,14 +1,12 @@
 //! SIGKILL or a standstill at an fsync of an agent's journal.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::PathBuf;
 
 use tests::{
     agent::Agent,
     ended::Ended,
     fault::{Call, Cut, Moment},
+    journal::last_entry,
     rollout::{Ends, LIMIT, Rollout},
 };
 
@@ -67,16 +65,4 @@ pub async fn kill_verb_at(
     let last = last_entry(&journal(rollout, index));
     println!("{verb} of {}: killed {moment:?} fsync {nth}, last record: {last}", rollout.member(index).name);
     Ok(last)
-}
-
-/// The name of a journal's last whole entry, behind which a torn one may stand; the header has none.
-pub fn last_entry(journal: &Path) -> String {
-    let bytes = fs::read(journal).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
-    let record = |line: &str| serde_json::from_str::<serde_json::Value>(line.split_once(' ')?.1).ok();
-    let entry = text.lines().rev().find_map(record).unwrap_or_default()["entry"].clone();
-    match entry.as_object().and_then(|entry| entry.iter().next()) {
-        Some((name, leg)) => leg.as_str().map_or(name.clone(), |leg| format!("{name} {leg}")),
-        None => entry.as_str().unwrap_or("nothing").to_owned(),
-    }
 }

@@ -4,9 +4,12 @@
 //! shut down in the middle of a step and mounted again. This does not model a disk whose own cache lies.
 
 use rustix::process::Signal;
-use tests::{case::Case, fault::Moment, mounted::Mounted, on_both, rollout::Rollout, skip::skip, system::System};
+use tests::{
+    case::Case, fault::Moment, journal::last_entry, mounted::Mounted, on_both, rollout::Rollout, skip::skip,
+    system::System,
+};
 
-use crate::kill::{held_at, journal, kill_at, last_entry};
+use crate::kill::{held_at, journal, kill_at};
 
 on_both! {
     a_host_that_lost_its_power_in_a_step_is_finished_by_the_same_command;

@@ -1,0 +1,64 @@
+//! What the rollouts came to, together.
+
+use std::{collections::BTreeMap, fmt};
+
+use crate::{journey::Kill, rollout::Rollout};
+
+/// Of all rollouts so far.
+#[derive(Default)]
+pub struct Figures {
+    rollouts: usize,
+    down: usize,
+    kills: usize,
+    at_syncs: usize,
+    by_record: BTreeMap<String, usize>,
+    run_again: usize,
+    writes: usize,
+    operations: usize,
+    longest_gap_ms: u128,
+    most_down: usize,
+}
+
+impl Figures {
+    pub fn kills(&self) -> usize {
+        self.kills
+    }
+
+    pub fn add(&mut self, rollout: &Rollout, is_down: bool) {
+        let seen = &rollout.testimony;
+        self.rollouts += 1;
+        self.down += usize::from(is_down);
+        self.kills += rollout.killed.len();
+        for killed in &rollout.killed {
+            self.at_syncs += usize::from(matches!(killed.at, Kill::AtSync(..)));
+            *self.by_record.entry(killed.last.clone()).or_default() += 1;
+        }
+        self.run_again += usize::from(rollout.is_run_again);
+        self.writes += seen.writes_acked;
+        self.operations += seen.history.as_ref().map_or(0, |judged| judged.operations);
+        self.longest_gap_ms = self.longest_gap_ms.max(seen.longest_write_gap.as_millis());
+        self.most_down = self.most_down.max(seen.observed.max_members_down);
+    }
+}
+
+/// Nothing was lost, or the soak would have ended before it came to this.
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (syncs, times) = (self.at_syncs, self.kills - self.at_syncs);
+        writeln!(f, "rollouts               {}, of which downgrades {}", self.rollouts, self.down)?;
+        writeln!(f, "finished by one more   {}, as agents had ended while others were dead", self.run_again)?;
+        writeln!(
+            f,
+            "kills                  {}, of which {syncs} at a sync of the journal, {times} by the clock",
+            self.kills
+        )?;
+        for (record, kills) in &self.by_record {
+            writeln!(f, "  after {record:<16} {kills}")?;
+        }
+        writeln!(f, "writes acknowledged    {}, of which lost 0", self.writes)?;
+        writeln!(f, "history                linearizable ({} operations)", self.operations)?;
+        writeln!(f, "longest write gap      {} ms", self.longest_gap_ms)?;
+        writeln!(f, "most members down      {}", self.most_down)?;
+        write!(f, "left behind            no key, no process")
+    }
+}

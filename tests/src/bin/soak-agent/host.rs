@@ -1,0 +1,85 @@
+//! One host of a rollout: its agent is killed again and again, and the same command is started each time.
+
+use std::path::PathBuf;
+
+use rustix::process::Signal;
+use tests::{
+    Error,
+    agent::Agent,
+    cluster::Member,
+    ended::Ended,
+    fault::{Call, Cut, Moment},
+    journal::last_entry,
+    rollout::LIMIT,
+};
+
+use crate::journey::Kill;
+
+/// A host with one member.
+#[derive(Clone)]
+pub struct Host {
+    pub name: String,
+    pub playbook: PathBuf,
+    pub journal: PathBuf,
+    /// Where strace writes.
+    pub trace: PathBuf,
+}
+
+/// An agent that was killed.
+pub struct Killed {
+    pub member: String,
+    pub at: Kill,
+    /// The last record of its journal.
+    pub last: String,
+}
+
+impl Host {
+    pub fn of(member: &Member, playbook: PathBuf) -> Self {
+        let journal = member.state_dir().join("journal");
+        Self { name: member.name.clone(), playbook, journal, trace: member.dir.join("trace") }
+    }
+
+    /// Kills this host's agent at each of these moments, starts the same command again, and lets the last one end; or
+    /// the first that ends before its moment comes.
+    pub async fn is_killed(&self, kills: &[Kill]) -> Result<(Vec<Killed>, Ended), Error> {
+        let mut killed = Vec::new();
+        for at in kills {
+            let ended = self.run_until(*at).await?;
+            if ended.signal != Some(Signal::KILL.as_raw()) {
+                return Ok((killed, ended));
+            }
+            killed.push(Killed { member: self.name.clone(), at: *at, last: last_entry(&self.journal) });
+        }
+        Ok((killed, self.run().await?))
+    }
+
+    /// The same command, to its end.
+    pub async fn run(&self) -> Result<Ended, Error> {
+        Agent::start("run", &self.playbook, &[])?.ended(LIMIT).await
+    }
+
+    async fn run_until(&self, at: Kill) -> Result<Ended, Error> {
+        match at {
+            Kill::After(time) => {
+                let agent = Agent::start("run", &self.playbook, &[])?;
+                // The moment is what is wanted here, whatever the agent does in it.
+                tokio::time::sleep(time).await;
+                if let Ok(process) = agent.process() {
+                    process.signal(Signal::KILL)?;
+                }
+                agent.ended(LIMIT).await
+            }
+            Kill::AtSync(nth, moment) => self.run_until_sync(nth, moment).await,
+        }
+    }
+
+    async fn run_until_sync(&self, nth: usize, moment: Moment) -> Result<Ended, Error> {
+        let (file, trace) = (self.journal.clone(), self.trace.clone());
+        let cut = Cut { file, call: Call::Fdatasync, nth, moment, trace };
+        let agent = Agent::start_under("run", &self.playbook, &[], |argv| cut.wrap(&argv))?;
+        if let Ok(process) = agent.process() {
+            tokio::task::spawn_blocking(move || cut.carry_out(&process, LIMIT)).await??;
+        }
+        agent.ended(LIMIT).await
+    }
+}

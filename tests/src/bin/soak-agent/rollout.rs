@@ -1,0 +1,140 @@
+//! One rollout under load while its agents are killed, and what must be so at its end.
+
+use std::{
+    fmt, fs,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use tests::{
+    Error,
+    cluster::Layout,
+    ended::Ended,
+    playbook::Upgrade,
+    process::Process,
+    standing,
+    system::Build,
+    wait,
+    witness::{Testimony, Witness},
+    workload::Load,
+};
+
+use crate::{
+    host::{Host, Killed},
+    journey::Leg,
+};
+
+/// A rollout that came to its end.
+pub struct Rollout {
+    pub killed: Vec<Killed>,
+    pub testimony: Testimony,
+    pub took: Duration,
+    /// Whether agents had to be started once more because others were dead when they ended.
+    pub is_run_again: bool,
+}
+
+impl fmt::Display for Rollout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let killed: Vec<_> = self.killed.iter().map(|one| format!("{} {}", one.member, one.last)).collect();
+        let (seconds, gap) = (self.took.as_secs_f64(), self.testimony.longest_write_gap.as_millis());
+        write!(f, "{seconds:.1} s  longest gap {gap} ms  {} kills: {}", killed.len(), killed.join(", "))
+    }
+}
+
+/// Takes a cluster to this release. Every agent that was killed is started again, and at last each host's agent must
+/// have said that the cluster is done.
+pub async fn roll(layout: &Layout, to: &Build, leg: &Leg, number: usize) -> Result<Rollout, Error> {
+    let playbooks = Upgrade::new(layout, to).write(layout)?;
+    let load = Load { prefix: format!("load-{number}/"), ..Load::default() };
+    let witness = Witness::begin(layout, &load, to.release.cluster_version()).await?;
+    let begun = Instant::now();
+    let hosts: Vec<Host> = layout.members.iter().zip(playbooks).map(|(m, playbook)| Host::of(m, playbook)).collect();
+
+    let (killed, ended) = all_are_killed(&hosts, leg).await?;
+    let is_run_again = !ended.iter().all(is_done);
+    if is_run_again {
+        for ended in all_run(&hosts).await? {
+            if !is_done(&ended) {
+                return Err(format!("run once more, it did not come to the end: {ended}").into());
+            }
+        }
+    }
+    witness.has_settled().await?;
+    let took = begun.elapsed();
+    is_clean(layout).await?;
+    all_run_on(layout, to).await?;
+    let testimony = witness.end().await?;
+    testimony.is_sound(1)?;
+    Ok(Rollout { killed, testimony, took, is_run_again })
+}
+
+async fn all_run_on(layout: &Layout, to: &Build) -> Result<(), Error> {
+    let releases: Vec<_> = layout.versions().await?.into_iter().map(|said| said.server).collect();
+    match releases.iter().all(|release| *release == to.release.to_string()) {
+        true => Ok(()),
+        false => Err(format!("members were left on {releases:?}").into()),
+    }
+}
+
+async fn all_are_killed(hosts: &[Host], leg: &Leg) -> Result<(Vec<Killed>, Vec<Ended>), Error> {
+    let tasks: Vec<_> = hosts
+        .iter()
+        .cloned()
+        .zip(leg.kills.clone())
+        .map(|(host, kills)| tokio::spawn(async move { host.is_killed(&kills).await }))
+        .collect();
+    let (mut killed, mut ended) = (Vec::new(), Vec::new());
+    for task in tasks {
+        let (some, last) = task.await??;
+        killed.extend(some);
+        // Who ends while others are dead has done its part; nothing else is an end for one that was not killed.
+        if last.exit != Some(0) {
+            return Err(format!("it gave up: {last}").into());
+        }
+        ended.push(last);
+    }
+    Ok((killed, ended))
+}
+
+async fn all_run(hosts: &[Host]) -> Result<Vec<Ended>, Error> {
+    let tasks: Vec<_> = hosts.iter().cloned().map(|host| tokio::spawn(async move { host.run().await })).collect();
+    let mut ended = Vec::new();
+    for task in tasks {
+        ended.push(task.await??);
+    }
+    Ok(ended)
+}
+
+fn is_done(ended: &Ended) -> bool {
+    ended.exit == Some(0) && ended.said("cluster") == "done"
+}
+
+/// Nothing is left of the agents but the run that is done: no key, and no process.
+async fn is_clean(layout: &Layout) -> Result<(), Error> {
+    let keys = standing::keys(layout).await?;
+    let is_left =
+        |(name, value): &(&String, &serde_json::Value)| *name != "run" || value["state"]["done"]["result"] != "reached";
+    let left: Vec<_> = keys.iter().filter(is_left).collect();
+    if !left.is_empty() {
+        return Err(format!("keys are left: {left:?}").into());
+    }
+    Ok(wait::until("every process but the members' to end", wait::GENEROUS, || {
+        let left = others_in(&layout.dir);
+        std::future::ready(if left.is_empty() { Ok(()) } else { Err(format!("left: {left:?}")) })
+    })
+    .await?)
+}
+
+/// Processes that have this folder on their command line and are no member: agents, and what watches over them.
+fn others_in(dir: &Path) -> Vec<String> {
+    let folder = dir.to_string_lossy().into_owned();
+    let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let command = |pid: i32| {
+        let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let command = String::from_utf8_lossy(&bytes).replace('\0', " ");
+        let is_member = Process::open(pid).ok()?.executable().is_some_and(|path| path.starts_with(dir));
+        (command.contains(&folder) && !is_member).then(|| format!("{pid}: {command}"))
+    };
+    pids.filter_map(command).collect()
+}
