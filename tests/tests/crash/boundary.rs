@@ -2,16 +2,17 @@
 //!
 //! Boundary N of an agent is the N-th fsync of its journal, and there it is killed once just before the
 //! record is on disk and once just after. N rises until a run ends unkilled. Every member of a cluster has
-//! an agent of its own that is killed, so that one upgrade is cut at three boundaries.
+//! an agent of its own that is killed, so that one upgrade or downgrade is cut at three boundaries.
 
 use std::collections::BTreeSet;
 
 use tests::{fault::Moment, on_both, rollout::Rollout, system::System};
 
-use crate::{kill::kill_at, rollout};
+use crate::{downgrade, kill::kill_at, rollout};
 
 on_both! {
     an_agent_killed_at_any_journal_boundary_is_finished_by_the_same_command, etcd #[ignore = "slow: the node's row shows the same"];
+    so_is_one_that_goes_down_by_a_minor, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 /// Boundaries in their order: the first fsync, before and after it, the second, and so on.
@@ -35,10 +36,18 @@ async fn killed_and_run_again(rollout: &Rollout, index: usize, number: usize) ->
 }
 
 async fn an_agent_killed_at_any_journal_boundary_is_finished_by_the_same_command(system: System) {
+    are_cut_everywhere(|| rollout(system, &[])).await;
+}
+
+async fn so_is_one_that_goes_down_by_a_minor(system: System) {
+    are_cut_everywhere(|| downgrade(system)).await;
+}
+
+async fn are_cut_everywhere(begin: impl AsyncFn() -> Option<Rollout>) {
     let (mut number, mut killed) = (0, Vec::new());
     let mut is_unkilled = false;
     while !is_unkilled {
-        let Some(rollout) = rollout(system, &[]).await else { return };
+        let Some(rollout) = begin().await else { return };
         let (first, second, third) = tokio::join!(
             killed_and_run_again(&rollout, 0, number),
             killed_and_run_again(&rollout, 1, number + 1),

@@ -24,6 +24,13 @@ async fn rollout(system: System, strategy: &[&str]) -> Option<Rollout> {
     Some(Case::of(system).await?.strategy(strategy).begin().await)
 }
 
+/// A downgrade by a minor, to the last below which etcd has no way.
+async fn downgrade(system: System) -> Option<Rollout> {
+    let case = Case::path(system, ("3.6", "3.5"), |_| {}).await?;
+    case.cluster.settled(case.from.release.cluster_version()).await.expect("there is a version to lower");
+    Some(case.begin().await)
+}
+
 /// The same command on every host at once, which is to finish the job, one member at a time.
 async fn is_finished(rollout: Rollout) {
     rollout.all("run").await.iter().for_each(Ended::must_succeed);
