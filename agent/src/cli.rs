@@ -119,6 +119,9 @@ pub struct Matrix {
     /// How many plans of each cell, instead of the file's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub plans: Option<u64>,
+    /// So many plans in all, round the cells, each from the next seed
+    #[arg(long, value_name = "N", conflicts_with = "plans", value_parser = clap::value_parser!(u64).range(1..))]
+    pub sample: Option<u64>,
     /// Print the plans and run none
     #[arg(long)]
     pub list: bool,

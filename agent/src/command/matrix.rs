@@ -60,7 +60,10 @@ fn chosen(matrix: &Matrix, typed: &cli::Matrix) -> Result<Vec<Plan>, Trouble> {
     let mut cells: Vec<Cell> = typed.only.iter().filter_map(named).collect();
     if cells.is_empty() {
         let is_chosen = |cell: &Cell| typed.only.is_empty() || typed.only.iter().any(|text| cell.id().contains(text));
-        cells = matrix.cells().into_iter().filter(is_chosen).collect();
+        cells = match typed.sample {
+            Some(count) => matrix.sample(count as usize, is_chosen),
+            None => matrix.cells().into_iter().filter(is_chosen).collect(),
+        };
     }
     if cells.is_empty() {
         return Err(Trouble::Usage(format!("no plan's name contains `{}`; --list shows all", typed.only.join("`, `"))));

@@ -131,6 +131,14 @@ impl Matrix {
         cells
     }
 
+    /// So many of the cells that are wanted, round and round, each from the next seed.
+    pub fn sample(&self, count: usize, is_wanted: impl Fn(&Cell) -> bool) -> Vec<Cell> {
+        let one = Self { plans: 1, ..self.clone() };
+        let wanted: Vec<Cell> = one.cells().into_iter().filter(is_wanted).collect();
+        let seeded = |(cell, seed): (&Cell, u64)| Cell { seed, ..cell.clone() };
+        wanted.iter().cycle().zip(self.seed..).take(count).map(seeded).collect()
+    }
+
     /// The cell of this whole name, whatever its seed.
     pub fn cell(&self, id: &str) -> Option<Cell> {
         let (_, seed) = id.rsplit_once('/')?;

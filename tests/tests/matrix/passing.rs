@@ -1,0 +1,41 @@
+//! Plans of every path, from seeds of their own: none may fail.
+
+use std::fs;
+
+use tests::{on_both, skip::build_or_skip, system::System};
+
+use crate::{matrix, of_builds, said};
+
+/// How many plans of each system run here; `scripts/soak-matrix` runs more.
+const PLANS: &str = "5";
+
+on_both! {
+    plans_from_seeds_pass;
+}
+
+async fn plans_from_seeds_pass(system: System) {
+    let minors = match system {
+        System::Node => ["3.5", "3.6", "3.7"],
+        System::Etcd => ["3.4", "3.5", "3.6"],
+    };
+    let builds: Option<Vec<_>> = minors.into_iter().map(|minor| build_or_skip(system, minor)).collect();
+    let Some(builds) = builds else { return };
+    let home = tempfile::tempdir().expect("a folder");
+    let (file, junit) = (home.path().join("matrix.yaml"), home.path().join("junit.xml"));
+    of_builds(&file, &builds, "mixed");
+    let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock").as_secs();
+    let seed = std::env::var("BATON_SEED").unwrap_or_else(|_| seed.to_string());
+    let out = junit.to_string_lossy();
+    let done = matrix(&file, &["--sample", PLANS, "--seed", &seed, "--junit", &out, "--output", "json"]);
+    assert_eq!(done.status.code(), Some(0), "{}", said(&done));
+    let result: serde_json::Value = serde_json::from_slice(&done.stdout).expect("one object");
+    let plans = result["plans"].as_array().expect("a list");
+    assert_eq!(plans.len().to_string(), PLANS);
+    assert_eq!(result["reason"], "matrix_passed");
+    let records = plans.iter().flat_map(|plan| plan["record"].as_array().expect("a list"));
+    let (injected, missed): (Vec<_>, Vec<_>) = records.partition(|entry| entry["at_ms"].is_u64());
+    assert!(!injected.is_empty(), "no fault of any plan came to pass: {result}");
+    println!("counted: {system}: {PLANS} plans, {} faults injected, {} not", injected.len(), missed.len());
+    let junit = fs::read_to_string(junit).expect("written");
+    assert_eq!(junit.matches("<testcase ").count().to_string(), PLANS, "{junit}");
+}
