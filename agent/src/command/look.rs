@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use proto::ClusterVersion;
+
 use crate::{
     observe::{Observer, view::ClusterView},
     playbook::{Cluster, Playbook},
@@ -49,6 +51,16 @@ impl Eye {
         let (view, raw) = tokio::try_join!(look, async { Ok(self.store.read().await) })?;
         let names = Names::of(&view);
         Ok(Sight { view, raw, names })
+    }
+
+    /// Where a downgrade leads to that no member tells of by itself, as none before etcd 3.6 does.
+    pub async fn downgrade_to(&self, view: &ClusterView) -> Option<ClusterVersion> {
+        const TELLS: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
+        let leader = view.leader()?;
+        let version = leader.report()?.cluster_version?;
+        let is_silent = leader.release()?.cluster_version() < TELLS;
+        let is_under_way = is_silent && self.observer.is_going_down(leader.id, version).await?;
+        is_under_way.then_some(version)
     }
 
     /// Whether the playbook can be carried out by this user.

@@ -2,7 +2,10 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use proto::etcdserverpb::{LeaseTimeToLiveRequest, lease_client::LeaseClient};
+use proto::{
+    ClusterVersion,
+    etcdserverpb::{LeaseTimeToLiveRequest, lease_client::LeaseClient},
+};
 use serde_json::json;
 
 use super::{
@@ -16,6 +19,7 @@ use crate::{
     report::{
         gates::gates,
         json::{Facts, members, versions},
+        lowering::downgrade,
         names::Names,
         standing::{cluster_version, standing},
         status as told,
@@ -81,10 +85,17 @@ impl Place {
             Ok(snapshot) => baton_left(&self.eye.store, snapshot).await,
             Err(_) => None,
         };
-        Ok(self.told(sight, keys, lapses))
+        let asked = self.eye.downgrade_to(&sight.view).await;
+        Ok(self.told(sight, keys, lapses, asked))
     }
 
-    fn told(&self, mut sight: Sight, keys: Result<Keys, Trouble>, lapses: Option<Duration>) -> Outcome {
+    fn told(
+        &self,
+        mut sight: Sight,
+        keys: Result<Keys, Trouble>,
+        lapses: Option<Duration>,
+        asked: Option<ClusterVersion>,
+    ) -> Outcome {
         let mine = match &self.playbook {
             Some(playbook) => {
                 let mine = identity::mine(playbook, &sight.view);
@@ -95,7 +106,9 @@ impl Place {
         };
         let (view, names) = (&sight.view, &sight.names);
         let (gates, members) = (gates(view, names), members(view, names, &mine));
+        let downgrade = downgrade(view, asked, names);
         let mut facts = Facts { members, gates, ..Facts::default() };
+        facts.more.insert("downgrade".into(), json!(downgrade));
         facts.more.insert(
             "status".into(),
             json!({ "cluster_id": view.cluster, "leader": view.leader().map(|m| &m.name),
@@ -113,7 +126,7 @@ impl Place {
                 text
             }
         };
-        let text = format!("{}\n{run}", told::cluster(view, &facts.members, facts.gates.as_ref()));
+        let text = format!("{}\n{run}", told::cluster(view, &facts.members, facts.gates.as_ref(), downgrade.as_ref()));
         let path = self.path.clone().unwrap_or_default();
         let stop = Stop::well(Reason::Looked, standing(view), "plan", &path);
         let cluster = keys.ok().map(|keys| progress(&keys));

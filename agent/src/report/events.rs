@@ -110,6 +110,7 @@ impl Events {
         };
         match happening {
             Happening::HandedOver { to, .. } => line.to = Some(names.short(*to)),
+            Happening::Lowering { to } => line.to = to.map(|to| to.to_string()),
             Happening::Failed { why, .. } | Happening::Warning(why) => line.why = Some(printable(why).to_string()),
             Happening::HookRan { hook, .. } => line.hook = Some(*hook),
             Happening::HookFailed { hook, why, .. } => {

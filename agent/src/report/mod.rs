@@ -15,6 +15,7 @@ pub mod forecast;
 pub mod gates;
 pub mod happening;
 pub mod json;
+pub mod lowering;
 pub mod names;
 pub mod next;
 mod pipe;

@@ -5,6 +5,7 @@ use std::{fmt::Write as _, time::Duration};
 use super::{
     gates::GatesLine,
     json::MemberLine,
+    lowering::DowngradeLine,
     names::{Names, printable},
     standing::cluster_version,
     stop::HOLD,
@@ -14,8 +15,13 @@ use crate::{
     rollout::keys::{Change, Going, Keys, Run, RunResult, RunState, TakeDown},
 };
 
-/// The cluster, one line a member, and its gates; this host's own members have a star.
-pub fn cluster(view: &ClusterView, members: &[MemberLine], gates: Option<&GatesLine>) -> String {
+/// The cluster, one line a member, its gates, and a downgrade under way; this host's own members have a star.
+pub fn cluster(
+    view: &ClusterView,
+    members: &[MemberLine],
+    gates: Option<&GatesLine>,
+    downgrade: Option<&DowngradeLine>,
+) -> String {
     let version = cluster_version(view).map_or_else(|| "undecided".to_owned(), |version| version.to_string());
     let ready = members.iter().filter(|member| member.state == "ready").count();
     let mut text =
@@ -45,6 +51,9 @@ pub fn cluster(view: &ClusterView, members: &[MemberLine], gates: Option<&GatesL
     }
     if let Some(gates) = gates {
         let _ = writeln!(text, "gates: {}", gates.words());
+    }
+    if let Some(downgrade) = downgrade {
+        let _ = writeln!(text, "downgrade: {}", downgrade.words());
     }
     text
 }

@@ -1,0 +1,3 @@
+//! What only people meet: the status of a downgrade.
+
+mod downgrade;
