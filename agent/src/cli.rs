@@ -66,6 +66,9 @@ pub struct Rollout {
     /// Exit 5 unless the whole cluster is done
     #[arg(long)]
     pub require_complete: bool,
+    /// Do not ask after the plan. Only at a terminal is asked, and never with --output json
+    #[arg(long, short)]
+    pub yes: bool,
 }
 
 /// `agent run`

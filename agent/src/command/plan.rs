@@ -8,7 +8,7 @@ use crate::{
     observe::view::{ClusterView, Member},
     plan::{
         self, Case, Me, Next, Verb,
-        forecast::{End, Forecast, forecast},
+        forecast::{Action, End, Forecast, Step, forecast},
         refusal::Refusal,
     },
     playbook::Playbook,
@@ -36,20 +36,62 @@ use crate::{
 /// What keeps a plan from being made at all.
 pub async fn plan(path: &Path) -> Result<Outcome, Trouble> {
     let playbook = Playbook::load(path)?;
-    let eye = Eye::open(&playbook.cluster)?;
-    let mut sight = eye.look().await?;
-    eye.preflight(&playbook).await?;
-    inspect(&playbook, &sight.view).await.map_err(trouble_of_setup)?;
-    let owns = identity::mine(&playbook, &sight.view);
-    let me = identity::me(&playbook, identity::host_id(&playbook.state_dir), sight.view.cluster, owns, Verb::Run);
-    let keys = match sight.keys() {
-        // Without a leader the keys cannot be read, and that is what a person must know.
-        Err(_) if sight.view.leader().is_none() => Keys::default(),
-        keys => keys?,
-    };
-    sight.names.learn_host(me.host, &me.host_name, &me.owns);
-    let plan = Plan { path, me: &me, keys: &keys, view: &sight.view, names: &sight.names };
-    Ok(plan.outcome())
+    let seen = Seen::of(&playbook, Verb::Run).await?;
+    Ok(seen.plan(path).outcome())
+}
+
+/// A plan for whoever is to say yes to it.
+#[derive(Debug)]
+pub struct Foreseen {
+    /// The steps, what this host would do now, and why it would be refused if it would.
+    pub text: String,
+    /// Whether it would be.
+    pub refused: bool,
+    /// Whether it has this host take a member down, or any host by a decision, or the cluster go down a minor.
+    pub takes_down: bool,
+}
+
+/// Looks, and says what this verb would do; with `replace` as if no other run stood.
+///
+/// # Errors
+/// As for a plan.
+pub async fn foresee(playbook: &Playbook, path: &Path, verb: Verb, replace: bool) -> Result<Foreseen, Trouble> {
+    let mut seen = Seen::of(playbook, verb).await?;
+    let another = |keys: &Keys| keys.run.as_ref().is_some_and(|run| *run.value.intent != *seen.me.intent);
+    if replace && another(&seen.keys) {
+        seen.keys.run = None;
+    }
+    Ok(seen.plan(path).foreseen())
+}
+
+/// What a plan is made from.
+struct Seen {
+    me: Me,
+    keys: Keys,
+    view: ClusterView,
+    names: Names,
+}
+
+impl Seen {
+    async fn of(playbook: &Playbook, verb: Verb) -> Result<Self, Trouble> {
+        let eye = Eye::open(&playbook.cluster)?;
+        let mut sight = eye.look().await?;
+        eye.preflight(playbook).await?;
+        inspect(playbook, &sight.view).await.map_err(trouble_of_setup)?;
+        let owns = identity::mine(playbook, &sight.view);
+        let me = identity::me(playbook, identity::host_id(&playbook.state_dir), sight.view.cluster, owns, verb);
+        let keys = match sight.keys() {
+            // Without a leader the keys cannot be read, and that is what a person must know.
+            Err(_) if sight.view.leader().is_none() => Keys::default(),
+            keys => keys?,
+        };
+        sight.names.learn_host(me.host, &me.host_name, &me.owns);
+        Ok(Self { me, keys, view: sight.view, names: sight.names })
+    }
+
+    fn plan<'a>(&'a self, path: &'a Path) -> Plan<'a> {
+        Plan { path, me: &self.me, keys: &self.keys, view: &self.view, names: &self.names }
+    }
 }
 
 struct Plan<'a> {
@@ -64,10 +106,7 @@ impl Plan<'_> {
     fn outcome(&self) -> Outcome {
         let forecast = forecast(self.me, self.keys, self.view);
         let now = self.now();
-        let stop = match (&forecast.end, &now) {
-            (End::Refused(refusal), _) | (_, Next::Refuse(refusal)) => self.refused(refusal),
-            _ => self.stop(&forecast),
-        };
+        let stop = self.refusal(&forecast, &now).unwrap_or_else(|| self.stop(&forecast));
         let (from, to) = versions(&self.me.intent.change);
         let mut facts = Facts {
             run: self.keys.run.as_ref().map(|run| run.value.id),
@@ -84,6 +123,33 @@ impl Plan<'_> {
         let end = if stop.exit == 0 { text::end(&stop) } else { String::new() };
         let text = self.text(&forecast, &would) + &end;
         Outcome { stop, facts, text }
+    }
+
+    fn foreseen(&self) -> Foreseen {
+        let forecast = forecast(self.me, self.keys, self.view);
+        let now = self.now();
+        let refusal = self.refusal(&forecast, &now);
+        let words = next::words(&now, self.names, |refusal| self.refused(refusal).message);
+        let why = refusal.as_ref().map_or_else(String::new, |stop| format!("{}; left: {}\n", stop.message, stop.left));
+        let is_down = |step: &Step| match step.action {
+            // Whoever finalizes or rolls back decides it for every host.
+            Action::Restart { .. } if self.me.verb != Verb::Run => true,
+            Action::Restart { .. } => step.member.is_some_and(|member| self.me.owns.contains(&member)),
+            Action::Lower(_) => true,
+            _ => false,
+        };
+        Foreseen {
+            text: self.text(&forecast, &words) + &why,
+            takes_down: refusal.is_some() || forecast.steps.iter().any(is_down),
+            refused: refusal.is_some(),
+        }
+    }
+
+    fn refusal(&self, forecast: &Forecast, now: &Next) -> Option<Stop> {
+        match (&forecast.end, now) {
+            (End::Refused(refusal), _) | (_, Next::Refuse(refusal)) => Some(self.refused(refusal)),
+            _ => None,
+        }
     }
 
     /// What this host would do next. Where it would begin the run, what it would do after that.

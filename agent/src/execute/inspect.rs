@@ -53,6 +53,40 @@ fn read_journal(layout: &Layout, view: &ClusterView) -> Result<Past, SetupError>
     }
 }
 
+/// How this host's members stand, before a person is asked anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// An earlier run is in the middle of a step, or its journal cannot be read: a matter for the run itself.
+    InHand,
+    /// One's process does not run.
+    Down,
+    /// Nothing is to be mended.
+    Up,
+}
+
+/// Looks at this host alone, at its journal and its processes.
+pub async fn standing(playbook: &Playbook) -> Standing {
+    let layout = Layout::of(&playbook.state_dir);
+    let past = match Journal::<Line>::peek(&layout.journal()) {
+        Ok(None) => Ok(Past::default()),
+        Ok(Some((_, lines))) => past(&lines).map_err(drop),
+        Err(_) => Err(()),
+    };
+    match past {
+        Ok(Past { in_hand: None, .. }) => {}
+        Ok(_) | Err(()) => return Standing::InHand,
+    }
+    for node in &playbook.nodes {
+        // What cannot be looked at is the plan's to tell.
+        let Ok(mut own) = OwnNode::open(node, MemberId::default(), &layout, None) else { continue };
+        let is_down = own.look_up().await.is_ok() && own.peek().await.is_ok_and(|status| !status.is_running());
+        if is_down {
+            return Standing::Down;
+        }
+    }
+    Standing::Up
+}
+
 async fn inspect_node(
     node: &Node,
     member: MemberId,

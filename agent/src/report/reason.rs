@@ -133,6 +133,7 @@ reasons! {
     RecordLeft "record_left" Always(10), "the member runs, but its take-down record could not be deleted", "agent run";
     NoAnswer "no_answer" Always(10), "the cluster did not answer for too long", "agent run";
     Interrupted "interrupted" Always(10), "a signal asked for an end; the step in hand was finished or undone", "agent run";
+    Declined "declined" Always(10), "the question after the plan was not answered with yes; no member was taken down", "agent run, or agent run --yes";
     InterruptedAtOnce "interrupted_at_once" Always(10), "a second signal; the step in hand was left where it was", "agent run, soon: a member may be down";
 }
 

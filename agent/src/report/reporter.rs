@@ -136,6 +136,11 @@ impl Reporter {
         }
     }
 
+    /// Ends without a word, once all that was told is written.
+    pub fn close(self) {
+        self.progress.end(String::new());
+    }
+
     /// Tells the end, prints the result, and gives the exit code.
     pub fn end(mut self, stop: &Stop) -> u8 {
         self.tell(Happening::Ended { exit: stop.exit, reason: stop.reason.name() });

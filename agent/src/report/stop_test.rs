@@ -158,6 +158,7 @@ fn troubles() -> Vec<Trouble> {
         Trouble::NothingToAbandon { member: "orders-1".into() },
         Trouble::RecordChanged { member: "orders-1".into() },
         Trouble::NoAnswer(text()),
+        Trouble::Declined,
         Trouble::Unprepared(text()),
         Trouble::System(text()),
         Trouble::InterruptedAtOnce { member: None },

@@ -74,6 +74,8 @@ pub enum Trouble {
     NoQuorum(String),
     /// A signal, before anything was begun.
     Interrupted,
+    /// The answer to the question after the plan was not yes.
+    Declined,
     /// This host lacks something.
     Unprepared(String),
     /// The operating system refused something.
@@ -130,6 +132,7 @@ impl Trouble {
             Self::Interrupted => {
                 (Reason::Interrupted, "a signal asked for an end before anything was begun".into(), NOTHING, again)
             }
+            Self::Declined => (Reason::Declined, "the answer was not yes".into(), "no member was taken down", again),
             Self::Unprepared(text) => (Reason::Unprepared, text.clone(), NOTHING, again),
             Self::System(text) => (Reason::System, text.clone(), NOTHING, again),
             Self::InterruptedAtOnce { member: None } => {

@@ -1,3 +1,5 @@
-//! What only people meet: the status of a downgrade.
+//! What only people meet: the question at a terminal, the status of a downgrade.
 
 mod downgrade;
+mod question;
+mod terminal;

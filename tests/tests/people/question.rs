@@ -1,0 +1,133 @@
+//! `agent run` at a terminal: the plan, then y or N; and who is never asked.
+
+use rustix::process::Signal;
+use tests::{
+    case::Case,
+    ended::{Ended, all_must_be},
+    on_both,
+    rollout::{Ends, Rollout},
+    system::System,
+    wait::{self, GENEROUS},
+};
+
+use crate::terminal::{END, INTERRUPT, Terminal};
+
+on_both! {
+    nothing_is_touched_unless_the_answer_is_yes;
+    yes_is_asked_for_once_and_a_script_never;
+    what_an_agent_left_in_the_middle_goes_on_unasked;
+    a_member_that_is_down_is_up_before_the_question;
+    a_decision_for_every_host_is_asked_for_too;
+}
+
+const QUESTION: &str = "Go on as planned? [y/N] ";
+
+async fn rollout(system: System) -> Option<Rollout> {
+    Some(Case::of(system).await?.begin().await)
+}
+
+fn at_terminal(rollout: &Rollout, verb: &str, host: usize, more: &[&str]) -> Terminal {
+    Terminal::start(verb, &rollout.playbooks[host], more)
+}
+
+async fn nothing_is_touched_unless_the_answer_is_yes(system: System) {
+    let Some(rollout) = rollout(system).await else { return };
+    let before = rollout.standing().await;
+    for (typed, reason) in
+        [("n\n", "declined"), ("\n", "declined"), ("yo\n", "declined"), (END, "declined"), (INTERRUPT, "interrupted")]
+    {
+        let mut terminal = at_terminal(&rollout, "run", 0, &[]);
+        terminal.until_shown(QUESTION).await;
+        let shown = terminal.shown();
+        assert!(shown.contains("<- the point of no return"), "{shown}");
+        assert!(shown.contains("take m1 down") || shown.contains("wait for"), "{shown}");
+        assert_eq!(rollout.standing().await, before, "nothing is held while it asks");
+        // Whoever asks holds no lock: the same playbook is planned beside it.
+        rollout.one("plan", 0).await.must_be(0, "planned");
+        terminal.types(typed);
+        let (exit, shown) = terminal.ended().await;
+        assert_eq!(exit, Some(10), "{typed:?}: {shown}");
+        assert!(shown.contains(&format!("reason {reason})")), "{typed:?}: {shown}");
+        assert_eq!(rollout.standing().await, before, "{typed:?}");
+    }
+    assert!(!rollout.member(0).state_dir().exists(), "not even a folder was made");
+    rollout.end(0).await;
+}
+
+async fn yes_is_asked_for_once_and_a_script_never(system: System) {
+    let Some(rollout) = rollout(system).await else { return };
+    // One asked, one with --yes, and one like any script's: they go in turn.
+    let mut asked = at_terminal(&rollout, "run", 0, &[]);
+    asked.until_shown(QUESTION).await;
+    asked.types("y\n");
+    let unasked = at_terminal(&rollout, "run", 1, &["--yes"]);
+    let script = rollout.start(2);
+    let ((first, shown), (second, silent)) = (asked.ended().await, unasked.ended().await);
+    script.ends().await.must_be(0, "done");
+    assert_eq!((first, second), (Some(0), Some(0)), "{shown}\n{silent}");
+    assert_eq!(shown.matches("[y/N]").count(), 1, "{shown}");
+    assert!(!silent.contains("[y/N]"), "{silent}");
+
+    // All of it is done: there is nothing to ask for.
+    let (exit, shown) = at_terminal(&rollout, "run", 0, &[]).ended().await;
+    assert_eq!(exit, Some(0), "{shown}");
+    assert!(shown.contains("nothing to do") && !shown.contains("[y/N]"), "{shown}");
+    rollout.done().await;
+}
+
+async fn what_an_agent_left_in_the_middle_goes_on_unasked(system: System) {
+    let Some(rollout) = rollout(system).await else { return };
+    let killed = rollout.start(0);
+    wait::until("its member to be down", GENEROUS, || async {
+        let events = killed.events().map_err(|error| error.to_string())?;
+        events.iter().find(|event| event.event == "member_stopping").map(drop).ok_or_else(|| killed.log())
+    })
+    .await
+    .expect("it goes down");
+    killed.process().expect("it runs").signal(Signal::KILL).expect("killed");
+    killed.ends().await;
+
+    let resumed = at_terminal(&rollout, "run", 0, &[]);
+    let others = rollout.run([1, 2]);
+    let (exit, shown) = resumed.ended().await;
+    others.await.iter().for_each(Ended::must_succeed);
+    assert_eq!(exit, Some(0), "{shown}");
+    assert!(!shown.contains("[y/N]"), "{shown}");
+    rollout.done().await;
+}
+
+async fn a_member_that_is_down_is_up_before_the_question(system: System) {
+    let Some(rollout) = rollout(system).await else { return };
+    rollout.member(0).end(Signal::TERM).expect("ended");
+    let mut terminal = at_terminal(&rollout, "run", 0, &[]);
+    terminal.until_shown("[y/N] ").await;
+    assert!(rollout.member(0).is_running(), "it is up while nobody has answered: {}", terminal.shown());
+    assert!(!rollout.keys().await.contains_key("baton"), "and nothing is held");
+    terminal.types("n\n");
+    let (exit, shown) = terminal.ended().await;
+    assert_eq!(exit, Some(10), "{shown}");
+    rollout.cluster.ready().await.expect("it comes back as it was");
+    assert_eq!(rollout.releases().await, vec![rollout.from.release.to_string(); 3]);
+    rollout.end(1).await;
+}
+
+async fn a_decision_for_every_host_is_asked_for_too(system: System) {
+    let Some(case) = Case::of(system).await else { return };
+    // However slowly the others begin, none is taken for absent.
+    let rollout = case.strategy(&["finalize: manual", "gather: 60s"]).begin().await;
+    all_must_be(&rollout.all("run").await, 0, "held");
+    let before = rollout.standing().await;
+    for (verb, shown) in [("rollback", "3.5.0"), ("finalize", "<- the point of no return")] {
+        for host in 0..3 {
+            let mut terminal = at_terminal(&rollout, verb, host, &[]);
+            terminal.until_shown(QUESTION).await;
+            assert!(system == System::Etcd || terminal.shown().contains(shown), "{verb}: {}", terminal.shown());
+            terminal.types("\n");
+            let (exit, shown) = terminal.ended().await;
+            assert_eq!(exit, Some(10), "{verb} of {host}: {shown}");
+            assert!(shown.contains(&format!("next:  agent {verb} ")), "{verb} of {host}: {shown}");
+        }
+    }
+    assert_eq!(rollout.standing().await, before, "the run still holds");
+    rollout.end(1).await;
+}
