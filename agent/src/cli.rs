@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use proto::Release;
 
 pub use crate::report::Output;
 use crate::report::reason;
@@ -43,6 +44,16 @@ pub enum Verb {
     Abandon(Abandon),
     /// Run every path, size and fault of a matrix on real members of this machine
     Matrix(Matrix),
+    /// Write a playbook for the members that run on this host, from what the cluster and they say
+    Init(Box<Init>),
+    /// Say what a field of the playbook means, and how it is written
+    Explain(Explain),
+    /// Print the playbook's JSON Schema, for editors that complete and check
+    Schema,
+    /// Print what makes a shell complete this command line
+    Completions(Completions),
+    /// Print the manual page; to read it: agent man | man -l -
+    Man,
 }
 
 /// A playbook.
@@ -148,6 +159,94 @@ pub struct Matrix {
     pub json: Option<PathBuf>,
 }
 
+/// `agent init`
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct Init {
+    /// Client URLs of the cluster, with commas between them
+    #[arg(long, value_name = "URL,…", value_delimiter = ',', required = true)]
+    pub endpoints: Vec<String>,
+    /// The release that every member shall run in the end
+    #[arg(long, value_name = "RELEASE")]
+    pub to: Option<Release>,
+    /// What is to be done; without it what --to asks for
+    #[arg(long, value_enum)]
+    pub kind: Option<Kind>,
+    /// With --kind restart: what names it, such as a ticket; without it the date
+    #[arg(long, value_name = "TEXT")]
+    pub id: Option<String>,
+    /// Where the release comes from: a path, or a URL
+    #[arg(long, value_name = "SOURCE")]
+    pub artifact: Option<String>,
+    /// Its digest, which a URL needs
+    #[arg(long, value_name = "DIGEST", requires = "artifact")]
+    pub sha256: Option<String>,
+    /// A member that must be in it; without any all that run on this host are
+    #[arg(long = "member", value_name = "NAME")]
+    pub members: Vec<String>,
+    /// What the cluster is called; without it what its members' names begin with
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Journal, host id and lock of this host, where they shall not lie in /var/lib/baton
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// For https: the authority that signed the members' certificates
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// The agent's own certificate
+    #[arg(long, value_name = "FILE", requires = "ca", requires = "key")]
+    pub cert: Option<PathBuf>,
+    /// Its key
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// The user to authenticate as
+    #[arg(long, value_name = "NAME", requires = "password_file")]
+    pub user: Option<String>,
+    /// A file that holds the password
+    #[arg(long, value_name = "FILE", requires = "user")]
+    pub password_file: Option<PathBuf>,
+    /// The file to write; stdout without it, or with -
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Write over a file that is there
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `kind`, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// Every member to a newer release
+    Upgrade,
+    /// Every member to an older one
+    Downgrade,
+    /// Every member started once more
+    Restart,
+}
+
+/// `agent explain`
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct Explain {
+    /// The field, such as strategy.order, or a group of them; all of them without it
+    pub field: Option<String>,
+}
+
+/// `agent completions`
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// A shell that completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "their names say it, and would stand in the help twice")]
+pub enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
 impl Verb {
     /// As it is typed.
     pub fn name(&self) -> &'static str {
@@ -161,6 +260,11 @@ impl Verb {
             Self::Resume(_) => "resume",
             Self::Abandon(_) => "abandon",
             Self::Matrix(_) => "matrix",
+            Self::Init(_) => "init",
+            Self::Explain(_) => "explain",
+            Self::Schema => "schema",
+            Self::Completions(_) => "completions",
+            Self::Man => "man",
         }
     }
 
@@ -175,6 +279,7 @@ impl Verb {
             Self::Status(status) => status.playbook.as_ref(),
             Self::Abandon(abandon) => Some(&abandon.playbook),
             Self::Matrix(matrix) => Some(&matrix.matrix),
+            Self::Init(_) | Self::Explain(_) | Self::Schema | Self::Completions(_) | Self::Man => None,
         }
     }
 }
@@ -187,10 +292,15 @@ pub fn parse(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<
     Cli::from_arg_matches(&command().try_get_matches_from(arguments)?)
 }
 
+/// The definition alone.
+pub fn definition() -> clap::Command {
+    Cli::command()
+}
+
 /// The definition, with the table of exit codes and reasons where it is looked for.
 pub fn command() -> clap::Command {
     let ends = |command: clap::Command| command.after_long_help(reason::table());
-    ["run", "finalize", "rollback", "resume"].iter().fold(Cli::command(), |all, verb| all.mut_subcommand(verb, ends))
+    ["run", "finalize", "rollback", "resume"].iter().fold(definition(), |all, verb| all.mut_subcommand(verb, ends))
 }
 
 #[cfg(test)]

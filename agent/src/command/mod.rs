@@ -4,7 +4,10 @@
 
 pub mod abandon;
 pub mod ask;
+pub mod explain;
+pub mod init;
 pub mod look;
+pub mod manual;
 pub mod matrix;
 pub mod plan;
 pub mod run;
@@ -23,7 +26,7 @@ use crate::{
     cli::{self, Cli, Output, Verb},
     report::{
         json::{self, Facts},
-        stop::Stop,
+        stop::{Reason, Stop},
         text,
         trouble::Trouble,
     },
@@ -61,12 +64,26 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
         Verb::Status(typed) => runtime()?.block_on(look(typed, cli.output)),
         Verb::Abandon(typed) => runtime()?.block_on(abandon::abandon(typed)),
         Verb::Matrix(typed) => several_threads()?.block_on(matrix::matrix(typed)),
+        Verb::Init(typed) => runtime()?.block_on(init::init(typed)),
+        Verb::Explain(typed) => explain::explain(typed),
+        Verb::Schema => Ok(explain::schema()),
+        Verb::Completions(typed) => Ok(manual::completions(typed)),
+        Verb::Man => manual::manual(),
         Verb::Run(typed) => return rollout(crate::plan::Verb::Run, &typed.rollout, typed.replace, cli.output),
         Verb::Finalize(typed) => return rollout(crate::plan::Verb::Finalize, typed, false, cli.output),
         Verb::Rollback(typed) => return rollout(crate::plan::Verb::Rollback, typed, false, cli.output),
         Verb::Resume(typed) => return rollout(crate::plan::Verb::Resume, typed, false, cli.output),
     };
     Ok(print(&outcome?, cli.output))
+}
+
+/// What was asked for, as a text and under its name in the object.
+fn shown(text: String, name: &str, value: serde_json::Value) -> Outcome {
+    let (exit, message) = (Reason::Shown.exit().code(false), "printed; nothing was asked or touched".into());
+    let stop = Stop { exit, reason: Reason::Shown, message, left: String::new(), next: None, cluster: None };
+    let mut facts = Facts::default();
+    facts.more.insert(name.into(), value);
+    Outcome { stop, facts, text }
 }
 
 /// Two threads: what blocks one holds up neither the leases nor the display. Long work that nobody waits for any more,

@@ -15,6 +15,7 @@ mod lower;
 pub mod node;
 pub(crate) mod prepare;
 pub mod replace;
+pub mod resident;
 mod send;
 pub mod setup;
 mod step;

@@ -71,6 +71,15 @@ pub async fn judge_own() -> Judgement {
     }
 }
 
+/// The service of the system's systemd whose group a process is in.
+pub fn service_of(pid: u32) -> Option<String> {
+    if !Path::new("/run/systemd/system").is_dir() {
+        return None;
+    }
+    let unit = unit(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)?;
+    Some(unit.name).filter(|name| unit.user.is_none() && name.ends_with(".service"))
+}
+
 /// The unit that a group belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Unit {

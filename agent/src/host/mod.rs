@@ -15,6 +15,8 @@ pub mod executable;
 pub mod files;
 pub mod hook;
 pub mod launcher;
+pub mod listener;
+pub mod portrait;
 pub mod process_id;
 pub mod runtime;
 pub mod state_dir;

@@ -180,6 +180,18 @@ fn quoted(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
+/// Whether a text may be written without quotes, in a list or after a key, and is read as that text; of those that may,
+/// the harmless ones.
+pub(super) fn is_plain(text: &str) -> bool {
+    let first = |c: char| c.is_ascii_alphanumeric() || "/._".contains(c);
+    let inner = |c: char| first(c) || "-+=%:,@".contains(c);
+    let begins = text.trim_start_matches('-').starts_with(first) && text.chars().all(inner);
+    // Older readers take `1:30` for a number, and `no` for false.
+    let is_time = text.starts_with(|c: char| c.is_ascii_digit()) && text.contains(':');
+    let is_word = !matches!(text, "." | ".." | "..." | "yes" | "no" | "on" | "off");
+    begins && is_word && !is_time && !text.ends_with(':') && !is_null(text) && !is_bool(text) && !is_number(text)
+}
+
 fn is_null(text: &str) -> bool {
     matches!(text, "" | "~" | "null" | "Null" | "NULL")
 }

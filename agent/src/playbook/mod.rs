@@ -6,8 +6,10 @@
 //! allows it; that is preflight's and the planner's.
 
 pub mod cluster;
+pub mod draft;
 pub mod fault;
 pub mod model;
+pub mod reference;
 pub mod select;
 pub mod template;
 pub mod unit;

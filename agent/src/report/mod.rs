@@ -11,6 +11,7 @@ pub mod abandoned;
 pub mod board;
 pub mod display;
 pub mod events;
+pub mod explain;
 pub mod forecast;
 pub mod gates;
 pub mod happening;

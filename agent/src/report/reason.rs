@@ -21,7 +21,8 @@ impl Exit {
         }
     }
 
-    fn column(self) -> String {
+    /// As tables have it.
+    pub fn column(self) -> String {
         match self {
             Self::Always(code) => code.to_string(),
             Self::Preflight => "3, 1".to_owned(),
@@ -76,6 +77,8 @@ reasons! {
     Planned "planned" Always(0), "the plan is printed; nothing was touched", "agent run";
     Looked "looked" Always(0), "the status is printed", "nothing";
     Valid "valid" Always(0), "the playbook is right", "agent plan";
+    Shown "shown" Always(0), "what was asked for is printed", "nothing";
+    Written "written" Always(0), "a playbook was written from the live cluster", "read it, then agent plan";
     Abandoned "abandoned" Always(0), "the take-down was given up; its member counts as lost", "bring its host back, or replace the member";
     Fenced "fenced" Always(0), "the abandoned host was declared dead; the others may go on", "agent run";
     MatrixPassed "matrix_passed" Always(0), "no plan of the matrix failed", "nothing";

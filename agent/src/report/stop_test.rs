@@ -189,7 +189,15 @@ fn every_reason_has_an_end_or_a_verb_that_it_stands_for() {
     let mut seen: BTreeSet<_> = endings().iter().map(|ending| told(ending, |_| {}).reason).collect();
     seen.extend(troubles().iter().map(|trouble| trouble.stop("run", None, false).reason));
     seen.insert(told(&Ending::Finished(Finish::Partial { left: vec![] }), |c| c.require_complete = true).reason);
-    let verbs = [Reason::Planned, Reason::Looked, Reason::Valid, Reason::Abandoned, Reason::Fenced];
+    let verbs = [
+        Reason::Planned,
+        Reason::Looked,
+        Reason::Valid,
+        Reason::Abandoned,
+        Reason::Fenced,
+        Reason::Shown,
+        Reason::Written,
+    ];
     seen.extend(verbs);
     assert_eq!(seen, Reason::ALL.iter().copied().collect());
 }

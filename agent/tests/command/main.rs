@@ -11,6 +11,8 @@ use std::{
 
 use serde_json::Value;
 
+mod people;
+
 fn agent(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_agent")).args(arguments).stdin(Stdio::null()).output().unwrap()
 }

@@ -5,6 +5,7 @@
 mod examples;
 mod files;
 mod mistakes;
+mod reference;
 
 use std::path::Path;
 

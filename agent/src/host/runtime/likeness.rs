@@ -58,7 +58,7 @@ pub(crate) fn in_common(one: &[String], other: &[String]) -> usize {
 }
 
 /// A flag's last value, in each of the forms that Go's flags have: `-f v`, `-f=v`, and both with two dashes.
-fn value<'a>(arguments: &'a [String], flag: &str) -> Option<&'a str> {
+pub(crate) fn value<'a>(arguments: &'a [String], flag: &str) -> Option<&'a str> {
     let mut found = None;
     let mut words = arguments.iter().map(String::as_str);
     while let Some(word) = words.next() {

@@ -1,0 +1,369 @@
+//! `agent init`: a playbook from a live cluster, for the members that run on this host. Asks, and writes one file.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use proto::{ClusterVersion, Release};
+
+use super::Outcome;
+use crate::{
+    calendar::rfc3339,
+    cli::{self, Kind},
+    execute::{identity::host_name, resident::resident},
+    host::{
+        binary::{Binary, BinaryError},
+        portrait::{Portrait, carried, is_secret},
+        runtime::likeness,
+    },
+    observe::{
+        Observer,
+        view::{ClusterView, Member, Role},
+    },
+    playbook::{
+        Auth, Cluster, Playbook, Tls,
+        draft::{Draft, DraftMember, DraftNode, DraftProcess, DraftRuntime, Work},
+    },
+    report::{
+        json::Facts,
+        stop::{Reason, Stop},
+        trouble::Trouble,
+    },
+    words::with_causes,
+};
+
+/// Looks at the cluster and at this host, and writes down what is to be done here.
+///
+/// # Errors
+/// The cluster cannot be looked at, none of its members is found here, or the file is there already.
+pub async fn init(typed: &cli::Init) -> Result<Outcome, Trouble> {
+    let file = typed.file.as_deref().filter(|file| *file != Path::new("-"));
+    if let Some(file) = file.filter(|file| !typed.force && fs::symlink_metadata(file).is_ok()) {
+        return Err(is_there(file));
+    }
+    let mut cluster = cluster(typed)?;
+    let observer = Observer::connect(&cluster).map_err(|error| match error.into() {
+        Trouble::Playbook(text) => Trouble::Usage(text),
+        other => other,
+    })?;
+    let mut view = observer.look().await?;
+    // By name, as a person looks for them.
+    view.members.sort_by(|one, other| one.name.cmp(&other.name));
+    let here = here(typed, &view, &observer).await?;
+    if let Some(timeout) = here.iter().find_map(|(_, portrait)| election_timeout(portrait)) {
+        cluster.election_timeout = timeout;
+    }
+    cluster.name = typed.name.clone().unwrap_or_else(|| common_name(&view));
+    let work = work(typed, &view, &here)?;
+    let is_restart = matches!(work, Work::Restart { .. });
+    let is_here = |member: &Member| here.iter().any(|(own, _)| own.id == member.id);
+    let draft = Draft {
+        host: host_name().to_string(),
+        members: view.members.iter().map(|m| entry(m, &view, &observer, is_here(m))).collect(),
+        voters: view.voters().count(),
+        nodes: here.iter().map(|(member, seen)| node(member, seen, is_restart)).collect::<Result<_, _>>()?,
+        state_dir: typed.state_dir.as_deref().map(absolute).transpose()?,
+        cluster,
+        work,
+    };
+    let text = draft.text();
+    let path = file.unwrap_or(Path::new("playbook.yaml"));
+    Playbook::parse(&text, path).map_err(|error| {
+        Trouble::Unprepared(format!("what was found here makes no playbook; correct it by hand:\n{error}\n\n{text}"))
+    })?;
+    match file {
+        Some(file) => write(file, &text, typed.force)?,
+        None => return Ok(told(text.clone(), None, &text)),
+    }
+    let names: Vec<_> = here.iter().map(|(member, _)| &*member.name).collect();
+    Ok(told(format!("{} is written, for {} on this host\n", path.display(), names.join(", ")), file, &text))
+}
+
+fn told(said: String, file: Option<&Path>, playbook: &str) -> Outcome {
+    let message = "the playbook is written; nothing else was touched".into();
+    let mut stop = Stop::well(Reason::Written, message, "plan", file.unwrap_or(Path::new("")));
+    stop.next = stop.next.filter(|_| file.is_some());
+    let next = stop.next.as_ref().map_or_else(String::new, |next| format!("next:  read it, then {next}\n"));
+    let mut facts = Facts::default();
+    facts.more.insert("file".into(), file.map(|file| file.to_string_lossy()).into());
+    facts.more.insert("text".into(), playbook.into());
+    Outcome { stop, facts, text: said + &next }
+}
+
+fn cluster(typed: &cli::Init) -> Result<Cluster, Trouble> {
+    let tls = match &typed.ca {
+        Some(ca) => {
+            let [cert, key] = [&typed.cert, &typed.key].map(|path| path.as_deref().map(absolute).transpose());
+            Some(Tls { ca: absolute(ca)?, cert: cert?, key: key? })
+        }
+        None => None,
+    };
+    let auth = match typed.user.clone().zip(typed.password_file.as_deref()) {
+        Some((user, file)) => Some(Auth { user, password_file: absolute(file)? }),
+        None => None,
+    };
+    if let Some(endpoint) = typed.endpoints.iter().find(|endpoint| endpoint.starts_with("https://") != tls.is_some()) {
+        let remedy = if tls.is_some() { "certificates are for https" } else { "https wants --ca" };
+        return Err(Trouble::Usage(format!("--endpoints {endpoint}: {remedy}")));
+    }
+    Ok(Cluster {
+        name: String::new(),
+        endpoints: typed.endpoints.iter().map(|endpoint| endpoint.trim_end_matches('/').to_owned()).collect(),
+        election_timeout: Cluster::DEFAULT_ELECTION_TIMEOUT,
+        tls,
+        auth,
+        http: Default::default(),
+        prefix: Cluster::DEFAULT_PREFIX.to_owned(),
+    })
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Trouble> {
+    std::path::absolute(path).map_err(|error| Trouble::System(format!("{}: {error}", path.display())))
+}
+
+/// The members that this host runs, with their processes.
+async fn here<'v>(
+    typed: &cli::Init,
+    view: &'v ClusterView,
+    observer: &Observer,
+) -> Result<Vec<(&'v Member, Portrait)>, Trouble> {
+    let names = || view.members.iter().map(|member| &*member.name).collect::<Vec<_>>().join(", ");
+    for name in &typed.members {
+        if !view.members.iter().any(|member| *member.name == **name) {
+            return Err(Trouble::NoSuchMember { typed: name.clone(), members: names() });
+        }
+    }
+    let is_wanted =
+        |member: &&Member| typed.members.is_empty() || typed.members.iter().any(|name| **name == *member.name);
+    let mut found = Vec::new();
+    for member in view.members.iter().filter(is_wanted) {
+        match resident(member, observer).await.map_err(|why| Trouble::Unprepared(why.to_string()))? {
+            Some(portrait) => found.push((member, portrait)),
+            None if typed.members.is_empty() => {}
+            None => {
+                let why = format!("{} does not run on this host, or does not answer", member.name);
+                return Err(Trouble::Unprepared(why));
+            }
+        }
+    }
+    match found.is_empty() {
+        true => Err(Trouble::Unprepared(format!("none of {} runs on this host; run it on theirs", names()))),
+        false => Ok(found),
+    }
+}
+
+fn entry(member: &Member, view: &ClusterView, observer: &Observer, is_here: bool) -> DraftMember {
+    let found = observer.access().directory().address_of(member.id);
+    let endpoint = found.or_else(|| member.client_urls.first().cloned()).unwrap_or_default();
+    let mut remark = vec![member.name.to_string()];
+    remark.push(member.release().map_or_else(|| "does not answer".into(), ToString::to_string));
+    remark.extend(view.is_leader(member.id).then(|| "leads".into()));
+    remark.extend((member.role == Role::Learner).then(|| "a learner".into()));
+    remark.extend(is_here.then(|| "on this host".into()));
+    DraftMember { endpoint, remark: remark.join(", ") }
+}
+
+/// What all members' names begin with, without what numbers them.
+fn common_name(view: &ClusterView) -> String {
+    let names: Vec<_> = view.members.iter().map(|member| &*member.name).collect();
+    let first = names.first().copied().unwrap_or_default();
+    let is_common =
+        |end: &usize| first.is_char_boundary(*end) && names.iter().all(|name| name.starts_with(&first[..*end]));
+    let common = (0..=first.len()).rev().find(is_common).map_or("", |end| &first[..end]);
+    let common = common.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches(['-', '_', '.']);
+    let is_name = !common.is_empty() && common.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    if is_name { common.to_owned() } else { "etcd".to_owned() }
+}
+
+fn work(typed: &cli::Init, view: &ClusterView, here: &[(&Member, Portrait)]) -> Result<Work, Trouble> {
+    let mut releases: Vec<_> = view.members.iter().filter_map(Member::release).collect();
+    releases.sort();
+    let (Some(lowest), Some(highest)) = (releases.first().copied(), releases.last().copied()) else {
+        return Err(Trouble::Unreachable("no member says which release it runs".into()));
+    };
+    let to = match (typed.kind, &typed.to) {
+        (Some(Kind::Restart), None) => {
+            return Ok(Work::Restart { id: typed.id.clone().unwrap_or_else(today) });
+        }
+        (Some(Kind::Restart), Some(_)) => {
+            return Err(Trouble::Usage("--to: a restart leaves the release as it is".into()));
+        }
+        (_, None) => return Err(Trouble::Usage(which_release(typed.kind, lowest, highest))),
+        (_, Some(to)) => to,
+    };
+    let kind = match typed.kind {
+        Some(Kind::Downgrade) => "Downgrade",
+        None if to < lowest => "Downgrade",
+        _ => "Upgrade",
+    };
+    let is_below = to < lowest;
+    if (kind == "Downgrade") != is_below {
+        let remedy = if is_below { "--kind downgrade leads down" } else { "--kind upgrade leads up" };
+        return Err(Trouble::Usage(format!("--to {to}: the members run {}; {remedy}", span(lowest, highest))));
+    }
+    let program = here.first().map(|(_, seen)| fs::read_link(seen.executable()).unwrap_or_default());
+    let name = program.as_deref().and_then(Path::file_name).map_or("etcd".into(), |name| name.to_string_lossy().into());
+    Ok(Work::Release {
+        kind,
+        lowest: lowest.clone(),
+        to: to.clone(),
+        source: typed.artifact.as_deref().map(source).transpose()?,
+        sha256: typed.sha256.clone(),
+        executable: name,
+    })
+}
+
+/// A path is the caller's, and not relative to wherever the playbook comes to lie.
+fn source(typed: &str) -> Result<String, Trouble> {
+    match typed.contains("://") {
+        true => Ok(typed.to_owned()),
+        false => Ok(absolute(Path::new(typed))?.to_string_lossy().into_owned()),
+    }
+}
+
+fn today() -> String {
+    rfc3339(SystemTime::now()).chars().take(10).collect()
+}
+
+fn span(lowest: &Release, highest: &Release) -> String {
+    if lowest == highest { lowest.to_string() } else { format!("{lowest} to {highest}") }
+}
+
+/// Which patch is the newest is known to nobody here.
+fn which_release(kind: Option<Kind>, lowest: &Release, highest: &Release) -> String {
+    let ClusterVersion { major, minor } = lowest.cluster_version();
+    let choice = match kind {
+        Some(Kind::Downgrade) => {
+            format!("a lower one of {major}.{minor} or one of {major}.{}", minor.saturating_sub(1))
+        }
+        _ => format!("a higher one of {major}.{minor}, or one of {major}.{}", minor + 1),
+    };
+    let runs = span(lowest, highest);
+    format!("--to RELEASE is missing: the members run {runs}, so {choice}; or --kind restart, which needs none")
+}
+
+fn node(member: &Member, seen: &Portrait, is_restart: bool) -> Result<DraftNode, Trouble> {
+    let unfit = |why: String| Trouble::Unprepared(format!("{} (pid {}) {why}", member.name, seen.pid));
+    let (binary, to_link) = match is_restart {
+        true => (None, None),
+        false => match Binary::open(&seen.program) {
+            Ok(binary) => (Some(binary.link().to_owned()), None),
+            Err(BinaryError::NotALink { path, commands }) => (Some(path), Some(commands)),
+            Err(BinaryError::Missing { .. }) => {
+                let why = "runs a file that was deleted or replaced since; restart it, then run this again";
+                return Err(unfit(why.into()));
+            }
+            Err(error) => return Err(unfit(format!("has a program that cannot be used: {}", with_causes(&error)))),
+        },
+    };
+    let runtime = match &seen.unit {
+        Some(unit) => DraftRuntime::Unit(unit.clone()),
+        None => DraftRuntime::Process(process(seen).map_err(|flag| {
+            unfit(format!(
+                "has a secret in {flag}, which would stand in the playbook; give it by a file, then run this again"
+            ))
+        })?),
+    };
+    Ok(DraftNode { name: member.name.to_string(), binary, to_link, runtime })
+}
+
+/// What starts the process again, or the flag that holds a secret.
+fn process(seen: &Portrait) -> Result<DraftProcess, String> {
+    let mut before = "";
+    for word in &seen.arguments {
+        let (flag, value) = word.split_once('=').unwrap_or((before, word));
+        if !value.starts_with('-') && flag.starts_with('-') && is_secret(flag, value) {
+            return Err(flag.to_owned());
+        }
+        before = word;
+    }
+    let (env, withheld) = carried(&seen.env);
+    Ok(DraftProcess {
+        program: seen.program.clone(),
+        arguments: seen.arguments.clone(),
+        env,
+        withheld,
+        cwd: seen.cwd.clone(),
+        user: seen.user.clone(),
+        log: seen.log.clone(),
+    })
+}
+
+/// As a flag or variable of the process says, in milliseconds.
+fn election_timeout(seen: &Portrait) -> Option<Duration> {
+    let flag = likeness::value(&seen.arguments, "election-timeout");
+    let text = flag.or_else(|| seen.env.get("ETCD_ELECTION_TIMEOUT").map(String::as_str))?;
+    text.parse().ok().filter(|millis| *millis > 0).map(Duration::from_millis)
+}
+
+fn is_there(file: &Path) -> Trouble {
+    Trouble::Usage(format!("{} is there already; --force writes over it", file.display()))
+}
+
+fn write(file: &Path, text: &str, force: bool) -> Result<(), Trouble> {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    // Made since it was looked for, it is not ours.
+    if force {
+        options.create(true).truncate(true)
+    } else {
+        options.create_new(true)
+    };
+    let written = options.open(file).and_then(|mut opened| opened.write_all(text.as_bytes()));
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => is_there(file),
+        _ => Trouble::System(format!("{} cannot be written: {error}", file.display())),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::samples;
+
+    #[test]
+    fn a_cluster_is_called_what_its_members_names_begin_with() {
+        for (names, expected) in [
+            (["orders-1", "orders-2", "orders-3"], "orders"),
+            (["m1", "m2", "m3"], "m"),
+            (["db10", "db11", "db12"], "db"),
+            (["a", "b", "c"], "etcd"),
+            (["1", "2", "3"], "etcd"),
+            (["é1", "è2", "é3"], "etcd"),
+            (["a b1", "a b2", "a b3"], "etcd"),
+        ] {
+            let mut view = samples::view("1+ 2+ 3+");
+            for (member, name) in view.members.iter_mut().zip(names) {
+                member.name = name.into();
+            }
+            assert_eq!(common_name(&view), expected, "{names:?}");
+        }
+    }
+
+    #[test]
+    fn a_secret_on_a_command_line_is_refused_and_a_path_is_not() {
+        let seen = |line: &str| Portrait {
+            pid: 7,
+            program: "/opt/etcd".into(),
+            arguments: line.split(' ').map(str::to_owned).collect(),
+            env: Default::default(),
+            cwd: "/".into(),
+            user: None,
+            log: None,
+            unit: None,
+            is_contained: false,
+        };
+        for (line, secret) in [
+            ("--discovery-password=x --name a", Some("--discovery-password")),
+            ("--discovery-password x", Some("--discovery-password")),
+            ("--discovery-proxy=http://me:x@proxy:1", Some("--discovery-proxy")),
+            ("--key-file=/etc/key.pem --auth-token jwt,pub-key=/a,priv-key=/b", None),
+            ("--initial-cluster-token orders --name password", None),
+        ] {
+            assert_eq!(process(&seen(line)).err().as_deref(), secret, "{line}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Which process of this host listens at an address.
+//!
+//! The kernel lists listening sockets by inode (proc_net_tcp(5)), and each process's descriptors say which inodes are
+//! its own. Another user's descriptors are seen by root alone.
+
+use std::{
+    fs, io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+};
+
+use super::process_id::all_pids;
+
+/// What is known of who listens at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listener {
+    /// The address is another host's.
+    Elsewhere,
+    /// Nobody listens at it in this host's network.
+    Nobody,
+    /// Somebody does, whose process this user may not see.
+    Unseen,
+    /// This process does; of several that share the socket the one that was there first.
+    Process(u32),
+}
+
+/// Who listens at this address.
+pub fn listener(address: SocketAddr) -> io::Result<Listener> {
+    if !is_local(address.ip())? {
+        return Ok(Listener::Elsewhere);
+    }
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
+    let sockets: Vec<_> = tables.iter().flat_map(|table| table.lines().filter_map(listening)).collect();
+    let exact = sockets.iter().find(|(at, _)| plain(*at) == plain(address));
+    let any = || sockets.iter().find(|(at, _)| at.port() == address.port() && plain(*at).ip().is_unspecified());
+    let Some((_, inode)) = exact.or_else(any) else { return Ok(Listener::Nobody) };
+    let wanted = format!("socket:[{inode}]");
+    let mut pids = all_pids()?;
+    pids.sort_unstable();
+    Ok(pids.into_iter().find(|pid| has(*pid, &wanted)).map_or(Listener::Unseen, Listener::Process))
+}
+
+fn is_local(address: IpAddr) -> io::Result<bool> {
+    if address.is_loopback() || address.is_unspecified() {
+        return Ok(true);
+    }
+    let own = nix::ifaddrs::getifaddrs()?.filter_map(|interface| {
+        let address = interface.address?;
+        let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+        v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+    });
+    Ok(own.into_iter().any(|own| own == address))
+}
+
+/// An address of version 4 that is written as one of version 6 is the same.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// A line's address and inode, where the socket listens.
+fn listening(line: &str) -> Option<(SocketAddr, u64)> {
+    const LISTEN: &str = "0A";
+    let fields: Vec<_> = line.split_ascii_whitespace().collect();
+    if *fields.get(3)? != LISTEN {
+        return None;
+    }
+    let (ip, port) = fields.get(1)?.split_once(':')?;
+    Some((SocketAddr::new(ip_of(ip)?, u16::from_str_radix(port, 16).ok()?), fields.get(9)?.parse().ok()?))
+}
+
+/// Words of 32 bits in the host's own order, each as hexadecimal digits.
+fn ip_of(digits: &str) -> Option<IpAddr> {
+    let word = |at: usize| Some(u32::from_str_radix(digits.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
+    match digits.len() {
+        8 => Some(IpAddr::V4(Ipv4Addr::from(word(0)?))),
+        32 => {
+            let mut bytes = [0; 16];
+            for (at, part) in bytes.chunks_mut(4).enumerate() {
+                part.copy_from_slice(&word(at * 8)?);
+            }
+            Some(IpAddr::V6(Ipv6Addr::from(bytes)))
+        }
+        _ => None,
+    }
+}
+
+/// Whether one of a process's descriptors is this socket. One that cannot be looked at is no answer.
+fn has(pid: u32, socket: &str) -> bool {
+    let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    descriptors.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok()).any(|link| link.as_os_str() == socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_listening_socket_is_read_as_the_kernel_prints_it() {
+        let line =
+            "   0: 0100007F:0929 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4242 1 x";
+        assert_eq!(listening(line), Some(("127.0.0.1:2345".parse().unwrap(), 4242)));
+        assert_eq!(listening(&line.replace(" 0A ", " 01 ")), None, "connected");
+        let six = line.replace("0100007F", "00000000000000000000000001000000");
+        assert_eq!(listening(&six), Some(("[::1]:2345".parse().unwrap(), 4242)));
+        for bad in ["", "  sl  local_address rem_address   st", "0: xyz:1 0 0A 0 0 0 0 0 7", "0: 0100007F:0929 0 0A"] {
+            assert_eq!(listening(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_listener_is_found_by_its_address() {
+        let own = Listener::Process(std::process::id());
+        for bound in ["127.0.0.1:0", "0.0.0.0:0", "[::]:0"] {
+            let Ok(socket) = TcpListener::bind(bound) else { continue };
+            let port = socket.local_addr().unwrap().port();
+            assert_eq!(listener(SocketAddr::from(([127, 0, 0, 1], port))).unwrap(), own, "{bound}");
+            drop(socket);
+            assert_eq!(listener(SocketAddr::from(([127, 0, 0, 1], port))).unwrap(), Listener::Nobody, "{bound}");
+        }
+        // An address for documentation (RFC 5737) is nobody's own.
+        assert_eq!(listener("192.0.2.1:2379".parse().unwrap()).unwrap(), Listener::Elsewhere);
+    }
+}

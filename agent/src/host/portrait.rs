@@ -1,0 +1,179 @@
+//! What a running process was started as: all that it takes to start it again, read off `/proc`.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use nix::unistd::{Uid, User};
+
+use super::{
+    cgroup,
+    exec::{self, Output},
+    process_id::command_line,
+};
+
+/// A process as it was started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Portrait {
+    /// Which.
+    pub pid: u32,
+    /// Its program as it was named, absolute, its links not followed.
+    pub program: PathBuf,
+    /// Its arguments, the program not among them.
+    pub arguments: Vec<String>,
+    /// Its environment.
+    pub env: BTreeMap<String, String>,
+    /// Its working folder.
+    pub cwd: PathBuf,
+    /// Its user, where that is not this one.
+    pub user: Option<String>,
+    /// The file that its output goes to, if it goes to one.
+    pub log: Option<PathBuf>,
+    /// The unit of systemd that it is the main process of.
+    pub unit: Option<String>,
+    /// Whether it runs in a container.
+    pub is_contained: bool,
+}
+
+impl Portrait {
+    /// Looks at a process that runs.
+    ///
+    /// # Errors
+    /// It has ended, or this user may not see it.
+    pub async fn of(pid: u32) -> io::Result<Self> {
+        let proc = PathBuf::from(format!("/proc/{pid}"));
+        let exe = fs::read_link(proc.join("exe"))?;
+        let cwd = fs::read_link(proc.join("cwd"))?;
+        let env = environment(&fs::read(proc.join("environ"))?);
+        let argv = command_line(pid)?;
+        let program = argv.first().and_then(|word| named(word, &exe, &cwd, env.get("PATH"))).unwrap_or(exe);
+        let uid = Uid::from_raw(fs::metadata(&proc)?.uid());
+        let user = if uid == Uid::effective() { None } else { User::from_uid(uid)?.map(|user| user.name) };
+        Ok(Self {
+            pid,
+            program,
+            arguments: argv.into_iter().skip(1).collect(),
+            env,
+            cwd,
+            user,
+            log: [1, 2].into_iter().find_map(|fd| file(&proc.join(format!("fd/{fd}")))),
+            unit: unit(pid).await,
+            is_contained: fs::read_link(proc.join("ns/pid"))? != fs::read_link("/proc/self/ns/pid")?,
+        })
+    }
+
+    /// What it executes, whatever has become of the file's name.
+    pub fn executable(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/exe", self.pid))
+    }
+}
+
+/// The path by which this word named that executable.
+fn named(word: &str, exe: &Path, cwd: &Path, path: Option<&String>) -> Option<PathBuf> {
+    let candidates: Vec<PathBuf> = match word.contains('/') {
+        true => vec![cwd.join(word)],
+        false => path.into_iter().flat_map(|path| std::env::split_paths(path)).map(|dir| dir.join(word)).collect(),
+    };
+    let is_it = |candidate: &PathBuf| fs::canonicalize(candidate).is_ok_and(|found| found == exe);
+    candidates.into_iter().find(is_it).map(|path| path.components().collect())
+}
+
+fn environment(bytes: &[u8]) -> BTreeMap<String, String> {
+    let entry = |entry: &[u8]| {
+        let (name, value) = std::str::from_utf8(entry).ok()?.split_once('=')?;
+        Some((name.to_owned(), value.to_owned()))
+    };
+    bytes.split(|byte| *byte == 0).filter_map(entry).collect()
+}
+
+/// The regular file behind a descriptor.
+fn file(descriptor: &Path) -> Option<PathBuf> {
+    let path = fs::read_link(descriptor).ok()?;
+    fs::metadata(&path).ok().filter(fs::Metadata::is_file).map(|_| path)
+}
+
+/// A process may live in a service that did not start it, such as that of the login that its starter came by.
+async fn unit(pid: u32) -> Option<String> {
+    let unit = cgroup::service_of(pid)?;
+    let argv = ["systemctl", "show", "--value", "-p", "MainPID", "--", &unit].map(str::to_owned);
+    let shown = exec::run(&argv, Duration::from_secs(5), &Output::Kept).await.ok()?.stdout;
+    (shown.trim() == pid.to_string()).then_some(unit)
+}
+
+/// Of an environment what the member itself reads, and the names of what is kept out of a file: a playbook is read by
+/// many, and a process's environment by few.
+pub fn carried(env: &BTreeMap<String, String>) -> (BTreeMap<String, String>, Vec<String>) {
+    let is_own = |name: &str| name.starts_with("ETCD_") || GO.contains(&name);
+    let (secret, plain): (Vec<_>, Vec<_>) =
+        env.iter().filter(|(name, _)| is_own(name)).partition(|(name, value)| is_secret(name, value));
+    let plain = plain.into_iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    (plain, secret.into_iter().map(|(name, _)| name.clone()).collect())
+}
+
+/// What Go's runtime reads (Go, package `runtime`, "Environment Variables").
+const GO: [&str; 5] = ["GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "GOTRACEBACK"];
+
+/// Whether a setting holds a secret: by its name, or as a URL with a password in it. Paths of keys are none.
+pub fn is_secret(name: &str, value: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    let is_named = ["password", "passwd", "secret", "credential"].iter().any(|word| name.contains(word));
+    let has_user = value.split_once("://").is_some_and(|(_, rest)| {
+        rest.split('/').next().unwrap_or_default().rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
+    });
+    (is_named && !name.ends_with("_file")) || has_user
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{os::unix::fs::symlink, process::Command};
+
+    use super::*;
+
+    #[test]
+    fn only_what_the_member_reads_is_carried_and_no_secret() {
+        let env = [
+            ("ETCD_NAME", "a"),
+            ("ETCD_PEER_KEY_FILE", "/etc/key.pem"),
+            ("ETCD_INITIAL_CLUSTER_TOKEN", "orders"),
+            ("ETCD_ROOT_PASSWORD", "hunter2"),
+            ("ETCD_DISCOVERY_PROXY", "http://me:hunter2@proxy:3128"),
+            ("ETCDCTL_PASSWORD", "hunter2"),
+            ("GOGC", "50"),
+            ("HOME", "/root"),
+            ("AWS_SECRET_ACCESS_KEY", "x"),
+        ];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let (carried, withheld) = carried(&env);
+        assert_eq!(
+            carried.keys().collect::<Vec<_>>(),
+            ["ETCD_INITIAL_CLUSTER_TOKEN", "ETCD_NAME", "ETCD_PEER_KEY_FILE", "GOGC"]
+        );
+        assert_eq!(withheld, ["ETCD_DISCOVERY_PROXY", "ETCD_ROOT_PASSWORD"]);
+    }
+
+    #[tokio::test]
+    async fn a_process_is_seen_as_it_was_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().canonicalize().unwrap();
+        let link = home.join("current");
+        symlink(fs::canonicalize("/bin/sleep").unwrap(), &link).unwrap();
+        let log = fs::File::create(home.join("log")).unwrap();
+        for program in [link.to_str().unwrap(), "./current"] {
+            let mut command = Command::new(program);
+            command.arg("600").current_dir(&home).env_clear().env("ETCD_NAME", "a").stdout(log.try_clone().unwrap());
+            let mut child = command.spawn().unwrap();
+            // Its arguments are there a moment after its executable is.
+            while command_line(child.id()).unwrap().is_empty() {}
+            let seen = Portrait::of(child.id()).await.unwrap();
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert_eq!((&seen.program, &seen.arguments[..]), (&link, &["600".to_owned()][..]));
+            assert_eq!((seen.env.len(), &seen.cwd, &seen.log), (1, &home, &Some(home.join("log"))));
+            assert_eq!((seen.user, seen.is_contained), (None, false));
+        }
+    }
+}

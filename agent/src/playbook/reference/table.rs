@@ -1,0 +1,118 @@
+//! The table itself: a field a row, in the order in which a playbook is written.
+
+use super::{
+    Field, Need, Of,
+    Shape::{
+        self, Argv, AsWritten, Bool, Choice, Deadline, Digest, Duration, Group, Groups, ListOf, MapOf, Name, Path,
+        Prefix, Release, Requirement, SetOf, Size, Text, Url, Word,
+    },
+};
+
+const UP_OR_DOWN: &[&str] = &["Upgrade", "Downgrade"];
+
+/// Every field that a playbook may have.
+pub const FIELDS: &[Field] = &[
+    row("apiVersion", Choice(&["baton/v1"]), "baton/v1", "The format that the playbook is written in.").required(),
+    row("kind", Choice(&["Upgrade", "Downgrade", "Restart"]), "Upgrade", "What is done to every member: bring it to a newer release, to an older one, or start it once more.").required(),
+    group("cluster", Group, "The cluster, and how it is reached.").required(),
+    row("cluster.name", Name, "orders", "What people call the cluster; also the default folder of the state.").required(),
+    row("cluster.endpoints", SetOf(&Url), "[http://10.0.0.1:2379, http://10.0.0.2:2379, http://10.0.0.3:2379]", "The client URLs of all members, each at the member itself: no load balancer.").required(),
+    row("cluster.election_timeout", Deadline, "1s", "The members' `--election-timeout`, which the cluster cannot be asked for.").default("1s"),
+    group("cluster.tls", Group, "Certificates as PEM files: needed for `https` endpoints, refused for `http`."),
+    row("cluster.tls.ca", Path, "/etc/baton/ca.pem", "The authority that signed the members' certificates.").required(),
+    row("cluster.tls.cert", Path, "/etc/baton/agent.pem", "The agent's own certificate, where members ask their clients for one.").beside("key"),
+    row("cluster.tls.key", Path, "/etc/baton/agent.key", "The key of `cert`.").beside("cert"),
+    group("cluster.auth", Group, "The user to authenticate as, where the cluster has authentication on."),
+    row("cluster.auth.user", Text, "root", "The user's name; it needs the role root.").required(),
+    row("cluster.auth.password_file", Path, "/etc/baton/password", "A file that holds the password, which never stands in the playbook.").required(),
+    row("cluster.http", MapOf(&Url), "{ orders-1: http://10.0.0.1:2381 }", "By member, where `/version` is served, if not on the client URL (`--listen-client-http-urls`).").default("{}"),
+    row("cluster.prefix", Prefix, "/baton/", "What the hosts' shared keys begin with; the same on every host, or they do not see each other.").default("/baton/"),
+    row("from", Requirement, "\">=3.5.32, <3.6\"", "What every member must run now, unless it is at `to` already; a pre-release meets no requirement that does not name one.").of(UP_OR_DOWN).required(),
+    row("to", Release, "3.6.14", "The release that every member runs in the end.").of(UP_OR_DOWN).required(),
+    group("artifact", Group, "Where the release `to` comes from.").of(UP_OR_DOWN).required(),
+    row("artifact.source", Text, "/srv/etcd-v{{version}}.tar.gz", "A path or an http(s) URL of a directory, one executable, or a .tar.gz; `{{version}}` stands for `to`.").required(),
+    row("artifact.sha256", Digest, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "The digest that the artifact must have; a URL needs one."),
+    row("artifact.executable", Text, "etcd", "The executable's file name in a directory or archive that holds several."),
+    group("restart", Group, "Which restart this is.").of(&["Restart"]).required(),
+    row("restart.id", AsWritten, "OPS-1742", "Free text, the same on every host, such as a ticket or a date; another id is another restart.").required(),
+    row("state_dir", Path, "/var/lib/baton/orders", "Journal, host id and lock of this host; one cluster each.").default("/var/lib/baton/<cluster.name>"),
+    group("nodes", Groups(1), "The members that run on this host.").required(),
+    row("nodes[].name", Name, "orders-1", "The member's name in the cluster.").required(),
+    group("nodes[].runtime", Group, "How its process is started and stopped.").required(),
+    row("nodes[].runtime.kind", Choice(&["process", "command"]), "process", "Who starts it: the agent itself, or commands that ask a supervisor of yours.").required(),
+    row("nodes[].runtime.argv", Argv, "[\"{{binary}}\", --config-file, /etc/etcd/etcd.yaml]", "Its program and arguments, never a shell; `{{binary}}`, `{{node}}` and `{{version}}` are filled in.").runtime("process").required(),
+    group("nodes[].runtime.args", Groups(0), "Arguments for some releases only, after those of `argv`, in this order.").runtime("process").default("[]"),
+    row("nodes[].runtime.args[].add", ListOf(&Word), "[--feature-gates=InitialCorruptCheck=true]", "The arguments.").required(),
+    row("nodes[].runtime.args[].for", Requirement, "\">=3.6\"", "The releases that get them; all of them where it is left out."),
+    row("nodes[].runtime.env", MapOf(&Word), "{ GOGC: \"100\" }", "Variables set for it, beside a fixed `PATH` and nothing else; numbers in quotes.").runtime("process").default("{}"),
+    row("nodes[].runtime.cwd", Path, "/var/lib/etcd", "The folder it is started in; `/` where it is left out.").runtime("process"),
+    row("nodes[].runtime.user", Name, "etcd", "The user it runs as, which takes an agent of root; the agent's own where it is left out.").runtime("process"),
+    row("nodes[].runtime.log", Path, "/var/log/etcd/orders-1.log", "The file that its output is appended to.").runtime("process").default("<state_dir>/<nodes[].name>.log"),
+    row("nodes[].runtime.start", Argv, "[sv, -w, \"30\", start, etcd]", "The command that has the member started.").runtime("command").required(),
+    row("nodes[].runtime.stop", Argv, "[sv, -w, \"30\", stop, etcd]", "The command that has it stopped.").runtime("command").required(),
+    row("nodes[].runtime.status", Argv, "[/usr/local/bin/etcd-status]", "A command that exits 0 while the member runs, 3 when it is stopped, and prints the pid if it knows it.").runtime("command").required(),
+    row("nodes[].binary", Path, "/opt/etcd/current", "The symlink to its executable, which is switched while the member is down.").needed_for(UP_OR_DOWN),
+    group("nodes[].files", Groups(0), "Files that change with the release, and are put back with it; of several with one `path` one may match.").default("[]"),
+    row("nodes[].files[].path", Path, "/etc/etcd/etcd.yaml", "The file that the member reads.").required(),
+    row("nodes[].files[].source", Path, "files/etcd-3.6.yaml", "What it shall hold.").required(),
+    row("nodes[].files[].for", Requirement, "\">=3.6\"", "The releases that it is for; all of them where it is left out."),
+    group("nodes[].stop", Group, "How its process is asked to end."),
+    row("nodes[].stop.timeout", Deadline, "30s", "How long it has, once it was asked with SIGTERM.").default("30s"),
+    row("nodes[].stop.kill", Bool, "false", "Whether it is killed after that; the step fails otherwise.").default("false"),
+    group("strategy", Group, "How the rollout proceeds."),
+    row("strategy.order", Choice(&["leader_last"]), "leader_last", "In which order members go: those that are not ready, learners, followers, and the leader at the end.").default("leader_last"),
+    row("strategy.soak", Duration, "10s", "How long a member must be ready before the next may go.").default("10s"),
+    group("strategy.health", Group, "How soon a member must be ready after its start."),
+    row("strategy.health.timeout", Deadline, "2m", "The time it has.").required().default("2m"),
+    group("strategy.convergence", Group, "How soon versions, gates and hashes must agree after the last member."),
+    row("strategy.convergence.timeout", Deadline, "2m", "The time they have.").required().default("2m"),
+    group("strategy.turn", Group, "How long this host waits for its turn while nobody makes progress."),
+    row("strategy.turn.timeout", Deadline, "10m", "The time; longer than `health.timeout` and `soak` together.").required().default("10m"),
+    row("strategy.gather", Duration, "5s", "How long to wait for other hosts to take part.").default("5s"),
+    row("strategy.finalize", Choice(&["auto", "manual"]), "auto", "Whether the run goes on by itself at the step that cannot be taken back, or is held before it until `agent finalize`.").default("auto"),
+    row("strategy.on_failure", Choice(&["rollback", "stop"]), "rollback", "Whether a member that failed is put back, where that is safe, or left as it is.").default("rollback"),
+    row("strategy.allow_degraded", Bool, "false", "Whether, of five members or more, a healthy one may go while another is not ready.").default("false"),
+    row("strategy.allow_downtime", Bool, "false", "Whether a cluster of one or two voters may be down for a moment.").default("false"),
+    group("verify", Group, "What is compared at the end."),
+    row("verify.max_db", Size, "256MiB", "The largest database whose hash is asked for: the scan stalls the member.").default("256MiB"),
+    group("gates", Group, "The cluster's feature gates, on servers that agree on them; no release of etcd does."),
+    row("gates.expect", MapOf(&Bool), "{ LeaseCheckpoint: true }", "What they must be at the end, by name.").default("{}"),
+    group("hooks", Group, "Programs run around each take-down, never a shell; templates as in `argv`."),
+    row("hooks.before_node", ListOf(&Argv), "[[/usr/local/bin/silence, \"{{node}}\", 10m]]", "Run before a member is taken down; one that fails stops the step.").default("[]"),
+    row("hooks.after_node", ListOf(&Argv), "[[/usr/local/bin/unsilence, \"{{node}}\"]]", "Run after a member is back; one that fails is a warning.").default("[]"),
+];
+
+const fn row(path: &'static str, shape: Shape, example: &'static str, meaning: &'static str) -> Field {
+    Field { path, shape, of: Of::Every, need: Need::Optional, default: None, meaning, example }
+}
+
+/// What it holds has rows of its own.
+const fn group(path: &'static str, shape: Shape, meaning: &'static str) -> Field {
+    row(path, shape, "", meaning)
+}
+
+impl Field {
+    const fn required(self) -> Self {
+        Self { need: Need::Required, ..self }
+    }
+
+    const fn needed_for(self, kinds: &'static [&'static str]) -> Self {
+        Self { need: Need::For(kinds), ..self }
+    }
+
+    const fn beside(self, key: &'static str) -> Self {
+        Self { need: Need::Beside(key), ..self }
+    }
+
+    const fn of(self, kinds: &'static [&'static str]) -> Self {
+        Self { of: Of::Kinds(kinds), ..self }
+    }
+
+    const fn runtime(self, kind: &'static str) -> Self {
+        Self { of: Of::Runtime(kind), ..self }
+    }
+
+    const fn default(self, text: &'static str) -> Self {
+        Self { default: Some(text), ..self }
+    }
+}
