@@ -197,6 +197,8 @@ fn every_reason_has_an_end_or_a_verb_that_it_stands_for() {
         Reason::Fenced,
         Reason::Shown,
         Reason::Written,
+        Reason::MatrixPassed,
+        Reason::MatrixFailed,
     ];
     seen.extend(verbs);
     assert_eq!(seen, Reason::ALL.iter().copied().collect());
