@@ -4,6 +4,7 @@ use std::{env, error::Error, process::ExitCode, thread, time::Duration};
 
 use consensus::with_causes;
 use proto::Release;
+use sd_notify::NotifyState;
 use tokio::{
     runtime::{Builder, Runtime},
     signal::unix::{Signal, SignalKind, signal},
@@ -94,6 +95,7 @@ async fn live(running: &Running, sockets: Bound, options: ServeOptions, signals:
         asked = until_the_end(running, signals) => return asked,
     }
     let listeners = sockets.listen()?;
+    tell_systemd(&[NotifyState::Ready]);
     let (ends, ended) = oneshot::channel::<()>();
     let server = Server::new(running.member.clone(), options);
     let serving = tokio::spawn(server.run(listeners, async { drop(ended.await) }));
@@ -102,6 +104,13 @@ async fn live(running: &Running, sockets: Bound, options: ServeOptions, signals:
     // What a client still waits for is answered by this member as a follower.
     let _ = timeout(LAST, serving).await;
     outcome
+}
+
+/// What a unit with `Type=notify` waits for (sd_notify(3)). A systemd that does not hear it will say so itself.
+fn tell_systemd(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::warn!(%error, "systemd was not told");
+    }
 }
 
 fn log(config: &Config) -> Outcome {
@@ -141,6 +150,7 @@ async fn until_the_end(running: &Running, signals: &mut Signals) -> Outcome {
         why = running.failed() => return Err(format!("this member cannot go on: {why}").into()),
     }
     tracing::info!("ends");
+    tell_systemd(&[NotifyState::Stopping]);
     if let Err(error) = running.member.step_down().await {
         tracing::warn!(%error, "nobody took over");
     }

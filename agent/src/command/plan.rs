@@ -70,6 +70,8 @@ struct Seen {
     keys: Keys,
     view: ClusterView,
     names: Names,
+    /// What a run would warn of on this host.
+    warnings: Vec<String>,
 }
 
 impl Seen {
@@ -77,7 +79,7 @@ impl Seen {
         let eye = Eye::open(&playbook.cluster)?;
         let mut sight = eye.look().await?;
         eye.preflight(playbook).await?;
-        inspect(playbook, &sight.view).await.map_err(trouble_of_setup)?;
+        let warnings = inspect(playbook, &sight.view).await.map_err(trouble_of_setup)?;
         let owns = identity::mine(playbook, &sight.view);
         let me = identity::me(playbook, identity::host_id(&playbook.state_dir), sight.view.cluster, owns, verb);
         let keys = match sight.keys() {
@@ -86,11 +88,11 @@ impl Seen {
             keys => keys?,
         };
         sight.names.learn_host(me.host, &me.host_name, &me.owns);
-        Ok(Self { me, keys, view: sight.view, names: sight.names })
+        Ok(Self { me, keys, view: sight.view, names: sight.names, warnings })
     }
 
     fn plan<'a>(&'a self, path: &'a Path) -> Plan<'a> {
-        Plan { path, me: &self.me, keys: &self.keys, view: &self.view, names: &self.names }
+        Plan { path, me: &self.me, keys: &self.keys, view: &self.view, names: &self.names, warnings: &self.warnings }
     }
 }
 
@@ -100,6 +102,7 @@ struct Plan<'a> {
     keys: &'a Keys,
     view: &'a ClusterView,
     names: &'a Names,
+    warnings: &'a [String],
 }
 
 impl Plan<'_> {
@@ -207,7 +210,7 @@ impl Plan<'_> {
         let warning = |member: &Member| {
             format!("{} is not ready: refused, unless an agent runs on its host", self.names.member(member.id))
         };
-        self.view.members.iter().filter(alone).map(warning).collect()
+        self.warnings.iter().cloned().chain(self.view.members.iter().filter(alone).map(warning)).collect()
     }
 
     fn text(&self, forecast: &Forecast, would: &str) -> String {

@@ -12,30 +12,30 @@ use super::{
     setup::SetupError,
 };
 use crate::{
-    host::{artifact, state_dir::Layout},
+    host::{artifact, runtime::systemd::check::Trying, state_dir::Layout},
     journal::file::{Journal, JournalError},
     observe::view::ClusterView,
     playbook::{Node, Playbook},
 };
 
-/// Looks at this host's journal and nodes as a run would.
+/// Looks at this host's journal and nodes as a run would; gives what the run would warn of.
 ///
 /// # Errors
 /// What the run would be refused for.
-pub async fn inspect(playbook: &Playbook, view: &ClusterView) -> Result<(), SetupError> {
+pub async fn inspect(playbook: &Playbook, view: &ClusterView) -> Result<Vec<String>, SetupError> {
     let layout = Layout::of(&playbook.state_dir);
     let past = read_journal(&layout, view)?;
     let host = |why| SetupError::Node { name: super::identity::host_name().to_string(), why };
-    prepare::judge_cgroup(playbook).await.map_err(host)?;
+    let mut warnings = Vec::from_iter(prepare::judge_cgroup(playbook).await.map_err(host)?);
     for node in &playbook.nodes {
         let Some(member) = view.members.iter().find(|member| *member.name == node.name) else {
             let known = view.members.iter().map(|member| member.name.to_string()).collect();
             return Err(SetupError::NoSuchMember { name: node.name.clone(), known });
         };
         let fault = |why| SetupError::Node { name: node.name.clone(), why };
-        inspect_node(node, member.id, playbook, view, &layout, &past).await.map_err(fault)?;
+        warnings.extend(inspect_node(node, member.id, playbook, view, &layout, &past).await.map_err(fault)?);
     }
-    Ok(())
+    Ok(warnings)
 }
 
 fn read_journal(layout: &Layout, view: &ClusterView) -> Result<Past, SetupError> {
@@ -94,7 +94,7 @@ async fn inspect_node(
     view: &ClusterView,
     layout: &Layout,
     past: &Past,
-) -> Result<(), Why> {
+) -> Result<Vec<String>, Why> {
     let mut own = OwnNode::open(node, member, layout, past.sides.get(&member).cloned())?;
     let seen = view.member(member);
     own.reported = seen.and_then(|member| member.release().cloned());
@@ -110,17 +110,19 @@ async fn inspect_node(
         }
         None => own.check(&current, &current.release)?,
     }
+    own.look_up().await?;
+    // A release that is not there yet is tried by the run.
+    let warnings = own.check_unit(&current, &playbook.strategy, Trying::Look).await?;
     // In the middle of a step link and process differ, and the run ends the step first.
     if past.in_hand.is_some_and(|in_hand| in_hand.step.member == member) {
-        return Ok(());
+        return Ok(warnings);
     }
-    own.look_up().await?;
     let status = own.peek().await?;
     own.check_what_runs(&status)?;
     let answers = seen.is_some_and(|member| member.report().is_some());
     match answers && !status.is_running() && !own.peek().await?.is_running() {
         true => Err(own.unseen()),
-        false => Ok(()),
+        false => Ok(warnings),
     }
 }
 

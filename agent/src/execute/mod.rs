@@ -14,11 +14,13 @@ mod look;
 mod lower;
 pub mod node;
 pub(crate) mod prepare;
+mod releases;
 pub mod replace;
 pub mod resident;
 mod send;
 pub mod setup;
 mod step;
+mod unit;
 mod wait;
 
 use std::{sync::Arc, time::Instant};

@@ -2,14 +2,12 @@
 //!
 //! Which binary to use when is not decided here. Source: ARCHITECTURE.md, I-6, I-12.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
 use proto::{MemberId, Release};
 use serde::{Deserialize, Serialize};
 
+use super::releases::release_of;
 use crate::{
     host::{
         binary::Binary as Link,
@@ -18,6 +16,7 @@ use crate::{
         launcher,
         runtime::{
             Runtime, Status, command::CommandRuntime, fitness::Needs, launch::NodeCommand, process::ProcessRuntime,
+            systemd::SystemdRuntime,
         },
         state_dir::Layout,
     },
@@ -71,7 +70,7 @@ pub struct OwnNode {
     pub node: Node,
     /// The member it is.
     pub member: MemberId,
-    link: Option<Link>,
+    pub(super) link: Option<Link>,
     nodes: PathBuf,
     saved: Saved,
     /// Both sides, once they are known.
@@ -80,6 +79,8 @@ pub struct OwnNode {
     pub reported: Option<Release>,
     /// The process to look for: as the release that it has now is started.
     pub runtime: Option<Runtime>,
+    /// User and group of its unit, where it is one and runs as somebody else.
+    pub(super) unit_owner: Option<(u32, u32)>,
 }
 
 impl OwnNode {
@@ -87,7 +88,8 @@ impl OwnNode {
     pub fn open(node: &Node, member: MemberId, state: &Layout, sides: Option<Sides>) -> Result<Self, Why> {
         let link = node.binary.as_deref().map(Link::open).transpose().map_err(|error| why(&error))?;
         let saved = Saved::new(state.saved_files().join(&node.name));
-        Ok(Self { node: node.clone(), member, link, nodes: state.nodes(), saved, sides, reported: None, runtime: None })
+        let (node, nodes) = (node.clone(), state.nodes());
+        Ok(Self { node, member, link, nodes, saved, sides, reported: None, runtime: None, unit_owner: None })
     }
 
     /// Where releases lie, beside the link.
@@ -117,7 +119,7 @@ impl OwnNode {
     async fn release_without_link(&self) -> Release {
         let program = match &self.node.runtime {
             playbook::Runtime::Process(process) => process.argv.first().map(PathBuf::from),
-            playbook::Runtime::Command(_) => None,
+            playbook::Runtime::Command(_) | playbook::Runtime::Systemd(_) => None,
         };
         let asked = match program {
             Some(program) => executable::release(&program).await.ok(),
@@ -161,6 +163,7 @@ impl OwnNode {
     pub async fn look_up(&mut self) -> Result<(), Why> {
         let current = self.current().await?;
         self.runtime = Some(self.runtime_at(&current)?);
+        self.learn_owner().await;
         Ok(())
     }
 
@@ -189,6 +192,11 @@ impl OwnNode {
                 patience: self.node.stop.timeout,
                 nodes: self.nodes.clone(),
             })),
+            playbook::Runtime::Systemd(systemd) => Ok(Runtime::Systemd(SystemdRuntime {
+                name: self.node.name.clone(),
+                unit: systemd.unit.clone(),
+                patience: self.node.stop.timeout,
+            })),
         }
     }
 
@@ -198,7 +206,7 @@ impl OwnNode {
         sides.into_iter().try_for_each(check)
     }
 
-    fn needs(&self, side: &Side) -> Result<Needs, Why> {
+    pub(super) fn needs(&self, side: &Side) -> Result<Needs, Why> {
         let files = self.files_for(&side.release)?;
         let new = files.iter().filter(|file| !file.path.exists());
         let folders = new.filter_map(|file| Some(file.path.parent()?.to_owned())).collect();
@@ -350,52 +358,9 @@ impl OwnNode {
         match &self.node.runtime {
             playbook::Runtime::Process(process) => launcher::other_user(process.user.as_deref()?),
             playbook::Runtime::Command(_) => None,
+            playbook::Runtime::Systemd(_) => self.unit_owner,
         }
     }
-
-    /// Among the releases beside the link, the newest that `from` allows: what a member goes back to when
-    /// the journal that knew it was lost.
-    pub async fn previous(&self, from: &semver::VersionReq) -> Option<Side> {
-        let entries = std::fs::read_dir(self.releases()?).ok()?;
-        let mut found: Vec<Side> = Vec::new();
-        for folder in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-            let Some(executable) = executable_in(&folder, self.link.as_ref()?.link()) else { continue };
-            if let Ok(release) = release_of(&executable).await {
-                found.push(Side { release, executable: Some(executable) });
-            }
-        }
-        found.retain(|side| from.matches(&side.release.0));
-        found.into_iter().max_by(|one, other| one.release.cmp(&other.release))
-    }
-}
-
-/// The release's folder holds the executable under the name it was installed with.
-fn executable_in(folder: &Path, link: &Path) -> Option<PathBuf> {
-    let named = folder.join(link.file_name()?);
-    if named.is_file() {
-        return Some(named);
-    }
-    let mut executables = std::fs::read_dir(folder)
-        .ok()?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| executable::check(path).is_ok());
-    executables.next().filter(|_| executables.next().is_none())
-}
-
-/// The release in the folder's name, which was checked when it was installed; else the binary is asked.
-async fn release_of(executable: &Path) -> Result<Release, Why> {
-    let folder = executable.parent().filter(|folder| folder.parent().is_some_and(|above| above.ends_with("releases")));
-    match folder.and_then(|folder| named_release(folder.file_name()?.to_str()?)) {
-        Some(release) => Ok(release),
-        None => executable::release(executable).await.map_err(|error| why(&error)),
-    }
-}
-
-/// `3.5.30-` and twelve digits of its hash: a name that no packager gives.
-fn named_release(folder: &str) -> Option<Release> {
-    let (release, hash) = folder.rsplit_once('-')?;
-    let is_hash = hash.len() == 12 && hash.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
-    release.parse().ok().filter(|_| is_hash)
 }
 
 #[cfg(test)]

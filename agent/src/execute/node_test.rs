@@ -110,19 +110,6 @@ async fn a_process_that_is_not_what_the_link_names_is_refused_with_both() {
     );
 }
 
-#[test]
-fn only_a_folder_that_an_agent_made_names_its_release() {
-    for (folder, release) in [
-        ("3.5.30-0123456789ab", Some("3.5.30")),
-        ("3.5.30-rc.1-0123456789ab", Some("3.5.30-rc.1")),
-        ("3.5.30-linux-amd64", None), // a packager's; read as a name of ours it would be a pre-release
-        ("3.5.30", None),
-        ("etcd-0123456789ab", None),
-    ] {
-        assert_eq!(named_release(folder).map(|release| release.to_string()).as_deref(), release, "{folder}");
-    }
-}
-
 /// What the state directory held is lost with it: the way back then goes by the playbook, or not at all.
 #[test]
 fn files_of_a_lost_state_directory_go_back_by_the_playbook() {

@@ -18,6 +18,7 @@ use crate::{
     host::{
         artifact::{self, Underway},
         cgroup, download, executable,
+        runtime::systemd::check::Trying,
     },
     journal::progress::{InHand, Leg, Stage},
     observe::Observer,
@@ -76,9 +77,11 @@ impl Execution<'_> {
             if self.me.verb == Verb::Rollback && node.current().await? == sides.new {
                 node.check_way_back(&sides)?;
             }
-            node.sides = Some(sides);
             node.look_up().await?;
+            let warnings = node.check_unit(&sides.new, &self.playbook.strategy, Trying::Order).await?;
+            node.sides = Some(sides);
             node.check_what_runs(&node.status().await?)?;
+            warnings.iter().for_each(|warning| self.warn(warning));
             if is_unseen(&self.nodes[at], &self.observer).await? {
                 return Err(self.nodes[at].unseen());
             }

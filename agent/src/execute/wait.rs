@@ -70,13 +70,20 @@ impl Execution<'_> {
             match judged {
                 Judged::Ready => {
                     let since = *ready_since.get_or_insert_with(Instant::now);
-                    if since.elapsed() >= soak {
+                    if since.elapsed() < soak {
+                        tokio::time::sleep(EACH.max(soak / 50)).await;
+                        continue;
+                    }
+                    let Some(why) = self.unfinished(member).await else {
                         self.excluded.set(None);
                         self.say_what_was_not_compared(member, on).await;
                         self.tell(Happening::Ready { member });
                         return Event::Done;
+                    };
+                    if Instant::now() >= deadline + soak {
+                        return self.not_ready(member, why);
                     }
-                    tokio::time::sleep(EACH.max(soak / 50)).await;
+                    tokio::time::sleep(EACH).await;
                 }
                 Judged::Wrong(why) => return self.not_ready(member, why),
                 // A process that was still ending when it was looked for is started once more.
@@ -91,7 +98,7 @@ impl Execution<'_> {
                         return self.not_ready(member, why);
                     }
                 }
-                Judged::Ended => return self.not_ready(member, Arc::from("its process ended")),
+                Judged::Ended => return self.not_ready(member, self.how_it_ended(member).await),
                 Judged::NotYet { why, has_quorum } => {
                     ready_since = None;
                     if Instant::now() < deadline {
@@ -104,6 +111,20 @@ impl Execution<'_> {
                 }
             }
         }
+    }
+
+    /// A member may be ready while its supervisor still waits for its word, and would end it for want of that.
+    async fn unfinished(&self, member: MemberId) -> Option<Arc<str>> {
+        self.node(member)?.runtime.as_ref()?.unfinished().await.map(Arc::from)
+    }
+
+    async fn how_it_ended(&self, member: MemberId) -> Arc<str> {
+        let runtime = self.node(member).and_then(|node| node.runtime.as_ref());
+        let ending = match runtime {
+            Some(runtime) => runtime.ending().await,
+            None => None,
+        };
+        ending.map_or_else(|| Arc::from("its process ended"), |ending| format!("its process ended: {ending}").into())
     }
 
     /// A supervisor whose `status` prints no pid leaves open which executable runs.

@@ -87,6 +87,11 @@ fn failed<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> LaunchEr
     move |source| LaunchError::System { doing, source: source.into() }
 }
 
+/// The launcher of this agent. Not by its path: that may name another agent by now.
+pub(crate) fn own() -> Vec<String> {
+    vec!["/proc/self/exe".into(), SUBCOMMAND.into()]
+}
+
 /// Runs the launcher; `argument` is what follows [`SUBCOMMAND`]. To be called before any thread is started.
 pub fn main(argument: Option<&str>) -> ExitCode {
     // Closed by the exec, which is how the agent learns of it.

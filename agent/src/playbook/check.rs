@@ -31,6 +31,7 @@ pub(super) fn check(playbook: &Playbook) -> Result<(), Misfit> {
     names_are_distinct(playbook)?;
     another_release_switches_binaries(playbook)?;
     binaries_are_each_nodes_own(playbook)?;
+    units_are_each_nodes_own(playbook)?;
     files_are_each_nodes_own(playbook)?;
     one_file_for_each_path(playbook)?;
     a_turn_outlasts_a_step(playbook)?;
@@ -96,6 +97,23 @@ fn binaries_are_each_nodes_own(playbook: &Playbook) -> Result<(), Misfit> {
         }
         _ => Ok(()),
     }
+}
+
+fn units_are_each_nodes_own(playbook: &Playbook) -> Result<(), Misfit> {
+    let mut seen = Vec::new();
+    for (index, node) in playbook.nodes.iter().enumerate() {
+        let Runtime::Systemd(systemd) = &node.runtime else { continue };
+        if seen.contains(&&systemd.unit) {
+            let path = [Key("nodes"), Item(index), Key("runtime"), Key("unit")];
+            return Err(Misfit::at(
+                path,
+                "another node has this unit: both would be stopped at once",
+                "each node's own unit",
+            ));
+        }
+        seen.push(&systemd.unit);
+    }
+    Ok(())
 }
 
 fn files_are_each_nodes_own(playbook: &Playbook) -> Result<(), Misfit> {

@@ -139,6 +139,8 @@ pub enum Runtime {
     Process(Process),
     /// A supervisor of the operator's is asked.
     Command(Command),
+    /// The host's systemd is asked, which starts it at boot, too.
+    Systemd(Systemd),
 }
 
 /// A process that the agent starts itself.
@@ -169,6 +171,13 @@ pub struct Command {
     pub stop: Vec<String>,
     /// Exits 0 when it runs and 3 when it is stopped; prints the pid if it knows it.
     pub status: Vec<String>,
+}
+
+/// A service of the host's systemd. Flags and variables are the unit's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Systemd {
+    /// The unit's name.
+    pub unit: String,
 }
 
 /// Arguments for some releases only, since every minor of etcd drops flags.

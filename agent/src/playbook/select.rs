@@ -55,6 +55,7 @@ impl Node {
         let (argv, args, env) = match &self.runtime {
             Runtime::Process(process) => (vec![&process.argv], &process.args[..], Some(&process.env)),
             Runtime::Command(command) => (vec![&command.start, &command.stop, &command.status], &[][..], None),
+            Runtime::Systemd(_) => (Vec::new(), &[][..], None),
         };
         let added = args.iter().flat_map(|args| &args.add);
         let mut words = argv.into_iter().flatten().chain(added).chain(env.into_iter().flat_map(BTreeMap::values));

@@ -245,6 +245,7 @@ fn nodes() {
             ("source: etcd-3.6.yaml", "source: /etc/etcd.yaml"),
             ("kind: process", "kind: systemd"),
             ("kind: process", "kind: docker"),
+            ("kind: command, ", "kind: systemd, "),
             ("kind: command, ", "kind: command, argv: [etcd], "),
             ("kind: command, ", "kind: command, unit: etcd.service, "),
             ("kind: command, ", ""),
@@ -271,12 +272,38 @@ fn nodes() {
 }
 
 #[test]
+fn units() {
+    let command = "{ kind: command, start: [sv, up, etcd], stop: [sv, down, etcd], status: [./status] }";
+    let unit = |text: &str| format!("{{ kind: systemd, {text} }}");
+    let units = [
+        "user: etcd",
+        "units: etcd.service",
+        "unit: etcd",
+        "unit: etcd.socket",
+        "unit: [etcd.service]",
+        "unit: \"\"",
+        "unit: .service",
+        "unit: /etc/systemd/system/etcd.service",
+        "unit: \"etcd 1.service\"",
+        "unit: \"{{node}}.service\"",
+        "unit: etcd@.service",
+        "unit: \"@1.service\"",
+        "unit: etcd.service, argv: [etcd]",
+    ];
+    let units = units.map(unit);
+    golden("units", SOUND, &units.each_ref().map(|unit| (command, unit.as_str())));
+    let two =
+        SOUND.replace(command, &unit("unit: etcd.service")).replace("- name: orders-1", "- name: orders-3") + "# end\n";
+    let third = "  - name: orders-1\n    runtime: { kind: systemd, unit: etcd.service }\n    binary: /opt/3/current\nstrategy:\n";
+    golden("units_shared", &two, &[("strategy:\n", third)]);
+}
+
+#[test]
 fn not_in_this_release() {
     golden(
         "not_in_this_release",
         SOUND,
         &[
-            ("kind: process", "kind: systemd"),
             ("state_dir: state", "backup: { dir: /var/backups, keep: 3 }"),
             ("state_dir: state", "hops: [3.5.30, 3.6.14]"),
         ],

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{RESTART, SOUND, parse};
 
 const KINDS: [&str; 3] = ["Upgrade", "Downgrade", "Restart"];
-const RUNTIMES: [&str; 2] = ["process", "command"];
+const RUNTIMES: [&str; 3] = ["process", "command", "systemd"];
 
 fn yaml(text: &str) -> Value {
     serde_yaml::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"))

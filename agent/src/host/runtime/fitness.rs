@@ -50,6 +50,8 @@ impl Runtime {
         match self {
             Self::Process(runtime) => runtime.command().check().and_then(|()| runtime.try_as_user(needs)),
             Self::Command(runtime) => runtime.check(),
+            // What a unit needs only systemd can tell: `systemd/preflight.rs`.
+            Self::Systemd(_) => Ok(()),
         }
     }
 }

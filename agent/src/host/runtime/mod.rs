@@ -13,16 +13,18 @@ pub mod likeness;
 pub mod process;
 pub mod sighting;
 mod stop_lock;
+pub mod systemd;
 
 use command::{CommandError, CommandRuntime};
 use process::{ProcessError, ProcessRuntime};
+use systemd::{SystemdError, SystemdRuntime};
 
 /// What was seen of a node's process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
     /// It runs.
     Running {
-        /// Which process it is; `None` when a `command` runtime did not say.
+        /// Which process it is; `None` when a `command` runtime did not say, or systemd does not know.
         process: Option<Process>,
     },
     /// It does not run.
@@ -45,6 +47,8 @@ pub enum Runtime {
     Process(ProcessRuntime),
     /// The operator's own commands do.
     Command(CommandRuntime),
+    /// The host's systemd does.
+    Systemd(SystemdRuntime),
 }
 
 /// Why a runtime could not do what it was told.
@@ -56,6 +60,9 @@ pub enum RuntimeError {
     /// Of the operator's commands.
     #[error(transparent)]
     Command(#[from] CommandError),
+    /// Of systemd's units.
+    #[error(transparent)]
+    Systemd(#[from] SystemdError),
 }
 
 impl Runtime {
@@ -64,6 +71,7 @@ impl Runtime {
         Ok(match self {
             Self::Process(runtime) => runtime.peek().await?,
             Self::Command(runtime) => runtime.peek().await?,
+            Self::Systemd(runtime) => runtime.peek().await?,
         })
     }
 
@@ -72,6 +80,7 @@ impl Runtime {
         match self {
             Self::Process(runtime) => sighting::nearest(runtime.command()).ok().flatten(),
             Self::Command(_) => Some("its `status` must exit 0 as long as it runs".into()),
+            Self::Systemd(runtime) => Some(format!("`systemctl status {}` must show its process", runtime.unit)),
         }
     }
 
@@ -81,6 +90,7 @@ impl Runtime {
         Ok(match self {
             Self::Process(runtime) => runtime.start().await?,
             Self::Command(runtime) => runtime.start().await?,
+            Self::Systemd(runtime) => runtime.start().await?,
         })
     }
 
@@ -90,6 +100,7 @@ impl Runtime {
         match self {
             Self::Process(runtime) => runtime.stop(limit, kill).await?,
             Self::Command(runtime) => runtime.stop(limit, kill).await?,
+            Self::Systemd(runtime) => runtime.stop(limit, kill).await?,
         }
         Ok(())
     }
@@ -99,7 +110,24 @@ impl Runtime {
         Ok(match self {
             Self::Process(runtime) => runtime.status().await?,
             Self::Command(runtime) => runtime.status().await?,
+            Self::Systemd(runtime) => runtime.status().await?,
         })
+    }
+
+    /// What its supervisor still waits for of a node that runs, if that is known.
+    pub async fn unfinished(&self) -> Option<String> {
+        match self {
+            Self::Process(_) | Self::Command(_) => None,
+            Self::Systemd(runtime) => runtime.unfinished().await.ok().flatten(),
+        }
+    }
+
+    /// How a node ended that does not run, if that is known.
+    pub async fn ending(&self) -> Option<String> {
+        match self {
+            Self::Process(_) | Self::Command(_) => None,
+            Self::Systemd(runtime) => runtime.ending().await.ok(),
+        }
     }
 }
 

@@ -97,8 +97,7 @@ pub struct ProcessRuntime {
 impl ProcessRuntime {
     /// The runtime of this node; `nodes` is the state directory's folder of nodes.
     pub fn new(command: NodeCommand, nodes: PathBuf) -> Self {
-        // Not its path: that may name another agent by now.
-        Self { command, nodes, launcher: vec!["/proc/self/exe".into(), launcher::SUBCOMMAND.into()] }
+        Self { command, nodes, launcher: launcher::own() }
     }
 
     /// With another program as launcher, which must do as [`launcher::main`]: for callers that are not the agent.

@@ -128,7 +128,7 @@ fn relatives(command: &NodeCommand) -> io::Result<Vec<(u32, Vec<String>)>> {
 ///
 /// One that is just ending has no executable any more but may still hold its files and ports: its end is waited
 /// for, a moment, so that "stopped" means that another may start.
-fn settled(identity: ProcessId) -> io::Result<Option<Process>> {
+pub(super) fn settled(identity: ProcessId) -> io::Result<Option<Process>> {
     for _ in 0..1_000 {
         match identity.executable() {
             Ok(Some(exe)) => return Ok(Some(Process { identity, exe: Some(exe) })),
@@ -202,7 +202,7 @@ impl<'a> Known<'a> {
 }
 
 /// The path that an executable had before its file was deleted or replaced (proc_pid_exe(5)).
-fn undeleted(exe: PathBuf) -> PathBuf {
+pub(super) fn undeleted(exe: PathBuf) -> PathBuf {
     match exe.as_os_str().as_bytes().strip_suffix(b" (deleted)") {
         Some(path) => PathBuf::from(OsStr::from_bytes(path)),
         None => exe,

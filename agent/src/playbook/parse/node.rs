@@ -6,14 +6,15 @@ use super::value;
 use crate::playbook::{
     fault::Fault,
     fields::Fields,
-    model::{Command, ConditionalArgs, ConditionalFile, Node, Process, Runtime, Stop},
+    model::{Command, ConditionalArgs, ConditionalFile, Node, Process, Runtime, Stop, Systemd},
     template::Name,
     tree::{Entry, Tree},
 };
 
-const RUNTIMES: &str = "`process` or `command`";
+const RUNTIMES: &str = "`process`, `systemd` or `command`";
 const PROCESS_KEYS: [&str; 7] = ["kind", "argv", "args", "env", "cwd", "user", "log"];
 const COMMAND_KEYS: [&str; 4] = ["kind", "start", "stop", "status"];
+const SYSTEMD_KEYS: [&str; 2] = ["kind", "unit"];
 
 pub(super) fn nodes(tree: &Tree, folder: &Path, state_dir: &Path) -> Result<Vec<Node>, Fault> {
     let nodes = tree.list("a list, the members that run on this host")?;
@@ -31,7 +32,10 @@ fn node(tree: &Tree, folder: &Path, state_dir: &Path) -> Result<Node, Fault> {
     let place = Surroundings { folder, templates, log: &state_dir.join(format!("{name}.log")) };
     Ok(Node {
         name: name.into(),
-        runtime: runtime(fields.need("runtime", "`runtime: { kind: process, … }`, or `kind: command`")?, &place)?,
+        runtime: runtime(
+            fields.need("runtime", "`runtime: { kind: process, … }`, `kind: systemd` or `kind: command`")?,
+            &place,
+        )?,
         binary,
         files: fields.or("files", vec![], |tree| files(tree, folder))?,
         stop: fields.or("stop", Stop::default(), stop)?,
@@ -50,27 +54,34 @@ fn runtime(tree: &Tree, around: &Surroundings<'_>) -> Result<Runtime, Fault> {
     let kind = fields.need("kind", RUNTIMES)?;
     match kind.written(RUNTIMES)? {
         "process" => {
-            of_other_kind(fields, "process", &COMMAND_KEYS, "command")?;
+            of_other_kind(fields, "process")?;
             process(fields.only(&PROCESS_KEYS)?, around).map(Runtime::Process)
         }
         "command" => {
-            of_other_kind(fields, "command", &PROCESS_KEYS, "process")?;
+            of_other_kind(fields, "command")?;
             command(fields.only(&COMMAND_KEYS)?, around).map(Runtime::Command)
         }
-        "systemd" => Err(Fault::not_in_this_release(kind.place, "`kind: systemd`", RUNTIMES)),
+        "systemd" => {
+            of_other_kind(fields, "systemd")?;
+            systemd(fields.only(&SYSTEMD_KEYS)?).map(Runtime::Systemd)
+        }
         other => Err(kind.fault(format!("there is no runtime `{other}`"), RUNTIMES)),
     }
 }
 
 /// Refuses a key of another runtime with that runtime's name, which says more than "unknown".
-fn of_other_kind(fields: Fields<'_>, kind: &str, keys: &[&str], other: &str) -> Result<(), Fault> {
-    let foreign = |key: &&str| Some((key.to_string(), other, fields.key_place(key)?));
-    let foreign = keys.iter().filter(|key| **key != "kind").find_map(foreign);
-    let foreign = foreign.or_else(|| Some(("unit".into(), "systemd", fields.key_place("unit")?)));
-    match foreign {
+fn of_other_kind(fields: Fields<'_>, kind: &str) -> Result<(), Fault> {
+    let kinds = [("process", &PROCESS_KEYS[1..]), ("command", &COMMAND_KEYS[1..]), ("systemd", &SYSTEMD_KEYS[1..])];
+    let others = kinds.into_iter().filter(|(other, _)| *other != kind);
+    let mut foreign = others.flat_map(|(other, keys)| keys.iter().map(move |key| (key, other)));
+    match foreign.find_map(|(key, other)| Some((key, other, fields.key_place(key)?))) {
         Some((key, other, place)) => {
             let problem = format!("`{key}` belongs to `kind: {other}`, and this runtime is `kind: {kind}`");
-            Err(Fault::new(place, problem, "keys of one kind alone"))
+            let expected = match kind {
+                "systemd" => "`unit` alone; flags, variables, user and folder are the unit's",
+                _ => "keys of one kind alone",
+            };
+            Err(Fault::new(place, problem, expected))
         }
         None => Ok(()),
     }
@@ -115,6 +126,33 @@ fn command(fields: Fields<'_>, around: &Surroundings<'_>) -> Result<Command, Fau
         stop: argv("stop", "`stop`, the argv list that stops the member")?,
         status: argv("status", "`status`, an argv list that exits 0 when it runs and 3 when it is stopped")?,
     })
+}
+
+fn systemd(fields: Fields<'_>) -> Result<Systemd, Fault> {
+    let expected = "`unit`, the member's service, such as `etcd.service`";
+    let unit = fields.need("unit", expected)?;
+    match unit_fault(unit.text(expected)?) {
+        None => Ok(Systemd { unit: unit.text(expected)?.into() }),
+        Some((problem, expected)) => Err(unit.fault(problem, expected)),
+    }
+}
+
+/// What is wrong with a unit's name (systemd.unit(5)), and what was expected.
+fn unit_fault(name: &str) -> Option<(String, String)> {
+    /// UNIT_NAME_MAX, with the NUL.
+    const LONGEST: usize = 255;
+    let is_part = |c: char| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c);
+    let expected = "the name of a service, such as `etcd.service`".to_owned();
+    let Some(stem) = name.strip_suffix(".service") else {
+        let is_bare = !name.contains(['.', '/']) && name.chars().all(is_part) && !name.is_empty();
+        let expected = if is_bare { format!("`{name}.service`") } else { expected };
+        return Some((format!("`{}` is no service", name.escape_debug()), expected));
+    };
+    if stem.is_empty() || stem.starts_with('@') || name.len() > LONGEST || !stem.chars().all(is_part) {
+        return Some((format!("`{}` cannot be the name of a unit", name.escape_debug()), expected));
+    }
+    stem.ends_with('@')
+        .then(|| (format!("`{name}` is a template, not a unit"), format!("`{stem}1.service`, with its instance")))
 }
 
 fn files(tree: &Tree, folder: &Path) -> Result<Vec<ConditionalFile>, Fault> {

@@ -1,0 +1,47 @@
+//! What a member that is a unit needs of systemd before a step.
+
+use super::node::{OwnNode, Side, Why, why};
+use crate::{
+    host::runtime::{
+        Runtime,
+        systemd::{
+            SystemdRuntime,
+            check::{Fit, Trying},
+            preflight::Wanted,
+        },
+    },
+    playbook::Strategy,
+};
+
+impl OwnNode {
+    /// Looks whether its unit is fit to be started as this side; gives what is to be known all the same.
+    pub async fn check_unit(&mut self, side: &Side, strategy: &Strategy, trying: Trying) -> Result<Vec<String>, Why> {
+        let Some(unit) = self.unit() else { return Ok(Vec::new()) };
+        let wanted = Wanted {
+            binary: self.node.binary.clone(),
+            is_led_through: false,
+            files: self.node.files.iter().map(|file| file.path.clone()).collect(),
+            health: strategy.health,
+            stop: self.node.stop.timeout,
+            kill: self.node.stop.kill,
+        };
+        let checked = unit.check(wanted, &self.needs(side)?, trying).await;
+        let Fit { warnings, owner } = checked.map_err(|error| why(&error))?;
+        self.unit_owner = owner;
+        Ok(warnings.iter().map(ToString::to_string).collect())
+    }
+
+    /// Gets to know whose its new files are to be. A systemd that does not answer is met again by whatever needs it.
+    pub(super) async fn learn_owner(&mut self) {
+        if let (Some(unit), None) = (self.unit(), self.unit_owner) {
+            self.unit_owner = unit.owner().await.ok().flatten();
+        }
+    }
+
+    fn unit(&self) -> Option<SystemdRuntime> {
+        match &self.runtime {
+            Some(Runtime::Systemd(unit)) => Some(unit.clone()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Preflight of a unit: systemd is asked, its user tried, and the rules (`preflight.rs`) applied.
+
+use nix::unistd::{Gid, Group, Uid, User};
+
+use super::{
+    SystemdError, SystemdRuntime,
+    bus::Bus,
+    phase::{Phase, phase},
+    preflight::{self, Finding, Wanted},
+    program::leads_through,
+    unit::Unit,
+};
+use crate::host::{launcher, runtime::fitness::Needs, trial::Trial};
+
+/// What may be done to find out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trying {
+    /// Nothing.
+    Look,
+    /// A start of a unit that runs, which does nothing but show whether this user may.
+    Order,
+}
+
+/// What a unit that is fit says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fit {
+    /// What is to be known all the same.
+    pub warnings: Vec<Finding>,
+    /// User and group that it runs as, where they are not the agent's own.
+    pub owner: Option<(u32, u32)>,
+}
+
+impl SystemdRuntime {
+    /// Whether a step may be made with the unit.
+    ///
+    /// # Errors
+    /// What stands in its way, with the remedy.
+    pub async fn check(&self, mut wanted: Wanted, needs: &Needs, trying: Trying) -> Result<Fit, SystemdError> {
+        let bus = Bus::open(&self.unit).await?;
+        let unit = bus.look().await?;
+        wanted.is_led_through = match (&unit.program, &wanted.binary) {
+            (Some(program), Some(binary)) => leads_through(program, binary),
+            _ => true,
+        };
+        let unfit = |finding| SystemdError::Unfit { name: self.name.clone(), finding };
+        preflight::refuse(&unit, &wanted).map_err(unfit)?;
+        if !Uid::effective().is_root() {
+            bus.can_be_allowed().await?;
+            if trying == Trying::Order && phase(&unit) == Phase::Up {
+                bus.try_to_start().await?;
+            }
+        }
+        try_as_user(&unit, needs).map_err(unfit)?;
+        Ok(Fit { warnings: preflight::warn(&unit, &wanted), owner: owner(&unit) })
+    }
+
+    /// User and group that the unit runs as, where they are not the agent's own.
+    pub async fn owner(&self) -> Result<Option<(u32, u32)>, SystemdError> {
+        Ok(owner(&self.look(&Bus::open(&self.unit).await?).await?))
+    }
+}
+
+/// One that is made up at each start owns nothing before it.
+fn owner(unit: &Unit) -> Option<(u32, u32)> {
+    launcher::other_user(unit.user.as_deref().filter(|_| !unit.has_dynamic_user)?)
+}
+
+/// What is in the way of the unit's user is not seen with root's eyes. One that is made up may what everybody may.
+fn try_as_user(unit: &Unit, needs: &Needs) -> Result<(), Finding> {
+    let named = unit.user.as_deref();
+    let user = if unit.has_dynamic_user { Some("nobody") } else { named.filter(|name| name.parse::<u32>().is_err()) };
+    let Some(user) = user.filter(|_| Uid::effective().is_root()) else { return Ok(()) };
+    let finding = |fault, remedy: &str| Finding { unit: unit.name.clone(), fault, remedy: remedy.into() };
+    let known = User::from_name(user).ok().flatten();
+    match known {
+        // Whether everybody may is then left to the start.
+        None if unit.has_dynamic_user => return Ok(()),
+        None => {
+            return Err(finding(
+                format!("runs as user `{user}`, whom there is not"),
+                "create the user, or correct User=",
+            ));
+        }
+        // The launcher goes by the user's own groups.
+        Some(known) if unit.group.as_deref().is_some_and(|group| !is_group(group, known.gid)) => return Ok(()),
+        Some(_) => {}
+    }
+    let folders = unit.cwd.iter().chain(&needs.folders).cloned().collect();
+    let trial = Trial { user: user.into(), folders, programs: needs.executable.iter().cloned().collect() };
+    let tried = trial.run(&launcher::own());
+    tried.map_err(|fault| {
+        finding(format!("runs as user `{user}`, who {fault}"), "let the user in there, or change User=")
+    })
+}
+
+fn is_group(name: &str, gid: Gid) -> bool {
+    Group::from_gid(gid).ok().flatten().is_some_and(|group| group.name == name)
+}
