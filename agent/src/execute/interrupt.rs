@@ -1,4 +1,5 @@
-//! Signals: the first SIGINT or SIGTERM asks for an end, the second ends at once; SIGHUP changes nothing (I-8).
+//! Signals: the first SIGINT or SIGTERM asks for an end, the second ends at once, as does the first where the host
+//! shuts down; SIGHUP changes nothing (I-8).
 
 use std::sync::{
     Arc,
@@ -9,6 +10,8 @@ use tokio::{
     signal::unix::{SignalKind, signal},
     sync::Notify,
 };
+
+use crate::host::runtime::systemd::host_goes_down;
 
 /// How often an end was asked for.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +50,13 @@ impl Interrupt {
     /// Whether an end was asked for.
     pub fn is_asked(&self) -> bool {
         self.shared.count.load(Ordering::SeqCst) > 0
+    }
+
+    /// Waits until an end was asked for because the host shuts down: then systemd starts nothing any more, and to finish
+    /// the step would only hold the shutdown up.
+    pub async fn by_shutdown(&self) {
+        self.asked(1).await;
+        host_goes_down().await;
     }
 
     /// Waits until an end was asked for `times` times.

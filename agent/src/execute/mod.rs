@@ -106,8 +106,8 @@ pub enum Abort {
     /// The cluster refuses to let this agent write.
     #[error("the cluster refuses to write the shared keys: {0}")]
     Refused(String),
-    /// The operator asked twice.
-    #[error("stopped at once by a second signal")]
+    /// The operator asked twice, or once, and the host shuts down.
+    #[error("stopped at once by a second signal, or the host's shutdown")]
     AtOnce,
 }
 
@@ -131,10 +131,11 @@ pub struct Ended {
 impl Execution<'_> {
     /// Runs the machine to its end.
     pub async fn run(mut self) -> Ended {
-        let interrupt = self.interrupt.clone();
+        let (interrupt, has_units) = (self.interrupt.clone(), self.nodes.iter().any(OwnNode::is_unit));
         let ending = tokio::select! {
             ending = self.drive() => ending,
             () = interrupt.asked(2) => Err(Abort::AtOnce),
+            () = interrupt.by_shutdown(), if has_units => Err(Abort::AtOnce),
         };
         if ending.is_err() && !matches!(ending, Err(Abort::AtOnce)) {
             self.mend_before_abort().await;

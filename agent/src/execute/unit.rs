@@ -10,7 +10,7 @@ use crate::{
             preflight::Wanted,
         },
     },
-    playbook::Strategy,
+    playbook::{self, Strategy},
 };
 
 impl OwnNode {
@@ -36,6 +36,11 @@ impl OwnNode {
         if let (Some(unit), None) = (self.unit(), self.unit_owner) {
             self.unit_owner = unit.owner().await.ok().flatten();
         }
+    }
+
+    /// Whether it is a unit.
+    pub(super) fn is_unit(&self) -> bool {
+        matches!(self.node.runtime, playbook::Runtime::Systemd(_))
     }
 
     fn unit(&self) -> Option<SystemdRuntime> {

@@ -136,10 +136,10 @@ impl Trouble {
             Self::Unprepared(text) => (Reason::Unprepared, text.clone(), NOTHING, again),
             Self::System(text) => (Reason::System, text.clone(), NOTHING, again),
             Self::InterruptedAtOnce { member: None } => {
-                (Reason::InterruptedAtOnce, "ended at once by a second signal".into(), "no step was in hand", again)
+                (Reason::InterruptedAtOnce, "ended at once by a signal".into(), "no step was in hand", again)
             }
             Self::InterruptedAtOnce { member: Some((id, name)) } => {
-                let message = format!("ended at once by a second signal, in the middle of the step of {name} ({id})");
+                let message = format!("ended at once by a signal, in the middle of the step of {name} ({id})");
                 let left = "that member may be down; the same command brings it up and goes on";
                 (Reason::InterruptedAtOnce, message, left, again)
             }

@@ -66,6 +66,16 @@ pub(super) struct Bus {
     unit: String,
 }
 
+/// Whether the host is shutting down, as far as its systemd says so.
+///
+/// # Errors
+/// Nobody answers, as once it has gone so far that the bus is gone.
+pub(super) async fn goes_down() -> Result<bool, BusError> {
+    let bus = Bus::open("").await?;
+    let state: OwnedValue = bus.ask(PATH, PROPERTIES, "Get", &(MANAGER, "SystemState")).await?;
+    Ok(String::try_from(state).is_ok_and(|state| state == "stopping"))
+}
+
 impl Bus {
     /// Connects.
     pub(super) async fn open(unit: &str) -> Result<Self, BusError> {

@@ -240,6 +240,21 @@ impl SystemdRuntime {
     }
 }
 
+/// Waits until the host is seen to shut down. A bus that nobody answers at is taken for that when it stays so: by then
+/// there is nobody any more to be told to start anything.
+pub async fn host_goes_down() {
+    const TRIES: u32 = 4;
+    let mut silent = 0;
+    while silent < TRIES {
+        match bus::goes_down().await {
+            Ok(true) => return,
+            Ok(false) => silent = 0,
+            Err(_) => silent += 1,
+        }
+        sleep(Duration::from_millis(500)).await;
+    }
+}
+
 /// What there is of a unit's process.
 #[derive(Debug)]
 enum Seen {

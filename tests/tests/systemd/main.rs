@@ -1,0 +1,10 @@
+//! Members that are services of systemd, on hosts that really have one: each boots, crashes and is cut off by itself.
+
+mod failure;
+mod fleet;
+mod interrupted;
+mod refusal;
+mod run;
+mod trouble;
+mod upgrade;
+mod watch;

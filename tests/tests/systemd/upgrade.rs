@@ -1,0 +1,29 @@
+//! The main job by systemd, with an agent on every host at once.
+
+use tests::{ended::all_must_be, on_both, system::System};
+
+use crate::fleet::Fleet;
+
+on_both! {
+    agents_on_three_hosts_upgrade_members_that_are_units;
+}
+
+async fn agents_on_three_hosts_upgrade_members_that_are_units(system: System) {
+    let Some(fleet) = Fleet::of(system).await else { return };
+    let before = fleet.pids();
+    let planned = fleet.one("plan", 0).await;
+    planned.must_be(0, "planned");
+    assert_eq!((planned.warnings().as_str(), fleet.pids()), ("[]", before));
+
+    let watched = fleet.begin().await;
+    all_must_be(&fleet.all().await, 0, "done");
+    fleet.arrived().await;
+    watched.end(1).await;
+    // What Restart= is for never came to pass.
+    let counts: Vec<_> = fleet.hosts.iter().map(|host| fleet.property(host, "NRestarts")).collect();
+    assert_eq!(counts, ["0", "0", "0"]);
+
+    let after = fleet.pids();
+    all_must_be(&fleet.all().await, 0, "nothing_to_do");
+    assert_eq!(fleet.pids(), after);
+}
