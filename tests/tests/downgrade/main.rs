@@ -4,6 +4,8 @@
 
 #![allow(clippy::panic, reason = "a test that cannot go on fails")]
 
+mod silent;
+
 use proto::etcdserverpb::{
     DowngradeRequest, downgrade_request::DowngradeAction, maintenance_client::MaintenanceClient,
 };
