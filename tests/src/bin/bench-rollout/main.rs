@@ -4,6 +4,7 @@
 //! MoveLeader; and so do both systems. Figures are medians with their range; what counts are the ratios
 //! within one run.
 
+mod down;
 mod resident;
 mod rollouts;
 mod table;
@@ -21,13 +22,16 @@ use tests::{
 use crate::rollouts::{Figures, by_baton, by_the_bare_loop, plan_times};
 
 /// Rolls clusters from one release to another under load, by Baton and by a bare loop, in turns; those of
-/// the bundled node and those of real etcd, where etcd can be had.
+/// the bundled node and those of real etcd, where etcd can be had. Down a minor there is no bare loop.
 #[derive(Parser)]
 #[command(name = "bench-rollout")]
 struct Cli {
     /// Only this system.
     #[arg(long, value_enum)]
     system: Option<System>,
+    /// From 3.6 down to 3.5, of both systems.
+    #[arg(long, conflicts_with_all = ["from", "to"])]
+    down: bool,
     /// Rollouts of each kind.
     #[arg(long, value_name = "N", default_value_t = 5)]
     runs: usize,
@@ -47,10 +51,13 @@ struct Measured {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let mut cli = Cli::parse();
     if cli.system.is_none() && (cli.wanted.from.is_some() || cli.wanted.to.is_some()) {
         let why = "--from and --to want a --system, for the two systems have releases of their own";
         Cli::command().error(ErrorKind::MissingRequiredArgument, why).exit();
+    }
+    if cli.down {
+        (cli.wanted.from, cli.wanted.to) = (Some("3.6".into()), Some("3.5".into()));
     }
     end_of(bench(&cli)).await
 }
@@ -91,9 +98,10 @@ impl Measured {
 
     async fn measure(&mut self, size: usize) -> Result<(), Error> {
         let spec = Spec { size, ..Spec::new(self.from.clone()) };
-        let cluster = Cluster::up(&spec).await?;
-        self.bare.push(by_the_bare_loop(&cluster.layout, &self.to).await?);
-        drop(cluster);
+        if self.to.release > self.from.release {
+            let cluster = Cluster::up(&spec).await?;
+            self.bare.push(by_the_bare_loop(&cluster.layout, &self.to).await?);
+        }
         let cluster = Cluster::up(&spec).await?;
         self.plans.extend(plan_times(&cluster.layout, &self.to)?);
         self.baton.push(by_baton(&cluster.layout, &self.to).await?);

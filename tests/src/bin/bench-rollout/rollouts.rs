@@ -20,7 +20,7 @@ use tests::{
     workload::Load,
 };
 
-use crate::resident::Peak;
+use crate::{down, resident::Peak};
 
 /// One rollout's figures.
 pub struct Figures {
@@ -31,7 +31,7 @@ pub struct Figures {
     /// From the first member's stop to the last one's being up.
     pub rollout_s: f64,
     /// From the last member's being up until every member says the new cluster version, and has decided gates where there
-    /// are any.
+    /// are any; down a minor until no downgrade is enabled any more.
     pub settled_ms: f64,
     /// Acknowledged writes that the cluster does not have.
     pub lost: usize,
@@ -83,6 +83,8 @@ async fn healthy(layout: &Layout, member: &Member) -> Result<(), Error> {
 pub async fn by_baton(layout: &Layout, to: &Build) -> Result<Figures, Error> {
     let playbooks = Upgrade::new(layout, to).write(layout)?;
     let witness = Witness::begin(layout, &Load::default(), to.release.cluster_version()).await?;
+    let is_down = to.release < layout.release;
+    let over = is_down.then(|| tokio::spawn(down::is_over(layout.clone(), to.clone())));
     let agents: Vec<Agent> = playbooks.iter().map(|path| Agent::start("run", path, &[])).collect::<Result<_, _>>()?;
     let peak = Peak::watch(agents.iter().filter_map(|agent| agent.process().ok()).map(|process| process.pid).collect());
     let mut happened = Vec::new();
@@ -96,7 +98,12 @@ pub async fn by_baton(layout: &Layout, to: &Build) -> Result<Figures, Error> {
     let resident = peak.end();
     let span = events::span(&happened)?.ok_or("the agents told of no step")?;
     witness.has_settled().await?;
-    figures(&witness.end().await?, span.seconds(), span.last_healthy, Some(resident))
+    let mut figures = figures(&witness.end().await?, span.seconds(), span.last_healthy, Some(resident))?;
+    if let Some(over) = over {
+        figures.settled_ms =
+            tokio::time::timeout(wait::GENEROUS, over).await???.saturating_sub(span.last_healthy) as f64;
+    }
+    Ok(figures)
 }
 
 fn figures(seen: &Testimony, rollout_s: f64, last_up: u64, resident_mb: Option<f64>) -> Result<Figures, Error> {

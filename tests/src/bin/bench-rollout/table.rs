@@ -23,7 +23,9 @@ pub fn print(all: &[Measured], size: usize) -> Result<(), Error> {
     let names: Vec<_> = COLUMNS.iter().map(|(name, _)| *name).collect();
     println!("| | {} | writes lost |\n|---{}|---|", names.join(" | "), "|---".repeat(names.len()));
     for measured in all {
-        println!("{}", row(&format!("{} to {}, bare loop", measured.from, measured.to.release), &measured.bare));
+        if !measured.bare.is_empty() {
+            println!("{}", row(&format!("{} to {}, bare loop", measured.from, measured.to.release), &measured.bare));
+        }
         println!("{}", row(&format!("{} to {}, Baton", measured.from, measured.to.release), &measured.baton));
     }
     println!();
@@ -45,8 +47,10 @@ fn beside(measured: &Measured, size: usize) {
     let system = measured.from.system;
     let both = |of: Figure| [&measured.baton, &measured.bare].map(|all| median(all.iter().map(of).collect()));
     let ([baton_s, bare_s], [baton_gap, bare_gap]) = (both(|f| f.rollout_s), both(|f| f.gap_ms));
-    println!("{system}: Baton over the bare loop: {:.2} s a member", (baton_s - bare_s) / size as f64);
-    println!("{system}: gap, Baton / bare loop: {:.2}", baton_gap / bare_gap);
+    if !measured.bare.is_empty() {
+        println!("{system}: Baton over the bare loop: {:.2} s a member", (baton_s - bare_s) / size as f64);
+        println!("{system}: gap, Baton / bare loop: {:.2}", baton_gap / bare_gap);
+    }
     let resident = measured.baton.iter().filter_map(|figures| figures.resident_mb);
     println!("{system}: agent run, resident at most: {} MB", spread(resident.collect()));
     println!("{system}: agent plan on the live cluster: {} ms", spread(measured.plans.clone()));
