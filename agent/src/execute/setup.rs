@@ -131,7 +131,7 @@ pub async fn set_up(
     let past = past(&lines).map_err(SetupError::Illegal)?;
     let known = opened.as_ref().map(|(journal, _)| journal);
     let found = tokio::select! {
-        found = find(&playbook, known, &past, &state) => found,
+        found = find(&playbook, known, &past, &state, reporter) => found,
         () = interrupt.asked(1) => Err(SetupError::Interrupted),
     };
     let (observer, identity, nodes) = match (found, known) {
@@ -219,9 +219,10 @@ async fn find(
     journal: Option<&Journal<Line>>,
     past: &Past,
     state: &StateDir,
+    reporter: &mut Reporter,
 ) -> Result<(Observer, Identity, Vec<OwnNode>), SetupError> {
     let observer = Observer::connect(&playbook.cluster).map_err(SetupError::Observe)?;
-    let identity = Identity::find(playbook, &observer, journal.map(Journal::header), past, state).await?;
+    let identity = Identity::find(playbook, &observer, journal.map(Journal::header), past, state, reporter).await?;
     if let Some(journal) = journal {
         journal.check_cluster(identity.cluster).map_err(SetupError::Journal)?;
     }
@@ -292,6 +293,7 @@ impl Identity {
         header: Option<&Header>,
         past: &Past,
         state: &StateDir,
+        reporter: &mut Reporter,
     ) -> Result<Self, SetupError> {
         if let (Some(header), Some(_)) = (header, past.in_hand) {
             return Ok(Self { cluster: header.cluster, members: header.members.clone() });
@@ -306,7 +308,7 @@ impl Identity {
             // Refusals do not pass; silence may be this host's own doing.
             let passes = matches!(error, ObserveError::NobodyAnswered { .. } | ObserveError::NoMembership { .. });
             if !was_started && passes {
-                was_started = start_what_is_down(playbook, state).await?;
+                was_started = start_what_is_down(playbook, state, reporter).await?;
             }
             if !was_started || !passes {
                 return Err(SetupError::Observe(error));
@@ -341,13 +343,18 @@ impl Identity {
 }
 
 /// Whether anything was down and has been started.
-async fn start_what_is_down(playbook: &Playbook, state: &StateDir) -> Result<bool, SetupError> {
+async fn start_what_is_down(
+    playbook: &Playbook,
+    state: &StateDir,
+    reporter: &mut Reporter,
+) -> Result<bool, SetupError> {
     let mut was_down = false;
     for node in &playbook.nodes {
         let mut own = open_node(node, MemberId::default(), state, &Past::default()).await?;
         let fault = |why| SetupError::Node { name: node.name.clone(), why };
         if !own.status().await.map_err(fault)?.is_running() {
             own.start().await.map_err(fault)?;
+            reporter.tell(Happening::NodeStarted { node: &node.name });
             was_down = true;
         }
     }

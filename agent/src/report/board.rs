@@ -89,6 +89,7 @@ impl Board {
             }
             Happening::Decided(_)
             | Happening::Mended { .. }
+            | Happening::NodeStarted { .. }
             | Happening::Switched { .. }
             | Happening::Started { .. } => self.changed = true,
             _ => {}

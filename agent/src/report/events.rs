@@ -112,6 +112,7 @@ impl Events {
             Happening::HandedOver { to, .. } => line.to = Some(names.short(*to)),
             Happening::Lowering { to } => line.to = to.map(|to| to.to_string()),
             Happening::Failed { why, .. } | Happening::Warning(why) => line.why = Some(printable(why).to_string()),
+            Happening::NodeStarted { node } => line.member = Some((*node).to_owned()),
             Happening::HookRan { hook, .. } => line.hook = Some(*hook),
             Happening::HookFailed { hook, why, .. } => {
                 (line.hook, line.why) = (Some(*hook), Some(printable(why).to_string()));

@@ -105,6 +105,11 @@ pub enum Happening<'a> {
         /// Which.
         member: MemberId,
     },
+    /// A node that was found down was started, before anybody could say which member it is.
+    NodeStarted {
+        /// Its name in the playbook.
+        node: &'a str,
+    },
     /// A hook ended well.
     HookRan {
         /// The member it ran for.
@@ -193,6 +198,7 @@ impl Happening<'_> {
             Self::PuttingBack { .. } => "member_putting_back",
             Self::KeptNew { .. } => "member_kept_new",
             Self::Mended { .. } => "member_mended",
+            Self::NodeStarted { .. } => "node_started",
             Self::HookRan { .. } => "hook_ran",
             Self::HookFailed { .. } => "hook_failed",
             Self::Settling => "settling",

@@ -69,6 +69,7 @@ fn happenings<'a>(view: &'a ClusterView, change: &'a Change) -> Vec<Happening<'a
         Happening::RecordDeleted { member: other },
         Happening::KeptNew { member: MemberId(3) },
         Happening::Mended { member: MemberId(3) },
+        Happening::NodeStarted { node: "orders-3" },
         Happening::Settling,
         Happening::Unsettled(UNSETTLED),
         Happening::GatesSettled,
@@ -163,6 +164,13 @@ fn a_step_that_ended_before_its_stop_is_none() {
     board.take(&Happening::RecordDeleted { member }, Instant::now());
     assert_eq!(board.facts().steps, []);
     assert!(!board.facts().changed);
+}
+
+#[test]
+fn a_node_that_was_started_before_anybody_answered_is_a_change() {
+    let mut board = Board::default();
+    board.take(&Happening::NodeStarted { node: "orders-1" }, Instant::now());
+    assert!(board.facts().changed);
 }
 
 #[test]

@@ -54,6 +54,7 @@ pub fn line(happening: &Happening, board: &Board) -> Option<String> {
         Happening::PuttingBack { member } => about(*member, "is put back on its old binary"),
         Happening::KeptNew { member } => about(*member, "is kept on its new binary: the way back is closed"),
         Happening::Mended { member } => about(*member, "was down, and was started"),
+        Happening::NodeStarted { node } => Some(format!("{}  was down, and was started", printable(node))),
         Happening::HookRan { member, hook } => about(*member, &format!("hook {} ran", printable(hook))),
         Happening::HookFailed { member, hook, why } => {
             about(*member, &format!("hook {} failed: {}", printable(hook), printable(why)))
