@@ -1,0 +1,10 @@
+//! Ansible: the collection's role, played by the real `ansible-playbook` over ssh on hosts with members.
+
+mod broken;
+mod interrupted;
+mod lint;
+mod play;
+mod refused;
+mod serial;
+mod site;
+mod together;

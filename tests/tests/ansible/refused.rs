@@ -1,0 +1,60 @@
+//! What is refused before any member is touched, in one sentence.
+
+use serde_json::json;
+use tests::system::System;
+
+use crate::{
+    play::{Played, Stage},
+    site::Site,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mistaken_inventory_is_refused_before_anything_is_touched() {
+    let Some(site) = Site::up(System::Node, 3).await else { return };
+    let site = site.with_agents();
+    let Some(stage) = Stage::new(&site) else { return };
+    let before = site.pids();
+
+    stage.invite(|number, facts| {
+        if number == 3 {
+            facts["baton_members"] = json!(["m1"]);
+        }
+    });
+    let played = stage.play(&["-e", "serial=1"]).await;
+    refuses(&played, "h1 and h3 both own the member m1: name it on its own host alone; nothing was touched");
+    assert!(!site.hosts[0].path("/etc/baton").exists());
+
+    // The inventory is right, and the template is not.
+    stage.invite(|number, facts| {
+        if number == 3 {
+            facts["owned"] = json!(["m1"]);
+        }
+    });
+    let played = stage.play(&[]).await;
+    refuses(
+        &played,
+        "h1 and h3 both own the member m1 of orders: name it on its own host alone; no member was touched",
+    );
+
+    let other = site.start_another_cluster().await;
+    stage.invite(|number, facts| {
+        if number == 2 {
+            facts["endpoints"] = json!([other]);
+        }
+    });
+    let played = stage.play(&[]).await;
+    refuses(&played, "the cluster has no member `m2`; its members are other (exit 2, reason no_such_member)");
+
+    assert_eq!(site.pids(), before);
+    site.is_upgraded(&[false; 3]).await;
+    site.nothing_is_lost().await;
+}
+
+/// It ends with one sentence, and no agent was asked to do anything.
+#[track_caller]
+fn refuses(played: &Played, sentence: &str) {
+    assert_eq!(played.code, Some(2), "{}", played.text);
+    let complaints = played.complaints();
+    assert!(matches!(complaints[..], [said] if said.contains(sentence)), "{complaints:?}");
+    assert!(!played.has_run(), "{}", played.text);
+}

@@ -1,0 +1,48 @@
+//! All hosts at once: the plan first, then the upgrade, then nothing to do.
+
+use tests::{agent, system::System};
+
+use crate::{play::Stage, site::Site};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_hosts_at_once_are_upgraded_once() {
+    let Some(site) = Site::up(System::Etcd, 3).await else { return };
+    let Some(stage) = Stage::new(&site) else { return };
+    let before = site.pids();
+    let agent = format!("baton_agent_src={}", agent::executable().unwrap().display());
+
+    let planned = stage.play(&["--check", "--diff", "-e", &agent]).await;
+    planned.must_succeed();
+    for host in 1..=3 {
+        let plan = planned.run_on(host);
+        assert_eq!((&plan["changed"], &plan["reason"]), (&true.into(), &"planned".into()), "{plan}");
+        let steps = plan["diff"]["prepared"].as_str().expect("its steps");
+        assert!(steps.lines().any(|line| line.starts_with('*') && line.contains(&format!("m{host}  stop"))), "{steps}");
+    }
+    // Nothing was put in place, and nothing is left of the look.
+    for host in &site.hosts {
+        host.must(&["sh", "-c", "! ls -d /usr/local/bin/agent /etc/baton /tmp/baton-check-* /var/lib/baton"]).unwrap();
+    }
+    assert_eq!(site.pids(), before);
+
+    let played = stage.play(&["-e", &agent]).await;
+    played.must_succeed();
+    assert_eq!(played.changed(), ["h1", "h2", "h3"]);
+    assert!((1..=3).any(|host| played.run_on(host)["cluster"] == "done"));
+    for host in 1..=3 {
+        let run = played.run_on(host);
+        let own: Vec<_> = run["steps"].as_array().expect("steps").iter().map(|step| &step["member"]).collect();
+        assert!(run["changed"] == true && own.iter().all(|member| **member == format!("m{host}")), "{run}");
+    }
+    site.is_upgraded(&[true; 3]).await;
+
+    let after = site.pids();
+    let again = stage.play(&["-e", "baton_require_complete=true"]).await;
+    again.must_succeed();
+    assert!(again.changed().is_empty(), "{}", again.text);
+    assert!((1..=3).all(|host| again.run_on(host)["reason"] == "nothing_to_do"));
+    let checked = stage.play(&["--check"]).await;
+    assert!(checked.must_succeed().changed().is_empty(), "{}", checked.text);
+    assert_eq!(site.pids(), after);
+    site.nothing_is_lost().await;
+}
