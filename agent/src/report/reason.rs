@@ -137,7 +137,7 @@ reasons! {
     NoAnswer "no_answer" Always(10), "the cluster did not answer for too long", "agent run";
     Interrupted "interrupted" Always(10), "a signal asked for an end; the step in hand was finished or undone", "agent run";
     Declined "declined" Always(10), "the question after the plan was not answered with yes; no member was taken down", "agent run, or agent run --yes";
-    InterruptedAtOnce "interrupted_at_once" Always(10), "a second signal, or the first while the host shuts down; the step in hand was left where it was", "agent run, soon: a member may be down";
+    InterruptedAtOnce "interrupted_at_once" Always(10), "a second signal, or one while the host shuts down; the step in hand was left where it was", "agent run, soon: a member may be down";
 }
 
 impl Serialize for Reason {
