@@ -145,7 +145,7 @@ async fn all(bench: &Bench, plans: &[Plan], typed: &cli::Matrix) -> Vec<verdict:
                 "it failed in step {}: {}; looking for a smaller plan that fails\n",
                 failure.step, failure.why
             ));
-            failure.smallest = smallest(bench, plan, failure.step, number).await;
+            failure.smallest = smallest(bench, plan, (failure.step, &failure.why), number).await;
         }
         say(&words::record(&outcome.record));
         if let Verdict::Failed(failure) = &outcome.verdict {
@@ -157,9 +157,9 @@ async fn all(bench: &Bench, plans: &[Plan], typed: &cli::Matrix) -> Vec<verdict:
     outcomes
 }
 
-async fn smallest(bench: &Bench, plan: &Plan, failed_in: usize, number: usize) -> Option<(Plan, String)> {
+async fn smallest(bench: &Bench, plan: &Plan, failed: (usize, &str), number: usize) -> Option<(Plan, String)> {
     let mut tries = 0;
-    shrink(plan, failed_in, |smaller| {
+    shrink(plan, failed, |smaller| {
         tries += 1;
         let name = format!("{number}-smaller-{tries}");
         async move {

@@ -12,13 +12,18 @@ pub const BUDGET: usize = 24;
 /// How often one is run before it counts as sound.
 const CHANCES: usize = 2;
 
-/// The smallest plan that was seen to fail, and why it does; `fails` runs one, and says in which step it failed and why.
-pub async fn shrink<F>(plan: &Plan, failed_in: usize, mut fails: impl FnMut(Plan) -> F) -> Option<(Plan, String)>
+/// The smallest plan that was seen to fail, and why it does, if it is smaller than the one that failed in this step, for
+/// this reason; `fails` runs one, and says in which step it failed and why.
+pub async fn shrink<F>(
+    plan: &Plan,
+    (failed_in, why): (usize, &str),
+    mut fails: impl FnMut(Plan) -> F,
+) -> Option<(Plan, String)>
 where
     F: Future<Output = Option<(usize, String)>>,
 {
     let mut smallest = up_to(plan, failed_in);
-    let (mut why, mut runs) = (None, 0);
+    let (mut why, mut runs) = (why.to_owned(), 0);
     'smaller: loop {
         for candidate in candidates(&smallest) {
             for _ in 0..CHANCES {
@@ -28,14 +33,14 @@ where
                 runs += 1;
                 if let Some((step, said)) = fails(candidate.clone()).await {
                     smallest = up_to(&candidate, step);
-                    why = Some(said);
+                    why = said;
                     continue 'smaller;
                 }
             }
         }
         break;
     }
-    why.map(|why| (smallest, why))
+    (smallest != *plan).then_some((smallest, why))
 }
 
 /// What comes after the failure has no part in it.
@@ -89,7 +94,7 @@ mod tests {
             let whole = mixed(seed);
             let Some((step, _)) = bug(&whole) else { continue };
             let mut runs = 0;
-            let found = shrink(&whole, step, |smaller| {
+            let found = shrink(&whole, (step, "it failed"), |smaller| {
                 runs += 1;
                 assert_eq!(sound(&smaller), Ok(()), "{smaller}");
                 std::future::ready(bug(&smaller))
@@ -106,8 +111,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failure_that_does_not_come_again_leaves_the_plan_alone() {
-        let found = shrink(&mixed(3), 4, |_| std::future::ready(None)).await;
-        assert_eq!(found, None);
+    async fn of_a_failure_that_does_not_come_again_only_what_came_later_is_left_out() {
+        let whole = mixed(3);
+        let found = shrink(&whole, (4, "it failed"), |_| std::future::ready(None)).await;
+        assert_eq!(found, Some((up_to(&whole, 4), "it failed".into())));
+        let last = whole.steps.len();
+        assert_eq!(shrink(&whole, (last, "it failed"), |_| std::future::ready(None)).await, None);
     }
 }

@@ -13,7 +13,7 @@ fn a_matrix_that_cannot_be_is_refused_at_its_place() {
     write(&file, System::Etcd, &releases, &["3.4.23 -> 3.6.14"], "none");
     let done = matrix(&file, &[]);
     assert_eq!(done.status.code(), Some(2), "{}", said(&done));
-    for words in ["matrix.yaml:8:13", "leaves out a minor", "expected: a path of one minor"] {
+    for words in ["matrix.yaml:9:13", "leaves out a minor", "expected: a path of one minor"] {
         assert!(said(&done).contains(words), "{}", said(&done));
     }
 }
