@@ -31,10 +31,15 @@ fn under_way(view: &ClusterView) -> Option<ClusterVersion> {
 }
 
 /// On the way back it is cancelled first of all: where no member has gone yet, every one is where it should be, and nothing
-/// but this makes the version rise again.
+/// but this makes the version rise again. Who has the baton may be enabling it, by what was so before the run turned.
 pub(super) fn cancelling(case: &Case) -> Option<Next> {
     target(case).filter(|_| case.leg() == Leg::Back)?;
-    under_way(case.view).map(|_| Next::Lower(None))
+    let another = case.keys.baton.as_ref().map(|baton| baton.value.host).filter(|host| *host != case.me.host);
+    match (under_way(case.view), another) {
+        (Some(_), _) => case.rules.back_is_cancelled.then_some(Next::Lower(None)),
+        (None, Some(host)) => case.rules.back_waits_for_the_baton.then_some(Next::Wait(Wait::Baton { host })),
+        (None, None) => None,
+    }
 }
 
 /// Enables it, and waits for what follows of that.
@@ -74,7 +79,8 @@ pub(super) fn unready(case: &Case) -> Option<Next> {
 
 /// A member is stopped only when its own data can be read by what is started in its place.
 pub(super) fn unfit(case: &Case, pick: &Member) -> Option<Next> {
-    let target = target(case).filter(|_| case.leg() == Leg::Forward && case.standing().is_some())?;
+    let is_asked = case.leg() == Leg::Forward && case.standing().is_some() && case.rules.data_is_fit_to_go;
+    let target = target(case).filter(|_| is_asked)?;
     let found = pick.report().and_then(|report| report.storage_version);
     (found != Some(target)).then_some(Next::Wait(Wait::Storage { member: pick.id, target }))
 }
@@ -90,7 +96,7 @@ mod tests {
         observe::view::Answer,
         plan::{Me, samples},
         rollout::{
-            keys::{At, Change, Intent, Keys, Run, RunId, RunState},
+            keys::{At, Baton, Change, Intent, Keys, ProcessId, Run, RunId, RunState, TakeId},
             rules::Rules,
         },
     };
@@ -178,6 +184,22 @@ mod tests {
         {
             let found = asked(members, RunState::RollingBack, "3.5.30", |case, _| (cancelling(case), lowering(case)));
             assert_eq!(found, (expected, None), "{members:?}");
+        }
+    }
+
+    #[test]
+    fn the_way_back_waits_for_whoever_may_be_enabling_one() {
+        let high = "3.6.14 3.6 3.6 -";
+        let (mine, another) = (samples::me(&[1]).host, samples::me(&[2]).host);
+        assert_ne!(mine, another);
+        for (holder, expected) in [(mine, None), (another, Some(Next::Wait(Wait::Baton { host: another })))] {
+            let found = asked([high; 3], RunState::RollingBack, "3.5.30", |case, _| {
+                let process = ProcessId { boot_id: 1, pid: 1, start_time: 1 };
+                let value = Baton { host: holder, process, host_name: "".into(), take: TakeId(1) };
+                let baton = Some(At { created: Revision(4), modified: Revision(4), value });
+                cancelling(&Case { keys: &Keys { baton, ..case.keys.clone() }, ..*case })
+            });
+            assert_eq!(found, expected);
         }
     }
 

@@ -293,8 +293,13 @@ fn hold(case: &Case) -> Option<Next> {
 
 /// A run that goes back and finds no voter on the old release goes forward again.
 fn turn(case: &Case) -> Option<Next> {
-    let turns = case.standing()?.going()? == Going::RollingBack
-        && case.changes_minor()
-        && !no_return::another_is_old(&case.me.intent, case.view, None);
+    let turns = case.standing()?.going()? == Going::RollingBack && has_no_way_back(case, None);
     turns.then_some(Next::Move { to: RunState::Rolling, at_rest: true })
+}
+
+/// Whether no voter, other than this one, is seen on the old release any more, where that is the point of no return.
+fn has_no_way_back(case: &Case, except: Option<MemberId>) -> bool {
+    case.changes_minor()
+        && case.rules.back_needs_an_old_voter
+        && !no_return::another_is_old(&case.me.intent, case.view, except)
 }

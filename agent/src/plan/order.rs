@@ -84,7 +84,7 @@ fn obstacle(case: &Case, pick: &Member) -> Option<Next> {
 
 /// What would close the way back once the member is down: better seen before it is stopped.
 fn no_way_back(case: &Case, pick: &Member) -> Option<Next> {
-    if !no_return::another_is_old(&case.me.intent, case.view, Some(pick.id)) {
+    if super::has_no_way_back(case, Some(pick.id)) {
         return Some(Next::Refuse(Refusal::NoWayBack));
     }
     // What is lowered starts on the higher release whatever the version is.

@@ -1,7 +1,7 @@
 //! What the operator typed, held against the state of the run: when `rollback`, `finalize` and `resume`
 //! change it, and when `run` must not. Source: ARCHITECTURE.md, R-8 to R-10.
 
-use super::{Case, Finish, Next, Verb, no_return, refusal::Refusal, shared, target};
+use super::{Case, Finish, Next, Verb, refusal::Refusal, shared, target};
 use crate::{
     journal::progress::Leg,
     observe::view::Member,
@@ -31,7 +31,7 @@ fn rollback(case: &Case) -> Option<Next> {
     if run.is_going_back() {
         return None;
     }
-    if case.changes_minor() && !no_return::another_is_old(&case.me.intent, case.view, None) {
+    if super::has_no_way_back(case, None) {
         return Some(Next::Refuse(Refusal::NoWayBack));
     }
     Some(Next::Move { to: RunState::RollingBack, at_rest: true })

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use proto::{MemberId, Revision};
+use proto::{ClusterVersion, MemberId, Revision};
 
 use super::{
     act::{Act, Ending, Event, Left, Looked},
@@ -300,7 +300,7 @@ impl Agent {
                 Some(run) => self.send(Txn::move_run(run, to), Then::Look),
                 None => self.look(),
             },
-            Next::Lower(to) => self.ask(Phase::Lowering, Act::Lower(to)),
+            Next::Lower(to) => self.lower(to, fresh),
             Next::Go(go) => self.go(go, fresh),
         }
     }
@@ -326,16 +326,27 @@ impl Agent {
     }
 
     fn go(&mut self, go: Go, fresh: u128) -> Act {
-        let me = &self.me;
         if self.baton.is_none() {
-            let (host, host_name) = (me.host, me.host_name.clone());
-            let baton = Baton { host, process: self.process, host_name, take: TakeId(fresh) };
-            return self.send(Txn::take_baton(baton), Then::Baton { take: TakeId(fresh), may_land: false });
+            return self.take_baton(TakeId(fresh));
         }
         match go.hand_over {
             Some(to) => self.ask(Phase::HandingOver(go.member), Act::HandOver { from: go.member, to }),
             None => self.set_about(go, AttemptId(fresh)),
         }
+    }
+
+    /// The call compares nothing, so the baton is in hand meanwhile: nobody takes a member down by what it undoes.
+    fn lower(&mut self, to: Option<ClusterVersion>, fresh: u128) -> Act {
+        match self.baton.is_none() && self.rules.lowering_takes_the_baton {
+            true => self.take_baton(TakeId(fresh)),
+            false => self.ask(Phase::Lowering, Act::Lower(to)),
+        }
+    }
+
+    fn take_baton(&mut self, take: TakeId) -> Act {
+        let (host, host_name) = (self.me.host, self.me.host_name.clone());
+        let baton = Baton { host, process: self.process, host_name, take };
+        self.send(Txn::take_baton(baton), Then::Baton { take, may_land: false })
     }
 
     fn settled(&mut self, leg: Leg, event: Event) -> Act {

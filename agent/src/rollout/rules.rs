@@ -25,6 +25,16 @@ pub struct Rules {
     pub mending_respects_the_start: bool,
     /// A rollback compares the run and the record.
     pub rollback_compares: bool,
+    /// A downgrade is enabled and cancelled with the baton in hand.
+    pub lowering_takes_the_baton: bool,
+    /// Down a minor a member is stopped only when its own data is fit for the lower release.
+    pub data_is_fit_to_go: bool,
+    /// The way back from a downgrade begins with its end.
+    pub back_is_cancelled: bool,
+    /// Where somebody may be about to enable a downgrade the way back waits for that.
+    pub back_waits_for_the_baton: bool,
+    /// A member goes back only while another voter is seen on the old release.
+    pub back_needs_an_old_voter: bool,
 }
 
 impl Default for Rules {
@@ -40,6 +50,11 @@ impl Default for Rules {
             mark_is_one_write: true,
             mending_respects_the_start: true,
             rollback_compares: true,
+            lowering_takes_the_baton: true,
+            data_is_fit_to_go: true,
+            back_is_cancelled: true,
+            back_waits_for_the_baton: true,
+            back_needs_an_old_voter: true,
         }
     }
 }

@@ -31,6 +31,11 @@ impl World {
                 return Ok(());
             }
             Act::Look => return self.look(host, outcome == Outcome::Gathered),
+            Act::Lower(to) if matches!(outcome, Outcome::UnknownYes | Outcome::UnknownLate) => {
+                // Asked again until it is known.
+                self.lower_unheard(host, to.is_some(), outcome == Outcome::UnknownLate);
+                return Ok(());
+            }
             Act::Exit(ending) => {
                 self.judge_exit(ending)?;
                 self.host(host).process = None;
@@ -91,15 +96,16 @@ impl World {
                 self.end_polls();
                 Event::Done
             }
-            Act::AwaitSettled { back } => match self.all_run(super::moves::target(*back)) {
+            Act::AwaitSettled { back } => match self.is_settled(*back) {
                 true => Event::Done,
                 false => Event::Woke { expired: false },
             },
             Act::Wait(_) => Event::Woke { expired: outcome == Outcome::Expired },
-            // Its changes lead up.
-            Act::Lower(_) | Act::Prepare | Act::HookBefore(_) | Act::HookAfter(_) | Act::Look | Act::Exit(_) => {
-                Event::Done
+            Act::Lower(to) => {
+                self.judge_lowering(host, to.is_some())?;
+                self.lower(host, to.is_some(), outcome)
             }
+            Act::Prepare | Act::HookBefore(_) | Act::HookAfter(_) | Act::Look | Act::Exit(_) => Event::Done,
         })
     }
 

@@ -44,6 +44,7 @@ impl World {
             self.show_host(*host, &mut eye);
         }
         (id_of(self.leader), self.rise, self.marked, self.approved).hash(&mut eye);
+        (self.is_going_down, self.late_calls).hash(&mut eye);
         (self.left, &self.late).hash(&mut eye);
         eye.finish()
     }

@@ -26,6 +26,9 @@ pub const LEADER: Violation = "the leader was stopped";
 pub const PAST_HOLD: Violation = "the run went past its hold";
 pub const STRANDED: Violation = "the version rose with an old binary in place";
 pub const OLD_AFTER_RISE: Violation = "an old binary was started after the version rose";
+pub const UNFIT: Violation = "a member was to go down though its data was not fit for the lower release";
+pub const PAST_THE_LAST: Violation = "a member went back though none was left on the higher release";
+pub const ENABLED_FOR_NOTHING: Violation = "a downgrade was enabled though no run stands";
 pub const STUCK: Violation = "from here nobody can reach the end";
 
 fn is_marked(state: &RunState) -> bool {
@@ -71,16 +74,32 @@ impl World {
         check(self.marked.is_none_or(|marked| node_of(marked) == node), UNDER_MARK)?;
         let is_last = (0..self.nodes.len()).filter(is_another).all(|other| self.nodes[other].binary == Binary::New);
         let is_held = self.scenario.holds() && is_last && !self.approved && in_hand.step.leg == Leg::Forward;
-        check(!is_held, PAST_HOLD)
+        check(!is_held, PAST_HOLD)?;
+        let is_last_higher =
+            (0..self.nodes.len()).filter(is_another).all(|other| self.nodes[other].binary == Binary::New);
+        match in_hand.step.leg {
+            _ if !self.scenario.leads_down() => Ok(()),
+            Leg::Forward => check(self.is_fit(node), UNFIT),
+            Leg::Back => check(!is_last_higher, PAST_THE_LAST),
+        }
     }
 
     pub fn judge_start(&self, node: usize) -> Result<(), Violation> {
-        let is_old = self.scenario.changes_minor() && self.nodes[node].binary == Binary::Old;
-        check(!(is_old && self.is_risen()), OLD_AFTER_RISE)
+        let is_higher = self.nodes[node].binary == self.higher() || !self.scenario.changes_minor();
+        if self.scenario.leads_down() {
+            return check(is_higher || self.is_fit(node), UNFIT);
+        }
+        check(is_higher || !self.is_risen(), OLD_AFTER_RISE)
+    }
+
+    pub fn judge_lowering(&self, host: usize, enable: bool) -> Result<(), Violation> {
+        let is_wanted = self.keys.run.as_ref().is_some_and(|run| run.value.going().is_some());
+        check(!enable || is_wanted || self.calls_late(host), ENABLED_FOR_NOTHING)
     }
 
     pub fn judge_rise(&self) -> Result<(), Violation> {
-        let is_stranded = self.nodes.iter().any(|n| n.binary == Binary::Old || n.process == Some(Binary::Old));
+        let is_lower = |binary| binary != self.higher();
+        let is_stranded = self.nodes.iter().any(|n| is_lower(n.binary) || n.process.is_some_and(is_lower));
         check(!is_stranded, STRANDED)
     }
 

@@ -35,8 +35,13 @@ impl World {
             Move::Elect(node) | Move::LeaderMoves(node) => world.leader = node.into(),
             Move::Rise => {
                 world.rise = Rise::Done;
+                world.nodes.iter_mut().for_each(|node| node.is_fit = false);
                 world.judge_rise()?;
             }
+            Move::Lower => world.rise = Rise::Low,
+            Move::Fit(node) => world.nodes[usize::from(node)].is_fit = true,
+            Move::EndLowering => world.is_going_down = false,
+            Move::LandCall => world.land_call(),
             Move::Lapse(host) => world.lapse(host.into(), false),
             Move::Recover(node) => world.nodes[usize::from(node)].recover(),
             Move::Kill(host) => world.host(host.into()).process = None,

@@ -32,6 +32,14 @@ pub enum Move {
     Elect(At),
     /// The leader raises the cluster version.
     Rise,
+    /// The leader lowers the cluster version, as a downgrade is enabled.
+    Lower,
+    /// A member has made its data fit for the lower release.
+    Fit(At),
+    /// The leader ends a downgrade that every member has followed.
+    EndLowering,
+    /// A call that was under way enables a downgrade.
+    LandCall,
     /// Leases that nobody keeps alive run out.
     Lapse(At),
     /// A sick process becomes healthy: an operator mended it, or it was only slow.
@@ -90,6 +98,7 @@ impl Move {
         match self {
             Self::Act(_, outcome) => !matches!(outcome, Plain | KeysRead | Gathered | Passes(_)),
             Self::Start(..) | Self::Land(_) | Self::Elect(_) | Self::Rise | Self::Lapse(_) | Self::Recover(_) => false,
+            Self::Lower | Self::Fit(_) | Self::EndLowering | Self::LandCall => false,
             _ => true,
         }
     }
@@ -120,6 +129,7 @@ impl World {
         if self.may_rise() && self.has_quorum() {
             moves.push(Move::Rise);
         }
+        self.moves_of_lowering(&mut moves);
         let is_sick = |node: &usize| self.nodes[*node].is_sick;
         moves.extend((0..self.nodes.len()).filter(is_sick).map(|node| Move::Recover(node as At)));
         self.faults_of_all(&mut moves);
@@ -220,12 +230,16 @@ impl World {
                 or(left.unknown, &[UnknownNo, UnknownYes, UnknownLate]);
                 or(left.give_up, &[GaveUp, GaveUpLate]);
             }
+            Act::Lower(_) => {
+                or(left.unknown, &[UnknownYes, UnknownLate]);
+                or(left.give_up, &[GaveUp, GaveUpLate]);
+            }
             Act::Wait(_) => or(left.give_up, &[Expired]),
             Act::Start(member) if self.nodes[node_of(*member)].process.is_none() => or(left.sick, &[Sick, Dies]),
             Act::AwaitReady { member, on } if self.is_healed(node_of(*member), *on) => or(left.sick, &[Slow]),
             Act::AwaitSettled { back } => match self.is_settled(*back) {
                 true => or(left.refuse, &[Fails]),
-                false if self.all_run(target(*back)) => return vec![],
+                false if self.settles(*back) => return vec![],
                 false => {}
             },
             Act::Prepare | Act::HookBefore(_) => or(left.refuse, &[Fails]),
@@ -245,8 +259,14 @@ impl World {
         self.is_ready(node) && on.is_none_or(|on| self.nodes[node].process == Some(on))
     }
 
-    fn is_settled(&self, back: bool) -> bool {
-        self.all_run(target(back)) && (self.is_risen() != back || !self.scenario.changes_minor())
+    pub fn is_settled(&self, back: bool) -> bool {
+        let is_higher = target(back) == self.higher();
+        self.settles(back) && !self.is_going_down && (self.is_risen() == is_higher || !self.scenario.changes_minor())
+    }
+
+    /// Whether the cluster comes there by itself.
+    fn settles(&self, back: bool) -> bool {
+        self.all_run(target(back)) && !(back && self.is_going_down)
     }
 
     /// Whom else the machine could have named: it takes the first of its kind, and the model has no first.

@@ -5,15 +5,15 @@ use agent::rollout::rules::Rules;
 use super::{
     BOUND,
     faults::Faults,
-    judge::{OTHER_SICK, STRANDED, STUCK, TWO_DOWN, UNDER_MARK, Violation},
-    scenario::Scenario,
+    judge::{ENABLED_FOR_NOTHING, OTHER_SICK, PAST_THE_LAST, STRANDED, STUCK, TWO_DOWN, UNDER_MARK, UNFIT, Violation},
+    scenario::{Kind, Scenario},
     search::{Found, explore},
     sum_with, trace,
 };
 
 /// A rule turned off, and the faults under which that must show.
-fn mutant(name: &str, turn_off: fn(&mut Rules), faults: fn(&mut Faults), shows_as: Violation) {
-    let scenario = Scenario::new(name, faults).with(turn_off);
+fn mutant(name: &str, kind: Kind, turn_off: fn(&mut Rules), faults: fn(&mut Faults), shows_as: Violation) {
+    let scenario = Scenario::new(name, faults).of(kind).with(turn_off);
     match explore(&scenario, BOUND) {
         Found::Broken { what, states, moves } => {
             assert_eq!(what, shows_as, "without `{name}`:\n  {}", trace::replay(&scenario, &moves));
@@ -29,15 +29,15 @@ fn mutant(name: &str, turn_off: fn(&mut Rules), faults: fn(&mut Faults), shows_a
 }
 
 macro_rules! without {
-    ($($rule:ident, $faults:expr, $shows_as:expr;)*) => {
+    ($kind:expr, $($rule:ident, $faults:expr, $shows_as:expr;)*) => {
         $(#[test]
         fn $rule() {
-            mutant(stringify!($rule), |rules| rules.$rule = false, $faults, $shows_as);
+            mutant(stringify!($rule), $kind, |rules| rules.$rule = false, $faults, $shows_as);
         })*
     };
 }
 
-without! {
+without! { Kind::Minor,
     record_is_the_lock, |f| f.freeze = 1, TWO_DOWN;
     abandon_leaves_a_sign, |f| (f.freeze, f.abandon) = (1, 1), TWO_DOWN;
     unknown_is_asked_again, |f| f.unknown = 1, STUCK;
@@ -48,4 +48,12 @@ without! {
     mark_is_one_write, |f| (f.sick, f.freeze) = (1, 1), UNDER_MARK;
     mending_respects_the_start, |f| f.kill = 1, STRANDED;
     rollback_compares, |f| (f.sick, f.rollback) = (1, 1), UNDER_MARK;
+}
+
+without! { Kind::Down,
+    lowering_takes_the_baton, |f| f.rollback = 1, ENABLED_FOR_NOTHING;
+    data_is_fit_to_go, |_| (), UNFIT;
+    back_is_cancelled, |f| f.rollback = 1, STUCK;
+    back_waits_for_the_baton, |f| f.rollback = 1, ENABLED_FOR_NOTHING;
+    back_needs_an_old_voter, |f| f.rollback = 1, PAST_THE_LAST;
 }

@@ -39,6 +39,8 @@ pub struct Scenario {
 pub enum Kind {
     /// 3.4 to 3.5: there is a point of no return.
     Minor,
+    /// 3.5 to 3.4: the cluster and each member's data are made fit for it first.
+    Down,
     /// Within 3.4: there is none.
     Patch,
     /// The same release anew.
@@ -118,7 +120,12 @@ impl Scenario {
 
     /// Whether the playbook's change takes members to another minor.
     pub fn changes_minor(&self) -> bool {
-        self.kind == Kind::Minor
+        matches!(self.kind, Kind::Minor | Kind::Down)
+    }
+
+    /// Whether the old binary is the higher one.
+    pub fn leads_down(&self) -> bool {
+        self.kind == Kind::Down
     }
 
     pub fn holds(&self) -> bool {
@@ -126,12 +133,13 @@ impl Scenario {
     }
 
     pub fn old(&self) -> Release {
-        Release::new(3, 4, 0)
+        Release::new(3, if self.leads_down() { 5 } else { 4 }, 0)
     }
 
     pub fn new_release(&self) -> Release {
         match self.kind {
             Kind::Minor => Release::new(3, 5, 0),
+            Kind::Down => Release::new(3, 4, 0),
             Kind::Patch => Release::new(3, 4, 1),
             Kind::Restart => self.old(),
         }
@@ -152,8 +160,9 @@ impl Scenario {
     }
 
     pub fn intent(&self) -> Intent {
-        let from = ">=3.4, <3.5".parse().unwrap();
+        let from = if self.leads_down() { ">=3.5, <3.6" } else { ">=3.4, <3.5" }.parse().unwrap();
         let change = match self.kind {
+            Kind::Down => Change::Downgrade { from, to: self.new_release() },
             Kind::Minor | Kind::Patch => Change::Upgrade { from, to: self.new_release() },
             Kind::Restart => Change::Restart { id: "1".into() },
         };

@@ -33,6 +33,10 @@ pub struct World {
     pub hosts: Vec<Rc<Host>>,
     pub leader: usize,
     pub rise: Rise,
+    /// Whether a downgrade is enabled (`lowering.rs`).
+    pub is_going_down: bool,
+    /// Calls that enable one and were not answered: they may be done at any time.
+    pub late_calls: u8,
     /// A step of this member failed and nobody with a right to has lifted the mark, whatever the keys say.
     pub marked: Option<MemberId>,
     /// A person has said that the last member of the run may go.
@@ -82,6 +86,8 @@ pub struct Node {
     /// What runs.
     pub process: Option<Binary>,
     pub is_sick: bool,
+    /// Whether its data can be read by a lower release.
+    pub is_fit: bool,
     /// Down, or not yet ready again, because an agent stopped it.
     pub by_our_hand: bool,
 }
@@ -130,7 +136,8 @@ impl Node {
 
 impl World {
     pub fn new(scenario: &Scenario) -> Self {
-        let node = Node { binary: Binary::Old, process: Some(Binary::Old), is_sick: false, by_our_hand: false };
+        let (binary, process) = (Binary::Old, Some(Binary::Old));
+        let node = Node { binary, process, is_sick: false, is_fit: false, by_our_hand: false };
         let host = Rc::new(Host { lost: 0, journal: None, process: None });
         Self {
             scenario: Rc::new(scenario.clone()),
@@ -140,7 +147,9 @@ impl World {
             nodes: vec![node; scenario.owners.len()],
             hosts: vec![host; scenario.hosts()],
             leader: 0,
-            rise: Rise::Low,
+            rise: if scenario.leads_down() { Rise::Done } else { Rise::Low },
+            is_going_down: false,
+            late_calls: 0,
             marked: None,
             approved: false,
             left: scenario.faults,
@@ -194,16 +203,21 @@ impl World {
         matches!(self.rise, Rise::Polled | Rise::Logged)
     }
 
+    /// The binary that needs the higher cluster version.
+    pub fn higher(&self) -> Binary {
+        if self.scenario.leads_down() { Binary::Old } else { Binary::New }
+    }
+
     /// What polls of every member's version come to, once a leader has made them.
     pub fn poll(&mut self) {
-        if self.scenario.changes_minor() && !self.is_risen() && self.all_run(Binary::New) {
+        if self.scenario.changes_minor() && !self.is_risen() && !self.is_going_down && self.all_run(self.higher()) {
             self.rise = Rise::Polled;
         }
     }
 
     /// Time for every poll that was under way to end.
     pub fn end_polls(&mut self) {
-        if self.rise == Rise::Polled && !self.all_run(Binary::New) {
+        if self.rise == Rise::Polled && !self.all_run(self.higher()) {
             self.rise = if self.has_quorum() { Rise::Low } else { Rise::Logged };
         }
     }
@@ -226,19 +240,21 @@ impl World {
 
     fn member(&self, node: usize) -> Member {
         let answer = match self.nodes[node].process {
-            Some(binary) if !self.nodes[node].is_sick => Answer::Reported(Box::new(self.report(binary))),
+            Some(binary) if !self.nodes[node].is_sick => Answer::Reported(Box::new(self.report(node, binary))),
             _ => Answer::Silent { reason: String::new() },
         };
         Member { id: id_of(node), name: Arc::default(), role: Role::Voter, client_urls: Vec::new(), answer }
     }
 
-    fn report(&self, binary: Binary) -> Report {
+    fn report(&self, node: usize, binary: Binary) -> Report {
+        // A release from before there were downgrades says nothing of them.
+        let is_asked = self.scenario.leads_down() && binary == Binary::Old;
         let health = if self.has_quorum() { Health::Ready } else { Health::Sick { reason: String::new() } };
         Report {
             release: if binary == Binary::New { self.scenario.new_release() } else { self.scenario.old() },
             cluster_version: Some(version(self.is_risen())),
-            storage_version: None,
-            downgrade: None,
+            storage_version: is_asked.then(|| version(!self.nodes[node].is_fit)),
+            downgrade: (is_asked && self.is_going_down).then(|| version(false)),
             leader: None,
             term: Term(1),
             log_index: LogIndex(0),
@@ -259,9 +275,10 @@ impl World {
             RunResult::Reached => Binary::New,
             RunResult::RolledBack => Binary::Old,
         };
-        let is_idle = self.late.is_empty() && self.hosts.iter().all(|host| host.process.is_none());
+        let is_idle =
+            self.late.is_empty() && self.late_calls == 0 && self.hosts.iter().all(|host| host.process.is_none());
         let is_clean = self.keys.down.is_none() && self.keys.lost.is_empty() && self.keys.baton.is_none();
         let was_asked_for = *result == RunResult::Reached || self.scenario.faults.rollback > 0;
-        is_idle && is_clean && was_asked_for && self.all_run(wanted)
+        is_idle && is_clean && was_asked_for && !self.is_going_down && self.all_run(wanted)
     }
 }
