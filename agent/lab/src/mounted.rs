@@ -37,7 +37,7 @@ impl Mounted {
         fs::create_dir_all(folder)?;
         File::create(image)?.set_len(size)?;
         run("mkfs.ext4", &["-q", "-F", text(image)?])?;
-        run("mount", &["-o", "loop", text(image)?, text(folder)?])?;
+        mount(image, folder)?;
         Ok(Self { folder: folder.into(), image: Some(image.into()) })
     }
 
@@ -56,8 +56,7 @@ impl Mounted {
         wait::until_blocking("the file system to be free", GENEROUS, || {
             run("umount", &[text(&self.folder).map_err(|error| error.to_string())?]).map_err(|error| error.to_string())
         })?;
-        let image = self.image.as_deref().ok_or("no image")?;
-        run("mount", &["-o", "loop", text(image)?, text(&self.folder)?])
+        mount(self.image.as_deref().ok_or("no image")?, &self.folder)
     }
 
     /// Takes all of its space.
@@ -82,6 +81,13 @@ impl Drop for Mounted {
         // Lazily: a test that fails may have left a process in it.
         let _ = Command::new("umount").arg("--lazy").arg(&self.folder).status();
     }
+}
+
+/// A container that is started meanwhile gets every mount there is into its own namespace, and would keep the file system
+/// alive as it was after it was unmounted here; of a shared mount it loses it then, too (mount_namespaces(7)).
+fn mount(image: &Path, folder: &Path) -> Result<(), Error> {
+    run("mount", &["-o", "loop", text(image)?, text(folder)?])?;
+    run("mount", &["--make-shared", text(folder)?])
 }
 
 fn run(program: &str, arguments: &[&str]) -> Result<(), Error> {

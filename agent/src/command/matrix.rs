@@ -12,7 +12,7 @@ use lab::system::Build;
 use super::Outcome;
 use crate::{
     cli,
-    execute::prepare::wanted,
+    execute::{interrupt::Interrupt, prepare::wanted},
     host::artifact,
     matrix::{
         model::{Cell, Matrix},
@@ -45,11 +45,17 @@ pub async fn matrix(typed: &cli::Matrix) -> Result<Outcome, Trouble> {
         let stop = Stop::well(Reason::Planned, message, "matrix", &typed.matrix);
         return Ok(Outcome { stop, facts: Facts::default(), text });
     }
+    let interrupt = Interrupt::install().map_err(|error| Trouble::System(format!("no signals: {error}")))?;
     let kept = folder(typed)?;
     let bench = Bench { builds: builds(&matrix, kept.path()).await?, folder: kept.path().join("plans") };
     tokio::select! {
         outcomes = all(&bench, &plans, typed) => end(&matrix, typed, &outcomes, kept),
-        _ = tokio::signal::ctrl_c() => Err(Trouble::Interrupted),
+        // To drop the work ends every process that it started.
+        () = interrupt.asked(1) => {
+            let message = "a signal asked for an end; every member that was started has ended".into();
+            let stop = Stop::well(Reason::Interrupted, message, "matrix", &typed.matrix);
+            Ok(Outcome { stop, facts: Facts::default(), text: String::new() })
+        }
     }
 }
 
