@@ -145,7 +145,7 @@ pub struct Matrix {
     /// Do not look for a smaller plan that fails
     #[arg(long)]
     pub no_shrink: bool,
-    /// Where clusters and releases lie, and stay [default: a temporary folder, kept when a plan fails]
+    /// Where releases stay, and the clusters of plans that failed [default: a temporary folder, kept when a plan fails]
     #[arg(long, value_name = "FOLDER")]
     pub dir: Option<PathBuf>,
     /// Write the result as JUnit XML

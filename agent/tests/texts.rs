@@ -87,13 +87,15 @@ fn no_arrow_between_rooms_turns() {
         ("observe", &["playbook"][..]),
         ("host", &["rollout", "sha256", "boot_clock", "calendar", "words"][..]),
         ("rollout", &["observe", "plan", "journal", "boot_clock"][..]),
+        ("matrix", &["playbook", "words"][..]),
         ("report", &["observe", "plan", "playbook", "rollout", "journal", "calendar", "words"][..]),
     ] {
         let allowed: BTreeSet<String> = allowed.iter().map(|room| (*room).to_owned()).collect();
         let turned: Vec<String> = uses(room).difference(&allowed).cloned().collect();
         assert!(turned.is_empty(), "{room} should not use {turned:?}");
     }
-    for room in ["playbook", "observe", "plan", "rollout", "journal", "host", "report", "execute"] {
+    for room in ["playbook", "observe", "plan", "rollout", "journal", "host", "report", "execute", "matrix"] {
         assert!(!uses(room).contains("command"), "{room} uses command");
+        assert!(room == "matrix" || !uses(room).contains("matrix"), "{room} uses matrix");
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     wait,
 };
 
-/// The agent to run: what `BATON_AGENT` names, else the one beside this program, which may be this very program.
+/// The agent to run: what `BATON_AGENT` names, else the one beside this program.
 ///
 /// # Errors
 /// There is none.
@@ -58,8 +58,22 @@ impl Agent {
         more: &[&str],
         wrap: impl FnOnce(Vec<OsString>) -> Vec<OsString>,
     ) -> Result<Self, Error> {
+        Self::start_of(&executable()?, verb, playbook, more, wrap)
+    }
+
+    /// The same of another program than [`executable`].
+    ///
+    /// # Errors
+    /// It cannot be started, or its files cannot be made.
+    pub fn start_of(
+        program: &Path,
+        verb: &str,
+        playbook: &Path,
+        more: &[&str],
+        wrap: impl FnOnce(Vec<OsString>) -> Vec<OsString>,
+    ) -> Result<Self, Error> {
         let files = fresh_folder(playbook)?;
-        let argv = wrap(command_line(verb, playbook, &files.join("events"), more)?);
+        let argv = wrap(command_line(program, verb, playbook, &files.join("events"), more));
         let stdout = File::create(files.join("stdout"))?;
         Self::spawn(verb, playbook, &argv, stdout.into(), files)
     }
@@ -70,7 +84,7 @@ impl Agent {
     /// There is no agent, or its files cannot be made.
     pub fn start_deaf(playbook: &Path, wrap: impl FnOnce(Vec<OsString>) -> Vec<OsString>) -> Result<Self, Error> {
         let files = fresh_folder(playbook)?;
-        let argv = wrap(command_line("run", playbook, Path::new("/dev/full"), &[])?);
+        let argv = wrap(command_line(&executable()?, "run", playbook, Path::new("/dev/full"), &[]));
         let (reader, writer) = std::io::pipe()?;
         drop(reader);
         Self::spawn("run", playbook, &argv, writer.into(), files)
@@ -153,14 +167,14 @@ impl Drop for Agent {
     }
 }
 
-fn command_line(verb: &str, playbook: &Path, events: &Path, more: &[&str]) -> Result<Vec<OsString>, Error> {
-    let mut argv = vec![executable()?.into_os_string(), verb.into(), playbook.into()];
+fn command_line(program: &Path, verb: &str, playbook: &Path, events: &Path, more: &[&str]) -> Vec<OsString> {
+    let mut argv = vec![program.into(), verb.into(), playbook.into()];
     argv.extend(["--output", "json"].map(OsString::from));
     if ["run", "rollback", "finalize", "resume"].contains(&verb) {
         argv.extend(["--events".into(), events.into()]);
     }
     argv.extend(more.iter().map(OsString::from));
-    Ok(argv)
+    argv
 }
 
 fn fresh_folder(playbook: &Path) -> Result<PathBuf, Error> {

@@ -29,7 +29,8 @@ const PERIOD: Duration = Duration::from_millis(4);
 pub struct Observer {
     over: Arc<AtomicBool>,
     looks: Arc<AtomicU64>,
-    thread: JoinHandle<Report>,
+    /// Until it was asked for its report.
+    thread: Option<JoinHandle<Report>>,
 }
 
 /// What it saw.
@@ -75,7 +76,7 @@ impl Observer {
             }
             watch.report
         });
-        let observer = Self { over, looks, thread };
+        let observer = Self { over, looks, thread: Some(thread) };
         observer.has_looked();
         observer
     }
@@ -83,7 +84,8 @@ impl Observer {
     /// Returns when it has seen what is true now: when a look that began after this call is over.
     pub fn has_looked(&self) {
         let wanted = self.looks.load(Ordering::Acquire) + 2;
-        while self.looks.load(Ordering::Acquire) < wanted && !self.thread.is_finished() {
+        let is_at_work = || self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
+        while self.looks.load(Ordering::Acquire) < wanted && is_at_work() {
             std::thread::sleep(PERIOD);
         }
     }
@@ -92,9 +94,17 @@ impl Observer {
     ///
     /// # Errors
     /// Its thread died.
-    pub fn finish(self) -> Result<Report, Error> {
+    pub fn finish(mut self) -> Result<Report, Error> {
         self.over.store(true, Ordering::Relaxed);
-        self.thread.join().map_err(|_| "the observer died".into())
+        let thread = self.thread.take().ok_or("the observer has ended")?;
+        thread.join().map_err(|_| "the observer died".into())
+    }
+}
+
+impl Drop for Observer {
+    fn drop(&mut self) {
+        // One that nobody asks any more would look for ever.
+        self.over.store(true, Ordering::Relaxed);
     }
 }
 

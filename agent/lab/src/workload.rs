@@ -57,7 +57,8 @@ impl Default for Load {
 pub struct Workload {
     over: Arc<AtomicBool>,
     acked: Arc<AtomicU64>,
-    thread: JoinHandle<Result<Outcome, Error>>,
+    /// Until it was asked what it knows.
+    thread: Option<JoinHandle<Result<Outcome, Error>>>,
 }
 
 /// What the clients were told.
@@ -125,7 +126,7 @@ impl Workload {
             })?;
             Ok(Outcome::gather(logs, &load, began))
         });
-        Ok(Self { over, acked, thread })
+        Ok(Self { over, acked, thread: Some(thread) })
     }
 
     /// How many writes were acknowledged by now.
@@ -150,9 +151,17 @@ impl Workload {
     ///
     /// # Errors
     /// A client died.
-    pub fn finish(self) -> Result<Outcome, Error> {
+    pub fn finish(mut self) -> Result<Outcome, Error> {
         self.over.store(true, Ordering::Relaxed);
-        self.thread.join().map_err(|_| "the workload died")?
+        let thread = self.thread.take().ok_or("the workload has ended")?;
+        thread.join().map_err(|_| "the workload died")?
+    }
+}
+
+impl Drop for Workload {
+    fn drop(&mut self) {
+        // Clients that nobody asks any more would go on for ever.
+        self.over.store(true, Ordering::Relaxed);
     }
 }
 

@@ -36,12 +36,17 @@ pub async fn ask(
     if typed.yes || output == Output::Json || !is_person() {
         return Ok(());
     }
+    let interrupt = Interrupt::install().map_err(|error| Trouble::System(format!("no signals: {error}")))?;
     match standing(playbook).await {
         Standing::InHand => return Ok(()),
         Standing::Down => mend(playbook, verb, typed).await?,
         Standing::Up => {}
     }
-    let Foreseen { text, refused, takes_down } = foresee(playbook, &typed.playbook, verb, replace).await?;
+    // Signals are taken over for good, so each wait from here on must heed them.
+    let Foreseen { text, refused, takes_down } = tokio::select! {
+        foreseen = foresee(playbook, &typed.playbook, verb, replace) => foreseen?,
+        () = interrupt.asked(1) => return Err(Trouble::Interrupted),
+    };
     if !takes_down {
         return Ok(());
     }
@@ -50,7 +55,6 @@ pub async fn ask(
         true => "As things stand it is refused. Try all the same?",
     };
     print(&format!("{text}\n{question} [y/N] "));
-    let interrupt = Interrupt::install().map_err(|error| Trouble::System(format!("no signals: {error}")))?;
     let answer = tokio::task::spawn_blocking(|| {
         let mut line = String::new();
         // What cannot be read is no yes.

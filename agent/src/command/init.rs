@@ -249,13 +249,13 @@ fn node(member: &Member, seen: &Portrait, is_restart: bool) -> Result<DraftNode,
     let unfit = |why: String| Trouble::Unprepared(format!("{} (pid {}) {why}", member.name, seen.pid));
     let (binary, to_link) = match is_restart {
         true => (None, None),
+        false if seen.is_replaced => {
+            let why = "runs a file that was deleted or replaced since; restart it, then run this again";
+            return Err(unfit(why.into()));
+        }
         false => match Binary::open(&seen.program) {
             Ok(binary) => (Some(binary.link().to_owned()), None),
             Err(BinaryError::NotALink { path, commands }) => (Some(path), Some(commands)),
-            Err(BinaryError::Missing { .. }) => {
-                let why = "runs a file that was deleted or replaced since; restart it, then run this again";
-                return Err(unfit(why.into()));
-            }
             Err(error) => return Err(unfit(format!("has a program that cannot be used: {}", with_causes(&error)))),
         },
     };
@@ -274,7 +274,8 @@ fn node(member: &Member, seen: &Portrait, is_restart: bool) -> Result<DraftNode,
 fn process(seen: &Portrait) -> Result<DraftProcess, String> {
     let mut before = "";
     for word in &seen.arguments {
-        let (flag, value) = word.split_once('=').unwrap_or((before, word));
+        let whole = word.split_once('=').filter(|_| word.starts_with('-'));
+        let (flag, value) = whole.unwrap_or((before, word));
         if !value.starts_with('-') && flag.starts_with('-') && is_secret(flag, value) {
             return Err(flag.to_owned());
         }
@@ -354,11 +355,14 @@ mod tests {
             user: None,
             log: None,
             unit: None,
+            is_replaced: false,
             is_contained: false,
         };
         for (line, secret) in [
             ("--discovery-password=x --name a", Some("--discovery-password")),
             ("--discovery-password x", Some("--discovery-password")),
+            ("--discovery-password p4ss==", Some("--discovery-password")),
+            ("--discovery-proxy http://me:x@proxy:1/?a=b", Some("--discovery-proxy")),
             ("--discovery-proxy=http://me:x@proxy:1", Some("--discovery-proxy")),
             ("--key-file=/etc/key.pem --auth-token jwt,pub-key=/a,priv-key=/b", None),
             ("--initial-cluster-token orders --name password", None),

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
-    io::Write as _,
+    io::{ErrorKind, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -46,31 +46,53 @@ pub async fn matrix(typed: &cli::Matrix) -> Result<Outcome, Trouble> {
         return Ok(Outcome { stop, facts: Facts::default(), text });
     }
     let interrupt = Interrupt::install().map_err(|error| Trouble::System(format!("no signals: {error}")))?;
-    let kept = folder(typed)?;
-    let bench = Bench { builds: builds(&matrix, kept.path()).await?, folder: kept.path().join("plans") };
-    tokio::select! {
-        outcomes = all(&bench, &plans, typed) => end(&matrix, typed, &outcomes, kept),
+    let (folder, mut outcomes) = (folder(typed)?, Vec::new());
+    let worked = tokio::select! {
+        worked = work(&matrix, &plans, typed, folder.path(), &mut outcomes) => worked.map(|()| true),
         // To drop the work ends every process that it started.
-        () = interrupt.asked(1) => {
-            let message = "a signal asked for an end; every member that was started has ended".into();
-            let stop = Stop::well(Reason::Interrupted, message, "matrix", &typed.matrix);
-            Ok(Outcome { stop, facts: Facts::default(), text: String::new() })
-        }
+        () = interrupt.asked(1) => Ok(false),
+    };
+    worked.and_then(|is_whole| end(&matrix, typed, &outcomes, folder, is_whole))
+}
+
+async fn work(
+    matrix: &Matrix,
+    plans: &[Plan],
+    typed: &cli::Matrix,
+    folder: &Path,
+    outcomes: &mut Vec<verdict::Outcome>,
+) -> Result<(), Trouble> {
+    let agent = std::env::current_exe().map_err(|error| Trouble::System(format!("who am I: {error}")))?;
+    let bench = Bench { builds: builds(matrix, folder).await?, agent, folder: fresh(folder)? };
+    for (number, plan) in plans.iter().enumerate() {
+        outcomes.push(one(&bench, plan, typed, number).await);
     }
+    Ok(())
+}
+
+/// A folder that no run before this one used.
+fn fresh(folder: &Path) -> Result<PathBuf, Trouble> {
+    let made =
+        (1..).map(|number| folder.join(format!("run-{number}"))).find_map(|fresh| match fs::create_dir(&fresh) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => None,
+            made => Some(made.map(|()| fresh)),
+        });
+    let made = made.unwrap_or_else(|| Err(ErrorKind::AlreadyExists.into()));
+    made.map_err(|error| Trouble::System(format!("no folder for the clusters: {error}")))
 }
 
 /// The plans of the cells that were asked for.
 fn chosen(matrix: &Matrix, typed: &cli::Matrix) -> Result<Vec<Plan>, Trouble> {
     // A cell that is named in full may be of a seed that the file would not come to.
-    let named = |text: &String| matrix.cell(text);
-    let mut cells: Vec<Cell> = typed.only.iter().filter_map(named).collect();
-    if cells.is_empty() {
-        let is_chosen = |cell: &Cell| typed.only.is_empty() || typed.only.iter().any(|text| cell.id().contains(text));
-        cells = match typed.sample {
-            Some(count) => matrix.sample(count as usize, is_chosen),
-            None => matrix.cells().into_iter().filter(is_chosen).collect(),
-        };
-    }
+    let (named, parts): (Vec<_>, Vec<_>) = typed.only.iter().partition(|text| matrix.cell(text).is_some());
+    let is_chosen = |cell: &Cell| parts.iter().any(|text| cell.id().contains(*text));
+    let mut cells: Vec<Cell> = named.iter().filter_map(|text| matrix.cell(text)).collect();
+    cells.extend(match (typed.sample, &typed.only[..]) {
+        (Some(count), []) => matrix.sample(count as usize, |_| true),
+        (Some(count), _) => matrix.sample(count as usize, is_chosen),
+        (None, []) => matrix.cells(),
+        (None, _) => matrix.cells().into_iter().filter(is_chosen).collect(),
+    });
     if cells.is_empty() {
         return Err(Trouble::Usage(format!("no plan's name contains `{}`; --list shows all", typed.only.join("`, `"))));
     }
@@ -138,29 +160,22 @@ async fn builds(matrix: &Matrix, folder: &Path) -> Result<Builds, Trouble> {
     Ok(builds)
 }
 
-async fn all(bench: &Bench, plans: &[Plan], typed: &cli::Matrix) -> Vec<verdict::Outcome> {
-    let mut outcomes = Vec::new();
-    for (number, plan) in plans.iter().enumerate() {
-        say(&plan.to_string());
-        let mut outcome = bench.run(plan, &number.to_string()).await;
-        if let Verdict::Failed(failure) = &mut outcome.verdict
-            && !typed.no_shrink
-            && failure.step > 0
-        {
-            say(&format!(
-                "it failed in step {}: {}; looking for a smaller plan that fails\n",
-                failure.step, failure.why
-            ));
-            failure.smallest = smallest(bench, plan, (failure.step, &failure.why), number).await;
-        }
-        say(&words::record(&outcome.record));
-        if let Verdict::Failed(failure) = &outcome.verdict {
-            say(&words::failure(failure, plan, &typed.matrix.to_string_lossy()));
-        }
-        say(&format!("{}\n\n", words::line(&outcome)));
-        outcomes.push(outcome);
+async fn one(bench: &Bench, plan: &Plan, typed: &cli::Matrix, number: usize) -> verdict::Outcome {
+    say(&plan.to_string());
+    let mut outcome = bench.run(plan, &number.to_string()).await;
+    if let Verdict::Failed(failure) = &mut outcome.verdict
+        && !typed.no_shrink
+        && failure.step > 0
+    {
+        say(&format!("it failed in step {}: {}; looking for a smaller plan that fails\n", failure.step, failure.why));
+        failure.smallest = smallest(bench, plan, (failure.step, &failure.why), number).await;
     }
-    outcomes
+    say(&words::record(&outcome.record));
+    if let Verdict::Failed(failure) = &outcome.verdict {
+        say(&words::failure(failure, plan, &typed.matrix.to_string_lossy()));
+    }
+    say(&format!("{}\n\n", words::line(&outcome)));
+    outcome
 }
 
 async fn smallest(bench: &Bench, plan: &Plan, failed: (usize, &str), number: usize) -> Option<(Plan, String)> {
@@ -173,7 +188,8 @@ async fn smallest(bench: &Bench, plan: &Plan, failed: (usize, &str), number: usi
                 Verdict::Failed(failure) => {
                     // The logs of the whole plan are kept; of the smaller ones they would only fill the disk.
                     let _ = fs::remove_dir_all(&failure.folder);
-                    Some((failure.step, failure.why))
+                    // Before the first step nothing of the plan can have failed.
+                    (failure.step > 0).then_some((failure.step, failure.why))
                 }
                 _ => None,
             }
@@ -192,26 +208,38 @@ fn end(
     typed: &cli::Matrix,
     outcomes: &[verdict::Outcome],
     folder: Folder,
+    is_whole: bool,
 ) -> Result<Outcome, Trouble> {
+    let tally = words::tally(outcomes);
+    let is_failed = outcomes.iter().any(|outcome| matches!(outcome.verdict, Verdict::Failed(_)));
+    let left = if is_failed { format!("logs in {}", folder.path().display()) } else { String::new() };
+    if is_failed {
+        folder.keep();
+    }
+    let (reason, message) = match (is_whole, is_failed) {
+        (false, _) => (Reason::Interrupted, format!("a signal asked for an end, and every member has ended; {tally}")),
+        (true, true) => (Reason::MatrixFailed, tally.clone()),
+        (true, false) => (Reason::MatrixPassed, tally.clone()),
+    };
+    report(matrix, typed, outcomes)?;
+    let stop = Stop { left, next: None, ..Stop::well(reason, message, "matrix", &typed.matrix) };
+    let mut facts = Facts::default();
+    facts.more.insert("plans".into(), object::plans(outcomes));
+    Ok(Outcome { stop, facts, text: format!("{tally}\n") })
+}
+
+/// Writes every report that was asked for; one that cannot be written keeps none of the others from it.
+fn report(matrix: &Matrix, typed: &cli::Matrix, outcomes: &[verdict::Outcome]) -> Result<(), Trouble> {
     let file = typed.matrix.to_string_lossy();
     let reports = [
         (&typed.junit, junit(&matrix.name, &file, outcomes)),
         (&typed.html, grid(&matrix.name, &file, outcomes)),
         (&typed.json, format!("{:#}\n", object::plans(outcomes))),
     ];
-    for (path, text) in reports {
-        let Some(path) = path else { continue };
-        fs::write(path, text).map_err(|error| Trouble::System(format!("{}: {error}", path.display())))?;
-    }
-    let tally = words::tally(outcomes);
-    let is_failed = outcomes.iter().any(|outcome| matches!(outcome.verdict, Verdict::Failed(_)));
-    let reason = if is_failed { Reason::MatrixFailed } else { Reason::MatrixPassed };
-    let left = if is_failed { format!("logs in {}", folder.path().display()) } else { String::new() };
-    if is_failed {
-        folder.keep();
-    }
-    let stop = Stop { left, next: None, ..Stop::well(reason, tally.clone(), "matrix", &typed.matrix) };
-    let mut facts = Facts::default();
-    facts.more.insert("plans".into(), object::plans(outcomes));
-    Ok(Outcome { stop, facts, text: format!("{tally}\n") })
+    let write = |(path, text): (&Option<PathBuf>, String)| match path {
+        Some(path) => fs::write(path, text).map_err(|error| format!("{}: {error}", path.display())),
+        None => Ok(()),
+    };
+    let written = reports.map(write);
+    written.into_iter().collect::<Result<Vec<()>, _>>().map(drop).map_err(Trouble::System)
 }

@@ -63,7 +63,13 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
         Verb::Plan(typed) => runtime()?.block_on(plan::plan(&typed.playbook)),
         Verb::Status(typed) => runtime()?.block_on(look(typed, cli.output)),
         Verb::Abandon(typed) => runtime()?.block_on(abandon::abandon(typed)),
-        Verb::Matrix(typed) => several_threads()?.block_on(matrix::matrix(typed)),
+        Verb::Matrix(typed) => {
+            let runtime = several_threads()?;
+            let ended = runtime.block_on(matrix::matrix(typed));
+            // Whoever waits for an agent that was just killed may wait long.
+            runtime.shutdown_background();
+            ended
+        }
         Verb::Init(typed) => runtime()?.block_on(init::init(typed)),
         Verb::Explain(typed) => explain::explain(typed),
         Verb::Schema => Ok(explain::schema()),

@@ -14,6 +14,7 @@ use super::{
     cgroup,
     exec::{self, Output},
     process_id::command_line,
+    runtime::sighting::undeleted,
 };
 
 /// A process as it was started.
@@ -35,6 +36,8 @@ pub struct Portrait {
     pub log: Option<PathBuf>,
     /// The unit of systemd that it is the main process of.
     pub unit: Option<String>,
+    /// Whether another file has its executable's name by now, or none.
+    pub is_replaced: bool,
     /// Whether it runs in a container.
     pub is_contained: bool,
 }
@@ -50,7 +53,8 @@ impl Portrait {
         let cwd = fs::read_link(proc.join("cwd"))?;
         let env = environment(&fs::read(proc.join("environ"))?);
         let argv = command_line(pid)?;
-        let program = argv.first().and_then(|word| named(word, &exe, &cwd, env.get("PATH"))).unwrap_or(exe);
+        let name = undeleted(exe.clone());
+        let program = argv.first().and_then(|word| named(word, &exe, &cwd, env.get("PATH"))).unwrap_or(name);
         let uid = Uid::from_raw(fs::metadata(&proc)?.uid());
         let user = if uid == Uid::effective() { None } else { User::from_uid(uid)?.map(|user| user.name) };
         Ok(Self {
@@ -62,6 +66,7 @@ impl Portrait {
             user,
             log: [1, 2].into_iter().find_map(|fd| file(&proc.join(format!("fd/{fd}")))),
             unit: unit(pid).await,
+            is_replaced: undeleted(exe.clone()) != exe,
             is_contained: fs::read_link(proc.join("ns/pid"))? != fs::read_link("/proc/self/ns/pid")?,
         })
     }

@@ -136,7 +136,7 @@ impl Matrix {
         let one = Self { plans: 1, ..self.clone() };
         let wanted: Vec<Cell> = one.cells().into_iter().filter(is_wanted).collect();
         let seeded = |(cell, seed): (&Cell, u64)| Cell { seed, ..cell.clone() };
-        wanted.iter().cycle().zip(self.seed..).take(count).map(seeded).collect()
+        wanted.iter().cycle().zip(self.seed..=u64::MAX).take(count).map(seeded).collect()
     }
 
     /// The cell of this whole name, whatever its seed.
@@ -153,6 +153,12 @@ impl Cell {
     pub fn id(&self) -> String {
         let Self { system, path, size, column, seed } = self;
         format!("{system}/{}-{}/{size}/{}/{seed}", path.from, path.to, column.name())
+    }
+
+    /// What it is, but for its faults and its seed: a row of a report.
+    pub fn row(&self) -> String {
+        let members = if self.size == 1 { "1 member".into() } else { format!("{} members", self.size) };
+        format!("{} {}, {members}", self.system, self.path)
     }
 
     /// The chance that makes its plan: of its seed, and of all else that it is, so that no two cells get the same.
@@ -178,8 +184,6 @@ impl fmt::Display for Path {
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { system, path, size, column, seed } = self;
-        let members = if *size == 1 { "1 member".into() } else { format!("{size} members") };
-        write!(f, "{system} {path}, {members}, faults: {}, seed {seed}", column.name())
+        write!(f, "{}, faults: {}, seed {}", self.row(), self.column.name(), self.seed)
     }
 }

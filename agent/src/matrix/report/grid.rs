@@ -32,7 +32,7 @@ fn table(outcomes: &[Outcome]) -> String {
     let mut order: Vec<String> = Vec::new();
     for (index, outcome) in outcomes.iter().enumerate() {
         let cell = &outcome.plan.cell;
-        let row = format!("{} {}, {} members", cell.system, cell.path, cell.size);
+        let row = cell.row();
         let place = order.iter().position(|known| *known == row).unwrap_or_else(|| {
             order.push(row.clone());
             order.len() - 1

@@ -10,8 +10,7 @@ use crate::matrix::verdict::{Outcome, Verdict};
 pub fn junit(name: &str, file: &str, outcomes: &[Outcome]) -> String {
     let mut suites: BTreeMap<String, Vec<&Outcome>> = BTreeMap::new();
     for outcome in outcomes {
-        let cell = &outcome.plan.cell;
-        suites.entry(format!("{} {}, {} members", cell.system, cell.path, cell.size)).or_default().push(outcome);
+        suites.entry(outcome.plan.cell.row()).or_default().push(outcome);
     }
     let all: Vec<_> = outcomes.iter().collect();
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");

@@ -1,6 +1,7 @@
 //! The agents of a step: started, killed, started again with the same command, until each host's part is done.
 
 use std::{
+    ffi::OsString,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -61,7 +62,7 @@ pub(super) async fn too_late(stage: &Stage) -> Result<(), Error> {
     let processes = || stage.layout().members.iter().map(|member| member.process().map(|found| found.pid));
     let before: Vec<_> = processes().collect();
     for host in 0..stage.size() {
-        let ended = Agent::start("rollback", &stage.playbooks[host], &[])?.ended(LIMIT).await?;
+        let ended = start(stage, "rollback", host, &[], |argv| argv)?.ended(LIMIT).await?;
         if ended.exit != Some(3) {
             return Err(format!("going back was to be refused on {}: {ended}", tree::member(host)).into());
         }
@@ -88,6 +89,8 @@ async fn through(
     pace: Pace,
     record: &Record,
 ) -> Result<Vec<Ended>, Error> {
+    // Before any agent has begun: that somebody is away is theirs to see.
+    let away = members::take_away(stage, step, record).await?;
     let agents = async {
         let mut ended = Vec::new();
         match pace {
@@ -112,11 +115,11 @@ async fn through(
     };
     let ended = tokio::select! {
         // Agents that ended badly leave nothing to be moved or waited for.
-        ended = async { tokio::try_join!(agents, members::trouble(stage, step, at_work, record)) } => ended?.0,
+        ended = async { tokio::try_join!(agents, members::come_back(stage, away, at_work)) } => ended?.0,
         never = moved(stage, step, record) => never?,
     };
-    let late = |fault: &&Fault| matches!(fault.trouble, Trouble::LeaderMoved { .. });
-    if let Some(fault) = step.faults.iter().find(late).filter(|_| !record.has_injected(step)) {
+    let is_move = |fault: &&Fault| matches!(fault.trouble, Trouble::LeaderMoved { .. });
+    if let Some(fault) = step.faults.iter().find(is_move).filter(|fault| !record.is_told(step, fault)) {
         record.missed(step, fault, "the step was over before");
     }
     Ok(ended)
@@ -131,7 +134,6 @@ async fn host_to_its_end(
     expected: usize,
     record: &Record,
 ) -> Result<Ended, Error> {
-    let playbook = &stage.playbooks[host];
     for fault in &step.faults {
         match fault.trouble {
             Trouble::AgentLate { host: late, by } if late == host => {
@@ -149,7 +151,7 @@ async fn host_to_its_end(
     let began = Instant::now();
     loop {
         let count = expected.to_string();
-        let ended = Agent::start(verb, playbook, &["--expect-agents", &count])?.ended(LIMIT).await?;
+        let ended = start(stage, verb, host, &["--expect-agents", &count], |argv| argv)?.ended(LIMIT).await?;
         match ended.exit {
             Some(0) => return Ok(ended),
             // Where something was amiss the same command again is what a person is told to type, and all that it takes.
@@ -159,6 +161,17 @@ async fn host_to_its_end(
             _ => return Err(format!("the agent of {} ended badly: {ended}", tree::member(host)).into()),
         }
     }
+}
+
+/// Starts this very program as the agent of a host.
+fn start(
+    stage: &Stage,
+    verb: &str,
+    host: Host,
+    more: &[&str],
+    wrap: impl FnOnce(Vec<OsString>) -> Vec<OsString>,
+) -> Result<Agent, Error> {
+    Agent::start_of(&stage.agent, verb, &stage.playbooks[host], more, wrap)
 }
 
 /// Kills an agent at a sync of its journal; its end where it came to a good one before.
@@ -173,7 +186,7 @@ async fn cut(
     let member = stage.member(host);
     let (file, trace) = (member.state_dir().join("journal"), member.dir.join(format!("trace-{}", fault.name(step))));
     let cut = Cut { file, call: Call::Fdatasync, nth: sync, moment, trace };
-    let agent = match Agent::start_under(verb, &stage.playbooks[host], &[], |argv| cut.wrap(&argv)) {
+    let agent = match start(stage, verb, host, &[], |argv| cut.wrap(&argv)) {
         Ok(agent) => agent,
         Err(error) => {
             record.missed(step, fault, format!("strace cannot be run: {error}"));
@@ -209,7 +222,7 @@ async fn moved(stage: &Stage, step: &Step, record: &Record) -> Result<Vec<Ended>
     match tokio::time::timeout(PATIENCE, hand_over(stage, to)).await {
         Ok(Ok(from)) => record.injected(step, fault, format!("{from} was told to hand over")),
         Ok(Err(error)) => record.missed(step, fault, error.to_string()),
-        Err(_) => record.missed(step, fault, "no answer"),
+        Err(_) => record.injected(step, fault, "there was no answer, so it may have been moved"),
     }
     std::future::pending().await
 }

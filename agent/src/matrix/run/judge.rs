@@ -53,8 +53,8 @@ impl Watch {
         if observed.max_members_down > 1 {
             return Err(format!("{} were down at once: {:?}", observed.worst.join(" and "), observed.outages).into());
         }
-        let moved = step.faults.iter().any(|fault| matches!(fault.trouble, Trouble::LeaderMoved { .. }));
-        leaders.judge(stage, moved && record.has_injected(&step))?;
+        let mut moves = step.faults.iter().filter(|fault| matches!(fault.trouble, Trouble::LeaderMoved { .. }));
+        leaders.judge(stage, moves.any(|fault| record.has_injected(&step, fault)))?;
         let acked = outcome.acked.clone();
         let last = acked.iter().map(|write| write.revision).max().unwrap_or(Revision(0));
         watcher.judge(last, &acked).await.map_err(|error| format!("the watch: {error}"))?;

@@ -34,6 +34,8 @@ pub type Builds = BTreeMap<(&'static str, Release), Build>;
 pub struct Bench {
     /// Every release.
     pub builds: Builds,
+    /// The program that agents are.
+    pub agent: PathBuf,
     /// Where each plan has a folder of its own while it runs; a plan that fails keeps it.
     pub folder: PathBuf,
 }
@@ -74,7 +76,7 @@ impl Bench {
             let folder = folder.to_owned();
             Verdict::Failed(Box::new(Failure { step, why, before, after, smallest: None, folder }))
         };
-        let mut stage = match Stage::laid_out(plan, from, to, folder, record) {
+        let mut stage = match Stage::laid_out(plan, (from, to), &self.agent, folder, record) {
             Ok(stage) => stage,
             Err(error) => return fail(0, error.to_string(), Vec::new(), Vec::new()),
         };

@@ -40,10 +40,15 @@ impl Record {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(fault.name(step), (at, note));
     }
 
-    /// Whether a fault of this step did.
-    pub(super) fn has_injected(&self, step: &Step) -> bool {
+    /// Whether a fault came to pass.
+    pub(super) fn has_injected(&self, step: &Step, fault: &Fault) -> bool {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        step.faults.iter().any(|fault| seen.get(&fault.name(step)).is_some_and(|(at, _)| at.is_some()))
+        seen.get(&fault.name(step)).is_some_and(|(at, _)| at.is_some())
+    }
+
+    /// Whether it is known what came of a fault.
+    pub(super) fn is_told(&self, step: &Step, fault: &Fault) -> bool {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&fault.name(step))
     }
 
     /// Every fault of the plan, with what came of it.

@@ -39,6 +39,8 @@ pub(super) struct Stage {
     pub(super) from: Build,
     pub(super) to: Build,
     pub(super) cluster: Cluster,
+    /// The program that agents are.
+    pub(super) agent: PathBuf,
     /// Each host's playbook.
     pub(super) playbooks: Vec<PathBuf>,
     /// Whether each member is at the new release by now.
@@ -53,8 +55,8 @@ impl Stage {
     /// Lays the cluster of a plan out in this folder, and starts nothing.
     pub(super) fn laid_out(
         plan: &Plan,
-        from: &Build,
-        to: &Build,
+        (from, to): (&Build, &Build),
+        agent: &Path,
         folder: &Path,
         record: &Record,
     ) -> Result<Self, Error> {
@@ -65,9 +67,9 @@ impl Stage {
         let downtime = if size < 3 { STRATEGY.len() } else { STRATEGY.len() - 1 };
         upgrade.strategy = STRATEGY[..downtime].iter().map(ToString::to_string).collect();
         let playbooks = upgrade.write(&cluster.layout)?;
-        let (from, to, is_forward) = (from.clone(), to.clone(), vec![false; size]);
+        let (from, to, agent, is_forward) = (from.clone(), to.clone(), agent.into(), vec![false; size]);
         let written = Written::default();
-        Ok(Self { from, to, cluster, playbooks, is_forward, disks, written })
+        Ok(Self { from, to, cluster, agent, playbooks, is_forward, disks, written })
     }
 
     pub(super) async fn start(&mut self, leader: Host) -> Result<(), Error> {

@@ -1,6 +1,6 @@
 //! A unit as systemd shows it: its properties, as data.
 //!
-//! What they mean is said by `phase.rs` and `fitness.rs`. A property that this systemd does not have yet, or any more,
+//! What they mean is said by `phase.rs` and `preflight.rs`. A property that this systemd does not have yet, or any more,
 //! has the value that means nothing is set. Source: org.freedesktop.systemd1(5).
 
 use std::{collections::HashMap, path::PathBuf, time::Duration};
@@ -198,7 +198,7 @@ impl Unit {
     /// Reads both of its interfaces, and its job's type.
     pub(super) fn read(unit: &Properties, service: &Properties, job: Option<&str>) -> Self {
         let no_target = |name: &String| !name.ends_with(".target") && !name.ends_with(".slice");
-        let stopping = ["RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf"];
+        let stopping = ["RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf", "PropagatesStopTo"];
         let actions = ["FailureAction", "SuccessAction", "StartLimitAction"];
         let action = |name| Some((name, unit.set(name).filter(|action| action != "none")?));
         let root = service.set("RootDirectory").or_else(|| service.set("RootImage"));
