@@ -29,7 +29,7 @@ pub enum Verb {
     /// Bring this host's members to the playbook's target, in turn with all other hosts
     Run(Run),
     /// Show what would be done, and the step after which there is no way back; touches nothing
-    Plan(One),
+    Plan(Plan),
     /// Show the cluster: members, versions, leader, the run, who holds the baton, who waits for what
     Status(Status),
     /// Read the playbook and print it with all defaults, or say what is wrong with it
@@ -89,6 +89,17 @@ pub struct Run {
     #[command(flatten)]
     pub rollout: Rollout,
     /// Put this playbook's run in the place of one that stands with another intent
+    #[arg(long)]
+    pub replace: bool,
+}
+
+/// `agent plan`
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct Plan {
+    /// What it shares with others.
+    #[command(flatten)]
+    pub one: One,
+    /// Show what agent run --replace would do
     #[arg(long)]
     pub replace: bool,
 }
@@ -275,7 +286,7 @@ impl Verb {
             | Self::Finalize(rollout)
             | Self::Rollback(rollout)
             | Self::Resume(rollout) => Some(&rollout.playbook),
-            Self::Plan(one) | Self::Validate(one) => Some(&one.playbook),
+            Self::Plan(Plan { one, .. }) | Self::Validate(one) => Some(&one.playbook),
             Self::Status(status) => status.playbook.as_ref(),
             Self::Abandon(abandon) => Some(&abandon.playbook),
             Self::Matrix(matrix) => Some(&matrix.matrix),
@@ -332,6 +343,18 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_stands_is_replaced_only_where_it_is_typed() {
+        for (line, expected) in [("agent plan p.yaml", false), ("agent plan p.yaml --replace", true)] {
+            let one = One { playbook: "p.yaml".into() };
+            assert_eq!(typed(line).unwrap().verb, Verb::Plan(Plan { one, replace: expected }), "{line}");
+        }
+        for (line, expected) in [("agent run p.yaml", false), ("agent run p.yaml --replace", true)] {
+            let cli = typed(line).unwrap();
+            assert!(matches!(cli.verb, Verb::Run(Run { replace, .. }) if replace == expected), "{line}");
+        }
+    }
+
+    #[test]
     fn status_wants_a_playbook_or_endpoints_and_not_both() {
         let cli = typed("agent status --endpoints http://a:1,http://b:2").unwrap();
         let Verb::Status(status) = cli.verb else { panic!("{cli:?}") };
@@ -343,8 +366,7 @@ mod tests {
 
     #[test]
     fn a_wrong_command_line_is_exit_2() {
-        for line in ["agent", "agent fly", "agent run", "agent plan p.yaml --replace", "agent run p --expect-agents x"]
-        {
+        for line in ["agent", "agent fly", "agent run", "agent validate p --replace", "agent run p --expect-agents x"] {
             assert_eq!(typed(line).unwrap_err().exit_code(), 2, "{line}");
         }
     }

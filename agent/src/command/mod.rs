@@ -60,7 +60,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
     let outcome = match &cli.verb {
         Verb::Validate(typed) => validate::validate(&typed.playbook),
-        Verb::Plan(typed) => runtime()?.block_on(plan::plan(&typed.playbook)),
+        Verb::Plan(typed) => runtime()?.block_on(plan::plan(&typed.one.playbook, typed.replace)),
         Verb::Status(typed) => runtime()?.block_on(look(typed, cli.output)),
         Verb::Abandon(typed) => runtime()?.block_on(abandon::abandon(typed)),
         Verb::Matrix(typed) => {

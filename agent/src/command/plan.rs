@@ -4,12 +4,13 @@ use std::{fmt::Write as _, path::Path};
 
 use super::{Outcome, look::Eye, run::trouble_of_setup};
 use crate::{
-    execute::{identity, inspect::inspect},
+    execute::{identity, inspect::inspect, replace::not_replaced},
     observe::view::{ClusterView, Member},
     plan::{
         self, Case, Me, Next, Verb,
         forecast::{Action, End, Forecast, Step, forecast},
         refusal::Refusal,
+        replace::{Obstacle, Replacement, replacement},
     },
     playbook::Playbook,
     report::{
@@ -30,13 +31,16 @@ use crate::{
     },
 };
 
-/// Looks, and says what would be done.
+/// Looks, and says what would be done; with `replace` by `agent run --replace`.
 ///
 /// # Errors
-/// What keeps a plan from being made at all.
-pub async fn plan(path: &Path) -> Result<Outcome, Trouble> {
+/// What keeps a plan from being made at all, and a run from being replaced.
+pub async fn plan(path: &Path, replace: bool) -> Result<Outcome, Trouble> {
     let playbook = Playbook::load(path)?;
-    let seen = Seen::of(&playbook, Verb::Run).await?;
+    let mut seen = Seen::of(&playbook, Verb::Run).await?;
+    if replace {
+        seen.replace()?;
+    }
     Ok(seen.plan(path).outcome())
 }
 
@@ -51,15 +55,14 @@ pub struct Foreseen {
     pub takes_down: bool,
 }
 
-/// Looks, and says what this verb would do; with `replace` as if no other run stood.
+/// Looks, and says what this verb would do; with `replace` once no other run stands.
 ///
 /// # Errors
 /// As for a plan.
 pub async fn foresee(playbook: &Playbook, path: &Path, verb: Verb, replace: bool) -> Result<Foreseen, Trouble> {
     let mut seen = Seen::of(playbook, verb).await?;
-    let another = |keys: &Keys| keys.run.as_ref().is_some_and(|run| *run.value.intent != *seen.me.intent);
-    if replace && another(&seen.keys) {
-        seen.keys.run = None;
+    if replace {
+        seen.replace()?;
     }
     Ok(seen.plan(path).foreseen())
 }
@@ -72,6 +75,8 @@ struct Seen {
     names: Names,
     /// What a run would warn of on this host.
     warnings: Vec<String>,
+    /// Whether another run stands that is to be replaced.
+    replaces: bool,
 }
 
 impl Seen {
@@ -88,11 +93,24 @@ impl Seen {
             keys => keys?,
         };
         sight.names.learn_host(me.host, &me.host_name, &me.owns);
-        Ok(Self { me, keys, view: sight.view, names: sight.names, warnings })
+        Ok(Self { me, keys, view: sight.view, names: sight.names, warnings, replaces: false })
+    }
+
+    /// Forgets a run with another intent, where it may be replaced.
+    fn replace(&mut self) -> Result<(), Trouble> {
+        match replacement(&self.me, &self.keys, &self.view) {
+            Replacement::NotNeeded => return Ok(()),
+            // The plan itself is refused for it, and has the better words.
+            Replacement::Of(_) | Replacement::Forbidden(Obstacle::Versions(_)) => {}
+            Replacement::Forbidden(obstacle) => return Err(not_replaced(&obstacle)),
+        }
+        (self.keys.run, self.replaces) = (None, true);
+        Ok(())
     }
 
     fn plan<'a>(&'a self, path: &'a Path) -> Plan<'a> {
-        Plan { path, me: &self.me, keys: &self.keys, view: &self.view, names: &self.names, warnings: &self.warnings }
+        let Self { me, keys, view, names, warnings, replaces } = self;
+        Plan { path, me, keys, view, names, warnings, replaces: *replaces }
     }
 }
 
@@ -103,6 +121,7 @@ struct Plan<'a> {
     view: &'a ClusterView,
     names: &'a Names,
     warnings: &'a [String],
+    replaces: bool,
 }
 
 impl Plan<'_> {
@@ -184,7 +203,8 @@ impl Plan<'_> {
                 (format!("{count} {noun} would be restarted, one at a time; nothing was touched"), Progress::Partial)
             }
         };
-        let stop = Stop::well(Reason::Planned, message, "run", self.path);
+        let next = if self.replaces { "run --replace" } else { "run" };
+        let stop = Stop::well(Reason::Planned, message, next, self.path);
         let next = stop.next.filter(|_| cluster != Progress::Done);
         Stop { cluster: Some(cluster), next, left: standing(self.view), ..stop }
     }

@@ -6,7 +6,12 @@ use super::{Execution, look::random};
 use crate::{
     plan::{self, replace::Replacement},
     report::{Decision, Happening, trouble::Trouble},
-    rollout::{Snapshot, TxnAnswer, keys::RunId, stored, txn::Txn},
+    rollout::{
+        Snapshot, TxnAnswer,
+        keys::{Run, RunId},
+        stored,
+        txn::Txn,
+    },
 };
 
 /// How long an answer is asked for.
@@ -42,7 +47,10 @@ impl Execution<'_> {
         loop {
             match self.store.txn(&compares, &ops).await {
                 TxnAnswer::Yes { .. } => break,
-                TxnAnswer::No(snapshot) if is_in_place(&snapshot, run_id) => break,
+                // An earlier sending of the same Txn was done.
+                TxnAnswer::No(snapshot) if stands(&snapshot, |run| run.id == run_id) => break,
+                // Another host was faster, with the same playbook.
+                TxnAnswer::No(snapshot) if stands(&snapshot, |run| *run.intent == *self.me.intent) => return Ok(()),
                 TxnAnswer::No(_) | TxnAnswer::LeaseGone => {
                     return Err(not_replaced(&"it changed meanwhile; look at it again"));
                 }
@@ -59,11 +67,11 @@ impl Execution<'_> {
     }
 }
 
-fn not_replaced(why: &dyn std::fmt::Display) -> Trouble {
+/// How it is told that the other run stays.
+pub fn not_replaced(why: &dyn std::fmt::Display) -> Trouble {
     Trouble::Unprepared(format!("the run is not replaced: {why}"))
 }
 
-/// An earlier sending of the same Txn was done.
-fn is_in_place(snapshot: &Snapshot, id: RunId) -> bool {
-    stored::keys(snapshot).is_ok_and(|keys| keys.run.is_some_and(|run| run.value.id == id))
+fn stands(snapshot: &Snapshot, is_it: impl Fn(&Run) -> bool) -> bool {
+    stored::keys(snapshot).is_ok_and(|keys| keys.run.is_some_and(|run| is_it(&run.value)))
 }
