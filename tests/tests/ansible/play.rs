@@ -199,11 +199,19 @@ impl Played {
     /// What the agent's last run on this host came to.
     #[track_caller]
     pub fn run_on(&self, host: usize) -> &Value {
-        let host = format!("h{host}");
-        let is_run = |task: &&Task| task.action == "baton.rollout.baton_run" && task.host == host;
-        let run = self.tasks.iter().rfind(is_run);
-        assert!(run.is_some(), "no agent ran on {host}: {}", self.text);
+        let run = self.runs(host).next_back();
+        assert!(run.is_some(), "no agent ran on h{host}: {}", self.text);
         &run.expect("it ran").result
+    }
+
+    /// How often the agent ran on this host.
+    pub fn runs_on(&self, host: usize) -> usize {
+        self.runs(host).count()
+    }
+
+    fn runs(&self, host: usize) -> impl DoubleEndedIterator<Item = &Task> {
+        let host = format!("h{host}");
+        self.tasks.iter().filter(move |task| task.action == "baton.rollout.baton_run" && task.host == host)
     }
 
     /// How tasks ended on this host: `ok`, `failed`, `unreachable`.

@@ -45,6 +45,18 @@ async fn a_mistaken_inventory_is_refused_before_anything_is_touched() {
     let played = stage.play(&[]).await;
     refuses(&played, "the cluster has no member `m2`; its members are other (exit 2, reason no_such_member)");
 
+    // The others cannot help a host that looks in the wrong place.
+    let nowhere = format!("http://{}:9", site.hosts[1].address());
+    stage.invite(|number, facts| {
+        if number == 2 {
+            facts["endpoints"] = json!([nowhere]);
+        }
+    });
+    let played = stage.play(&["--limit", "h2", "-e", "baton_passes=2"]).await;
+    assert_eq!((played.code, played.runs_on(2)), (Some(2), 2), "{}", played.text);
+    let complaints = played.complaints();
+    assert!(matches!(complaints.last(), Some(said) if said.contains("reason unreachable")), "{complaints:?}");
+
     assert_eq!(site.pids(), before);
     site.is_upgraded(&[false; 3]).await;
     site.nothing_is_lost().await;

@@ -72,7 +72,7 @@ impl Site {
         let flags: serde_json::Map<_, _> =
             flags.into_iter().enumerate().map(|(index, flags)| (format!("m{}", index + 1), flags.into())).collect();
         json!({
-            "endpoints": self.endpoints(), "flags": flags, "binary": binary(self.system), "log": format!("{HOME}/log"),
+            "endpoints": self.endpoints(), "flags": flags, "member_binary": binary(self.system), "log": format!("{HOME}/log"),
             "from": format!(">={}, <{}", self.from.release, self.to.release), "to": self.to.release.to_string(),
             "source": artifact(&self.to),
         })

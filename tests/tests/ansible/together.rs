@@ -21,7 +21,10 @@ async fn all_hosts_at_once_are_upgraded_once() {
     }
     // Nothing was put in place, and nothing is left of the look.
     for host in &site.hosts {
-        host.must(&["sh", "-c", "! ls -d /usr/local/bin/agent /etc/baton /tmp/baton-check-* /var/lib/baton"]).unwrap();
+        for path in ["/usr/local/bin/agent", "/etc/baton", "/var/lib/baton"] {
+            host.must(&["sh", "-c", "[ ! -e \"$0\" ]", path]).unwrap();
+        }
+        host.must(&["sh", "-c", "[ -z \"$(ls -d /tmp/baton-check-* 2>/dev/null)\" ]"]).unwrap();
     }
     assert_eq!(site.pids(), before);
 

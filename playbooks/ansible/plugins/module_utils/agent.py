@@ -109,6 +109,11 @@ class Agent:
         argv = [self.path, verb, *arguments, "--output", "json"]
         return Answer(*self.module.run_command(argv))
 
+    def plan(self):
+        """What a run of the same task would do."""
+        params = self.module.params
+        return self.look("plan", params["playbook"], *(["--replace"] if params["replace"] else []))
+
     def work(self, verb, *arguments, timeout=None, lock_timeout=0):
         """A call that changes the cluster, to its end, after that of another agent on this host."""
         deadline = time.monotonic() + lock_timeout

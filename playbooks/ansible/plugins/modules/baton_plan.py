@@ -11,6 +11,12 @@ version_added: 0.1.0
 description:
   - Reads the host's playbook by C(agent validate) and asks C(agent plan) for the steps. Touches nothing.
   - Fails where C(agent run) would be refused, with the same reason.
+options:
+  replace:
+    description:
+      - Show what a run that replaces one with another intent would do, as M(baton.rollout.baton_run) with O(ignore:replace).
+    type: bool
+    default: false
 author:
   - The authors of Baton (@baton)
 extends_documentation_fragment:
@@ -94,6 +100,7 @@ def main():
         argument_spec={
             "playbook": {"type": "path", "required": True},
             "agent": {"type": "path", "default": "agent"},
+            "replace": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
@@ -101,7 +108,7 @@ def main():
     read = agent.look("validate", module.params["playbook"])
     if not read.is_well:
         finish(module, read, changed=False)
-    answer = agent.look("plan", module.params["playbook"])
+    answer = agent.plan()
     result = {"diff": {"prepared": answer.steps()}} if module._diff and answer.steps() else {}
     finish(module, answer, changed=False, playbook=read.said.get("playbook"), **result)
 

@@ -66,7 +66,6 @@ EXAMPLES = r"""
 - name: Upgrade the cluster, all hosts at once
   hosts: orders
   become: true
-  # As many as there are hosts, or more; with fewer it goes on all the same.
   tasks:
     - name: Do this host's part
       baton.rollout.baton_run:
@@ -204,7 +203,7 @@ def rollout(module, agent):
     """Does this host's part, and returns how that ended and whether anything was changed."""
     params = module.params
     if module.check_mode:
-        answer = agent.look("plan", params["playbook"])
+        answer = agent.plan()
         return answer, would_change(answer)
     options = []
     if params["expect_agents"] is not None:
