@@ -5,6 +5,7 @@ use tests::system::System;
 use crate::{play::Stage, site::Site};
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: five hosts"]
 async fn two_forks_are_enough_for_five_hosts() {
     let Some(site) = Site::up(System::Node, 5).await else { return };
     let site = site.with_agents();
