@@ -21,7 +21,7 @@ use tests::{
 use crate::site::{Site, template};
 
 /// Longer than any play of these takes on a loaded machine. What hangs is ended.
-const LIMIT: Duration = Duration::from_secs(240);
+const LIMIT: Duration = Duration::from_secs(900);
 
 /// The folder with `ansible-playbook`; `None` is a skip.
 pub fn ansible_or_skip() -> Option<PathBuf> {
