@@ -24,10 +24,23 @@ async fn a_host_out_of_reach_is_left_as_it_is_and_goes_later() {
     }
     site.is_upgraded(&[true, false, true]).await;
 
+    // Meanwhile somebody writes a playbook with another range of releases: all hosts at once put its run in the place of
+    // the one that stands, once they are told to.
     site.hosts[1].must(&["systemctl", "start", "ssh"]).unwrap();
-    let again = stage.play(&["-e", "baton_require_complete=true"]).await;
+    let (from, to) = (&site.from.release, site.to.release.cluster_version());
+    let from = format!("from='>={from}, <{}.{}'", to.major, to.minor);
+    let refused = stage.play(&["-e", &from]).await;
+    assert_eq!(refused.code, Some(2), "{}", refused.text);
+    assert!(refused.complaints().iter().all(|said| said.contains("reason other_run")), "{}", refused.text);
+    assert!(!refused.has_run(), "{}", refused.text);
+    let replaces = ["-e", &from, "-e", "baton_replace=true"];
+    let planned = stage.play(&[&replaces[..], &["--check"]].concat()).await;
+    planned.must_succeed();
+    assert_eq!([1, 2, 3].map(|host| planned.run_on(host)["changed"] == true), [false, true, false], "{}", planned.text);
+    let again = stage.play(&[&replaces[..], &["-e", "baton_require_complete=true"]].concat()).await;
     again.must_succeed();
-    assert_eq!([1, 2, 3].map(|host| again.run_on(host)["changed"] == true), [false, true, false], "{}", again.text);
+    // Whoever replaced the run has changed something, too: its key.
+    assert_eq!(again.run_on(2)["changed"], true, "{}", again.text);
     site.is_upgraded(&[true; 3]).await;
     site.nothing_is_lost().await;
 }
