@@ -52,11 +52,20 @@ impl Mounted {
     }
 
     /// Mounts it again, as after a boot. Nobody may have a file open on it.
+    ///
+    /// A container that is started gets every mount there is into its own namespace until it has put them away, and as long
+    /// the file system is kept as it was: then it is mounted once more.
     pub fn power_on(&self) -> Result<(), Error> {
-        wait::until_blocking("the file system to be free", GENEROUS, || {
-            run("umount", &[text(&self.folder).map_err(|error| error.to_string())?]).map_err(|error| error.to_string())
+        let image = self.image.as_deref().ok_or("no image")?;
+        wait::until_blocking("a file system that can be written to again", GENEROUS, || {
+            let on = || {
+                run("umount", &[text(&self.folder)?])?;
+                mount(image, &self.folder)?;
+                Ok::<_, Error>(fs::write(self.folder.join("power"), "on")?)
+            };
+            on().map_err(|error| error.to_string())
         })?;
-        mount(self.image.as_deref().ok_or("no image")?, &self.folder)
+        Ok(())
     }
 
     /// Takes all of its space.
@@ -83,11 +92,8 @@ impl Drop for Mounted {
     }
 }
 
-/// A container that is started meanwhile gets every mount there is into its own namespace, and would keep the file system
-/// alive as it was after it was unmounted here; of a shared mount it loses it then, too (mount_namespaces(7)).
 fn mount(image: &Path, folder: &Path) -> Result<(), Error> {
-    run("mount", &["-o", "loop", text(image)?, text(folder)?])?;
-    run("mount", &["--make-shared", text(folder)?])
+    run("mount", &["-o", "loop", text(image)?, text(folder)?])
 }
 
 fn run(program: &str, arguments: &[&str]) -> Result<(), Error> {
