@@ -127,9 +127,7 @@ impl Host {
         let leader = Process::open(self.leader().ok_or_else(|| format!("{} is down", self.name))?)?;
         // RTMIN+4 is what PID 1 shuts down for (systemd(1)); no library sends such a signal by a pidfd.
         run("kill", &["-s", "RTMIN+4", &leader.pid.to_string()])?;
-        // What does not end when it is asked holds it up for 90 s, once as a unit and once more at the very end
-        // (`DefaultTimeoutStopSec=`, systemd-system.conf(5)).
-        leader.ended(4 * GENEROUS)?;
+        leader.ended(GENEROUS)?;
         // The nspawn around it.
         self.group.end()
     }
