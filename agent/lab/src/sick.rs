@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// What is wrong with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Illness {
     /// It ends at once, with exit code 1.
     Exits,
@@ -25,6 +25,8 @@ pub enum Illness {
     Hangs,
     /// It serves for so many milliseconds, then it dies.
     Dies(u64),
+    /// It serves until there is this file, then it dies.
+    DiesOnceThereIs(PathBuf),
 }
 
 /// What stands behind the program's last byte.

@@ -10,6 +10,7 @@ use tests::{
 use tokio::{
     process::{Child, Command},
     signal::unix::{SignalKind, signal},
+    time::sleep,
 };
 
 #[tokio::main(flavor = "current_thread")]
@@ -19,22 +20,29 @@ async fn main() -> Result<ExitCode, Error> {
         println!("{} Version: {}", order.system, order.version);
         return Ok(ExitCode::SUCCESS);
     }
-    match order.illness {
+    match &order.illness {
         Illness::Exits => Ok(ExitCode::FAILURE),
         Illness::Hangs => pending().await,
-        Illness::Dies(after_ms) => serve(&order, Duration::from_millis(after_ms)).await,
+        Illness::Dies(after_ms) => serve(&order, sleep(Duration::from_millis(*after_ms))).await,
+        Illness::DiesOnceThereIs(file) => serve(&order, there_is(file)).await,
+    }
+}
+
+async fn there_is(file: &Path) {
+    while !file.exists() {
+        sleep(Duration::from_millis(10)).await;
     }
 }
 
 /// The real one dies with this process, however this ends.
-async fn serve(order: &Order, time: Duration) -> Result<ExitCode, Error> {
+async fn serve(order: &Order, death: impl Future<Output = ()>) -> Result<ExitCode, Error> {
     let mut terminated = signal(SignalKind::terminate())?;
     let mut child =
         Command::new("setpriv").args(["--pdeathsig", "KILL"]).arg(&order.real).args(env::args().skip(1)).spawn()?;
     tokio::select! {
         _ = child.wait() => {}
         _ = terminated.recv() => end(&mut child, Signal::TERM).await?,
-        () = tokio::time::sleep(time) => end(&mut child, Signal::KILL).await?,
+        () = death => end(&mut child, Signal::KILL).await?,
     }
     Ok(ExitCode::FAILURE)
 }

@@ -7,6 +7,8 @@ use std::{
     process::{Command, Stdio},
 };
 
+use rustix::process::Signal;
+
 use super::{
     control_group::ControlGroup,
     disk,
@@ -127,7 +129,14 @@ impl Host {
         let leader = Process::open(self.leader().ok_or_else(|| format!("{} is down", self.name))?)?;
         // RTMIN+4 is what PID 1 shuts down for (systemd(1)); no library sends such a signal by a pidfd.
         run("kill", &["-s", "RTMIN+4", &leader.pid.to_string()])?;
-        leader.ended(GENEROUS)?;
+        wait::until_blocking(&format!("{} to be down", self.name), GENEROUS, || {
+            // An nsenter stops when systemd-shutdown stops what it has brought in, and is beyond the reach of the SIGCONT
+            // that follows; what it brought in would stay a zombie, which systemd-shutdown waits for.
+            for process in self.group.pids().into_iter().filter_map(|pid| Process::open(pid).ok()) {
+                process.signal(Signal::CONT).map_err(|error| error.to_string())?;
+            }
+            if leader.is_alive() { Err("its PID 1 runs") } else { Ok(()) }.map_err(str::to_owned)
+        })?;
         // The nspawn around it.
         self.group.end()
     }

@@ -1,13 +1,17 @@
 //! A new binary that fails on the last member, where the point of no return lies: once it has served, the
 //! version may have risen, and then it must stay.
 
+use std::fs;
+
 use tests::{
     case::Case,
     ended::{Ended, all_must_be},
     on_both,
-    rollout::Rollout,
+    playbook::Upgrade,
+    rollout::{LIMIT, Rollout},
     sick::Illness,
     system::System,
+    wait,
 };
 
 use crate::SICK;
@@ -29,10 +33,11 @@ struct Last {
 impl Last {
     async fn set(system: System, illness: Illness, soak: &str) -> Option<Self> {
         let mut case = Case::of(system).await?;
-        case.upgrade.strategy = vec![soak.into()];
+        case.upgrade.strategy = vec!["soak: 0s".into()];
         let rollout = case.begin().await;
         let last = rollout.leader().await;
-        rollout.write_one(last, &rollout.sick(SICK, illness));
+        let sick = Upgrade { strategy: vec![soak.into()], ..rollout.sick(SICK, illness) };
+        rollout.write_one(last, &sick);
         let (old, new) = (rollout.from.release.to_string(), rollout.to.release.to_string());
         Some(Self { rollout, last, old, new })
     }
@@ -54,6 +59,36 @@ impl Last {
 
     fn others(&self) -> [usize; 2] {
         [(self.last + 1) % 3, (self.last + 2) % 3]
+    }
+
+    /// The cluster version, as a member says that is not the last and may not serve just now.
+    async fn version(&self) -> Result<String, String> {
+        let versions = self.rollout.client(self.others()[0]).versions().await;
+        Ok(versions.map_err(|error| error.to_string())?.cluster)
+    }
+
+    async fn has_risen(&self) -> bool {
+        self.version().await.expect("serves") != self.rollout.old_version()
+    }
+
+    /// What was done with the last member must be what the cluster version says; returns the reason that was told.
+    async fn is_judged<'e>(&self, (last, others): &'e (Ended, Vec<Ended>)) -> &'e str {
+        assert_eq!(last.exit, Some(1), "{last}");
+        all_must_be(others, 1, "run_failed");
+        self.is_marked().await;
+        match self.has_risen().await {
+            true => {
+                assert_eq!(last.reason(), "new_binary_kept", "{last}");
+                assert!(self.has_record().await, "its record stands");
+                assert_eq!(self.rollout.member(self.last).release().expect("it says").to_string(), self.new);
+            }
+            false => {
+                assert_eq!(last.reason(), "put_back", "{last}");
+                assert!(!self.has_record().await);
+                assert_eq!(self.rollout.releases().await[self.last], self.old);
+            }
+        }
+        last.reason()
     }
 
     /// The artifact is corrected and the same commands are typed.
@@ -79,42 +114,28 @@ async fn one_that_never_served_is_put_back(system: System) {
     run.mended().await;
 }
 
-/// Of etcd twelve seconds are three polls of the versions: they have risen for certain. The node does not poll.
 async fn one_that_dies_after_the_version_rose_is_kept(system: System) {
-    let after_ms = match system {
-        System::Node => 3_000,
-        System::Etcd => 12_000,
+    let folder = tempfile::tempdir().expect("a folder");
+    let order = folder.path().join("die");
+    let Some(run) = Last::set(system, Illness::DiesOnceThereIs(order.clone()), "soak: 60s").await else { return };
+    let has_risen = async {
+        wait::until("the cluster version to rise", LIMIT, || async {
+            let version = run.version().await?;
+            if version != run.rollout.old_version() { Ok(()) } else { Err(format!("it is {version}")) }
+        })
+        .await
+        .expect("it rises");
+        fs::write(&order, "").expect("written");
     };
-    dies_late(system, after_ms, Some("new_binary_kept")).await;
+    let (ended, ()) = tokio::join!(run.run(), has_risen);
+    assert_eq!(run.is_judged(&ended).await, "new_binary_kept", "{}", ended.0);
+    run.mended().await;
 }
 
 /// Whether etcd's version has risen after three seconds is chance; what is done follows from it.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_dies_after_three_seconds_is_put_back_or_kept_as_the_version_says() {
-    dies_late(System::Etcd, 3_000, None).await;
-}
-
-async fn dies_late(system: System, after_ms: u64, expected: Option<&str>) {
-    let soak = format!("soak: {}ms", after_ms + 2_000);
-    let Some(run) = Last::set(system, Illness::Dies(after_ms), &soak).await else { return };
-    let (last, others) = run.run().await;
-    assert_eq!(last.exit, Some(1), "{last}");
-    all_must_be(&others, 1, "run_failed");
-    run.is_marked().await;
-    let has_risen =
-        run.rollout.client(run.others()[0]).versions().await.expect("serves").cluster != run.rollout.old_version();
-    match has_risen {
-        true => {
-            assert_eq!(last.reason(), "new_binary_kept", "{last}");
-            assert!(run.has_record().await, "its record stands");
-            assert_eq!(run.rollout.member(run.last).release().expect("it says").to_string(), run.new);
-        }
-        false => {
-            assert_eq!(last.reason(), "put_back", "{last}");
-            assert!(!run.has_record().await);
-            assert_eq!(run.rollout.releases().await[run.last], run.old);
-        }
-    }
-    assert!(expected.is_none_or(|expected| expected == last.reason()), "{last}");
+    let Some(run) = Last::set(System::Etcd, Illness::Dies(3_000), "soak: 5s").await else { return };
+    run.is_judged(&run.run().await).await;
     run.mended().await;
 }

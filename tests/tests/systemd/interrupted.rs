@@ -13,9 +13,7 @@ use crate::{
 on_both! {
     an_agent_killed_while_its_unit_stops, etcd #[ignore = "slow: the node's row shows the same"];
     an_agent_killed_while_its_unit_starts;
-    #[ignore = "slow: the shutdown of a host in order may hang, see the README"]
     a_host_rebooted_while_its_unit_stops;
-    #[ignore = "slow: the shutdown of a host in order may hang, see the README"]
     a_host_rebooted_while_its_unit_starts;
     a_host_that_crashes_while_its_unit_stops, etcd #[ignore = "slow: the node's row shows the same"];
     a_host_that_crashes_while_its_unit_starts;
