@@ -147,6 +147,9 @@ pub struct Matrix {
     /// So many plans in all, round the cells, each from the next seed
     #[arg(long, value_name = "N", conflicts_with = "plans", value_parser = clap::value_parser!(u64).range(1..))]
     pub sample: Option<u64>,
+    /// How many plans run at the same time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: u16,
     /// Print the plans and run none
     #[arg(long)]
     pub list: bool,

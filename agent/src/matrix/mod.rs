@@ -4,6 +4,7 @@
 //! that fails is made smaller as long as it fails. The members are the releases of the file, the agents this program.
 //! Not in this room: what an agent does; it is driven from outside, as anybody would.
 
+pub mod chosen;
 pub mod model;
 pub mod plan;
 pub mod report;
