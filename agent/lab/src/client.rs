@@ -2,7 +2,7 @@
 //!
 //! Nothing is repeated here and no other member is tried: who calls wants to know what this one said.
 
-use std::{collections::BTreeMap, fs, sync::Arc, time::Duration};
+use std::{fs, sync::Arc, time::Duration};
 
 use proto::{
     Revision,
@@ -22,7 +22,7 @@ use tonic::{
     transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity},
 };
 
-use crate::{Error, certificates::Certificates};
+use crate::{Error, certificates::Certificates, metrics::Metrics};
 
 const CONNECT: Duration = Duration::from_secs(1);
 
@@ -206,29 +206,21 @@ impl Client {
         Ok(serde_json::from_slice(&answer.bytes().await?)?)
     }
 
+    /// What the member tells on `GET /metrics`.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub async fn metrics(&self) -> Result<Metrics, Error> {
+        let answer = self.http.get(format!("{}/metrics", self.url)).send().await?.error_for_status()?;
+        Ok(Metrics(String::from_utf8_lossy(&answer.bytes().await?).into_owned()))
+    }
+
     /// A figure of `GET /metrics`.
     ///
     /// # Errors
     /// It does not answer, or without that figure.
     pub async fn metric(&self, name: &str) -> Result<f64, Error> {
-        let answer = self.http.get(format!("{}/metrics", self.url)).send().await?.error_for_status()?;
-        let text = String::from_utf8_lossy(&answer.bytes().await?).into_owned();
-        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        Ok(value.ok_or_else(|| format!("no {name} in {text}"))?.parse()?)
-    }
-
-    /// The figures of one family of `GET /metrics`, by the labels as they stand there; none where there is no such family.
-    ///
-    /// # Errors
-    /// It does not answer.
-    pub async fn family(&self, name: &str) -> Result<BTreeMap<String, f64>, Error> {
-        let answer = self.http.get(format!("{}/metrics", self.url)).send().await?.error_for_status()?;
-        let text = String::from_utf8_lossy(&answer.bytes().await?).into_owned();
-        let figure = |line: &str| {
-            let (labels, value) = line.strip_prefix(name)?.strip_prefix('{')?.rsplit_once("} ")?;
-            Some((labels.to_owned(), value.parse().ok()?))
-        };
-        Ok(text.lines().filter_map(figure).collect())
+        self.metrics().await?.figure(name)
     }
 
     async fn request<T>(&self, message: T) -> Result<Request<T>, Status> {

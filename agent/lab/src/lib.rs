@@ -13,6 +13,7 @@ pub mod events;
 pub mod fault;
 pub mod history;
 pub mod member;
+pub mod metrics;
 pub mod mounted;
 pub mod network;
 pub mod observer;

@@ -12,7 +12,12 @@ use lab::{
 };
 use proto::Revision;
 
-use super::{gates, leaders::Leaders, record::Record, stage::Stage};
+use super::{
+    gates::{self, Gates},
+    leaders::Leaders,
+    record::Record,
+    stage::Stage,
+};
 use crate::matrix::plan::{Host, Step, Trouble, tree};
 
 /// Writes that are awaited before a step begins and after it has ended.
@@ -25,6 +30,7 @@ pub(super) struct Watch {
     watcher: Watcher,
     observer: Observer,
     leaders: Leaders,
+    gates: Gates,
 }
 
 impl Watch {
@@ -34,19 +40,19 @@ impl Watch {
         let prefix = format!("load/{}/", step.id);
         let newest = newest(stage).await?;
         let watcher = Watcher::start_among_others(&endpoints, &access, &prefix, Revision(newest.0 + 1))?;
-        let pause = Duration::from_millis(4);
+        let pause = Duration::from_millis(10);
         let workload =
             Workload::start(&endpoints, &access, &Load { clients: 4, keys: 24, pause, prefix, ..Load::default() })?;
         workload.more(WARM).await?;
         let (observer, leaders) = (Observer::start(stage.layout()), Leaders::watch(stage)?);
-        Ok(Self { step: step.clone(), workload, watcher, observer, leaders })
+        Ok(Self { step: step.clone(), workload, watcher, observer, leaders, gates: Gates::watch(stage)? })
     }
 
     /// Ends the watch, and judges.
     pub(super) async fn judge(self, stage: &mut Stage, record: &Record) -> Result<(), Error> {
         stage.cluster.ready().await?;
         self.workload.more(WARM).await?;
-        let Self { step, workload, watcher, observer, leaders } = self;
+        let Self { step, workload, watcher, observer, leaders, gates } = self;
         // Both wait for threads of their own.
         let (outcome, observed) = tokio::task::spawn_blocking(move || (workload.finish(), observer.finish())).await?;
         let (outcome, observed) = (outcome?, observed?);
@@ -55,6 +61,7 @@ impl Watch {
         }
         let mut moves = step.faults.iter().filter(|fault| matches!(fault.trouble, Trouble::LeaderMoved { .. }));
         leaders.judge(stage, moves.any(|fault| record.has_injected(&step, fault)))?;
+        gates.judge()?;
         let acked = outcome.acked.clone();
         let last = acked.iter().map(|write| write.revision).max().unwrap_or(Revision(0));
         watcher.judge(last, &acked).await.map_err(|error| format!("the watch: {error}"))?;
