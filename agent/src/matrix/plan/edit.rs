@@ -96,7 +96,7 @@ pub fn fits(step: &Step, trouble: &Trouble, size: usize) -> bool {
     let others: Vec<&Trouble> = step.faults.iter().map(|fault| &fault.trouble).collect();
     let is_quiet = !others.iter().any(|other| takes_away(other) || matches!(other, Trouble::LeaderMoved { .. }));
     match (trouble, &step.action) {
-        (_, Action::Start { .. } | Action::TooLate) => false,
+        (_, Action::Start { .. } | Action::TooLate { .. }) => false,
         // With fewer there is no quorum without it.
         (Trouble::MemberKilled { .. } | Trouble::MemberPaused { .. }, _) => size >= 3 && is_quiet,
         (Trouble::MemberRestarted { .. } | Trouble::PowerCut { .. }, Action::Rest { .. }) => size >= 3 && is_quiet,

@@ -12,7 +12,7 @@ use crate::matrix::model::Cell;
 const GO_BACK: u64 = 80;
 /// So many rest between two steps.
 const REST: u64 = 50;
-/// So many in a hundred that have arrived are told to go back.
+/// So many in a hundred are told to go back when the last member has just arrived.
 const TOO_LATE: u64 = 40;
 /// The longest rest, in milliseconds.
 const LONGEST_REST: u64 = 600;
@@ -30,17 +30,18 @@ pub fn steps(cell: &Cell, chance: &mut Chance) -> Vec<Step> {
         rest(&mut actions, chance);
         chance.shuffle(&mut order);
     }
+    let has_no_return = cell.path.from.cluster_version() != cell.path.to.cluster_version();
+    let too_late = if has_no_return && chance.percent(TOO_LATE) { order.pop() } else { None };
     for forward in groups(&order, chance) {
         actions.push(forward);
         rest(&mut actions, chance);
     }
     // Where something can be done to a cluster that is left alone.
     if !actions.iter().any(|action| matches!(action, Action::Rest { .. })) {
-        actions.insert(2, Action::Rest { lasts: Duration::from_millis(chance.below(LONGEST_REST)) });
+        let second = actions.len().min(2);
+        actions.insert(second, Action::Rest { lasts: Duration::from_millis(chance.below(LONGEST_REST)) });
     }
-    if chance.percent(TOO_LATE) {
-        actions.push(Action::TooLate);
-    }
+    actions.extend(too_late.map(|last| Action::TooLate { last }));
     actions.into_iter().zip(1..).map(|(action, id)| Step { id, action, faults: Vec::new() }).collect()
 }
 

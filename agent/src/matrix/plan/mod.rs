@@ -59,8 +59,12 @@ pub enum Action {
         /// For how long.
         lasts: Duration,
     },
-    /// Agents of all hosts are told to go back when there is no way back, and refuse.
-    TooLate,
+    /// The last host's agent dies once its member is ready, agents of all hosts are told to go back, and refuse, as there
+    /// is no way back; then they finish the run.
+    TooLate {
+        /// Who goes last.
+        last: Host,
+    },
 }
 
 /// How the agents of several hosts are started.

@@ -37,7 +37,8 @@ fn every_plan_is_sound_comes_to_the_end_and_is_the_same_again() {
                 let since_back = made.steps.iter().rev().take_while(|step| step.action != Action::Back);
                 let forward: BTreeSet<_> = since_back
                     .filter_map(|step| match &step.action {
-                        Action::Forward { hosts, .. } => Some(hosts),
+                        Action::Forward { hosts, .. } => Some(hosts.clone()),
+                        Action::TooLate { last } => Some(vec![*last]),
                         _ => None,
                     })
                     .flatten()
@@ -101,7 +102,7 @@ fn no_two_faults_that_take_a_member_away_fit_into_one_step() {
         (with(rest(), &[]), Trouble::MemberRestarted { member: 2 }, 3, true),
         (with(rest(), &[]), agent(0), 3, false),
         (with(Action::Start { leader: 0 }, &[]), killed(0), 3, false),
-        (with(Action::TooLate, &[]), killed(0), 3, false),
+        (with(Action::TooLate { last: 1 }, &[]), killed(0), 3, false),
     ];
     for (step, trouble, size, does_fit) in cases {
         assert_eq!(edit::fits(&step, &trouble, size), does_fit, "{:?} and {trouble:?}", step.faults);

@@ -40,7 +40,11 @@ pub fn sound(plan: &Plan) -> Result<(), Unsound> {
                 done.clear();
                 is_on_the_way
             }
-            Action::TooLate => done.len() == plan.cell.size,
+            Action::TooLate { last } => {
+                let path = &plan.cell.path;
+                let has_no_return = path.from.cluster_version() != path.to.cluster_version();
+                *last < plan.cell.size && done.insert(*last) && done.len() == plan.cell.size && has_no_return
+            }
         };
         if !leads_on {
             return Err(Unsound::Idle(step.id));

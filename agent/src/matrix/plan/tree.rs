@@ -48,7 +48,9 @@ impl fmt::Display for Action {
             Self::Forward { hosts, pace: Pace::InTurn } => write!(f, "forward, in turn: {}", members(hosts)),
             Self::Back => write!(f, "back: whoever is forward, agents of all hosts at once"),
             Self::Rest { lasts } => write!(f, "rest for {}", ms(lasts)),
-            Self::TooLate => write!(f, "back, which is refused: there is no way back"),
+            Self::TooLate { last } => {
+                write!(f, "forward: {}, whose agent dies then; back, which is refused: no way back", member(*last))
+            }
         }
     }
 }

@@ -13,7 +13,9 @@ use lab::{
     ended::Ended,
     events,
     fault::{Call, Cut, Moment},
+    wait,
 };
+use rustix::process::Signal;
 
 use super::{leaders, members, record::Record, stage::Stage};
 use crate::matrix::plan::{Fault, Host, Pace, Step, Trouble, tree};
@@ -57,11 +59,39 @@ pub(super) async fn back(stage: &mut Stage, step: &Step, record: &Record) -> Res
     Ok(())
 }
 
-/// Every agent must refuse to go back, and touch nothing.
-pub(super) async fn too_late(stage: &Stage) -> Result<(), Error> {
+/// Takes the last member to the new release, by an agent that dies before the run is over. Every agent must refuse to go
+/// back, and touch nothing; all together finish the run.
+pub(super) async fn too_late(stage: &mut Stage, step: &Step, last: Host, record: &Record) -> Result<(), Error> {
+    dies_with_its_member_ready(stage, last).await?;
+    stage.is_forward[last] = true;
+    stage.cluster.settled(stage.cluster_version()).await?;
+    all_refuse_to_go_back(stage, last).await?;
+    let all: Vec<Host> = (0..stage.size()).collect();
+    must_all_say_done(&through(stage, step, "run", &all, Pace::Together, record).await?)
+}
+
+async fn dies_with_its_member_ready(stage: &Stage, host: Host) -> Result<(), Error> {
+    let agent = start(stage, "run", host, &["--expect-agents", "1"], |argv| argv)?;
+    wait::until("the last member to be ready", LIMIT, || {
+        // Its last line may be half written.
+        let is_ready = agent.events().is_ok_and(|told| told.iter().any(|event| event.event == "member_ready"));
+        std::future::ready(if is_ready || !agent.is_at_work() { Ok(()) } else { Err(agent.log()) })
+    })
+    .await?;
+    // Nothing happens to one that was quicker.
+    agent.process().and_then(|process| Ok(process.signal(Signal::KILL)?)).ok();
+    let ended = agent.ended(LIMIT).await?;
+    match ended.exit {
+        Some(0) | None => Ok(()),
+        Some(_) => Err(format!("the agent of {} ended badly: {ended}", tree::member(host)).into()),
+    }
+}
+
+/// The host whose agent died is the first: what that one has left open is closed by its own next agent.
+async fn all_refuse_to_go_back(stage: &Stage, first: Host) -> Result<(), Error> {
     let processes = || stage.layout().members.iter().map(|member| member.process().map(|found| found.pid));
     let before: Vec<_> = processes().collect();
-    for host in 0..stage.size() {
+    for host in (first..stage.size()).chain(0..first) {
         let ended = start(stage, "rollback", host, &[], |argv| argv)?.ended(LIMIT).await?;
         if ended.exit != Some(3) {
             return Err(format!("going back was to be refused on {}: {ended}", tree::member(host)).into());

@@ -102,7 +102,7 @@ async fn perform(stage: &mut Stage, step: &Step, record: &mut Record) -> Result<
         Action::Rest { lasts } => members::rest(stage, step, *lasts, record).await?,
         Action::Forward { hosts, pace } => agents::forward(stage, step, hosts, *pace, record).await?,
         Action::Back => agents::back(stage, step, record).await?,
-        Action::TooLate => agents::too_late(stage).await?,
+        Action::TooLate { last } => agents::too_late(stage, step, *last, record).await?,
     }
     watch.judge(stage, record).await
 }
