@@ -14,14 +14,20 @@ use lab::{
     wait::{self, GENEROUS},
 };
 use proto::ClusterVersion;
-use tokio::task::JoinSet;
+use tokio::{
+    task::AbortHandle,
+    time::{sleep, timeout},
+};
 
 use super::stage::Stage;
 
 /// The first cluster version with gates (KEP-4647, "Upgrade / Downgrade Strategy").
 const FIRST: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
-/// The time between two looks at a member: what is seen to be wrong may last for one write of the log.
-const PERIOD: Duration = Duration::from_millis(20);
+/// The time between two looks, each at the next member: what is seen to be wrong may last for one write of the log, and is
+/// then the same on all.
+const PERIOD: Duration = Duration::from_millis(10);
+/// What a member that is down or stands still may hold a look up for.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The first thing that was seen to be wrong.
 type Wrong = Arc<Mutex<Option<String>>>;
@@ -29,28 +35,30 @@ type Wrong = Arc<Mutex<Option<String>>>;
 /// A look at every member's gates, again and again; it ends with the value.
 pub(super) struct Gates {
     wrong: Wrong,
-    _looks: JoinSet<()>,
+    task: Option<AbortHandle>,
 }
 
 impl Gates {
     /// Begins to look.
     pub(super) fn watch(stage: &Stage) -> Result<Self, Error> {
-        let (wrong, mut looks) = (Wrong::default(), JoinSet::new());
-        let members = stage.layout().members.iter().map(|member| member.name.clone()).zip(stage.clients()?);
-        for (name, client) in members.filter(|_| stage.layout().system == System::Node) {
-            let (wrong, size) = (wrong.clone(), stage.size());
-            looks.spawn(async move {
-                loop {
-                    if let Ok(page) = client.metrics().await
-                        && let Some(why) = decided_too_soon(&page, size)
-                    {
-                        wrong.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(format!("{name}: {why}"));
-                    }
-                    tokio::time::sleep(PERIOD).await;
-                }
-            });
+        let wrong = Wrong::default();
+        if stage.layout().system != System::Node {
+            return Ok(Self { wrong, task: None });
         }
-        Ok(Self { wrong, _looks: looks })
+        let names = stage.layout().members.iter().map(|member| member.name.clone());
+        let members: Vec<_> = names.zip(stage.clients()?).collect();
+        let told = wrong.clone();
+        let task = tokio::spawn(async move {
+            for (name, client) in members.iter().cycle() {
+                if let Ok(Ok(page)) = timeout(PATIENCE, client.metrics()).await
+                    && let Some(why) = decided_too_soon(&page, members.len())
+                {
+                    told.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(format!("{name}: {why}"));
+                }
+                sleep(PERIOD).await;
+            }
+        });
+        Ok(Self { wrong, task: Some(task.abort_handle()) })
     }
 
     /// What was wrong, if anything.
@@ -59,6 +67,12 @@ impl Gates {
             Some(why) => Err(why.into()),
             None => Ok(()),
         }
+    }
+}
+
+impl Drop for Gates {
+    fn drop(&mut self) {
+        self.task.iter().for_each(AbortHandle::abort);
     }
 }
 

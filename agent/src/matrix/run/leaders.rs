@@ -42,8 +42,12 @@ impl Leaders {
         let members: Vec<_> = names.zip(stage.clients()?).collect();
         let told = led.clone();
         let task = tokio::spawn(async move {
+            let mut members = members;
             loop {
-                if let Some(name) = leader(&members).await {
+                if let Some(place) = leader(&members).await {
+                    let name = members[place].0.clone();
+                    // Most often it leads next time, too.
+                    members.swap(0, place);
                     told.lock().unwrap_or_else(PoisonError::into_inner).push((now_in_ms(), name));
                 }
                 tokio::time::sleep(PERIOD).await;
@@ -83,12 +87,13 @@ pub(super) fn files(stage: &Stage) -> BTreeSet<PathBuf> {
     stage.layout().members.iter().flat_map(|member| of(&member.dir)).collect()
 }
 
-async fn leader(members: &[(String, Client)]) -> Option<String> {
-    for (name, client) in members {
+/// The place of who leads.
+async fn leader(members: &[(String, Client)]) -> Option<usize> {
+    for (place, (_, client)) in members.iter().enumerate() {
         if let Ok(Ok(status)) = tokio::time::timeout(PATIENCE, client.status()).await
             && status.leader == status.header.as_ref().map_or(0, |header| header.member_id)
         {
-            return Some(name.clone());
+            return Some(place);
         }
     }
     None
