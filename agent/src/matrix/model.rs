@@ -174,6 +174,11 @@ impl Path {
     pub fn is_down(&self) -> bool {
         self.to.cluster_version() < self.from.cluster_version()
     }
+
+    /// Whether there is a point of no return on it.
+    pub fn changes_minor(&self) -> bool {
+        self.to.cluster_version() != self.from.cluster_version()
+    }
 }
 
 impl fmt::Display for Path {

@@ -30,8 +30,7 @@ pub fn steps(cell: &Cell, chance: &mut Chance) -> Vec<Step> {
         rest(&mut actions, chance);
         chance.shuffle(&mut order);
     }
-    let has_no_return = cell.path.from.cluster_version() != cell.path.to.cluster_version();
-    let too_late = if has_no_return && chance.percent(TOO_LATE) { order.pop() } else { None };
+    let too_late = if cell.path.changes_minor() && chance.percent(TOO_LATE) { order.pop() } else { None };
     for forward in groups(&order, chance) {
         actions.push(forward);
         rest(&mut actions, chance);

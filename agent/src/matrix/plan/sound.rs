@@ -41,9 +41,8 @@ pub fn sound(plan: &Plan) -> Result<(), Unsound> {
                 is_on_the_way
             }
             Action::TooLate { last } => {
-                let path = &plan.cell.path;
-                let has_no_return = path.from.cluster_version() != path.to.cluster_version();
-                *last < plan.cell.size && done.insert(*last) && done.len() == plan.cell.size && has_no_return
+                let is_last = *last < plan.cell.size && done.insert(*last) && done.len() == plan.cell.size;
+                is_last && plan.cell.path.changes_minor()
             }
         };
         if !leads_on {
