@@ -77,7 +77,7 @@ pub struct Standing {
 /// One fault of a plan, as it came to pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    /// Its name in the plan, `3.1`.
+    /// Its name in the plan, `3.1`; that of the step where the step itself has an agent die.
     pub fault: String,
     /// What was to happen, and to whom.
     pub what: String,

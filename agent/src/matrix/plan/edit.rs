@@ -19,12 +19,12 @@ const SYNCS: u64 = 8;
 /// How many events may be waited for until leadership is moved.
 const EVENTS: u64 = 12;
 
-/// The kinds of fault, in the order in which they are tried.
+/// The kinds of fault, in the order in which they are tried: first what fits into few steps.
 const KINDS: [Column; 7] = [
-    Column::MemberKilled,
-    Column::MemberPaused,
     Column::PowerCut,
     Column::MemberRestarted,
+    Column::MemberKilled,
+    Column::MemberPaused,
     Column::LeaderMoved,
     Column::AgentKilled,
     Column::AgentLate,

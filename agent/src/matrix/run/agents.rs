@@ -62,7 +62,7 @@ pub(super) async fn back(stage: &mut Stage, step: &Step, record: &Record) -> Res
 /// Takes the last member to the new release, by an agent that dies before the run is over. Every agent must refuse to go
 /// back, and touch nothing; all together finish the run.
 pub(super) async fn too_late(stage: &mut Stage, step: &Step, last: Host, record: &Record) -> Result<(), Error> {
-    dies_with_its_member_ready(stage, last).await?;
+    dies_with_its_member_ready(stage, step, last, record).await?;
     stage.is_forward[last] = true;
     stage.cluster.settled(stage.cluster_version()).await?;
     all_refuse_to_go_back(stage, last).await?;
@@ -70,7 +70,7 @@ pub(super) async fn too_late(stage: &mut Stage, step: &Step, last: Host, record:
     must_all_say_done(&through(stage, step, "run", &all, Pace::Together, record).await?)
 }
 
-async fn dies_with_its_member_ready(stage: &Stage, host: Host) -> Result<(), Error> {
+async fn dies_with_its_member_ready(stage: &Stage, step: &Step, host: Host, record: &Record) -> Result<(), Error> {
     let agent = start(stage, "run", host, &["--expect-agents", "1"], |argv| argv)?;
     wait::until("the last member to be ready", LIMIT, || {
         // Its last line may be half written.
@@ -82,9 +82,11 @@ async fn dies_with_its_member_ready(stage: &Stage, host: Host) -> Result<(), Err
     agent.process().and_then(|process| Ok(process.signal(Signal::KILL)?)).ok();
     let ended = agent.ended(LIMIT).await?;
     match ended.exit {
-        Some(0) | None => Ok(()),
-        Some(_) => Err(format!("the agent of {} ended badly: {ended}", tree::member(host)).into()),
+        None => record.agent_died(step, Ok(format!("it was killed, having said {}", last_event(&ended)))),
+        Some(0) => record.agent_died(step, Err("it was quicker: the run was over")),
+        Some(_) => return Err(format!("the agent of {} ended badly: {ended}", tree::member(host)).into()),
     }
+    Ok(())
 }
 
 /// The host whose agent died is the first: what that one has left open is closed by its own next agent.

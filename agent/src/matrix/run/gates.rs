@@ -13,9 +13,9 @@ use lab::{
     system::System,
     wait::{self, GENEROUS},
 };
-use proto::ClusterVersion;
+use proto::{ClusterVersion, Release};
 use tokio::{
-    task::AbortHandle,
+    task::JoinSet,
     time::{sleep, timeout},
 };
 
@@ -23,9 +23,10 @@ use super::stage::Stage;
 
 /// The first cluster version with gates (KEP-4647, "Upgrade / Downgrade Strategy").
 const FIRST: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
-/// The time between two looks, each at the next member: what is seen to be wrong may last for one write of the log, and is
-/// then the same on all.
-const PERIOD: Duration = Duration::from_millis(10);
+/// The time between two looks at a member.
+const PERIOD: Duration = Duration::from_millis(20);
+/// The same while the cluster version may change any moment: what is seen to be wrong may last for one write of the log.
+const CLOSE: Duration = Duration::from_millis(1);
 /// What a member that is down or stands still may hold a look up for.
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -35,30 +36,35 @@ type Wrong = Arc<Mutex<Option<String>>>;
 /// A look at every member's gates, again and again; it ends with the value.
 pub(super) struct Gates {
     wrong: Wrong,
-    task: Option<AbortHandle>,
+    _looks: JoinSet<()>,
 }
 
 impl Gates {
     /// Begins to look.
     pub(super) fn watch(stage: &Stage) -> Result<Self, Error> {
-        let wrong = Wrong::default();
-        if stage.layout().system != System::Node {
-            return Ok(Self { wrong, task: None });
-        }
-        let names = stage.layout().members.iter().map(|member| member.name.clone());
-        let members: Vec<_> = names.zip(stage.clients()?).collect();
-        let told = wrong.clone();
-        let task = tokio::spawn(async move {
-            for (name, client) in members.iter().cycle() {
-                if let Ok(Ok(page)) = timeout(PATIENCE, client.metrics()).await
-                    && let Some(why) = decided_too_soon(&page, members.len())
-                {
-                    told.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(format!("{name}: {why}"));
+        let (wrong, mut looks) = (Wrong::default(), JoinSet::new());
+        let table = Arc::new(Mutex::new(vec![None; stage.size()]));
+        let (old, new) = (stage.from.release.cluster_version(), stage.to.release.cluster_version());
+        let goes_down_to = (new < old).then_some(new);
+        let members = stage.layout().members.iter().map(|member| member.name.clone()).zip(stage.clients()?);
+        for (place, (name, client)) in members.enumerate().filter(|_| stage.layout().system == System::Node) {
+            let (wrong, table, size) = (wrong.clone(), table.clone(), stage.size());
+            looks.spawn(async move {
+                loop {
+                    let page = timeout(PATIENCE, client.metrics()).await.ok().and_then(Result::ok);
+                    if let Some(why) = page.as_ref().and_then(|page| decided_too_soon(page, size)) {
+                        wrong.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(format!("{name}: {why}"));
+                    }
+                    let may_change = {
+                        let mut table = table.lock().unwrap_or_else(PoisonError::into_inner);
+                        table[place] = page.as_ref().and_then(Versions::of);
+                        may_change(&table, goes_down_to)
+                    };
+                    sleep(if may_change { CLOSE } else { PERIOD }).await;
                 }
-                sleep(PERIOD).await;
-            }
-        });
-        Ok(Self { wrong, task: Some(task.abort_handle()) })
+            });
+        }
+        Ok(Self { wrong, _looks: looks })
     }
 
     /// What was wrong, if anything.
@@ -70,21 +76,45 @@ impl Gates {
     }
 }
 
-impl Drop for Gates {
-    fn drop(&mut self) {
-        self.task.iter().for_each(AbortHandle::abort);
+/// What a member runs, and the version that it holds the cluster to be at.
+#[derive(Clone, Copy, Debug)]
+struct Versions {
+    own: ClusterVersion,
+    cluster: ClusterVersion,
+}
+
+impl Versions {
+    fn of(page: &Metrics) -> Option<Self> {
+        let label = |family: &str| Some(page.family(family).into_keys().next()?.split('"').nth(1)?.to_owned());
+        let own: Release = label("etcd_server_version")?.parse().ok()?;
+        let cluster = label("etcd_cluster_version")?.parse().ok()?;
+        Some(Self { own: own.cluster_version(), cluster })
     }
 }
 
-/// Gates that are decided while more than one of so many members has said nothing at this cluster version: of a member
-/// that has just started its own page has no wish yet. A change of the version must have opened them.
+/// Whether the cluster version may change any moment: all but one, which may be on its way, run a higher release than it
+/// is; or it is to go down, which it does while all run what it is.
+fn may_change(members: &[Option<Versions>], goes_down_to: Option<ClusterVersion>) -> bool {
+    let seen: Vec<Versions> = members.iter().flatten().copied().collect();
+    let may_rise = seen.iter().all(|member| member.own > member.cluster);
+    let is_above = |member: &Versions| goes_down_to.is_some_and(|lowest| member.cluster > lowest);
+    let may_fall = seen.iter().all(|member| member.own == member.cluster && is_above(member));
+    seen.len() + 1 >= members.len() && (may_rise || may_fall)
+}
+
+/// Gates that are decided while a member other than the page's own has said nothing at this cluster version: of itself,
+/// one that has just started has no wish on its page yet. A change of the version must have opened them.
 fn decided_too_soon(page: &Metrics, members: usize) -> Option<String> {
     let is_decided = page.figure("etcd_cluster_feature_undecided").is_ok_and(|undecided| undecided == 0.0);
+    let label = |labels: &str| labels.split('"').nth(1).map(ToOwned::to_owned);
+    let only = |family: &str| page.family(family).into_keys().find_map(|labels| label(&labels));
+    let own = only("etcd_server_id");
     let wishes = page.family("etcd_cluster_feature_proposed");
-    let said: BTreeSet<_> = wishes.keys().filter_map(|labels| labels.split(',').next()).collect();
-    let version = page.family("etcd_cluster_version").into_keys().next().unwrap_or_default();
-    (is_decided && said.len() + 1 < members).then(|| {
-        format!("the gates are decided, though only {} of {members} members have a wish at {version}", said.len())
+    let said: BTreeSet<_> = wishes.keys().filter_map(|labels| label(labels)).collect();
+    let others = said.iter().filter(|member| Some(*member) != own.as_ref()).count();
+    (is_decided && others + 1 < members).then(|| {
+        let version = only("etcd_cluster_version").unwrap_or_default();
+        format!("the gates are decided, though only {others} of the {} others have a wish at {version}", members - 1)
     })
 }
 
@@ -161,23 +191,53 @@ mod tests {
         }
     }
 
+    fn page(undecided: &str, own: &str, said: &[&str]) -> Metrics {
+        let mut page = format!(
+            "etcd_server_id{{server_id=\"{own}\"}} 1\netcd_server_version{{server_version=\"3.7.0\"}} 1\n\
+             etcd_cluster_feature_undecided {undecided}\netcd_cluster_version{{cluster_version=\"3.6\"}} 1\n"
+        );
+        for member in said {
+            page += &format!("etcd_cluster_feature_proposed{{member=\"{member}\",name=\"X\"}} 1\n");
+        }
+        Metrics(page)
+    }
+
     #[test]
     fn gates_are_decided_once_everybody_has_a_wish_at_this_version() {
-        for (undecided, members, is_too_soon) in [
-            ("0", &["1", "2", "3"][..], false),
-            ("0", &["1", "2"], false), // the third has just started, and it is its own page
-            ("0", &["1"], true),
-            ("0", &[], true),
-            ("1", &["1"], false),
+        for (undecided, own, said, is_too_soon) in [
+            ("0", "1", &["1", "2", "3"][..], false),
+            ("0", "3", &["1", "2"], false), // the third has just started, and it is its own page
+            ("0", "1", &["1", "2"], true),
+            ("0", "1", &["1"], true),
+            ("0", "1", &[], true),
+            ("1", "1", &["1"], false),
         ] {
-            let mut page = format!(
-                "etcd_cluster_feature_undecided {undecided}\netcd_cluster_version{{cluster_version=\"3.7\"}} 1\n"
-            );
-            for member in members {
-                page += &format!("etcd_cluster_feature_proposed{{member=\"{member}\",name=\"X\"}} 1\n");
-            }
-            assert_eq!(decided_too_soon(&Metrics(page), 3).is_some(), is_too_soon, "{undecided} {members:?}");
+            let is_seen = decided_too_soon(&page(undecided, own, said), 3).is_some();
+            assert_eq!(is_seen, is_too_soon, "{undecided} {own} {said:?}");
         }
         assert_eq!(decided_too_soon(&Metrics("etcd_server_version 1\n".into()), 3), None, "a release without gates");
+    }
+
+    #[test]
+    fn one_looks_closely_while_the_version_may_change() {
+        let seen = Versions::of(&page("0", "1", &[])).unwrap();
+        assert_eq!((seen.own.to_string(), seen.cluster.to_string()), ("3.7".into(), "3.6".into()));
+        let at = |own, cluster| {
+            let version = |minor| ClusterVersion { major: 3, minor };
+            Some(Versions { own: version(own), cluster: version(cluster) })
+        };
+        for (members, goes_down_to, is_close) in [
+            ([at(7, 6), at(7, 6), at(6, 6)], None, false),
+            ([at(7, 6), at(7, 6), None], None, true), // the last is on its way
+            ([at(7, 6), None, None], None, false),
+            ([at(7, 6), at(7, 6), at(7, 6)], Some(6), true), // one that had begun to go down goes back
+            ([at(7, 7), at(7, 7), at(7, 7)], None, false),
+            ([at(7, 7), at(7, 7), at(7, 7)], Some(6), true),
+            ([at(7, 6), at(6, 6), at(6, 6)], Some(6), false),
+            ([at(6, 6), at(6, 6), at(6, 6)], Some(6), false),
+        ] {
+            let lowest = goes_down_to.map(|minor| ClusterVersion { major: 3, minor });
+            assert_eq!(may_change(&members, lowest), is_close, "{members:?} {goes_down_to:?}");
+        }
     }
 }

@@ -40,7 +40,7 @@ impl Watch {
         let prefix = format!("load/{}/", step.id);
         let newest = newest(stage).await?;
         let watcher = Watcher::start_among_others(&endpoints, &access, &prefix, Revision(newest.0 + 1))?;
-        let pause = Duration::from_millis(40);
+        let pause = Duration::from_millis(20);
         let workload =
             Workload::start(&endpoints, &access, &Load { clients: 4, keys: 24, pause, prefix, ..Load::default() })?;
         workload.more(WARM).await?;

@@ -52,17 +52,17 @@ impl Bench {
         let folder = self.folder.join(name);
         let mut record = Record::new(began);
         let verdict = self.perform(plan, &folder, &mut record).await;
-        let record = record.entries(plan);
-        let injected = record.iter().any(|entry| entry.at_ms.is_some());
         let verdict = match verdict {
-            Verdict::Passed if plan.cell.column != Column::None && !injected => Verdict::NotInjected,
+            Verdict::Passed if plan.cell.column != Column::None && !record.has_injected_any(plan) => {
+                Verdict::NotInjected
+            }
             verdict => verdict,
         };
         if !matches!(verdict, Verdict::Failed(_)) {
             // Of what went well nobody reads the logs.
             let _ = std::fs::remove_dir_all(&folder);
         }
-        Outcome { plan: plan.clone(), verdict, record, took: began.elapsed() }
+        Outcome { plan: plan.clone(), verdict, record: record.entries(plan), took: began.elapsed() }
     }
 
     async fn perform(&self, plan: &Plan, folder: &Path, record: &mut Record) -> Verdict {

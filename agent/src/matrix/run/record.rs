@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::matrix::{
-    plan::{Fault, Plan, Step},
+    plan::{Action, Fault, Plan, Step, tree},
     verdict::Entry,
 };
 
@@ -28,16 +28,25 @@ impl Record {
 
     /// A fault came to pass now.
     pub(super) fn injected(&self, step: &Step, fault: &Fault, note: impl Into<String>) {
-        self.note(step, fault, Some(self.began.elapsed().as_millis() as u64), note.into());
+        self.note(fault.name(step), Ok(note.into()));
     }
 
     /// A fault did not come to pass.
     pub(super) fn missed(&self, step: &Step, fault: &Fault, why: impl Into<String>) {
-        self.note(step, fault, None, why.into());
+        self.note(fault.name(step), Err(why.into()));
     }
 
-    fn note(&self, step: &Step, fault: &Fault, at: Option<u64>, note: String) {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(fault.name(step), (at, note));
+    /// The agent that is to die in a step that is too late to go back did so now, or why it did not.
+    pub(super) fn agent_died(&self, step: &Step, seen: Result<String, &str>) {
+        self.note(step.id.to_string(), seen.map_err(ToOwned::to_owned));
+    }
+
+    fn note(&self, name: String, seen: Result<String, String>) {
+        let seen = match seen {
+            Ok(note) => (Some(self.began.elapsed().as_millis() as u64), note),
+            Err(why) => (None, why),
+        };
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(name, seen);
     }
 
     /// Whether a fault came to pass.
@@ -51,17 +60,29 @@ impl Record {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&fault.name(step))
     }
 
-    /// Every fault of the plan, with what came of it.
+    /// Whether any of the plan's faults came to pass.
+    pub(super) fn has_injected_any(&self, plan: &Plan) -> bool {
+        plan.steps.iter().any(|step| step.faults.iter().any(|fault| self.has_injected(step, fault)))
+    }
+
+    /// All that is to go wrong in the plan, with what came of it.
     pub(super) fn entries(&self, plan: &Plan) -> Vec<Entry> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = |name: String, what: String| {
+            let nothing = || (None, "the plan did not come that far".to_owned());
+            let (at_ms, note) = seen.get(&name).cloned().unwrap_or_else(nothing);
+            Entry { fault: name, what, at_ms, note }
+        };
         let of_step = |step: &Step| {
-            let entry = |fault: &Fault| {
-                let name = fault.name(step);
-                let nothing = || (None, "the plan did not come that far".to_owned());
-                let (at_ms, note) = seen.get(&name).cloned().unwrap_or_else(nothing);
-                Entry { fault: name, what: fault.trouble.to_string(), at_ms, note }
+            let death = match step.action {
+                Action::TooLate { last } => {
+                    let what = format!("the agent of {} dies before the run is over", tree::member(last));
+                    Some(entry(step.id.to_string(), what))
+                }
+                _ => None,
             };
-            step.faults.iter().map(entry).collect::<Vec<_>>()
+            let faults = step.faults.iter().map(|fault| entry(fault.name(step), fault.trouble.to_string()));
+            death.into_iter().chain(faults).collect::<Vec<_>>()
         };
         plan.steps.iter().flat_map(of_step).collect()
     }
