@@ -45,7 +45,8 @@ pub(super) async fn forward(
     if is_last && !ended.iter().any(|ended| ended.said("cluster") == "done") {
         // Agents that were killed and came back alone may all have left before the cluster had settled.
         let all: Vec<Host> = (0..stage.size()).collect();
-        let ended = through(stage, step, "run", &all, Pace::Together, record).await?;
+        let calm = Step { faults: Vec::new(), ..step.clone() };
+        let ended = through(stage, &calm, "run", &all, Pace::Together, record).await?;
         must_all_say_done(&ended)?;
     }
     Ok(())
@@ -251,22 +252,37 @@ async fn moved(stage: &Stage, step: &Step, record: &Record) -> Result<Vec<Ended>
     while told(&leaders::files(stage).into_iter().collect::<Vec<_>>())? < before + after {
         tokio::time::sleep(PERIOD).await;
     }
-    match tokio::time::timeout(PATIENCE, hand_over(stage, to)).await {
-        Ok(Ok(from)) => record.injected(step, fault, format!("{from} was told to hand over")),
-        Ok(Err(error)) => record.missed(step, fault, error.to_string()),
-        Err(_) => record.injected(step, fault, "there was no answer, so it may have been moved"),
+    match hand_over(stage, to).await {
+        Ok(Moved::From(leader)) => record.injected(step, fault, format!("{leader} was told to hand over")),
+        Ok(Moved::Perhaps(leader, answer)) => {
+            record.perhaps(step, fault, format!("{leader} was told to hand over, and gave {answer}"));
+        }
+        Err(error) => record.missed(step, fault, error.to_string()),
     }
     std::future::pending().await
 }
 
-async fn hand_over(stage: &Stage, to: Host) -> Result<String, Error> {
+/// What is known of a hand-over.
+enum Moved {
+    /// This one led, and has handed over.
+    From(String),
+    /// This one led, was told to and gave this answer, and what came of it nobody knows.
+    Perhaps(String, String),
+}
+
+async fn hand_over(stage: &Stage, to: Host) -> Result<Moved, Error> {
     let leader = stage.layout().leader().await?;
-    if leader.name == stage.member(to).name {
+    let (from, wanted) = (leader.name.clone(), stage.member(to).name.clone());
+    if from == wanted {
         return Err("it led already".into());
     }
     let id = stage.layout().client(stage.member(to))?.status().await?.header.unwrap_or_default().member_id;
-    stage.layout().client(leader)?.move_leader(id).await?;
-    Ok(leader.name.clone())
+    match tokio::time::timeout(PATIENCE, stage.layout().client(leader)?.move_leader(id)).await {
+        Ok(Ok(())) => Ok(Moved::From(from)),
+        Ok(Err(refused)) => Ok(Moved::Perhaps(from, refused.to_string())),
+        Err(_) if stage.layout().leader().await?.name == wanted => Ok(Moved::From(from)),
+        Err(_) => Ok(Moved::Perhaps(from, "no answer".into())),
+    }
 }
 
 /// How many events these files hold.

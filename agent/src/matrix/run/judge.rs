@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lab::{
     Error,
+    cluster::Member,
     observer::Observer,
     wait::{self, GENEROUS},
     watcher::Watcher,
@@ -27,7 +28,8 @@ const WARM: u64 = 30;
 pub(super) struct Watch {
     step: Step,
     workload: Workload,
-    watcher: Watcher,
+    /// Through each member, by its name.
+    watchers: Vec<(String, Watcher)>,
     observer: Observer,
     leaders: Leaders,
     gates: Gates,
@@ -39,20 +41,26 @@ impl Watch {
         let (endpoints, access) = (stage.layout().endpoints(), stage.layout().access());
         let prefix = format!("load/{}/", step.id);
         let newest = newest(stage).await?;
-        let watcher = Watcher::start_among_others(&endpoints, &access, &prefix, Revision(newest.0 + 1))?;
+        let through = |(member, endpoint): (&Member, &String)| {
+            // Of this member alone: whatever ends the watch, it must go on there.
+            let one = std::slice::from_ref(endpoint);
+            let watcher = Watcher::start_among_others(one, &access, &prefix, Revision(newest.0 + 1))?;
+            Ok::<_, Error>((member.name.clone(), watcher))
+        };
+        let watchers = stage.layout().members.iter().zip(&endpoints).map(through).collect::<Result<_, _>>()?;
         let pause = Duration::from_millis(20);
         let workload =
             Workload::start(&endpoints, &access, &Load { clients: 4, keys: 24, pause, prefix, ..Load::default() })?;
         workload.more(WARM).await?;
         let (observer, leaders) = (Observer::start(stage.layout()), Leaders::watch(stage)?);
-        Ok(Self { step: step.clone(), workload, watcher, observer, leaders, gates: Gates::watch(stage)? })
+        Ok(Self { step: step.clone(), workload, watchers, observer, leaders, gates: Gates::watch(stage)? })
     }
 
     /// Ends the watch, and judges.
     pub(super) async fn judge(self, stage: &mut Stage, record: &Record) -> Result<(), Error> {
         stage.cluster.ready().await?;
         self.workload.more(WARM).await?;
-        let Self { step, workload, watcher, observer, leaders, gates } = self;
+        let Self { step, workload, watchers, observer, leaders, gates } = self;
         // Both wait for threads of their own.
         let (outcome, observed) = tokio::task::spawn_blocking(move || (workload.finish(), observer.finish())).await?;
         let (outcome, observed) = (outcome?, observed?);
@@ -60,11 +68,13 @@ impl Watch {
             return Err(format!("{} were down at once: {:?}", observed.worst.join(" and "), observed.outages).into());
         }
         let mut moves = step.faults.iter().filter(|fault| matches!(fault.trouble, Trouble::LeaderMoved { .. }));
-        leaders.judge(stage, moves.any(|fault| record.has_injected(&step, fault)))?;
+        leaders.judge(stage, moves.any(|fault| record.may_have_injected(&step, fault)))?;
         gates.judge()?;
         let acked = outcome.acked.clone();
         let last = acked.iter().map(|write| write.revision).max().unwrap_or(Revision(0));
-        watcher.judge(last, &acked).await.map_err(|error| format!("the watch: {error}"))?;
+        for (member, watcher) in watchers {
+            watcher.judge(last, &acked).await.map_err(|error| format!("the watch through {member}: {error}"))?;
+        }
         let verified = outcome.verify(&stage.layout().endpoints(), &stage.layout().access()).await?;
         if let [first, ..] = &verified.lost[..] {
             return Err(format!(

@@ -11,8 +11,19 @@ use crate::matrix::{
     verdict::Entry,
 };
 
-/// When a fault came to pass, if it did, and what is to be said of it; by its name.
-type Seen = BTreeMap<String, (Option<u64>, String)>;
+/// What came of each fault, and what is to be said of it; by its name.
+type Seen = BTreeMap<String, (Came, String)>;
+
+/// What came of a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Came {
+    /// It came to pass, so many milliseconds after the plan had begun.
+    ToPass(u64),
+    /// Nobody can say.
+    Perhaps,
+    /// It did not come to pass.
+    ToNothing,
+}
 
 /// A record that several faults write to at once.
 #[derive(Clone, Debug)]
@@ -28,49 +39,66 @@ impl Record {
 
     /// A fault came to pass now.
     pub(super) fn injected(&self, step: &Step, fault: &Fault, note: impl Into<String>) {
-        self.note(fault.name(step), Ok(note.into()));
+        self.note(fault.name(step), self.now(), note.into());
+    }
+
+    /// A fault of which nobody can say whether it came to pass, and it does not count.
+    pub(super) fn perhaps(&self, step: &Step, fault: &Fault, note: impl Into<String>) {
+        self.note(fault.name(step), Came::Perhaps, note.into());
     }
 
     /// A fault did not come to pass.
     pub(super) fn missed(&self, step: &Step, fault: &Fault, why: impl Into<String>) {
-        self.note(fault.name(step), Err(why.into()));
+        self.note(fault.name(step), Came::ToNothing, why.into());
     }
 
     /// The agent that is to die in a step that is too late to go back did so now, or why it did not.
     pub(super) fn agent_died(&self, step: &Step, seen: Result<String, &str>) {
-        self.note(step.id.to_string(), seen.map_err(ToOwned::to_owned));
+        match seen {
+            Ok(note) => self.note(step.id.to_string(), self.now(), note),
+            Err(why) => self.note(step.id.to_string(), Came::ToNothing, why.to_owned()),
+        }
     }
 
-    fn note(&self, name: String, seen: Result<String, String>) {
-        let seen = match seen {
-            Ok(note) => (Some(self.began.elapsed().as_millis() as u64), note),
-            Err(why) => (None, why),
-        };
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(name, seen);
+    fn now(&self) -> Came {
+        Came::ToPass(self.began.elapsed().as_millis() as u64)
     }
 
-    /// Whether a fault came to pass.
-    pub(super) fn has_injected(&self, step: &Step, fault: &Fault) -> bool {
+    fn note(&self, name: String, came: Came, note: String) {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(name, (came, note));
+    }
+
+    fn came(&self, step: &Step, fault: &Fault) -> Option<Came> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.get(&fault.name(step)).is_some_and(|(at, _)| at.is_some())
+        seen.get(&fault.name(step)).map(|(came, _)| *came)
     }
 
-    /// Whether it is known what came of a fault.
+    /// Whether a fault may have come to pass.
+    pub(super) fn may_have_injected(&self, step: &Step, fault: &Fault) -> bool {
+        matches!(self.came(step, fault), Some(Came::ToPass(_) | Came::Perhaps))
+    }
+
+    /// Whether something was said of a fault.
     pub(super) fn is_told(&self, step: &Step, fault: &Fault) -> bool {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&fault.name(step))
+        self.came(step, fault).is_some()
     }
 
     /// Whether any of the plan's faults came to pass.
     pub(super) fn has_injected_any(&self, plan: &Plan) -> bool {
-        plan.steps.iter().any(|step| step.faults.iter().any(|fault| self.has_injected(step, fault)))
+        let has_come = |step: &Step, fault: &Fault| matches!(self.came(step, fault), Some(Came::ToPass(_)));
+        plan.steps.iter().any(|step| step.faults.iter().any(|fault| has_come(step, fault)))
     }
 
     /// All that is to go wrong in the plan, with what came of it.
     pub(super) fn entries(&self, plan: &Plan) -> Vec<Entry> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = |name: String, what: String| {
-            let nothing = || (None, "the plan did not come that far".to_owned());
-            let (at_ms, note) = seen.get(&name).cloned().unwrap_or_else(nothing);
+            let nothing = || (Came::ToNothing, "the plan did not come that far".to_owned());
+            let (came, note) = seen.get(&name).cloned().unwrap_or_else(nothing);
+            let at_ms = match came {
+                Came::ToPass(at) => Some(at),
+                Came::Perhaps | Came::ToNothing => None,
+            };
             Entry { fault: name, what, at_ms, note }
         };
         let of_step = |step: &Step| {
