@@ -10,7 +10,7 @@ use crate::{
         self, Case, Me, Next, Verb,
         forecast::{Action, End, Forecast, Step, forecast},
         refusal::Refusal,
-        replace::{Obstacle, Replacement, replacement},
+        replace::{Replacement, replacement},
     },
     playbook::Playbook,
     report::{
@@ -101,7 +101,7 @@ impl Seen {
         match replacement(&self.me, &self.keys, &self.view) {
             Replacement::NotNeeded => return Ok(()),
             // The plan itself is refused for it, and has the better words.
-            Replacement::Of(_) | Replacement::Forbidden(Obstacle::Versions(_)) => {}
+            Replacement::Of(_) | Replacement::Refused(_) => {}
             Replacement::Forbidden(obstacle) => return Err(not_replaced(&obstacle)),
         }
         (self.keys.run, self.replaces) = (None, true);

@@ -46,11 +46,12 @@ async fn carry_out(
 ) -> Result<Stop, Trouble> {
     let options = Options { verb, expect_agents: typed.expect_agents };
     let mut execution = setup::set_up(playbook, options, reporter).await.map_err(trouble_of_setup)?;
-    if replace {
-        execution.replace().await?;
-    }
+    let refusal = if replace { execution.replace().await? } else { None };
     let me = execution.me.clone();
-    let ended = execution.run().await;
+    let ended = match refusal {
+        Some(refusal) => execution.refused(refusal).await,
+        None => execution.run().await,
+    };
     Ok(stop_of(ended, &me, typed, reporter.board().names()))
 }
 

@@ -1,9 +1,6 @@
 //! A downgrade enabled or cancelled, and whether it is over.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use proto::{ClusterVersion, MemberId};
 
@@ -19,23 +16,44 @@ use crate::{
 const AGAIN: Duration = Duration::from_millis(500);
 
 impl Execution<'_> {
-    /// Asks until it is known, for as long as the cluster may take to settle. What follows is seen by the next look.
+    /// Asks until it is known, for as long as the cluster may take to settle. What follows is seen by the next look, which
+    /// is made at once where this leader leads no more, or a member of this host is gone.
     pub(super) async fn lower(&mut self, to: Option<ClusterVersion>) -> Event {
-        let deadline = Instant::now() + self.playbook.strategy.convergence;
+        let since = match self.lowering {
+            Some((asked, since)) if asked == to => since,
+            _ => Instant::now(),
+        };
+        self.lowering = Some((to, since));
+        let deadline = since + self.playbook.strategy.convergence;
         loop {
             let Some(leader) = self.leader() else { return Event::Done };
             match self.observer.downgrade(leader, to).await {
                 Downgraded::Done => {
+                    self.lowering = None;
                     self.tell(Happening::Lowering { to });
                     return Event::Done;
                 }
                 Downgraded::Refused(_) if self.is_lowering(to).await => return Event::Done,
-                Downgraded::Refused(why) => return Event::Failed(Arc::from(why)),
-                Downgraded::Unknown(why) if Instant::now() >= deadline => return Event::Failed(Arc::from(why)),
+                Downgraded::Refused(why) => return Event::Failed(format!("it is refused: {why}").into()),
+                Downgraded::Unknown(why) if Instant::now() >= deadline => {
+                    return Event::Failed(format!("there is no answer, and it may have been done: {why}").into());
+                }
                 Downgraded::Unknown(_) if self.interrupt.is_asked() => return Event::Done,
-                Downgraded::Unknown(_) => tokio::time::sleep(AGAIN).await,
+                Downgraded::Unknown(_) => {
+                    tokio::time::sleep(AGAIN).await;
+                    if self.has_changed_hands(leader).await {
+                        return Event::Done;
+                    }
+                }
             }
         }
+    }
+
+    /// Whether this leader leads no more, or a member of this host does not answer.
+    async fn has_changed_hands(&self, leader: MemberId) -> bool {
+        let Ok(view) = self.observer.glance().await else { return false };
+        let is_gone = |member: &Member| self.me.owns.contains(&member.id) && member.report().is_none();
+        view.leader().is_none_or(|now| now.id != leader) || view.members.iter().any(is_gone)
     }
 
     /// Whether another agent was first: with the version lowered, the cluster says that the target is none.

@@ -34,7 +34,7 @@ use crate::{
         progress::{Entry, InHand, Leg, Stage, Step},
     },
     observe::{Observer, view::ClusterView},
-    plan::Me,
+    plan::{Me, refusal::Refusal},
     playbook::Playbook,
     report::{Happening, Reporter, stop::Trouble},
     rollout::{
@@ -86,6 +86,8 @@ pub struct Execution<'r> {
     began: Instant,
     progress: wait::Progress,
     last_view: Option<ClusterView>,
+    /// Which step of a downgrade is asked for, and since when, though it is not known what came of it.
+    lowering: Option<(Option<proto::ClusterVersion>, Instant)>,
     touched: bool,
     trouble: Option<Trouble>,
     /// Why the journal cannot be written.
@@ -129,6 +131,11 @@ pub struct Ended {
 }
 
 impl Execution<'_> {
+    /// Ends before anything was begun.
+    pub async fn refused(self, refusal: Refusal) -> Ended {
+        self.ends(Ok(Ending::Refused(refusal))).await
+    }
+
     /// Runs the machine to its end.
     pub async fn run(mut self) -> Ended {
         let (interrupt, has_units) = (self.interrupt.clone(), self.nodes.iter().any(OwnNode::is_unit));
@@ -140,6 +147,10 @@ impl Execution<'_> {
         if ending.is_err() && !matches!(ending, Err(Abort::AtOnce)) {
             self.mend_before_abort().await;
         }
+        self.ends(ending).await
+    }
+
+    async fn ends(mut self, ending: Result<Ending, Abort>) -> Ended {
         self.leases.end(&self.store).await;
         Ended {
             ending,

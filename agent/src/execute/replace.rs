@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{Execution, look::random};
 use crate::{
-    plan::{self, replace::Replacement},
+    plan::{self, refusal::Refusal, replace::Replacement},
     report::{Decision, Happening, trouble::Trouble},
     rollout::{
         Snapshot, TxnAnswer,
@@ -20,11 +20,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_millis(200);
 
 impl Execution<'_> {
-    /// Puts this playbook's intent in the place of the run that stands, if one with another intent does.
+    /// Puts this playbook's intent in the place of the run that stands, if one with another intent does. Why a run of it
+    /// would not begin, if so: then the one that stands still does.
     ///
     /// # Errors
     /// What stands in the way; or that nobody knows whether it was done.
-    pub async fn replace(&mut self) -> Result<(), Trouble> {
+    pub async fn replace(&mut self) -> Result<Option<Refusal>, Trouble> {
         let interrupt = self.interrupt.clone();
         tokio::select! {
             () = self.bring_up() => {}
@@ -34,8 +35,13 @@ impl Execution<'_> {
         let keys = stored::keys(&keys)?;
         let view = self.observer.glance().await?;
         let seen = match plan::replace::replacement(&self.me, &keys, &view) {
-            Replacement::NotNeeded => return Ok(()),
+            Replacement::NotNeeded => return Ok(None),
             Replacement::Forbidden(obstacle) => return Err(not_replaced(&obstacle)),
+            Replacement::Refused(refusal) => {
+                self.tell(Happening::Looked(&view));
+                self.last_view = Some(view);
+                return Ok(Some(refusal));
+            }
             Replacement::Of(seen) => seen,
         };
         let run_id = RunId(random());
@@ -50,7 +56,7 @@ impl Execution<'_> {
                 // An earlier sending of the same Txn was done.
                 TxnAnswer::No(snapshot) if stands(&snapshot, |run| run.id == run_id) => break,
                 // Another host was faster, with the same playbook.
-                TxnAnswer::No(snapshot) if stands(&snapshot, |run| *run.intent == *self.me.intent) => return Ok(()),
+                TxnAnswer::No(snapshot) if stands(&snapshot, |run| *run.intent == *self.me.intent) => return Ok(None),
                 TxnAnswer::No(_) | TxnAnswer::LeaseGone => {
                     return Err(not_replaced(&"it changed meanwhile; look at it again"));
                 }
@@ -63,7 +69,7 @@ impl Execution<'_> {
             }
         }
         self.tell(Happening::Decided(Decision::Replaced));
-        Ok(())
+        Ok(None)
     }
 }
 

@@ -181,6 +181,7 @@ pub async fn set_up(
         began: Instant::now(),
         progress: wait::Progress::new(),
         last_view: None,
+        lowering: None,
         trouble: None,
         unwritable,
         blind: None,

@@ -9,10 +9,12 @@ use proto::ClusterVersion;
 use super::{
     Case, Next,
     refusal::{Refusal, Wait},
+    target,
 };
 use crate::{
     journal::progress::Leg,
     observe::view::{ClusterView, Member, Report, Role},
+    rollout::keys::Intent,
 };
 
 /// Where a downgrade of a minor leads to.
@@ -64,17 +66,18 @@ pub(super) fn lowering(case: &Case) -> Option<Next> {
 
 /// What a downgrade does not begin with: members of several minors, which an upgrade that has not ended leaves, and a
 /// learner, which may become a voter on the way.
-pub(super) fn unready(case: &Case) -> Option<Next> {
-    let target = target(case)?;
-    if under_way(case.view) == Some(target) {
+pub(super) fn unready(intent: &Intent, view: &ClusterView) -> Option<Refusal> {
+    let is_of_a_minor = intent.change.is_down() && target::changes_minor(intent, view);
+    let target = intent.change.to().filter(|_| is_of_a_minor)?.cluster_version();
+    if under_way(view) == Some(target) {
         return None;
     }
     let is_low = |member: &&Member| member.release().is_some_and(|release| release.cluster_version() == target);
-    let mixed = case.view.members.iter().find(is_low);
+    let mixed = view.members.iter().find(is_low);
     let mixed = mixed.and_then(|one| Some(Refusal::Mixed { member: one.id, release: one.release()?.clone() }));
-    let mut members = case.view.members.iter();
+    let mut members = view.members.iter();
     let learner = || members.find(|member| member.role == Role::Learner).map(|one| Refusal::Learner { member: one.id });
-    mixed.or_else(learner).map(Next::Refuse)
+    mixed.or_else(learner)
 }
 
 /// A member is stopped only when its own data can be read by what is started in its place.
@@ -163,17 +166,18 @@ mod tests {
         let mixed = Refusal::Mixed { member: MemberId(2), release: "3.5.30".parse().unwrap() };
         for (members, expected) in [
             ([high, high, high], None),
-            ([high, old, high], Some(Next::Refuse(mixed))),
+            ([high, old, high], Some(mixed)),
             ([enabled, old, enabled], None), // one that is under way goes on
         ] {
-            assert_eq!(asked(members, RunState::Rolling, "3.5.30", |case, _| unready(case)), expected, "{members:?}");
+            let found = asked(members, RunState::Rolling, "3.5.30", |case, view| unready(&case.me.intent, view));
+            assert_eq!(found, expected, "{members:?}");
         }
         let found = asked([high; 3], RunState::Rolling, "3.5.30", |case, view| {
             let mut view = view.clone();
             view.members[2].role = Role::Learner;
-            unready(&Case { view: &view, ..*case })
+            unready(&case.me.intent, &view)
         });
-        assert_eq!(found, Some(Next::Refuse(Refusal::Learner { member: MemberId(3) })));
+        assert_eq!(found, Some(Refusal::Learner { member: MemberId(3) }));
     }
 
     #[test]

@@ -227,7 +227,8 @@ pub fn next(case: &Case) -> Next {
 fn begin_first(case: &Case, next: Next) -> Next {
     match next {
         Next::Go(_) if case.standing().is_none() => {
-            undecided(case).or_else(|| lowering::unready(case)).unwrap_or(Next::Begin)
+            let unready = || lowering::unready(&case.me.intent, case.view).map(Next::Refuse);
+            undecided(case).or_else(unready).unwrap_or(Next::Begin)
         }
         next => next,
     }
@@ -235,11 +236,15 @@ fn begin_first(case: &Case, next: Next) -> Next {
 
 /// Whether there is a way back is read off the cluster version, so each member must say it before anything is
 /// stopped. A new cluster decides it within seconds.
-fn undecided(case: &Case) -> Option<Next> {
-    case.me.intent.change.to()?;
+fn no_version(intent: &Intent, view: &ClusterView) -> Option<MemberId> {
+    intent.change.to()?;
     let is_silent =
         |member: &&crate::observe::view::Member| member.report().is_some_and(|report| report.cluster_version.is_none());
-    let member = case.view.members.iter().find(is_silent)?.id;
+    view.members.iter().find(is_silent).map(|member| member.id)
+}
+
+fn undecided(case: &Case) -> Option<Next> {
+    let member = no_version(&case.me.intent, case.view)?;
     Some(match case.gathered {
         true => Next::Refuse(Refusal::NoClusterVersion { member }),
         false => Next::Wait(Wait::Gather),

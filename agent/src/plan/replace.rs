@@ -3,7 +3,7 @@
 //! Pure. Nobody may be at work on it, nothing may be down or lost, and what the members run must fit the new
 //! intent. Source: ARCHITECTURE.md, "A run's life".
 
-use super::{Me, refusal::Refusal, skew};
+use super::{Me, lowering, no_version, refusal::Refusal, skew};
 use crate::{
     observe::view::ClusterView,
     rollout::keys::{At, Keys, Run},
@@ -16,6 +16,8 @@ pub enum Replacement<'a> {
     NotNeeded,
     /// Not now.
     Forbidden(Obstacle),
+    /// A run of the new intent would not begin.
+    Refused(Refusal),
     /// This one may be.
     Of(&'a At<Run>),
 }
@@ -32,30 +34,87 @@ pub enum Obstacle {
     /// Another agent is at work.
     #[error("the agent on {0} is at work on the run that stands; stop it first")]
     Participant(String),
-    /// The members' versions do not fit the new intent.
-    #[error("the members do not run what the new playbook goes from: {0:?}")]
-    Versions(Box<Refusal>),
 }
 
 /// Whether the run in `keys` may be replaced.
 pub fn replacement<'a>(me: &Me, keys: &'a Keys, view: &ClusterView) -> Replacement<'a> {
     let standing = keys.run.as_ref().filter(|run| !run.value.is_over());
     let Some(run) = standing.filter(|run| *run.value.intent != *me.intent) else { return Replacement::NotNeeded };
-    match obstacle(me, keys, view) {
-        Some(obstacle) => Replacement::Forbidden(obstacle),
-        None => Replacement::Of(run),
+    match (obstacle(me, keys), misfit(me, view)) {
+        (Some(obstacle), _) => Replacement::Forbidden(obstacle),
+        (None, Some(refusal)) => Replacement::Refused(refusal),
+        (None, None) => Replacement::Of(run),
     }
 }
 
-fn obstacle(me: &Me, keys: &Keys, view: &ClusterView) -> Option<Obstacle> {
+/// What a run of this intent would not begin with, if none stood.
+fn misfit(me: &Me, view: &ClusterView) -> Option<Refusal> {
+    skew::skew(&me.intent, view)
+        .or_else(|| lowering::unready(&me.intent, view))
+        .or_else(|| no_version(&me.intent, view).map(|member| Refusal::NoClusterVersion { member }))
+}
+
+fn obstacle(me: &Me, keys: &Keys) -> Option<Obstacle> {
     if let Some(down) = &keys.down {
         return Some(Obstacle::Down(down.value.member));
     }
     if let Some(member) = keys.lost.keys().next() {
         return Some(Obstacle::Lost(*member));
     }
-    if let Some((_, agent)) = keys.agents.iter().find(|(host, _)| **host != me.host) {
-        return Some(Obstacle::Participant(agent.value.host_name.to_string()));
+    let another = keys.agents.iter().find(|(host, _)| **host != me.host);
+    another.map(|(_, agent)| Obstacle::Participant(agent.value.host_name.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proto::Revision;
+
+    use super::*;
+    use crate::{
+        observe::view::{Answer, Role},
+        plan::samples,
+        rollout::keys::{Change, Intent, RunId, RunState},
+    };
+
+    /// What stands is of another pace; the new one goes down from 3.5.
+    fn seen() -> (Me, Keys, ClusterView) {
+        let mut me = samples::me(&[1]);
+        let change = Change::Downgrade { from: ">=3.5.0, <3.6.0".parse().unwrap(), to: "3.4.23".parse().unwrap() };
+        let intent = me.intent.clone();
+        me.intent = Arc::new(Intent { change, ..(*intent).clone() });
+        let run = Run { id: RunId(1), intent, state: RunState::Rolling, changes_minor: true, done: Vec::new() };
+        let run = At { value: run, created: Revision(1), modified: Revision(1) };
+        let mut view = samples::view("1+ 2+ 3+");
+        for member in &mut view.members {
+            let Answer::Reported(report) = &mut member.answer else { continue };
+            report.release = "3.5.30".parse().unwrap();
+            report.cluster_version = "3.5".parse().ok();
+        }
+        (me, Keys { run: Some(run), ..Keys::default() }, view)
     }
-    skew::skew(&me.intent, view).map(|refusal| Obstacle::Versions(Box::new(refusal)))
+
+    #[test]
+    fn it_is_replaced_only_by_one_that_would_begin() {
+        let (me, keys, view) = seen();
+        assert!(matches!(replacement(&me, &keys, &view), Replacement::Of(_)));
+
+        let mut mixed = view.clone();
+        let Answer::Reported(report) = &mut mixed.members[2].answer else { unreachable!() };
+        report.release = "3.4.23".parse().unwrap();
+        let said = replacement(&me, &keys, &mixed);
+        assert!(matches!(said, Replacement::Refused(Refusal::Mixed { .. })), "{said:?}");
+
+        let mut learner = view.clone();
+        learner.members[2].role = Role::Learner;
+        let said = replacement(&me, &keys, &learner);
+        assert!(matches!(said, Replacement::Refused(Refusal::Learner { .. })), "{said:?}");
+
+        let mut undecided = view;
+        let Answer::Reported(report) = &mut undecided.members[0].answer else { unreachable!() };
+        report.cluster_version = None;
+        let said = replacement(&me, &keys, &undecided);
+        assert!(matches!(said, Replacement::Refused(Refusal::NoClusterVersion { .. })), "{said:?}");
+    }
 }

@@ -112,7 +112,7 @@ reasons! {
     GoingDown "going_down" Preflight, "a downgrade is enabled, so the cluster version cannot rise", "end it, or cancel it with `etcdctl downgrade cancel`";
     Mixed "mixed" Preflight, "a downgrade would begin while members run several minors", "end the upgrade, or roll it back, first";
     Learner "learner" Preflight, "a downgrade would begin while there is a learner", "promote it, or remove it, first";
-    NotLowered "not_lowered" Preflight, "the cluster refuses to enable a downgrade, or to cancel it", "mend what is named, then agent run";
+    NotLowered "not_lowered" Preflight, "a downgrade could not be enabled, or not be cancelled", "mend what is named, then agent run";
     BelowQuorum "below_quorum" Preflight, "too few ready voters would stand", "start the members that are down";
     MemberNotReady "member_not_ready" Preflight, "a member is not ready and its host takes no part", "agent run on its host, or mend it";
     NoClusterVersion "no_cluster_version" Preflight, "a member does not say which cluster version it holds", "wait for a new cluster to decide it, or set cluster.http";

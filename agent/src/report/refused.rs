@@ -74,11 +74,13 @@ impl Context<'_> {
             Refusal::Mixed { member, release } => {
                 let message =
                     format!("{} runs {release}: a downgrade begins with every member on one minor", name(*member));
-                self.stop(Reason::Mixed, message, "status")
+                let left = "end the upgrade that left them so with its own playbook, or roll it back";
+                self.stop(Reason::Mixed, message, "status").leaving(left)
             }
             Refusal::Learner { member } => {
                 let message = format!("{} is a learner: a downgrade begins without", name(*member));
-                self.stop(Reason::Learner, message, "status")
+                let left = "`etcdctl member promote` makes it a voter, `etcdctl member remove` takes it out";
+                self.stop(Reason::Learner, message, "status").leaving(left)
             }
             Refusal::BelowQuorum { down, standing, needed } => self.below_quorum(&name(*down), *standing, *needed),
             Refusal::NotReady { member } => {

@@ -103,7 +103,7 @@ pub fn of(ending: &Ending, context: &Context) -> Stop {
             context.stop(Reason::HandOverFailed, message, context.onward()).leaving("it was not stopped")
         }
         Ending::NotLowered(why) => {
-            let message = format!("the cluster refuses a step of the downgrade: {}", printable(why));
+            let message = format!("a step of the downgrade was not done: {}", printable(why));
             context.stop(Reason::NotLowered, message, context.onward()).leaving("no member was stopped for it")
         }
         Ending::Step { member, why, left } => {
