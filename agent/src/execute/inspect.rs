@@ -9,6 +9,7 @@ use super::{
     line::{Line, Past, past},
     node::{OwnNode, Why, why},
     prepare,
+    resident::must_answer_itself,
     setup::SetupError,
 };
 use crate::{
@@ -119,6 +120,9 @@ async fn inspect_node(
     }
     let status = own.peek().await?;
     own.check_what_runs(&status)?;
+    if let Some(member) = seen.filter(|member| member.report().is_some()) {
+        must_answer_itself(&own, &member.client_urls).await?;
+    }
     let answers = seen.is_some_and(|member| member.report().is_some());
     match answers && !status.is_running() && !own.peek().await?.is_running() {
         true => Err(own.unseen()),

@@ -12,6 +12,7 @@ use tokio::{
 use super::{
     Execution, Why,
     node::{OwnNode, Side, Sides},
+    resident::must_answer_itself,
     why,
 };
 use crate::{
@@ -81,6 +82,8 @@ impl Execution<'_> {
             let warnings = node.check_unit(&sides.new, &self.playbook.strategy, Trying::Order).await?;
             node.sides = Some(sides);
             node.check_what_runs(&node.status().await?)?;
+            let urls: Vec<_> = self.observer.access().directory().address_of(node.member).into_iter().collect();
+            must_answer_itself(node, &urls).await?;
             warnings.iter().for_each(|warning| self.warn(warning));
             if is_unseen(&self.nodes[at], &self.observer).await? {
                 return Err(self.nodes[at].unseen());

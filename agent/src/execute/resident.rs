@@ -1,12 +1,14 @@
-//! Which process of this host is a member of the cluster, before any playbook says so: the one that listens where the
-//! member answers, and is the release that it reports.
+//! Which process of this host is a member of the cluster: the one that listens where the member answers. Before any playbook
+//! says so it must be the release that the member reports; where a playbook does, it must be no other of the same program.
 
 use std::{
+    fs,
     net::{SocketAddr, ToSocketAddrs},
+    path::Path,
     sync::Arc,
 };
 
-use super::node::{Why, why};
+use super::node::{OwnNode, Why, why};
 use crate::{
     host::{
         executable,
@@ -49,6 +51,40 @@ pub async fn resident(member: &Member, observer: &Observer) -> Result<Option<Por
         return Ok(Some(seen));
     }
     Ok(None)
+}
+
+/// Refuses a process that another one of the same program answers for: the playbook names a member of this cluster and the
+/// process of another cluster's, and what would be stopped is not what would be waited for. Another program may stand in
+/// for it, as a proxy does.
+///
+/// # Errors
+/// Who answers, and where.
+pub async fn must_answer_itself(own: &OwnNode, urls: &[String]) -> Result<(), Why> {
+    for url in urls {
+        for address in addresses(url) {
+            let Ok(Listener::Process(pid)) = listener(address) else { continue };
+            // Read after it: what was restarted meanwhile is no other.
+            let status = own.peek().await?;
+            let Some(process) = status.process().filter(|process| process.identity.pid != pid) else { continue };
+            if process.exe.as_deref().is_some_and(|exe| is_another_of(exe, pid)) {
+                let (name, known) = (&own.node.name, process.identity.pid);
+                let why = format!(
+                    "{name}: by the playbook it is pid {known}, but pid {pid}, of the same program, answers for it at \
+                     {url}; correct its runtime, or `endpoints` if they are another cluster's"
+                );
+                return Err(why.into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether this process executes a file of the same name, and is no proxy that etcd can be (`etcd grpc-proxy`, `gateway`).
+fn is_another_of(exe: &Path, pid: u32) -> bool {
+    let its = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    let told = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let is_proxy = told.split(|byte| *byte == 0).nth(1).is_some_and(|word| matches!(word, b"grpc-proxy" | b"gateway"));
+    its.file_name() == exe.file_name() && !is_proxy
 }
 
 fn addresses(url: &str) -> Vec<SocketAddr> {

@@ -16,7 +16,7 @@ use super::{
 };
 
 /// How long `--version` may take.
-const LIMIT: Duration = Duration::from_secs(5);
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// Why a file will not do as a node's executable.
 #[derive(Debug, thiserror::Error)]

@@ -43,6 +43,15 @@ pub fn chosen(matrix: &Matrix, wish: Wish<'_>) -> Result<Vec<Plan>, String> {
         let [whole] = &plans[..] else {
             return Err("--keep is for one plan; name it with --only".into());
         };
+        let known = whole.parts();
+        if let Some(unknown) = wish.keep.iter().find(|name| !known.contains(name)) {
+            return Err(format!("--keep: the plan has no part {unknown}; it has {}", known.join(", ")));
+        }
+        let has_step =
+            |name: &&String| name.split_once('.').is_none_or(|(step, _)| wish.keep.iter().any(|kept| kept == step));
+        if let Some(fault) = wish.keep.iter().find(|name| !has_step(name)) {
+            return Err(format!("--keep: {fault} is a fault of a step that is left out"));
+        }
         let part = whole.only(&wish.keep.iter().cloned().collect::<BTreeSet<_>>());
         sound(&part).map_err(|why| format!("--keep leaves a plan that makes no sense: {why}"))?;
         plans = vec![part];
@@ -97,6 +106,8 @@ mod tests {
             (&["etcd/3.7"][..], &[][..], "no plan's name contains `etcd/3.7`"),
             (&["etcd"], &["1"], "--keep is for one plan"),
             (&["etcd/3.5.30-3.6.14/3/none/1"], &["2"], "makes no sense"),
+            (&["etcd/3.5.30-3.6.14/3/none/1"], &["1", "99"], "the plan has no part 99; it has 1, "),
+            (&["etcd/3.5.30-3.6.14/3/mixed/1"], &["1", "3.1"], "3.1 is a fault of a step that is left out"),
         ] {
             let [only, keep] = [only, keep].map(|list| list.iter().map(ToString::to_string).collect::<Vec<_>>());
             let refused = chosen(&matrix(), Wish { only: &only, sample: None, keep: &keep }).unwrap_err();

@@ -15,6 +15,8 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// What was done to the cluster, beside the steps.
     pub record: Vec<Entry>,
+    /// Agents that ended badly where a fault was in their step, so that their command was run again; in words.
+    pub again: Vec<String>,
     /// How long it took.
     pub took: Duration,
 }

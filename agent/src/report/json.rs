@@ -14,7 +14,7 @@ use crate::{
 /// What a result says beside how the command ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Facts {
-    /// Whether this process changed anything: a member, a key.
+    /// Whether this process changed anything: a member of this host, or the run by what a person decided.
     pub changed: bool,
     /// The run it was part of.
     pub run: Option<RunId>,

@@ -93,6 +93,7 @@ reasons! {
     Usage "usage" Always(2), "the command line is wrong", "agent help";
     Playbook "playbook" Always(2), "the playbook is wrong", "correct it, then agent validate";
     NoSuchMember "no_such_member" Always(2), "the cluster has no member of this name or id", "agent status";
+    MatrixShowsNothing "matrix_shows_nothing" Always(3), "of no plan of the matrix did a fault come to pass", "see in the record what kept them from it, such as strace or root that is missing";
     Unprepared "unprepared" Preflight, "this host is not fit for its step", "mend what is named, then agent run";
     Credentials "credentials" Always(3), "a certificate, key or password cannot be used", "mend the file that is named";
     Unreachable "unreachable" Preflight, "no member answered", "start the members, or correct cluster.endpoints";

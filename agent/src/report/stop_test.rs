@@ -199,6 +199,7 @@ fn every_reason_has_an_end_or_a_verb_that_it_stands_for() {
         Reason::Written,
         Reason::MatrixPassed,
         Reason::MatrixFailed,
+        Reason::MatrixShowsNothing,
     ];
     seen.extend(verbs);
     assert_eq!(seen, Reason::ALL.iter().copied().collect());

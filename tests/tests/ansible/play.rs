@@ -93,9 +93,13 @@ impl<'a> Stage<'a> {
         assert!(made.expect("there is ssh").success());
         let public = fs::read(key.with_extension("pub")).expect("made");
         site.hosts.iter().for_each(|host| host.write("/root/.ssh/authorized_keys", &public).expect("written"));
+        let status = json!({ "agent": "{{ baton_agent }}", "playbook": "{{ baton_playbook }}" });
         let play = json!([{
             "name": "Upgrade", "hosts": "all", "gather_facts": false, "serial": "{{ serial | default('100%') }}",
             "roles": ["baton.rollout.baton"],
+            "post_tasks": [{
+                "name": "Look", "baton.rollout.baton_status": status, "when": "look | default(false) | bool",
+            }],
         }]);
         fs::write(home.join("play.yml"), play.to_string()).expect("written");
         stage.invite(|_, _| {});
@@ -202,6 +206,16 @@ impl Played {
         let run = self.runs(host).next_back();
         assert!(run.is_some(), "no agent ran on h{host}: {}", self.text);
         &run.expect("it ran").result
+    }
+
+    /// What a look at the cluster from this host came to.
+    #[track_caller]
+    pub fn look_from(&self, host: usize) -> &Value {
+        let host = format!("h{host}");
+        let is_look = |task: &&Task| task.action == "baton.rollout.baton_status" && task.host == host;
+        let task = self.tasks.iter().find(is_look);
+        assert!(task.is_some(), "nobody looked from {host}: {}", self.text);
+        &task.expect("it looked").result
     }
 
     /// How often the agent ran on this host.

@@ -40,8 +40,15 @@ async fn all_hosts_at_once_are_upgraded_once() {
     site.is_upgraded(&[true; 3]).await;
 
     let after = site.pids();
-    let again = stage.play(&["-e", "baton_require_complete=true"]).await;
+    let again = stage.play(&["-e", "baton_require_complete=true", "-e", "look=true"]).await;
     again.must_succeed();
+    for host in 1..=3 {
+        let seen = again.look_from(host);
+        let members = seen["members"].as_array().expect("the members");
+        let wanted = site.to.release.to_string();
+        assert_eq!((members.len(), &seen["changed"]), (3, &false.into()), "{seen}");
+        assert!(members.iter().all(|member| member["state"] == "ready" && member["version"] == *wanted), "{seen}");
+    }
     assert!(again.changed().is_empty(), "{}", again.text);
     assert!((1..=3).all(|host| again.run_on(host)["reason"] == "nothing_to_do"));
     assert_eq!(site.pids(), after);

@@ -46,8 +46,9 @@ pub async fn matrix(typed: &cli::Matrix) -> Result<Outcome, Trouble> {
         bench = bench(&matrix, folder.path()) => bench?,
         () = interrupt.asked(1) => return end(&matrix, typed, &[], folder, false),
     };
-    let (outcomes, is_whole) = work(bench, plans, typed, &interrupt).await;
-    end(&matrix, typed, &outcomes, folder, is_whole)
+    let wanted = plans.len();
+    let outcomes = work(bench, plans, typed, &interrupt).await;
+    end(&matrix, typed, &outcomes, folder, outcomes.len() == wanted)
 }
 
 fn end(
@@ -58,7 +59,9 @@ fn end(
     is_whole: bool,
 ) -> Result<Outcome, Trouble> {
     let tally = words::tally(outcomes);
-    let is_failed = outcomes.iter().any(|outcome| matches!(outcome.verdict, Verdict::Failed(_)));
+    let any = |is_it: fn(&Verdict) -> bool| outcomes.iter().any(|outcome| is_it(&outcome.verdict));
+    let is_failed = any(|verdict| matches!(verdict, Verdict::Failed(_)));
+    let shows_nothing = !any(|verdict| !matches!(verdict, Verdict::NotInjected));
     let left = if is_failed { format!("logs in {}", folder.path().display()) } else { String::new() };
     if is_failed {
         folder.keep();
@@ -66,6 +69,7 @@ fn end(
     let (reason, message) = match (is_whole, is_failed) {
         (false, _) => (Reason::Interrupted, format!("a signal asked for an end, and every member has ended; {tally}")),
         (true, true) => (Reason::MatrixFailed, tally.clone()),
+        (true, false) if shows_nothing => (Reason::MatrixShowsNothing, tally.clone()),
         (true, false) => (Reason::MatrixPassed, tally.clone()),
     };
     report(matrix, typed, outcomes)?;

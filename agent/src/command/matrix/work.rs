@@ -16,56 +16,58 @@ use crate::{
     },
 };
 
-/// Runs every plan. Returns what came of them, in their order, and whether they all were run: a signal ends those that are
-/// under way, with every process that they started.
-pub(super) async fn work(
-    bench: Bench,
-    plans: Vec<Plan>,
-    typed: &cli::Matrix,
-    interrupt: &Interrupt,
-) -> (Vec<Outcome>, bool) {
-    let (bench, typed) = (Arc::new(bench), Arc::new(typed.clone()));
+/// Runs every plan. Returns what came of them, in their order: a signal ends those that are under way, with every process
+/// that they started, and what is known of the others by then is kept.
+pub(super) async fn work(bench: Bench, plans: Vec<Plan>, typed: &cli::Matrix, interrupt: &Interrupt) -> Vec<Outcome> {
+    let shared = Arc::new((bench, typed.clone(), interrupt.clone()));
     let (mut waiting, mut running) = (plans.into_iter().enumerate(), JoinSet::new());
     let mut outcomes = BTreeMap::new();
-    let is_whole = loop {
+    loop {
         while running.len() < typed.jobs.into()
+            && !interrupt.is_asked()
             && let Some((number, plan)) = waiting.next()
         {
-            let (bench, typed) = (Arc::clone(&bench), Arc::clone(&typed));
-            running.spawn(async move { (number, one(&bench, &plan, &typed, number).await) });
+            let shared = Arc::clone(&shared);
+            running.spawn(async move {
+                let (bench, typed, interrupt) = &*shared;
+                (number, one(bench, &plan, typed, number, interrupt).await)
+            });
         }
-        let done = tokio::select! {
-            done = running.join_next() => done,
-            () = interrupt.asked(1) => break false,
-        };
-        match done {
-            None => break true,
-            Some(Ok((number, outcome))) => drop(outcomes.insert(number, outcome)),
+        match running.join_next().await {
+            None => break,
+            Some(Ok((number, outcome))) => outcomes.extend(outcome.map(|outcome| (number, outcome))),
             Some(Err(panicked)) => resume_unwind(panicked.into_panic()),
         }
-    };
-    running.shutdown().await;
-    (outcomes.into_values().collect(), is_whole)
+    }
+    outcomes.into_values().collect()
 }
 
-async fn one(bench: &Bench, plan: &Plan, typed: &cli::Matrix, number: usize) -> Outcome {
+/// What came of one; nothing where a signal ended it.
+async fn one(bench: &Bench, plan: &Plan, typed: &cli::Matrix, number: usize, interrupt: &Interrupt) -> Option<Outcome> {
     say(&plan.to_string());
-    let mut outcome = bench.run(plan, &number.to_string()).await;
+    let name = number.to_string();
+    let mut outcome = tokio::select! {
+        outcome = bench.run(plan, &name) => outcome,
+        () = interrupt.asked(1) => return None,
+    };
     if let Verdict::Failed(failure) = &mut outcome.verdict
         && !typed.no_shrink
         && failure.step > 0
     {
         let (name, step, why) = (plan.cell.id(), failure.step, &failure.why);
         say(&format!("{name} failed in step {step}: {why}; looking for a smaller plan that fails\n"));
-        failure.smallest = smallest(bench, plan, (failure.step, &failure.why), number).await;
+        failure.smallest = tokio::select! {
+            smallest = smallest(bench, plan, (failure.step, &failure.why), number) => smallest,
+            () = interrupt.asked(1) => None,
+        };
     }
-    let mut told = words::record(&outcome.record);
+    let mut told = words::record(&outcome);
     if let Verdict::Failed(failure) = &outcome.verdict {
         told += &words::failure(failure, plan, &typed.matrix.to_string_lossy());
     }
     // In one piece: other plans may be told of at the same time.
     say(&format!("{told}{}\n\n", words::line(&outcome)));
-    outcome
+    Some(outcome)
 }
 
 async fn smallest(bench: &Bench, plan: &Plan, failed: (usize, &str), number: usize) -> Option<(Plan, String)> {

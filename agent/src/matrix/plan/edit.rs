@@ -50,10 +50,12 @@ pub fn faults(plan: &mut Plan, chance: &mut Chance) {
         }
     }
     if plan.steps.iter().all(|step| step.faults.is_empty()) {
-        let one = chance.one_of(&kinds).unwrap_or(column);
-        let hosts = (0..plan.steps.len()).flat_map(|step| (0..size).map(move |host| (step, host)));
-        for (step, host) in hosts {
-            if add(&mut plan.steps[step], one, host, size, chance) {
+        let mut kinds = kinds;
+        chance.shuffle(&mut kinds);
+        let places = (0..plan.steps.len()).flat_map(|step| (0..size).map(move |host| (step, host)));
+        let all = kinds.iter().flat_map(|kind| places.clone().map(move |place| (*kind, place)));
+        for (kind, (step, host)) in all {
+            if add(&mut plan.steps[step], kind, host, size, chance) {
                 return;
             }
         }

@@ -94,7 +94,7 @@ fn plans(file: &str, outcomes: &[Outcome]) -> String {
             class(verdict),
             escaped(&words::line(outcome)),
             escaped(&outcome.plan.to_string()),
-            escaped(&words::record(&outcome.record)),
+            escaped(&words::record(outcome)),
             escaped(&told),
         );
     }

@@ -47,7 +47,7 @@ fn case(suite: &str, file: &str, outcome: &Outcome) -> String {
             format!("      <failure message=\"{}\">{}</failure>\n", escaped(&failure.why), escaped(&whole))
         }
     };
-    let said = format!("{}{}", outcome.plan, words::record(&outcome.record));
+    let said = format!("{}{}", outcome.plan, words::record(outcome));
     format!(
         "    <testcase classname=\"{}\" name=\"{}\" time=\"{:.3}\">\n{verdict}      <system-out>{}</system-out>\n    </testcase>\n",
         escaped(suite),

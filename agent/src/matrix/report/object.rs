@@ -28,6 +28,7 @@ fn plan(outcome: &Outcome) -> Value {
         "ms": outcome.took.as_millis() as u64,
         "plan": tree(&outcome.plan),
         "record": outcome.record,
+        "again": outcome.again,
         "skipped": skipped,
         "failure": failure,
     })

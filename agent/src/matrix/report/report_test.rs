@@ -17,6 +17,7 @@ fn outcomes() -> Vec<Outcome> {
         plan: plan(&cell(column, seed)),
         verdict,
         record,
+        again: if seed == 2 { vec!["agent run of m1: exit 1, step_failed in step 3".into()] } else { vec![] },
         took: Duration::from_millis(1_500),
     };
     let entry =

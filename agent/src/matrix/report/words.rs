@@ -17,16 +17,17 @@ pub fn line(outcome: &Outcome) -> String {
     format!("{:<13}{} ({seconds:.1} s{faults})", outcome.verdict.name(), outcome.plan.cell)
 }
 
-/// What was done to the cluster beside the steps, a line each.
-pub fn record(entries: &[Entry]) -> String {
+/// What was done to the cluster beside the steps, and what agents had to be run again for it, a line each.
+pub fn record(outcome: &Outcome) -> String {
     let mut text = String::new();
-    for Entry { fault, what, at_ms, note } in entries {
+    for Entry { fault, what, at_ms, note } in &outcome.record {
         // To a String nothing fails.
         let _ = match at_ms {
             Some(at) => writeln!(text, "{fault:<5}injected after {at} ms: {what}: {note}"),
             None => writeln!(text, "{fault:<5}not injected: {what}: {note}"),
         };
     }
+    text.extend(outcome.again.iter().map(|agent| format!("     run again: {agent}\n")));
     text
 }
 

@@ -189,6 +189,8 @@ async fn host_to_its_end(
             Some(0) => return Ok(ended),
             // Where something was amiss the same command again is what a person is told to type, and all that it takes.
             Some(1 | 3 | 5 | 6 | 10) if !step.faults.is_empty() && began.elapsed() < AGAIN => {
+                let (exit, reason) = (ended.exit.unwrap_or_default(), ended.said("reason"));
+                record.again(step, &format!("agent {verb} of {}: exit {exit}, {reason}", tree::member(host)));
                 tokio::time::sleep(PAUSE).await;
             }
             _ => return Err(format!("the agent of {} ended badly: {ended}", tree::member(host)).into()),

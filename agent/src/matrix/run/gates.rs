@@ -24,7 +24,7 @@ use super::stage::Stage;
 /// The first cluster version with gates (KEP-4647, "Upgrade / Downgrade Strategy").
 const FIRST: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
 /// The time between two looks at a member.
-const PERIOD: Duration = Duration::from_millis(20);
+const PERIOD: Duration = Duration::from_millis(100);
 /// The same while the cluster version may change any moment: what is seen to be wrong may last for one write of the log.
 const CLOSE: Duration = Duration::from_millis(1);
 /// What a member that is down or stands still may hold a look up for.

@@ -48,7 +48,7 @@ impl Watch {
             Ok::<_, Error>((member.name.clone(), watcher))
         };
         let watchers = stage.layout().members.iter().zip(&endpoints).map(through).collect::<Result<_, _>>()?;
-        let pause = Duration::from_millis(20);
+        let pause = Duration::from_millis(50);
         let workload =
             Workload::start(&endpoints, &access, &Load { clients: 4, keys: 24, pause, prefix, ..Load::default() })?;
         workload.more(WARM).await?;

@@ -8,6 +8,7 @@ use lab::{
     wait::{self, GENEROUS},
 };
 use rustix::process::Signal;
+use tokio::task::block_in_place;
 
 use super::{record::Record, stage::Stage};
 use crate::matrix::plan::{Fault, Host, Step, Trouble, tree};
@@ -56,10 +57,11 @@ pub(super) async fn take_away(stage: &Stage, step: &Step, record: &Record) -> Re
             Trouble::MemberRestarted { member } => {
                 let process = stage.member(*member).process().ok_or("no process to restart")?;
                 record.injected(step, fault, format!("process {} was told to end", process.pid));
-                stage.member(*member).end(Signal::TERM)?;
-                stage.member(*member).start()?;
+                // Both wait, and others' looks must go on.
+                block_in_place(|| stage.member(*member).end(Signal::TERM))?;
+                block_in_place(|| stage.member(*member).start())?;
             }
-            Trouble::PowerCut { member } => power_cut(stage, step, fault, *member, record)?,
+            Trouble::PowerCut { member } => block_in_place(|| power_cut(stage, step, fault, *member, record))?,
             Trouble::AgentKilled { .. } | Trouble::AgentLate { .. } | Trouble::LeaderMoved { .. } => {}
         }
     }

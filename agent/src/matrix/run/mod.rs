@@ -25,6 +25,7 @@ use super::{
 };
 use record::Record;
 use stage::Stage;
+use tokio::task::block_in_place;
 
 /// The releases on this machine, by system.
 pub type Builds = BTreeMap<(&'static str, Release), Build>;
@@ -62,7 +63,8 @@ impl Bench {
             // Of what went well nobody reads the logs.
             let _ = std::fs::remove_dir_all(&folder);
         }
-        Outcome { plan: plan.clone(), verdict, record: record.entries(plan), took: began.elapsed() }
+        let (record, again) = (record.entries(plan), record.all_again());
+        Outcome { plan: plan.clone(), verdict, record, again, took: began.elapsed() }
     }
 
     async fn perform(&self, plan: &Plan, folder: &Path, record: &mut Record) -> Verdict {
@@ -76,7 +78,7 @@ impl Bench {
             let folder = folder.to_owned();
             Verdict::Failed(Box::new(Failure { step, why, before, after, smallest: None, folder }))
         };
-        let mut stage = match Stage::laid_out(plan, (from, to), &self.agent, folder, record) {
+        let mut stage = match block_in_place(|| Stage::laid_out(plan, (from, to), &self.agent, folder, record)) {
             Ok(stage) => stage,
             Err(error) => return fail(0, error.to_string(), Vec::new(), Vec::new()),
         };

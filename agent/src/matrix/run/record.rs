@@ -30,11 +30,13 @@ enum Came {
 pub(super) struct Record {
     began: Instant,
     seen: Arc<Mutex<Seen>>,
+    /// Agents that ended badly where something was amiss in their step, and whose command was run again.
+    again: Arc<Mutex<Vec<String>>>,
 }
 
 impl Record {
     pub(super) fn new(began: Instant) -> Self {
-        Self { began, seen: Arc::default() }
+        Self { began, seen: Arc::default(), again: Arc::default() }
     }
 
     /// A fault came to pass now.
@@ -58,6 +60,17 @@ impl Record {
             Ok(note) => self.note(step.id.to_string(), self.now(), note),
             Err(why) => self.note(step.id.to_string(), Came::ToNothing, why.to_owned()),
         }
+    }
+
+    /// An agent ended badly, and its command is run again.
+    pub(super) fn again(&self, step: &Step, agent: &str) {
+        let told = format!("{} in step {}", agent, step.id);
+        self.again.lock().unwrap_or_else(PoisonError::into_inner).push(told);
+    }
+
+    /// The agents whose command was run again, in order.
+    pub(super) fn all_again(&self) -> Vec<String> {
+        self.again.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn now(&self) -> Came {

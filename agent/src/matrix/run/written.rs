@@ -3,12 +3,18 @@
 use std::collections::BTreeMap;
 
 use lab::{Error, client::Client, workload::Acked};
-use proto::Revision;
+use proto::{
+    Revision,
+    etcdserverpb::{DeleteRangeRequest, LeaseGrantRequest, PutRequest, kv_client::KvClient, lease_client::LeaseClient},
+};
 
 /// How many keys the old release writes.
 const KEYS: usize = 60;
 /// How many of a step's writes are remembered.
 const SAMPLES: usize = 100;
+
+/// How long a lease of the data set lives, in seconds: longer than any plan.
+const DAY: i64 = 86_400;
 
 /// A key's value at a revision.
 type At = (String, Revision);
@@ -17,18 +23,32 @@ type At = (String, Revision);
 #[derive(Debug, Default)]
 pub(super) struct Written {
     data: BTreeMap<At, String>,
+    /// What the data set's keys hold in the end, and by which lease, 0 for none; nothing where they were deleted.
+    last: BTreeMap<String, Option<(String, i64)>>,
     load: Vec<Acked>,
 }
 
 impl Written {
-    /// Writes the data set: small values, large ones, and some written twice.
+    /// Writes the data set: small values, large ones, some written twice, some deleted, some that a lease holds.
     pub(super) async fn fill(&mut self, members: &[Client]) -> Result<(), Error> {
+        let grant = LeaseGrantRequest { ttl: DAY, ..LeaseGrantRequest::default() };
+        let lease = LeaseClient::new(members[0].channel()).lease_grant(grant).await?.into_inner().id;
         for (number, member) in (0..KEYS).zip(members.iter().cycle()) {
             let key = format!("data/{number:03}");
+            let held = if number % 4 == 0 { lease } else { 0 };
+            let mut kv = KvClient::new(member.channel());
             for version in 0..=usize::from(number % 3 == 0) {
                 let value = format!("{number}.{version} ").repeat(1 + number * number);
-                let revision = member.put(&key, &value).await?;
-                self.data.insert((key.clone(), revision), value);
+                let (bytes, name) = (value.clone().into(), key.clone().into());
+                let put = PutRequest { key: name, value: bytes, lease: held, ..PutRequest::default() };
+                let revision = kv.put(put).await?.into_inner().header.unwrap_or_default().revision;
+                self.data.insert((key.clone(), Revision(revision)), value.clone());
+                self.last.insert(key.clone(), Some((value, held)));
+            }
+            if number % 5 == 4 {
+                let delete = DeleteRangeRequest { key: key.clone().into(), ..DeleteRangeRequest::default() };
+                kv.delete_range(delete).await?;
+                self.last.insert(key, None);
             }
         }
         Ok(())
@@ -50,6 +70,17 @@ impl Written {
             if !is_there {
                 let found = found.map(|kv| (kv.mod_revision, String::from_utf8_lossy(&kv.value).len()));
                 return Err(format!("{key} of revision {} was read back as {found:?}", revision.0).into());
+            }
+        }
+        // The other way round, so that each is read through another member than before.
+        for ((key, wanted), member) in self.last.iter().zip(members.iter().rev().cycle()) {
+            let found = member.get(key).await?.map(|kv| (String::from_utf8_lossy(&kv.value).into_owned(), kv.lease));
+            if found != *wanted {
+                let told = |what: &Option<(String, i64)>| match what {
+                    Some((value, lease)) => format!("{} bytes under lease {lease:x}", value.len()),
+                    None => "nothing".into(),
+                };
+                return Err(format!("{key} holds {}, and should hold {}", told(&found), told(wanted)).into());
             }
         }
         Ok(())

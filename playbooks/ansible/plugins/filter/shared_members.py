@@ -11,7 +11,7 @@ description:
   - Says in one sentence each which members are named by more than one host.
 options:
   _input:
-    description: Pairs of a host and a list of the members that it owns.
+    description: Pairs of a host and the members that it owns, as a list or as a text with commas.
     type: list
     elements: list
     required: true
@@ -34,8 +34,10 @@ def shared_members(pairs):
     """A sentence for each member that more than one of the hosts names."""
     owners = {}
     for host, members in pairs:
-        for member in members:
-            owners.setdefault(str(member), []).append(str(host))
+        # As Ansible itself reads a list that an INI inventory or a command line has as text.
+        named = members.split(",") if isinstance(members, str) else members
+        for member in dict.fromkeys(str(member).strip() for member in named):
+            owners.setdefault(member, []).append(str(host))
     shared = [(member, hosts) for member, hosts in owners.items() if len(hosts) > 1]
     return [f"{' and '.join(hosts)} both own the member {member}: name it on its own host alone" for member, hosts in shared]
 

@@ -188,15 +188,18 @@ waiting_for:
   type: str
 """
 
+import itertools
+
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baton.rollout.plugins.module_utils.agent import Agent, finish
 
 
 def would_change(answer):
-    """Whether a plan restarts a member of this host."""
-    own = answer.own_members
-    return any(step.get("member") in own for step in answer.said.get("steps") or []) if answer.is_well else False
+    """Whether a plan restarts a member of this host, before it holds for somebody to decide."""
+    steps = answer.said.get("steps") or [] if answer.is_well else []
+    actions = list(itertools.takewhile(lambda step: step.get("action") != "hold", steps))
+    return any(step.get("action") != "wait" and step.get("member") in answer.own_members for step in actions)
 
 
 def rollout(module, agent):

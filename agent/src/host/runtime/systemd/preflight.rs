@@ -148,9 +148,17 @@ fn runs_the_binary(unit: &Unit, wanted: &Wanted) -> Option<(String, String)> {
 
 /// Systemd would go on with what it has read.
 fn is_not_switched_itself(unit: &Unit, wanted: &Wanted) -> Option<(String, String)> {
-    let folder = format!("{}.d", unit.name);
+    // /lib may be a link to /usr/lib, and either may be written.
+    let plain =
+        |path: &Path| path.strip_prefix("/usr").map_or_else(|_| path.to_owned(), |rest| Path::new("/").join(rest));
+    // An instance has its template's drop-ins, too.
+    let template =
+        unit.name.split_once('@').and_then(|(name, rest)| Some(format!("{name}@.{}.d", rest.rsplit_once('.')?.1)));
+    let folders = [Some(format!("{}.d", unit.name)), template];
     let is_its_own = |path: &&PathBuf| {
-        unit.files.contains(path) || path.parent().and_then(Path::file_name).is_some_and(|name| name == &*folder)
+        let folder = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+        unit.files.iter().any(|file| plain(file) == plain(path))
+            || folders.iter().flatten().any(|own| Some(own.as_str()) == folder)
     };
     let file = wanted.files.iter().find(is_its_own)?;
     let fault = format!("is made of {}, which `files` would switch without systemd reading it anew", file.display());

@@ -46,7 +46,7 @@ fn changed(change: Change) -> (Unit, Wanted) {
 
 #[test]
 fn what_fights_a_step_is_refused_with_what_to_type() {
-    let cases: [(Change, &str, &str); 21] = [
+    let cases: [(Change, &str, &str); 23] = [
         (|u, _| u.load = Load::NotFound, "is not there", "systemctl daemon-reload"),
         (|u, _| u.load = Load::Masked, "is masked", "systemctl unmask etcd.service"),
         (|u, _| u.load = Load::Wrong("no ExecStart=".into()), "cannot be read by systemd: no ExecStart=", "mend"),
@@ -62,6 +62,22 @@ fn what_fights_a_step_is_refused_with_what_to_type() {
         (
             |_, w| w.files.push("/run/systemd/system/etcd.service.d/a.conf".into()),
             "is made of /run",
+            "EnvironmentFile=",
+        ),
+        (
+            |u, w| {
+                u.files = vec!["/lib/systemd/system/etcd.service".into()];
+                w.files.push("/usr/lib/systemd/system/etcd.service".into());
+            },
+            "is made of /usr/lib",
+            "EnvironmentFile=",
+        ),
+        (
+            |u, w| {
+                u.name = "etcd@1.service".into();
+                w.files.push("/etc/systemd/system/etcd@.service.d/a.conf".into());
+            },
+            "is made of /etc/sys",
             "EnvironmentFile=",
         ),
         (|u, _| u.kill_mode = "none".into(), "would run on", "KillMode=control-group"),
@@ -100,7 +116,7 @@ fn what_fights_a_step_is_refused_with_what_to_type() {
         let (unit, wanted) = changed(change);
         let found = refuse(&unit, &wanted).unwrap_err();
         assert!(found.fault.contains(fault) && found.remedy.contains(remedy), "{found}");
-        assert!(found.to_string().starts_with("etcd.service "), "{found}");
+        assert!(found.to_string().starts_with(&format!("{} ", unit.name)), "{found}");
     }
 }
 
