@@ -28,8 +28,6 @@ pub enum Verdict {
     Passed,
     /// All went as promised, but none of the faults came to pass: nothing is shown.
     NotInjected,
-    /// It cannot be run on this machine.
-    Skipped(String),
     /// A promise was broken.
     Failed(Box<Failure>),
 }
@@ -40,7 +38,6 @@ impl Verdict {
         match self {
             Self::Passed => "passed",
             Self::NotInjected => "not injected",
-            Self::Skipped(_) => "skipped",
             Self::Failed(_) => "failed",
         }
     }

@@ -55,9 +55,8 @@ fn table(outcomes: &[Outcome]) -> String {
 fn cell(indexes: &[usize], outcomes: &[Outcome]) -> String {
     let severity = |index: &&usize| match outcomes[**index].verdict {
         Verdict::Passed => 0,
-        Verdict::Skipped(_) => 1,
-        Verdict::NotInjected => 2,
-        Verdict::Failed(_) => 3,
+        Verdict::NotInjected => 1,
+        Verdict::Failed(_) => 2,
     };
     let Some(worst) = indexes.iter().max_by_key(severity) else { return "<td></td>".into() };
     let verdict = &outcomes[*worst].verdict;
@@ -73,7 +72,6 @@ fn class(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Passed => "passed",
         Verdict::NotInjected => "missed",
-        Verdict::Skipped(_) => "skipped",
         Verdict::Failed(_) => "failed",
     }
 }
@@ -85,7 +83,6 @@ fn plans(file: &str, outcomes: &[Outcome]) -> String {
         let open = if matches!(verdict, Verdict::Failed(_)) { " open" } else { "" };
         let told = match verdict {
             Verdict::Failed(failure) => words::failure(failure, &outcome.plan, file),
-            Verdict::Skipped(why) => format!("{why}\n"),
             Verdict::Passed | Verdict::NotInjected => String::new(),
         };
         let _ = writeln!(

@@ -31,7 +31,7 @@ fn counts(outcomes: &[&Outcome]) -> String {
         "tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\" time=\"{seconds:.3}\"",
         outcomes.len(),
         count(|verdict| matches!(verdict, Verdict::Failed(_))),
-        count(|verdict| matches!(verdict, Verdict::NotInjected | Verdict::Skipped(_))),
+        count(|verdict| matches!(verdict, Verdict::NotInjected)),
     )
 }
 
@@ -41,7 +41,6 @@ fn case(suite: &str, file: &str, outcome: &Outcome) -> String {
     let verdict = match &outcome.verdict {
         Verdict::Passed => String::new(),
         Verdict::NotInjected => "      <skipped message=\"no fault of the plan came to pass\"/>\n".into(),
-        Verdict::Skipped(why) => format!("      <skipped message=\"{}\"/>\n", escaped(why)),
         Verdict::Failed(failure) => {
             let whole = words::failure(failure, &outcome.plan, file);
             format!("      <failure message=\"{}\">{}</failure>\n", escaped(&failure.why), escaped(&whole))

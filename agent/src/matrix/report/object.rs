@@ -11,10 +11,9 @@ pub fn plans(outcomes: &[Outcome]) -> Value {
 
 fn plan(outcome: &Outcome) -> Value {
     let cell = &outcome.plan.cell;
-    let (failure, skipped) = match &outcome.verdict {
-        Verdict::Failed(failure) => (failed(failure), Value::Null),
-        Verdict::Skipped(why) => (Value::Null, json!(why)),
-        Verdict::Passed | Verdict::NotInjected => (Value::Null, Value::Null),
+    let failure = match &outcome.verdict {
+        Verdict::Failed(failure) => failed(failure),
+        Verdict::Passed | Verdict::NotInjected => Value::Null,
     };
     json!({
         "id": cell.id(),
@@ -29,7 +28,6 @@ fn plan(outcome: &Outcome) -> Value {
         "plan": tree(&outcome.plan),
         "record": outcome.record,
         "again": outcome.again,
-        "skipped": skipped,
         "failure": failure,
     })
 }

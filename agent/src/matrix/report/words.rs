@@ -67,10 +67,9 @@ fn again(part: &Plan, whole: &Plan, file: &str) -> String {
 pub fn tally(outcomes: &[Outcome]) -> String {
     let count = |wanted: fn(&Verdict) -> bool| outcomes.iter().filter(|outcome| wanted(&outcome.verdict)).count();
     format!(
-        "{} passed, {} failed, {} not injected, {} skipped",
+        "{} passed, {} failed, {} not injected",
         count(|verdict| matches!(verdict, Verdict::Passed)),
         count(|verdict| matches!(verdict, Verdict::Failed(_))),
         count(|verdict| matches!(verdict, Verdict::NotInjected)),
-        count(|verdict| matches!(verdict, Verdict::Skipped(_))),
     )
 }

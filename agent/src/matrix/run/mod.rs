@@ -68,15 +68,15 @@ impl Bench {
     }
 
     async fn perform(&self, plan: &Plan, folder: &Path, record: &mut Record) -> Verdict {
+        let fail = |step: usize, why: String, before, after| {
+            let folder = folder.to_owned();
+            Verdict::Failed(Box::new(Failure { step, why, before, after, smallest: None, folder }))
+        };
         let cell = &plan.cell;
         let builds = (self.build(cell.system, &cell.path.from), self.build(cell.system, &cell.path.to));
         let (from, to) = match builds {
             (Ok(from), Ok(to)) => (from, to),
-            (Err(why), _) | (_, Err(why)) => return Verdict::Skipped(why),
-        };
-        let fail = |step: usize, why: String, before, after| {
-            let folder = folder.to_owned();
-            Verdict::Failed(Box::new(Failure { step, why, before, after, smallest: None, folder }))
+            (Err(why), _) | (_, Err(why)) => return fail(0, why, Vec::new(), Vec::new()),
         };
         let mut stage = match block_in_place(|| Stage::laid_out(plan, (from, to), &self.agent, folder, record)) {
             Ok(stage) => stage,
