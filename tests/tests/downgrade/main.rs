@@ -4,6 +4,7 @@
 
 #![allow(clippy::panic, reason = "a test that cannot go on fails")]
 
+mod refused;
 mod silent;
 
 use proto::etcdserverpb::{
@@ -11,12 +12,14 @@ use proto::etcdserverpb::{
 };
 use rustix::process::Signal;
 use tests::{
+    agent::Agent,
     case::Case,
     cluster::Spec,
     ended::{Ended, all_must_be, all_must_leave},
     on_both,
-    rollout::{Ends, Rollout},
+    rollout::{Ends, LIMIT, Rollout, all_end},
     system::System,
+    wait,
 };
 
 on_both! {
@@ -64,6 +67,35 @@ async fn three_members_of_the_node_go_from_3_7_to_3_6() {
     let rollout = case.begin().await;
     all_must_leave(&rollout.all("run").await, 0, "done", "done");
     rollout.done().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: 3.7 is built from source"]
+async fn three_members_of_etcd_go_from_3_7_to_3_6() {
+    let Some(case) = Case::path(System::Etcd, ("3.7", "3.6"), |_| {}).await else { return };
+    case.cluster.settled(case.from.release.cluster_version()).await.expect("there is a version to lower");
+    let rollout = case.begin().await;
+    all_must_leave(&rollout.all("run").await, 0, "done", "done");
+    rollout.done().await;
+}
+
+/// Of etcd alone, whose leader takes seconds from then on: the bundled node's has long lowered the version.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_dies_as_the_downgrade_is_enabled_is_followed_by_the_next() {
+    let Some(rollout) = begin(System::Etcd).await else { return };
+    let leader = rollout.leader().await;
+    let process = rollout.member(leader).process().expect("it runs");
+    let agents: Vec<_> = (0..3).map(|host| rollout.start(host)).collect();
+    wait::until("one to have the baton", LIMIT, || {
+        let has =
+            |agent: &Agent| agent.events().is_ok_and(|told| told.iter().any(|event| event.event == "baton_taken"));
+        std::future::ready(agents.iter().any(has).then_some(()).ok_or_else(|| "nobody has".to_owned()))
+    })
+    .await
+    .expect("taken");
+    process.signal(Signal::KILL).expect("killed");
+    all_must_leave(&all_end(agents).await, 0, "done", "done");
+    is_down(rollout).await;
 }
 
 async fn a_run_goes_back_from_its_middle(system: System) {

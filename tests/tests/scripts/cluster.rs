@@ -10,6 +10,7 @@ use tests::{cluster::Layout, on_both, process, skip::build_or_skip, system::Syst
 on_both! {
     a_cluster_goes_up_lives_on_goes_down_and_up_again;
     a_base_port_gives_each_member_its_two;
+    where_to_is_lower_the_playbooks_lead_down;
 }
 
 fn cluster(verb: &str, dir: &Path, more: &[&str]) -> Output {
@@ -81,4 +82,19 @@ async fn a_base_port_gives_each_member_its_two(system: System) {
     assert_eq!(text(&up.stdout), format!("{}\n", urls.join(",")), "{up:?}");
     let layout = Layout::load(home.path()).expect("a cluster");
     assert_eq!(layout.members.iter().map(|member| member.peer_port).collect::<Vec<_>>(), [1, 3, 5].map(|o| first + o));
+}
+
+async fn where_to_is_lower_the_playbooks_lead_down(system: System) {
+    if build_or_skip(system, "3.6").and(build_or_skip(system, "3.5")).is_none() {
+        return;
+    }
+    let home = tempfile::tempdir().expect("a folder");
+    let _ends = Ends(home.path());
+    let up = cluster("up", home.path(), &["--system", system.name(), "--size", "1", "--release", "3.6", "--to", "3.5"]);
+    let layout = Layout::load(home.path()).map_err(|error| format!("{error}: {up:?}")).expect("a cluster");
+    let playbook = layout.members[0].dir.join("upgrade.yaml");
+    let text = std::fs::read_to_string(&playbook).expect("a playbook");
+    assert!(text.contains("kind: Downgrade") && text.contains("to: 3.5."), "{text}");
+    let valid = Command::new(tests::agent::executable().expect("an agent")).arg("validate").arg(&playbook).status();
+    assert!(valid.expect("it runs").success(), "{text}");
 }

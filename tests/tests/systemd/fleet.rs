@@ -56,7 +56,11 @@ impl Fleet {
 
     /// So many hosts, whose units have these settings, too.
     pub async fn with(system: System, size: u8, settings: &str) -> Option<Self> {
-        let (from, to) = system.main_job();
+        Self::along(system, system.main_job(), size, settings).await
+    }
+
+    /// The same with another way before them, which may lead down.
+    pub async fn along(system: System, (from, to): (&str, &str), size: u8, settings: &str) -> Option<Self> {
         let (from, to) = (build_or_skip(system, from)?, build_or_skip(system, to)?);
         let (network, hosts) = hosts_or_skip(size)?;
         let members = hosts.iter().map(|host| member(system, host)).collect();
@@ -127,9 +131,10 @@ impl Fleet {
         let lines =
             |lines: &[String], indent: &str| lines.iter().map(|line| format!("{indent}{line}\n")).collect::<String>();
         format!(
-            "apiVersion: baton/v1\nkind: Upgrade\ncluster: {{ name: fleet, endpoints: {:?} }}\nfrom: \">={}, <{}.{}\"\nto: {}\n\
+            "apiVersion: baton/v1\nkind: {}\ncluster: {{ name: fleet, endpoints: {:?} }}\nfrom: \">={}, <{}.{}\"\nto: {}\n\
              artifact: {{ source: /opt/new }}\nnodes:\n  - name: {}\n    binary: /opt/member/current\n    \
              runtime: {{ kind: systemd, unit: {unit} }}\n{}strategy:\n  soak: 0s\n{}",
+            if self.to.release < self.from.release { "Downgrade" } else { "Upgrade" },
             self.layout.endpoints(),
             self.from.release,
             version.major,

@@ -1,4 +1,4 @@
-//! The main job by systemd, with an agent on every host at once.
+//! The main job by systemd, and the way down, with an agent on every host at once.
 
 use tests::{ended::all_must_be, on_both, system::System};
 
@@ -6,6 +6,7 @@ use crate::fleet::Fleet;
 
 on_both! {
     agents_on_three_hosts_upgrade_members_that_are_units;
+    members_that_are_units_go_down_by_a_minor;
 }
 
 async fn agents_on_three_hosts_upgrade_members_that_are_units(system: System) {
@@ -26,4 +27,15 @@ async fn agents_on_three_hosts_upgrade_members_that_are_units(system: System) {
     let after = fleet.pids();
     all_must_be(&fleet.all().await, 0, "nothing_to_do");
     assert_eq!(fleet.pids(), after);
+}
+
+async fn members_that_are_units_go_down_by_a_minor(system: System) {
+    let usual = "Restart=always\nRestartSec=2";
+    let Some(fleet) = Fleet::along(system, ("3.6", "3.5"), 3, usual).await else { return };
+    let watched = fleet.begin().await;
+    all_must_be(&fleet.all().await, 0, "done");
+    fleet.arrived().await;
+    watched.end(1).await;
+    let counts: Vec<_> = fleet.hosts.iter().map(|host| fleet.property(host, "NRestarts")).collect();
+    assert_eq!(counts, ["0", "0", "0"]);
 }
