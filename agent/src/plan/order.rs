@@ -97,7 +97,7 @@ fn no_way_back(case: &Case, pick: &Member) -> Option<Next> {
     }
 }
 
-fn another_is_sick(case: &Case, other: MemberId) -> Next {
+pub(super) fn another_is_sick(case: &Case, other: MemberId) -> Next {
     let is_awaited = case.me.owns.contains(&other)
         || case.keys.has_participant(other)
         || case.view.member(other).is_some_and(Member::is_catching_up);

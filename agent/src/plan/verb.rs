@@ -1,7 +1,7 @@
 //! What the operator typed, held against the state of the run: when `rollback`, `finalize` and `resume`
 //! change it, and when `run` must not. Source: ARCHITECTURE.md, R-8 to R-10.
 
-use super::{Case, Finish, Next, Verb, refusal::Refusal, shared, target};
+use super::{Case, Finish, Next, Verb, order, refusal::Refusal, shared, target};
 use crate::{
     journal::progress::Leg,
     observe::view::Member,
@@ -32,9 +32,15 @@ fn rollback(case: &Case) -> Option<Next> {
         return None;
     }
     if super::has_no_way_back(case, None) {
-        return Some(Next::Refuse(Refusal::NoWayBack));
+        return Some(unseen_old_voter(case).unwrap_or(Next::Refuse(Refusal::NoWayBack)));
     }
     Some(Next::Move { to: RunState::RollingBack, at_rest: true })
+}
+
+/// A voter that would keep the way back open if it answered: until it does nobody knows.
+fn unseen_old_voter(case: &Case) -> Option<Next> {
+    let is_unseen = |member: &&Member| member.report().is_none() && !target::is_on_new_minor(case, member);
+    case.view.voters().find(is_unseen).map(|member| order::another_is_sick(case, member.id))
 }
 
 /// The same command typed again, after it has done its work.
@@ -84,7 +90,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        plan::{Me, next, samples},
+        plan::{Me, next, refusal::Wait, samples},
         rollout::{
             keys::{At, Going, Keys, Run, RunId},
             rules::Rules,
@@ -114,6 +120,31 @@ mod tests {
             let (me, rules, keys, view) = (&me, &Rules::default(), &keys, &view);
             let case = Case { me, rules, keys, view, gathered: true, joined: None, in_hand: None, gone: &[] };
             assert_eq!(next(&case) == Next::Refuse(Refusal::GoingBack), refused, "{text}");
+        }
+    }
+
+    #[test]
+    fn whether_there_is_a_way_back_is_not_known_while_the_last_old_voter_is_silent() {
+        let silent = Next::Refuse(Refusal::NotReady { member: MemberId(3) });
+        for (members, done, expected) in [
+            ("1+ 2+ 3.", vec![], silent),
+            ("1+ 2+ 3.", vec![MemberId(3)], Next::Refuse(Refusal::NoWayBack)), // its own agent took it there
+            ("1+ 2+ 3+", vec![], Next::Refuse(Refusal::NoWayBack)),
+            ("1+ 2+ 3.", vec![], Next::Wait(Wait::Ready { member: MemberId(3) })), // its agent is at work
+        ] {
+            let mut me = Me { verb: Verb::Rollback, ..samples::me(&[1]) };
+            if matches!(expected, Next::Wait(_)) {
+                me.owns.push(MemberId(3));
+            }
+            let (intent, state) = (me.intent.clone(), RunState::Rolling);
+            let run = Run { id: RunId(1), intent, state, changes_minor: true, done };
+            let at = Some(At { created: Revision(3), modified: Revision(3), value: run });
+            let keys = Keys { run: at, ..Keys::default() };
+            let mut view = samples::view(members);
+            (0..3).for_each(|at| samples::with_release(&mut view, at, "3.5.30"));
+            let (me, rules, keys, view) = (&me, &Rules::default(), &keys, &view);
+            let case = Case { me, rules, keys, view, gathered: true, joined: None, in_hand: None, gone: &[] };
+            assert_eq!(rollback(&case), Some(expected), "{members}");
         }
     }
 }
