@@ -3,7 +3,14 @@
 use std::fs;
 
 use proto::etcdserverpb::{MemberAddRequest, MemberRemoveRequest, cluster_client::ClusterClient};
-use tests::{case::Case, ended::all_must_leave, on_both, rollout::Ends, system::System};
+use tests::{
+    case::Case,
+    ended::all_must_leave,
+    on_both,
+    rollout::{Ends, LIMIT},
+    system::System,
+    wait,
+};
 
 use crate::{begin, is_down};
 
@@ -47,9 +54,13 @@ async fn with_a_learner_it_is_refused() {
     let Some(rollout) = begin(System::Etcd).await else { return };
     let before = rollout.pids();
     let mut members = ClusterClient::new(rollout.client(0).channel());
-    // Nobody ever starts it.
+    // Nobody ever starts it. Members that have not been connected for five seconds are no healthy cluster to etcd.
     let learner = MemberAddRequest { peer_urls: vec!["http://127.0.0.1:1".into()], is_learner: true };
-    let learner = members.member_add(learner).await.expect("added").into_inner().member.expect("a member");
+    let added = wait::until("a learner to be added", LIMIT, || {
+        let (mut members, learner) = (members.clone(), learner.clone());
+        async move { members.member_add(learner).await.map_err(|status| status.to_string()) }
+    });
+    let learner = added.await.expect("added").into_inner().member.expect("a member");
     let refused = rollout.one("run", 0).await;
     refused.must_be(3, "learner");
     assert!(refused.said("left").contains("member promote"), "{refused}");

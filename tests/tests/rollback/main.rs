@@ -1,5 +1,7 @@
 //! Runs that hold, go back, stop or are resumed by hand, under load.
 
+#![allow(clippy::panic, reason = "a test that cannot go on fails")]
+
 mod back;
 mod hold;
 mod resume;
