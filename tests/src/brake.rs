@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use crate::{Error, cluster::Layout, playbook::quoted};
+use crate::{Error, cluster::Layout, playbook::quoted, wait};
 
 /// It lets go with this value, too: no agent outlives a test that failed.
 #[derive(Debug)]
@@ -29,8 +29,22 @@ impl Brake {
 
     fn hook_that(&self, first: &str) -> String {
         // Never longer than the longest test, should that one die.
-        let wait = format!("{first}for i in $(seq 3000); do [ -e '{}' ] && exit; sleep 0.1; done", self.go.display());
+        let (go, held) = (self.go.display(), self.held().display().to_string());
+        let wait = format!("{first}: > '{held}'; for i in $(seq 3000); do [ -e '{go}' ] && exit; sleep 0.1; done");
         format!("hooks: {{ before_node: [[sh, -c, {}]] }}", quoted(&wait))
+    }
+
+    /// Waits until it holds an agent.
+    ///
+    /// # Errors
+    /// It holds nobody in time.
+    pub async fn holds(&self) -> Result<(), Error> {
+        let is_held = || std::future::ready(self.held().exists().then_some(()).ok_or_else(|| "nobody".to_owned()));
+        Ok(wait::until("the brake to hold an agent", wait::GENEROUS, is_held).await?)
+    }
+
+    fn held(&self) -> PathBuf {
+        self.go.with_extension("held")
     }
 
     /// Lets the agent go on.

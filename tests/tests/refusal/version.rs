@@ -1,14 +1,8 @@
 //! A release that the playbook does not allow, of the leader or of a follower: before the run, and in the
 //! middle of it.
 
-use std::collections::BTreeMap;
-
 use rustix::process::Signal;
-use serde_json::Value;
-use tests::{
-    brake::Brake, case::Case, cluster::Member, on_both, rollout::Ends, skip::build_or_skip, standing::is_of,
-    system::System,
-};
+use tests::{brake::Brake, case::Case, cluster::Member, on_both, rollout::Ends, skip::build_or_skip, system::System};
 
 use crate::{down, is_refused, refused, untouched};
 
@@ -54,11 +48,7 @@ async fn a_leader_of_another_release_in_the_middle(system: System) {
     let rollout = case.begin().await;
 
     let agent = rollout.start(0);
-    let is_next = |keys: &BTreeMap<String, Value>| {
-        let done = keys.get("run")?["done"].as_array()?.len();
-        (done == 1 && is_of(keys.get("baton"), &agent)).then_some(())
-    };
-    rollout.until_keys("one to be done and the other to be next", is_next).await;
+    brake.holds().await.expect("one is done and the other is next");
     let Some(other) = meddle(&rollout, rollout.member(2)).await else { return };
     let before = rollout.standing().await.members;
     brake.release().expect("released");
