@@ -97,12 +97,15 @@ async fn a_process_that_is_not_what_the_link_names_is_refused_with_both() {
         }
     };
     // A program that has just taken a process over has no arguments for a moment.
-    let pid = loop {
-        if let Some(process) = case.node.status().await.unwrap().process() {
-            break process.identity.pid;
+    let seen = async {
+        loop {
+            if let Some(process) = case.node.status().await.unwrap().process() {
+                break process.identity.pid;
+            }
+            tokio::task::yield_now().await;
         }
     };
-    assert_eq!(pid, child.0.id());
+    assert_eq!(tokio::time::timeout(std::time::Duration::from_secs(60), seen).await, Ok(child.0.id()));
     case.node.check_what_runs(&case.node.status().await.unwrap()).unwrap();
 
     fs::remove_file(&link).unwrap();

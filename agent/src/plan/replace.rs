@@ -78,7 +78,7 @@ mod tests {
         rollout::keys::{Change, Intent, RunId, RunState},
     };
 
-    /// What stands is of another pace; the new one goes down from 3.5.
+    /// An upgrade stands; the new playbook goes down from 3.5.
     fn seen() -> (Me, Keys, ClusterView) {
         let mut me = samples::me(&[1]);
         let change = Change::Downgrade { from: ">=3.5.0, <3.6.0".parse().unwrap(), to: "3.4.23".parse().unwrap() };

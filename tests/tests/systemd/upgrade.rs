@@ -16,14 +16,7 @@ async fn agents_on_three_hosts_upgrade_members_that_are_units(system: System) {
     planned.must_be(0, "planned");
     assert_eq!((planned.warnings().as_str(), fleet.pids()), ("[]", before));
 
-    let watched = fleet.begin().await;
-    all_must_be(&fleet.all().await, 0, "done");
-    fleet.arrived().await;
-    watched.end(1).await;
-    // What Restart= is for never came to pass.
-    let counts: Vec<_> = fleet.hosts.iter().map(|host| fleet.property(host, "NRestarts")).collect();
-    assert_eq!(counts, ["0", "0", "0"]);
-
+    all_arrive(&fleet).await;
     let after = fleet.pids();
     all_must_be(&fleet.all().await, 0, "nothing_to_do");
     assert_eq!(fleet.pids(), after);
@@ -32,10 +25,16 @@ async fn agents_on_three_hosts_upgrade_members_that_are_units(system: System) {
 async fn members_that_are_units_go_down_by_a_minor(system: System) {
     let usual = "Restart=always\nRestartSec=2";
     let Some(fleet) = Fleet::along(system, ("3.6", "3.5"), 3, usual).await else { return };
+    all_arrive(&fleet).await;
+}
+
+/// Agents on all hosts at once bring every member there, under load.
+async fn all_arrive(fleet: &Fleet) {
     let watched = fleet.begin().await;
     all_must_be(&fleet.all().await, 0, "done");
     fleet.arrived().await;
     watched.end(1).await;
+    // What Restart= is for never came to pass.
     let counts: Vec<_> = fleet.hosts.iter().map(|host| fleet.property(host, "NRestarts")).collect();
     assert_eq!(counts, ["0", "0", "0"]);
 }
