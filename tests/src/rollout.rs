@@ -50,7 +50,7 @@ impl Case {
     /// Begins to watch; when this returns, clients are at work and no agent is.
     pub async fn begin(self) -> Rollout {
         let wanted = self.to.release.cluster_version();
-        let witness = sure(Witness::begin(self.layout(), &Load::default(), wanted).await);
+        let witness = sure(Witness::begin(self.layout(), &Load::light(), wanted).await);
         Rollout { playbooks: self.write(), case: self, witness }
     }
 }

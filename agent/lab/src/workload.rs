@@ -53,6 +53,13 @@ impl Default for Load {
     }
 }
 
+impl Load {
+    /// What leaves a machine room for several clusters at once.
+    pub fn light() -> Self {
+        Self { pause: Duration::from_millis(10), ..Self::default() }
+    }
+}
+
 /// Clients at work, on a thread of their own.
 pub struct Workload {
     over: Arc<AtomicBool>,

@@ -242,8 +242,7 @@ impl Fleet {
 
     /// Begins to watch, with clients at work.
     pub async fn begin(&self) -> Watched<'_> {
-        let workload =
-            Workload::start(&self.layout.endpoints(), &Access::default(), &Load::default()).expect("clients");
+        let workload = Workload::start(&self.layout.endpoints(), &Access::default(), &Load::light()).expect("clients");
         workload.more(50).await.expect("clients that get answers");
         Watched {
             fleet: self,
