@@ -20,4 +20,5 @@ pub mod releases;
 pub mod rollout;
 pub mod skip;
 pub mod spread;
+pub mod trapdoor;
 pub mod web;

@@ -103,6 +103,16 @@ impl Member {
         Process::start(&argv, &self.log())
     }
 
+    /// Starts it again, with these flags from now on.
+    ///
+    /// # Errors
+    /// It does not end, or does not start.
+    pub fn start_anew(&mut self, flags: Vec<String>) -> Result<Process, Error> {
+        self.flags = flags;
+        self.end(Signal::TERM)?;
+        self.start()
+    }
+
     /// Where its configuration is, once it has one.
     pub fn config(&self) -> PathBuf {
         self.dir.join(format!("{}.yaml", self.system))
@@ -116,9 +126,7 @@ impl Member {
         let flags = self.flags.iter().filter_map(|flag| flag.strip_prefix("--")?.split_once('='));
         let lines: String = flags.map(|(name, value)| format!("{name}: {}\n", quoted(value))).collect();
         fs::write(self.config(), format!("{lines}{more}\n"))?;
-        self.flags = vec![format!("--config-file={}", self.config().display())];
-        self.end(Signal::TERM)?;
-        self.start()?;
+        self.start_anew(vec![format!("--config-file={}", self.config().display())])?;
         Ok(lines)
     }
 
