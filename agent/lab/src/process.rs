@@ -128,9 +128,16 @@ fn executable(pid: i32) -> Option<PathBuf> {
 
 /// Ends every process whose executable lies in this folder, at once and for good.
 pub fn kill_all_under(folder: &Path) {
-    for process in Process::under(folder) {
-        let _ = process.signal(Signal::KILL);
-        let _ = process.ended(wait::GENEROUS);
+    // One may have been about to start another; and one that does not end is not waited for in vain again and again.
+    for _ in 0..3 {
+        let found = Process::under(folder);
+        for process in &found {
+            let _ = process.signal(Signal::KILL);
+            let _ = process.ended(wait::GENEROUS);
+        }
+        if found.is_empty() {
+            return;
+        }
     }
 }
 

@@ -44,6 +44,24 @@ fn matrix(file: &Path, more: &[&str]) -> Output {
     Command::new(agent).arg("matrix").arg(file).args(more).output().expect("it runs")
 }
 
+/// The same where nothing may be traced, as in many a container.
+fn matrix_without_ptrace(file: &Path, more: &[&str]) -> Output {
+    let agent = tests::agent::executable().expect("an agent");
+    let mut strace = Command::new("strace");
+    strace.args([
+        "-f",
+        "-q",
+        "--seccomp-bpf",
+        "-e",
+        "trace=ptrace",
+        "-e",
+        "inject=ptrace:error=EPERM",
+        "-o",
+        "/dev/null",
+    ]);
+    strace.arg("--").arg(agent).arg("matrix").arg(file).args(more).output().expect("it runs")
+}
+
 /// Everything that it said.
 fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout))

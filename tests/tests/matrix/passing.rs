@@ -4,7 +4,7 @@ use std::fs;
 
 use tests::{on_both, skip::build_or_skip, system::System};
 
-use crate::{matrix, of_builds, said};
+use crate::{matrix, matrix_without_ptrace, of_builds, said};
 
 /// How many plans of each system run here; `scripts/soak-matrix` runs more.
 const PLANS: &str = "5";
@@ -26,7 +26,7 @@ async fn plans_from_seeds_pass(system: System) {
     // The same plans each time: what fails is then of the change, not of chance.
     let seed = std::env::var("BATON_SEED").unwrap_or_else(|_| "1".into());
     let out = junit.to_string_lossy();
-    let more = ["--sample", PLANS, "--jobs", "2", "--seed", &seed, "--junit", &out, "--output", "json"];
+    let more = ["--sample", PLANS, "--jobs", "3", "--seed", &seed, "--junit", &out, "--output", "json"];
     let done = matrix(&file, &more);
     assert_eq!(done.status.code(), Some(0), "{}", said(&done));
     let result: serde_json::Value = serde_json::from_slice(&done.stdout).expect("one object");
@@ -39,4 +39,22 @@ async fn plans_from_seeds_pass(system: System) {
     println!("counted: {system}: {PLANS} plans, {} faults injected, {} not", injected.len(), missed.len());
     let junit = fs::read_to_string(junit).expect("written");
     assert_eq!(junit.matches("<testcase ").count().to_string(), PLANS, "{junit}");
+}
+
+#[test]
+fn a_matrix_whose_only_fault_cannot_be_shows_nothing() {
+    let builds: Option<Vec<_>> = ["3.5", "3.6"].into_iter().map(|minor| build_or_skip(System::Node, minor)).collect();
+    let Some(builds) = builds else { return };
+    let home = tempfile::tempdir().expect("a folder");
+    let file = home.path().join("matrix.yaml");
+    of_builds(&file, &builds, "agent_killed");
+    let done = matrix_without_ptrace(&file, &["--only", "node/3.5.0-3.6.0/3/agent_killed/1", "--output", "json"]);
+    assert_eq!(done.status.code(), Some(3), "{}", said(&done));
+    let result: serde_json::Value = serde_json::from_slice(&done.stdout).expect("one object");
+    assert_eq!(result["reason"], "matrix_shows_nothing", "{result}");
+    let record = result["plans"][0]["record"].as_array().expect("a list");
+    assert!(!record.is_empty(), "{result}");
+    for entry in record {
+        assert!(entry.to_string().contains("strace may not trace"), "{entry}");
+    }
 }

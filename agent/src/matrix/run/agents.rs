@@ -3,6 +3,7 @@
 use std::{
     ffi::OsString,
     path::PathBuf,
+    process::Stdio,
     time::{Duration, Instant},
 };
 
@@ -16,6 +17,7 @@ use lab::{
     wait,
 };
 use rustix::process::Signal;
+use tokio::process::Command;
 
 use super::{leaders, members, record::Record, stage::Stage};
 use crate::matrix::plan::{Fault, Host, Pace, Step, Trouble, tree};
@@ -221,13 +223,11 @@ async fn cut(
     let member = stage.member(host);
     let (file, trace) = (member.state_dir().join("journal"), member.dir.join(format!("trace-{}", fault.name(step))));
     let cut = Cut { file, call: Call::Fdatasync, nth: sync, moment, trace };
-    let agent = match start(stage, verb, host, &[], |argv| cut.wrap(&argv)) {
-        Ok(agent) => agent,
-        Err(error) => {
-            record.missed(step, fault, format!("strace cannot be run: {error}"));
-            return Ok(None);
-        }
-    };
+    if let Err(why) = tracing_is_possible().await {
+        record.missed(step, fault, why);
+        return Ok(None);
+    }
+    let agent = start(stage, verb, host, &[], |argv| cut.wrap(&argv))?;
     let process = agent.process()?;
     let was_cut = tokio::task::spawn_blocking(move || cut.carry_out(&process, LIMIT)).await??;
     let ended = agent.ended(LIMIT).await?;
@@ -237,6 +237,17 @@ async fn cut(
     }
     record.missed(step, fault, format!("the agent ended before, exit {:?}", ended.exit));
     Ok((ended.exit == Some(0)).then_some(ended))
+}
+
+/// Whether there is a strace, and it may trace: in a container it often may not.
+async fn tracing_is_possible() -> Result<(), String> {
+    let tried =
+        Command::new("strace").args(["-f", "-q", "-o", "/dev/null", "true"]).stdin(Stdio::null()).output().await;
+    let tried = tried.map_err(|error| format!("strace cannot be run: {error}"))?;
+    match tried.status.success() {
+        true => Ok(()),
+        false => Err(format!("strace may not trace: {}", String::from_utf8_lossy(&tried.stderr).trim())),
+    }
 }
 
 fn last_event(ended: &Ended) -> String {
