@@ -70,7 +70,8 @@ async fn a_release_that_does_not_run_is_put_back_and_said() {
     site.is_upgraded(&[false; 3]).await;
 
     site.deliver(&site.to.executable());
-    stage.play(&["-e", "baton_require_complete=true"]).await.must_succeed();
+    // Until the owner's agent comes the others go no further; a loaded machine starts it late.
+    stage.play(&["-e", "baton_require_complete=true", "-e", "gather=60s"]).await.must_succeed();
     site.is_upgraded(&[true; 3]).await;
     site.nothing_is_lost().await;
 }

@@ -38,9 +38,13 @@ pub struct Site {
 }
 
 impl Site {
-    /// So many hosts. `None` is a skip.
+    /// So many hosts, for the main job. `None` is a skip.
     pub async fn up(system: System, size: u8) -> Option<Self> {
-        let (from, to) = system.main_job();
+        Self::path(system, system.main_job(), size).await
+    }
+
+    /// So many hosts, for any two releases.
+    pub async fn path(system: System, (from, to): (&str, &str), size: u8) -> Option<Self> {
         let (from, to) = (build_or_skip(system, from)?, build_or_skip(system, to)?);
         let (network, hosts) = hosts_or_skip(size)?;
         let home = tempfile::Builder::new().prefix("baton-").tempdir().expect("a folder");
@@ -56,7 +60,7 @@ impl Site {
         }
         let endpoints: Vec<_> = hosts.iter().map(url).collect();
         until_they_serve(&endpoints, &from).await;
-        let load = Workload::start(&endpoints, &Access::default(), &Load::default()).expect("started");
+        let load = Workload::start(&endpoints, &Access::default(), &Load::light()).expect("started");
         load.more(20).await.expect("under way");
         Some(Self { system, from, to, hosts, home, load: Some(load), _network: network })
     }
@@ -71,9 +75,14 @@ impl Site {
         let flags: Vec<_> = (0..self.hosts.len()).map(|index| member(self.system, &self.hosts, index).flags).collect();
         let flags: serde_json::Map<_, _> =
             flags.into_iter().enumerate().map(|(index, flags)| (format!("m{}", index + 1), flags.into())).collect();
+        let next = self.from.release.cluster_version().minor + 1;
+        let (kind, end) = match self.to.release < self.from.release {
+            true => ("Downgrade", format!("{}.{next}", self.from.release.cluster_version().major)),
+            false => ("Upgrade", self.to.release.to_string()),
+        };
         json!({
             "endpoints": self.endpoints(), "flags": flags, "member_binary": binary(self.system), "log": format!("{HOME}/log"),
-            "from": format!(">={}, <{}", self.from.release, self.to.release), "to": self.to.release.to_string(),
+            "kind": kind, "from": format!(">={}, <{end}", self.from.release), "to": self.to.release.to_string(),
             "source": artifact(&self.to),
         })
     }

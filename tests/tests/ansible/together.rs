@@ -54,3 +54,16 @@ async fn all_hosts_at_once_are_upgraded_once() {
     assert_eq!(site.pids(), after);
     site.nothing_is_lost().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_hosts_at_once_are_taken_down_by_a_minor() {
+    let Some(site) = Site::path(System::Etcd, ("3.6", "3.5"), 3).await else { return };
+    let site = site.with_agents();
+    let Some(stage) = Stage::new(&site) else { return };
+    let played = stage.play(&[]).await;
+    played.must_succeed();
+    assert_eq!(played.changed(), ["h1", "h2", "h3"]);
+    assert!((1..=3).any(|host| played.run_on(host)["cluster"] == "done"), "{}", played.text);
+    site.is_upgraded(&[true; 3]).await;
+    site.nothing_is_lost().await;
+}
