@@ -116,7 +116,6 @@ fn cluster(typed: &cli::Init) -> Result<Cluster, Trouble> {
         tls,
         auth,
         http: Default::default(),
-        prefix: Cluster::DEFAULT_PREFIX.to_owned(),
     })
 }
 

@@ -37,7 +37,7 @@ impl Eye {
     /// What is wrong with them.
     pub fn open(cluster: &Cluster) -> Result<Self, Trouble> {
         let observer = Observer::connect(cluster)?;
-        let store = Store::new(&observer, &cluster.prefix, Arc::default());
+        let store = Store::new(&observer, Arc::default());
         Ok(Self { observer, store })
     }
 

@@ -69,7 +69,6 @@ fn cluster(endpoints: &[String]) -> Cluster {
         tls: None,
         auth: None,
         http: Default::default(),
-        prefix: Cluster::DEFAULT_PREFIX.to_owned(),
     }
 }
 

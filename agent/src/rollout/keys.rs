@@ -1,4 +1,4 @@
-//! What the hosts share: the keys under the cluster's prefix, as data.
+//! What the hosts share: the keys below [`PREFIX`], as data.
 //!
 //! No I/O and no decisions. Who writes a key, and under which compare, is said in `txn.rs`; ARCHITECTURE.md
 //! draws the whole protocol.
@@ -14,7 +14,11 @@ use serde::{Deserialize, Serialize};
 
 use super::host_id::HostId;
 
-/// Every key under the prefix, read in one Range: one moment of the store.
+/// What every key begins with. It is no setting: hosts that looked for the keys in two places would not see each
+/// other, and each could take a member down.
+pub const PREFIX: &str = "/baton/";
+
+/// Every key, read in one Range: one moment of the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Keys {
     /// The run that stands, or the last one.
@@ -271,7 +275,7 @@ pub struct ProcessId {
     pub start_time: u64,
 }
 
-/// The name of one key under the prefix.
+/// The name of one key, without [`PREFIX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyName {
     /// `run`
