@@ -14,4 +14,5 @@ pub mod playbook;
 pub mod report;
 pub mod rollout;
 pub mod sha256;
+pub mod unknown;
 pub mod words;

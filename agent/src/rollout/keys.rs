@@ -13,6 +13,7 @@ use proto::{ClusterId, LeaseId, MemberId, Release, Revision};
 use serde::{Deserialize, Serialize};
 
 use super::host_id::HostId;
+use crate::unknown::Unknown;
 
 /// What every key begins with. It is no setting: hosts that looked for the keys in two places would not see each
 /// other, and each could take a member down.
@@ -31,6 +32,18 @@ pub struct Keys {
     pub down: Option<At<TakeDown>>,
     /// Take-downs that were abandoned while their host could still wake up. Not leased.
     pub lost: BTreeMap<MemberId, At<TakeDown>>,
+    /// Agents and batons without a lease, in order of their names. Nobody keeps them alive and nothing would ever take
+    /// them away, so they are nobody's, whatever they say.
+    pub stale: Vec<Stale>,
+}
+
+/// A key that should be bound to a lease and is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stale {
+    /// Which.
+    pub key: KeyName,
+    /// The revision that wrote it last.
+    pub modified: Revision,
 }
 
 /// A value and where it stands in the store's history.
@@ -60,6 +73,9 @@ pub struct Run {
     /// The members that were brought to their target, as their own agents wrote with each record's end.
     #[serde(default)]
     pub done: Vec<MemberId>,
+    /// What a newer agent wrote beside it.
+    #[serde(skip)]
+    pub unknown: Unknown,
 }
 
 /// A random id, made by the agent that creates the run.
@@ -231,6 +247,9 @@ pub struct Participant {
     /// What it waits for, for people.
     #[serde(default)]
     pub waits_for: Option<Arc<str>>,
+    /// What a newer agent wrote beside it.
+    #[serde(skip)]
+    pub unknown: Unknown,
 }
 
 /// The leave to act.
@@ -244,6 +263,9 @@ pub struct Baton {
     pub host_name: Arc<str>,
     /// This taking of it.
     pub take: TakeId,
+    /// What a newer agent wrote beside it.
+    #[serde(skip)]
+    pub unknown: Unknown,
 }
 
 /// The take-down record: this member is, or may at any instant be, down by our hand.
@@ -261,6 +283,9 @@ pub struct TakeDown {
     pub process: ProcessId,
     /// Whether the member goes back.
     pub back: bool,
+    /// What a newer agent wrote beside it.
+    #[serde(skip)]
+    pub unknown: Unknown,
 }
 
 /// A process, told apart from any later one with the same pid.

@@ -3,3 +3,4 @@
 //! with what".
 
 mod divided;
+mod keys;
