@@ -4,3 +4,4 @@
 
 mod divided;
 mod keys;
+mod roles;
