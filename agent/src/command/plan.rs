@@ -16,6 +16,7 @@ use crate::{
     report::{
         forecast as told,
         gates::gates,
+        grants,
         json::{Facts, members, versions},
         names::Names,
         next,
@@ -61,6 +62,9 @@ pub struct Foreseen {
 /// As for a plan.
 pub async fn foresee(playbook: &Playbook, path: &Path, verb: Verb, replace: bool) -> Result<Foreseen, Trouble> {
     let mut seen = Seen::of(playbook, verb).await?;
+    if let Some(user) = seen.viewer {
+        return Err(Trouble::NotRoot { user });
+    }
     if replace {
         seen.replace()?;
     }
@@ -77,23 +81,26 @@ struct Seen {
     warnings: Vec<String>,
     /// Whether another run stands that is to be replaced.
     replaces: bool,
+    /// The user, where it may look and not run.
+    viewer: Option<String>,
 }
 
 impl Seen {
     async fn of(playbook: &Playbook, verb: Verb) -> Result<Self, Trouble> {
         let eye = Eye::open(&playbook.cluster)?;
         let mut sight = eye.look().await?;
-        eye.preflight(playbook).await?;
+        let viewer = eye.viewer(playbook).await?;
         let warnings = inspect(playbook, &sight.view).await.map_err(trouble_of_setup)?;
         let owns = identity::mine(playbook, &sight.view);
         let me = identity::me(playbook, identity::host_id(&playbook.state_dir), sight.view.cluster, owns, verb);
         let keys = match sight.keys() {
             // Without a leader the keys cannot be read, and that is what a person must know.
             Err(_) if sight.view.leader().is_none() => Keys::default(),
-            keys => keys?,
+            Ok(keys) => keys,
+            Err(trouble) => return Err(eye.unread(trouble, viewer).await),
         };
         sight.names.learn_host(me.host, &me.host_name, &me.owns);
-        Ok(Self { me, keys, view: sight.view, names: sight.names, warnings, replaces: false })
+        Ok(Self { me, keys, view: sight.view, names: sight.names, warnings, replaces: false, viewer })
     }
 
     /// Forgets a run with another intent, where it may be replaced.
@@ -109,8 +116,8 @@ impl Seen {
     }
 
     fn plan<'a>(&'a self, path: &'a Path) -> Plan<'a> {
-        let Self { me, keys, view, names, warnings, replaces } = self;
-        Plan { path, me, keys, view, names, warnings, replaces: *replaces }
+        let Self { me, keys, view, names, warnings, replaces, viewer } = self;
+        Plan { path, me, keys, view, names, warnings, replaces: *replaces, viewer: viewer.as_deref() }
     }
 }
 
@@ -122,6 +129,7 @@ struct Plan<'a> {
     names: &'a Names,
     warnings: &'a [String],
     replaces: bool,
+    viewer: Option<&'a str>,
 }
 
 impl Plan<'_> {
@@ -206,6 +214,7 @@ impl Plan<'_> {
         let next = if self.replaces { "run --replace" } else { "run" };
         let stop = Stop::well(Reason::Planned, message, next, self.path);
         let next = stop.next.filter(|_| cluster != Progress::Done);
+        let next = if self.viewer.is_some() { next.map(|_| grants::COMMAND.to_owned()) } else { next };
         Stop { cluster: Some(cluster), next, left: standing(self.view), ..stop }
     }
 
@@ -230,7 +239,8 @@ impl Plan<'_> {
         let warning = |member: &Member| {
             format!("{} is not ready: refused, unless an agent runs on its host", self.names.member(member.id))
         };
-        self.warnings.iter().cloned().chain(self.view.members.iter().filter(alone).map(warning)).collect()
+        let viewer = self.viewer.map(grants::not_asked);
+        self.warnings.iter().cloned().chain(viewer).chain(self.view.members.iter().filter(alone).map(warning)).collect()
     }
 
     fn text(&self, forecast: &Forecast, would: &str) -> String {

@@ -154,6 +154,7 @@ fn troubles() -> Vec<Trouble> {
         Trouble::Credentials(text()),
         Trouble::AuthRefused(text()),
         Trouble::NotRoot { user: "bob".into() },
+        Trouble::KeysForbidden { user: "bob".into() },
         Trouble::NewerAgent { key: "run".into(), host: Some("h9".into()) },
         Trouble::KeysDamaged(text()),
         Trouble::NothingToAbandon { member: "orders-1".into() },

@@ -3,4 +3,5 @@
 mod downgrade;
 mod init;
 mod question;
+mod roles;
 mod terminal;
