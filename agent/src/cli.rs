@@ -42,6 +42,8 @@ pub enum Verb {
     Resume(Rollout),
     /// Give up the take-down of a member whose host does not come back
     Abandon(Abandon),
+    /// Show every key that the agents share, and what it is; with --clear delete those that are nobody's
+    Keys(Keys),
     /// Run every path, size and fault of a matrix on real members of this machine
     Matrix(Matrix),
     /// Write a playbook for the members that run on this host, from what the cluster and they say
@@ -128,6 +130,19 @@ pub struct Abandon {
     /// Its host is switched off or cut off for good: let the others go on without it
     #[arg(long)]
     pub host_is_fenced: bool,
+}
+
+/// `agent keys`
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct Keys {
+    /// The playbook, a YAML file
+    pub playbook: PathBuf,
+    /// Delete what is stale: agents and batons without a lease. Nothing else is ever deleted
+    #[arg(long)]
+    pub clear: bool,
+    /// Do not ask before that. Only at a terminal is asked, and never with --output json
+    #[arg(long, short, requires = "clear")]
+    pub yes: bool,
 }
 
 /// `agent matrix`
@@ -276,6 +291,7 @@ impl Verb {
             Self::Rollback(_) => "rollback",
             Self::Resume(_) => "resume",
             Self::Abandon(_) => "abandon",
+            Self::Keys(_) => "keys",
             Self::Matrix(_) => "matrix",
             Self::Init(_) => "init",
             Self::Explain(_) => "explain",
@@ -295,6 +311,7 @@ impl Verb {
             Self::Plan(Plan { one, .. }) | Self::Validate(one) => Some(&one.playbook),
             Self::Status(status) => status.playbook.as_ref(),
             Self::Abandon(abandon) => Some(&abandon.playbook),
+            Self::Keys(keys) => Some(&keys.playbook),
             Self::Matrix(matrix) => Some(&matrix.matrix),
             Self::Init(_) | Self::Explain(_) | Self::Schema | Self::Completions(_) | Self::Man => None,
         }
@@ -335,7 +352,7 @@ mod tests {
 
     #[test]
     fn every_verb_takes_the_playbook_first_and_the_output_anywhere() {
-        for verb in ["run", "plan", "status", "validate", "finalize", "rollback", "resume"] {
+        for verb in ["run", "plan", "status", "validate", "finalize", "rollback", "resume", "keys"] {
             for line in [format!("agent {verb} p.yaml --output json"), format!("agent --output json {verb} p.yaml")] {
                 let cli = typed(&line).unwrap();
                 assert_eq!((cli.verb.name(), cli.output), (verb, Output::Json), "{line}");

@@ -24,7 +24,7 @@ use crate::{
         Store, TxnAnswer,
         keys::{At, Keys, TakeDown},
         rules::Rules,
-        stored,
+        stored::{self, StoredError},
         txn::Txn,
     },
 };
@@ -96,6 +96,7 @@ async fn send(store: &Store, txn: &Txn) -> Result<Result<proto::Revision, Keys>,
         match store.txn(&compares, &ops).await {
             TxnAnswer::Yes { revision } => return Ok(Ok(revision)),
             TxnAnswer::No(snapshot) => return Ok(Err(stored::keys(&snapshot)?)),
+            TxnAnswer::Oversize(error) => return Err(StoredError::from(error).into()),
             TxnAnswer::Refused(why) => return Err(Trouble::AuthRefused(format!("the cluster refuses it: {why}"))),
             TxnAnswer::LeaseGone => {
                 return Err(Trouble::NoAnswer("it speaks of a lease, and none was asked for".into()));

@@ -8,7 +8,7 @@ use crate::{
     observe::{Observer, view::ClusterView},
     playbook::{Cluster, Playbook},
     report::{names::Names, trouble::Trouble},
-    rollout::{Snapshot, Store, Unknown, keys::Keys, stored},
+    rollout::{NotRead, Snapshot, Store, keys::Keys, stored},
 };
 
 /// The way to one cluster.
@@ -25,7 +25,7 @@ pub struct Sight {
     /// The members.
     pub view: ClusterView,
     /// The keys as they are stored, or why they could not be read: without quorum they cannot.
-    pub raw: Result<Snapshot, Unknown>,
+    pub raw: Result<Snapshot, NotRead>,
     /// Who is called what.
     pub names: Names,
 }
@@ -89,7 +89,10 @@ impl Sight {
     /// # Errors
     /// They could not be read, or not be understood.
     pub fn keys(&mut self) -> Result<Keys, Trouble> {
-        let raw = self.raw.as_ref().map_err(|unknown| Trouble::Unreachable(format!("the keys: {unknown}")))?;
+        let raw = self.raw.as_ref().map_err(|not_read| match not_read {
+            NotRead::Unknown(unknown) => Trouble::Unreachable(format!("the keys: {unknown}")),
+            NotRead::Oversize(oversize) => Trouble::KeysTooLarge(oversize.to_string()),
+        })?;
         let keys = stored::keys(raw)?;
         self.names.learn_hosts(&keys);
         Ok(keys)

@@ -6,6 +6,7 @@ pub mod abandon;
 pub mod ask;
 pub mod explain;
 pub mod init;
+pub mod keys;
 pub mod look;
 pub mod manual;
 pub mod matrix;
@@ -64,6 +65,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
         Verb::Plan(typed) => runtime()?.block_on(plan::plan(&typed.one.playbook, typed.replace)),
         Verb::Status(typed) => runtime()?.block_on(look(typed, cli.output)),
         Verb::Abandon(typed) => runtime()?.block_on(abandon::abandon(typed)),
+        Verb::Keys(typed) => runtime()?.block_on(keys::keys(typed, cli.output)),
         Verb::Matrix(typed) => {
             let runtime = several_threads()?;
             let ended = runtime.block_on(matrix::matrix(typed));

@@ -2,10 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use proto::{
-    ClusterVersion,
-    etcdserverpb::{LeaseTimeToLiveRequest, lease_client::LeaseClient},
-};
+use proto::ClusterVersion;
 use serde_json::json;
 
 use super::{
@@ -175,10 +172,5 @@ fn progress(keys: &Keys) -> Option<Progress> {
 /// How long the baton's lease still runs if nobody keeps it alive, as the leader counts.
 async fn baton_left(store: &Store, snapshot: &Snapshot) -> Option<Duration> {
     let lease = snapshot.keys.iter().find(|key| key.key == "baton")?.lease?;
-    let address = store.route().find(Duration::from_secs(1)).await.ok()?;
-    let question = LeaseTimeToLiveRequest { id: lease.0, keys: false };
-    let answer = store.route().access().ask(&address, question, |channel, request| async move {
-        LeaseClient::new(channel).lease_time_to_live(request).await
-    });
-    u64::try_from(answer.await.ok()?.ttl).ok().map(Duration::from_secs)
+    Some(store.remaining(lease).await.ok()??.left)
 }

@@ -8,6 +8,7 @@ use crate::{
     journal::progress::Stage,
     report::Happening,
     rollout::{
+        NotRead,
         act::{Event, Looked},
         keys::{At, AttemptId, Keys, Run, RunState, TakeDown},
         stored,
@@ -21,7 +22,8 @@ impl Execution<'_> {
         let had_gathered = self.began.elapsed() >= self.playbook.strategy.gather;
         let keys = match self.store.read().await {
             Ok(snapshot) => Some(stored::keys(&snapshot).map_err(Abort::Keys)?),
-            Err(error) => {
+            Err(NotRead::Oversize(error)) => return Err(Abort::Keys(error.into())),
+            Err(NotRead::Unknown(error)) => {
                 tracing::info!(%error, "the shared keys were not read");
                 None
             }

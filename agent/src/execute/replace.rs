@@ -9,7 +9,7 @@ use crate::{
     rollout::{
         Snapshot, TxnAnswer,
         keys::{Run, RunId},
-        stored,
+        stored::{self, StoredError},
         txn::Txn,
     },
 };
@@ -31,7 +31,7 @@ impl Execution<'_> {
             () = self.bring_up() => {}
             () = interrupt.asked(1) => return Err(Trouble::Interrupted),
         }
-        let keys = self.store.read().await.map_err(|error| Trouble::NoAnswer(error.to_string()))?;
+        let keys = self.store.read().await?;
         let keys = stored::keys(&keys)?;
         let view = self.observer.glance().await?;
         let seen = match plan::replace::replacement(&self.me, &keys, &view) {
@@ -57,6 +57,7 @@ impl Execution<'_> {
                 TxnAnswer::No(snapshot) if stands(&snapshot, |run| run.id == run_id) => break,
                 // Another host was faster, with the same playbook.
                 TxnAnswer::No(snapshot) if stands(&snapshot, |run| *run.intent == *self.me.intent) => return Ok(None),
+                TxnAnswer::Oversize(error) => return Err(StoredError::from(error).into()),
                 TxnAnswer::No(_) | TxnAnswer::LeaseGone => {
                     return Err(not_replaced(&"it changed meanwhile; look at it again"));
                 }

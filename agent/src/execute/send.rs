@@ -12,7 +12,7 @@ use crate::{
     plan::Verb,
     report::{Decision, Happening},
     rollout::{
-        KeepAlive, NotGranted, Store, TxnAnswer, Unknown,
+        KeepAlive, NotGranted, NotRead, Store, TxnAnswer, Unknown,
         act::Event,
         keys::{KeyName, Keys, PREFIX, RunState, TakeId},
         stored,
@@ -80,6 +80,7 @@ impl Execution<'_> {
                 self.end_lease_of(txn).await;
                 Ok(Event::No(Box::new(stored::keys(&snapshot).map_err(Abort::Keys)?)))
             }
+            TxnAnswer::Oversize(error) => Err(Abort::Keys(error.into())),
             TxnAnswer::LeaseGone => {
                 self.forget_lease_of(txn);
                 self.refused_with_keys().await
@@ -98,7 +99,8 @@ impl Execution<'_> {
                 self.leases.unanswered = None;
                 Ok(Event::No(Box::new(stored::keys(&snapshot).map_err(Abort::Keys)?)))
             }
-            Err(_) => Ok(self.unknown().await),
+            Err(NotRead::Oversize(error)) => Err(Abort::Keys(error.into())),
+            Err(NotRead::Unknown(_)) => Ok(self.unknown().await),
         }
     }
 

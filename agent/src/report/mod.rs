@@ -17,6 +17,7 @@ pub mod gates;
 pub mod grants;
 pub mod happening;
 pub mod json;
+pub mod keys;
 pub mod lowering;
 pub mod names;
 pub mod next;

@@ -81,6 +81,7 @@ reasons! {
     Written "written" Always(0), "a playbook was written from the live cluster", "read it, then agent plan";
     Abandoned "abandoned" Always(0), "the take-down was given up; its member counts as lost", "bring its host back, or replace the member";
     Fenced "fenced" Always(0), "the abandoned host was declared dead; the others may go on", "agent run";
+    Cleared "cleared" Always(0), "what was nobody's among the shared keys was deleted", "agent run";
     MatrixPassed "matrix_passed" Always(0), "no plan of the matrix failed", "nothing";
     MatrixFailed "matrix_failed" Always(1), "a plan of the matrix failed", "run it again with the command that is printed, and look at its logs";
     StepFailed "step_failed" Always(1), "a member did not become ready, or could not be stopped; it was left as it is", "look at its log, mend it (end its process if it hangs), then agent run";
@@ -102,7 +103,8 @@ reasons! {
     NotRoot "not_root" Always(3), "the user does not have the role that this needs", "agent init --print-role says which; grant it, or name another user";
     GatesUnsupported "gates_unsupported" Preflight, "gates are expected, and a member that is at its target has none", "remove gates.expect, then agent run, with --replace where a run stands";
     NewerAgent "newer_agent" Preflight, "a newer agent wrote keys that this one does not know", "run the newer agent here too";
-    KeysDamaged "keys_damaged" Preflight, "a shared key holds what no agent writes", "look at the key that is named";
+    KeysDamaged "keys_damaged" Preflight, "a shared key holds what no agent writes", "agent keys, and look at the key that is named";
+    KeysTooLarge "keys_too_large" Preflight, "a shared key is larger than any agent makes it, or there are too many of them", "agent keys, and delete what is named there as none of an agent's";
     JournalDamaged "journal_damaged" Preflight, "the journal is damaged, or was written by a newer agent", "agent status, then move the state directory away";
     StateDir "state_dir" Preflight, "the state directory cannot be used", "mend what is named, then agent run";
     System "system" Preflight, "the operating system refused something", "mend what is named";

@@ -114,7 +114,7 @@ pub fn keys(keys: &Keys, names: &Names, lapses: Option<Duration>) -> String {
     text
 }
 
-fn take_down(record: &TakeDown, names: &Names) -> String {
+pub(super) fn take_down(record: &TakeDown, names: &Names) -> String {
     let way = if record.back { " (going back)" } else { "" };
     let (host, pid) = (printable(&record.host_name), record.process.pid);
     format!("{}{way} by {host} (pid {pid})", names.member(record.member))

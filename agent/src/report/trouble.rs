@@ -13,7 +13,7 @@ use super::{
 use crate::{
     observe::ObserveError,
     playbook::PlaybookError,
-    rollout::stored::StoredError,
+    rollout::{NotRead, stored::StoredError},
     words::{typed, with_causes},
 };
 
@@ -64,6 +64,8 @@ pub enum Trouble {
     },
     /// A key that no agent wrote.
     KeysDamaged(String),
+    /// A key that is larger than any agent makes it, or too many of them.
+    KeysTooLarge(String),
     /// No take-down of this member to abandon.
     NothingToAbandon {
         /// The member, as it was typed.
@@ -136,7 +138,8 @@ impl Trouble {
                 let message = format!("a newer agent{host} wrote the key `{}`", printable(key));
                 (Reason::NewerAgent, message, NOTHING, None)
             }
-            Self::KeysDamaged(text) => (Reason::KeysDamaged, text.clone(), NOTHING, with("status")),
+            Self::KeysDamaged(text) => (Reason::KeysDamaged, text.clone(), NOTHING, with("keys")),
+            Self::KeysTooLarge(text) => (Reason::KeysTooLarge, text.clone(), NOTHING, with("keys")),
             Self::NothingToAbandon { member } => {
                 let message = format!("no take-down of {member} stands");
                 (Reason::NothingToAbandon, message, NOTHING, with("status"))
@@ -195,6 +198,16 @@ impl From<StoredError> for Trouble {
         match error {
             StoredError::Newer { key, host, .. } => Self::NewerAgent { key, host },
             StoredError::Damaged { .. } => Self::KeysDamaged(text),
+            StoredError::Oversize(_) => Self::KeysTooLarge(text),
+        }
+    }
+}
+
+impl From<NotRead> for Trouble {
+    fn from(error: NotRead) -> Self {
+        match error {
+            NotRead::Oversize(oversize) => StoredError::from(oversize).into(),
+            NotRead::Unknown(unknown) => Self::NoAnswer(unknown.to_string()),
         }
     }
 }

@@ -5,7 +5,7 @@
 use proto::Revision;
 use tonic::Code;
 
-use super::store::Snapshot;
+use super::{reading::Oversize, store::Snapshot};
 use crate::observe::error::CallError;
 
 /// What became of a transaction.
@@ -18,6 +18,8 @@ pub enum TxnAnswer {
     },
     /// A condition did not hold, nothing was changed.
     No(Snapshot),
+    /// Nor was anything changed here, but the keys that came with it are more than is read.
+    Oversize(Oversize),
     /// A lease to bind a key to has ended, nothing was changed.
     LeaseGone,
     /// The cluster refuses it, nothing was changed; sending it again is of no use.
@@ -30,6 +32,17 @@ pub enum TxnAnswer {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unknown(pub String);
+
+/// Why there are no keys.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotRead {
+    /// They are more than is read.
+    #[error(transparent)]
+    Oversize(#[from] Oversize),
+    /// Nobody answered.
+    #[error(transparent)]
+    Unknown(#[from] Unknown),
+}
 
 /// Why there is no lease.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -98,7 +111,7 @@ mod tests {
                 TxnAnswer::LeaseGone => "lease gone",
                 TxnAnswer::Refused(_) => "refused",
                 TxnAnswer::Unknown(_) => "unknown",
-                TxnAnswer::Yes { .. } | TxnAnswer::No(_) => "answered",
+                TxnAnswer::Yes { .. } | TxnAnswer::No(_) | TxnAnswer::Oversize(_) => "answered",
             };
             assert_eq!(answer, expected, "{error}");
         }

@@ -32,7 +32,7 @@ pub struct Keys {
     pub down: Option<At<TakeDown>>,
     /// Take-downs that were abandoned while their host could still wake up. Not leased.
     pub lost: BTreeMap<MemberId, At<TakeDown>>,
-    /// Agents and batons without a lease, in order of their names. Nobody keeps them alive and nothing would ever take
+    /// Agents and batons without a lease. Nobody keeps them alive and nothing would ever take
     /// them away, so they are nobody's, whatever they say.
     pub stale: Vec<Stale>,
 }

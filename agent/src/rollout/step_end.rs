@@ -132,6 +132,13 @@ impl Agent {
     }
 }
 
+/// The most characters of a reason in the run: a key that is too large would stop everybody.
+const MOST_WORDS: usize = 2000;
+
 fn failed_state(run: &Run, member: MemberId, why: Arc<str>) -> RunState {
+    let why = match why.char_indices().nth(MOST_WORDS) {
+        Some((end, _)) => format!("{}…", &why[..end]).into(),
+        None => why,
+    };
     RunState::Failed { member, why, was: run.going().unwrap_or(Going::Rolling) }
 }

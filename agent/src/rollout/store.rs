@@ -8,21 +8,19 @@ use std::{sync::Arc, time::Duration};
 use proto::{
     LeaseId, Revision,
     etcdserverpb::{
-        Compare as CompareOnWire, DeleteRangeRequest, LeaseGrantRequest, LeaseRevokeRequest, PutRequest, RangeRequest,
-        RangeResponse, RequestOp, ResponseHeader, TxnRequest, TxnResponse,
+        Compare as CompareOnWire, DeleteRangeRequest, LeaseGrantRequest, LeaseRevokeRequest, PutRequest, RequestOp,
+        ResponseHeader, TxnRequest, TxnResponse,
         compare::{CompareResult, CompareTarget, TargetUnion},
         kv_client::KvClient,
         lease_client::LeaseClient,
         request_op::Request,
-        response_op::Response,
     },
-    mvccpb::KeyValue,
 };
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    fate::{NotGranted, TxnAnswer, Unknown, failed, is_lease_gone, is_passing, is_space_used_up},
-    keys::PREFIX,
+    fate::{NotGranted, NotRead, TxnAnswer, Unknown, failed, is_lease_gone, is_passing, is_space_used_up},
+    reading::{MOST_ANSWERED, full, is_too_large, ranges, snapshot},
     route::{Excluded, Route},
 };
 use crate::{
@@ -33,6 +31,9 @@ use crate::{
         error::CallError,
     },
 };
+
+/// What an answer lacks that is none to what was asked.
+const NO_KEYS: &str = "the answer carries no keys";
 
 /// The shared keys of one cluster.
 #[derive(Debug)]
@@ -117,51 +118,57 @@ impl Store {
     /// Reads all keys, linearizably.
     ///
     /// # Errors
-    /// [`Unknown`] when nobody answers in time.
-    pub async fn read(&self) -> Result<Snapshot, Unknown> {
+    /// [`NotRead`] when nobody answers in time, or there is too much of them.
+    pub async fn read(&self) -> Result<Snapshot, NotRead> {
         let deadline = Instant::now() + CALL;
         let read = async {
             loop {
                 let address = self.route.find(CALL).await?;
-                let answer = self.route.access().ask(&address, self.all(), |channel, request| async move {
-                    KvClient::new(channel).range(request).await
+                let request = TxnRequest { success: ranges(), ..Default::default() };
+                let answer = self.route.access().ask(&address, request, |channel, request| async move {
+                    KvClient::new(channel).max_decoding_message_size(MOST_ANSWERED).txn(request).await
                 });
                 match answer.await {
                     Err(error) if is_passing(&error) => self.route.distrust(&address),
-                    Ok(range) if self.is_foreign(range.header.as_ref()) => self.route.distrust(&address),
+                    Ok(answer) if self.is_foreign(answer.header.as_ref()) => self.route.distrust(&address),
                     answer => return answer,
                 }
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
         match timeout_at(deadline, read).await {
-            Ok(Ok(range)) => Ok(self.snapshot(range)),
-            Ok(Err(error)) => Err(Unknown(error.to_string())),
-            Err(_) => Err(Unknown(CallError::TimedOut(CALL).to_string())),
+            Ok(Ok(answer)) => Ok(snapshot(answer).ok_or_else(|| Unknown(NO_KEYS.to_owned()))??),
+            Ok(Err(error)) if is_too_large(&error) => Err(self.too_large().await?.into()),
+            Ok(Err(error)) => Err(Unknown(error.to_string()).into()),
+            Err(_) => Err(Unknown(CallError::TimedOut(CALL).to_string()).into()),
         }
     }
 
     /// Makes all changes if all conditions hold, and none otherwise. It is sent once.
     pub async fn txn(&self, compares: &[Compare], ops: &[Op]) -> TxnAnswer {
         let request = TxnRequest {
-            compare: compares.iter().map(|compare| self.compare(compare)).collect(),
-            success: ops.iter().map(|op| self.op(op)).collect(),
-            failure: vec![RequestOp { request: Some(Request::RequestRange(self.all())) }],
+            compare: compares.iter().map(Self::compare).collect(),
+            success: ops.iter().map(Self::op).collect(),
+            failure: ranges(),
         };
         let address = match self.route.find(CALL).await {
             Ok(address) => address,
             Err(error) => return TxnAnswer::Unknown(Unknown(error.to_string())),
         };
-        let answer = self
-            .route
-            .access()
-            .tell(&address, TXN, request, |channel, request| async move { KvClient::new(channel).txn(request).await });
+        let answer = self.route.access().tell(&address, TXN, request, |channel, request| async move {
+            KvClient::new(channel).max_decoding_message_size(MOST_ANSWERED).txn(request).await
+        });
         match answer.await {
             Ok(answer) if self.is_foreign(answer.header.as_ref()) => {
                 self.route.distrust(&address);
                 TxnAnswer::Unknown(Unknown(format!("{address} belongs to another cluster")))
             }
-            Ok(answer) => self.read_answer(answer),
+            Ok(answer) => read_answer(answer),
+            // Only what comes with a refusal can be that large.
+            Err(error) if is_too_large(&error) => match self.too_large().await {
+                Ok(oversize) => TxnAnswer::Oversize(oversize),
+                Err(unknown) => TxnAnswer::Unknown(unknown),
+            },
             Err(error) => {
                 self.route.distrust(&address);
                 failed(&error)
@@ -226,20 +233,11 @@ impl Store {
 
     /// An address that a member advertises may lead elsewhere: `localhost`, or one that was given away. What another
     /// cluster says of keys is no word on these.
-    fn is_foreign(&self, header: Option<&ResponseHeader>) -> bool {
+    pub(super) fn is_foreign(&self, header: Option<&ResponseHeader>) -> bool {
         self.route.access().directory().foreign(header).is_some()
     }
 
-    fn all(&self) -> RangeRequest {
-        let (key, range_end) = range_of(PREFIX);
-        RangeRequest { key, range_end, ..Default::default() }
-    }
-
-    fn full(&self, key: &str) -> Vec<u8> {
-        [PREFIX.as_bytes(), key.as_bytes()].concat()
-    }
-
-    fn compare(&self, compare: &Compare) -> CompareOnWire {
+    fn compare(compare: &Compare) -> CompareOnWire {
         let (key, target, operand) = match compare {
             Compare::Created(key, at) => (key, CompareTarget::Create, TargetUnion::CreateRevision(at.0)),
             Compare::Modified(key, at) => (key, CompareTarget::Mod, TargetUnion::ModRevision(at.0)),
@@ -247,53 +245,36 @@ impl Store {
         CompareOnWire {
             result: CompareResult::Equal.into(),
             target: target.into(),
-            key: self.full(key),
+            key: full(key),
             target_union: Some(operand),
             range_end: vec![],
         }
     }
 
-    fn op(&self, op: &Op) -> RequestOp {
+    fn op(op: &Op) -> RequestOp {
         let request = match op {
             Op::Put { key, value, lease } => Request::RequestPut(PutRequest {
-                key: self.full(key),
+                key: full(key),
                 value: value.clone(),
                 lease: lease.map_or(0, |lease| lease.0),
                 ..Default::default()
             }),
             Op::Delete { key } => {
-                Request::RequestDeleteRange(DeleteRangeRequest { key: self.full(key), ..Default::default() })
+                Request::RequestDeleteRange(DeleteRangeRequest { key: full(key), ..Default::default() })
             }
         };
         RequestOp { request: Some(request) }
     }
+}
 
-    fn read_answer(&self, answer: TxnResponse) -> TxnAnswer {
-        let revision = Revision(answer.header.map_or(0, |header| header.revision));
-        if answer.succeeded {
-            return TxnAnswer::Yes { revision };
-        }
-        match answer.responses.into_iter().next().and_then(|op| op.response) {
-            Some(Response::ResponseRange(range)) => TxnAnswer::No(Snapshot { revision, ..self.snapshot(range) }),
-            _ => TxnAnswer::Unknown(Unknown("the answer carries no keys".to_owned())),
-        }
+fn read_answer(answer: TxnResponse) -> TxnAnswer {
+    if answer.succeeded {
+        return TxnAnswer::Yes { revision: Revision(answer.header.map_or(0, |header| header.revision)) };
     }
-
-    fn snapshot(&self, range: RangeResponse) -> Snapshot {
-        let revision = Revision(range.header.map_or(0, |header| header.revision));
-        Snapshot { revision, keys: range.kvs.into_iter().filter_map(|kv| self.raw_key(kv)).collect() }
-    }
-
-    /// `None` for a key that is no text: none of ours.
-    fn raw_key(&self, kv: KeyValue) -> Option<RawKey> {
-        let key = String::from_utf8(kv.key).ok()?;
-        Some(RawKey {
-            key: key.strip_prefix(PREFIX)?.to_owned(),
-            value: kv.value,
-            created: Revision(kv.create_revision),
-            modified: Revision(kv.mod_revision),
-            lease: Some(LeaseId(kv.lease)).filter(|lease| lease.0 != 0),
-        })
+    match snapshot(answer) {
+        Some(Ok(snapshot)) => TxnAnswer::No(snapshot),
+        Some(Err(oversize)) => TxnAnswer::Oversize(oversize),
+        None => TxnAnswer::Unknown(Unknown(NO_KEYS.to_owned())),
     }
 }
 

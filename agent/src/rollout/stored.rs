@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::{
     host_id::HostId,
     keys::{At, Baton, KeyName, Keys, Participant, Run, Stale, TakeDown},
+    reading::{MOST_BYTES, Oversize},
     store::{self, RawKey, Snapshot},
     txn::{Compare, Is, Op, Txn},
 };
@@ -34,6 +35,9 @@ pub enum StoredError {
         /// The host whose agent wrote it, where the value says so.
         host: Option<Arc<str>>,
     },
+    /// More than any agent writes.
+    #[error(transparent)]
+    Oversize(#[from] Oversize),
     /// The value is none that any agent wrote.
     #[error("the key `{key}` does not hold what an agent writes")]
     Damaged {
@@ -64,6 +68,9 @@ pub fn keys(snapshot: &Snapshot) -> Result<Keys, StoredError> {
         match name(&raw.key) {
             Some(key @ (KeyName::Baton | KeyName::Agent(_))) if raw.lease.is_none() => {
                 keys.stale.push(Stale { key, modified: raw.modified });
+            }
+            Some(_) if raw.value.len() > MOST_BYTES => {
+                return Err(Oversize::Value { key: raw.key.clone(), bytes: raw.value.len() }.into());
             }
             Some(KeyName::Run) => keys.run = Some(run(raw)?),
             Some(KeyName::Baton) => keys.baton = Some(value(raw)?),
@@ -141,7 +148,7 @@ impl fmt::Display for KeyName {
     }
 }
 
-fn name(text: &str) -> Option<KeyName> {
+pub(super) fn name(text: &str) -> Option<KeyName> {
     match text.split_once('/') {
         None if text == "run" => Some(KeyName::Run),
         None if text == "baton" => Some(KeyName::Baton),
