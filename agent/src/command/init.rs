@@ -357,6 +357,7 @@ mod tests {
             env: Default::default(),
             cwd: "/".into(),
             user: None,
+            credentials: crate::host::credentials::Credentials::own(),
             log: None,
             unit: None,
             is_replaced: false,

@@ -100,18 +100,21 @@ async fn inspect_node(
     let seen = view.member(member);
     own.reported = seen.and_then(|member| member.release().cloned());
     let current = own.current().await?;
+    own.look_up().await?;
     match playbook.kind.releases() {
         Some((_, to, artifact)) => {
             let Some(releases) = own.releases() else { return Err("`binary` is missing".into()) };
             let wanted = prepare::wanted(to, artifact)?;
             if let Some(executable) = artifact::check(&wanted, &releases).map_err(|error| why(&error))? {
-                prepare::ask(executable, to).await?;
+                own.must_be(executable, to).await?;
             }
+            own.check_hooks(&playbook.hooks, to)?;
             own.check(&current, to)?;
         }
         None => own.check(&current, &current.release)?,
     }
-    own.look_up().await?;
+    own.check_safe(&current).await?;
+    own.check_hooks(&playbook.hooks, &current.release)?;
     // A release that is not there yet is tried by the run.
     let warnings = own.check_unit(&current, &playbook.strategy, Trying::Look).await?;
     // In the middle of a step link and process differ, and the run ends the step first.

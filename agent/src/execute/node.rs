@@ -7,13 +7,13 @@ use std::{path::PathBuf, sync::Arc};
 use proto::{MemberId, Release};
 use serde::{Deserialize, Serialize};
 
-use super::releases::release_of;
 use crate::{
     host::{
         binary::Binary as Link,
         executable,
         files::{self, NewContent, Saved},
         launcher,
+        path_owner::{self, Writers},
         runtime::{
             Runtime, Status, command::CommandRuntime, fitness::Needs, launch::NodeCommand, process::ProcessRuntime,
             systemd::SystemdRuntime,
@@ -102,7 +102,7 @@ impl OwnNode {
         match &self.link {
             Some(link) => {
                 let executable = link.current().map_err(|error| why(&error))?;
-                Ok(Side { release: release_of(&executable).await?, executable: Some(executable) })
+                Ok(Side { release: self.release_of(&executable).await?, executable: Some(executable) })
             }
             None => Ok(Side { release: self.release_without_link().await, executable: None }),
         }
@@ -122,7 +122,7 @@ impl OwnNode {
             playbook::Runtime::Command(_) | playbook::Runtime::Systemd(_) => None,
         };
         let asked = match program {
-            Some(program) => executable::release(&program).await.ok(),
+            Some(program) => self.asked(&program).await.ok(),
             None => None,
         };
         let planned = || self.sides.as_ref().map(|sides| sides.new.release.clone());
@@ -274,7 +274,11 @@ impl OwnNode {
             executable::check(executable).map_err(|error| why(&error))?;
         }
         match &self.link {
-            Some(link) if current.release != *to => link.check().map_err(|error| why(&error))?,
+            Some(link) if current.release != *to => {
+                link.check().map_err(|error| why(&error))?;
+                // What is written there as root must not land elsewhere.
+                path_owner::check(link.folder(), &Writers::own()).map_err(|error| why(&error))?;
+            }
             _ => {}
         }
         self.check_release(current)?;
@@ -294,6 +298,10 @@ impl OwnNode {
     pub fn switch(&self, to: Binary) -> Result<(), Why> {
         let Some(sides) = &self.sides else { return Err(Arc::from("its two binaries are not known")) };
         let side = sides.side(to);
+        // The old one is started whatever has become of it: nothing else would be.
+        if to == Binary::New {
+            self.check_unchanged(to)?;
+        }
         match to {
             Binary::New => self.saved.switch(&self.files_for(&side.release)?).map_err(|error| why(&error))?,
             Binary::Old => self.put_files_back(sides)?,

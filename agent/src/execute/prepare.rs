@@ -1,7 +1,7 @@
 //! What this host must have before it may take the baton: the new release in place and checked, the way back
 //! known, files and users as they must be (ARCHITECTURE.md, "Preflight").
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use proto::Release;
 use tokio::{
@@ -18,7 +18,7 @@ use super::{
 use crate::{
     host::{
         artifact::{self, Underway},
-        cgroup, download, executable,
+        cgroup, download,
         runtime::systemd::check::Trying,
     },
     journal::progress::{InHand, Leg, Stage},
@@ -73,6 +73,10 @@ impl Execution<'_> {
             let sides = self.sides(at).await?;
             let node = &mut self.nodes[at];
             node.check(&sides.old, &sides.new.release)?;
+            for side in [&sides.old, &sides.new] {
+                node.check_safe(side).await?;
+                node.check_hooks(&self.playbook.hooks, &side.release)?;
+            }
             node.check_runtime([&sides.new])?;
             node.rehearse(&sides)?;
             if self.me.verb == Verb::Rollback && node.current().await? == sides.new {
@@ -153,7 +157,7 @@ impl Execution<'_> {
                 _ = ticks.tick() => self.tell_what_is_new(&mut told),
             }
         };
-        ask(installed.executable, to).await
+        self.nodes[at].must_be(installed.executable, to).await
     }
 
     fn tell_what_is_new(&mut self, told: &mut watch::Receiver<Option<Underway>>) {
@@ -230,18 +234,6 @@ pub(crate) fn wanted(to: &Release, artifact: &playbook::Artifact) -> Result<arti
         sha256: artifact.source.sha256().copied(),
         executable: artifact.executable.clone(),
     })
-}
-
-/// Has an executable say that it is this release.
-pub(super) async fn ask(executable: PathBuf, to: &Release) -> Result<Side, Why> {
-    executable::check(&executable).map_err(|error| why(&error))?;
-    let found = executable::release(&executable).await.map_err(|error| why(&error))?;
-    match found == *to {
-        true => Ok(Side { release: found, executable: Some(executable) }),
-        false => {
-            Err(Arc::from(format!("the artifact is {found}, as {} --version says, and not {to}", executable.display())))
-        }
-    }
 }
 
 fn source(source: &playbook::Source) -> Result<artifact::Source, Why> {

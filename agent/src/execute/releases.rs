@@ -1,13 +1,100 @@
-//! The releases that lie beside a member's symlink, and which each of them is.
+//! The releases that lie beside a member's symlink: which each of them is, and whether it is safe to run.
+//!
+//! A program that this agent does not know is asked as the user that the member runs as. Source: ARCHITECTURE.md, "Who is
+//! trusted with what".
 
-use std::path::{Path, PathBuf};
+use std::{
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
 
 use proto::Release;
 
 use super::node::{OwnNode, Side, Why, why};
-use crate::host::executable;
+use crate::{
+    host::{
+        credentials::Credentials,
+        executable,
+        path_owner::{self, Writers},
+        release_record,
+        runtime::Runtime,
+    },
+    journal::progress::Binary,
+    playbook,
+};
 
 impl OwnNode {
+    /// As whom the member runs, or would: by the playbook or its unit; under commands of the operator's as its process
+    /// does, and while there is none as the owner of the executable.
+    async fn runs_as(&self, executable: &Path) -> Result<Credentials, Why> {
+        match (&self.node.runtime, &self.runtime) {
+            (playbook::Runtime::Process(process), _) => match &process.user {
+                None => Ok(Credentials::own()),
+                Some(name) => match Credentials::of_name(name).map_err(|error| why(&error))? {
+                    Some(user) => Ok(user),
+                    None => Err(format!("there is no user `{name}`; create the user, or name another").into()),
+                },
+            },
+            (playbook::Runtime::Systemd(_), _) => self.unit_runs_as().await,
+            (playbook::Runtime::Command(_), Some(Runtime::Command(runtime))) => {
+                let status = runtime.peek().await.ok();
+                let pid = status.and_then(|status| Some(status.process()?.identity.pid));
+                match pid.and_then(|pid| Credentials::of_process(pid).ok()) {
+                    Some(user) => Ok(user),
+                    None => owner_of(executable),
+                }
+            }
+            (playbook::Runtime::Command(_), _) => owner_of(executable),
+        }
+    }
+
+    /// Which release a program is. The name of its folder says so where nobody but root, or the agent's user, could have
+    /// given it that name; else the program is asked.
+    pub(super) async fn release_of(&self, executable: &Path) -> Result<Release, Why> {
+        let folder =
+            executable.parent().filter(|folder| folder.parent().is_some_and(|above| above.ends_with("releases")));
+        match folder.and_then(|folder| named_release(folder.file_name()?.to_str()?)) {
+            Some(release) if path_owner::check(executable, &Writers::own()).is_ok() => Ok(release),
+            _ => self.asked(executable).await,
+        }
+    }
+
+    /// What a program says itself.
+    pub(super) async fn asked(&self, executable: &Path) -> Result<Release, Why> {
+        let user = self.runs_as(executable).await?;
+        executable::release(executable, &user).await.map_err(|error| why(&error))
+    }
+
+    /// Has an executable say that it is this release.
+    pub(super) async fn must_be(&self, executable: PathBuf, to: &Release) -> Result<Side, Why> {
+        executable::check(&executable).map_err(|error| why(&error))?;
+        let found = self.asked(&executable).await?;
+        match found == *to {
+            true => Ok(Side { release: found, executable: Some(executable) }),
+            false => {
+                Err(format!("the artifact is {found}, as {} --version says, and not {to}", executable.display()).into())
+            }
+        }
+    }
+
+    /// Refuses a program that others than root and the member's user may change, by the way that it is started by, too;
+    /// and one that was changed since it was installed.
+    pub(super) async fn check_safe(&self, side: &Side) -> Result<(), Why> {
+        let Some(executable) = &side.executable else { return Ok(()) };
+        let writers = self.runs_as(executable).await?.writers();
+        let link = self.link.as_ref().map(|link| link.link().to_owned());
+        for path in link.iter().chain([executable]) {
+            path_owner::check(path, &writers).map_err(|error| why(&error))?;
+        }
+        release_record::check(executable).map_err(|error| why(&error))
+    }
+
+    /// Refuses a program that was changed since it was installed.
+    pub(super) fn check_unchanged(&self, which: Binary) -> Result<(), Why> {
+        let executable = self.sides.as_ref().and_then(|sides| sides.side(which).executable.as_deref());
+        executable.map_or(Ok(()), |executable| release_record::check(executable).map_err(|error| why(&error)))
+    }
+
     /// Among the releases beside the link, the newest that `from` allows: what a member goes back to when
     /// the journal that knew it was lost.
     pub async fn previous(&self, from: &semver::VersionReq) -> Option<Side> {
@@ -15,7 +102,7 @@ impl OwnNode {
         let mut found: Vec<Side> = Vec::new();
         for folder in entries.filter_map(|entry| Some(entry.ok()?.path())) {
             let Some(executable) = executable_in(&folder, self.link.as_ref()?.link()) else { continue };
-            if let Ok(release) = release_of(&executable).await {
+            if let Ok(release) = self.release_of(&executable).await {
                 found.push(Side { release, executable: Some(executable) });
             }
         }
@@ -37,13 +124,9 @@ fn executable_in(folder: &Path, link: &Path) -> Option<PathBuf> {
     executables.next().filter(|_| executables.next().is_none())
 }
 
-/// The release in the folder's name, which was checked when it was installed; else the binary is asked.
-pub(super) async fn release_of(executable: &Path) -> Result<Release, Why> {
-    let folder = executable.parent().filter(|folder| folder.parent().is_some_and(|above| above.ends_with("releases")));
-    match folder.and_then(|folder| named_release(folder.file_name()?.to_str()?)) {
-        Some(release) => Ok(release),
-        None => executable::release(executable).await.map_err(|error| why(&error)),
-    }
+fn owner_of(executable: &Path) -> Result<Credentials, Why> {
+    let owner = std::fs::metadata(executable).and_then(|seen| Credentials::of_uid(seen.uid()));
+    owner.map_err(|error| format!("cannot look at {}: {error}", executable.display()).into())
 }
 
 /// `3.5.30-` and twelve digits of its hash: a name that no packager gives.

@@ -13,7 +13,9 @@ use crate::{
     host::{
         executable,
         listener::{Listener, listener},
+        path_owner,
         portrait::Portrait,
+        process_id::ProcessId,
     },
     observe::{Observer, view::Member},
 };
@@ -36,14 +38,21 @@ pub async fn resident(member: &Member, observer: &Observer) -> Result<Option<Por
             }
             Listener::Process(pid) => pid,
         };
-        let unseen = |error| unfit(format!("is pid {pid}, which cannot be looked at: {error}; run this as root"));
+        let unseen = |error: std::io::Error| {
+            unfit(format!("is pid {pid}, which cannot be looked at: {error}; run this as root"))
+        };
+        let process = ProcessId::of(pid).map_err(unseen)?.ok_or_else(|| unfit(format!("is pid {pid}, which ended")))?;
         let seen = Portrait::of(pid).await.map_err(unseen)?;
         if seen.is_contained {
             let instead = "write a playbook with `kind: command` for it, which asks the container's supervisor";
             return Err(unfit(format!("runs in a container; {instead}")));
         }
+        let run_by = |error| unfit(format!("is pid {pid}, whose program is not safe to run: {}", why(&error)));
+        if !seen.is_replaced {
+            path_owner::check(&seen.program, &seen.credentials.writers()).map_err(run_by)?;
+        }
         // A proxy or forwarder would answer in its place.
-        let asked = executable::release(&seen.executable()).await;
+        let asked = executable::release_of_process(process, &seen.credentials).await;
         if asked.as_ref().ok() != Some(release) {
             let said = asked.map_or_else(|error| why(&error), |found| Arc::from(format!("its program is {found}")));
             return Err(unfit(format!("runs {release}, but pid {pid}, which listens there, is not that: {said}")));

@@ -2,15 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use proto::MemberId;
+use proto::{MemberId, Release};
 
-use super::{Execution, Why, why};
+use super::{Execution, Why, node::OwnNode, why};
 use crate::{
     host::hook,
-    journal::progress::{Binary, Leg, Stage},
+    journal::progress::{Binary, InHand, Leg, Stage},
     observe::HandOver,
     plan::Verb,
-    playbook::expand_all,
+    playbook::{Hooks, expand_all},
     report::Happening,
     rollout::act::Event,
 };
@@ -46,9 +46,7 @@ impl Execution<'_> {
             Some(sides) => sides.side(leg.to()).release.clone(),
             None => node.current().await?.release,
         };
-        let context = node.node.context(&release);
-        let expanded: Result<Vec<_>, _> = hooks.iter().map(|argv| expand_all(argv, &context)).collect();
-        for argv in expanded.map_err(|error| why(&error))? {
+        for argv in node.expanded(hooks, &release)? {
             let hook = argv.first().map_or("", String::as_str);
             if let Err(error) = hook::run(&argv).await {
                 let why = why(&error);
@@ -71,6 +69,13 @@ impl Execution<'_> {
     }
 
     pub(super) async fn stop(&mut self, member: MemberId) -> Result<(), Why> {
+        // Since preflight hours may have passed. What turns back is not asked: it has to.
+        if let Some(InHand { step, stage: Stage::Stopping(leg) }) = self.past.in_hand
+            && step.member == member
+            && step.leg == leg
+        {
+            self.node_mut(member)?.check_unchanged(leg.to())?;
+        }
         if self
             .past
             .in_hand
@@ -108,5 +113,20 @@ impl Execution<'_> {
     pub(super) async fn await_polls(&mut self) -> Event {
         tokio::time::sleep(POLLS).await;
         Event::Done
+    }
+}
+
+impl OwnNode {
+    /// Hooks with this member and a release in place of their templates.
+    fn expanded(&self, hooks: &[Vec<String>], release: &Release) -> Result<Vec<Vec<String>>, Why> {
+        let context = self.node.context(release);
+        hooks.iter().map(|argv| expand_all(argv, &context).map_err(|error| why(&error))).collect()
+    }
+
+    /// Refuses a hook that others may change.
+    pub(super) fn check_hooks(&self, hooks: &Hooks, release: &Release) -> Result<(), Why> {
+        let mut all = self.expanded(&hooks.before_node, release)?;
+        all.extend(self.expanded(&hooks.after_node, release)?);
+        all.iter().try_for_each(|argv| hook::check(argv).map_err(|error| why(&error)))
     }
 }

@@ -2,12 +2,15 @@
 
 use super::node::{OwnNode, Side, Why, why};
 use crate::{
-    host::runtime::{
-        Runtime,
-        systemd::{
-            SystemdRuntime,
-            check::{Fit, Trying},
-            preflight::Wanted,
+    host::{
+        credentials::Credentials,
+        runtime::{
+            Runtime,
+            systemd::{
+                SystemdRuntime,
+                check::{Fit, Trying},
+                preflight::Wanted,
+            },
         },
     },
     playbook::{self, Strategy},
@@ -36,6 +39,14 @@ impl OwnNode {
         if let (Some(unit), None) = (self.unit(), self.unit_owner) {
             self.unit_owner = unit.owner().await.ok().flatten();
         }
+    }
+
+    /// As whom its unit runs.
+    pub(super) async fn unit_runs_as(&self) -> Result<Credentials, Why> {
+        let playbook::Runtime::Systemd(systemd) = &self.node.runtime else { return Ok(Credentials::own()) };
+        let (name, unit) = (self.node.name.clone(), systemd.unit.clone());
+        let unit = SystemdRuntime { name, unit, patience: self.node.stop.timeout };
+        unit.runs_as().await.map_err(|error| why(&error))
     }
 
     /// Whether it is a unit.

@@ -1,11 +1,14 @@
 //! An artifact becomes a release: `releases/<release>-<first 12 of sha256>/`, complete before its name appears.
 //!
 //! It is put together under a temporary name, fsynced, and renamed; so a folder with a release's name is whole, and
-//! an artifact that is there already is not fetched again. No release is ever deleted here: not the one that
-//! `binary` points to, nor the one before it.
+//! an artifact that is there already is not fetched again. The artifact is read once for it: the bytes that are put
+//! there are those whose checksum is compared, and written down with them (`release_record.rs`). All this is done in
+//! folders that nobody else may write to. No release is ever deleted here: not the one that `binary` points to, nor the
+//! one before it.
 
 use std::{
     fs::{self, File},
+    io::Seek,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -19,13 +22,17 @@ use proto::Release;
 use reqwest::Url;
 
 use super::{
+    archive,
     blocking::blocking,
     digest::{self, DigestError, Sha256},
     download::{self, DownloadError},
     durable::{self, At, FileError},
     executable,
-    unpack::{self, UnpackError},
+    path_owner::{self, PathOwnerError, Writers},
+    release_record::{self, RecordError},
+    unpack::{self, UnpackError, Unpacked},
 };
+use crate::words::typed;
 
 /// How the name of a release that is being put together begins.
 const UNFINISHED: &str = ".baton-unfinished-";
@@ -86,14 +93,32 @@ pub enum ArtifactError {
     /// It has no checksum.
     #[error(transparent)]
     Digest(#[from] DigestError),
-    /// It is not what the playbook says.
+    /// Others may write where it is to lie, so what is there is theirs.
+    #[error(transparent)]
+    Owner(#[from] PathOwnerError),
+    /// What is there is not what was installed.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// Others may change what nothing is known of beforehand, and what is run from it would be theirs.
+    #[error("the artifact has no `sha256`, and {source}; or give it a `sha256`, which `sha256sum` prints of a file")]
+    Unpinned {
+        /// Where, and who.
+        source: PathOwnerError,
+    },
+    /// Something else has the release's name.
+    #[error(
+        "{} is there already and holds something else than the artifact; if no member runs from it, type: rm -r {}",
+        .0.display(), typed(&.0.to_string_lossy())
+    )]
+    Taken(PathBuf),
+    /// It is not what the playbook says, or what it was a moment before.
     #[error("{} has the SHA-256 {found}, expected {expected}", path.display())]
     OtherSha256 {
         /// The artifact.
         path: PathBuf,
         /// Its checksum.
         found: Sha256,
-        /// That of the playbook.
+        /// That of the playbook; without one, that of the artifact when it was read before.
         expected: Sha256,
     },
     /// A download of unknown content.
@@ -160,10 +185,16 @@ pub async fn install(
     told: Told<'_>,
 ) -> Result<Installed, ArtifactError> {
     durable::create_folder(releases, 0o755)?;
-    let wanted = artifact.clone();
-    let sha256 = blocking(move || sha256(&wanted)).await?;
-    let folder = folder_of(artifact, releases, sha256);
-    let mut is_new = !folder.is_dir();
+    path_owner::check(releases, &Writers::own())?;
+    let (wanted, place) = (artifact.clone(), releases.to_owned());
+    let looked = blocking(move || {
+        check_source(&wanted)?;
+        let sha256 = sha256(&wanted)?;
+        let folder = folder_of(&wanted, &place, sha256);
+        Ok::<_, ArtifactError>((sha256, is_there(&folder, sha256)?, folder))
+    });
+    let (sha256, is_there, folder) = looked.await?;
+    let mut is_new = !is_there;
     if is_new {
         let path = match &artifact.source {
             Source::Path(path) => path.clone(),
@@ -174,7 +205,7 @@ pub async fn install(
         };
         let lock = lock(releases, told).await?;
         let (artifact, folder) = (artifact.clone(), folder.clone());
-        is_new = blocking(move || put_in_place(lock, &artifact, &path, &folder)).await?;
+        is_new = blocking(move || put_in_place(lock, &artifact, &path, sha256, &folder)).await?;
     }
     let executable = find_executable(&folder, artifact.executable.as_deref())?;
     Ok(Installed { folder, executable, sha256, is_new })
@@ -184,20 +215,46 @@ pub async fn install(
 /// executable where that can be run already.
 pub fn check(artifact: &Artifact, releases: &Path) -> Result<Option<PathBuf>, ArtifactError> {
     let name = artifact.executable.as_deref();
+    if releases.exists() {
+        path_owner::check(releases, &Writers::own())?;
+    }
+    check_source(artifact)?;
     // To read all of an artifact takes its time, so only where there is something to compare it with.
     let known = artifact.sha256.map(|_| sha256(artifact)).transpose()?;
-    let folder = known.map(|sha256| folder_of(artifact, releases, sha256)).filter(|folder| folder.is_dir());
-    match (&artifact.source, folder) {
-        (_, Some(folder)) => find_executable(&folder, name).map(Some),
-        (Source::Url(url), None) if known.is_none() => Err(ArtifactError::NeedsSha256(url.clone())),
-        (Source::Url(_), None) => Ok(None),
-        (Source::Path(path), None) if path.is_dir() => find_executable(path, name).map(Some),
-        (Source::Path(path), None) => match executable::head(path)? {
-            head if head.starts_with(executable::ELF) => Ok(executable::check(path).ok().map(|()| path.clone())),
-            head if head.starts_with(GZIP) => Ok(None),
-            head => Err(ArtifactError::OtherKind { path: path.into(), what: executable::kind(&head) }),
-        },
+    if let Some(sha256) = known {
+        let folder = folder_of(artifact, releases, sha256);
+        if is_there(&folder, sha256)? {
+            return find_executable(&folder, name).map(Some);
+        }
     }
+    let executable = match &artifact.source {
+        Source::Url(url) if known.is_none() => return Err(ArtifactError::NeedsSha256(url.clone())),
+        Source::Url(_) => None,
+        Source::Path(path) if path.is_dir() => Some(find_executable(path, name)?),
+        Source::Path(path) => match kind(path)?.1 {
+            Kind::Executable => Some(path.clone()).filter(|path| executable::check(path).is_ok()),
+            Kind::Archive => None,
+        },
+    };
+    // What others may change is known by its checksum, and is not run where it lies.
+    let is_safe = |path: &PathBuf| path_owner::check(path, &Writers::own()).is_ok();
+    Ok(executable.filter(|path| artifact.sha256.is_none() || is_safe(path)))
+}
+
+/// Refuses an artifact without a checksum that others may change: it decides what is run here.
+fn check_source(artifact: &Artifact) -> Result<(), ArtifactError> {
+    match (&artifact.source, artifact.sha256) {
+        (Source::Path(path), None) => path_owner::check_tree(path, &Writers::own()).map_err(|source| match source {
+            PathOwnerError::File(error) => ArtifactError::File(error),
+            source => ArtifactError::Unpinned { source },
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Whether an artifact was installed as this folder before.
+fn is_there(folder: &Path, sha256: Sha256) -> Result<bool, RecordError> {
+    if folder.is_dir() { release_record::is_of(folder, sha256) } else { Ok(false) }
 }
 
 /// Where a release lies.
@@ -241,47 +298,85 @@ fn sha256(artifact: &Artifact) -> Result<Sha256, ArtifactError> {
         (Source::Path(path), _) => path,
     };
     let found = if path.is_dir() { Sha256::of_folder(path)? } else { Sha256::of_file(path)? };
-    match artifact.sha256 {
-        Some(expected) if expected != found => Err(ArtifactError::OtherSha256 { path: path.into(), found, expected }),
-        _ => Ok(found),
-    }
+    expect(path, found, artifact.sha256.unwrap_or(found))?;
+    Ok(found)
+}
+
+fn expect(path: &Path, found: Sha256, expected: Sha256) -> Result<(), ArtifactError> {
+    if found == expected { Ok(()) } else { Err(ArtifactError::OtherSha256 { path: path.into(), found, expected }) }
 }
 
 /// Unless another agent did it meanwhile. The lock is held until it is done, even where nobody waits for that any more.
-fn put_in_place(_lock: Flock<File>, artifact: &Artifact, path: &Path, folder: &Path) -> Result<bool, ArtifactError> {
+fn put_in_place(
+    _lock: Flock<File>,
+    artifact: &Artifact,
+    path: &Path,
+    sha256: Sha256,
+    folder: &Path,
+) -> Result<bool, ArtifactError> {
     remove_leftovers(folder.parent().unwrap_or(folder))?;
     let is_new = !folder.is_dir();
-    if is_new {
-        put_together(artifact, path, folder)?;
+    if !is_there(folder, sha256)? {
+        put_together(artifact, path, sha256, folder)?;
     }
     Ok(is_new)
 }
 
-/// Under another name until it is whole, and holds the executable that is wanted.
-fn put_together(artifact: &Artifact, path: &Path, folder: &Path) -> Result<(), ArtifactError> {
+/// Under another name until it is whole, is what was to be installed, and holds the executable that is wanted.
+fn put_together(artifact: &Artifact, path: &Path, sha256: Sha256, folder: &Path) -> Result<(), ArtifactError> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let unfinished = folder.with_file_name(format!("{UNFINISHED}{name}"));
     durable::create_folder(&unfinished, 0o755)?;
-    let put = unpack_any(artifact, path, &unfinished)
-        .and_then(|()| find_executable(&unfinished, artifact.executable.as_deref()))
-        .and_then(|_| Ok(fs::rename(&unfinished, folder).at("rename", &unfinished)?));
-    if put.is_err() {
-        let _ = fs::remove_dir_all(&unfinished);
-    }
+    let put = unpack_any(artifact, path, &unfinished).and_then(|unpacked| {
+        expect(path, unpacked.sha256, sha256)?;
+        find_executable(&unfinished, artifact.executable.as_deref())?;
+        give_name(&unfinished, folder, &unpacked)
+    });
+    // What has its name is not there any more.
+    let _ = fs::remove_dir_all(&unfinished);
     put?;
     Ok(durable::sync_folder_of(folder)?)
 }
 
+/// A folder that has the name already, but no record, may hold the same: then it gets one, and stays, as members may run
+/// from it.
+fn give_name(unfinished: &Path, folder: &Path, unpacked: &Unpacked) -> Result<(), ArtifactError> {
+    if !folder.is_dir() {
+        release_record::write(unfinished, unpacked)?;
+        return Ok(fs::rename(unfinished, folder).at("rename", unfinished)?);
+    }
+    match release_record::is_same(unfinished, folder)? {
+        true => Ok(release_record::write(folder, unpacked)?),
+        false => Err(ArtifactError::Taken(folder.into())),
+    }
+}
+
+/// What an artifact that is no folder can be.
+enum Kind {
+    Executable,
+    Archive,
+}
+
 /// By what it is, not by its name: a download has none.
-fn unpack_any(artifact: &Artifact, path: &Path, into: &Path) -> Result<(), ArtifactError> {
+fn kind(path: &Path) -> Result<(File, Kind), ArtifactError> {
+    let mut file = digest::open_file(path, true)?;
+    let head = executable::head(&mut file).at("read", path)?;
+    file.rewind().at("read", path)?;
+    match &head[..] {
+        head if head.starts_with(executable::ELF) => Ok((file, Kind::Executable)),
+        head if head.starts_with(GZIP) => Ok((file, Kind::Archive)),
+        head => Err(ArtifactError::OtherKind { path: path.into(), what: executable::kind(head) }),
+    }
+}
+
+fn unpack_any(artifact: &Artifact, path: &Path, into: &Path) -> Result<Unpacked, ArtifactError> {
     if path.is_dir() {
         return Ok(unpack::folder(path, into)?);
     }
-    match executable::head(path)? {
-        head if head.starts_with(executable::ELF) => Ok(unpack::executable(path, into, &single_name(artifact))?),
-        head if head.starts_with(GZIP) => Ok(unpack::archive(path, into)?),
-        head => Err(ArtifactError::OtherKind { path: path.into(), what: executable::kind(&head) }),
-    }
+    Ok(match kind(path)? {
+        (file, Kind::Executable) => unpack::executable(file, path, into, &single_name(artifact))?,
+        (file, Kind::Archive) => archive::archive(file, path, into)?,
+    })
 }
 
 /// The name of an artifact that is one executable.

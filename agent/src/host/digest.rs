@@ -2,17 +2,24 @@
 
 use std::{
     collections::BTreeMap,
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs::{self, File},
-    io,
-    os::unix::ffi::OsStrExt,
+    io::{self, Read},
+    os::unix::{ffi::OsStrExt, fs::OpenOptionsExt},
     path::{Path, PathBuf},
 };
+
+use rustix::fs::OFlags;
 
 use sha2::{Digest, Sha256 as Hasher};
 
 use super::durable::{At, FileError};
 pub use crate::sha256::Sha256;
+
+/// The most files and folders of an artifact.
+pub const MAX_ENTRIES: usize = 100_000;
+/// How many folders deep an artifact may be.
+pub const MAX_DEPTH: usize = 32;
 
 /// Why a folder has no checksum.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +35,22 @@ pub enum DigestError {
         /// `a link`, `a device, pipe or socket`.
         what: &'static str,
     },
+    /// It is larger than any artifact.
+    #[error("{} holds more than {MAX_ENTRIES} files and folders, or lies more than {MAX_DEPTH} folders deep", .0.display())]
+    TooMany(PathBuf),
+}
+
+/// Opens a file for reading, whatever lies at its path by now: a pipe is not waited for, nor a link followed at the end
+/// of a path that `follow` forbids it for.
+pub(crate) fn open_file(path: &Path, follow: bool) -> Result<File, DigestError> {
+    let flags = if follow { OFlags::NONBLOCK } else { OFlags::NONBLOCK | OFlags::NOFOLLOW };
+    let mut options = fs::OpenOptions::new();
+    options.read(true).custom_flags(flags.bits().cast_signed());
+    let file = options.open(path).at("open", path)?;
+    match file.metadata().at("look at", path)?.is_file() {
+        true => Ok(file),
+        false => Err(DigestError::Unexpected { path: path.into(), what: "a folder, device, pipe or socket" }),
+    }
 }
 
 impl Sha256 {
@@ -37,24 +60,21 @@ impl Sha256 {
     }
 
     /// The checksum of a file, as `sha256sum` prints it.
-    pub fn of_file(path: &Path) -> Result<Self, FileError> {
-        let mut file = File::open(path).at("open", path)?;
-        let mut hasher = Hash(Hasher::new());
-        io::copy(&mut file, &mut hasher).at("read", path)?;
-        Ok(Self(hasher.0.finalize().into()))
+    pub fn of_file(path: &Path) -> Result<Self, DigestError> {
+        let mut file = Hashing::new(open_file(path, true)?);
+        io::copy(&mut file, &mut io::sink()).at("read", path)?;
+        Ok(file.sha256())
     }
 
     /// The checksum of a folder, as this prints it:
     /// `cd FOLDER && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum`.
     /// So it knows names and contents, not modes or times.
     pub fn of_folder(folder: &Path) -> Result<Self, DigestError> {
-        let mut list = Vec::new();
+        let mut list = FolderList::default();
         for (name, path) in files(folder)? {
-            list.extend(format!("{}  ./", Self::of_file(&path)?).bytes());
-            list.extend(name.as_bytes());
-            list.push(b'\n');
+            list.add(&name, Self::of_file(&path)?);
         }
-        Ok(Self::of(&list))
+        Ok(list.sha256())
     }
 
     /// The first twelve digits, as in the names of releases' folders.
@@ -63,15 +83,35 @@ impl Sha256 {
     }
 }
 
+/// The list whose checksum is a folder's; files are added in the order of [`files`].
+#[derive(Default)]
+pub(crate) struct FolderList(Vec<u8>);
+
+impl FolderList {
+    pub(crate) fn add(&mut self, name: &OsStr, content: Sha256) {
+        self.0.extend(format!("{content}  ./").bytes());
+        self.0.extend(name.as_bytes());
+        self.0.push(b'\n');
+    }
+
+    pub(crate) fn sha256(&self) -> Sha256 {
+        Sha256::of(&self.0)
+    }
+}
+
 /// All files in and below a folder by their names in it, sorted as bytes are (which paths are not).
 pub(crate) fn files(folder: &Path) -> Result<BTreeMap<OsString, PathBuf>, DigestError> {
-    let (mut found, mut folders) = (BTreeMap::new(), vec![folder.to_owned()]);
-    while let Some(next) = folders.pop() {
+    let (mut found, mut folders, mut entries) = (BTreeMap::new(), vec![(folder.to_owned(), 0)], 0);
+    while let Some((next, depth)) = folders.pop() {
         for entry in fs::read_dir(&next).at("read", &next)? {
             let entry = entry.at("read", &next)?;
             let (path, kind) = (entry.path(), entry.file_type().at("look at", &next)?);
+            entries += 1;
+            if entries > MAX_ENTRIES || depth >= MAX_DEPTH {
+                return Err(DigestError::TooMany(folder.into()));
+            }
             if kind.is_dir() {
-                folders.push(path);
+                folders.push((path, depth + 1));
             } else if kind.is_file() {
                 found.insert(path.strip_prefix(folder).unwrap_or(&path).as_os_str().to_owned(), path);
             } else {
@@ -83,16 +123,28 @@ pub(crate) fn files(folder: &Path) -> Result<BTreeMap<OsString, PathBuf>, Digest
     Ok(found)
 }
 
-struct Hash(Hasher);
+/// A reader that computes the checksum of all that is read through it.
+pub(crate) struct Hashing<R> {
+    reader: R,
+    hasher: Hasher,
+}
 
-impl io::Write for Hash {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
+impl<R> Hashing<R> {
+    pub(crate) fn new(reader: R) -> Self {
+        Self { reader, hasher: Hasher::new() }
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+    /// Of what was read so far.
+    pub(crate) fn sha256(self) -> Sha256 {
+        Sha256(self.hasher.finalize().into())
+    }
+}
+
+impl<R: Read> Read for Hashing<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        self.hasher.update(&buffer[..count]);
+        Ok(count)
     }
 }
 

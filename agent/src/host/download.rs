@@ -19,7 +19,7 @@ use reqwest::{
 
 use super::{
     blocking::blocking,
-    digest::Sha256,
+    digest::{DigestError, Sha256},
     durable::{self, At, FileError},
 };
 
@@ -40,6 +40,9 @@ pub enum DownloadError {
     /// A file could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
+    /// What has arrived could not be read.
+    #[error(transparent)]
+    Digest(#[from] DigestError),
     /// The client could not be made.
     #[error("cannot set up HTTP")]
     Client(#[source] reqwest::Error),
@@ -145,7 +148,7 @@ fn client() -> Result<Client, DownloadError> {
     client.user_agent("baton").build().map_err(DownloadError::Client)
 }
 
-async fn checksum(path: &Path) -> Result<Sha256, FileError> {
+async fn checksum(path: &Path) -> Result<Sha256, DigestError> {
     let path = path.to_owned();
     blocking(move || Sha256::of_file(&path)).await
 }

@@ -1,7 +1,9 @@
 //! One command run to its end: an argument list, never a shell, with a deadline and bounded output.
 //!
 //! For hooks, for the `command` runtime and for `--version`. A node itself is never started this way: it would end
-//! with the agent (see `launcher.rs`).
+//! with the agent (see `launcher.rs`). When nobody waits for a command any more, as after a second signal, it is killed
+//! with its process group, unless it is meant to outlive the agent. What an agent runs that is killed itself goes on:
+//! half of a hook may do more harm than all of it.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -9,10 +11,11 @@ use std::{
     os::unix::{fs::OpenOptionsExt, process::ExitStatusExt},
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
-    time::Duration,
+    thread::sleep,
+    time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
     process::{Child, Command},
@@ -26,6 +29,11 @@ pub const OUTPUT_KEPT: usize = 8 * 1024;
 /// How long output is waited for once the command itself has ended, since what it left running may hold the pipe.
 const OUTPUT_GRACE: Duration = Duration::from_millis(500);
 
+/// How long a command that was killed is waited for where nothing else can be waited for.
+const REAP_LIMIT: Duration = Duration::from_secs(1);
+/// How often it is looked at meanwhile.
+const REAP_PAUSE: Duration = Duration::from_millis(2);
+
 /// Where a command's output goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
@@ -33,6 +41,17 @@ pub enum Output {
     Kept,
     /// Into this file, emptied first: for commands that leave something running, which goes on writing there.
     File(PathBuf),
+}
+
+/// What becomes of a command when nobody waits for it any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unwaited {
+    /// It is killed with its process group.
+    Killed,
+    /// As [`Unwaited::Killed`], for a command that begins a session, and so a group, by itself.
+    KilledInItsSession,
+    /// It goes on: its work is not the agent's to break off.
+    GoesOn,
 }
 
 /// A command that ended by itself.
@@ -98,19 +117,28 @@ impl Ended {
 
 /// Runs a command in a process group of its own, stdin `/dev/null`, until it ends or its time is over.
 pub async fn run(argv: &[String], limit: Duration, output: &Output) -> Result<Ended, ExecError> {
-    run_with(argv, Stdio::null(), limit, output).await
+    run_with(argv, Stdio::null(), limit, output, Unwaited::Killed).await
 }
 
-/// As [`run`], with another stdin.
-pub async fn run_with(argv: &[String], stdin: Stdio, limit: Duration, output: &Output) -> Result<Ended, ExecError> {
+/// As [`run`], with another stdin, or for a command that outlives the agent.
+pub async fn run_with(
+    argv: &[String],
+    stdin: Stdio,
+    limit: Duration,
+    output: &Output,
+    unwaited: Unwaited,
+) -> Result<Ended, ExecError> {
     let Some((program, arguments)) = argv.split_first() else { return Err(ExecError::Empty) };
     let mut command = Command::new(program);
-    command.args(arguments).stdin(stdin).process_group(0);
+    command.args(arguments).stdin(stdin);
+    if unwaited != Unwaited::KilledInItsSession {
+        command.process_group(0);
+    }
     let file = direct(&mut command, program, output)?;
-    let mut child =
-        spawn(&mut command).await.map_err(|source| ExecError::Start { program: program.clone(), source })?;
-    let pipes = (tail_of(child.stdout.take()), tail_of(child.stderr.take()));
-    let status = wait(&mut child, limit).await;
+    let child = spawn(&mut command).await.map_err(|source| ExecError::Start { program: program.clone(), source })?;
+    let mut running = Running { child, unwaited };
+    let pipes = (tail_of(running.child.stdout.take()), tail_of(running.child.stderr.take()));
+    let status = running.wait(limit).await;
     let (stdout, stderr) = match &file {
         Some(path) => (end_of_file(path), String::new()),
         None => (finish(pipes.0).await, finish(pipes.1).await),
@@ -161,18 +189,45 @@ fn open_empty(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// `None` when the time was over: then the whole group has been killed and the command itself reaped.
-async fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
-    if let Ok(ended) = timeout(limit, child.wait()).await {
-        // An error of wait would mean that it is no child of ours, which it is.
-        return ended.ok();
+/// A command that has not been reaped yet: so its pid, which is its group's, is nobody else's.
+struct Running {
+    child: Child,
+    unwaited: Unwaited,
+}
+
+impl Running {
+    /// `None` when the time was over: then the whole group has been killed and the command itself reaped.
+    async fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
+        if let Ok(ended) = timeout(limit, self.child.wait()).await {
+            // An error of wait would mean that it is no child of ours, which it is.
+            return ended.ok();
+        }
+        self.kill();
+        let _ = self.child.wait().await;
+        None
     }
-    // Not reaped yet, so its pid, which is the group's, cannot belong to anybody else.
-    if let Some(group) = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
-        let _ = kill_process_group(group, Signal::KILL);
+
+    fn kill(&mut self) {
+        // None once it was reaped.
+        let Some(pid) = self.child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) else { return };
+        let _ = kill_process_group(pid, Signal::KILL);
+        // One that has not begun its session yet has no group of its own.
+        let _ = kill_process(pid, Signal::KILL);
     }
-    let _ = child.wait().await;
-    None
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.unwaited == Unwaited::GoesOn {
+            return;
+        }
+        self.kill();
+        // What was killed is gone in a moment, and reaped here: to the end of this process nobody else would.
+        let begun = Instant::now();
+        while begun.elapsed() < REAP_LIMIT && matches!(self.child.try_wait(), Ok(None)) {
+            sleep(REAP_PAUSE);
+        }
+    }
 }
 
 /// Reads to the end without ever keeping more than the end.
@@ -232,8 +287,6 @@ pub(crate) fn quoted(output: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use super::*;
 
     fn sh(script: &str) -> Vec<String> {
@@ -274,6 +327,40 @@ mod tests {
         while matches!(&child, Ok(Some(identity)) if identity.is_alive().unwrap()) {
             assert!(begun.elapsed() < Duration::from_secs(30), "the child of the command survived");
             tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_command_that_nobody_waits_for_is_killed_with_its_children_unless_it_is_to_go_on() {
+        for (unwaited, goes_on) in [(Unwaited::Killed, false), (Unwaited::GoesOn, true)] {
+            let folder = tempfile::tempdir().unwrap();
+            let pid_file = folder.path().join("pid");
+            let script = sh(&format!("sleep 600 & echo $$ $! > {}.new; mv {0}.new {0}; wait", pid_file.display()));
+            let waited = run_with(&script, Stdio::null(), LONG, &Output::Kept, unwaited);
+            let begun = async {
+                while !pid_file.exists() {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            tokio::select! {
+                ended = waited => panic!("{ended:?}"),
+                () = begun => {}
+            }
+            let pids = fs::read_to_string(&pid_file).unwrap();
+            let pids = pids.split_whitespace().map(|pid| Pid::from_raw(pid.parse().unwrap()).unwrap());
+            for pid in pids {
+                let is_alive = || {
+                    let found = crate::host::process_id::ProcessId::of(pid.as_raw_pid() as u32);
+                    found.unwrap().is_some()
+                };
+                let begun = Instant::now();
+                while !goes_on && is_alive() {
+                    assert!(begun.elapsed() < LONG, "{pid:?} survived");
+                    sleep(REAP_PAUSE);
+                }
+                assert_eq!(is_alive(), goes_on);
+                let _ = kill_process(pid, Signal::KILL);
+            }
         }
     }
 

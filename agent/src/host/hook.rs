@@ -4,7 +4,11 @@
 
 use std::time::Duration;
 
-use super::exec::{self, ExecError, Output, quoted};
+use super::{
+    exec::{self, ExecError, Output, quoted},
+    path_owner::PathOwnerError,
+    program_path,
+};
 
 /// How long a hook may take.
 pub const LIMIT: Duration = Duration::from_secs(60);
@@ -12,6 +16,14 @@ pub const LIMIT: Duration = Duration::from_secs(60);
 /// Why a hook failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HookError {
+    /// Others may change what would be run.
+    #[error("hook {program} is not safe to run")]
+    Owner {
+        /// The program, as it was given.
+        program: String,
+        /// Who may change what.
+        source: Box<PathOwnerError>,
+    },
     /// It could not be run, or did not end in time.
     #[error("hook failed")]
     Exec(#[source] ExecError),
@@ -32,7 +44,14 @@ pub async fn run(argv: &[String]) -> Result<(), HookError> {
     run_within(argv, LIMIT).await
 }
 
+/// Refuses a hook that others than root and the agent's user may change: it runs with the agent's rights.
+pub fn check(argv: &[String]) -> Result<(), HookError> {
+    let program = argv.first().map_or("", String::as_str);
+    program_path::check(program).map_err(|source| HookError::Owner { program: program.into(), source: source.into() })
+}
+
 async fn run_within(argv: &[String], limit: Duration) -> Result<(), HookError> {
+    check(argv)?;
     let ended = exec::run(argv, limit, &Output::Kept).await.map_err(HookError::Exec)?;
     if ended.is_success() {
         return Ok(());
@@ -43,6 +62,8 @@ async fn run_within(argv: &[String], limit: Duration) -> Result<(), HookError> {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt};
+
     use super::*;
 
     fn sh(script: &str) -> Vec<String> {
@@ -56,6 +77,21 @@ mod tests {
         assert_eq!(error.to_string(), "hook /bin/sh ended with exit 4: not now");
         let error = run_within(&sh("sleep 600"), Duration::from_millis(200)).await.unwrap_err();
         assert!(matches!(error, HookError::Exec(ExecError::TimedOut { .. })), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_hook_that_others_may_change_is_not_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("drain");
+        fs::write(&script, format!("#!/bin/sh\n: > {}/ran\n", folder.path().display())).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o757)).unwrap();
+        let argv = [script.display().to_string()];
+        let error = run(&argv).await.unwrap_err();
+        assert!(crate::words::with_causes(&error).ends_with(&format!("type: chmod go-w {}", argv[0])), "{error:?}");
+        assert!(!folder.path().join("ran").exists());
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        run(&argv).await.unwrap();
+        assert!(folder.path().join("ran").exists());
     }
 
     #[tokio::test]

@@ -5,7 +5,8 @@
 //! takes the node's lock, writes itself on file as the node and executes the node in its own place. Why this can be
 //! killed anywhere is said in `runtime/launch.rs`.
 //!
-//! With another argument it only tries what it would do as the node's user (`trial.rs`).
+//! With another argument it only tries what it would do as the node's user (`trial.rs`), or becomes a foreign program
+//! that is asked for its version (`probe.rs`).
 //!
 //! A detour, instead of a few calls between fork and exec, since those take `unsafe` code and this does not.
 
@@ -32,6 +33,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
     durable::{At, FileError},
+    probe::{self, ProbeError},
     process_id::ProcessId,
     runtime::{
         Process, Status,
@@ -60,6 +62,8 @@ enum LaunchError {
     System { doing: &'static str, source: io::Error },
     #[error(transparent)]
     NotExecuted(#[from] NotExecuted),
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
     #[error("the order to start it is no order")]
     Order(#[source] serde_json::Error),
     #[error("the program must be an absolute path, not `{}`", .0.display())]
@@ -100,6 +104,7 @@ pub fn main(argument: Option<&str>) -> ExitCode {
         None => begin(&agent),
         Some(SESSION) => become_node(&mut agent),
         Some(trial::ARGUMENT) => try_as_user(),
+        Some(probe::ARGUMENT) => ask_as_user(&agent),
         Some(_) => return ExitCode::from(2),
     };
     match done {
@@ -129,6 +134,10 @@ fn begin(agent: &File) -> Result<(), LaunchError> {
     }
 }
 
+fn ask_as_user(agent: &File) -> Result<(), LaunchError> {
+    match probe::become_program(agent.as_raw_fd())? {}
+}
+
 fn try_as_user() -> Result<(), LaunchError> {
     let trial = Trial::read().map_err(LaunchError::Order)?;
     become_user(Some(&find_user(&trial.user)?))?;
@@ -137,7 +146,7 @@ fn try_as_user() -> Result<(), LaunchError> {
 
 /// Closes all but stdin, stdout and stderr: whoever started the agent may have left files open that are no node's
 /// business, and that a node would keep open for years.
-fn close_inherited(own: RawFd) -> io::Result<()> {
+pub(super) fn close_inherited(own: RawFd) -> io::Result<()> {
     let names =
         fs::read_dir("/proc/self/fd")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<RawFd>().ok());
     // The list is complete, and its own descriptor closed, before any other is.

@@ -3,10 +3,12 @@
 //! Nothing here knows a cluster or decides anything: each function does one thing that it was told to do,
 //! can be repeated after a crash at any instant, and says with a typed error what it could not do.
 
+mod archive;
 pub mod artifact;
 pub mod binary;
 mod blocking;
 pub mod cgroup;
+pub mod credentials;
 pub mod digest;
 pub mod download;
 pub mod durable;
@@ -16,8 +18,12 @@ pub mod files;
 pub mod hook;
 pub mod launcher;
 pub mod listener;
+pub mod path_owner;
 pub mod portrait;
+mod probe;
 pub mod process_id;
+mod program_path;
+pub mod release_record;
 pub mod runtime;
 pub mod state_dir;
 mod trial;

@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     fs, io,
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -12,8 +11,9 @@ use nix::unistd::{Uid, User};
 
 use super::{
     cgroup,
+    credentials::Credentials,
     exec::{self, Output},
-    process_id::command_line,
+    process_id::{command_line, read_bounded},
     runtime::sighting::undeleted,
 };
 
@@ -32,6 +32,8 @@ pub struct Portrait {
     pub cwd: PathBuf,
     /// Its user, where that is not this one.
     pub user: Option<String>,
+    /// As whom it runs.
+    pub credentials: Credentials,
     /// The file that its output goes to, if it goes to one.
     pub log: Option<PathBuf>,
     /// The unit of systemd that it is the main process of.
@@ -51,12 +53,18 @@ impl Portrait {
         let proc = PathBuf::from(format!("/proc/{pid}"));
         let exe = fs::read_link(proc.join("exe"))?;
         let cwd = fs::read_link(proc.join("cwd"))?;
-        let env = environment(&fs::read(proc.join("environ"))?);
+        let env = environment(&read_bounded(&format!("/proc/{pid}/environ"))?);
         let argv = command_line(pid)?;
         let name = undeleted(exe.clone());
         let program = argv.first().and_then(|word| named(word, &exe, &cwd, env.get("PATH"))).unwrap_or(name);
-        let uid = Uid::from_raw(fs::metadata(&proc)?.uid());
-        let user = if uid == Uid::effective() { None } else { User::from_uid(uid)?.map(|user| user.name) };
+        let credentials = Credentials::of_process(pid)?;
+        let uid = Uid::from_raw(credentials.uid);
+        // One without a name could not be written down, and would be started as this user.
+        let nameless = || io::Error::other(format!("it runs as uid {uid}, which is no user of this host"));
+        let user = match uid == Uid::effective() {
+            true => None,
+            false => Some(User::from_uid(uid)?.ok_or_else(nameless)?.name),
+        };
         Ok(Self {
             pid,
             program,
@@ -64,6 +72,7 @@ impl Portrait {
             env,
             cwd,
             user,
+            credentials,
             log: [1, 2].into_iter().find_map(|fd| file(&proc.join(format!("fd/{fd}")))),
             unit: unit(pid).await,
             is_replaced: undeleted(exe.clone()) != exe,

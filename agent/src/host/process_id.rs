@@ -5,7 +5,8 @@
 //! which keeps naming the one process it was opened for.
 
 use std::{
-    fmt, fs, io,
+    fmt, fs,
+    io::{self, Read},
     os::fd::OwnedFd,
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
@@ -27,9 +28,11 @@ impl ProcessId {
 
     /// The process that has this pid now; `None` when nobody has it, or only what is left of one that ended.
     pub fn of(pid: u32) -> io::Result<Option<Self>> {
-        match fs::read_to_string(format!("/proc/{pid}/stat")) {
+        match fs::read(format!("/proc/{pid}/stat")) {
             Ok(stat) => {
-                let stat = parse_stat(&stat).ok_or_else(|| io::Error::other(format!("/proc/{pid}/stat is no such")))?;
+                // A process may have any bytes for a name.
+                let stat = parse_stat(&String::from_utf8_lossy(&stat))
+                    .ok_or_else(|| io::Error::other(format!("/proc/{pid}/stat is no such")))?;
                 Ok(if stat.ended { None } else { Some(Self { boot_id: boot_id()?, pid, start_time: stat.start_time }) })
             }
             Err(error) if is_gone(&error) => Ok(None),
@@ -123,12 +126,23 @@ pub fn boot_id() -> io::Result<u128> {
 
 /// The command line of a process, argument by argument; empty when it has ended or is a kernel's own.
 pub(crate) fn command_line(pid: u32) -> io::Result<Vec<String>> {
-    let bytes = fs::read(format!("/proc/{pid}/cmdline"))?;
+    let bytes = read_bounded(&format!("/proc/{pid}/cmdline"))?;
     let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
     if bytes.is_empty() {
         return Ok(Vec::new());
     }
     Ok(bytes.split(|byte| *byte == 0).map(|argument| String::from_utf8_lossy(argument).into_owned()).collect())
+}
+
+/// More than a process can be started with, in bytes (execve(2): 6 MiB).
+const MOST_TOLD: u64 = 8 << 20;
+
+/// What a process tells of itself in `/proc`: it may point the kernel at any part of its memory (prctl(2),
+/// `PR_SET_MM_MAP`), and so at as much as it has.
+pub(crate) fn read_bounded(file: &str) -> io::Result<Vec<u8>> {
+    let mut told = Vec::new();
+    fs::File::open(file)?.take(MOST_TOLD).read_to_end(&mut told)?;
+    Ok(told)
 }
 
 /// The pids of this moment.
@@ -184,6 +198,25 @@ mod tests {
         assert_eq!(parse_stat("17 (cut"), None);
         assert_eq!(parse_stat("17 (cut) S 1 2"), None);
     }
+
+    #[test]
+    fn a_process_is_found_whatever_its_name() {
+        let mut child = Command::new("python3").args(["-c", RENAMED]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = [0; 5];
+        child.stdout.take().unwrap().read_exact(&mut said).unwrap();
+        let found = ProcessId::of(child.id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.unwrap().is_some());
+    }
+
+    /// A name of bytes that are no text, with what looks like the rest of the line.
+    const RENAMED: &str = r#"
+import os, time
+open("/proc/self/comm", "wb").write(b"\xff) Z 1\n(")
+os.write(1, b"named")
+time.sleep(600)
+"#;
 
     #[tokio::test]
     async fn a_process_is_known_until_it_ends_even_unreaped() {

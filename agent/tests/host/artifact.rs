@@ -155,7 +155,7 @@ async fn what_is_refused_leaves_nothing() {
         (Artifact { sha256: wrong, ..local(&script) }, "has the SHA-256"),
         (Artifact { sha256: wrong, ..local(&linked) }, "has the SHA-256"),
         (Artifact { source: Source::Url(web.url.clone()), ..local("") }, "needs `sha256`"),
-        (local(case.at("absent")), "cannot open"),
+        (local(case.at("absent")), "cannot look at"),
         (local(case.write("cut.tar.gz", &case.release_archive()[..200], 0o644)), "is no whole .tar.gz archive"),
     ] {
         let error = case.install(&artifact).await.unwrap_err().to_string();
@@ -189,18 +189,20 @@ async fn an_archive_cannot_write_outside_its_folder() {
 #[tokio::test]
 async fn a_wait_for_an_artifact_can_be_given_up() {
     let case = Case::new();
+    let large = case.write("etcd", b"\x7fELF", 0o755);
+    fs::OpenOptions::new().write(true).open(&large).unwrap().set_len(2 << 30).unwrap();
+    let tried = tokio::time::timeout(std::time::Duration::from_millis(100), case.install(&local(large))).await;
+    assert!(tried.is_err(), "it was waited for to its end: {tried:?}");
+}
+
+/// A pipe would be waited for as long as its owner likes.
+#[tokio::test]
+async fn what_is_no_file_is_not_waited_for() {
+    let case = Case::new();
     let pipe = case.at("etcd");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let (given_up, waits) = std::sync::mpsc::channel::<()>();
-    let (path, limit) = (pipe.clone(), std::time::Duration::from_secs(20));
-    let writer = std::thread::spawn(move || {
-        let _ = waits.recv_timeout(limit);
-        fs::OpenOptions::new().write(true).open(path).unwrap();
-    });
-    let tried = tokio::time::timeout(std::time::Duration::from_millis(100), case.install(&local(pipe))).await;
-    let _ = given_up.send(());
-    writer.join().unwrap();
-    assert!(tried.is_err(), "it was waited for to its end: {tried:?}");
+    let error = case.install(&local(pipe)).await.unwrap_err().to_string();
+    assert!(error.contains("etcd is a folder, device, pipe or socket"), "{error}");
 }
 
 /// Agents of two clusters on one host, each with a state directory of its own. The server learns that nobody listens any
@@ -239,6 +241,89 @@ async fn an_agent_that_unpacks_is_waited_for_and_that_is_told() {
     let artifact = local(case.release_folder());
     assert!(install(&artifact, &case.releases(), &case.at("downloads"), &told).await.unwrap().is_new);
     assert!(other.lock().unwrap().is_none(), "it was waited for");
+}
+
+/// Whoever may write the artifact swaps it again and again; what is installed is what its checksum was compared for.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_installed_is_what_was_compared() {
+    let good = b"\x7fELF good".repeat(20_000);
+    let evil = b"\x7fELF evil".repeat(20_000);
+    let case = Case::new();
+    let path = case.write("etcd", &good, 0o755);
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (swapped, done, contents) = (path.clone(), stop.clone(), [evil, good.clone()]);
+    let swapper = std::thread::spawn(move || {
+        let fresh = swapped.with_extension("new");
+        for content in contents.iter().cycle().take_while(|_| !done.load(std::sync::atomic::Ordering::Relaxed)) {
+            fs::write(&fresh, content).unwrap();
+            fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755)).unwrap();
+            fs::rename(&fresh, &swapped).unwrap();
+        }
+    });
+    let artifact = Artifact { sha256: Some(Sha256::of(&good)), ..local(&path) };
+    let (mut installed, mut refused) = (0, 0);
+    while installed < 20 || refused < 20 {
+        match case.install(&artifact).await {
+            Ok(found) => {
+                installed += 1;
+                assert!(fs::read(&found.executable).unwrap() == good, "another file was installed under its checksum");
+                fs::remove_dir_all(&found.folder).unwrap();
+            }
+            Err(ArtifactError::OtherSha256 { .. }) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    swapper.join().unwrap();
+}
+
+#[tokio::test]
+async fn a_folder_is_not_believed_by_its_name() {
+    let case = Case::new();
+    let artifact = local(case.write("etcd", b"\x7fELF good", 0o755));
+    let name = format!("releases/3.5.30-{}/etcd", Sha256::of(b"\x7fELF good").short());
+    let there = case.write(&name, b"\x7fELF evil", 0o755);
+    let error = case.install(&artifact).await.unwrap_err().to_string();
+    let folder = there.parent().unwrap().display();
+    assert!(error.contains("holds something else") && error.ends_with(&format!("rm -r {folder}")), "{error}");
+    assert_eq!(fs::read(&there).unwrap(), b"\x7fELF evil", "it is left as it is");
+
+    // The same content was put there by somebody else: it stays, and is known from now on.
+    fs::write(&there, b"\x7fELF good").unwrap();
+    assert!(!case.install(&artifact).await.unwrap().is_new);
+    fs::write(&there, b"\x7fELF evil").unwrap();
+    let error = case.install(&artifact).await.unwrap_err().to_string();
+    assert!(error.contains("was changed since it was installed"), "{error}");
+    assert_eq!(case.installed().len(), 1, "nothing is left beside it");
+}
+
+#[tokio::test]
+async fn folders_that_others_may_write_to_are_refused() {
+    let case = Case::new();
+    let artifact = local(case.release_folder());
+    let pinned = Artifact { sha256: Some(Sha256::of_folder(&case.release_folder()).unwrap()), ..artifact.clone() };
+    let open = |name: &str, mode| fs::set_permissions(case.at(name), fs::Permissions::from_mode(mode)).unwrap();
+    open("src/etcd-v3.5.30", 0o777);
+    let error = case.install(&artifact).await.unwrap_err().to_string();
+    assert!(error.starts_with("the artifact has no `sha256`, and ") && error.contains("chmod go-w "), "{error}");
+    assert!(agent::host::artifact::check(&artifact, &case.releases()).is_err());
+    // What it holds is known beforehand: then it may lie anywhere. But it is not run there.
+    assert_eq!(agent::host::artifact::check(&pinned, &case.releases()).unwrap(), None);
+    case.install(&pinned).await.unwrap();
+
+    open("src/etcd-v3.5.30", 0o755);
+    let release = case.releases().join(&case.installed()[0]);
+    for (place, mode) in [("releases".to_owned(), 0o755), (release.display().to_string(), 0o755)] {
+        open(&place, 0o777);
+        for error in [
+            case.install(&pinned).await.unwrap_err().to_string(),
+            agent::host::artifact::check(&pinned, &case.releases()).unwrap_err().to_string(),
+        ] {
+            assert!(error.contains("(owner ") && error.contains("chmod go-w "), "{error}");
+        }
+        open(&place, mode);
+    }
+    case.install(&pinned).await.unwrap();
 }
 
 #[tokio::test]

@@ -4,7 +4,10 @@ use std::{
     collections::BTreeMap,
     fs::{self, File, Permissions},
     io::ErrorKind,
-    os::unix::fs::{PermissionsExt, symlink},
+    os::unix::{
+        fs::{PermissionsExt, symlink},
+        process::CommandExt,
+    },
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -92,9 +95,16 @@ impl Host {
     }
 
     pub fn by_hand(&self, arguments: &[&str]) -> Child {
+        self.by_hand_as(nix::unistd::Uid::effective().as_raw(), arguments)
+    }
+
+    /// As another user.
+    pub fn by_hand_as(&self, uid: u32, arguments: &[&str]) -> Child {
         let begun = Instant::now();
         loop {
-            match Command::new(&self.command.argv[0]).args(arguments).stdin(Stdio::null()).spawn() {
+            let mut command = Command::new(&self.command.argv[0]);
+            command.uid(uid);
+            match command.args(arguments).stdin(Stdio::null()).spawn() {
                 // Another test was starting a process while the copy was written.
                 Err(error) if error.kind() == ErrorKind::ExecutableFileBusy && begun.elapsed() < LIMIT => {}
                 child => return child.unwrap(),

@@ -89,3 +89,41 @@ async fn a_file_about_another_process_is_not_believed() {
     let error = host.runtime().status().await.unwrap_err();
     assert!(matches!(error, ProcessError::Sighting(SightingError::BadFile { .. })), "{error}");
 }
+
+/// Anybody may run a copy of any program with any arguments, and keep the agent from its work, if it could.
+#[tokio::test]
+async fn what_another_user_runs_is_not_the_node_whatever_it_looks_like() {
+    if !nix::unistd::Uid::effective().is_root() {
+        return eprintln!("skipped: another user takes root");
+    }
+    let mut host = Host::new();
+    let line = ["-c", "kill -STOP $$", "--name", "orders-1", "--data-dir", "/srv/1"];
+    fs::copy(fs::canonicalize("/bin/sh").unwrap(), host.path().join("releases/1.0.0-aaa/node")).unwrap();
+    host.command.argv.truncate(1);
+    host.command.argv.extend(line.map(String::from));
+    let mut stranger = host.by_hand_as(65534, &line);
+    let mut other = host.by_hand_as(65534, &[&line[..], &["--debug"]].concat());
+    assert_eq!(host.runtime().status().await.unwrap(), Status::Stopped);
+    let mut own = host.by_hand(&line);
+    assert_eq!(process(host.runtime().status().await.unwrap()).identity.pid, own.id());
+    own.kill().unwrap();
+    own.wait().unwrap();
+    assert_eq!(host.runtime().status().await.unwrap(), Status::Stopped);
+    // It is said where the node answers and is not found.
+    let nearest = agent::host::runtime::Runtime::Process(host.runtime()).nearest().unwrap();
+    assert!(nearest.contains("it runs as nobody, and by the playbook it is root's"), "{nearest}");
+
+    // As the user of the node it is the node.
+    host.command.user = Some("nobody".into());
+    other.kill().unwrap();
+    other.wait().unwrap();
+    assert_eq!(process(host.runtime().status().await.unwrap()).identity.pid, stranger.id());
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+    // Root's own is not started a second time as somebody else.
+    let mut roots = host.by_hand(&line);
+    let error = host.runtime().status().await.unwrap_err().to_string();
+    assert!(error.contains("it runs as root, and by the playbook it is nobody's"), "{error}");
+    roots.kill().unwrap();
+    roots.wait().unwrap();
+}

@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use super::{Process, Status, stop_lock::StopLock};
 use crate::host::{
     durable::{self, At, FileError},
-    exec::{self, Ended, ExecError, Output, quoted},
+    exec::{self, Ended, ExecError, Output, Unwaited, quoted},
     process_id::ProcessId,
     runtime::launch::node_file,
 };
@@ -143,7 +143,8 @@ impl CommandRuntime {
 
     /// Whether the node runs at this moment.
     pub async fn peek(&self) -> Result<Status, CommandError> {
-        let ended = self.run("status", &self.status, Stdio::null(), STATUS_LIMIT, &Output::Kept).await?;
+        let failed = |source| self.not_run("status", source);
+        let ended = exec::run(&self.status, STATUS_LIMIT, &Output::Kept).await.map_err(failed)?;
         match ended.code {
             Some(0) => Ok(Status::Running { process: named_process(&ended.stdout) }),
             Some(NOT_RUNNING) => Ok(Status::Stopped),
@@ -185,20 +186,14 @@ impl CommandRuntime {
     ) -> Result<(), CommandError> {
         durable::create_folder(&self.nodes, 0o700)?;
         let output = Output::File(node_file(&self.nodes, &self.name, &format!("{what}.log")));
-        let ended = self.run(what, argv, stdin, limit, &output).await?;
+        // A member is left in the middle of neither: who looks after it next waits for a stop, and starts what is down.
+        let ended = exec::run_with(argv, stdin, limit, &output, Unwaited::GoesOn).await;
+        let ended = ended.map_err(|source| self.not_run(what, source))?;
         if ended.is_success() { Ok(()) } else { Err(self.failed(what, "exit 0", &ended)) }
     }
 
-    async fn run(
-        &self,
-        what: &'static str,
-        argv: &[String],
-        stdin: Stdio,
-        limit: Duration,
-        output: &Output,
-    ) -> Result<Ended, CommandError> {
-        let failed = |source| CommandError::Exec { name: self.name.clone(), what, source };
-        exec::run_with(argv, stdin, limit, output).await.map_err(failed)
+    fn not_run(&self, what: &'static str, source: ExecError) -> CommandError {
+        CommandError::Exec { name: self.name.clone(), what, source }
     }
 
     async fn ended_by(&self, deadline: Instant) -> Result<bool, CommandError> {

@@ -4,7 +4,7 @@
 //! time when the node is down already. Whether the node itself is well is not known here.
 
 use std::{
-    env, fs, io,
+    fs, io,
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
@@ -14,7 +14,13 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::{Runtime, command::CommandRuntime, launch::NodeCommand, process::ProcessRuntime};
 use crate::{
-    host::{durable, launcher, trial::Trial},
+    host::{
+        credentials::Credentials,
+        durable, launcher,
+        path_owner::{self, PathOwnerError, Writers},
+        program_path,
+        trial::Trial,
+    },
     words::with_causes,
 };
 
@@ -76,15 +82,28 @@ impl NodeCommand {
         let program = self.argv.first().map_or("", String::as_str);
         let user = self.user.as_deref().map_or(Ok(()), user);
         let cwd = self.cwd.as_deref().map_or(Ok(()), folder);
-        let checks = [("argv", absolute_program(program)), ("user", user), ("cwd", cwd), ("log", log(&self.log))];
+        let argv = absolute_program(program).and_then(|()| safe(program, &self.writers()));
+        let checks = [("argv", argv), ("user", user), ("cwd", cwd), ("log", log(&self.log))];
         first(&self.name, checks)
+    }
+}
+
+impl NodeCommand {
+    /// Who may change what it runs. One of a user that is not there is refused for that.
+    fn writers(&self) -> Writers {
+        let user = self.user.as_deref().and_then(|name| Credentials::of_name(name).ok()?);
+        user.map_or_else(Writers::own, |user| user.writers())
     }
 }
 
 impl CommandRuntime {
     fn check(&self) -> Result<(), Unfit> {
         let verbs = [("start", &self.start), ("stop", &self.stop), ("status", &self.status)];
-        first(&self.name, verbs.map(|(verb, argv)| (verb, program(argv.first().map_or("", String::as_str)))))
+        let check = |name: &str| {
+            program(name)?;
+            program_path::check(name).map_err(unsafe_to_run)
+        };
+        first(&self.name, verbs.map(|(verb, argv)| (verb, check(argv.first().map_or("", String::as_str)))))
     }
 }
 
@@ -128,7 +147,7 @@ fn absolute_program(name: &str) -> Result<(), Fault> {
 
 fn program(name: &str) -> Result<(), Fault> {
     let remedy = "install it, or correct its path";
-    let found = candidates(name).into_iter().find(|path| path.is_file());
+    let found = program_path::candidates(name).into_iter().find(|path| path.is_file());
     match found {
         None => Err((format!("there is no program `{name}`"), remedy)),
         Some(path) if accessat(CWD, &path, Access::EXEC_OK, AtFlags::EACCESS).is_err() => {
@@ -138,13 +157,12 @@ fn program(name: &str) -> Result<(), Fault> {
     }
 }
 
-/// Where execvp(3) looks.
-fn candidates(name: &str) -> Vec<PathBuf> {
-    if name.contains('/') {
-        return vec![name.into()];
-    }
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).filter(|_| !name.is_empty()).map(|folder| folder.join(name)).collect()
+fn safe(program: &str, writers: &Writers) -> Result<(), Fault> {
+    path_owner::check(Path::new(program), writers).map_err(unsafe_to_run)
+}
+
+fn unsafe_to_run(error: PathOwnerError) -> Fault {
+    (with_causes(&error), "then run this again")
 }
 
 #[cfg(test)]

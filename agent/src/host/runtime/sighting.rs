@@ -3,8 +3,9 @@
 //! The file names the process that a launcher became (`launch.rs`). Where it is missing or speaks of a dead process,
 //! the state directory was lost, or somebody else started the node: then a process counts as the node when it
 //! executes a file in the folder of the node's `binary`, or below, or the program of one of its command lines, and
-//! has exactly the arguments of that command line, outside of any container. Two such processes are an error: one of
-//! them would be forgotten. So is one that has other arguments and can only be this node all the same (`likeness.rs`).
+//! has exactly the arguments of that command line, outside of any container, as the node's user. Two such processes are an
+//! error: one of them would be forgotten. So is one that has other arguments, or is root's, and can only be this node all
+//! the same (`likeness.rs`). What runs as any other user is none of it, whatever it looks like: anybody could run it.
 
 use std::{
     ffi::OsStr,
@@ -20,10 +21,12 @@ use serde::{Deserialize, Serialize};
 use super::{
     Process, Status,
     launch::{NodeCommand, node_file},
-    likeness::{self, Difference},
+    likeness,
 };
 use crate::host::{
+    credentials::Credentials,
     durable::{self, Access, At, FileError},
+    path_owner::user_name,
     process_id::{ProcessId, all_pids, command_line},
 };
 
@@ -54,15 +57,15 @@ pub enum SightingError {
     },
     /// A process with other arguments has what is this node's alone: to start the node would start it twice.
     #[error(
-        "node {name}: pid {pid} runs on what is this node's, but was started otherwise than the playbook says: {difference}; correct `argv`, or stop that process"
+        "node {name}: pid {pid} runs on what is this node's, but was started otherwise than the playbook says: {difference}; correct `argv` or `user`, or stop that process"
     )]
     Otherwise {
         /// The node.
         name: String,
         /// The process.
         pid: u32,
-        /// Its arguments against the playbook's.
-        difference: Difference,
+        /// Its user or arguments against the playbook's.
+        difference: String,
     },
 }
 
@@ -95,10 +98,12 @@ pub(crate) fn look(nodes: &Path, command: &NodeCommand) -> Result<Status, Sighti
 
 fn refuse_a_likeness(command: &NodeCommand) -> Result<(), SightingError> {
     let own = command.argv.get(1..).unwrap_or_default();
-    for (pid, arguments) in relatives(command)? {
+    let users = Users::of(command);
+    for relative in relatives(command)?.into_iter().filter(|relative| users.may_be_started_by(relative.uid)) {
+        let pid = relative.pid;
         // One that has just ended holds nothing any more.
-        if likeness::is_of_one_node(&arguments, own) && ProcessId::of(pid)?.is_some() {
-            let difference = likeness::difference(&arguments, own);
+        if likeness::is_of_one_node(&relative.arguments, own) && ProcessId::of(pid)?.is_some() {
+            let difference = relative.difference(own, &users);
             return Err(SightingError::Otherwise { name: command.name.clone(), pid, difference });
         }
     }
@@ -109,19 +114,69 @@ fn refuse_a_likeness(command: &NodeCommand) -> Result<(), SightingError> {
 /// nobody finds is alive all the same.
 pub(crate) fn nearest(command: &NodeCommand) -> io::Result<Option<String>> {
     let own = command.argv.get(1..).unwrap_or_default();
-    let nearest = relatives(command)?.into_iter().max_by_key(|(_, arguments)| likeness::in_common(arguments, own));
-    Ok(nearest
-        .map(|(pid, arguments)| format!("pid {pid} looks most like it: {}", likeness::difference(&arguments, own))))
+    let nearest = relatives(command)?.into_iter().max_by_key(|relative| likeness::in_common(&relative.arguments, own));
+    let users = Users::of(command);
+    Ok(nearest.map(|found| format!("pid {} looks most like it: {}", found.pid, found.difference(own, &users))))
 }
 
-/// Processes of the node's executable, whatever their arguments, which come with them.
-fn relatives(command: &NodeCommand) -> io::Result<Vec<(u32, Vec<String>)>> {
+/// A process of the node's executable.
+struct Relative {
+    pid: u32,
+    uid: u32,
+    arguments: Vec<String>,
+}
+
+impl Relative {
+    fn difference(&self, playbook: &[String], users: &Users) -> String {
+        match users.is_nodes(self.uid) {
+            true => likeness::difference(&self.arguments, playbook).to_string(),
+            false => format!("it runs as {}, and by the playbook it is {}'s", user_name(self.uid), users.node_name()),
+        }
+    }
+}
+
+/// Processes of the node's executable, whatever their users and arguments, which come with them.
+fn relatives(command: &NodeCommand) -> io::Result<Vec<Relative>> {
     let known = Known::of(command);
     let relative = |pid: u32| match known.has_program(pid) {
-        Ok(true) => Some((pid, command_line(pid).ok()?.get(1..)?.to_vec())),
+        Ok(true) => {
+            let uid = Credentials::of_process(pid).ok()?.uid;
+            Some(Relative { pid, uid, arguments: command_line(pid).ok()?.get(1..)?.to_vec() })
+        }
         _ => None,
     };
     Ok(all_pids()?.into_iter().filter_map(relative).collect())
+}
+
+/// Whose process the node can be.
+struct Users {
+    /// The node's user; `None` where the system does not know it.
+    node: Option<u32>,
+    own: u32,
+}
+
+impl Users {
+    fn of(command: &NodeCommand) -> Self {
+        let own = Credentials::own().uid;
+        let node = match command.user.as_deref() {
+            Some(name) => Credentials::of_name(name).ok().flatten().map(|user| user.uid),
+            None => Some(own),
+        };
+        Self { node, own }
+    }
+
+    fn is_nodes(&self, uid: u32) -> bool {
+        self.node == Some(uid)
+    }
+
+    /// Nobody else's process is worth a refusal: that would let every user of the host stop every run.
+    fn may_be_started_by(&self, uid: u32) -> bool {
+        self.is_nodes(uid) || uid == self.own || uid == 0
+    }
+
+    fn node_name(&self) -> String {
+        self.node.map_or_else(|| "an unknown user".into(), user_name)
+    }
 }
 
 /// The process with its executable; `None` when it has ended.
@@ -173,6 +228,7 @@ struct Known<'a> {
     folder: Option<PathBuf>,
     programs: Vec<PathBuf>,
     arguments: Vec<&'a [String]>,
+    users: Users,
 }
 
 impl<'a> Known<'a> {
@@ -184,11 +240,14 @@ impl<'a> Known<'a> {
             folder,
             programs: programs.collect(),
             arguments: command_lines().filter_map(|argv| argv.get(1..)).collect(),
+            users: Users::of(command),
         }
     }
 
     fn is_it(&self, pid: u32) -> io::Result<bool> {
-        Ok(self.has_program(pid)? && self.arguments.contains(&command_line(pid)?.get(1..).unwrap_or_default()))
+        Ok(self.has_program(pid)?
+            && self.users.is_nodes(Credentials::of_process(pid)?.uid)
+            && self.arguments.contains(&command_line(pid)?.get(1..).unwrap_or_default()))
     }
 
     fn has_program(&self, pid: u32) -> io::Result<bool> {

@@ -10,7 +10,7 @@ use super::{
     program::leads_through,
     unit::Unit,
 };
-use crate::host::{launcher, runtime::fitness::Needs, trial::Trial};
+use crate::host::{credentials::Credentials, launcher, runtime::fitness::Needs, trial::Trial};
 
 /// What may be done to find out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,22 @@ impl SystemdRuntime {
         }
         try_as_user(&unit, needs).map_err(unfit)?;
         Ok(Fit { warnings: preflight::warn(&unit, &wanted), owner: owner(&unit) })
+    }
+
+    /// As whom the unit runs: root where it does not say, and nobody where its user is made up at each start.
+    pub async fn runs_as(&self) -> Result<Credentials, SystemdError> {
+        let unit = self.look(&Bus::open(&self.unit).await?).await?;
+        let named = if unit.has_dynamic_user { Some("nobody") } else { unit.user.as_deref() };
+        let Some(named) = named else { return Ok(Credentials { uid: 0, gid: 0, groups: Vec::new() }) };
+        let found = match named.parse() {
+            Ok(uid) => Credentials::of_uid(uid).map(Some),
+            Err(_) => Credentials::of_name(named),
+        };
+        found.ok().flatten().ok_or_else(|| {
+            let fault = format!("runs as user `{named}`, whom there is not");
+            let remedy = "create the user, or correct User=".into();
+            SystemdError::Unfit { name: self.name.clone(), finding: Finding { unit: unit.name, fault, remedy } }
+        })
     }
 
     /// User and group that the unit runs as, where they are not the agent's own.
