@@ -21,5 +21,6 @@ pub mod roles;
 pub mod rollout;
 pub mod skip;
 pub mod spread;
+pub mod spy;
 pub mod trapdoor;
 pub mod web;

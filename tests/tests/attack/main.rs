@@ -5,3 +5,4 @@
 mod divided;
 mod keys;
 mod roles;
+mod programs;
