@@ -21,7 +21,7 @@ pub mod names;
 pub mod next;
 mod pipe;
 pub mod reason;
-mod refused;
+pub mod refused;
 pub mod reporter;
 pub mod settling;
 pub mod standing;
