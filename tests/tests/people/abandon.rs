@@ -47,7 +47,9 @@ async fn a_take_down_is_given_up_by_a_yes_and_never_while_its_agent_is_at_work(s
     assert!(rollout.keys().await.contains_key("down"));
 
     rollout
-        .until_keys("its lease to run out", |keys| (!keys.keys().any(|key| key.starts_with("agents/"))).then_some(()))
+        .until_keys("its lease to run out", |keys| {
+            (!keys.keys().any(|key| key.starts_with("agents/") || key == "baton")).then_some(())
+        })
         .await;
     let before = rollout.standing().await;
     for (more, words) in [(&[][..], "Give it up? [y/N] "), (&fenced, "dead for good? [y/N] ")] {
