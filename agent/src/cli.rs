@@ -190,8 +190,11 @@ pub struct Matrix {
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct Init {
     /// Client URLs of the cluster, with commas between them
-    #[arg(long, value_name = "URL,…", value_delimiter = ',', required = true)]
+    #[arg(long, value_name = "URL,…", value_delimiter = ',', required_unless_present = "print_role")]
     pub endpoints: Vec<String>,
+    /// Print the etcdctl commands that make the users and roles that Baton needs, and write no playbook
+    #[arg(long, conflicts_with_all = ["to", "kind", "id", "artifact", "members", "name", "state_dir", "file", "force"])]
+    pub print_role: bool,
     /// The release that every member shall run in the end
     #[arg(long, value_name = "RELEASE")]
     pub to: Option<Release>,

@@ -15,5 +15,6 @@ pub mod regular_file;
 pub mod report;
 pub mod rollout;
 pub mod sha256;
+pub mod unknown;
 pub mod visible;
 pub mod words;

@@ -35,7 +35,6 @@ fn cluster(endpoints: &[String]) -> Cluster {
         tls: None,
         auth: None,
         http: BTreeMap::new(),
-        prefix: "/baton/".to_owned(),
     }
 }
 
@@ -142,7 +141,7 @@ async fn nobody_hands_over_who_was_never_seen() {
 async fn without_an_answer_keys_are_unknown() {
     let ((_one, silent), (_two, closed)) = (silent(), closed());
     let observer = Observer::connect(&cluster(&[closed, silent])).unwrap();
-    let store = Arc::new(Store::new(&observer, "/baton/", Arc::default()));
+    let store = Arc::new(Store::new(&observer, Arc::default()));
     let began = Instant::now();
     let compares = [Compare::Created("run".to_owned(), Revision(0))];
     let ops = [Op::Delete { key: "run".to_owned() }];
@@ -161,7 +160,7 @@ async fn without_an_answer_keys_are_unknown() {
 async fn without_a_watch_word_comes_by_the_clock() {
     let (_port, url) = closed();
     let observer = Observer::connect(&cluster(&[url])).unwrap();
-    let changes = Changes::of(&Store::new(&observer, "/baton/", Arc::default()));
+    let changes = Changes::of(&Store::new(&observer, Arc::default()));
     for _ in 0..2 {
         tokio::time::timeout(ONE_CALL, changes.changed()).await.unwrap();
     }

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agent::report::reason;
+use agent::report::{reason, roles};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
@@ -20,6 +20,36 @@ fn the_readme_has_the_table_of_reasons() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let table = reason::markdown();
     assert!(readme.contains(table.trim()), "README.md should hold this table:\n{table}");
+}
+
+#[test]
+fn the_readme_has_the_table_of_roles() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let table = roles::markdown();
+    assert!(readme.contains(table.trim()), "README.md should hold this table:\n{table}");
+}
+
+/// What the agent asks of a server is said in the table of who may ask it.
+#[test]
+fn every_call_that_the_agent_makes_is_in_the_table_of_roles() {
+    let plain = |name: &str| name.replace('_', "").to_lowercase();
+    // Of the bundled node alone, which has no users.
+    let mut known: BTreeSet<String> = roles::CALLS.iter().map(|call| plain(call.name)).collect();
+    known.insert("featuregatestatus".into());
+    let mut made = BTreeSet::new();
+    for room in ["observe", "rollout", "execute", "command"] {
+        for (path, text) in sources(&root().join("agent/src").join(room)) {
+            for (at, _) in text.match_indices("Client::new(") {
+                let Some((_, call)) = text[at..].split_once(").").filter(|(before, _)| before.len() < 40) else {
+                    continue;
+                };
+                let name: String = call.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                assert!(known.contains(&plain(&name)), "{}: {name}", path.display());
+                made.insert(plain(&name));
+            }
+        }
+    }
+    assert_eq!(made, known, "the table has what is not asked, or this test reads past it");
 }
 
 #[test]
@@ -34,10 +64,9 @@ fn the_map_names_only_what_exists() {
     assert!(missing.is_empty(), "ARCHITECTURE.md names what is not there: {missing:?}");
 }
 
-/// Which rooms of the agent a room uses, tests aside.
-fn uses(room: &str) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    let mut folders = vec![root().join("agent/src").join(room)];
+/// The files of a folder and what they hold, tests aside.
+fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
+    let (mut found, mut folders) = (Vec::new(), vec![folder.to_path_buf()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -46,10 +75,19 @@ fn uses(room: &str) -> BTreeSet<String> {
             } else if path.extension().is_some_and(|end| end == "rs") && !path.to_string_lossy().ends_with("_test.rs") {
                 let text = fs::read_to_string(&path).unwrap();
                 let shipped = text.split("#[cfg(test)]\nmod tests").next().unwrap();
-                for (at, _) in shipped.match_indices("crate::") {
-                    found.extend(rooms_after(&shipped[at + "crate::".len()..]));
-                }
+                found.push((path, shipped.to_owned()));
             }
+        }
+    }
+    found
+}
+
+/// Which rooms of the agent a room uses, tests aside.
+fn uses(room: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (_, text) in sources(&root().join("agent/src").join(room)) {
+        for (at, _) in text.match_indices("crate::") {
+            found.extend(rooms_after(&text[at + "crate::".len()..]));
         }
     }
     found.remove(room);

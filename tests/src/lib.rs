@@ -17,6 +17,7 @@ pub mod journal;
 pub mod machine;
 mod on_both;
 pub mod releases;
+pub mod roles;
 pub mod rollout;
 pub mod skip;
 pub mod spread;

@@ -45,10 +45,7 @@ pub async fn init(typed: &cli::Init) -> Result<Outcome, Trouble> {
         return Err(is_there(file));
     }
     let mut cluster = cluster(typed)?;
-    let observer = Observer::connect(&cluster).map_err(|error| match error.into() {
-        Trouble::Playbook(text) => Trouble::Usage(text),
-        other => other,
-    })?;
+    let observer = observer(&cluster)?;
     let mut view = observer.look().await?;
     // By name, as a person looks for them.
     view.members.sort_by(|one, other| one.name.cmp(&other.name));
@@ -93,7 +90,15 @@ fn told(said: String, file: Option<&Path>, playbook: &str) -> Outcome {
     Outcome { stop, facts, text: said + &next }
 }
 
-fn cluster(typed: &cli::Init) -> Result<Cluster, Trouble> {
+/// The way to what was typed; what is wrong with it was typed, too.
+pub(super) fn observer(cluster: &Cluster) -> Result<Observer, Trouble> {
+    Observer::connect(cluster).map_err(|error| match error.into() {
+        Trouble::Playbook(text) => Trouble::Usage(text),
+        other => other,
+    })
+}
+
+pub(super) fn cluster(typed: &cli::Init) -> Result<Cluster, Trouble> {
     let tls = match &typed.ca {
         Some(ca) => {
             let [cert, key] = [&typed.cert, &typed.key].map(|path| path.as_deref().map(absolute).transpose());
@@ -116,7 +121,6 @@ fn cluster(typed: &cli::Init) -> Result<Cluster, Trouble> {
         tls,
         auth,
         http: Default::default(),
-        prefix: Cluster::DEFAULT_PREFIX.to_owned(),
     })
 }
 

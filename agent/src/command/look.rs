@@ -37,7 +37,7 @@ impl Eye {
     /// What is wrong with them.
     pub fn open(cluster: &Cluster) -> Result<Self, Trouble> {
         let observer = Observer::connect(cluster)?;
-        let store = Store::new(&observer, &cluster.prefix, Arc::default());
+        let store = Store::new(&observer, Arc::default());
         Ok(Self { observer, store })
     }
 
@@ -63,17 +63,23 @@ impl Eye {
         is_under_way.then_some(version)
     }
 
-    /// Whether the playbook can be carried out by this user.
+    /// Why the keys were not read, where that is for want of a role.
+    pub async fn unread(&self, why: Trouble, viewer: Option<String>) -> Trouble {
+        match viewer {
+            Some(user) if self.observer.reads_keys().await == Some(false) => Trouble::KeysForbidden { user },
+            _ => why,
+        }
+    }
+
+    /// The playbook's user, where the cluster lets it look and not carry the playbook out: it lacks the role root.
     ///
     /// # Errors
-    /// The user is no administrator.
-    pub async fn preflight(&self, playbook: &Playbook) -> Result<(), Trouble> {
-        if let Some(auth) = &playbook.cluster.auth
-            && !self.observer.is_administrator().await?
-        {
-            return Err(Trouble::NotRoot { user: auth.user.clone() });
+    /// The user is refused, or nobody answers.
+    pub async fn viewer(&self, playbook: &Playbook) -> Result<Option<String>, Trouble> {
+        match &playbook.cluster.auth {
+            Some(auth) if !self.observer.is_administrator().await? => Ok(Some(auth.user.clone())),
+            _ => Ok(None),
         }
-        Ok(())
     }
 }
 

@@ -65,7 +65,7 @@ fn ends() -> Roff {
     roff.control("SH", ["EXIT STATUS"]);
     roff.text([roman(
         "An end has an exit code and a reason. \"3, 1\" is 3, or 1 once this process has stopped a member. \
-         agent plan exits 3 whatever agent run would be refused for.",
+         agent plan exits 3 whatever agent run would be refused for, but for the user's role in etcd, of which it warns.",
     )]);
     for reason in Reason::ALL {
         roff.control("TP", []);

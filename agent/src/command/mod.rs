@@ -10,6 +10,7 @@ pub mod look;
 pub mod manual;
 pub mod matrix;
 pub mod plan;
+pub mod print_role;
 pub mod run;
 pub mod status;
 pub mod validate;
@@ -77,6 +78,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
             runtime.shutdown_background();
             ended
         }
+        Verb::Init(typed) if typed.print_role => runtime()?.block_on(print_role::print_role(typed)),
         Verb::Init(typed) => runtime()?.block_on(init::init(typed)),
         Verb::Explain(typed) => explain::explain(typed),
         Verb::Schema => Ok(explain::schema()),

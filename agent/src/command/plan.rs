@@ -20,6 +20,7 @@ use crate::{
     report::{
         forecast as told,
         gates::gates,
+        grants,
         json::{Facts, members, versions},
         names::Names,
         next, refused,
@@ -88,6 +89,9 @@ pub struct Foreseen {
 /// As for a plan.
 pub async fn foresee(playbook: &Playbook, path: &Path, verb: Verb, replace: bool) -> Result<Foreseen, Trouble> {
     let mut seen = Seen::of(playbook, verb).await?;
+    if let Some(user) = seen.viewer {
+        return Err(Trouble::NotRoot { user });
+    }
     if replace {
         seen.replace()?;
     }
@@ -104,23 +108,26 @@ struct Seen {
     here: Inspected,
     /// Whether another run stands that is to be replaced.
     replaces: bool,
+    /// The user, where it may look and not run.
+    viewer: Option<String>,
 }
 
 impl Seen {
     async fn of(playbook: &Playbook, verb: Verb) -> Result<Self, Trouble> {
         let eye = Eye::open(&playbook.cluster)?;
         let mut sight = eye.look().await?;
-        eye.preflight(playbook).await?;
+        let viewer = eye.viewer(playbook).await?;
         let here = inspect(playbook, &sight.view).await.map_err(trouble_of_setup)?;
         let owns = identity::mine(playbook, &sight.view);
         let me = identity::me(playbook, identity::host_id(&playbook.state_dir), sight.view.cluster, owns, verb);
         let keys = match sight.keys() {
             // Without a leader the keys cannot be read, and that is what a person must know.
             Err(_) if sight.view.leader().is_none() => Keys::default(),
-            keys => keys?,
+            Ok(keys) => keys,
+            Err(trouble) => return Err(eye.unread(trouble, viewer).await),
         };
         sight.names.learn_host(me.host, &me.host_name, &me.owns);
-        Ok(Self { me, keys, view: sight.view, names: sight.names, here, replaces: false })
+        Ok(Self { me, keys, view: sight.view, names: sight.names, here, replaces: false, viewer })
     }
 
     /// Forgets a run with another intent, where it may be replaced.
@@ -136,8 +143,9 @@ impl Seen {
     }
 
     fn plan<'a>(&'a self, path: &'a Path) -> Plan<'a> {
-        let Self { me, keys, view, names, here, replaces } = self;
-        Plan { path, typed: path.to_string_lossy(), me, keys, view, names, here, replaces: *replaces }
+        let Self { me, keys, view, names, here, replaces, viewer } = self;
+        let (typed, viewer) = (path.to_string_lossy(), viewer.as_deref());
+        Plan { path, typed, me, keys, view, names, here, replaces: *replaces, viewer }
     }
 }
 
@@ -151,6 +159,7 @@ struct Plan<'a> {
     names: &'a Names,
     here: &'a Inspected,
     replaces: bool,
+    viewer: Option<&'a str>,
 }
 
 impl Plan<'_> {
@@ -246,6 +255,7 @@ impl Plan<'_> {
         let next = if self.replaces { "run --replace" } else { "run" };
         let stop = Stop::well(Reason::Planned, message, next, self.path);
         let next = stop.next.filter(|_| cluster != Progress::Done);
+        let next = if self.viewer.is_some() { next.map(|_| grants::COMMAND.to_owned()) } else { next };
         Stop { cluster: Some(cluster), next, left: self.context().standing(), ..stop }
     }
 
@@ -275,7 +285,9 @@ impl Plan<'_> {
         let warning = |member: &Member| {
             format!("{} is not ready: refused, unless an agent runs on its host", self.names.member(member.id))
         };
-        self.here.warnings.iter().cloned().chain(self.view.members.iter().filter(alone).map(warning)).collect()
+        let viewer = self.viewer.map(grants::not_asked);
+        let alone = self.view.members.iter().filter(alone).map(warning);
+        self.here.warnings.iter().cloned().chain(viewer).chain(alone).collect()
     }
 
     fn text(&self, forecast: &Forecast, would: &str) -> String {

@@ -28,7 +28,7 @@ use crate::{
     },
     rollout::{
         Snapshot, Store,
-        keys::{Keys, RunResult, RunState},
+        keys::{Keys, PREFIX, RunResult, RunState},
     },
 };
 
@@ -69,7 +69,6 @@ fn cluster(endpoints: &[String]) -> Cluster {
         tls: None,
         auth: None,
         http: Default::default(),
-        prefix: Cluster::DEFAULT_PREFIX.to_owned(),
     }
 }
 
@@ -155,6 +154,8 @@ impl Place {
         facts.waiting_for = keys.agents.values().find_map(|agent| agent.value.waits_for.as_deref()).map(str::to_owned);
         facts.more.insert("baton".into(), json!(baton));
         facts.more.insert("agents".into(), json!(agents));
+        let stale: Vec<_> = keys.stale.iter().map(|stale| format!("{PREFIX}{}", stale.key)).collect();
+        facts.more.insert("stale".into(), json!(stale));
         facts.more.insert("record".into(), json!(keys.down.as_ref().map(|down| take_down(&down.value))));
         facts
             .more

@@ -6,7 +6,10 @@ use proto::MemberId;
 use serde::{Deserialize, Serialize};
 
 use super::node::Sides;
-use crate::journal::progress::{self, Entry, Illegal, InHand};
+use crate::{
+    journal::progress::{self, Entry, Illegal, InHand},
+    unknown::{Unknown, keeps},
+};
 
 /// One record of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,7 +19,19 @@ pub struct Line {
     /// With [`Entry::Planned`]: what the member runs before and after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sides: Option<Sides>,
+    /// What a newer agent wrote beside it.
+    #[serde(skip)]
+    pub unknown: Unknown,
 }
+
+impl Line {
+    /// A line of this release.
+    pub fn new(entry: Entry, sides: Option<Sides>) -> Self {
+        Self { entry, sides, unknown: Unknown::default() }
+    }
+}
+
+keeps! { Line }
 
 /// What a journal's lines add up to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,7 +63,7 @@ pub fn compact(lines: Vec<Line>) -> Vec<Line> {
             last.insert(step.member, line);
         }
     }
-    last.into_values().flat_map(|line| [line, Line { entry: Entry::Forgotten, sides: None }]).collect()
+    last.into_values().flat_map(|line| [line, Line::new(Entry::Forgotten, None)]).collect()
 }
 
 #[cfg(test)]
@@ -65,11 +80,21 @@ mod tests {
     fn planned(member: u64, attempt: u128, patch: u64) -> Line {
         let side = |patch| Side { release: Release::new(3, 5, patch), executable: None };
         let step = Step { member: MemberId(member), attempt: AttemptId(attempt), leg: Leg::Forward };
-        Line { entry: Entry::Planned(step), sides: Some(Sides { old: side(patch), new: side(patch + 1) }) }
+        Line::new(Entry::Planned(step), Some(Sides { old: side(patch), new: side(patch + 1) }))
     }
 
     fn bare(entry: Entry) -> Line {
-        Line { entry, sides: None }
+        Line::new(entry, None)
+    }
+
+    /// What a newer agent wrote into the lines that stay is written again.
+    #[test]
+    fn a_compaction_keeps_lines_as_they_are() {
+        let json = serde_json::json!({ "entry": { "planned": { "member": "1",
+            "attempt": format!("{:032x}", 1), "leg": "forward", "why": "asked" } }, "at": 7 });
+        let line: Line = crate::unknown::read(json.clone()).unwrap();
+        let kept = compact(vec![line, bare(Entry::Forgotten)]);
+        assert_eq!(crate::unknown::written(&kept[0]).unwrap(), json);
     }
 
     #[test]

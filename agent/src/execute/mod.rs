@@ -248,7 +248,7 @@ impl Execution<'_> {
             Entry::Planned(step) => self.sides_of(&step),
             _ => None,
         };
-        self.journal.append(&Line { entry, sides }).map_err(Abort::Journal)?;
+        self.journal.append(&Line::new(entry, sides)).map_err(Abort::Journal)?;
         let before = self.past.in_hand;
         if let Ok(in_hand) = crate::journal::progress::advance(before, entry) {
             self.past.in_hand = in_hand;

@@ -14,7 +14,7 @@ use crate::{
     rollout::{
         KeepAlive, NotGranted, Store, TxnAnswer, Unknown,
         act::Event,
-        keys::{KeyName, Keys, RunState, TakeId},
+        keys::{KeyName, Keys, PREFIX, RunState, TakeId},
         stored,
         txn::{Op, Txn},
     },
@@ -165,6 +165,11 @@ impl Execution<'_> {
     }
 
     fn tell_of(&mut self, txn: &Txn) {
+        if let Some(key) = txn.stale() {
+            self.warn(&format!(
+                "the key {PREFIX}{key} had no lease, so it was nobody's and would have stayed: deleted"
+            ));
+        }
         if let [Op::PutRun(run)] = txn.ops.as_slice() {
             let decision = match (self.me.verb, &run.state) {
                 (Verb::Finalize, RunState::Approved) => Some(Decision::Approved),

@@ -163,7 +163,7 @@ pub async fn set_up(
     reporter.own(&me.owns);
     reporter.tell(Happening::Begun { change: Some(&me.intent.change) });
     let excluded = Arc::new(Excluded::default());
-    let store = Store::new(&observer, &playbook.cluster.prefix, excluded.clone());
+    let store = Store::new(&observer, excluded.clone());
     Ok(Execution {
         playbook,
         me,

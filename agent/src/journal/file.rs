@@ -17,11 +17,13 @@ use std::{
 
 use flate2::Crc;
 use proto::{ClusterId, MemberId};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
     host::durable::{self, Access, At, FileError},
     rollout::host_id::HostId,
+    unknown::{self, Keeps, Unknown, keeps},
 };
 
 /// The one format that this release writes and reads.
@@ -38,12 +40,17 @@ pub struct Header {
     pub host: HostId,
     /// The members of this host, by name, as the cluster knew them: so that a name is known without the cluster.
     pub members: BTreeMap<String, MemberId>,
+    /// What a newer agent wrote beside it.
+    #[serde(skip)]
+    pub unknown: Unknown,
 }
+
+keeps! { Header }
 
 impl Header {
     /// A header in the format of this release.
     pub fn new(cluster: ClusterId, host: HostId, members: BTreeMap<String, MemberId>) -> Self {
-        Self { format: FORMAT, cluster, host, members }
+        Self { format: FORMAT, cluster, host, members, unknown: Unknown::default() }
     }
 }
 
@@ -124,7 +131,7 @@ pub struct Journal<T> {
 /// A journal and the records that were in it.
 pub type Opened<T> = (Journal<T>, Vec<T>);
 
-impl<T: Serialize + DeserializeOwned> Journal<T> {
+impl<T: Keeps> Journal<T> {
     /// Writes a journal with no record yet, in the place of whatever was there.
     pub fn create(path: &Path, header: Header) -> Result<Self, JournalError> {
         let length = write_whole::<T>(path, &header, &[])?;
@@ -205,7 +212,7 @@ impl<T: Serialize + DeserializeOwned> Journal<T> {
     }
 }
 
-fn write_whole<T: Serialize>(path: &Path, header: &Header, records: &[T]) -> Result<u64, JournalError> {
+fn write_whole<T: Keeps>(path: &Path, header: &Header, records: &[T]) -> Result<u64, JournalError> {
     let mut bytes = line(header)?;
     for record in records {
         bytes.extend(line(record)?);
@@ -214,12 +221,13 @@ fn write_whole<T: Serialize>(path: &Path, header: &Header, records: &[T]) -> Res
     Ok(bytes.len() as u64)
 }
 
-fn line(record: &impl Serialize) -> Result<Vec<u8>, JournalError> {
-    let json = serde_json::to_vec(record).map_err(JournalError::Record)?;
-    let mut line = format!("{:08x} ", checksum(&json)).into_bytes();
-    line.extend(json);
-    line.push(b'\n');
-    Ok(line)
+fn line(record: &impl Keeps) -> Result<Vec<u8>, JournalError> {
+    unknown::written(record).map(|json| line_of(&json)).map_err(JournalError::Record)
+}
+
+fn line_of(json: &Value) -> Vec<u8> {
+    let json = json.to_string();
+    format!("{:08x} {json}\n", checksum(json.as_bytes())).into_bytes()
 }
 
 fn checksum(bytes: &[u8]) -> u32 {
@@ -235,7 +243,7 @@ struct Contents<T> {
     length: u64,
 }
 
-fn read<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<Contents<T>, JournalError> {
+fn read<T: Keeps>(path: &Path, bytes: &[u8]) -> Result<Contents<T>, JournalError> {
     let (mut header, mut records, mut rest) = (None, Vec::new(), bytes);
     for number in 1.. {
         let Some(json) = next_line(&mut rest) else { break };
@@ -243,7 +251,7 @@ fn read<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<Contents<T>, J
         if number == 1 {
             header = Some(read_header(path, json)?);
         } else {
-            records.push(serde_json::from_slice(json).map_err(unreadable)?);
+            records.push(record(json).map_err(unreadable)?);
         }
     }
     let damaged = JournalError::Damaged { path: path.into(), line: records.len() + 1 + usize::from(header.is_some()) };
@@ -279,6 +287,10 @@ fn is_torn_tail(tail: &[u8]) -> bool {
     !line.contains(&b'\n') && (1..line.len()).all(|start| checked(&line[start..]).is_none())
 }
 
+fn record<T: Keeps>(json: &[u8]) -> Result<T, serde_json::Error> {
+    unknown::read(serde_json::from_slice(json)?)
+}
+
 fn read_header(path: &Path, json: &[u8]) -> Result<Header, JournalError> {
     #[derive(Deserialize)]
     struct Format {
@@ -286,7 +298,7 @@ fn read_header(path: &Path, json: &[u8]) -> Result<Header, JournalError> {
     }
     let unreadable = |source| JournalError::Unreadable { path: path.into(), line: 1, source };
     match serde_json::from_slice(json).map_err(unreadable)? {
-        Format { format: FORMAT } => serde_json::from_slice(json).map_err(unreadable),
+        Format { format: FORMAT } => record(json).map_err(unreadable),
         Format { format: found } => Err(JournalError::Newer { path: path.into(), found }),
     }
 }

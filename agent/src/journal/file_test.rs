@@ -8,10 +8,15 @@ use super::*;
 struct Step {
     number: u32,
     words: String,
+    #[serde(skip)]
+    unknown: Unknown,
 }
 
+keeps! { Step }
+
 fn step(number: u32) -> Step {
-    Step { number, words: format!("line\nbreak, \"quote\" and ümlaut {}", "x".repeat(number as usize * 7)) }
+    let words = format!("line\nbreak, \"quote\" and ümlaut {}", "x".repeat(number as usize * 7));
+    Step { number, words, unknown: Unknown::default() }
 }
 
 fn header() -> Header {
@@ -119,7 +124,7 @@ fn the_header_is_never_cut_away() {
 #[test]
 fn a_journal_of_a_newer_agent_or_another_cluster_is_refused_and_left_alone() {
     let (_folder, path, _) = written(0);
-    let future = line(&serde_json::json!({"format": 2, "shape": "unknown"})).unwrap();
+    let future = line_of(&serde_json::json!({"format": 2, "shape": "unknown"}));
     fs::write(&path, &future).unwrap();
     let error = open(&path).unwrap_err();
     assert!(error.to_string().contains("format 2, written by a newer agent"), "{error}");
@@ -135,7 +140,7 @@ fn a_journal_of_a_newer_agent_or_another_cluster_is_refused_and_left_alone() {
 fn a_whole_line_that_is_no_record_is_named() {
     let (_folder, path, _) = written(2);
     let mut bytes = fs::read(&path).unwrap();
-    bytes.extend(line(&serde_json::json!({"other": 1})).unwrap());
+    bytes.extend(line_of(&serde_json::json!({"other": 1})));
     fs::write(&path, &bytes).unwrap();
     assert!(matches!(open(&path), Err(JournalError::Unreadable { line: 4, .. })));
 }
@@ -202,4 +207,23 @@ fn a_full_disk_refuses_the_record_and_keeps_the_others() {
     Command::new("mount").args(["-o", "remount,size=64k"]).arg(disk.0.path()).status().unwrap();
     journal.append(&step(written)).unwrap();
     assert_eq!(open(&path).unwrap().unwrap().1, steps(written + 1));
+}
+
+#[test]
+fn what_a_newer_agent_wrote_outlives_a_rewrite() {
+    let (_folder, path, _) = written(1);
+    let text = fs::read_to_string(&path).unwrap();
+    let newer = text.lines().flat_map(|line| {
+        let mut json: Value = serde_json::from_str(&line[9..]).unwrap();
+        json["more"] = serde_json::json!([{ "of": "it" }]);
+        line_of(&json)
+    });
+    fs::write(&path, newer.collect::<Vec<u8>>()).unwrap();
+    let (mut journal, records) = open(&path).unwrap().unwrap();
+    journal.rewrite([("orders-2".to_owned(), MemberId(8))].into(), &records).unwrap();
+    journal.append(&step(1)).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    let has_more: Vec<_> = text.lines().map(|line| line.contains(r#""more":[{"of":"it"}]"#)).collect();
+    assert_eq!(has_more, [true, true, false], "{text}");
+    assert!(text.contains("orders-2"));
 }

@@ -27,7 +27,7 @@ use super::{
     view::{Answer, ClusterView, Gates, Health, Leader, Member, Report, Role},
     wave::{Details, Look, Reached, Wave},
 };
-use crate::playbook::cluster::Cluster;
+use crate::{playbook::cluster::Cluster, rollout::keys::PREFIX};
 
 /// How far apart the two looks at a member are that is not ready.
 const TWICE: Duration = Duration::from_secs(2);
@@ -75,7 +75,7 @@ impl Observer {
     pub fn connect(cluster: &Cluster) -> Result<Self, ObserveError> {
         let access = Arc::new(Access::new(cluster)?);
         let http = Http::new(&access, cluster.http.clone())?;
-        let key = format!("{}run", cluster.prefix);
+        let key = format!("{PREFIX}run");
         Ok(Self { means: Arc::new(Means { access, http, key, election_timeout: cluster.election_timeout }) })
     }
 

@@ -6,6 +6,7 @@ use proto::{
     ClusterVersion, MemberId,
     etcdserverpb::{DowngradeRequest, downgrade_request::DowngradeAction, maintenance_client::MaintenanceClient},
 };
+use tonic::Code;
 
 use super::{access::CALL, cluster::Observer, handover::is_definite};
 
@@ -56,6 +57,8 @@ impl Observer {
         match asked.await {
             Ok(_) => Some(false),
             Err(error) if error.says(IN_PROGRESS) => Some(true),
+            // Of a release that answers to the role root alone.
+            Err(error) if error.code() == Some(Code::PermissionDenied) => None,
             Err(error) if is_definite(&error) => Some(false),
             Err(_) => None,
         }

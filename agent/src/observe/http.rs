@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use proto::{ClusterVersion, MemberId};
+use proto::{ClusterVersion, MemberId, Release};
 use serde::Deserialize;
 
 use super::{
@@ -48,6 +48,12 @@ impl Http {
             return None;
         }
         versions.etcdcluster.parse().ok()
+    }
+
+    /// The release that whoever answers at this address says it runs.
+    pub(super) async fn release(&self, address: &str) -> Option<Release> {
+        let text = self.get("", address, "version").await?;
+        serde_json::from_str::<Versions>(&text).ok()?.etcdserver.parse().ok()
     }
 
     /// How many bytes this member has received from its peers.

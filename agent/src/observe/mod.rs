@@ -17,6 +17,8 @@ pub mod leader;
 mod login;
 pub mod member;
 pub mod metrics;
+mod permission;
+mod releases;
 mod tls;
 pub mod view;
 mod wave;

@@ -109,7 +109,7 @@ pub fn forecast(me: &Me, keys: &Keys, view: &ClusterView, down: &[MemberId]) -> 
         me: asked_as,
         home: me,
         names: keys,
-        keys: keys.clone(),
+        keys: Keys { stale: Vec::new(), ..keys.clone() },
         view: view.clone(),
         joined: None,
         steps: Vec::new(),

@@ -102,6 +102,7 @@ mod tests {
             keys::{At, Baton, Change, Intent, Keys, ProcessId, Run, RunId, RunState, TakeId},
             rules::Rules,
         },
+        unknown::Unknown,
     };
 
     const V3_5: ClusterVersion = ClusterVersion { major: 3, minor: 5 };
@@ -130,7 +131,7 @@ mod tests {
         let intent = Arc::new(Intent { change, ..samples::intent(">=3.5, <3.6", "3.6.14") });
         let me = Me { intent: intent.clone(), ..samples::me(&[1]) };
         let changes_minor = to.starts_with("3.5");
-        let run = Run { id: RunId(1), intent, state, changes_minor, done: Vec::new() };
+        let run = Run { id: RunId(1), intent, state, changes_minor, done: Vec::new(), unknown: Unknown::default() };
         let run = Some(At { created: Revision(3), modified: Revision(3), value: run });
         let (keys, view, rules) = (Keys { run, ..Keys::default() }, view(members), Rules::default());
         let (me, keys, rules) = (&me, &keys, &rules);
@@ -199,7 +200,8 @@ mod tests {
         for (holder, expected) in [(mine, None), (another, Some(Next::Wait(Wait::Baton { host: another })))] {
             let found = asked([high; 3], RunState::RollingBack, "3.5.30", |case, _| {
                 let process = ProcessId { boot_id: 1, pid: 1, start_time: 1 };
-                let value = Baton { host: holder, process, host_name: "".into(), take: TakeId(1) };
+                let value =
+                    Baton { host: holder, process, host_name: "".into(), take: TakeId(1), unknown: Unknown::default() };
                 let baton = Some(At { created: Revision(4), modified: Revision(4), value });
                 cancelling(&Case { keys: &Keys { baton, ..case.keys.clone() }, ..*case })
             });

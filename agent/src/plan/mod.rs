@@ -207,6 +207,7 @@ impl Case<'_> {
 pub fn next(case: &Case) -> Next {
     let before_any_run = [
         shared::ownership,
+        shared::stale,
         shared::other_run,
         shared::versions,
         shared::going_down,

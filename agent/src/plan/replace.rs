@@ -73,6 +73,7 @@ mod tests {
         observe::view::{Answer, Role},
         plan::samples,
         rollout::keys::{Change, Intent, RunId, RunState},
+        unknown::Unknown,
     };
 
     /// An upgrade stands; the new playbook goes down from 3.5.
@@ -81,7 +82,14 @@ mod tests {
         let change = Change::Downgrade { from: ">=3.5.0, <3.6.0".parse().unwrap(), to: "3.4.23".parse().unwrap() };
         let intent = me.intent.clone();
         me.intent = Arc::new(Intent { change, ..(*intent).clone() });
-        let run = Run { id: RunId(1), intent, state: RunState::Rolling, changes_minor: true, done: Vec::new() };
+        let run = Run {
+            id: RunId(1),
+            intent,
+            state: RunState::Rolling,
+            changes_minor: true,
+            done: Vec::new(),
+            unknown: Unknown::default(),
+        };
         let run = At { value: run, created: Revision(1), modified: Revision(1) };
         let mut view = samples::view("1+ 2+ 3+");
         for member in &mut view.members {

@@ -23,6 +23,12 @@ pub(super) fn ownership(case: &Case) -> Option<Next> {
     (!owns_any).then_some(Next::Refuse(Refusal::OwnsNothing))
 }
 
+/// What has no lease is nobody's, and would stand for ever: it goes before anything is planned.
+pub(super) fn stale(case: &Case) -> Option<Next> {
+    let stale = case.keys.stale.first().filter(|_| case.in_hand.is_none())?;
+    Some(Next::Tidy(Txn::clear_stale(*stale)))
+}
+
 pub(super) fn other_run(case: &Case) -> Option<Next> {
     let run = case.standing()?;
     if *run.intent != *case.me.intent {
@@ -224,6 +230,7 @@ mod tests {
             keys::{AttemptId, Going, Keys, Participant, ProcessId, RunId},
             rules::Rules,
         },
+        unknown::Unknown,
     };
 
     fn at<T>(value: T) -> At<T> {
@@ -238,7 +245,15 @@ mod tests {
     fn record() -> TakeDown {
         let process = ProcessId { boot_id: 1, pid: 2, start_time: 3 };
         let (member, attempt) = (MemberId(2), AttemptId(9));
-        TakeDown { member, host: host(2), host_name: Arc::from("h2"), attempt, process, back: false }
+        TakeDown {
+            member,
+            host: host(2),
+            host_name: Arc::from("h2"),
+            attempt,
+            process,
+            back: false,
+            unknown: Unknown::default(),
+        }
     }
 
     fn keys(failed: Option<u64>, is_owner_there: bool) -> Keys {
@@ -248,13 +263,26 @@ mod tests {
             None => RunState::Rolling,
         };
         let mut keys = Keys {
-            run: Some(at(Run { id: RunId(1), intent, state, changes_minor: true, done: Vec::new() })),
+            run: Some(at(Run {
+                id: RunId(1),
+                intent,
+                state,
+                changes_minor: true,
+                done: Vec::new(),
+                unknown: Unknown::default(),
+            })),
             down: Some(at(record())),
             ..Keys::default()
         };
         if is_owner_there {
             let owns = vec![MemberId(2)];
-            let owner = Participant { host_name: Arc::from("h2"), owns, done: Vec::new(), waits_for: None };
+            let owner = Participant {
+                host_name: Arc::from("h2"),
+                owns,
+                done: Vec::new(),
+                waits_for: None,
+                unknown: Unknown::default(),
+            };
             keys.agents.insert(host(2), at(owner));
         }
         keys

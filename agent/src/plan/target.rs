@@ -9,6 +9,7 @@ use crate::{
     journal::progress::Leg,
     observe::view::{ClusterView, Member},
     rollout::keys::{Change, Intent, Run, RunId, RunState},
+    unknown::Unknown,
 };
 
 /// Whether a member is at the end of its leg. A member that does not answer is judged by what its own
@@ -60,7 +61,7 @@ pub fn changes_minor(intent: &Intent, view: &ClusterView) -> bool {
 /// A run that nobody has taken a step in.
 pub fn new_run(id: RunId, intent: &Arc<Intent>, view: &ClusterView) -> Run {
     let (intent, changes_minor) = (intent.clone(), changes_minor(intent, view));
-    Run { id, intent, state: RunState::Rolling, changes_minor, done: Vec::new() }
+    Run { id, intent, state: RunState::Rolling, changes_minor, done: Vec::new(), unknown: Unknown::default() }
 }
 
 #[cfg(test)]

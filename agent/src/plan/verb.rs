@@ -95,6 +95,7 @@ mod tests {
             keys::{At, Going, Keys, Run, RunId},
             rules::Rules,
         },
+        unknown::Unknown,
     };
 
     #[test]
@@ -111,7 +112,14 @@ mod tests {
             (Verb::Run, RunState::Rolling, false),
         ] {
             let me = Me { verb, ..samples::me(&[1]) };
-            let run = Run { id: RunId(1), intent: me.intent.clone(), state, changes_minor: true, done: Vec::new() };
+            let run = Run {
+                id: RunId(1),
+                intent: me.intent.clone(),
+                state,
+                changes_minor: true,
+                done: Vec::new(),
+                unknown: Unknown::default(),
+            };
             let text = format!("{verb:?} {:?}", run.state);
             let at = Some(At { created: Revision(3), modified: Revision(3), value: run });
             let keys = Keys { run: at, ..Keys::default() };
@@ -137,7 +145,7 @@ mod tests {
                 me.owns.push(MemberId(3));
             }
             let (intent, state) = (me.intent.clone(), RunState::Rolling);
-            let run = Run { id: RunId(1), intent, state, changes_minor: true, done };
+            let run = Run { id: RunId(1), intent, state, changes_minor: true, done, unknown: Unknown::default() };
             let at = Some(At { created: Revision(3), modified: Revision(3), value: run });
             let keys = Keys { run: at, ..Keys::default() };
             let mut view = samples::view(members);

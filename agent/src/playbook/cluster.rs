@@ -25,8 +25,6 @@ pub struct Cluster {
     /// Member name to base URL, where `/version` and `/health` are not served on the client URLs.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub http: BTreeMap<String, String>,
-    /// What all of Baton's keys begin with; it ends in `/`.
-    pub prefix: String,
 }
 
 /// Certificates for `https` endpoints, as PEM files.

@@ -312,7 +312,6 @@ mod tests {
             tls: Some(Tls { ca: "/a b/ca.pem".into(), cert: Some("/c".into()), key: Some("/k".into()) }),
             auth: Some(Auth { user: "root".into(), password_file: "/p".into() }),
             http: BTreeMap::new(),
-            prefix: Cluster::DEFAULT_PREFIX.into(),
         };
         let (lowest, to) = (Release::new(3, 5, 30), Release::new(3, 6, 14));
         let executable = "etcd".to_owned();

@@ -337,8 +337,6 @@ impl Source {
 }
 
 impl Cluster {
-    /// What `cluster.prefix` is when the playbook does not say.
-    pub const DEFAULT_PREFIX: &str = "/baton/";
     /// What `cluster.election_timeout` is when the playbook does not say; etcd's own default.
     pub const DEFAULT_ELECTION_TIMEOUT: Duration = Duration::from_secs(1);
 

@@ -11,7 +11,7 @@ pub fn words(next: &Next, names: &Names, refused: impl Fn(&Refusal) -> String) -
         Next::Wait(wait) => format!("wait for {}", wait::words(wait, names)),
         Next::Begin => "begin the run".into(),
         Next::Move { to, .. } => format!("write the run's state: {}", state(to, names)),
-        Next::Tidy(_) => "delete what stands for no member any more".into(),
+        Next::Tidy(_) => "delete what stands for nobody any more".into(),
         Next::Adopt(member) => format!("bring {} up and finish what an earlier agent began", short(*member)),
         Next::Go(go) => match go.hand_over {
             Some(to) => format!("pass leadership from {} to {}, then take it down", short(go.member), short(to)),

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     observe::view::ClusterView,
-    rollout::keys::{Change, Going, Keys, Run, RunResult, RunState, TakeDown},
+    rollout::keys::{Change, Going, Keys, PREFIX, Run, RunResult, RunState, TakeDown},
 };
 
 /// The cluster, one line a member, its gates, and a downgrade under way; this host's own members have a star.
@@ -103,6 +103,13 @@ pub fn keys(keys: &Keys, names: &Names, lapses: Option<Duration>) -> String {
         let waits = agent.value.waits_for.as_deref().map(printable);
         let doing = waits.map_or_else(|| "at work".to_owned(), |waits| format!("waits for {waits}"));
         let _ = writeln!(text, "agent: {host} ({owns}): {doing}");
+    }
+    for stale in &keys.stale {
+        let _ = writeln!(
+            text,
+            "stale: {PREFIX}{} has no lease, so it is nobody's; the next agent run deletes it",
+            stale.key
+        );
     }
     text
 }

@@ -23,6 +23,7 @@ use crate::{
         host_id::HostId,
         keys::{AttemptId, Change, ProcessId, RunResult, TakeDown},
     },
+    unknown::Unknown,
 };
 
 const HOST: HostId = HostId { machine: Some(1), instance: 2 };
@@ -49,7 +50,7 @@ fn names(view: &ClusterView) -> Names {
 fn record() -> TakeDown {
     let process = ProcessId { boot_id: 1, pid: 4711, start_time: 3 };
     let (member, attempt) = (MemberId(2), AttemptId(5));
-    TakeDown { member, host: HOST, host_name: "h2".into(), attempt, process, back: false }
+    TakeDown { member, host: HOST, host_name: "h2".into(), attempt, process, back: false, unknown: Unknown::default() }
 }
 
 fn told(ending: &Ending, change_context: impl FnOnce(&mut Context)) -> Stop {
@@ -160,6 +161,7 @@ fn troubles() -> Vec<Trouble> {
         Trouble::Credentials(text()),
         Trouble::AuthRefused(text()),
         Trouble::NotRoot { user: "bob".into() },
+        Trouble::KeysForbidden { user: "bob".into() },
         Trouble::NewerAgent { key: "run".into(), host: Some("h9".into()) },
         Trouble::KeysDamaged(text()),
         Trouble::NothingToAbandon { member: "orders-1".into() },

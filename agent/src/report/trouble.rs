@@ -6,6 +6,7 @@ use std::sync::Arc;
 use proto::MemberId;
 
 use super::{
+    grants,
     names::printable,
     stop::{Reason, Stop},
 };
@@ -46,6 +47,11 @@ pub enum Trouble {
     AuthRefused(String),
     /// The user is no administrator.
     NotRoot {
+        /// The user of the playbook.
+        user: String,
+    },
+    /// The user may not read the shared keys.
+    KeysForbidden {
         /// The user of the playbook.
         user: String,
     },
@@ -125,8 +131,20 @@ impl Trouble {
             Self::Credentials(text) => (Reason::Credentials, text.clone(), NOTHING, again),
             Self::AuthRefused(text) => (Reason::AuthRefused, text.clone(), NOTHING, again),
             Self::NotRoot { user } => {
-                let message = format!("user `{}` does not have the role root, which the agent needs", printable(user));
-                (Reason::NotRoot, message, NOTHING, again)
+                let message = format!(
+                    "user `{}` does not have the role root, which this needs of etcd: agent run always, and in some \
+                     releases whoever looks",
+                    printable(user)
+                );
+                (Reason::NotRoot, message, NOTHING, Some(grants::COMMAND.into()))
+            }
+            Self::KeysForbidden { user } => {
+                let message = format!(
+                    "user `{}` may not read the shared keys, so it is not known whether a run stands: it wants the \
+                     role root, or one with `read` on /baton/",
+                    printable(user)
+                );
+                (Reason::NotRoot, message, NOTHING, Some(grants::COMMAND.into()))
             }
             Self::NewerAgent { key, host } => {
                 let host = host.as_deref().map_or_else(String::new, |host| format!(" on {}", printable(host)));

@@ -20,6 +20,7 @@ use super::{
 use crate::{
     journal::progress::{InHand, Leg},
     plan::{self, Case, Go, Me, Next, refusal::Refusal, refusal::Wait},
+    unknown::Unknown,
 };
 
 /// How often leadership is offered before an agent gives up.
@@ -345,7 +346,7 @@ impl Agent {
 
     fn take_baton(&mut self, take: TakeId) -> Act {
         let (host, host_name) = (self.me.host, self.me.host_name.clone());
-        let baton = Baton { host, process: self.process, host_name, take };
+        let baton = Baton { host, process: self.process, host_name, take, unknown: Unknown::default() };
         self.send(Txn::take_baton(baton), Then::Baton { take, may_land: false })
     }
 

@@ -1,4 +1,4 @@
-//! Word that something under the prefix may have changed.
+//! Word that one of the shared keys may have changed.
 //!
 //! A watch brings it at once; where none can be had it comes by the clock. It is a hint to look, never a fact: what
 //! changed is read from the store.
@@ -15,6 +15,7 @@ use tokio_stream::{StreamExt as _, wrappers::ReceiverStream};
 use tonic::{Request, Status, metadata::MetadataValue};
 
 use super::{
+    keys::PREFIX,
     route::Route,
     store::{Store, range_of},
 };
@@ -37,7 +38,7 @@ impl Changes {
     pub fn of(store: &Store) -> Self {
         let word = Arc::new(Notify::new());
         let route = Route::new(Arc::clone(store.route().access()), Arc::clone(store.route().excluded()));
-        let task = tokio::spawn(follow(route, store.prefix().to_owned(), Arc::clone(&word)));
+        let task = tokio::spawn(follow(route, Arc::clone(&word)));
         Self { word, task }
     }
 
@@ -54,11 +55,11 @@ impl Drop for Changes {
 }
 
 /// Watches through one member after the other, for ever.
-async fn follow(route: Route, prefix: String, word: Arc<Notify>) {
+async fn follow(route: Route, word: Arc<Notify>) {
     loop {
         let failure = match ticking(&word, route.find(CALL)).await {
             Ok(address) => {
-                let failure = watch(&route, &address, &prefix, &word).await;
+                let failure = watch(&route, &address, &word).await;
                 route.distrust(&address);
                 failure
             }
@@ -82,10 +83,10 @@ async fn ticking<T>(word: &Notify, until: impl Future<Output = T>) -> T {
 }
 
 /// One watch, until it ends. What happened before it began is covered by the word at its creation.
-async fn watch(route: &Route, address: &str, prefix: &str, word: &Notify) -> CallError {
+async fn watch(route: &Route, address: &str, word: &Notify) -> CallError {
     let watch = async {
         let (requests, stream) = mpsc::channel(1);
-        let created = WatchRequest { request_union: Some(RequestUnion::CreateRequest(range(prefix))) };
+        let created = WatchRequest { request_union: Some(RequestUnion::CreateRequest(range())) };
         // The receiver is ours: there is room for one.
         let _ = requests.send(created).await;
         let mut request = Request::new(ReceiverStream::new(stream));
@@ -118,7 +119,7 @@ async fn watch(route: &Route, address: &str, prefix: &str, word: &Notify) -> Cal
     }
 }
 
-fn range(prefix: &str) -> WatchCreateRequest {
-    let (key, range_end) = range_of(prefix);
+fn range() -> WatchCreateRequest {
+    let (key, range_end) = range_of(PREFIX);
     WatchCreateRequest { key, range_end, ..Default::default() }
 }

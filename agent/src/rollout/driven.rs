@@ -17,6 +17,7 @@ use crate::{
     journal::progress::{Binary, Entry, InHand, Leg, Stage, Step},
     observe::view::ClusterView,
     plan::{Me, samples},
+    unknown::Unknown,
 };
 
 /// The attempt that a journal of these tests has in hand.
@@ -37,22 +38,37 @@ pub(super) fn process(pid: u32) -> ProcessId {
 /// A record of this member, put by an agent of that host.
 pub(super) fn record(member: u64, by: u64, attempt: AttemptId) -> At<TakeDown> {
     let (member, host_name) = (MemberId(member), Arc::from(""));
-    at(TakeDown { member, host: host(by), host_name, attempt, process: process(9), back: false })
+    at(TakeDown {
+        member,
+        host: host(by),
+        host_name,
+        attempt,
+        process: process(9),
+        back: false,
+        unknown: Unknown::default(),
+    })
 }
 
 pub(super) fn baton(by: u64, pid: u32) -> At<Baton> {
-    at(Baton { host: host(by), process: process(pid), host_name: Arc::from(""), take: TakeId(3) })
+    at(Baton {
+        host: host(by),
+        process: process(pid),
+        host_name: Arc::from(""),
+        take: TakeId(3),
+        unknown: Unknown::default(),
+    })
 }
 
 /// A run in this state, and every host at work.
 pub(super) fn keys(state: RunState) -> Keys {
     let intent = samples::me(&[1]).intent;
-    let run = Run { id: RunId(1), intent, state, changes_minor: true, done: Vec::new() };
+    let run = Run { id: RunId(1), intent, state, changes_minor: true, done: Vec::new(), unknown: Unknown::default() };
     let participant = |owner| Participant {
         host_name: Arc::from(""),
         owns: vec![MemberId(owner)],
         done: Vec::new(),
         waits_for: None,
+        unknown: Unknown::default(),
     };
     let agents = (1..=3).map(|owner| (host(owner), at(participant(owner)))).collect();
     Keys { run: Some(at(run)), agents, ..Keys::default() }

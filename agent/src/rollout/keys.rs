@@ -1,4 +1,4 @@
-//! What the hosts share: the keys under the cluster's prefix, as data.
+//! What the hosts share: the keys below [`PREFIX`], as data.
 //!
 //! No I/O and no decisions. Who writes a key, and under which compare, is said in `txn.rs`; ARCHITECTURE.md
 //! draws the whole protocol.
@@ -13,8 +13,13 @@ use proto::{ClusterId, LeaseId, MemberId, Release, Revision};
 use serde::{Deserialize, Serialize};
 
 use super::host_id::HostId;
+use crate::unknown::Unknown;
 
-/// Every key under the prefix, read in one Range: one moment of the store.
+/// What every key begins with. It is no setting: hosts that looked for the keys in two places would not see each
+/// other, and each could take a member down.
+pub const PREFIX: &str = "/baton/";
+
+/// Every key, read in one Range: one moment of the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Keys {
     /// The run that stands, or the last one.
@@ -27,6 +32,18 @@ pub struct Keys {
     pub down: Option<At<TakeDown>>,
     /// Take-downs that were abandoned while their host could still wake up. Not leased.
     pub lost: BTreeMap<MemberId, At<TakeDown>>,
+    /// Agents and batons without a lease, in order of their names. Nobody keeps them alive and nothing would ever take
+    /// them away, so they are nobody's, whatever they say.
+    pub stale: Vec<Stale>,
+}
+
+/// A key that should be bound to a lease and is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stale {
+    /// Which.
+    pub key: KeyName,
+    /// The revision that wrote it last.
+    pub modified: Revision,
 }
 
 /// A value and where it stands in the store's history.
@@ -56,6 +73,9 @@ pub struct Run {
     /// The members that were brought to their target, as their own agents wrote with each record's end.
     #[serde(default)]
     pub done: Vec<MemberId>,
+    /// What a newer agent wrote beside it.
+    #[serde(skip)]
+    pub unknown: Unknown,
 }
 
 /// A random id, made by the agent that creates the run.
@@ -227,6 +247,9 @@ pub struct Participant {
     /// What it waits for, for people.
     #[serde(default)]
     pub waits_for: Option<Arc<str>>,
+    /// What a newer agent wrote beside it.
+    #[serde(skip)]
+    pub unknown: Unknown,
 }
 
 /// The leave to act.
@@ -240,6 +263,9 @@ pub struct Baton {
     pub host_name: Arc<str>,
     /// This taking of it.
     pub take: TakeId,
+    /// What a newer agent wrote beside it.
+    #[serde(skip)]
+    pub unknown: Unknown,
 }
 
 /// The take-down record: this member is, or may at any instant be, down by our hand.
@@ -257,6 +283,9 @@ pub struct TakeDown {
     pub process: ProcessId,
     /// Whether the member goes back.
     pub back: bool,
+    /// What a newer agent wrote beside it.
+    #[serde(skip)]
+    pub unknown: Unknown,
 }
 
 /// A process, told apart from any later one with the same pid.
@@ -271,7 +300,7 @@ pub struct ProcessId {
     pub start_time: u64,
 }
 
-/// The name of one key under the prefix.
+/// The name of one key, without [`PREFIX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyName {
     /// `run`

@@ -18,6 +18,7 @@ use super::{
 use crate::{
     journal::progress::{self, Entry, InHand, Leg, Step},
     plan::{Go, Next, no_return},
+    unknown::Unknown,
 };
 
 /// What is under way within a step.
@@ -205,6 +206,7 @@ impl Agent {
             attempt: in_hand.step.attempt,
             process: self.process,
             back: go.leg == Leg::Back,
+            unknown: Unknown::default(),
         }
     }
 

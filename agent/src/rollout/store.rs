@@ -22,6 +22,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     fate::{NotGranted, TxnAnswer, Unknown, failed, is_lease_gone, is_passing, is_space_used_up},
+    keys::PREFIX,
     route::{Excluded, Route},
 };
 use crate::{
@@ -33,11 +34,10 @@ use crate::{
     },
 };
 
-/// The shared keys of one cluster, under one prefix.
+/// The shared keys of one cluster.
 #[derive(Debug)]
 pub struct Store {
     route: Route,
-    prefix: String,
 }
 
 /// One key as it stands.
@@ -104,19 +104,14 @@ pub struct Lease {
 }
 
 impl Store {
-    /// The keys under `prefix`, reached over the connections of an observer.
-    pub fn new(observer: &Observer, prefix: &str, excluded: Arc<Excluded>) -> Self {
-        Self { route: Route::new(Arc::clone(observer.access()), excluded), prefix: prefix.to_owned() }
+    /// The keys, reached over the connections of an observer.
+    pub fn new(observer: &Observer, excluded: Arc<Excluded>) -> Self {
+        Self { route: Route::new(Arc::clone(observer.access()), excluded) }
     }
 
     /// The way its calls go.
     pub fn route(&self) -> &Route {
         &self.route
-    }
-
-    /// The prefix of all keys.
-    pub fn prefix(&self) -> &str {
-        &self.prefix
     }
 
     /// Reads all keys, linearizably.
@@ -236,12 +231,12 @@ impl Store {
     }
 
     fn all(&self) -> RangeRequest {
-        let (key, range_end) = range_of(&self.prefix);
+        let (key, range_end) = range_of(PREFIX);
         RangeRequest { key, range_end, ..Default::default() }
     }
 
     fn full(&self, key: &str) -> Vec<u8> {
-        [self.prefix.as_bytes(), key.as_bytes()].concat()
+        [PREFIX.as_bytes(), key.as_bytes()].concat()
     }
 
     fn compare(&self, compare: &Compare) -> CompareOnWire {
@@ -293,7 +288,7 @@ impl Store {
     fn raw_key(&self, kv: KeyValue) -> Option<RawKey> {
         let key = String::from_utf8(kv.key).ok()?;
         Some(RawKey {
-            key: key.strip_prefix(&self.prefix)?.to_owned(),
+            key: key.strip_prefix(PREFIX)?.to_owned(),
             value: kv.value,
             created: Revision(kv.create_revision),
             modified: Revision(kv.mod_revision),

@@ -1,20 +1,22 @@
 //! The shared keys as they are stored: names as text, values as JSON with a format, and Txns for the store.
 //!
 //! A value of a format that this release does not know is an error and is never written over: a newer agent
-//! put it there. Fields that are not known are passed over; fields are added, never renamed. Keys of other
-//! names under the prefix are none of ours.
+//! put it there. Fields are added, never renamed; those that are not known are kept, and written back with the value. In
+//! an intent they are an error: hosts that do not read all of it do not agree on it. Keys of other names are none of ours.
 
 use std::{fmt, sync::Arc};
 
 use proto::{LeaseId, MemberId};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::{
     host_id::HostId,
-    keys::{At, KeyName, Keys},
+    keys::{At, Baton, KeyName, Keys, Participant, Run, Stale, TakeDown},
     store::{self, RawKey, Snapshot},
     txn::{Compare, Is, Op, Txn},
 };
+use crate::unknown::{self, Keeps, keeps};
 
 /// The format that this release writes, and the only one it reads.
 pub const FORMAT: u64 = 1;
@@ -27,7 +29,7 @@ pub enum StoredError {
     Newer {
         /// The key, without the prefix.
         key: String,
-        /// Its format.
+        /// Its format; this agent's own where the intent says more than this agent knows.
         found: u64,
         /// The host whose agent wrote it, where the value says so.
         host: Option<Arc<str>>,
@@ -50,12 +52,7 @@ struct Head {
     host_name: Option<Arc<str>>,
 }
 
-#[derive(Serialize)]
-struct Stored<'a, T> {
-    format: u64,
-    #[serde(flatten)]
-    value: &'a T,
-}
+keeps! { Run, Participant, Baton, TakeDown }
 
 /// Reads all keys of one moment.
 ///
@@ -65,7 +62,10 @@ pub fn keys(snapshot: &Snapshot) -> Result<Keys, StoredError> {
     let mut keys = Keys::default();
     for raw in &snapshot.keys {
         match name(&raw.key) {
-            Some(KeyName::Run) => keys.run = Some(value(raw)?),
+            Some(key @ (KeyName::Baton | KeyName::Agent(_))) if raw.lease.is_none() => {
+                keys.stale.push(Stale { key, modified: raw.modified });
+            }
+            Some(KeyName::Run) => keys.run = Some(run(raw)?),
             Some(KeyName::Baton) => keys.baton = Some(value(raw)?),
             Some(KeyName::Down) => keys.down = Some(value(raw)?),
             Some(KeyName::Agent(host)) => drop(keys.agents.insert(host, value(raw)?)),
@@ -76,13 +76,24 @@ pub fn keys(snapshot: &Snapshot) -> Result<Keys, StoredError> {
     Ok(keys)
 }
 
-fn value<T: DeserializeOwned>(raw: &RawKey) -> Result<At<T>, StoredError> {
+/// A run that is done is history, whatever else it was to do.
+fn run(raw: &RawKey) -> Result<At<Run>, StoredError> {
+    let run: At<Run> = value(raw)?;
+    match run.value.unknown.is_at(&["intent"]) && !run.value.is_over() {
+        true => Err(StoredError::Newer { key: raw.key.clone(), found: FORMAT, host: None }),
+        false => Ok(run),
+    }
+}
+
+fn value<T: Keeps>(raw: &RawKey) -> Result<At<T>, StoredError> {
     let damaged = |source| StoredError::Damaged { key: raw.key.clone(), source };
     let head: Head = serde_json::from_slice(&raw.value).map_err(damaged)?;
     if head.format != FORMAT {
         return Err(StoredError::Newer { key: raw.key.clone(), found: head.format, host: head.host_name });
     }
-    let value = serde_json::from_slice(&raw.value).map_err(damaged)?;
+    let mut json: Value = serde_json::from_slice(&raw.value).map_err(damaged)?;
+    json.as_object_mut().and_then(|fields| fields.remove("format"));
+    let value = unknown::read::<T>(json).map_err(damaged)?;
     Ok(At { created: raw.created, modified: raw.modified, value })
 }
 
@@ -111,10 +122,11 @@ fn op(write: &Op, agent: Option<LeaseId>) -> store::Op {
     }
 }
 
-fn put<T: Serialize>(key: KeyName, value: &T, lease: Option<LeaseId>) -> store::Op {
-    let value = serde_json::to_vec(&Stored { format: FORMAT, value })
+fn put(key: KeyName, value: &impl Keeps, lease: Option<LeaseId>) -> store::Op {
+    let mut json = unknown::written(value)
         .expect("every value is a struct whose maps have texts for keys, which JSON can always hold");
-    store::Op::Put { key: key.to_string(), value, lease }
+    json["format"] = FORMAT.into();
+    store::Op::Put { key: key.to_string(), value: json.to_string().into_bytes(), lease }
 }
 
 impl fmt::Display for KeyName {
@@ -148,10 +160,12 @@ mod tests {
     use proto::{ClusterId, Release, Revision};
 
     use super::*;
-    use crate::rollout::{
-        keys::{AttemptId, Baton, Change, Finalize, Going, Intent, Participant, ProcessId, Run, RunId, RunState},
-        keys::{TakeDown, TakeId},
-        rules::Rules,
+    use crate::{
+        rollout::{
+            keys::{AttemptId, Change, Finalize, Going, Intent, ProcessId, RunId, RunState, TakeId},
+            rules::Rules,
+        },
+        unknown::Unknown,
     };
 
     fn host() -> HostId {
@@ -166,12 +180,27 @@ mod tests {
         let change = Change::Upgrade { from: ">=3.4, <3.5".parse().unwrap(), to: Release::new(3, 5, 30) };
         let gates = [("LeaseCheckpoint".to_owned(), true)].into();
         let intent = Intent { cluster: ClusterId(0xc), change, gates, finalize: Finalize::Manual };
-        Run { id: RunId(1), intent: intent.into(), state, changes_minor: true, done: vec![MemberId(3)] }
+        Run {
+            id: RunId(1),
+            intent: intent.into(),
+            state,
+            changes_minor: true,
+            done: vec![MemberId(3)],
+            unknown: Unknown::default(),
+        }
     }
 
     fn record() -> TakeDown {
         let (member, attempt) = (MemberId(0x8e9e_05c5_2164_694d), AttemptId(u128::MAX));
-        TakeDown { member, host: host(), host_name: "h1".into(), attempt, process: process(), back: true }
+        TakeDown {
+            member,
+            host: host(),
+            host_name: "h1".into(),
+            attempt,
+            process: process(),
+            back: true,
+            unknown: Unknown::default(),
+        }
     }
 
     /// What the store would hold after these puts.
@@ -192,9 +221,20 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         let failed = RunState::Failed { member: MemberId(1), why: "it \"broke\"".into(), was: Going::Approved };
-        let participant =
-            Participant { host_name: "h1".into(), owns: vec![MemberId(1)], done: vec![], waits_for: Some("x".into()) };
-        let baton = Baton { host: host(), process: process(), host_name: "h1".into(), take: TakeId(u128::MAX) };
+        let participant = Participant {
+            host_name: "h1".into(),
+            owns: vec![MemberId(1)],
+            done: vec![],
+            waits_for: Some("x".into()),
+            unknown: Unknown::default(),
+        };
+        let baton = Baton {
+            host: host(),
+            process: process(),
+            host_name: "h1".into(),
+            take: TakeId(u128::MAX),
+            unknown: Unknown::default(),
+        };
         let ops = vec![
             Op::PutRun(run(failed.clone())),
             Op::PutAgent(host(), participant.clone()),
@@ -259,16 +299,112 @@ mod tests {
         assert_eq!(ops.len(), 1);
     }
 
+    fn raw(key: &str, value: &str, lease: Option<LeaseId>) -> RawKey {
+        let (created, modified) = (Revision(1), Revision(7));
+        RawKey { key: key.into(), value: value.into(), created, modified, lease }
+    }
+
+    fn read(keys: impl IntoIterator<Item = RawKey>) -> Result<Keys, StoredError> {
+        super::keys(&Snapshot { revision: Revision(7), keys: keys.into_iter().collect() })
+    }
+
+    /// What a put holds with more in it, as a newer agent would have written it.
+    fn by_a_newer_agent(op: &Op) -> RawKey {
+        let (_, ops) = txn(&Txn { compares: vec![], ops: vec![op.clone()] }, Some(LeaseId(7)));
+        let mut raw = stored(&ops).keys.remove(0);
+        let mut json: Value = serde_json::from_slice(&raw.value).unwrap();
+        json["hold"] = serde_json::json!({ "until": [1, null] });
+        let process = json.get_mut("process").and_then(Value::as_object_mut);
+        process.into_iter().for_each(|process| drop(process.insert("cgroup".into(), "a".into())));
+        raw.value = json.to_string().into();
+        raw
+    }
+
+    #[test]
+    fn what_a_newer_agent_wrote_beside_it_outlives_a_write() {
+        let participant = Participant {
+            host_name: "h1".into(),
+            owns: vec![],
+            done: vec![],
+            waits_for: None,
+            unknown: Unknown::default(),
+        };
+        let baton = Baton {
+            host: host(),
+            process: process(),
+            host_name: "h1".into(),
+            take: TakeId(1),
+            unknown: Unknown::default(),
+        };
+        for op in [
+            Op::PutRun(run(RunState::Rolling)),
+            Op::PutAgent(host(), participant),
+            Op::PutBaton(baton),
+            Op::PutDown(record()),
+            Op::PutLost(record()),
+        ] {
+            let newer = by_a_newer_agent(&op);
+            let keys = read([newer.clone()]).unwrap();
+            let again = match op {
+                Op::PutRun(_) => Op::PutRun(keys.run.unwrap().value.in_state(RunState::Approved)),
+                Op::PutAgent(host, _) => Op::PutAgent(host, keys.agents[&host].value.clone()),
+                Op::PutBaton(_) => Op::PutBaton(keys.baton.unwrap().value),
+                Op::PutDown(_) => Op::PutDown(keys.down.unwrap().value),
+                Op::PutLost(_) => Op::PutLost(keys.lost.into_values().next().unwrap().value),
+                Op::Delete(_) => unreachable!(),
+            };
+            let (_, ops) = txn(&Txn { compares: vec![], ops: vec![again] }, None);
+            let mut expected: Value = serde_json::from_slice(&newer.value).unwrap();
+            if newer.key == "run" {
+                expected["state"] = "approved".into();
+            }
+            let written: Value = serde_json::from_slice(&stored(&ops).keys[0].value).unwrap();
+            assert_eq!(written, expected, "{}", newer.key);
+        }
+    }
+
+    #[test]
+    fn an_intent_that_is_not_all_read_is_not_agreed_on() {
+        let with = |state: RunState, at: &[&str]| {
+            let (_, ops) = txn(&Txn { compares: vec![], ops: vec![Op::PutRun(run(state))] }, None);
+            let mut json: Value = serde_json::from_slice(&stored(&ops).keys[0].value).unwrap();
+            let part = at.iter().fold(&mut json, |part, name| &mut part[*name]);
+            part["more"] = 1.into();
+            read([raw("run", &json.to_string(), None)])
+        };
+        for at in [&["intent"][..], &["intent", "change", "upgrade"]] {
+            let newer = with(RunState::Rolling, at);
+            assert!(matches!(newer, Err(StoredError::Newer { found: FORMAT, .. })), "{at:?}: {newer:?}");
+            let done = RunState::Done { result: crate::rollout::keys::RunResult::Reached };
+            assert!(with(done, at).is_ok(), "{at:?}: history");
+        }
+        assert!(with(RunState::Rolling, &[]).is_ok());
+    }
+
+    #[test]
+    fn an_agent_or_a_baton_without_a_lease_is_nobody() {
+        let agent = format!("agents/{}", host());
+        let leased = Some(LeaseId(7));
+        let participant = r#"{"format":1,"host_name":"h","owns":[]}"#;
+        for (key, value, lease, stale) in [
+            (agent.as_str(), participant, leased, None),
+            (agent.as_str(), participant, None, Some(KeyName::Agent(host()))),
+            (agent.as_str(), "no json", None, Some(KeyName::Agent(host()))),
+            ("baton", r#"{"format":2}"#, None, Some(KeyName::Baton)),
+            ("agents/nobody", participant, None, None),
+        ] {
+            let keys = read([raw(key, value, lease)]).unwrap();
+            let found: Vec<_> = stale.iter().map(|key| Stale { key: *key, modified: Revision(7) }).collect();
+            assert_eq!(keys.stale, found, "{key} {value}");
+            assert_eq!(keys.agents.len(), usize::from(lease.is_some()), "{key} {value}");
+            assert_eq!(keys.baton, None);
+        }
+        assert!(read([raw(&agent, "no json", leased)]).is_err());
+    }
+
     #[test]
     fn a_newer_format_is_named_and_other_keys_are_passed_over() {
-        let raw = |key: &str, value: &str| RawKey {
-            key: key.into(),
-            value: value.into(),
-            created: Revision(1),
-            modified: Revision(1),
-            lease: None,
-        };
-        let read = |key: &str, value: &str| keys(&Snapshot { revision: Revision(1), keys: vec![raw(key, value)] });
+        let read = |key: &str, value: &str| read([raw(key, value, None)]);
         let newer = read("down", r#"{"format":2,"host_name":"h9","what":"ever"}"#);
         assert!(matches!(newer, Err(StoredError::Newer { found: 2, host: Some(host), .. }) if &*host == "h9"));
         for value in ["", "{}", "[]", "\u{0}", r#"{"format":1}"#, r#"{"format":-1}"#] {

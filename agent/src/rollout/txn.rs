@@ -10,9 +10,10 @@ use proto::{MemberId, Revision};
 
 use super::{
     host_id::HostId,
-    keys::{At, Baton, KeyName, Participant, Run, RunState, TakeDown},
+    keys::{At, Baton, KeyName, Participant, Run, RunState, Stale, TakeDown},
     rules::Rules,
 };
+use crate::unknown::Unknown;
 
 /// One etcd Txn: all compares hold and all ops are done, or the answer carries every key as it stood.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -155,9 +156,23 @@ impl Txn {
         Self::delete(KeyName::Lost(member), created)
     }
 
+    /// Clears what has no lease and so is nobody's, unless somebody has bound it to one meanwhile.
+    pub fn clear_stale(stale: Stale) -> Self {
+        Self { compares: vec![compare(stale.key, Is::Modified(stale.modified))], ops: vec![Op::Delete(stale.key)] }
+    }
+
+    /// The key that this clears for want of a lease.
+    pub fn stale(&self) -> Option<KeyName> {
+        match (self.compares.as_slice(), self.ops.as_slice()) {
+            ([Compare { is: Is::Modified(_), .. }], [Op::Delete(key)]) => Some(*key),
+            _ => None,
+        }
+    }
+
     /// Says, or says anew, that this host takes part.
     pub fn register(host: HostId, owns: Vec<MemberId>, host_name: Arc<str>) -> Self {
-        let participant = Participant { host_name, owns, done: Vec::new(), waits_for: None };
+        let participant =
+            Participant { host_name, owns, done: Vec::new(), waits_for: None, unknown: Unknown::default() };
         Self { compares: Vec::new(), ops: vec![Op::PutAgent(host, participant)] }
     }
 
@@ -181,7 +196,7 @@ mod tests {
     fn record() -> TakeDown {
         let (member, host, host_name) = (MemberId(1), HostId { machine: None, instance: 1 }, Arc::from("h1"));
         let process = ProcessId { boot_id: 1, pid: 2, start_time: 3 };
-        TakeDown { member, host, host_name, attempt: AttemptId(9), process, back: false }
+        TakeDown { member, host, host_name, attempt: AttemptId(9), process, back: false, unknown: Unknown::default() }
     }
 
     /// A mark put, or lifted, over a run that has changed meanwhile would undo what others wrote.
@@ -191,7 +206,7 @@ mod tests {
         let failed = RunState::Failed { member: MemberId(1), why: Arc::from("it"), was: Going::Rolling };
         let run = |state| {
             let (intent, done) = (samples::me(&[1]).intent, Vec::new());
-            at(Run { id: RunId(1), intent, state, changes_minor: true, done })
+            at(Run { id: RunId(1), intent, state, changes_minor: true, done, unknown: Unknown::default() })
         };
         let rolling = run(RunState::Rolling);
         let marked = run(failed.clone());

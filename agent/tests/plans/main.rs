@@ -26,17 +26,18 @@ use agent::{
     },
     rollout::{RawKey, Snapshot, act::Ending, host_id::HostId, keys::Keys, stored},
 };
-use proto::Revision;
+use proto::{LeaseId, Revision};
 
 fn keys(folder: &Path) -> Keys {
     let Ok(text) = fs::read_to_string(folder.join("keys.json")) else { return Keys::default() };
     let stored: BTreeMap<String, serde_json::Value> = serde_json::from_str(&text).unwrap();
+    let is_leased = |key: &str| key == "baton" || key.starts_with("agents/");
     let raw = |(key, value): (String, serde_json::Value)| RawKey {
+        lease: is_leased(&key).then_some(LeaseId(7)),
         key,
         value: serde_json::to_vec(&value).unwrap(),
         created: Revision(10),
         modified: Revision(11),
-        lease: None,
     };
     stored::keys(&Snapshot { revision: Revision(12), keys: stored.into_iter().map(raw).collect() }).unwrap()
 }

@@ -63,7 +63,6 @@ fn what_is_not_said_has_its_default() {
     assert_eq!(playbook.kind, Kind::Restart { id: "OPS-1742".into() });
     assert_eq!(playbook.target(), None);
     assert_eq!(playbook.state_dir, Path::new("/var/lib/baton/orders"));
-    assert_eq!(playbook.cluster.prefix, "/baton/");
     assert_eq!(playbook.cluster.election_timeout, Duration::from_secs(1));
     let Runtime::Process(process) = &playbook.nodes[0].runtime else { panic!() };
     assert_eq!(process.log, Path::new("/var/lib/baton/orders/orders-1.log"));

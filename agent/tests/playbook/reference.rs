@@ -254,7 +254,6 @@ fn parser_and_schema_agree_on_how_values_are_written() {
             ],
         ),
         ("cluster.name", &["orders", "\"7\"", "a.b"], &["\"\"", "a/b", "a b", ".", "..", "\"{{node}}\""]),
-        ("cluster.prefix", &["/a/", "a/"], &["/", "/a", "\"{{node}}/\""]),
         (
             "artifact.sha256",
             &["ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef0123456789"],

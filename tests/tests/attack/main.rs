@@ -2,4 +2,7 @@
 //! the shared keys. Each file is one way in, and what the agent does about it. Source: ARCHITECTURE.md, "Who is trusted
 //! with what".
 
+mod divided;
+mod keys;
+mod roles;
 mod terminal;

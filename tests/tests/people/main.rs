@@ -4,4 +4,5 @@ mod abandon;
 mod downgrade;
 mod init;
 mod question;
+mod roles;
 mod terminal;

@@ -153,7 +153,13 @@ impl World {
         let id = host_id(host, self.hosts[host].lost);
         if self.process(host).is_registered && !self.keys.agents.contains_key(&id) && self.has_quorum() {
             let owns = self.scenario.owned_by(host).map(id_of).collect();
-            let participant = Participant { host_name: Arc::default(), owns, done: vec![], waits_for: None };
+            let participant = Participant {
+                host_name: Arc::default(),
+                owns,
+                done: vec![],
+                waits_for: None,
+                unknown: Default::default(),
+            };
             let txn = Txn { compares: vec![], ops: vec![Op::PutAgent(id, participant)] };
             self.commit(&txn, self.by(host)).ok();
         }

@@ -10,7 +10,7 @@ use crate::playbook::{
     tree::{Entry, Tree},
 };
 
-const KEYS: [&str; 7] = ["name", "endpoints", "election_timeout", "tls", "auth", "http", "prefix"];
+const KEYS: [&str; 6] = ["name", "endpoints", "election_timeout", "tls", "auth", "http"];
 const URL: &str = "a base URL, such as `http://10.0.0.1:2379`, or `https://…` with `cluster.tls`";
 
 pub(super) fn cluster(tree: &Tree, folder: &Path) -> Result<Cluster, Fault> {
@@ -24,7 +24,6 @@ pub(super) fn cluster(tree: &Tree, folder: &Path) -> Result<Cluster, Fault> {
         election_timeout: fields.or("election_timeout", Cluster::DEFAULT_ELECTION_TIMEOUT, value::deadline)?,
         auth: fields.maybe("auth", |tree| auth(tree, folder))?,
         http: fields.or("http", BTreeMap::new(), |tree| http(tree, tls.is_some()))?,
-        prefix: fields.or("prefix", Cluster::DEFAULT_PREFIX.into(), prefix)?,
         tls,
     })
 }
@@ -93,15 +92,4 @@ fn http(tree: &Tree, has_tls: bool) -> Result<BTreeMap<String, String>, Fault> {
         url => Ok((value::key(entry, "a member's name")?, url)),
     };
     entries.iter().map(read).collect()
-}
-
-fn prefix(tree: &Tree) -> Result<String, Fault> {
-    let expected = "a prefix of Baton's own that ends in `/`, such as `/baton/`";
-    let text = tree.text(expected)?;
-    match text {
-        "/" => Err(tree.fault("every key of the cluster may begin with `/`", expected)),
-        _ if !text.ends_with('/') => Err(tree.fault(format!("`{text}` does not end in `/`"), expected)),
-        _ if text.contains("{{") => Err(tree.fault("a template in the prefix", expected)),
-        _ => Ok(text.into()),
-    }
 }

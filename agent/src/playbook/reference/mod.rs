@@ -57,8 +57,6 @@ pub enum Shape {
     Path,
     /// `http://host:port` or `https://host:port`.
     Url,
-    /// What keys begin with; it ends in `/`.
-    Prefix,
     /// A number with its unit, such as `1m30s`.
     Duration,
     /// A duration above zero.

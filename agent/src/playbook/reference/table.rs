@@ -4,7 +4,7 @@ use super::{
     Field, Need, Of,
     Shape::{
         self, Argv, AsWritten, Bool, Choice, Deadline, Digest, Duration, Group, Groups, ListOf, MapOf, Name, Path,
-        Prefix, Release, Requirement, SetOf, Size, Text, Url, Word,
+        Release, Requirement, SetOf, Size, Text, Url, Word,
     },
 };
 
@@ -26,7 +26,6 @@ pub const FIELDS: &[Field] = &[
     row("cluster.auth.user", Text, "root", "The user's name; it needs the role root.").required(),
     row("cluster.auth.password_file", Path, "/etc/baton/password", "A file that holds the password, which never stands in the playbook.").required(),
     row("cluster.http", MapOf(&Url), "{ orders-1: http://10.0.0.1:2381 }", "By member, where `/version` is served, if not on the client URL (`--listen-client-http-urls`).").default("{}"),
-    row("cluster.prefix", Prefix, "/baton/", "What the hosts' shared keys begin with; the same on every host, or they do not see each other.").default("/baton/"),
     row("from", Requirement, "\">=3.5.32, <3.6\"", "What every member must run now, unless it is at `to` already; a pre-release meets no requirement that does not name one.").of(UP_OR_DOWN).required(),
     row("to", Release, "3.6.14", "The release that every member runs in the end.").of(UP_OR_DOWN).required(),
     group("artifact", Group, "Where the release `to` comes from.").of(UP_OR_DOWN).required(),

@@ -10,7 +10,7 @@ short_description: Show what a rollout would do, and what would be refused
 version_added: 0.1.0
 description:
   - Reads the host's playbook by C(agent validate) and asks C(agent plan) for the steps. Touches nothing.
-  - Fails where C(agent run) would be refused, with the same reason.
+  - Fails where C(agent run) would be refused, with the same reason. Of a user without the role root in etcd it only warns.
 options:
   replace:
     description:

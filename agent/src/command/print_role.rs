@@ -1,0 +1,28 @@
+//! `agent init --print-role`: which users and roles Baton wants of etcd. Asks nobody without `--endpoints`, and then for
+//! releases alone, by `GET /version`, which needs no user.
+
+use super::{Outcome, shown};
+use crate::{
+    cli,
+    report::{grants, trouble::Trouble},
+};
+
+/// Prints what is to be typed.
+///
+/// # Errors
+/// None of the endpoints says what it runs.
+pub async fn print_role(typed: &cli::Init) -> Result<Outcome, Trouble> {
+    let mut found = Vec::new();
+    if !typed.endpoints.is_empty() {
+        let observer = super::init::observer(&super::init::cluster(typed)?)?;
+        found = observer.releases().await;
+        if found.is_empty() {
+            let asked = typed.endpoints.join(", ");
+            return Err(Trouble::Unreachable(format!("nobody says which release runs at {asked}")));
+        }
+    }
+    let text = grants::text(&typed.endpoints, &found);
+    let mut outcome = shown(text.clone(), "text", text.into());
+    outcome.facts.more.insert("roles".into(), grants::object(&found));
+    Ok(outcome)
+}
