@@ -8,6 +8,16 @@ use proto::Release;
 pub use crate::report::Output;
 use crate::report::reason;
 
+const EXAMPLES: &str = "\
+Examples:
+  agent init --endpoints http://10.0.0.1:2379 --to 3.6.14 --artifact /srv/etcd.tgz -o upgrade.yaml
+  agent plan upgrade.yaml        # what would be done; touches nothing
+  agent run upgrade.yaml         # on every host, in any order; the same command again goes on where it stopped
+  agent status upgrade.yaml --watch
+  agent rollback upgrade.yaml    # back to the old release, while that is safe
+  agent explain strategy         # what a field of the playbook means
+";
+
 /// Upgrades a raft cluster one member at a time, from every host at once.
 #[derive(Clone, Debug, PartialEq, Eq, Parser)]
 #[command(name = "agent", version, max_term_width = 120)]
@@ -74,7 +84,7 @@ pub struct Rollout {
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
     /// So many hosts take part: do not wait for more than these
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = hosts)]
     pub expect_agents: Option<usize>,
     /// Exit 5 unless the whole cluster is done
     #[arg(long)]
@@ -130,6 +140,9 @@ pub struct Abandon {
     /// Its host is switched off or cut off for good: let the others go on without it
     #[arg(long)]
     pub host_is_fenced: bool,
+    /// Do not ask, and go on though the agent of that host is at work
+    #[arg(long, short)]
+    pub yes: bool,
 }
 
 /// `agent keys`
@@ -154,16 +167,16 @@ pub struct Matrix {
     #[arg(long, value_name = "NAME")]
     pub only: Vec<String>,
     /// The first seed, instead of the file's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// How many plans of each cell, instead of the file's
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub plans: Option<u64>,
     /// So many plans in all, round the cells, each from the next seed
-    #[arg(long, value_name = "N", conflicts_with = "plans", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, conflicts_with = "plans", value_parser = clap::value_parser!(u64).range(1..))]
     pub sample: Option<u64>,
     /// How many plans run at the same time
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: u16,
     /// Print the plans and run none
     #[arg(long)]
@@ -318,6 +331,13 @@ impl Verb {
     }
 }
 
+fn hosts(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count @ 1..) => Ok(count),
+        _ => Err("expected a number of hosts, this one counted: 1 or more".to_owned()),
+    }
+}
+
 /// Reads the command line.
 ///
 /// # Errors
@@ -334,7 +354,8 @@ pub fn definition() -> clap::Command {
 /// The definition, with the table of exit codes and reasons where it is looked for.
 pub fn command() -> clap::Command {
     let ends = |command: clap::Command| command.after_long_help(reason::table());
-    ["run", "finalize", "rollback", "resume"].iter().fold(definition(), |all, verb| all.mut_subcommand(verb, ends))
+    let whole = definition().after_help(EXAMPLES).after_long_help(format!("{EXAMPLES}\n{}", reason::table()));
+    ["run", "finalize", "rollback", "resume", "abandon"].iter().fold(whole, |all, verb| all.mut_subcommand(verb, ends))
 }
 
 #[cfg(test)]
@@ -361,7 +382,7 @@ mod tests {
         }
         let cli = typed("agent abandon p.yaml orders-2 --host-is-fenced").unwrap();
         let playbook = "p.yaml".into();
-        let expected = Abandon { playbook, member: "orders-2".into(), host_is_fenced: true };
+        let expected = Abandon { playbook, member: "orders-2".into(), host_is_fenced: true, yes: false };
         assert_eq!(cli.verb, Verb::Abandon(expected));
     }
 
@@ -395,12 +416,35 @@ mod tests {
     }
 
     #[test]
-    fn the_help_of_run_has_every_reason() {
-        let help = typed("agent run --help").unwrap_err();
-        assert_eq!(help.exit_code(), 0);
-        let text = help.to_string();
-        for reason in reason::Reason::ALL {
-            assert!(text.contains(&format!("  {}\n", reason.name())), "{}", reason.name());
+    fn the_help_has_every_reason() {
+        for line in ["agent --help", "agent help", "agent run --help", "agent abandon --help"] {
+            let help = typed(line).unwrap_err();
+            assert_eq!(help.exit_code(), 0);
+            let text = help.to_string();
+            for reason in reason::Reason::ALL {
+                assert!(text.contains(&format!("  {}\n", reason.name())), "{line}: {}", reason.name());
+            }
         }
+    }
+
+    #[test]
+    fn the_help_has_examples_that_are_right() {
+        let examples = EXAMPLES.lines().skip(1).map(|line| line.split('#').next().unwrap_or_default().trim());
+        for example in examples {
+            assert!(typed("agent -h").unwrap_err().to_string().contains(example), "{example}");
+            let words = example.split_whitespace().map(Into::into);
+            assert!(parse(words).is_ok(), "{example}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_cannot_be_is_named_as_such() {
+        for number in ["-1", "0", "x", "1.5"] {
+            let error = typed(&format!("agent run p.yaml --expect-agents {number}")).unwrap_err().to_string();
+            let expected = format!("invalid value '{number}' for '--expect-agents <N>': expected a number of hosts");
+            assert!(error.contains(&expected), "{error}");
+            assert!(!error.contains("'-- "), "{error}");
+        }
+        assert!(typed("agent matrix m.yaml --jobs -1").unwrap_err().to_string().contains("-1 is not in 1.."));
     }
 }

@@ -119,14 +119,14 @@ fn rooms_after(text: &str) -> Vec<String> {
 fn no_arrow_between_rooms_turns() {
     // `rollout` holds data (keys, txn), the machine, and the way to the store: only the last looks at `observe`.
     for (room, allowed) in [
-        ("playbook", &["sha256"][..]),
+        ("playbook", &["sha256", "regular_file", "visible"][..]),
         ("journal", &["rollout", "host"][..]),
         ("plan", &["observe", "rollout", "journal"][..]),
-        ("observe", &["playbook"][..]),
-        ("host", &["rollout", "sha256", "boot_clock", "calendar", "words"][..]),
+        ("observe", &["playbook", "regular_file"][..]),
+        ("host", &["rollout", "sha256", "boot_clock", "calendar", "regular_file", "words"][..]),
         ("rollout", &["observe", "plan", "journal", "boot_clock"][..]),
         ("matrix", &["playbook", "words"][..]),
-        ("report", &["observe", "plan", "playbook", "rollout", "journal", "calendar", "words"][..]),
+        ("report", &["observe", "plan", "playbook", "rollout", "journal", "calendar", "visible", "words"][..]),
     ] {
         let allowed: BTreeSet<String> = allowed.iter().map(|room| (*room).to_owned()).collect();
         let turned: Vec<String> = uses(room).difference(&allowed).cloned().collect();

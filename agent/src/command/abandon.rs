@@ -8,15 +8,18 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     Outcome,
+    ask::{is_person, is_yes, no_signals},
     look::{Eye, Sight},
 };
 use crate::{
-    cli,
+    cli::{self, Output},
+    execute::interrupt::Interrupt,
     playbook::Playbook,
     report::{
         abandoned,
         gates::gates,
         json::{Facts, members},
+        names::Names,
         text,
         trouble::Trouble,
     },
@@ -33,16 +36,24 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Gives the take-down up, and says what its member counts as now.
+/// Gives the take-down up, and says what its member counts as now. Asks before, where there is a person to answer.
 ///
 /// # Errors
-/// There is no such member or take-down, it changed meanwhile, or nobody answers.
-pub async fn abandon(typed: &cli::Abandon) -> Result<Outcome, Trouble> {
+/// There is no such member or take-down, its agent is at work, it changed meanwhile, or nobody answers.
+pub async fn abandon(typed: &cli::Abandon, output: Output) -> Result<Outcome, Trouble> {
     let playbook = Playbook::load(&typed.playbook)?;
     let eye = Eye::open(&playbook.cluster)?;
-    let mut sight = eye.look().await?;
-    let keys = sight.keys()?;
-    let member = find(&typed.member, &sight, &keys)?;
+    let (mut sight, mut keys, mut member) = look(&eye, typed).await?;
+    if !typed.yes && output == Output::Text && is_person() {
+        if let Some(question) = question(typed, &sight.names, &keys, member) {
+            let interrupt = Interrupt::install().map_err(no_signals)?;
+            if !is_yes(&question, &interrupt).await? {
+                return Err(Trouble::NotConfirmed);
+            }
+        }
+        // Whoever thinks it over may think long.
+        (sight, keys, member) = look(&eye, typed).await?;
+    }
     let name = sight.names.member(member);
     let mut lost = keys.lost.get(&member).cloned();
     let mut abandoned = None;
@@ -67,6 +78,37 @@ fn find(typed: &str, sight: &Sight, keys: &Keys) -> Result<MemberId, Trouble> {
         let ids: Vec<_> = sight.view.members.iter().map(|member| member.id).collect();
         Trouble::NoSuchMember { typed: typed.to_owned(), members: sight.names.list(&ids) }
     })
+}
+
+/// Looks, and finds the member. An agent that is at work can still do what its take-down announces.
+async fn look(eye: &Eye, typed: &cli::Abandon) -> Result<(Sight, Keys, MemberId), Trouble> {
+    let mut sight = eye.look().await?;
+    let keys = sight.keys()?;
+    let member = find(&typed.member, &sight, &keys)?;
+    let at_work = stands(&keys, member).filter(|record| keys.agents.contains_key(&record.host));
+    match at_work {
+        Some(record) if !typed.yes => {
+            let (member, host) = (sight.names.member(member), record.host_name.clone());
+            Err(Trouble::AgentAtWork { member, host })
+        }
+        _ => Ok((sight, keys, member)),
+    }
+}
+
+/// The take-down of a member that stands, or was given up before.
+fn stands(keys: &Keys, member: MemberId) -> Option<&TakeDown> {
+    let down = keys.down.as_ref().filter(|down| down.value.member == member);
+    down.or_else(|| keys.lost.get(&member)).map(|at| &at.value)
+}
+
+/// What a yes would have everybody believe; nothing where nothing would change.
+fn question(typed: &cli::Abandon, names: &Names, keys: &Keys, member: MemberId) -> Option<String> {
+    let record = stands(keys, member)?;
+    let is_given_up = keys.down.as_ref().is_none_or(|down| down.value.member != member);
+    match typed.host_is_fenced {
+        true => Some(abandoned::ask_fenced(record, names)),
+        false => (!is_given_up).then(|| abandoned::ask(record, names)),
+    }
 }
 
 /// Deletes the record and leaves its sign. Sending it again settles an unknown answer: the sign carries the

@@ -32,6 +32,7 @@ use crate::{
         text,
         trouble::Trouble,
     },
+    visible, words,
 };
 
 /// How often `status --watch` looks.
@@ -66,6 +67,13 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
         Verb::Status(typed) => runtime()?.block_on(look(typed, cli.output)),
         Verb::Abandon(typed) => runtime()?.block_on(abandon::abandon(typed)),
         Verb::Keys(typed) => runtime()?.block_on(keys::keys(typed, cli.output)),
+        Verb::Abandon(typed) => {
+            let runtime = runtime()?;
+            let ended = runtime.block_on(abandon::abandon(typed, cli.output));
+            // A terminal that is still read holds up nobody's end.
+            runtime.shutdown_background();
+            ended
+        }
         Verb::Matrix(typed) => {
             let runtime = several_threads()?;
             let ended = runtime.block_on(matrix::matrix(typed));
@@ -146,8 +154,8 @@ fn show(text: &str, output: Output) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let text = match output {
         Output::Json => text.to_owned(),
-        Output::Text if out.is_terminal() => format!("\x1b[H\x1b[2J{text}"),
-        Output::Text => format!("{text}\n"),
+        Output::Text if out.is_terminal() => format!("\x1b[H\x1b[2J{}", shown_text(text)),
+        Output::Text => format!("{}\n", shown_text(text)),
     };
     out.write_all(text.as_bytes())?;
     out.flush()
@@ -155,7 +163,13 @@ fn show(text: &str, output: Output) -> io::Result<()> {
 
 fn in_trouble(cli: &Cli, trouble: &Trouble) -> Outcome {
     let path = cli.verb.playbook().map(|path| path.to_string_lossy());
-    let stop = trouble.stop(cli.verb.name(), path.as_deref(), false);
+    let mut stop = trouble.stop(cli.verb.name(), path.as_deref(), false);
+    if let (Verb::Abandon(typed), Some(next)) = (&cli.verb, &mut stop.next)
+        && next.starts_with("agent abandon ")
+    {
+        let fenced = if typed.host_is_fenced { " --host-is-fenced" } else { "" };
+        *next += &format!(" {}{fenced}", words::typed(&typed.member));
+    }
     Outcome { stop, facts: Facts::default(), text: String::new() }
 }
 
@@ -164,8 +178,8 @@ pub fn print(outcome: &Outcome, output: Output) -> u8 {
     let Outcome { stop, facts, text } = outcome;
     let (out, err) = match output {
         Output::Json => (json::object(stop, facts) + "\n", String::new()),
-        Output::Text if stop.exit == 0 => (text.clone(), warnings(facts)),
-        Output::Text => (text.clone(), warnings(facts) + &text::end(stop)),
+        Output::Text if stop.exit == 0 => (shown_text(text), warnings(facts)),
+        Output::Text => (shown_text(text), warnings(facts) + &text::end(stop)),
     };
     let written = io::stdout().write_all(out.as_bytes()).and_then(|()| io::stdout().flush());
     if let Err(error) = written {
@@ -176,7 +190,11 @@ pub fn print(outcome: &Outcome, output: Output) -> u8 {
 }
 
 fn warnings(facts: &Facts) -> String {
-    facts.warnings.iter().map(|warning| format!("warning: {warning}\n")).collect()
+    facts.warnings.iter().map(|warning| format!("warning: {}\n", visible::line(warning))).collect()
+}
+
+fn shown_text(text: &str) -> String {
+    visible::lines(text).into_owned()
 }
 
 /// A command line that clap did not take: help and version are no mistakes, the rest is exit 2, as an object
@@ -203,7 +221,7 @@ fn log_to_stderr(filter: &str) -> Result<(), Trouble> {
     // Its own complaint about a closed stderr would be a panic.
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(io::stderr)
+        .with_writer(|| visible::Log(io::stderr()))
         .with_ansi(false)
         .log_internal_errors(false)
         .init();

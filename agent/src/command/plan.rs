@@ -1,10 +1,14 @@
 //! `agent plan`: the rollout as it would go, and what this host would do now. Touches nothing.
 
-use std::{fmt::Write as _, path::Path};
+use std::{borrow::Cow, fmt::Write as _, path::Path};
 
 use super::{Outcome, look::Eye, run::trouble_of_setup};
 use crate::{
-    execute::{identity, inspect::inspect, replace::not_replaced},
+    execute::{
+        identity,
+        inspect::{self, Inspected, inspect},
+        replace::not_replaced,
+    },
     observe::view::{ClusterView, Member},
     plan::{
         self, Case, Me, Next, Verb,
@@ -19,8 +23,7 @@ use crate::{
         grants,
         json::{Facts, members, versions},
         names::Names,
-        next,
-        standing::standing,
+        next, refused,
         stop::{self, Context, Progress, Reason, Stop},
         text,
         trouble::Trouble,
@@ -30,6 +33,7 @@ use crate::{
         keys::{At, Keys, RunId},
         rules::Rules,
     },
+    words::typed,
 };
 
 /// Looks, and says what would be done; with `replace` by `agent run --replace`.
@@ -38,11 +42,32 @@ use crate::{
 /// What keeps a plan from being made at all, and a run from being replaced.
 pub async fn plan(path: &Path, replace: bool) -> Result<Outcome, Trouble> {
     let playbook = Playbook::load(path)?;
-    let mut seen = Seen::of(&playbook, Verb::Run).await?;
+    let mut seen = match Seen::of(&playbook, Verb::Run).await {
+        Ok(seen) => seen,
+        Err(trouble @ Trouble::Unreachable(_)) => return unforeseen(&playbook, path, trouble).await,
+        Err(trouble) => return Err(trouble),
+    };
     if replace {
         seen.replace()?;
     }
     Ok(seen.plan(path).outcome())
+}
+
+/// Nobody answers, and that may be because this host's members are down: a run starts them first.
+async fn unforeseen(playbook: &Playbook, path: &Path, trouble: Trouble) -> Result<Outcome, Trouble> {
+    let down = inspect::standing(playbook).await.down;
+    if down.is_empty() {
+        return Err(trouble);
+    }
+    let host = identity::host_name();
+    let would = format!("start {}", down.join(", "));
+    let mut facts = Facts { steps: told::start_lines(&down, &host), ..Facts::default() };
+    facts.more.insert("now".into(), would.clone().into());
+    let path = path.to_string_lossy();
+    let left = format!("not running: {}; agent run starts what is down first", down.join(", "));
+    let stop = Stop { left, next: Some(format!("agent run {}", typed(&path))), ..trouble.stop("plan", None, false) };
+    let text = format!("{}\n{}", told::starts(&down), told::now(&host, &would));
+    Ok(Outcome { stop, facts, text })
 }
 
 /// A plan for whoever is to say yes to it.
@@ -52,6 +77,8 @@ pub struct Foreseen {
     pub text: String,
     /// Whether it would be.
     pub refused: bool,
+    /// Whether it begins with the start of members that are down.
+    pub starts: bool,
     /// Whether it has this host take a member down, or any host by a decision, or the cluster go down a minor.
     pub takes_down: bool,
 }
@@ -77,8 +104,8 @@ struct Seen {
     keys: Keys,
     view: ClusterView,
     names: Names,
-    /// What a run would warn of on this host.
-    warnings: Vec<String>,
+    /// What a run would find on this host.
+    here: Inspected,
     /// Whether another run stands that is to be replaced.
     replaces: bool,
     /// The user, where it may look and not run.
@@ -90,7 +117,7 @@ impl Seen {
         let eye = Eye::open(&playbook.cluster)?;
         let mut sight = eye.look().await?;
         let viewer = eye.viewer(playbook).await?;
-        let warnings = inspect(playbook, &sight.view).await.map_err(trouble_of_setup)?;
+        let here = inspect(playbook, &sight.view).await.map_err(trouble_of_setup)?;
         let owns = identity::mine(playbook, &sight.view);
         let me = identity::me(playbook, identity::host_id(&playbook.state_dir), sight.view.cluster, owns, verb);
         let keys = match sight.keys() {
@@ -100,7 +127,7 @@ impl Seen {
             Err(trouble) => return Err(eye.unread(trouble, viewer).await),
         };
         sight.names.learn_host(me.host, &me.host_name, &me.owns);
-        Ok(Self { me, keys, view: sight.view, names: sight.names, warnings, replaces: false, viewer })
+        Ok(Self { me, keys, view: sight.view, names: sight.names, here, replaces: false, viewer })
     }
 
     /// Forgets a run with another intent, where it may be replaced.
@@ -109,32 +136,35 @@ impl Seen {
             Replacement::NotNeeded => return Ok(()),
             // The plan itself is refused for it, and has the better words.
             Replacement::Of(_) | Replacement::Refused(_) => {}
-            Replacement::Forbidden(obstacle) => return Err(not_replaced(&obstacle)),
+            Replacement::Forbidden(obstacle) => return Err(not_replaced(&refused::obstacle(&obstacle, &self.names))),
         }
         (self.keys.run, self.replaces) = (None, true);
         Ok(())
     }
 
     fn plan<'a>(&'a self, path: &'a Path) -> Plan<'a> {
-        let Self { me, keys, view, names, warnings, replaces, viewer } = self;
-        Plan { path, me, keys, view, names, warnings, replaces: *replaces, viewer: viewer.as_deref() }
+        let Self { me, keys, view, names, here, replaces, viewer } = self;
+        let (typed, viewer) = (path.to_string_lossy(), viewer.as_deref());
+        Plan { path, typed, me, keys, view, names, here, replaces: *replaces, viewer }
     }
 }
 
 struct Plan<'a> {
     path: &'a Path,
+    /// As it was typed.
+    typed: Cow<'a, str>,
     me: &'a Me,
     keys: &'a Keys,
     view: &'a ClusterView,
     names: &'a Names,
-    warnings: &'a [String],
+    here: &'a Inspected,
     replaces: bool,
     viewer: Option<&'a str>,
 }
 
 impl Plan<'_> {
     fn outcome(&self) -> Outcome {
-        let forecast = forecast(self.me, self.keys, self.view);
+        let forecast = forecast(self.me, self.keys, self.view, &self.here.down);
         let now = self.now();
         let stop = self.refusal(&forecast, &now).unwrap_or_else(|| self.stop(&forecast));
         let (from, to) = versions(&self.me.intent.change);
@@ -148,7 +178,7 @@ impl Plan<'_> {
             warnings: self.warnings(),
             ..Facts::default()
         };
-        let would = next::words(&now, self.names, |refusal| self.refused(refusal).message);
+        let would = self.would(&forecast, &now);
         facts.more.insert("now".into(), would.clone().into());
         let end = if stop.exit == 0 { text::end(&stop) } else { String::new() };
         let text = self.text(&forecast, &would) + &end;
@@ -156,10 +186,10 @@ impl Plan<'_> {
     }
 
     fn foreseen(&self) -> Foreseen {
-        let forecast = forecast(self.me, self.keys, self.view);
+        let forecast = forecast(self.me, self.keys, self.view, &self.here.down);
         let now = self.now();
         let refusal = self.refusal(&forecast, &now);
-        let words = next::words(&now, self.names, |refusal| self.refused(refusal).message);
+        let words = self.would(&forecast, &now);
         let why = refusal.as_ref().map_or_else(String::new, |stop| format!("{}; left: {}\n", stop.message, stop.left));
         let is_down = |step: &Step| match step.action {
             // Whoever finalizes or rolls back decides it for every host.
@@ -172,6 +202,14 @@ impl Plan<'_> {
             text: self.text(&forecast, &words) + &why,
             takes_down: refusal.is_some() || forecast.steps.iter().any(is_down),
             refused: refusal.is_some(),
+            starts: !forecast.started().is_empty(),
+        }
+    }
+
+    fn would(&self, forecast: &Forecast, now: &Next) -> String {
+        match &forecast.started()[..] {
+            [] => next::words(now, self.names, |refusal| self.refused(refusal).message),
+            down => format!("start {}", self.names.list(down)),
         }
     }
 
@@ -204,32 +242,40 @@ impl Plan<'_> {
 
     fn stop(&self, forecast: &Forecast) -> Stop {
         let count = forecast.restarts();
-        let (message, cluster) = match forecast.end {
-            End::NothingToDo => ("nothing to do".to_owned(), Progress::Done),
-            _ => {
-                let noun = if count == 1 { "member" } else { "members" };
-                (format!("{count} {noun} would be restarted, one at a time; nothing was touched"), Progress::Partial)
+        let noun = if count == 1 { "member" } else { "members" };
+        let restarted = format!("{count} {noun} would be restarted, one at a time");
+        let (message, cluster) = match (&forecast.end, &forecast.started()[..]) {
+            (End::NothingToDo, _) => ("nothing to do".to_owned(), Progress::Done),
+            (_, []) => (format!("{restarted}; nothing was touched"), Progress::Partial),
+            (_, down) => {
+                let then = if count > 0 { format!(", then {restarted}") } else { String::new() };
+                (format!("{} would be started{then}; nothing was touched", self.names.list(down)), Progress::Partial)
             }
         };
         let next = if self.replaces { "run --replace" } else { "run" };
         let stop = Stop::well(Reason::Planned, message, next, self.path);
         let next = stop.next.filter(|_| cluster != Progress::Done);
         let next = if self.viewer.is_some() { next.map(|_| grants::COMMAND.to_owned()) } else { next };
-        Stop { cluster: Some(cluster), next, left: standing(self.view), ..stop }
+        Stop { cluster: Some(cluster), next, left: self.context().standing(), ..stop }
     }
 
     /// A plan that would be refused exits 3, whatever the run itself would exit with.
     fn refused(&self, refusal: &Refusal) -> Stop {
-        let context = Context {
+        Stop { exit: 3, ..stop::of(&Ending::Refused(refusal.clone()), &self.context()) }
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context {
             names: self.names,
             view: Some(self.view),
-            playbook: &self.path.to_string_lossy(),
+            stale: None,
+            down: &self.here.down,
+            playbook: &self.typed,
             verb: self.me.verb,
             change: Some(&self.me.intent.change),
             touched: false,
             require_complete: false,
-        };
-        Stop { exit: 3, ..stop::of(&Ending::Refused(refusal.clone()), &context) }
+        }
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -240,7 +286,8 @@ impl Plan<'_> {
             format!("{} is not ready: refused, unless an agent runs on its host", self.names.member(member.id))
         };
         let viewer = self.viewer.map(grants::not_asked);
-        self.warnings.iter().cloned().chain(viewer).chain(self.view.members.iter().filter(alone).map(warning)).collect()
+        let alone = self.view.members.iter().filter(alone).map(warning);
+        self.here.warnings.iter().cloned().chain(viewer).chain(alone).collect()
     }
 
     fn text(&self, forecast: &Forecast, would: &str) -> String {
@@ -248,7 +295,6 @@ impl Plan<'_> {
         if !forecast.steps.is_empty() {
             let _ = writeln!(text, "{}", told::text(forecast, self.names));
         }
-        let _ = writeln!(text, "this host ({}) would now: {would}", self.me.host_name);
-        text
+        text + &told::now(&self.me.host_name, would)
     }
 }

@@ -57,17 +57,23 @@ async fn carry_out(
 
 fn stop_of(ended: Ended, me: &Me, typed: &Rollout, names: &Names) -> Stop {
     let path = typed.playbook.to_string_lossy();
-    let Ended { ending, touched, view, trouble, blind, in_hand } = ended;
+    let Ended { ending, touched, view, stale, down, trouble, blind, in_hand } = ended;
     let context = Context {
         names,
         view: view.as_ref(),
+        stale,
+        down: &down,
         playbook: &path,
         verb: me.verb,
         change: Some(&me.intent.change),
         touched,
         require_complete: typed.require_complete,
     };
-    let told = |trouble: &Trouble| trouble.stop(stop::typed(me.verb), Some(&path), touched);
+    let told = |trouble: &Trouble| {
+        let stop = trouble.stop(stop::typed(me.verb), Some(&path), touched);
+        let left = if stop.left.is_empty() { context.standing() } else { stop.left };
+        Stop { left, ..stop }
+    };
     match (ending, trouble, blind) {
         (Ok(Ending::Unprepared(_)), Some(trouble), _) => told(&trouble),
         (Ok(Ending::Refused(Refusal::NoLeader)), _, Some(blind)) => told(&blind),

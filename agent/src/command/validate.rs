@@ -1,4 +1,4 @@
-//! `agent validate`: the playbook in its normal form, or what is wrong with it. Asks nobody, touches nothing.
+//! `agent validate`: the playbook in its normal form without its secrets, or what is wrong with it. Asks nobody, touches nothing.
 
 use std::path::Path;
 
@@ -12,6 +12,8 @@ use crate::{
     },
 };
 
+const LEFT_OUT: &str = "# Values of `env` and queries of URLs are left out: this is not the playbook itself.\n";
+
 /// Reads the playbook.
 ///
 /// # Errors
@@ -19,6 +21,7 @@ use crate::{
 pub fn validate(path: &Path) -> Result<Outcome, Trouble> {
     let playbook = Playbook::load(path)?;
     let text = playbook.to_yaml().map_err(|error| Trouble::Playbook(format!("{}: {error}", path.display())))?;
+    let text = if playbook.has_secrets() { format!("{LEFT_OUT}{text}") } else { text };
     let (from, to) = playbook.kind.releases().map(|(from, to, _)| (from.to_string(), to.to_string())).unzip();
     let mut facts = Facts { from, to, ..Facts::default() };
     facts.more.insert("playbook".into(), serde_json::to_value(&playbook).unwrap_or_default());

@@ -19,24 +19,36 @@ use crate::{
     playbook::{Node, Playbook},
 };
 
-/// Looks at this host's journal and nodes as a run would; gives what the run would warn of.
+/// What a run would find on this host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inspected {
+    /// What it would warn of.
+    pub warnings: Vec<String>,
+    /// Members that it would start, as they do not run.
+    pub down: Vec<MemberId>,
+}
+
+/// Looks at this host's journal and nodes as a run would.
 ///
 /// # Errors
 /// What the run would be refused for.
-pub async fn inspect(playbook: &Playbook, view: &ClusterView) -> Result<Vec<String>, SetupError> {
+pub async fn inspect(playbook: &Playbook, view: &ClusterView) -> Result<Inspected, SetupError> {
     let layout = Layout::of(&playbook.state_dir);
     let past = read_journal(&layout, view)?;
     let host = |why| SetupError::Node { name: super::identity::host_name().to_string(), why };
-    let mut warnings = Vec::from_iter(prepare::judge_cgroup(playbook).await.map_err(host)?);
+    let mut found = Inspected::default();
+    found.warnings.extend(prepare::judge_cgroup(playbook).await.map_err(host)?);
     for node in &playbook.nodes {
         let Some(member) = view.members.iter().find(|member| *member.name == node.name) else {
             let known = view.members.iter().map(|member| member.name.to_string()).collect();
             return Err(SetupError::NoSuchMember { name: node.name.clone(), known });
         };
         let fault = |why| SetupError::Node { name: node.name.clone(), why };
-        warnings.extend(inspect_node(node, member.id, playbook, view, &layout, &past).await.map_err(fault)?);
+        let (warnings, is_down) = inspect_node(node, member.id, playbook, view, &layout, &past).await.map_err(fault)?;
+        found.warnings.extend(warnings);
+        found.down.extend(is_down.then_some(member.id));
     }
-    Ok(warnings)
+    Ok(found)
 }
 
 fn read_journal(layout: &Layout, view: &ClusterView) -> Result<Past, SetupError> {
@@ -55,37 +67,38 @@ fn read_journal(layout: &Layout, view: &ClusterView) -> Result<Past, SetupError>
 }
 
 /// How this host's members stand, before a person is asked anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// An earlier run is in the middle of a step, or its journal cannot be read: a matter for the run itself.
-    InHand,
-    /// One's process does not run.
-    Down,
-    /// Nothing is to be mended.
-    Up,
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Whether an earlier run is in the middle of a step, or its journal cannot be read: a matter for the run itself.
+    pub is_in_hand: bool,
+    /// The names of other members whose process does not run.
+    pub down: Vec<String>,
 }
 
 /// Looks at this host alone, at its journal and its processes.
 pub async fn standing(playbook: &Playbook) -> Standing {
     let layout = Layout::of(&playbook.state_dir);
-    let past = match Journal::<Line>::peek(&layout.journal()) {
-        Ok(None) => Ok(Past::default()),
-        Ok(Some((_, lines))) => past(&lines).map_err(drop),
-        Err(_) => Err(()),
+    let unreadable = Standing { is_in_hand: true, down: Vec::new() };
+    let in_hand = match Journal::<Line>::peek(&layout.journal()) {
+        Ok(None) => None,
+        Ok(Some((header, lines))) => match past(&lines) {
+            Ok(past) => {
+                past.in_hand.map(|in_hand| header.members.into_iter().find(|(_, id)| *id == in_hand.step.member))
+            }
+            Err(_) => return unreadable,
+        },
+        Err(_) => return unreadable,
     };
-    match past {
-        Ok(Past { in_hand: None, .. }) => {}
-        Ok(_) | Err(()) => return Standing::InHand,
-    }
-    for node in &playbook.nodes {
+    let mut down = Vec::new();
+    let others = playbook.nodes.iter().filter(|node| !matches!(&in_hand, Some(Some((name, _))) if *name == node.name));
+    for node in others {
         // What cannot be looked at is the plan's to tell.
         let Ok(mut own) = OwnNode::open(node, MemberId::default(), &layout, None) else { continue };
-        let is_down = own.look_up().await.is_ok() && own.peek().await.is_ok_and(|status| !status.is_running());
-        if is_down {
-            return Standing::Down;
+        if own.look_up().await.is_ok() && own.peek().await.is_ok_and(|status| !status.is_running()) {
+            down.push(node.name.clone());
         }
     }
-    Standing::Up
+    Standing { is_in_hand: in_hand.is_some(), down }
 }
 
 async fn inspect_node(
@@ -95,7 +108,7 @@ async fn inspect_node(
     view: &ClusterView,
     layout: &Layout,
     past: &Past,
-) -> Result<Vec<String>, Why> {
+) -> Result<(Vec<String>, bool), Why> {
     let mut own = OwnNode::open(node, member, layout, past.sides.get(&member).cloned())?;
     let seen = view.member(member);
     own.reported = seen.and_then(|member| member.release().cloned());
@@ -119,7 +132,7 @@ async fn inspect_node(
     let warnings = own.check_unit(&current, &playbook.strategy, Trying::Look).await?;
     // In the middle of a step link and process differ, and the run ends the step first.
     if past.in_hand.is_some_and(|in_hand| in_hand.step.member == member) {
-        return Ok(warnings);
+        return Ok((warnings, false));
     }
     let status = own.peek().await?;
     own.check_what_runs(&status)?;
@@ -127,9 +140,10 @@ async fn inspect_node(
         must_answer_itself(&own, &member.client_urls).await?;
     }
     let answers = seen.is_some_and(|member| member.report().is_some());
-    match answers && !status.is_running() && !own.peek().await?.is_running() {
+    let is_down = !status.is_running() && !own.peek().await?.is_running();
+    match answers && is_down {
         true => Err(own.unseen()),
-        false => Ok(warnings),
+        false => Ok((warnings, is_down)),
     }
 }
 

@@ -1,11 +1,15 @@
 //! One look: this agent's own key, all shared keys in one Range, then every member, then this host.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
 
 use super::{Abort, Execution};
 use crate::{
     host::process_id::boot_id,
     journal::progress::Stage,
+    observe::view::ClusterView,
     report::Happening,
     rollout::{
         NotRead,
@@ -14,6 +18,9 @@ use crate::{
         stored,
     },
 };
+
+/// How long the last look may take.
+const LAST_LOOK: Duration = Duration::from_secs(5);
 
 impl Execution<'_> {
     pub(super) async fn look(&mut self) -> Result<Event, Abort> {
@@ -43,8 +50,7 @@ impl Execution<'_> {
             }
         };
         if let Some(view) = &view {
-            self.tell(Happening::Looked(view));
-            self.last_view = Some(view.clone());
+            self.saw(view);
         }
         if let Some(keys) = &keys {
             self.tell(Happening::Read(keys));
@@ -61,6 +67,27 @@ impl Execution<'_> {
             gone,
             fresh: random(),
         })))
+    }
+
+    /// Takes a view over, and tells it.
+    pub(super) fn saw(&mut self, view: &ClusterView) {
+        self.tell(Happening::Looked(view));
+        (self.last_view, self.last_seen) = (Some(view.clone()), Some(SystemTime::now()));
+    }
+
+    /// What is told at the end is how things stand then: after a step that went wrong, or a look that saw nothing, the
+    /// last good look may be long over. Gives whether the view is one of now.
+    pub(super) async fn look_at_the_end(&mut self, is_doubtful: bool) -> bool {
+        if !is_doubtful {
+            return true;
+        }
+        match tokio::time::timeout(LAST_LOOK, self.observer.look()).await {
+            Ok(Ok(view)) => {
+                self.saw(&view);
+                true
+            }
+            Ok(Err(_)) | Err(_) => false,
+        }
     }
 
     /// Progress is what anyone in the cluster has brought about; it starts the turn's time anew.

@@ -23,7 +23,10 @@ mod step;
 mod unit;
 mod wait;
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
 
 use proto::MemberId;
 
@@ -51,6 +54,9 @@ use interrupt::Interrupt;
 use line::{Line, Past};
 use node::{OwnNode, Sides, Why, why};
 use send::Leases;
+
+/// How long it is looked at the end which members of this host run.
+const LAST_STATUS: Duration = Duration::from_secs(5);
 
 /// Everything one run works with.
 #[derive(Debug)]
@@ -86,6 +92,8 @@ pub struct Execution<'r> {
     began: Instant,
     progress: wait::Progress,
     last_view: Option<ClusterView>,
+    /// When that was.
+    last_seen: Option<SystemTime>,
     /// Which step of a downgrade is asked for, and since when, though it is not known what came of it.
     lowering: Option<(Option<proto::ClusterVersion>, Instant)>,
     touched: bool,
@@ -122,6 +130,10 @@ pub struct Ended {
     pub touched: bool,
     /// The last view.
     pub view: Option<ClusterView>,
+    /// When that was, where it is not how things stand at the end.
+    pub stale: Option<SystemTime>,
+    /// Members of this host that do not run.
+    pub down: Vec<MemberId>,
     /// Why this host is not fit, where that has a reason of its own.
     pub trouble: Option<Trouble>,
     /// Why the last look saw nothing, if it did not.
@@ -152,9 +164,26 @@ impl Execution<'_> {
 
     async fn ends(mut self, ending: Result<Ending, Abort>) -> Ended {
         self.leases.end(&self.store).await;
+        let is_at_once = matches!(ending, Err(Abort::AtOnce));
+        let is_doubtful = match &ending {
+            Ok(Ending::Finished(_)) | Err(Abort::AtOnce) => false,
+            Ok(Ending::Refused(_) | Ending::Unprepared(_)) => self.blind.is_some(),
+            Ok(_) | Err(_) => true,
+        };
+        let is_now = self.look_at_the_end(is_doubtful).await && !is_at_once;
+        let down = match is_at_once {
+            true => Vec::new(),
+            // A status command may hang, and this is only for the report.
+            false => {
+                tokio::time::timeout(LAST_STATUS, self.processes()).await.map_or_else(|_| Vec::new(), |(down, _)| down)
+            }
+        };
+        self.reporter.down(&down);
         Ended {
             ending,
             touched: self.touched,
+            stale: self.last_seen.filter(|_| !is_now),
+            down,
             view: self.last_view,
             trouble: self.trouble,
             blind: self.blind,
@@ -298,6 +327,13 @@ impl Execution<'_> {
 
     /// Members of this host whose process does not run. One that cannot be asked is not taken for stopped.
     async fn down(&mut self) -> Vec<MemberId> {
+        let (down, unclear) = self.processes().await;
+        unclear.iter().for_each(|text| self.warn(text));
+        down
+    }
+
+    /// The same, and what is to be warned of.
+    async fn processes(&self) -> (Vec<MemberId>, Vec<String>) {
         let mut down = Vec::new();
         let mut unclear = Vec::new();
         for node in &self.nodes {
@@ -311,8 +347,7 @@ impl Execution<'_> {
                 Err(error) => unclear.push(format!("{}: {error}", node.node.name)),
             }
         }
-        unclear.iter().for_each(|text| self.warn(text));
-        down
+        (down, unclear)
     }
 }
 

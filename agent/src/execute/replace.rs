@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::{Execution, look::random};
 use crate::{
     plan::{self, refusal::Refusal, replace::Replacement},
-    report::{Decision, Happening, trouble::Trouble},
+    report::{Decision, Happening, names::Names, refused, trouble::Trouble},
     rollout::{
         Snapshot, TxnAnswer,
         keys::{Run, RunId},
@@ -34,12 +34,12 @@ impl Execution<'_> {
         let keys = self.store.read().await?;
         let keys = stored::keys(&keys)?;
         let view = self.observer.glance().await?;
+        let names = Names::of(&view);
         let seen = match plan::replace::replacement(&self.me, &keys, &view) {
             Replacement::NotNeeded => return Ok(None),
-            Replacement::Forbidden(obstacle) => return Err(not_replaced(&obstacle)),
+            Replacement::Forbidden(obstacle) => return Err(not_replaced(&refused::obstacle(&obstacle, &names))),
             Replacement::Refused(refusal) => {
-                self.tell(Happening::Looked(&view));
-                self.last_view = Some(view);
+                self.saw(&view);
                 return Ok(Some(refusal));
             }
             Replacement::Of(seen) => seen,
@@ -59,7 +59,7 @@ impl Execution<'_> {
                 TxnAnswer::No(snapshot) if stands(&snapshot, |run| *run.intent == *self.me.intent) => return Ok(None),
                 TxnAnswer::Oversize(error) => return Err(StoredError::from(error).into()),
                 TxnAnswer::No(_) | TxnAnswer::LeaseGone => {
-                    return Err(not_replaced(&"it changed meanwhile; look at it again"));
+                    return Err(not_replaced("it changed meanwhile; look at it again"));
                 }
                 TxnAnswer::Refused(reason) => return Err(Trouble::AuthRefused(reason)),
                 TxnAnswer::Unknown(reason) if Instant::now() > deadline || self.interrupt.is_asked() => {
@@ -75,7 +75,7 @@ impl Execution<'_> {
 }
 
 /// How it is told that the other run stays.
-pub fn not_replaced(why: &dyn std::fmt::Display) -> Trouble {
+pub fn not_replaced(why: &str) -> Trouble {
     Trouble::Unprepared(format!("the run is not replaced: {why}"))
 }
 

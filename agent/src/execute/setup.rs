@@ -159,6 +159,7 @@ pub async fn set_up(
     };
     let process = ProcessId::own().map_err(SetupError::Own)?;
     let me = Arc::new(me(&playbook, &options, &state, &identity));
+    reporter.learn(&identity.members);
     reporter.own(&me.owns);
     reporter.tell(Happening::Begun { change: Some(&me.intent.change) });
     let excluded = Arc::new(Excluded::default());
@@ -181,6 +182,7 @@ pub async fn set_up(
         began: Instant::now(),
         progress: wait::Progress::new(),
         last_view: None,
+        last_seen: None,
         lowering: None,
         trouble: None,
         unwritable,
@@ -246,6 +248,7 @@ async fn bring_up_what_can_be_read(playbook: &Playbook, layout: &Layout, reporte
 /// Starts what is down of the members that the journal knows, whatever stands in the way of the run: the one of the
 /// step in hand on the binary that the last durable entry says.
 async fn bring_up(playbook: &Playbook, header: &Header, past: &Past, state: &Layout, reporter: &mut Reporter) {
+    reporter.learn(&header.members);
     for (name, member) in &header.members {
         let Some(node) = playbook.node(name) else { continue };
         match bring_up_one(node, *member, state, past).await {
@@ -254,6 +257,24 @@ async fn bring_up(playbook: &Playbook, header: &Header, past: &Past, state: &Lay
             Err(why) => reporter.tell(Happening::Warning(&format!("{name} could not be started: {why}"))),
         }
     }
+}
+
+/// Starts the member of the step in hand and no other, if it is down; its name, if it was.
+///
+/// # Errors
+/// What keeps this host from working at all, or the member from being started.
+pub async fn start_in_hand(playbook: &Playbook) -> Result<Option<String>, SetupError> {
+    judge_cgroup(playbook).await.map_err(SetupError::Unfit)?;
+    let held = Held::take(&playbook.state_dir).map_err(SetupError::StateDir)?;
+    let (_, opened) = open(&held)?;
+    let Some((journal, lines)) = opened else { return Ok(None) };
+    let past = past(&lines).map_err(SetupError::Illegal)?;
+    let Some(in_hand) = past.in_hand else { return Ok(None) };
+    let of_step = journal.header().members.iter().find(|(_, member)| **member == in_hand.step.member);
+    let Some((name, member)) = of_step else { return Ok(None) };
+    let Some(node) = playbook.node(name) else { return Ok(None) };
+    let started = bring_up_one(node, *member, &held, &past).await;
+    started.map(|was_down| was_down.then(|| name.clone())).map_err(|why| SetupError::Node { name: name.clone(), why })
 }
 
 /// Whether it was down and has been started.

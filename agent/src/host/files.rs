@@ -18,6 +18,7 @@ use super::{
     digest::Sha256,
     durable::{self, Access, At, FileError},
 };
+use crate::regular_file;
 
 /// A file and what its content is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +80,14 @@ struct Old {
     access: Option<Access>,
 }
 
+/// More than any node reads when it starts.
+const LARGEST: usize = 64 << 20;
+
 impl NewContent {
+    fn content(&self) -> Result<Vec<u8>, FileError> {
+        regular_file::read(&self.source, LARGEST).at("read", &self.source)
+    }
+
     /// The mode of its source would, with the agent for an owner, keep its node out of a file that is not for all eyes.
     fn access_when_new(&self) -> Result<Access, FileError> {
         Ok(Access { owner: self.owner, ..access_of(&self.source)? })
@@ -97,7 +105,7 @@ impl Saved {
         durable::create_folder(&self.folder, 0o700)?;
         for file in files {
             let path = followed(&file.path)?;
-            let content = fs::read(&file.source).at("read", &file.source)?;
+            let content = file.content()?;
             let old = self.save(&path)?;
             set(&path, &content, old.access.map_or_else(|| file.access_when_new(), Ok)?)?;
         }
@@ -193,7 +201,7 @@ pub fn install(files: &[NewContent]) -> Result<(), SwitchError> {
     for file in files {
         let path = followed(&file.path)?;
         let access = if path.exists() { access_of(&path)? } else { file.access_when_new()? };
-        set(&path, &fs::read(&file.source).at("read", &file.source)?, access)?;
+        set(&path, &file.content()?, access)?;
     }
     Ok(())
 }
@@ -226,7 +234,7 @@ struct Change {
 fn to_write(files: &[NewContent]) -> Result<Vec<Change>, SwitchError> {
     let mut changes = Vec::new();
     for file in files {
-        let (path, content) = (followed(&file.path)?, fs::read(&file.source).at("read", &file.source)?);
+        let (path, content) = (followed(&file.path)?, file.content()?);
         changes.push(Change { path, content, owner: file.owner });
     }
     changes.retain(|change| fs::read(&change.path).ok().as_ref() != Some(&change.content));
@@ -267,7 +275,7 @@ fn has(path: &Path, access: Access) -> Result<bool, FileError> {
 
 /// Whether the file has its new content already.
 pub fn is_switched(file: &NewContent) -> Result<bool, SwitchError> {
-    let content = fs::read(&file.source).at("read", &file.source)?;
+    let content = file.content()?;
     Ok(durable::read_if_there(&followed(&file.path)?)? == Some(content))
 }
 

@@ -35,7 +35,7 @@ impl Matrix {
     /// # Errors
     /// The whole text for a person.
     pub fn load(file: &path::Path) -> Result<Self, PlaybookError> {
-        Self::parse(&text(file)?, file)
+        Self::parse(&text(file, HEAD)?, file)
     }
 
     /// Reads the matrix `source`, which was in `file`.
@@ -43,7 +43,7 @@ impl Matrix {
     /// # Errors
     /// The whole text for a person.
     pub fn parse(source: &str, file: &path::Path) -> Result<Self, PlaybookError> {
-        let read = || matrix(&Tree::read(source)?, &folder(file));
+        let read = || matrix(&Tree::read(source, HEAD)?, &folder(file));
         read().map_err(|fault| fault.in_source(file, source))
     }
 }

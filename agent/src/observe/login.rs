@@ -7,7 +7,7 @@
 
 use std::{
     collections::HashMap,
-    fs,
+    io,
     sync::{Arc, Mutex as Lock, PoisonError},
     time::Duration,
 };
@@ -25,13 +25,16 @@ use tonic::{
 };
 
 use super::{access::CALL, error::ObserveError};
-use crate::playbook::cluster::Auth;
+use crate::{playbook::cluster::Auth, regular_file};
 
 /// How long nobody is asked again after nobody could be asked: a token needs a quorum.
 const PAUSE: Duration = Duration::from_secs(2);
 /// How long a member has for itself before the next is asked too: a password is dear to check, so all are not asked at
 /// once.
 const HEAD_START: Duration = Duration::from_millis(250);
+
+/// More bytes than a file with a password has.
+const LONGEST_PASSWORD: usize = 64 << 10;
 
 /// Who we are to the cluster.
 #[derive(Debug)]
@@ -164,7 +167,9 @@ impl Session {
 impl Credentials {
     fn read(auth: &Auth) -> Result<Self, ObserveError> {
         let path = &auth.password_file;
-        let text = fs::read_to_string(path).map_err(|source| ObserveError::File { path: path.clone(), source })?;
+        let unreadable = |source| ObserveError::File { path: path.clone(), source };
+        let bytes = regular_file::read(path, LONGEST_PASSWORD).map_err(|error| unreadable(error.into()))?;
+        let text = String::from_utf8(bytes).map_err(|_| unreadable(io::Error::other("it is not UTF-8")))?;
         Ok(Self { name: auth.user.clone(), password: text.lines().next().unwrap_or_default().to_owned() })
     }
 }

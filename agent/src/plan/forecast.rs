@@ -77,7 +77,7 @@ pub enum Action {
     Stop,
     /// Make the other binary and its files the member's own.
     Switch,
-    /// Start the process.
+    /// Start the process: a part of a step, or a step by itself where a member is down.
     Start,
     /// Wait until the member is ready, and has been for the soak time.
     AwaitReady,
@@ -100,8 +100,8 @@ pub enum End {
     Unforeseen,
 }
 
-/// How the rollout would go for everybody, from what the keys and the view say.
-pub fn forecast(me: &Me, keys: &Keys, view: &ClusterView) -> Forecast {
+/// How the rollout would go for everybody, from what the keys and the view say, and which members of this host are `down`.
+pub fn forecast(me: &Me, keys: &Keys, view: &ClusterView, down: &[MemberId]) -> Forecast {
     let owns = view.members.iter().map(|member| member.id).collect();
     let is_mine = view.members.iter().any(|member| me.owns.contains(&member.id));
     let asked_as = Me { owns: if is_mine { owns } else { Vec::new() }, ..me.clone() };
@@ -115,6 +115,7 @@ pub fn forecast(me: &Me, keys: &Keys, view: &ClusterView) -> Forecast {
         steps: Vec::new(),
         number: 0,
     };
+    world.start(down);
     let end = world.run();
     Forecast { steps: world.steps, end }
 }
@@ -144,6 +145,15 @@ impl World<'_> {
             }
         }
         End::Unforeseen
+    }
+
+    /// What is down is started before anything else (I-10); the member of a step in hand with its step.
+    fn start(&mut self, down: &[MemberId]) {
+        let in_hand = self.keys.down.as_ref().map(|record| record.value.member);
+        for member in down.iter().copied().filter(|member| Some(*member) != in_hand) {
+            self.add(Some(member), Action::Start, false);
+            self.becomes_ready(member);
+        }
     }
 
     /// Somebody else's take-down ends well, and an abandoned one is cleared: both are waited for first.
@@ -364,6 +374,12 @@ impl Forecast {
     /// The step after whose start there is no way back, if there is one.
     pub fn no_return(&self) -> Option<&Step> {
         self.steps.iter().find(|step| step.is_no_return)
+    }
+
+    /// The members that would be started because they are down.
+    pub fn started(&self) -> Vec<MemberId> {
+        let is_whole = |step: &&Step| step.action == Action::Start && !step.id.contains('.');
+        self.steps.iter().filter(is_whole).filter_map(|step| step.member).collect()
     }
 
     /// How many members would be taken down.

@@ -11,8 +11,8 @@ use crate::rollout::{host_id::HostId, keys::TakeDown};
 pub enum Refusal {
     /// A run with another intent stands; these are the parts that differ.
     OtherRun {
-        /// Names of the parts.
-        differs: Vec<&'static str>,
+        /// The parts.
+        differs: Vec<Difference>,
     },
     /// The run is paused.
     Paused,
@@ -116,6 +116,17 @@ pub enum Refusal {
         /// Whether its process was seen alive.
         alive: bool,
     },
+}
+
+/// A part in which two intents differ, with both values as a person reads them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Difference {
+    /// Its name in the playbook.
+    pub part: &'static str,
+    /// In the run that stands.
+    pub standing: String,
+    /// In this playbook.
+    pub wanted: String,
 }
 
 /// What an agent waits for.

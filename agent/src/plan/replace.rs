@@ -23,16 +23,13 @@ pub enum Replacement<'a> {
 }
 
 /// What stands in the way of a replacement.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
     /// A member is down, or may be.
-    #[error("{0} is taken down by the run that stands; let it finish, or abandon that take-down first")]
     Down(proto::MemberId),
     /// The host of an abandoned take-down may still wake up.
-    #[error("the take-down of {0} was abandoned, and its host may still wake up")]
     Lost(proto::MemberId),
-    /// Another agent is at work.
-    #[error("the agent on {0} is at work on the run that stands; stop it first")]
+    /// Another agent is at work, on the host of this name.
     Participant(String),
 }
 

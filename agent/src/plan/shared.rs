@@ -6,14 +6,14 @@ use proto::MemberId;
 
 use super::{
     Case, Next, Verb,
-    refusal::{Refusal, Wait},
+    refusal::{Difference, Refusal, Wait},
     skew, target,
 };
 use crate::{
     journal::progress::Leg,
     observe::view::Member,
     rollout::{
-        keys::{At, Intent, Run, RunState, TakeDown},
+        keys::{At, Change, Finalize, Intent, Run, RunState, TakeDown},
         txn::Txn,
     },
 };
@@ -37,28 +37,50 @@ pub(super) fn other_run(case: &Case) -> Option<Next> {
     (run.state == RunState::Paused).then_some(Next::Refuse(Refusal::Paused))
 }
 
-/// The names of the parts in which two intents differ.
-pub(super) fn differences(one: &Intent, other: &Intent) -> Vec<&'static str> {
+/// The parts in which the intent that stands and the one wanted differ.
+pub(super) fn differences(standing: &Intent, wanted: &Intent) -> Vec<Difference> {
     use crate::rollout::keys::Change::{Downgrade, Restart, Upgrade};
     let mut differs = Vec::new();
-    let mut add = |name, is_different: bool| {
-        if is_different {
-            differs.push(name);
+    let mut add = |part, standing: String, wanted: String| {
+        if standing != wanted {
+            differs.push(Difference { part, standing, wanted });
         }
     };
-    add("cluster", one.cluster != other.cluster);
-    match (&one.change, &other.change) {
+    add("cluster", standing.cluster.to_string(), wanted.cluster.to_string());
+    match (&standing.change, &wanted.change) {
         (Upgrade { from: a, to: b }, Upgrade { from: c, to: d })
         | (Downgrade { from: a, to: b }, Downgrade { from: c, to: d }) => {
-            add("from", a != c);
-            add("to", b != d);
+            add("from", a.to_string(), c.to_string());
+            add("to", b.to_string(), d.to_string());
         }
-        (Restart { id: a }, Restart { id: b }) => add("restart.id", a != b),
-        _ => add("kind", true),
+        (Restart { id: a }, Restart { id: b }) => add("restart.id", format!("`{a}`"), format!("`{b}`")),
+        (standing, wanted) => add("kind", kind(standing), kind(wanted)),
     }
-    add("gates.expect", one.gates != other.gates);
-    add("strategy.finalize", one.finalize != other.finalize);
+    add("gates.expect", gates(standing), gates(wanted));
+    add("strategy.finalize", finalize(standing).into(), finalize(wanted).into());
     differs
+}
+
+fn kind(change: &Change) -> String {
+    match change {
+        Change::Upgrade { to, .. } => format!("an upgrade to {to}"),
+        Change::Downgrade { to, .. } => format!("a downgrade to {to}"),
+        Change::Restart { id } => format!("a restart for `{id}`"),
+    }
+}
+
+fn gates(intent: &Intent) -> String {
+    match intent.gates.is_empty() {
+        true => "none".to_owned(),
+        false => intent.gates.iter().map(|(gate, is_on)| format!("{gate}={is_on}")).collect::<Vec<_>>().join(" "),
+    }
+}
+
+fn finalize(intent: &Intent) -> &'static str {
+    match intent.finalize {
+        Finalize::Auto => "auto",
+        Finalize::Manual => "manual",
+    }
 }
 
 pub(super) fn versions(case: &Case) -> Option<Next> {

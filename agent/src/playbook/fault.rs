@@ -5,9 +5,11 @@
 
 use std::{
     fmt,
-    io::{self, ErrorKind},
     path::{Path, PathBuf},
 };
+
+use super::secret;
+use crate::{regular_file::ReadError, visible};
 
 /// The most characters of a line that are shown.
 const LINE_SHOWN: usize = 120;
@@ -20,12 +22,14 @@ const TEXT_SHOWN: usize = 300;
 #[derive(Debug, thiserror::Error)]
 pub enum PlaybookError {
     /// The file cannot be read.
-    #[error("{}: {}\nexpected: a playbook, which begins with `apiVersion: baton/v1`", file.display(), why_unreadable(source))]
+    #[error("{}: {source}\nexpected: {expected}", file.display())]
     Unreadable {
         /// The file as it was named.
         file: PathBuf,
-        /// What the system said.
-        source: io::Error,
+        /// Why.
+        source: ReadError,
+        /// What it should be.
+        expected: &'static str,
     },
     /// The file was read and is no playbook.
     #[error(transparent)]
@@ -39,7 +43,7 @@ pub struct Mistake {
     pub file: PathBuf,
     /// Where in the file; `None` when it is about the file as a whole.
     pub place: Option<Place>,
-    /// The line at `place`.
+    /// The line at `place`, without what is nobody's to see.
     pub line: String,
     /// What is wrong.
     pub problem: String,
@@ -81,13 +85,13 @@ impl Fault {
     }
 
     pub(crate) fn in_source(self, file: &Path, source: &str) -> PlaybookError {
-        let line = self.place.and_then(|place| source.lines().nth(place.line.saturating_sub(1)));
+        let line = self.place.map(|place| secret::line(source, place.line.saturating_sub(1)));
         PlaybookError::Mistake(Box::new(Mistake {
             file: file.into(),
             place: self.place,
             line: line.unwrap_or_default().into(),
-            problem: presentable(&self.problem),
-            expected: presentable(&self.expected),
+            problem: presentable(&secret::in_text(&self.problem)),
+            expected: presentable(&secret::in_text(&self.expected)),
         }))
     }
 }
@@ -99,16 +103,7 @@ fn presentable(text: &str) -> String {
 }
 
 fn printable(c: char) -> char {
-    if c.is_control() { '\u{fffd}' } else { c }
-}
-
-fn why_unreadable(error: &io::Error) -> &'static str {
-    match error.kind() {
-        ErrorKind::NotFound => "there is no such file",
-        ErrorKind::IsADirectory => "this is a folder",
-        ErrorKind::PermissionDenied => "it may not be read by this user",
-        _ => "it cannot be read",
-    }
+    if visible::is_hidden(c) { '\u{fffd}' } else { c }
 }
 
 impl fmt::Display for Mistake {

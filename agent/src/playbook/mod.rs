@@ -16,15 +16,12 @@ pub mod unit;
 
 pub(crate) mod fields;
 pub(crate) mod parse;
+pub(crate) mod secret;
 pub(crate) mod tree;
 
 mod check;
 
-use std::{
-    fs::File,
-    io::Read,
-    path::{self, Path, PathBuf},
-};
+use std::path::{self, Path, PathBuf};
 
 pub use crate::sha256::Sha256;
 pub use cluster::{Auth, Cluster, Tls};
@@ -36,11 +33,14 @@ pub use model::{
 pub use select::Clash;
 pub use template::{Context, TemplateError, expand, expand_all};
 
+use crate::regular_file::{self, ReadError};
 use fault::Fault;
 use tree::Tree;
 
 /// The largest file that is read, in bytes; a playbook has a few thousand.
 const LARGEST: usize = 1 << 20;
+/// What is expected of the file as a whole.
+const HEAD: &str = "a playbook, which begins with `apiVersion: baton/v1`";
 
 impl Playbook {
     /// Reads the playbook in the file `path`.
@@ -48,7 +48,7 @@ impl Playbook {
     /// # Errors
     /// [`PlaybookError`] with the whole text for a person.
     pub fn load(path: &Path) -> Result<Self, PlaybookError> {
-        Self::parse(&text(path)?, path)
+        Self::parse(&text(path, HEAD)?, path)
     }
 
     /// Reads the playbook `source`, which was in `file`: relative paths start at that file's folder.
@@ -60,21 +60,21 @@ impl Playbook {
     }
 }
 
-/// The text of a file that is read strictly.
-pub(crate) fn text(path: &Path) -> Result<String, PlaybookError> {
-    let unreadable = |source| PlaybookError::Unreadable { file: path.into(), source };
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
-    file.take(LARGEST as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+/// The text of a file that is read strictly; `expected` is what it should be.
+pub(crate) fn text(path: &Path, expected: &'static str) -> Result<String, PlaybookError> {
+    let bytes = regular_file::read(path, LARGEST).map_err(|error| match error {
+        ReadError::TooLarge(_) => {
+            Fault::of_file("the file is larger than 1 MiB", format!("{expected}, and has a few thousand bytes"))
+                .in_source(path, "")
+        }
+        source => PlaybookError::Unreadable { file: path.into(), source, expected },
+    })?;
     String::from_utf8(bytes)
         .map_err(|error| not_text(&error.as_bytes()[..error.utf8_error().valid_up_to()], error.as_bytes(), path))
 }
 
 fn read(source: &str, folder: &Path) -> Result<Playbook, Fault> {
-    if source.len() > LARGEST {
-        return Err(Fault::of_file("the file is larger than 1 MiB", "a playbook, which has a few thousand bytes"));
-    }
-    let tree = Tree::read(source)?;
+    let tree = Tree::read(source, HEAD)?;
     let playbook = parse::playbook(&tree, folder)?;
     match check::check(&playbook) {
         Ok(()) => Ok(playbook),

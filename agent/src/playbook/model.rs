@@ -13,7 +13,7 @@ use proto::Release;
 use semver::VersionReq;
 use serde::Serialize;
 
-use super::{Sha256, cluster::Cluster, unit};
+use super::{Sha256, cluster::Cluster, secret, unit};
 
 /// What one host was told to do, in full.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -98,8 +98,8 @@ pub struct Artifact {
 pub enum Source {
     /// Fetched over http or https; never used before the digest was compared.
     Url {
-        /// The address.
-        #[serde(rename = "source")]
+        /// The address. Its query is not written out.
+        #[serde(rename = "source", serialize_with = "secret::without_query")]
         url: String,
         /// The digest that the bytes must have.
         sha256: Sha256,
@@ -150,7 +150,8 @@ pub struct Process {
     pub argv: Vec<String>,
     /// Arguments added for some releases only, after `argv`, in this order.
     pub args: Vec<ConditionalArgs>,
-    /// Variables set for it, templates not yet expanded.
+    /// Variables set for it, templates not yet expanded. Their values are not written out.
+    #[serde(serialize_with = "secret::names_alone")]
     pub env: BTreeMap<String, String>,
     /// The folder it is started in.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -305,13 +306,23 @@ impl Playbook {
         self.nodes.iter().find(|node| node.name == name)
     }
 
-    /// The playbook in its normal form, defaults filled in: YAML that [`Playbook::parse`] reads back as an
-    /// equal value.
+    /// The playbook in its normal form, defaults filled in: YAML that [`Playbook::parse`] reads back as an equal value,
+    /// unless something [is left out](Playbook::has_secrets).
     ///
     /// # Errors
     /// When a path is not UTF-8, which the playbook's own folder can bring in.
     pub fn to_yaml(&self) -> Result<String, serde_yaml::Error> {
         serde_yaml::to_string(self)
+    }
+}
+
+impl Playbook {
+    /// Whether the normal form leaves something out: values of `env`, the query of a URL.
+    pub fn has_secrets(&self) -> bool {
+        let has_env = |node: &Node| matches!(&node.runtime, Runtime::Process(process) if !process.env.is_empty());
+        let source = self.kind.releases().map(|(_, _, artifact)| &artifact.source);
+        let has_query = matches!(source, Some(Source::Url { url, .. }) if secret::in_text(url) != *url);
+        self.nodes.iter().any(has_env) || has_query
     }
 }
 

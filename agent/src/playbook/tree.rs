@@ -12,6 +12,8 @@ use super::fault::{Fault, Place};
 
 /// The most values a playbook may have, aliases expanded; a large one has a few hundred.
 const MOST_VALUES: usize = 10_000;
+/// The most bytes that the texts of a file may have, aliases expanded; the file itself has at most 1 MiB.
+const MOST_BYTES: usize = 4 << 20;
 /// How deep lists and mappings may be nested; a playbook needs five levels.
 const DEEPEST: usize = 32;
 
@@ -50,15 +52,16 @@ pub(crate) enum Step {
 }
 
 impl Tree {
-    /// Reads the one document in `source`.
-    pub(crate) fn read(source: &str) -> Result<Self, Fault> {
+    /// Reads the one document in `source`; `expected` is what it should be.
+    pub(crate) fn read(source: &str, expected: &'static str) -> Result<Self, Fault> {
         let options = granit_parser::options! {
             disallow_directives: true,
             flow_nesting_limit: DEEPEST,
             block_nesting_limit: DEEPEST,
         };
         let parser = Parser::new_from_str_with_options(source, options);
-        Reader { source, parser, anchors: HashMap::new(), values: 0 }.document()
+        let lines = source.lines().collect();
+        Reader { lines, parser, expected, anchors: HashMap::new(), values: 0, bytes: 0 }.document()
     }
 
     /// The place of the part that `path` leads to, or of the last part on the way that was written down.
@@ -72,20 +75,26 @@ impl Tree {
         part.map_or(self.place, |part| part.place_of(rest))
     }
 
-    fn count(&self) -> usize {
-        1 + match &self.value {
-            Value::Scalar { .. } => 0,
-            Value::List(items) => items.iter().map(Self::count).sum(),
-            Value::Map(entries) => entries.iter().map(|entry| 1 + entry.value.count()).sum(),
+    /// How many values it has, and how many bytes their texts.
+    fn size(&self) -> (usize, usize) {
+        let sum = |(values, bytes), (more_values, more_bytes)| (values + more_values, bytes + more_bytes);
+        match &self.value {
+            Value::Scalar { text, .. } => (1, text.len()),
+            Value::List(items) => items.iter().map(Self::size).fold((1, 0), sum),
+            Value::Map(entries) => {
+                entries.iter().map(|entry| sum((1, entry.key.len()), entry.value.size())).fold((1, 0), sum)
+            }
         }
     }
 }
 
 struct Reader<'s> {
-    source: &'s str,
+    lines: Vec<&'s str>,
     parser: Parser<'s, granit_parser::StrInput<'s>>,
+    expected: &'static str,
     anchors: HashMap<usize, Tree>,
     values: usize,
+    bytes: usize,
 }
 
 impl<'s> Reader<'s> {
@@ -93,12 +102,12 @@ impl<'s> Reader<'s> {
         let tree = loop {
             match self.next()? {
                 (Event::StreamStart | Event::DocumentStart(..), _) => {}
-                (Event::StreamEnd, _) => return Err(empty()),
+                (Event::StreamEnd, _) => return Err(self.empty()),
                 (event, span) => break self.value(event, span)?,
             }
         };
         match &tree.value {
-            Value::Scalar { text, plain: true } if text.is_empty() => return Err(empty()),
+            Value::Scalar { text, plain: true } if text.is_empty() => return Err(self.empty()),
             _ => {}
         }
         loop {
@@ -106,7 +115,7 @@ impl<'s> Reader<'s> {
                 (Event::StreamEnd, _) => return Ok(tree),
                 (Event::DocumentStart(..), span) => {
                     let place = self.place(span);
-                    return Err(Fault::new(place, "a second document begins here", "one playbook in one file"));
+                    return Err(Fault::new(place, "a second document begins here", "one document in one file"));
                 }
                 _ => {}
             }
@@ -117,7 +126,7 @@ impl<'s> Reader<'s> {
         match self.parser.next_event() {
             Some(Ok(event)) => Ok(event),
             Some(Err(error)) => Err(self.syntax(&error)),
-            None => Err(empty()),
+            None => Err(self.empty()),
         }
     }
 
@@ -128,6 +137,7 @@ impl<'s> Reader<'s> {
             return Err(Fault::new(tag, "a YAML tag stands here", "a value without a tag: each key knows its type"));
         }
         let anchor = event.anchor_id();
+        let bytes = if let Event::Scalar(text, ..) = &event { text.len() } else { 0 };
         let value = match event {
             Event::Scalar(text, style, ..) => {
                 Value::Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain }
@@ -137,9 +147,11 @@ impl<'s> Reader<'s> {
             Event::Alias(id) => return self.alias(id, place),
             _ => return Err(Fault::new(place, "no value stands here", "a value")),
         };
-        self.spend(1, place)?;
+        self.spend((1, bytes), place)?;
         let tree = Tree { place, value };
         if let Some(id) = anchor {
+            // It is kept once more, for its aliases.
+            self.spend(tree.size(), place)?;
             self.anchors.insert(id, tree.clone());
         }
         Ok(tree)
@@ -184,19 +196,31 @@ impl<'s> Reader<'s> {
                 "an alias to an earlier value",
             ));
         };
+        let size = tree.size();
         let tree = tree.clone();
-        self.spend(tree.count(), place)?;
+        self.spend(size, place)?;
         Ok(tree)
     }
 
-    /// Counts values, so that aliases of aliases cannot fill the memory.
-    fn spend(&mut self, values: usize, place: Place) -> Result<(), Fault> {
-        self.values += values;
-        if self.values > MOST_VALUES {
-            let problem = format!("with this, the playbook has more than {MOST_VALUES} values");
-            return Err(Fault::new(place, problem, "fewer values, and fewer aliases of aliases"));
-        }
-        Ok(())
+    /// Counts values and bytes, so that aliases, of long texts or of aliases, cannot fill the memory.
+    fn spend(&mut self, (values, bytes): (usize, usize), place: Place) -> Result<(), Fault> {
+        (self.values, self.bytes) = (self.values + values, self.bytes + bytes);
+        let (problem, expected) = match () {
+            () if self.values > MOST_VALUES => (
+                format!("with this, the file has more than {MOST_VALUES} values"),
+                "fewer values, and fewer aliases of aliases",
+            ),
+            () if self.bytes > MOST_BYTES => (
+                format!("with this, the texts of the file have more than {} MiB, aliases counted", MOST_BYTES >> 20),
+                "shorter texts, and fewer aliases of them",
+            ),
+            () => return Ok(()),
+        };
+        Err(Fault::new(place, problem, expected))
+    }
+
+    fn empty(&self) -> Fault {
+        Fault::of_file("the file is empty", self.expected)
     }
 
     fn syntax(&self, error: &ScanError) -> Fault {
@@ -212,13 +236,9 @@ impl<'s> Reader<'s> {
         let width = if same_line {
             span.end.col().saturating_sub(start.col())
         } else {
-            let line = self.source.lines().nth(start.line().saturating_sub(1)).unwrap_or_default();
+            let line = self.lines.get(start.line().saturating_sub(1)).copied().unwrap_or_default();
             line.trim_end().chars().count().saturating_sub(start.col())
         };
         Place { line: start.line().max(1), column: start.col() + 1, width: width.max(1) }
     }
-}
-
-fn empty() -> Fault {
-    Fault::of_file("the file is empty", "a playbook, which begins with `apiVersion: baton/v1`")
 }

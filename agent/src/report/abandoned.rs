@@ -12,6 +12,27 @@ use crate::{
     rollout::keys::{Keys, TakeDown},
 };
 
+/// The question before a take-down is given up: what is seen, and what a yes would mean.
+pub fn ask(record: &TakeDown, names: &Names) -> String {
+    let (name, host) = (names.member(record.member), printable(&record.host_name));
+    format!(
+        "{name} was taken down by {host} (pid {}), and no agent is at work there.\nIf it is given up, {name} counts as \
+         lost, and nobody takes a member down until {host} is back or the member is replaced.\nGive it up?",
+        record.process.pid
+    )
+}
+
+/// The question before a host is declared dead.
+pub fn ask_fenced(record: &TakeDown, names: &Names) -> String {
+    let (name, host) = (names.member(record.member), printable(&record.host_name));
+    format!(
+        "{name} was taken down by {host} (pid {}), and no agent is at work there.\nThat {host} is switched off, or cut off \
+         for good, is believed without a proof: the others go on without {name}. Should its agent wake up all the same, \
+         two members may be down at once.\nIs {host} dead for good?",
+        record.process.pid
+    )
+}
+
 /// A take-down was given up, and its agent may still wake up.
 pub fn abandoned(record: &TakeDown, names: &Names, view: &ClusterView, playbook: &Path) -> Stop {
     let (name, host) = (names.member(record.member), printable(&record.host_name));

@@ -1,6 +1,9 @@
 //! What has happened so far, as data: the state behind display, lines and result. No I/O.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant, SystemTime},
+};
 
 use proto::MemberId;
 
@@ -13,6 +16,7 @@ use super::{
     settling, wait,
 };
 use crate::{
+    calendar::rfc3339,
     observe::view::ClusterView,
     plan::{refusal::Wait, settled::Missing},
     rollout::keys::{Change, RunId},
@@ -24,6 +28,9 @@ pub struct Board {
     names: Names,
     mine: Vec<MemberId>,
     view: Option<ClusterView>,
+    seen_at: Option<SystemTime>,
+    /// Members of this host that do not run.
+    down: Vec<MemberId>,
     run: Option<RunId>,
     change: Option<Change>,
     waiting: Option<Wait>,
@@ -47,9 +54,24 @@ struct Begun {
 }
 
 impl Board {
+    /// Says who is called what, before the members themselves were asked.
+    pub fn learn(&mut self, members: &BTreeMap<String, MemberId>) {
+        self.names.learn(members);
+    }
+
     /// Says which members run on this host.
     pub fn own(&mut self, members: &[MemberId]) {
         self.mine = members.to_vec();
+    }
+
+    /// Says which of them do not run, at the end.
+    pub fn down(&mut self, members: &[MemberId]) {
+        self.down = members.to_vec();
+    }
+
+    /// Says when the members were seen.
+    pub fn seen(&mut self, at: SystemTime) {
+        self.seen_at = Some(at);
     }
 
     /// Takes in what happened.
@@ -190,7 +212,13 @@ impl Board {
         lines
             .map(|line| {
                 let doing = doing(&line);
-                (line, doing)
+                match self.down.contains(&line.id) {
+                    true => {
+                        let trouble = Some("it is not running".to_owned());
+                        (MemberLine { state: "silent", trouble, ..line }, None)
+                    }
+                    false => (line, doing),
+                }
             })
             .collect()
     }
@@ -235,6 +263,7 @@ impl Board {
             to,
             gates: self.gates(),
             members: self.rows().into_iter().map(|(line, _)| line).collect(),
+            seen_at: self.seen_at.map(rfc3339),
             waiting_for: self.waiting().or_else(|| self.unsettled()),
             steps: self.steps.iter().enumerate().map(|(at, step)| self.line(at, step)).collect(),
             warnings: self.warnings.clone(),

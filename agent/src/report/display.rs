@@ -11,6 +11,7 @@ use rustix::{
 };
 
 use super::{board::Board, json::MemberLine};
+use crate::visible;
 
 /// Columns and rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +55,7 @@ pub fn frame(board: &Board, elapsed: Duration, size: Size) -> Vec<String> {
     // The last line must stay on the screen whatever else does not.
     let surplus = lines.len().saturating_sub(size.rows.saturating_sub(1).max(1));
     lines.drain(..surplus);
-    lines.iter().map(|line| cut(line, size.columns.saturating_sub(1))).collect()
+    lines.iter().map(|line| cut(&visible::line(line), size.columns.saturating_sub(1))).collect()
 }
 
 fn row(line: &MemberLine, doing: Option<&str>, names: usize) -> String {
@@ -100,7 +101,7 @@ impl Screen {
         }
         text.push_str("\x1b[J");
         for line in above.iter().chain(lines) {
-            text.push_str(line);
+            text.push_str(&visible::line(line));
             text.push('\n');
         }
         self.drawn = lines.iter().map(|line| line.chars().map(width).sum()).collect();

@@ -16,7 +16,7 @@ use proto::MemberId;
 use serde::Serialize;
 
 use super::{board::Board, gates::GatesLine, happening::Happening, names::printable, settling, wait};
-use crate::{calendar::rfc3339, rollout::keys::RunId};
+use crate::{calendar::rfc3339, rollout::keys::RunId, visible};
 
 /// An events file that is open.
 #[derive(Debug)]
@@ -71,9 +71,9 @@ impl Events {
     /// Writes what happened; answers with a warning the first time that this fails.
     pub fn write(&mut self, happening: &Happening, board: &Board, now: SystemTime) -> Option<String> {
         let line = self.line(happening, board, now)?;
-        let mut bytes = serde_json::to_vec(&line)
+        let text = serde_json::to_string(&line)
             .expect("all of it is numbers and texts, with texts for keys, which JSON can always hold");
-        bytes.push(b'\n');
+        let bytes = (visible::json(text) + "\n").into_bytes();
         self.seq += 1;
         match self.file.write(&bytes) {
             Ok(written) if written == bytes.len() => None,

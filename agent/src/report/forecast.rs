@@ -34,6 +34,32 @@ pub struct StepLine {
     pub host: Option<String>,
 }
 
+/// The starts of members that are down, where nothing more can be foreseen.
+pub fn starts(down: &[String]) -> String {
+    down.iter().enumerate().map(|(at, name)| format!("{:<5}{name}  {NOT_RUNNING}\n", at + 1)).collect()
+}
+
+/// The same for JSON.
+pub fn start_lines(down: &[String], host: &str) -> Vec<StepLine> {
+    let line = |(at, name): (usize, &String)| StepLine {
+        id: (at + 1).to_string(),
+        member: Some(name.clone()),
+        action: verb(&Action::Start),
+        state: "planned",
+        ms: None,
+        no_return: false,
+        host: Some(host.to_owned()),
+    };
+    down.iter().enumerate().map(line).collect()
+}
+
+/// What this host would do next.
+pub fn now(host: &str, would: &str) -> String {
+    format!("this host ({host}) would now: {would}\n")
+}
+
+const NOT_RUNNING: &str = "start: it is not running";
+
 /// The steps, one a line, parts indented under their step.
 pub fn text(forecast: &Forecast, names: &Names) -> String {
     let mut text = String::new();
@@ -41,7 +67,9 @@ pub fn text(forecast: &Forecast, names: &Names) -> String {
     for step in &forecast.steps {
         let indent = if step.id.contains('.') { "  " } else { "" };
         let host = match (&step.host, &step.action) {
-            (Some(host), Action::Restart { .. } | Action::Mend) => format!("  on {}", super::names::printable(host)),
+            (Some(host), Action::Restart { .. } | Action::Mend | Action::Start) if indent.is_empty() => {
+                format!("  on {}", super::names::printable(host))
+            }
             _ => String::new(),
         };
         let note = if step.is_no_return { "  <- the point of no return: after this there is no way back" } else { "" };
@@ -107,7 +135,8 @@ fn words(step: &Step, names: &Names, width: usize) -> String {
         Action::Lower(None) => "cancel the downgrade".to_owned(),
         Action::Stop => "stop".to_owned(),
         Action::Switch => "switch the binary".to_owned(),
-        Action::Start => "start".to_owned(),
+        Action::Start if step.id.contains('.') => "start".to_owned(),
+        Action::Start => format!("{member:<width$}  {NOT_RUNNING}"),
         Action::AwaitReady => "wait until it is ready".to_owned(),
         Action::Hold => {
             format!("hold before {member}, until `agent finalize`: {}", super::stop::HOLD)

@@ -9,6 +9,7 @@ use super::{forecast::StepLine, gates::GatesLine, names::Names, standing, stop::
 use crate::{
     observe::view::{Answer, ClusterView, Health, Member, Role},
     rollout::keys::{Change, RunId},
+    visible,
 };
 
 /// What a result says beside how the command ended.
@@ -24,6 +25,9 @@ pub struct Facts {
     pub to: Option<String>,
     /// The members as last seen.
     pub members: Vec<MemberLine>,
+    /// When that was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen_at: Option<String>,
     /// The cluster's feature gates as last seen; none where no member has any.
     pub gates: Option<GatesLine>,
     /// What was waited for at the end.
@@ -79,8 +83,9 @@ struct Object<'a> {
 
 /// The object, on one line.
 pub fn object(stop: &Stop, facts: &Facts) -> String {
-    serde_json::to_string(&Object { format: 1, stop, facts })
-        .expect("all of it is numbers and texts, with texts for keys, which JSON can always hold")
+    let object = serde_json::to_string(&Object { format: 1, stop, facts })
+        .expect("all of it is numbers and texts, with texts for keys, which JSON can always hold");
+    visible::json(object)
 }
 
 /// The members of a view; `mine` are those of this host.

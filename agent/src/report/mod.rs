@@ -23,7 +23,7 @@ pub mod names;
 pub mod next;
 mod pipe;
 pub mod reason;
-mod refused;
+pub mod refused;
 pub mod reporter;
 pub mod roles;
 pub mod settling;

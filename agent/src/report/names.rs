@@ -7,6 +7,7 @@ use proto::MemberId;
 use crate::{
     observe::view::ClusterView,
     rollout::{host_id::HostId, keys::Keys},
+    visible,
 };
 
 /// Who is called what. Grows with every look; what was known once stays known.
@@ -29,6 +30,11 @@ impl Names {
     pub fn learn_members(&mut self, view: &ClusterView) {
         let named = view.members.iter().filter(|member| !member.name.is_empty());
         self.members.extend(named.map(|member| (member.id, printable(&member.name))));
+    }
+
+    /// Takes over names that somebody else knows.
+    pub fn learn(&mut self, members: &BTreeMap<String, MemberId>) {
+        self.members.extend(members.iter().map(|(name, member)| (*member, printable(name))));
     }
 
     /// Takes over the hosts' names, and which host has which member.
@@ -88,10 +94,7 @@ impl Names {
     }
 }
 
-/// A text from elsewhere, made fit for a terminal.
+/// A text from elsewhere, made one line fit for a terminal.
 pub(crate) fn printable(text: &str) -> Arc<str> {
-    match text.chars().any(char::is_control) {
-        true => text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect::<String>().into(),
-        false => Arc::from(text),
-    }
+    visible::line(text).into()
 }

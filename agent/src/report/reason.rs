@@ -92,7 +92,7 @@ reasons! {
     HookFailed "hook_failed" Always(1), "a before_node hook failed; nothing was stopped by this step", "mend the hook, then agent run";
     RunFailed "run_failed" Always(1), "a step failed on another host, which has not come back", "agent run on that host; where it is gone for good, agent abandon and agent resume";
     Usage "usage" Always(2), "the command line is wrong", "agent help";
-    Playbook "playbook" Always(2), "the playbook is wrong", "correct it, then agent validate";
+    Playbook "playbook" Always(2), "the playbook, or the matrix, is wrong", "correct it, then agent validate, or agent matrix --list";
     NoSuchMember "no_such_member" Always(2), "the cluster has no member of this name or id", "agent status";
     MatrixShowsNothing "matrix_shows_nothing" Always(3), "of no plan of the matrix did a fault come to pass", "see in the record what kept them from it, such as strace or root that is missing";
     Unprepared "unprepared" Preflight, "this host is not fit for its step", "mend what is named, then agent run";
@@ -127,12 +127,13 @@ reasons! {
     NoWayBack "no_way_back" Preflight, "no voter runs the old release any more", "agent run";
     NotHeld "not_held" Preflight, "the run does not hold", "agent run";
     NothingToAbandon "nothing_to_abandon" Always(3), "no take-down of this member stands", "agent status";
+    AgentAtWork "agent_at_work" Always(3), "the agent whose take-down is to be abandoned keeps its lease alive", "end that agent, then agent abandon; or agent abandon --yes";
     RecordChanged "record_changed" Always(3), "the take-down changed while it was being abandoned", "agent status";
     LeaderVersion "leader_version" Always(4), "the leader runs a release that from and to do not allow", "correct from, or bring the leader to it";
     NotSettled "not_settled" Always(5), "versions, gates or hashes did not agree in time, or a gate stays other than expected", "agent status; start the member that is named with the flag that is named; then agent run";
     Incomplete "incomplete" Always(5), "--require-complete, and the cluster is not done", "run it on the hosts that are left, or agent finalize";
     Turn "turn" Always(6), "nobody made progress for longer than strategy.turn", "agent status, then agent run";
-    OtherRun "other_run" Always(6), "a run with another intent stands", "finish that run, or agent run --replace";
+    OtherRun "other_run" Always(6), "a run with another intent stands", "correct the playbook, or finish that run; agent run --replace gives it up";
     Paused "paused" Always(6), "a newer agent has paused the run", "resume it with the newer agent";
     StateDirLocked "state_dir_locked" Always(6), "another agent works on this host", "wait for it to end";
     NoQuorum "no_quorum" Always(10), "this host's members run, but there is no quorum to judge them by", "agent run on the other hosts, then here";

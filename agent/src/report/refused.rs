@@ -1,23 +1,48 @@
 //! How the planner's refusals are told. Pure, beside [`super::stop`].
 
 use super::{
-    names::printable,
+    names::{Names, printable},
     reason::Reason,
     stop::{Context, Stop},
 };
 use crate::{
-    plan::refusal::Refusal,
+    plan::{
+        refusal::{Difference, Refusal},
+        replace::Obstacle,
+    },
     rollout::keys::{Change, TakeDown},
     words::typed,
 };
+
+/// What keeps a run from being replaced.
+pub fn obstacle(obstacle: &Obstacle, names: &Names) -> String {
+    match obstacle {
+        Obstacle::Down(member) => format!(
+            "{} is taken down by the run that stands; let it finish, or abandon that take-down first",
+            names.member(*member)
+        ),
+        Obstacle::Lost(member) => {
+            format!("the take-down of {} was abandoned, and its host may still wake up", names.member(*member))
+        }
+        Obstacle::Participant(host) => {
+            format!("the agent on {} is at work on the run that stands; stop it first", printable(host))
+        }
+    }
+}
+
+fn difference(Difference { part, standing, wanted }: &Difference) -> String {
+    printable(&format!("{part} (there {standing}, in this playbook {wanted})")).to_string()
+}
 
 impl Context<'_> {
     pub(super) fn refused(&self, refusal: &Refusal) -> Stop {
         let name = |member| self.names.member(member);
         match refusal {
             Refusal::OtherRun { differs } => {
+                let differs: Vec<_> = differs.iter().map(difference).collect();
                 let message = format!("a run with another intent stands; it differs in {}", differs.join(", "));
-                self.stop(Reason::OtherRun, message, "run --replace")
+                let left = "correct this playbook, or end that run with its own; `agent run --replace` gives it up";
+                self.stop(Reason::OtherRun, message, "status").leaving(left)
             }
             Refusal::Paused => self.stop(Reason::Paused, "a newer agent has paused the run".into(), "status"),
             Refusal::GoingBack => {

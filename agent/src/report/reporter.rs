@@ -3,6 +3,7 @@
 //! Telling never fails and never waits. What cannot be written is said once, as a warning.
 
 use std::{
+    collections::BTreeMap,
     io::{self, IsTerminal},
     path::Path,
     sync::Arc,
@@ -23,7 +24,7 @@ use super::{
     text,
     trouble::Trouble,
 };
-use crate::calendar::rfc3339;
+use crate::{calendar::rfc3339, visible};
 
 /// Tells what happens.
 #[derive(Debug)]
@@ -65,9 +66,19 @@ impl Reporter {
         })
     }
 
+    /// Says who is called what, before the members themselves were asked.
+    pub fn learn(&mut self, members: &BTreeMap<String, MemberId>) {
+        self.board.learn(members);
+    }
+
     /// Says which members run on this host.
     pub fn own(&mut self, members: &[MemberId]) {
         self.board.own(members);
+    }
+
+    /// Says which of them do not run, at the end.
+    pub fn down(&mut self, members: &[MemberId]) {
+        self.board.down(members);
     }
 
     /// What has happened so far, and who is called what.
@@ -78,6 +89,9 @@ impl Reporter {
     /// Tells what happened.
     pub fn tell(&mut self, happening: Happening) {
         let is_new = self.is_new(&happening);
+        if matches!(happening, Happening::Looked(_)) {
+            self.board.seen(SystemTime::now());
+        }
         self.board.take(&happening, Instant::now());
         if is_new {
             let warning =
@@ -119,7 +133,7 @@ impl Reporter {
             (None, Some(line)) => {
                 let time = rfc3339(SystemTime::now());
                 // A line that does not fit is lost: the run goes on.
-                self.progress.offer(format!("{}  {line}\n", &time[11..19]));
+                self.progress.offer(format!("{}  {}\n", &time[11..19], visible::line(&line)));
             }
             (None, None) => {}
         }

@@ -3,8 +3,9 @@
 //! Pure. [`of`] is for the ends of the rollout machine, [`super::trouble`] for those that never reach it. The
 //! list of reasons is [`super::reason`].
 
-use std::path::Path;
+use std::{path::Path, time::SystemTime};
 
+use proto::MemberId;
 use serde::Serialize;
 
 use super::{
@@ -17,6 +18,7 @@ pub use super::{
     trouble::Trouble,
 };
 use crate::{
+    calendar::rfc3339,
     observe::view::ClusterView,
     plan::{Finish, Verb, refusal::Wait},
     rollout::{
@@ -62,6 +64,10 @@ pub struct Context<'a> {
     pub names: &'a Names,
     /// The last look.
     pub view: Option<&'a ClusterView>,
+    /// When that was, where things may stand otherwise by now.
+    pub stale: Option<SystemTime>,
+    /// Members of this host that do not run.
+    pub down: &'a [MemberId],
     /// The playbook's path, as it was typed.
     pub playbook: &'a str,
     /// What was typed.
@@ -172,10 +178,24 @@ impl Context<'_> {
             exit: reason.exit().code(self.touched),
             reason,
             message,
-            left: self.view.map(standing).unwrap_or_default(),
+            left: self.standing(),
             next: Some(self.command(verb)),
             cluster: Some(Progress::Partial),
         }
+    }
+
+    /// How things stand, as far as it is known.
+    pub fn standing(&self) -> String {
+        let down = match self.down {
+            [] => None,
+            [member] => Some(format!("{} is not running", self.names.short(*member))),
+            members => Some(format!("{} are not running", self.names.list(members))),
+        };
+        let seen = self.view.map(|view| match self.stale {
+            Some(at) => format!("last seen at {} UTC: {}", &rfc3339(at)[11..19], standing(view)),
+            None => standing(view),
+        });
+        down.into_iter().chain(seen).collect::<Vec<_>>().join("; ")
     }
 
     pub(super) fn typed(&self) -> &'static str {
@@ -249,7 +269,7 @@ impl Context<'_> {
         }
     }
 
-    fn partial(&self, left: &[proto::MemberId]) -> Stop {
+    fn partial(&self, left: &[MemberId]) -> Stop {
         let message = format!("this host's part is done; left without an agent: {}", self.names.list(left));
         let place = left.iter().map(|member| self.names.place(*member)).collect::<Vec<_>>().join(", ");
         self.open(Reason::Partial, message, Progress::Partial).next(self.command_on(self.typed(), &place))

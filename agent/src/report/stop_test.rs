@@ -1,6 +1,9 @@
 //! Every end of the machine and every trouble, told: one table, its text kept as a snapshot.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    time::{Duration, SystemTime},
+};
 
 use proto::{ClusterVersion, MemberId, Release};
 
@@ -12,7 +15,7 @@ use crate::{
     observe::view::ClusterView,
     plan::{
         Finish, Verb,
-        refusal::{Refusal, Wait},
+        refusal::{Difference, Refusal, Wait},
         samples,
     },
     rollout::{
@@ -59,6 +62,8 @@ fn told(ending: &Ending, change_context: impl FnOnce(&mut Context)) -> Stop {
         playbook: "upgrade.yaml",
         verb: Verb::Run,
         change: Some(&change),
+        stale: None,
+        down: &[],
         touched: false,
         require_complete: false,
     };
@@ -69,7 +74,9 @@ fn told(ending: &Ending, change_context: impl FnOnce(&mut Context)) -> Stop {
 fn refusals() -> Vec<Refusal> {
     let (member, release) = (MemberId(3), Release::new(3, 3, 1));
     vec![
-        Refusal::OtherRun { differs: vec!["from", "to"] },
+        Refusal::OtherRun {
+            differs: vec![Difference { part: "to", standing: "3.5.1".into(), wanted: "3.5.30".into() }],
+        },
         Refusal::Paused,
         Refusal::GoingBack,
         Refusal::NothingToRollBack,
@@ -159,9 +166,11 @@ fn troubles() -> Vec<Trouble> {
         Trouble::KeysDamaged(text()),
         Trouble::KeysTooLarge(text()),
         Trouble::NothingToAbandon { member: "orders-1".into() },
+        Trouble::AgentAtWork { member: "orders-2 (2)".into(), host: "h2\u{1b}".into() },
+        Trouble::NotConfirmed,
         Trouble::RecordChanged { member: "orders-1".into() },
         Trouble::NoAnswer(text()),
-        Trouble::Declined,
+        Trouble::Declined { down: vec!["m1".into()] },
         Trouble::Unprepared(text()),
         Trouble::System(text()),
         Trouble::InterruptedAtOnce { member: None },
@@ -221,6 +230,26 @@ fn a_refusal_exits_3_before_and_1_after_a_member_was_stopped() {
             _ => [3, 1],
         };
         assert_eq!(codes, expected, "{refusal:?}");
+    }
+}
+
+#[test]
+fn what_is_not_seen_now_is_told_with_its_time_and_a_member_that_does_not_run_as_such() {
+    let ending = Ending::Step { member: MemberId(2), why: "it ends".into(), left: Left::NewBinaryKept };
+    let stop = told(&ending, |context| {
+        context.stale = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(3_723));
+        context.down = &[MemberId(2)];
+    });
+    let (_, left) = stop.left.split_once("; orders-2 is not running; last seen at 01:02:03 UTC: ").expect(&stop.left);
+    assert!(left.contains("2 of 3 ready"), "{left}");
+}
+
+#[test]
+fn nobody_begins_a_line_of_ours() {
+    let text = "x\nnext:  rm".to_owned();
+    for trouble in [Trouble::KeysDamaged(text.clone()), Trouble::AuthRefused(text)] {
+        let stop = trouble.stop("run", None, false);
+        assert_eq!(stop.message, r"x\nnext:  rm", "{trouble:?}");
     }
 }
 

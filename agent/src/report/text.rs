@@ -8,6 +8,7 @@ use super::{
     stop::Stop,
     wait,
 };
+use crate::visible;
 
 /// The lines of an end: an error's begin with `error:`, and say exit code and reason.
 pub fn end(stop: &Stop) -> String {
@@ -24,7 +25,7 @@ pub fn end(stop: &Stop) -> String {
     if stop.exit != 0 {
         text.push_str(&format!("       (exit {}, reason {})\n", stop.exit, stop.reason.name()));
     }
-    text
+    visible::lines(&text).into_owned()
 }
 
 /// One line on what happened; `None` for what is only shown on a display.

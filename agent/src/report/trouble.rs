@@ -71,6 +71,15 @@ pub enum Trouble {
         /// The member, as it was typed.
         member: String,
     },
+    /// The agent whose take-down is to be given up keeps its lease alive.
+    AgentAtWork {
+        /// Its member, with its id.
+        member: String,
+        /// Its host.
+        host: Arc<str>,
+    },
+    /// The question before a take-down is given up was not answered with yes.
+    NotConfirmed,
     /// The record changed between the look and the Txn.
     RecordChanged {
         /// Its member's name.
@@ -83,7 +92,10 @@ pub enum Trouble {
     /// A signal, before anything was begun.
     Interrupted,
     /// The answer to the question after the plan was not yes.
-    Declined,
+    Declined {
+        /// The names of this host's members that do not run.
+        down: Vec<String>,
+    },
     /// This host lacks something.
     Unprepared(String),
     /// The operating system refused something.
@@ -104,6 +116,9 @@ impl Trouble {
         let (reason, message, left, next) = match self {
             Self::Usage(text) => {
                 (Reason::Usage, text.clone(), "", Some(format!("agent help {verb}").trim_end().into()))
+            }
+            Self::Playbook(text) if verb == "matrix" => {
+                (Reason::Playbook, text.clone(), NOTHING, again.map(|again| again + " --list"))
             }
             Self::Playbook(text) => (Reason::Playbook, text.clone(), NOTHING, with("validate")),
             Self::NoSuchMember { typed, members } => {
@@ -144,6 +159,12 @@ impl Trouble {
                 let message = format!("no take-down of {member} stands");
                 (Reason::NothingToAbandon, message, NOTHING, with("status"))
             }
+            Self::AgentAtWork { member, host } => {
+                let message = format!("the agent on {} is at work, and may be on {member}", printable(host));
+                let left = "nothing was touched; end that agent first, or with --yes two members may be down at once";
+                (Reason::AgentAtWork, message, left, with("status"))
+            }
+            Self::NotConfirmed => (Reason::Declined, "the answer was not yes".into(), NOTHING, with("status")),
             Self::RecordChanged { member } => {
                 let message = format!("the take-down of {member} has ended or changed meanwhile");
                 (Reason::RecordChanged, message, NOTHING, with("status"))
@@ -153,7 +174,9 @@ impl Trouble {
             Self::Interrupted => {
                 (Reason::Interrupted, "a signal asked for an end before anything was begun".into(), NOTHING, again)
             }
-            Self::Declined => (Reason::Declined, "the answer was not yes".into(), "no member was taken down", again),
+            Self::Declined { .. } => {
+                (Reason::Declined, "the answer was not yes".into(), "no member was taken down or started", again)
+            }
             Self::Unprepared(text) => (Reason::Unprepared, text.clone(), NOTHING, again),
             Self::System(text) => (Reason::System, text.clone(), NOTHING, again),
             Self::InterruptedAtOnce { member: None } => {
@@ -165,8 +188,18 @@ impl Trouble {
                 (Reason::InterruptedAtOnce, message, left, again)
             }
         };
+        // Only these two have lines of their own; nothing that others wrote may begin one.
+        let message = match self {
+            Self::Usage(_) | Self::Playbook(_) => message,
+            _ => printable(&message).to_string(),
+        };
         let left = if left == NOTHING && touched { "" } else { left };
-        Stop { exit: reason.exit().code(touched), reason, message, left: left.into(), next, cluster: None }
+        let down = match self {
+            Self::Declined { down } if !down.is_empty() => format!("; not running: {}", printable(&down.join(", "))),
+            _ => String::new(),
+        };
+        let left = format!("{left}{down}");
+        Stop { exit: reason.exit().code(touched), reason, message, left, next, cluster: None }
     }
 }
 

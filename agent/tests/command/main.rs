@@ -11,6 +11,7 @@ use std::{
 
 use serde_json::Value;
 
+mod input;
 mod people;
 
 fn agent(arguments: &[&str]) -> Output {

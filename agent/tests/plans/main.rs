@@ -1,7 +1,7 @@
 //! Golden plans: what a rollout would be, from a playbook, a view and the keys, printed.
 //!
 //! Each folder is a case: `playbook.yaml`, `view.json`, and `keys.json` where the hosts share something
-//! already; `plan.snap` is what is printed. `INSTA_UPDATE=always cargo test --test plans` rewrites them all.
+//! already, `down.json` where members of this host do not run; `plan.snap` is what is printed. `INSTA_UPDATE=always cargo test --test plans` rewrites them all.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -42,6 +42,12 @@ fn keys(folder: &Path) -> Keys {
     stored::keys(&Snapshot { revision: Revision(12), keys: stored.into_iter().map(raw).collect() }).unwrap()
 }
 
+/// The names of this host's members that do not run.
+fn down(folder: &Path) -> Vec<String> {
+    fs::read_to_string(folder.join("down.json"))
+        .map_or_else(|_| Vec::new(), |text| serde_json::from_str(&text).unwrap())
+}
+
 /// The verb is the playbook's first comment where it is not `run`.
 fn verb(folder: &Path) -> Verb {
     let text = fs::read_to_string(folder.join("playbook.yaml")).unwrap();
@@ -64,15 +70,19 @@ fn plan(folder: &Path) -> String {
         put_back: true,
         expect_agents: None,
     };
+    let down: Vec<_> =
+        view.members.iter().filter(|member| down(folder).contains(&member.name.to_string())).map(|m| m.id).collect();
     let mut names = Names::of(&view);
     names.learn_hosts(&keys);
-    let forecast = forecast(&me, &keys, &view);
-    assert_eq!(forecast, agent::plan::forecast::forecast(&me, &keys, &view), "planning twice is equal");
+    let forecast = forecast(&me, &keys, &view, &down);
+    assert_eq!(forecast, agent::plan::forecast::forecast(&me, &keys, &view, &down), "planning twice is equal");
     let end = match &forecast.end {
         End::Refused(refusal) => {
             let context = Context {
                 names: &names,
                 view: Some(&view),
+                stale: None,
+                down: &[],
                 playbook: "upgrade.yaml",
                 verb: me.verb,
                 change: Some(&me.intent.change),

@@ -53,6 +53,34 @@ fn a_bomb_of_aliases_is_refused_at_once() {
     assert!(started.elapsed().as_secs() < 5);
 }
 
+/// A text of 33 kB for 9,000 aliases is 300 MB.
+#[test]
+fn what_a_file_grows_to_is_bounded() {
+    let long = "x".repeat(33_000);
+    let aliases = "*t, ".repeat(9_000);
+    let nested: String = (0..30).map(|level| format!("{}k: &n{level}\n", "  ".repeat(level))).collect();
+    let started = Instant::now();
+    for (source, expected) in [
+        (
+            format!("t: &t {long}\na: [{aliases}]\n"),
+            "upgrade.yaml:2:505: with this, the texts of the file have more than 4 MiB",
+        ),
+        (format!("t: &t {{ a: {long} }}\na: [{aliases}]\n"), "have more than 4 MiB, aliases counted"),
+        (format!("{nested}{}t: {}\n", "  ".repeat(30), "x".repeat(900_000)), "have more than 4 MiB"),
+        (format!("a: {}\n", "x".repeat(1_000_000)), "the playbook lacks `apiVersion`"),
+        ("---\na: b\n".repeat(90_000), "upgrade.yaml:3:1: a second document begins here"),
+        ("- - ".repeat(200_000), "expected: valid YAML"),
+        ("{a: ".repeat(200_000), "expected: valid YAML"),
+        ("a:\n".repeat(200_000), "duplicate key"),
+        ((0..9_000).map(|key| format!("k{key}:\n  - a\n  - b\n")).collect(), "more than 10000 values"),
+    ] {
+        let error = parse(&source).unwrap_err().to_string();
+        assert!(error.contains(expected), "{expected}: {error}");
+        assert!(error.len() < 2_000, "{error}");
+    }
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}
+
 #[test]
 fn aliases_are_read_where_they_are_few() {
     let source = SOUND.replace("10s", "&wait 10s").replace("gather: 5s", "gather: *wait");

@@ -11,7 +11,8 @@ async fn all_hosts_at_once_are_upgraded_once() {
     let before = site.pids();
     let agent = format!("baton_agent_src={}", agent::executable().unwrap().display());
 
-    let planned = stage.play(&["--check", "--diff", "-e", &agent]).await;
+    let secret = ["-e", "secret=hunter2"];
+    let planned = stage.play(&[&["--check", "--diff", "-e", &agent][..], &secret].concat()).await;
     planned.must_succeed();
     for host in 1..=3 {
         let plan = planned.run_on(host);
@@ -28,8 +29,11 @@ async fn all_hosts_at_once_are_upgraded_once() {
     }
     assert_eq!(site.pids(), before);
 
-    let played = stage.play(&["-e", &agent]).await;
+    let played = stage.play(&[&["--diff", "-vvv", "-e", &agent][..], &secret].concat()).await;
     played.must_succeed();
+    for told in [&planned, &played] {
+        assert!(!told.text.contains("hunter2") && !format!("{:?}", told.tasks).contains("hunter2"), "{}", told.text);
+    }
     assert_eq!(played.changed(), ["h1", "h2", "h3"]);
     assert!((1..=3).any(|host| played.run_on(host)["cluster"] == "done"));
     for host in 1..=3 {

@@ -6,3 +6,4 @@ mod divided;
 mod keys;
 mod roles;
 mod programs;
+mod terminal;

@@ -17,7 +17,7 @@ pub async fn put_record(rollout: &Rollout, through: usize, record: &Value) {
 pub async fn abandon(rollout: &Rollout, through: usize, member: &str, more: &[&str]) -> String {
     let record = record(rollout).await;
     let reason = if more.is_empty() { "abandoned" } else { "fenced" };
-    rollout.start_with("abandon", through, &[&[member], more].concat()).ends().await.must_be(0, reason);
+    rollout.start_with("abandon", through, &[&[member, "--yes"], more].concat()).ends().await.must_be(0, reason);
     format!("lost/{}", record["member"].as_str().expect("an id"))
 }
 

@@ -6,5 +6,6 @@ mod new_binary;
 mod outside;
 mod preflight;
 mod restart;
+mod told;
 
 const SICK: &str = env!("CARGO_BIN_EXE_sick-member");

@@ -1,5 +1,6 @@
 //! What only people meet: a playbook from a live cluster, the question at a terminal, the status of a downgrade.
 
+mod abandon;
 mod downgrade;
 mod init;
 mod question;

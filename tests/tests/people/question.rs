@@ -16,7 +16,8 @@ on_both! {
     nothing_is_touched_unless_the_answer_is_yes;
     yes_is_asked_for_once_and_a_script_never;
     what_an_agent_left_in_the_middle_goes_on_unasked;
-    a_member_that_is_down_is_up_before_the_question;
+    a_member_that_somebody_stopped_is_started_by_a_yes_alone;
+    the_only_member_is_started_by_a_yes_and_then_the_plan_is_asked_for;
     a_decision_for_every_host_is_asked_for_too;
 }
 
@@ -96,19 +97,68 @@ async fn what_an_agent_left_in_the_middle_goes_on_unasked(system: System) {
     rollout.done().await;
 }
 
-async fn a_member_that_is_down_is_up_before_the_question(system: System) {
+async fn a_member_that_somebody_stopped_is_started_by_a_yes_alone(system: System) {
     let Some(rollout) = rollout(system).await else { return };
     rollout.member(0).end(Signal::TERM).expect("ended");
+    // The plan foretells it, to people and to scripts.
+    let planned = rollout.one("plan", 0).await;
+    assert_eq!((planned.said("reason"), planned.said("now")), ("planned", "start m1"), "{planned}");
+    let step = &planned.result.as_ref().expect("a result")["steps"][0];
+    assert_eq!((&step["member"], &step["action"]), (&"m1".into(), &"start".into()), "{planned}");
+    for (typed, reason) in [("n\n", "declined"), (END, "declined"), (INTERRUPT, "interrupted")] {
+        let mut terminal = at_terminal(&rollout, "run", 0, &[]);
+        terminal.until_shown(QUESTION).await;
+        let shown = terminal.shown();
+        assert!(shown.contains("m1  start: it is not running") && shown.contains("would now: start m1"), "{shown}");
+        assert!(!rollout.keys().await.contains_key("baton"), "nothing is held");
+        terminal.types(typed);
+        let (exit, shown) = terminal.ended().await;
+        assert_eq!(exit, Some(10), "{typed:?}: {shown}");
+        assert!(shown.contains(&format!("reason {reason})")), "{typed:?}: {shown}");
+        assert!(reason != "declined" || shown.contains("not running: m1"), "{typed:?}: {shown}");
+        assert!(!rollout.member(0).is_running(), "{typed:?}: it was stopped, and stays so: {shown}");
+    }
+    assert!(!rollout.member(0).state_dir().exists(), "not even a folder was made");
+
     let mut terminal = at_terminal(&rollout, "run", 0, &[]);
-    terminal.until_shown("[y/N] ").await;
-    assert!(rollout.member(0).is_running(), "it is up while nobody has answered: {}", terminal.shown());
-    assert!(!rollout.keys().await.contains_key("baton"), "and nothing is held");
+    terminal.until_shown(QUESTION).await;
+    terminal.types("y\n");
+    let (exit, shown) = terminal.ended().await;
+    assert_eq!(exit, Some(0), "{shown}");
+    let id = planned.result.as_ref().expect("a result")["members"][0]["id"].as_str().expect("an id").to_owned();
+    assert!(!shown.contains(&format!("{id}  ")), "members have names: {shown}");
+    all_must_be(&rollout.run([1, 2]).await, 0, "done");
+    rollout.done().await;
+}
+
+/// Where nobody answers no plan can be made: the start alone is asked for, then the plan.
+async fn the_only_member_is_started_by_a_yes_and_then_the_plan_is_asked_for(system: System) {
+    let Some(case) = Case::with(system, |spec| spec.size = 1).await else { return };
+    let rollout = case.strategy(&["allow_downtime: true"]).begin().await;
+    rollout.member(0).end(Signal::TERM).expect("ended");
+    let planned = rollout.one("plan", 0).await;
+    planned.must_be(3, "unreachable");
+    assert_eq!(planned.said("now"), "start m1", "{planned}");
+    assert!(planned.said("left").contains("not running: m1"), "{planned}");
+
+    let mut terminal = at_terminal(&rollout, "run", 0, &[]);
+    terminal.until_shown("Start m1, and plan again? [y/N] ").await;
     terminal.types("n\n");
     let (exit, shown) = terminal.ended().await;
     assert_eq!(exit, Some(10), "{shown}");
-    rollout.cluster.ready().await.expect("it comes back as it was");
-    assert_eq!(rollout.releases().await, vec![rollout.from.release.to_string(); 3]);
-    rollout.end(1).await;
+    assert!(!rollout.member(0).is_running(), "{shown}");
+
+    let mut terminal = at_terminal(&rollout, "run", 0, &[]);
+    terminal.until_shown("Start m1, and plan again? [y/N] ").await;
+    terminal.types("y\n");
+    terminal.until_shown(QUESTION).await;
+    assert!(rollout.member(0).is_running(), "{}", terminal.shown());
+    terminal.types("n\n");
+    let (exit, shown) = terminal.ended().await;
+    assert_eq!(exit, Some(10), "{shown}");
+    assert_eq!(rollout.releases().await, [rollout.from.release.to_string()]);
+    rollout.one("run", 0).await.must_be(0, "done");
+    rollout.done().await;
 }
 
 async fn a_decision_for_every_host_is_asked_for_too(system: System) {

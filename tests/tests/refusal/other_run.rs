@@ -34,7 +34,8 @@ async fn another_intent_is_refused_and_replaces_on_demand(system: System) {
         System::Etcd => &["it differs in", "from", "to"],
     };
     for agent in is_refused(&rollout, 1..3, (6, "other_run"), words).await {
-        assert!(agent.said("next").contains("agent run --replace"), "{agent}");
+        assert!(agent.said("next").contains("agent status"), "giving it up is not what one does next: {agent}");
+        assert!(agent.message().contains(&format!("in this playbook {}", rollout.upgrade.from)), "{agent}");
     }
 
     // What would be done is shown, and nothing is done.

@@ -92,5 +92,5 @@ async fn smallest(bench: &Bench, plan: &Plan, failed: (usize, &str), number: usi
 
 /// A closed terminal changes no run.
 fn say(text: &str) {
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    let _ = std::io::stderr().write_all(crate::visible::lines(text).as_bytes());
 }

@@ -65,6 +65,10 @@ fn top(tree: &Tree) -> Result<Fields<'_>, Fault> {
     if version.written(&expected)? != API_VERSION {
         return Err(version.fault("another format than this release reads", expected));
     }
+    if let Some(kind) = fields.get("kind").filter(|kind| kind.written("a kind") == Ok("Matrix")) {
+        let expected = "a playbook; `agent matrix FILE --list` reads a matrix";
+        return Err(kind.fault("this is a matrix, not a playbook", expected));
+    }
     for key in NOT_YET {
         if let Some(place) = fields.key_place(key) {
             return Err(Fault::not_in_this_release(place, &format!("`{key}`"), &format!("a playbook without `{key}`")));

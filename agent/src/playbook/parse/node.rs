@@ -111,9 +111,16 @@ fn args(tree: &Tree, templates: &[Name]) -> Result<Vec<ConditionalArgs>, Fault> 
 }
 
 fn env(tree: &Tree, templates: &[Name]) -> Result<BTreeMap<String, String>, Fault> {
-    let entries = tree.map("a mapping of variables, such as `ETCD_LOG_LEVEL: warn`")?;
+    let expected = "a mapping of variables, such as `ETCD_LOG_LEVEL: warn`";
+    let entries = tree.map(expected).map_err(|_| tree.fault("no mapping stands here", expected))?;
+    // What is wrong with a value is said without it: it may be a secret.
     let read = |entry: &Entry| {
-        let text = value::templated(&entry.value, entry.value.word("a text")?, templates)?;
+        let expected = "a text; a number or a boolean in quotes";
+        let text = entry.value.word(expected).map_err(|_| entry.value.fault("no text stands here", expected))?;
+        let text = value::templated(&entry.value, text, templates).map_err(|fault| Fault {
+            problem: "a template stands here that is not closed, or stands for nothing".into(),
+            ..fault
+        })?;
         Ok((value::key(entry, "a variable's name")?, text.into()))
     };
     entries.iter().map(read).collect()

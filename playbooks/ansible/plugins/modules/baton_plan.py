@@ -84,7 +84,7 @@ members:
   type: list
   elements: dict
 playbook:
-  description: The playbook with every default, as C(agent validate) prints it.
+  description: The playbook with every default, as C(agent validate) prints it, without values of C(env) and queries of URLs.
   returned: when it is right
   type: dict
 """
