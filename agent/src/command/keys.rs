@@ -3,14 +3,14 @@
 //! Works however large or damaged they are: names first, then one value after the other. Only what can be nobody's is ever
 //! deleted, and each by a compare on what was shown.
 
-use std::io::{self, IsTerminal, Write};
-
 use super::{
     Outcome,
+    ask::{is_person, is_yes, no_signals},
     look::{Eye, Sight},
 };
 use crate::{
     cli::{self, Output},
+    execute::interrupt::Interrupt,
     playbook::Playbook,
     report::{
         json::Facts,
@@ -88,10 +88,11 @@ async fn clear(
     let Shown { mut text, mut facts, names } = shown;
     if !stale.is_empty() && !typed.yes && output == Output::Text && is_person() {
         let which: String = stale.iter().map(|item| told::text(item, &names)).collect();
-        let question = format!("{text}\nTo be deleted, as nobody's:\n{which}Delete {}? [y/N] ", count(stale.len()));
+        let question = format!("{text}\nTo be deleted, as nobody's:\n{which}Delete {}?", count(stale.len()));
         text.clear();
-        if !is_yes(&question).await {
-            return Err(Trouble::Declined);
+        let interrupt = Interrupt::install().map_err(no_signals)?;
+        if !is_yes(&question, &interrupt).await? {
+            return Err(Trouble::NotConfirmed);
         }
     }
     let mut cleared = Vec::new();
@@ -123,18 +124,4 @@ fn count(keys: usize) -> String {
 
 fn no_answer(unknown: Unknown) -> Trouble {
     Trouble::NoAnswer(unknown.to_string())
-}
-
-fn is_person() -> bool {
-    io::stdin().is_terminal() && io::stdout().is_terminal()
-}
-
-async fn is_yes(question: &str) -> bool {
-    let asked = io::stdout().write_all(question.as_bytes()).and_then(|()| io::stdout().flush());
-    let answer = tokio::task::spawn_blocking(|| {
-        let mut line = String::new();
-        // What cannot be read is no yes.
-        io::stdin().read_line(&mut line).map(|_| line).unwrap_or_default()
-    });
-    asked.is_ok() && matches!(answer.await.unwrap_or_default().trim().to_lowercase().as_str(), "y" | "yes")
 }

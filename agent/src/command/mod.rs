@@ -65,15 +65,8 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
         Verb::Validate(typed) => validate::validate(&typed.playbook),
         Verb::Plan(typed) => runtime()?.block_on(plan::plan(&typed.one.playbook, typed.replace)),
         Verb::Status(typed) => runtime()?.block_on(look(typed, cli.output)),
-        Verb::Abandon(typed) => runtime()?.block_on(abandon::abandon(typed)),
-        Verb::Keys(typed) => runtime()?.block_on(keys::keys(typed, cli.output)),
-        Verb::Abandon(typed) => {
-            let runtime = runtime()?;
-            let ended = runtime.block_on(abandon::abandon(typed, cli.output));
-            // A terminal that is still read holds up nobody's end.
-            runtime.shutdown_background();
-            ended
-        }
+        Verb::Abandon(typed) => asking(abandon::abandon(typed, cli.output)),
+        Verb::Keys(typed) => asking(keys::keys(typed, cli.output)),
         Verb::Matrix(typed) => {
             let runtime = several_threads()?;
             let ended = runtime.block_on(matrix::matrix(typed));
@@ -93,6 +86,14 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
         Verb::Resume(typed) => return rollout(crate::plan::Verb::Resume, typed, false, cli.output),
     };
     Ok(print(&outcome?, cli.output))
+}
+
+/// Runs what may ask a person; a terminal that is still read holds up nobody's end.
+fn asking(verb: impl Future<Output = Result<Outcome, Trouble>>) -> Result<Outcome, Trouble> {
+    let runtime = runtime()?;
+    let ended = runtime.block_on(verb);
+    runtime.shutdown_background();
+    ended
 }
 
 /// What was asked for, as a text and under its name in the object.

@@ -4,6 +4,6 @@
 
 mod divided;
 mod keys;
-mod roles;
 mod programs;
+mod roles;
 mod terminal;
