@@ -230,7 +230,8 @@ impl Plan<'_> {
         let warning = |member: &Member| {
             format!("{} is not ready: refused, unless an agent runs on its host", self.names.member(member.id))
         };
-        self.warnings.iter().cloned().chain(self.view.members.iter().filter(alone).map(warning)).collect()
+        let members = self.view.members.iter().filter(alone).map(warning);
+        self.warnings.iter().chain(&self.view.warnings).cloned().chain(members).collect()
     }
 
     fn text(&self, forecast: &Forecast, would: &str) -> String {

@@ -14,6 +14,9 @@ use crate::{
     },
 };
 
+/// How many different warnings of looks are told: a member may make up a new one each time.
+const MAX_WARNINGS: usize = 64;
+
 impl Execution<'_> {
     pub(super) async fn look(&mut self) -> Result<Event, Abort> {
         self.stay_registered().await;
@@ -43,6 +46,7 @@ impl Execution<'_> {
         if let Some(view) = &view {
             self.tell(Happening::Looked(view));
             self.last_view = Some(view.clone());
+            self.warn_once(&view.warnings);
         }
         if let Some(keys) = &keys {
             self.tell(Happening::Read(keys));
@@ -59,6 +63,15 @@ impl Execution<'_> {
             gone,
             fresh: random(),
         })))
+    }
+
+    /// What every look finds again is said once.
+    fn warn_once(&mut self, warnings: &[String]) {
+        for text in warnings {
+            if self.warned.len() < MAX_WARNINGS && self.warned.insert(text.clone()) {
+                self.warn(text);
+            }
+        }
     }
 
     /// Progress is what anyone in the cluster has brought about; it starts the turn's time anew.

@@ -23,7 +23,7 @@ mod step;
 mod unit;
 mod wait;
 
-use std::{sync::Arc, time::Instant};
+use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
 use proto::MemberId;
 
@@ -89,6 +89,8 @@ pub struct Execution<'r> {
     /// Which step of a downgrade is asked for, and since when, though it is not known what came of it.
     lowering: Option<(Option<proto::ClusterVersion>, Instant)>,
     touched: bool,
+    /// Which warnings of looks were told.
+    warned: BTreeSet<String>,
     trouble: Option<Trouble>,
     /// Why the journal cannot be written.
     unwritable: Option<Trouble>,
