@@ -10,6 +10,7 @@ pub mod look;
 pub mod manual;
 pub mod matrix;
 pub mod plan;
+mod reach;
 pub mod run;
 pub mod status;
 pub mod validate;

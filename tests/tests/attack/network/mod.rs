@@ -1,6 +1,7 @@
 //! A liar on the network: somebody who listens where a member advertises, answers for another cluster, or has another's
 //! certificate. What needs no real member is in `agent/tests/network/`.
 
+mod certificates;
 mod plaintext;
 mod stranger;
 
