@@ -16,7 +16,7 @@ use agent::{
     rollout::{Changes, Store},
 };
 use prost::Message as _;
-use proto::etcdserverpb::{StatusResponse, WatchResponse};
+use proto::etcdserverpb::{Member, MemberListResponse, StatusResponse, WatchResponse};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
@@ -82,7 +82,11 @@ async fn a_status_of_a_mebibyte_is_a_short_sentence() {
 async fn a_message_beyond_all_bounds_is_an_error() {
     let inside = well(CLUSTER, 1, vec![member(1, &[])]);
     let one = Liar::new(move |heard: &Heard| match heard.method.as_str() {
-        "Cluster/MemberList" => Reply::Says(vec![0; 64 * 1024 * 1024]),
+        "Cluster/MemberList" => {
+            let peer_urls = vec!["x".repeat(2 * 1024 * 1024)];
+            let members = vec![Member { peer_urls, ..member(1, &[]) }];
+            Reply::Says(MemberListResponse { header: header(CLUSTER, 1), members }.encode_to_vec())
+        }
         _ => inside(heard),
     })
     .await;
@@ -145,12 +149,14 @@ async fn a_watch_without_end_takes_no_processor() {
     let observer = observer(&[&one.url]);
     observer.look().await.unwrap();
     let changes = Changes::of(&Store::new(&observer, "/baton/", Arc::default()));
-    let mut words = 0;
-    // Ten of them in a row come no faster than the stream is read.
-    let began = Instant::now();
-    while words < 10 {
+    while one.calls("Watch/Watch") == 0 {
         changes.changed().await;
-        words += 1;
+    }
+    changes.changed().await;
+    // Never sooner than so many gaps; later costs nothing.
+    let began = Instant::now();
+    for _ in 0..10 {
+        changes.changed().await;
     }
     assert!(began.elapsed() > Duration::from_millis(50), "{:?}", began.elapsed());
 }
