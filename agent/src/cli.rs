@@ -120,14 +120,37 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct Status {
     /// The playbook, a YAML file
-    #[arg(required_unless_present = "endpoints")]
+    #[arg(required_unless_present = "endpoints", conflicts_with_all = ["ca", "user"])]
     pub playbook: Option<PathBuf>,
     /// Client URLs to ask instead of a playbook's, with commas between them
     #[arg(long, value_name = "URL,…", value_delimiter = ',', conflicts_with = "playbook")]
     pub endpoints: Vec<String>,
+    /// How the endpoints are spoken to.
+    #[command(flatten)]
+    pub reach: Reach,
     /// Look again and again
     #[arg(long)]
     pub watch: bool,
+}
+
+/// How endpoints are spoken to that are typed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct Reach {
+    /// For https: the authority that signed the members' certificates
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// The agent's own certificate
+    #[arg(long, value_name = "FILE", requires = "ca", requires = "key")]
+    pub cert: Option<PathBuf>,
+    /// Its key
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// The user to authenticate as
+    #[arg(long, value_name = "NAME", requires = "password_file")]
+    pub user: Option<String>,
+    /// A file that holds the password
+    #[arg(long, value_name = "FILE", requires = "user")]
+    pub password_file: Option<PathBuf>,
 }
 
 /// `agent abandon`
@@ -234,21 +257,9 @@ pub struct Init {
     /// Journal, host id and lock of this host, where they shall not lie in /var/lib/baton
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// For https: the authority that signed the members' certificates
-    #[arg(long, value_name = "FILE")]
-    pub ca: Option<PathBuf>,
-    /// The agent's own certificate
-    #[arg(long, value_name = "FILE", requires = "ca", requires = "key")]
-    pub cert: Option<PathBuf>,
-    /// Its key
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    pub key: Option<PathBuf>,
-    /// The user to authenticate as
-    #[arg(long, value_name = "NAME", requires = "password_file")]
-    pub user: Option<String>,
-    /// A file that holds the password
-    #[arg(long, value_name = "FILE", requires = "user")]
-    pub password_file: Option<PathBuf>,
+    /// How the endpoints are spoken to.
+    #[command(flatten)]
+    pub reach: Reach,
     /// The file to write; stdout without it, or with -
     #[arg(short = 'o', long, value_name = "FILE")]
     pub file: Option<PathBuf>,
@@ -403,9 +414,19 @@ mod tests {
         let cli = typed("agent status --endpoints http://a:1,http://b:2").unwrap();
         let Verb::Status(status) = cli.verb else { panic!("{cli:?}") };
         assert_eq!(status.endpoints, ["http://a:1", "http://b:2"]);
-        for line in ["agent status", "agent status p.yaml --endpoints http://a:1"] {
+        for line in [
+            "agent status",
+            "agent status p.yaml --endpoints http://a:1",
+            "agent status p.yaml --ca ca.pem",
+            "agent status p.yaml --user root --password-file p",
+            "agent status --endpoints https://a:1 --ca ca.pem --user root",
+            "agent status --endpoints https://a:1 --ca ca.pem --cert c.pem",
+        ] {
             assert_eq!(typed(line).unwrap_err().exit_code(), 2, "{line}");
         }
+        let cli = typed("agent status --endpoints https://a:1 --ca ca.pem --user root --password-file p").unwrap();
+        let Verb::Status(status) = cli.verb else { panic!("{cli:?}") };
+        assert_eq!((status.reach.ca, status.reach.user), (Some("ca.pem".into()), Some("root".into())));
     }
 
     #[test]

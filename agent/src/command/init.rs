@@ -3,13 +3,16 @@
 use std::{
     fs::{self, OpenOptions},
     io::{self, Write},
-    path::{Path, PathBuf},
+    path::Path,
     time::{Duration, SystemTime},
 };
 
 use proto::{ClusterVersion, Release};
 
-use super::Outcome;
+use super::{
+    Outcome,
+    reach::{self, absolute},
+};
 use crate::{
     calendar::rfc3339,
     cli::{self, Kind},
@@ -24,7 +27,7 @@ use crate::{
         view::{ClusterView, Member, Role},
     },
     playbook::{
-        Auth, Cluster, Playbook, Tls,
+        Cluster, Playbook,
         draft::{Draft, DraftMember, DraftNode, DraftProcess, DraftRuntime, Work},
     },
     report::{
@@ -44,7 +47,7 @@ pub async fn init(typed: &cli::Init) -> Result<Outcome, Trouble> {
     if let Some(file) = file.filter(|file| !typed.force && fs::symlink_metadata(file).is_ok()) {
         return Err(is_there(file));
     }
-    let mut cluster = cluster(typed)?;
+    let mut cluster = reach::cluster(&typed.endpoints, &typed.reach)?;
     let observer = observer(&cluster)?;
     let mut view = observer.look().await?;
     // By name, as a person looks for them.
@@ -96,36 +99,6 @@ pub(super) fn observer(cluster: &Cluster) -> Result<Observer, Trouble> {
         Trouble::Playbook(text) => Trouble::Usage(text),
         other => other,
     })
-}
-
-pub(super) fn cluster(typed: &cli::Init) -> Result<Cluster, Trouble> {
-    let tls = match &typed.ca {
-        Some(ca) => {
-            let [cert, key] = [&typed.cert, &typed.key].map(|path| path.as_deref().map(absolute).transpose());
-            Some(Tls { ca: absolute(ca)?, cert: cert?, key: key? })
-        }
-        None => None,
-    };
-    let auth = match typed.user.clone().zip(typed.password_file.as_deref()) {
-        Some((user, file)) => Some(Auth { user, password_file: absolute(file)? }),
-        None => None,
-    };
-    if let Some(endpoint) = typed.endpoints.iter().find(|endpoint| endpoint.starts_with("https://") != tls.is_some()) {
-        let remedy = if tls.is_some() { "certificates are for https" } else { "https wants --ca" };
-        return Err(Trouble::Usage(format!("--endpoints {endpoint}: {remedy}")));
-    }
-    Ok(Cluster {
-        name: String::new(),
-        endpoints: typed.endpoints.iter().map(|endpoint| endpoint.trim_end_matches('/').to_owned()).collect(),
-        election_timeout: Cluster::DEFAULT_ELECTION_TIMEOUT,
-        tls,
-        auth,
-        http: Default::default(),
-    })
-}
-
-fn absolute(path: &Path) -> Result<PathBuf, Trouble> {
-    std::path::absolute(path).map_err(|error| Trouble::System(format!("{}: {error}", path.display())))
 }
 
 /// The members that this host runs, with their processes.

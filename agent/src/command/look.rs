@@ -46,6 +46,8 @@ impl Eye {
     /// # Errors
     /// Nothing can be said about the cluster as a whole.
     pub async fn look(&self) -> Result<Sight, Trouble> {
+        // No key is asked for where it is not clear yet which cluster this is.
+        self.observer.meet().await?;
         // A cluster that cannot be looked at ends the wait for its keys.
         let look = async { self.observer.look().await.map_err(Trouble::from) };
         let (view, raw) = tokio::try_join!(look, async { Ok(self.store.read().await) })?;

@@ -12,6 +12,7 @@ pub mod manual;
 pub mod matrix;
 pub mod plan;
 pub mod print_role;
+mod reach;
 pub mod run;
 pub mod status;
 pub mod validate;

@@ -287,7 +287,7 @@ impl Plan<'_> {
         };
         let viewer = self.viewer.map(grants::not_asked);
         let alone = self.view.members.iter().filter(alone).map(warning);
-        self.here.warnings.iter().cloned().chain(viewer).chain(alone).collect()
+        self.here.warnings.iter().chain(&self.view.warnings).cloned().chain(viewer).chain(alone).collect()
     }
 
     fn text(&self, forecast: &Forecast, would: &str) -> String {

@@ -14,7 +14,7 @@ use crate::{
 pub async fn print_role(typed: &cli::Init) -> Result<Outcome, Trouble> {
     let mut found = Vec::new();
     if !typed.endpoints.is_empty() {
-        let observer = super::init::observer(&super::init::cluster(typed)?)?;
+        let observer = super::init::observer(&super::reach::cluster(&typed.endpoints, &typed.reach)?)?;
         found = observer.releases().await;
         if found.is_empty() {
             let asked = typed.endpoints.join(", ");

@@ -8,11 +8,12 @@ use serde_json::json;
 use super::{
     Outcome,
     look::{Eye, Sight},
+    reach,
 };
 use crate::{
     cli,
     execute::identity,
-    playbook::{Cluster, Playbook},
+    playbook::Playbook,
     report::{
         gates::gates,
         json::{Facts, members, versions},
@@ -49,23 +50,12 @@ pub fn place(typed: &cli::Status) -> Result<Place, Trouble> {
             Ok(Place { playbook: Some(playbook), path: Some(path.clone()), eye })
         }
         None => {
-            let eye = Eye::open(&cluster(&typed.endpoints)).map_err(|trouble| match trouble {
+            let eye = Eye::open(&reach::cluster(&typed.endpoints, &typed.reach)?).map_err(|trouble| match trouble {
                 Trouble::Playbook(text) => Trouble::Usage(text),
                 other => other,
             })?;
             Ok(Place { playbook: None, path: None, eye })
         }
-    }
-}
-
-fn cluster(endpoints: &[String]) -> Cluster {
-    Cluster {
-        name: String::new(),
-        endpoints: endpoints.to_vec(),
-        election_timeout: Cluster::DEFAULT_ELECTION_TIMEOUT,
-        tls: None,
-        auth: None,
-        http: Default::default(),
     }
 }
 
@@ -103,7 +93,7 @@ impl Place {
         let (view, names) = (&sight.view, &sight.names);
         let (gates, members) = (gates(view, names), members(view, names, &mine));
         let downgrade = downgrade(view, asked, names);
-        let mut facts = Facts { members, gates, ..Facts::default() };
+        let mut facts = Facts { members, gates, warnings: view.warnings.clone(), ..Facts::default() };
         facts.more.insert("downgrade".into(), json!(downgrade));
         facts.more.insert(
             "status".into(),

@@ -160,7 +160,12 @@ mod tests {
     fn a_journal_is_read_and_left_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let layout = Layout::of(&folder.path().join("state"));
-        let view = |cluster| ClusterView { cluster: ClusterId(cluster), leader: Leader::Unknown, members: Vec::new() };
+        let view = |cluster| ClusterView {
+            cluster: ClusterId(cluster),
+            leader: Leader::Unknown,
+            members: Vec::new(),
+            warnings: Vec::new(),
+        };
         read_journal(&layout, &view(1)).unwrap();
         assert!(!folder.path().join("state").exists(), "nothing is made");
 

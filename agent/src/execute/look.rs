@@ -21,6 +21,8 @@ use crate::{
 
 /// How long the last look may take.
 const LAST_LOOK: Duration = Duration::from_secs(5);
+/// How many different warnings of looks are told: a member may make up a new one each time.
+const MAX_WARNINGS: usize = 64;
 
 impl Execution<'_> {
     pub(super) async fn look(&mut self) -> Result<Event, Abort> {
@@ -51,6 +53,7 @@ impl Execution<'_> {
         };
         if let Some(view) = &view {
             self.saw(view);
+            self.warn_once(&view.warnings);
         }
         if let Some(keys) = &keys {
             self.tell(Happening::Read(keys));
@@ -87,6 +90,15 @@ impl Execution<'_> {
                 true
             }
             Ok(Err(_)) | Err(_) => false,
+        }
+    }
+
+    /// What every look finds again is said once.
+    fn warn_once(&mut self, warnings: &[String]) {
+        for text in warnings {
+            if self.warned.len() < MAX_WARNINGS && self.warned.insert(text.clone()) {
+                self.warn(text);
+            }
         }
     }
 

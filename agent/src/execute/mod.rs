@@ -24,6 +24,7 @@ mod unit;
 mod wait;
 
 use std::{
+    collections::BTreeSet,
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
@@ -97,6 +98,8 @@ pub struct Execution<'r> {
     /// Which step of a downgrade is asked for, and since when, though it is not known what came of it.
     lowering: Option<(Option<proto::ClusterVersion>, Instant)>,
     touched: bool,
+    /// Which warnings of looks were told.
+    warned: BTreeSet<String>,
     trouble: Option<Trouble>,
     /// Why the journal cannot be written.
     unwritable: Option<Trouble>,

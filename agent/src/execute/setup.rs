@@ -188,6 +188,7 @@ pub async fn set_up(
         unwritable,
         blind: None,
         touched: false,
+        warned: Default::default(),
     })
 }
 
@@ -318,6 +319,8 @@ impl Identity {
         reporter: &mut Reporter,
     ) -> Result<Self, SetupError> {
         if let (Some(header), Some(_)) = (header, past.in_hand) {
+            // In the middle of a step an endpoint of another cluster is no reason to see nothing.
+            observer.access().directory().settle(header.cluster);
             return Ok(Self { cluster: header.cluster, members: header.members.clone() });
         }
         let deadline = Instant::now() + playbook.strategy.health;

@@ -4,7 +4,7 @@
 //! reads an environment's proxy or the system's authorities: a playbook says all there is to know.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, BTreeSet, HashMap},
     future::Future,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -18,10 +18,13 @@ use tonic::{
 };
 
 use super::{
-    directory::{Directory, normal_form},
+    answer::Answered,
+    directory::Directory,
     error::{CallError, ObserveError},
+    introduction::Peer,
+    listed::normal_form,
     login::Login,
-    tls::TlsFiles,
+    tls::{Renewed, TlsFiles},
 };
 use crate::playbook::cluster::Cluster;
 
@@ -39,10 +42,22 @@ const PING: Duration = Duration::from_secs(10);
 /// The way to the members of one cluster. Its connections belong to the runtime it is used in.
 #[derive(Debug)]
 pub struct Access {
-    tls: Option<Arc<TlsFiles>>,
-    login: Login,
+    tls: Option<Arc<Renewed>>,
+    pub(super) login: Login,
     directory: Arc<Directory>,
-    channels: Mutex<HashMap<String, Channel>>,
+    lines: Mutex<HashMap<String, Line>>,
+    /// Held while it is found out which cluster this is about.
+    pub(super) meeting: tokio::sync::Mutex<()>,
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Line {
+    channel: Channel,
+    /// Which state of the TLS files it was made with.
+    generation: u64,
+    /// Who answered there before any secret was sent.
+    peer: Option<Peer>,
 }
 
 impl Access {
@@ -51,29 +66,25 @@ impl Access {
     /// # Errors
     /// [`ObserveError::File`], [`ObserveError::Pem`], [`ObserveError::Tls`] and [`ObserveError::Address`].
     pub fn new(cluster: &Cluster) -> Result<Self, ObserveError> {
-        let tls = cluster.tls.as_ref().map(TlsFiles::read).transpose()?.map(Arc::new);
-        if let Some(tls) = &tls {
-            let any = Endpoint::from_static("https://localhost");
-            any.tls_config(tls.for_grpc()).map_err(|error| ObserveError::Tls(error.into()))?;
-        }
+        let tls = cluster.tls.as_ref().map(Renewed::read).transpose()?.map(Arc::new);
         let scheme = if tls.is_some() { "https" } else { "http" };
         let endpoints: Vec<_> = cluster.endpoints.iter().map(|address| normal_form(address, scheme)).collect();
+        let files = tls.as_deref().map(|tls| tls.current().0);
         for address in &endpoints {
-            endpoint(address, tls.as_deref())
+            endpoint(address, files.as_ref())
                 .map_err(|expected| ObserveError::Address { address: address.clone(), expected })?;
         }
         let login = Login::new(cluster.auth.as_ref())?;
-        Ok(Self { tls, login, directory: Arc::new(Directory::new(endpoints)), channels: Mutex::default() })
+        Ok(Self::over(tls, login, Arc::new(Directory::new(endpoints))))
     }
 
     /// The same way for another runtime: it shares what was learned about addresses, and no connection.
     pub fn for_another_runtime(&self) -> Self {
-        Self {
-            tls: self.tls.clone(),
-            login: self.login.anew(),
-            directory: Arc::clone(&self.directory),
-            channels: Mutex::default(),
-        }
+        Self::over(self.tls.clone(), self.login.anew(), Arc::clone(&self.directory))
+    }
+
+    fn over(tls: Option<Arc<Renewed>>, login: Login, directory: Arc<Directory>) -> Self {
+        Self { tls, login, directory, lines: Mutex::default(), meeting: tokio::sync::Mutex::default() }
     }
 
     /// Who is where.
@@ -81,18 +92,34 @@ impl Access {
         &self.directory
     }
 
-    /// The TLS files, if the cluster is reached by TLS.
-    pub(super) fn tls(&self) -> Option<&TlsFiles> {
-        self.tls.as_deref()
+    /// The TLS files as they are now, if the cluster is reached by TLS, and which state of them it is.
+    pub(super) fn tls(&self) -> (Option<TlsFiles>, u64) {
+        self.tls.as_deref().map_or((None, 0), |tls| {
+            let (files, generation) = tls.current();
+            (Some(files), generation)
+        })
     }
 
-    /// Makes sure that there is a token, where the playbook has a user and the cluster has auth switched on.
+    /// Which state of the TLS files new connections are made with.
+    pub(super) fn generation(&self) -> u64 {
+        self.tls.as_deref().map_or(0, Renewed::generation)
+    }
+
+    /// Whether the cluster is reached by TLS.
+    pub(super) fn has_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Makes sure that there is a token, where the playbook has a user and the cluster has auth switched on. Hands on
+    /// which addresses were asked in vain, as [`Self::meet`] does.
     ///
     /// # Errors
-    /// [`ObserveError::Auth`] if the cluster does not take the user or the password. That nobody could be asked is no
-    /// error: some calls need no token, and the others say so.
-    pub async fn log_in(&self) -> Result<(), ObserveError> {
-        self.login.check(|| self.channels_for_login()).await
+    /// [`ObserveError::Auth`] if the cluster does not take the user or the password. That nobody could be asked for a
+    /// token is no error: some calls need none, and the others say so. And what [`Self::meet`] says.
+    pub(super) async fn log_in(&self) -> Result<BTreeMap<String, CallError>, ObserveError> {
+        let failed = self.meet().await?;
+        self.login.check(|| self.for_login()).await?;
+        Ok(failed)
     }
 
     /// Whether calls that only an administrator may make will be answered: the user has the role `root`, or auth is
@@ -131,14 +158,21 @@ impl Access {
     pub async fn ask<R, A, S, F>(&self, address: &str, question: R, send: S) -> Result<A, CallError>
     where
         R: Clone,
+        A: Answered,
         S: Fn(Channel, Request<R>) -> F,
         F: Future<Output = Result<Response<A>, Status>>,
     {
+        self.patiently(address, || self.authorized(address, &question, &send)).await
+    }
+
+    /// Asks once more where that may help.
+    pub(super) async fn patiently<A, F>(&self, address: &str, once: impl Fn() -> F) -> Result<A, CallError>
+    where
+        F: Future<Output = Result<A, CallError>>,
+    {
         let twice = || async {
-            match self.authorized(address, &question, &send).await {
-                Err(CallError::Broken(status)) if !is_unconnected(&status) => {
-                    self.authorized(address, &question, &send).await
-                }
+            match once().await {
+                Err(CallError::Broken(status)) if !is_unconnected(&status) => once().await,
                 answer => answer,
             }
         };
@@ -156,33 +190,51 @@ impl Access {
     pub async fn tell<R, A, S, F>(&self, address: &str, deadline: Duration, request: R, send: S) -> Result<A, CallError>
     where
         R: Clone,
+        A: Answered,
         S: Fn(Channel, Request<R>) -> F,
         F: Future<Output = Result<Response<A>, Status>>,
     {
         self.within(deadline, address, self.authorized(address, &request, &send)).await
     }
 
-    /// An open channel to this address; it connects when it is first used, and again when the connection broke.
+    /// An open channel to this address; it connects when it is first used, and again when the connection broke. Where
+    /// the TLS files have changed it is a new one.
     ///
     /// # Errors
     /// [`CallError::Unusable`] for an address that is none.
     pub fn channel(&self, address: &str) -> Result<Channel, CallError> {
-        if let Some(channel) = self.channels().get(address) {
-            return Ok(channel.clone());
+        let generation = self.generation();
+        if let Some(line) = self.lines().get(address).filter(|line| line.generation == generation) {
+            return Ok(line.channel.clone());
         }
-        let channel = self.fresh_channel(address)?;
-        self.channels().insert(address.to_owned(), channel.clone());
+        let (tls, generation) = self.tls();
+        let endpoint = endpoint(address, tls.as_ref()).map_err(|expected| CallError::Unusable(expected.to_owned()))?;
+        let channel = endpoint.connect_lazy();
+        self.lines().insert(address.to_owned(), Line { channel: channel.clone(), generation, peer: None });
         Ok(channel)
     }
 
-    /// The token that calls to this address carry at the moment.
-    pub(crate) async fn token(&self, address: &str) -> Option<MetadataValue<Ascii>> {
-        self.login.token(address, || self.channels_for_login()).await
+    /// Who answered there over the connection that there is.
+    pub(super) fn peer(&self, address: &str) -> Option<Peer> {
+        self.lines().get(address)?.peer
+    }
+
+    pub(super) fn remember(&self, address: &str, peer: Peer) {
+        if let Some(line) = self.lines().get_mut(address) {
+            line.peer = Some(peer);
+        }
     }
 
     /// Lets go of the connection to this address; the next call makes a new one.
     pub fn forget(&self, address: &str) {
-        self.channels().remove(address);
+        self.lines().remove(address);
+    }
+
+    /// Lets go of everything that was kept for addresses which are none of the cluster's any more.
+    pub(super) fn forget_others(&self) {
+        let known: BTreeSet<_> = self.directory.addresses().into_iter().collect();
+        self.lines().retain(|address, _| known.contains(address));
+        self.login.forget_others(&known);
     }
 
     async fn within<A>(
@@ -203,34 +255,37 @@ impl Access {
     async fn authorized<R, A, S, F>(&self, address: &str, request: &R, send: &S) -> Result<A, CallError>
     where
         R: Clone,
+        A: Answered,
         S: Fn(Channel, Request<R>) -> F,
         F: Future<Output = Result<Response<A>, Status>>,
     {
+        let token = self.token(address).await?;
         let channel = self.channel(address)?;
-        let token = self.token(address).await;
-        match send(channel.clone(), with_token(request.clone(), token.as_ref())).await {
+        let answer = match send(channel.clone(), with_token(request.clone(), token.as_ref())).await {
             Err(status) if self.login.wants_renewal(&status) => {
+                let channel = self.trusted(address).await?;
                 let token = self.login.renew(address, channel.clone(), token).await;
-                let answer = send(channel, with_token(request.clone(), token.as_ref())).await;
-                answer.map(Response::into_inner).map_err(CallError::from)
+                send(channel, with_token(request.clone(), token.as_ref())).await
             }
-            answer => answer.map(Response::into_inner).map_err(CallError::from),
+            answer => answer,
+        };
+        self.believed(address, answer.map(Response::into_inner).map_err(CallError::from))
+    }
+
+    /// An answer, unless it is of another cluster: an address that a member advertises may lead elsewhere, such as
+    /// `localhost`, or one that was given away.
+    fn believed<A: Answered>(&self, address: &str, answer: Result<A, CallError>) -> Result<A, CallError> {
+        let foreign = answer.as_ref().ok().and_then(|answer| self.directory.foreign(answer.header()));
+        if foreign.is_some() || matches!(answer, Err(CallError::Broken(_))) {
+            // Whoever comes to be there next says first who it is.
+            self.lines().get_mut(address).into_iter().for_each(|line| line.peer = None);
         }
-    }
-
-    fn fresh_channel(&self, address: &str) -> Result<Channel, CallError> {
-        let endpoint = endpoint(address, self.tls())
-            .map_err(|expected| CallError::Unusable(format!("`{address}` cannot be reached: {expected}")))?;
-        Ok(endpoint.connect_lazy())
-    }
-
-    fn channels_for_login(&self) -> Vec<Channel> {
-        self.directory.routes(None).iter().filter_map(|address| self.channel(address).ok()).collect()
+        foreign.map_or(answer, |cluster| Err(CallError::Foreign(cluster)))
     }
 
     /// Nothing panics with the lock held, so what a poisoned lock guards is whole.
-    fn channels(&self) -> MutexGuard<'_, HashMap<String, Channel>> {
-        self.channels.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lines(&self) -> MutexGuard<'_, HashMap<String, Line>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -239,7 +294,8 @@ fn endpoint(address: &str, tls: Option<&TlsFiles>) -> Result<Endpoint, &'static 
     let url = Endpoint::from_shared(address.to_owned()).map_err(|_| "expected a URL such as https://10.0.0.1:2379")?;
     let endpoint = url.connect_timeout(CONNECT).http2_keep_alive_interval(PING).keep_alive_timeout(CALL);
     match (endpoint.uri().scheme_str(), tls) {
-        (Some("http"), _) => Ok(endpoint),
+        (Some("http"), None) => Ok(endpoint),
+        (Some("http"), Some(_)) => Err("with `cluster.tls` no http address is used"),
         (Some("https"), Some(tls)) => {
             endpoint.tls_config(tls.for_grpc()).map_err(|_| "the files of `cluster.tls` do not fit together")
         }

@@ -10,7 +10,7 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use proto::{ClusterId, ClusterVersion, LogIndex, MemberId, Release};
+use proto::{ClusterVersion, LogIndex, MemberId, Release};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep, timeout, timeout_at},
@@ -25,7 +25,7 @@ use super::{
     leader::agreed,
     member::Seen,
     view::{Answer, ClusterView, Gates, Health, Leader, Member, Report, Role},
-    wave::{Details, Look, Reached, Wave},
+    wave::{Details, Look, Reached, Settled, Wave},
 };
 use crate::{playbook::cluster::Cluster, rollout::keys::PREFIX};
 
@@ -48,6 +48,8 @@ enum Patience {
 pub(super) struct Told {
     pub cluster_version: Option<ClusterVersion>,
     pub gates: Option<Gates>,
+    /// What of it was not read, as it did not end.
+    pub warning: Option<String>,
 }
 
 /// Looks at one cluster. Keeps its connections open between looks; cheap to clone.
@@ -74,7 +76,7 @@ impl Observer {
     /// [`ObserveError::Tls`], [`ObserveError::Address`].
     pub fn connect(cluster: &Cluster) -> Result<Self, ObserveError> {
         let access = Arc::new(Access::new(cluster)?);
-        let http = Http::new(&access, cluster.http.clone())?;
+        let http = Http::new(Arc::clone(&access), cluster.http.clone())?;
         let key = format!("{PREFIX}run");
         Ok(Self { means: Arc::new(Means { access, http, key, election_timeout: cluster.election_timeout }) })
     }
@@ -91,11 +93,19 @@ impl Observer {
     /// [`ObserveError`] when the user is refused, or nobody answers.
     pub async fn is_administrator(&self) -> Result<bool, ObserveError> {
         let access = &self.means.access;
-        access.log_in().await?;
+        drop(access.log_in().await?);
         access
             .is_administrator()
             .await
             .map_err(|error| ObserveError::NobodyAnswered { reasons: vec![error.to_string()] })
+    }
+
+    /// Finds out which cluster this is about, by asking the playbook's endpoints alone; the first look does so too.
+    ///
+    /// # Errors
+    /// [`ObserveError`] when none of them answers, or they belong to two clusters.
+    pub async fn meet(&self) -> Result<(), ObserveError> {
+        self.means.access.meet().await.map(drop)
     }
 
     /// Looks at every member.
@@ -118,17 +128,17 @@ impl Observer {
 
     async fn look_with(&self, patience: Patience) -> Result<ClusterView, ObserveError> {
         let means = &self.means;
-        means.access.log_in().await?;
-        let (cluster, mut looks) = self.settled().await?;
+        let Settled { cluster, mut looks, mut warnings } = self.settled().await?;
         let leader = means.agree(&mut looks).await;
         let commit = leader_commit(&leader, &looks);
         let members = side_by_side(looks.into_iter().map(|look| {
             let means = Arc::clone(means);
             async move { means.examine(look, commit, patience).await }
         }));
-        let mut members = members.await;
+        let (mut members, endless): (Vec<_>, Vec<_>) = members.await.into_iter().unzip();
         members.sort_by_key(|member| member.id);
-        Ok(ClusterView { cluster, leader, members })
+        warnings.extend(endless.into_iter().flatten());
+        Ok(ClusterView { cluster, leader, members, warnings })
     }
 
     /// The membership alone, as the member has it that has applied most; needs no quorum.
@@ -136,8 +146,7 @@ impl Observer {
     /// # Errors
     /// [`ObserveError`], as for a look.
     pub async fn members(&self) -> Result<Vec<Listed>, ObserveError> {
-        self.means.access.log_in().await?;
-        let (_, looks) = self.settled().await?;
+        let looks = self.settled().await?.looks;
         Ok(looks.into_iter().map(|look| look.listed).collect())
     }
 
@@ -150,8 +159,9 @@ impl Observer {
     }
 
     /// Asks everybody. Several releases answer `Status` to the role `root` only, and then nobody seems to be there.
-    async fn settled(&self) -> Result<(ClusterId, Vec<Look>), ObserveError> {
-        let wave = Wave::run(&self.means).await;
+    async fn settled(&self) -> Result<Settled, ObserveError> {
+        let failed = self.means.access.log_in().await?;
+        let wave = Wave::run(&self.means, failed).await;
         let is_denied = wave.is_denied();
         let error = match wave.settle(&self.means) {
             Err(error @ ObserveError::NobodyAnswered { .. }) if is_denied => error,
@@ -176,7 +186,8 @@ impl Means {
     async fn told(&self, member: &Listed, address: &str, seen: &Seen, read: &Read) -> Told {
         let version = self.http.cluster_version(&member.name, address, &seen.status.version);
         let (cluster_version, gates) = tokio::join!(version, self.gates(member, address, read));
-        Told { cluster_version, gates }
+        let warning = cluster_version.as_ref().err().map(|endless| format!("{}: {endless}", member.name));
+        Told { cluster_version: cluster_version.unwrap_or_default(), gates, warning }
     }
 
     /// Asked for by a linearizable call, which would only time out where a read did. Whether they are decided and what
@@ -192,8 +203,10 @@ impl Means {
             Ok(on) => on?,
             Err(error) => return unknown(&error.to_string()),
         };
-        let Some(mut gates) = self.http.gates(&member.name, address, member.id).await else {
-            return unknown("its /metrics do not say whether they are decided");
+        let mut gates = match self.http.gates(&member.name, address, member.id).await {
+            Ok(Some(gates)) => gates,
+            Ok(None) => return unknown("its /metrics do not say whether they are decided"),
+            Err(endless) => return unknown(&endless.to_string()),
         };
         gates.is_decided &= gates.enabled == on;
         Some(Gates::Said(gates))
@@ -243,17 +256,27 @@ impl Means {
     }
 
     /// Asks a member what is still missing, and makes of it what the view says.
-    async fn examine(&self, look: Look, leader_commit: Option<LogIndex>, patience: Patience) -> Member {
+    async fn examine(
+        &self,
+        look: Look,
+        leader_commit: Option<LogIndex>,
+        patience: Patience,
+    ) -> (Member, Option<String>) {
         let Look { listed, reached } = look;
         let answer = match reached {
             Ok(reached) => self.complete(&listed, reached).await,
             Err(reason) => Err(reason),
         };
+        let mut warning = None;
         let answer = match answer {
-            Ok((reached, details)) => self.report(&listed, reached, details, leader_commit, patience).await,
+            Ok((reached, details)) => {
+                warning.clone_from(&details.told.warning);
+                self.report(&listed, reached, details, leader_commit, patience).await
+            }
             Err(reason) => Answer::Silent { reason },
         };
-        Member { id: listed.id, name: listed.name.into(), role: listed.role, client_urls: listed.client_urls, answer }
+        let Listed { id, name, role, client_urls, .. } = listed;
+        (Member { id, name: name.into(), role, client_urls, answer }, warning)
     }
 
     /// A learner is asked after the leader was. An address that is not the member's own has to answer as this member
@@ -359,7 +382,7 @@ fn report(seen: &Seen, told: Told, health: Health) -> Answer {
         };
     };
     let statement = seen.statement();
-    let Told { cluster_version, gates } = told;
+    let Told { cluster_version, gates, .. } = told;
     Answer::Reported(Box::new(Report {
         release,
         cluster_version,

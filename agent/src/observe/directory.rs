@@ -36,8 +36,10 @@ pub struct Listed {
     pub name: String,
     /// Whether it votes.
     pub role: Role,
-    /// Where it says it serves clients.
+    /// Where it says it serves clients, as far as that may be asked.
     pub client_urls: Vec<String>,
+    /// What else it advertises, and why that is not asked: a sentence each.
+    pub unused: Vec<String>,
 }
 
 /// What one look found out about addresses.
@@ -113,15 +115,29 @@ impl Directory {
         &self.endpoints
     }
 
-    /// Takes over what a look found.
+    /// From now on all of this is about that cluster; what another one answers is no answer.
+    pub fn settle(&self, cluster: ClusterId) {
+        self.known().cluster = Some(cluster);
+    }
+
+    /// Whether token and password may be sent to this address: nobody reads an https address on its way and its
+    /// certificate is looked at, and an http one is the playbook's own choice.
+    pub fn may_have_secrets(&self, address: &str) -> bool {
+        address.starts_with("https://") || self.endpoints.iter().any(|endpoint| endpoint == address)
+    }
+
+    /// Takes over what a look found. Addresses that nobody advertises any more are forgotten.
     pub fn learn(&self, found: Findings) {
         let Findings { cluster, members, answered, chosen } = found;
         let mut known = self.known();
         known.cluster = Some(cluster);
-        known.answered.extend(answered);
         known.chosen.retain(|id, _| members.iter().any(|member| member.id == *id));
         known.chosen.extend(chosen);
         known.members = members;
+        known.answered.extend(answered);
+        let mut answered = std::mem::take(&mut known.answered);
+        answered.retain(|address, _| self.endpoints.contains(address) || known.lists(address));
+        known.answered = answered;
     }
 
     /// Nothing here panics with the lock held, so what a poisoned lock guards is whole.
@@ -133,6 +149,11 @@ impl Directory {
 impl Known {
     fn owner(&self, address: &str) -> Option<MemberId> {
         self.answered.get(address).copied().or_else(|| sole_owner(&self.members, address))
+    }
+
+    fn lists(&self, address: &String) -> bool {
+        self.members.iter().any(|member| member.client_urls.contains(address))
+            || self.chosen.values().any(|chosen| chosen == address)
     }
 
     fn is_learner(&self, id: MemberId) -> bool {
@@ -149,19 +170,13 @@ pub fn sole_owner(members: &[Listed], address: &str) -> Option<MemberId> {
     }
 }
 
-/// One spelling for one address: no trailing slash, and a scheme where none was written.
-pub fn normal_form(address: &str, scheme: &str) -> String {
-    let address = address.trim().trim_end_matches('/');
-    if address.contains("://") { address.to_owned() } else { format!("{scheme}://{address}") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn member(id: u64, role: Role, urls: &[&str]) -> Listed {
         let client_urls = urls.iter().map(|url| (*url).to_owned()).collect();
-        Listed { id: MemberId(id), name: format!("m{id}"), role, client_urls }
+        Listed { id: MemberId(id), name: format!("m{id}"), role, client_urls, unused: Vec::new() }
     }
 
     #[test]
@@ -190,6 +205,9 @@ mod tests {
         assert_eq!(directory.foreign(Some(&from(1))), None);
         assert_eq!(directory.foreign(Some(&from(2))), Some(ClusterId(2)), "an address that leads elsewhere");
         assert_eq!(Directory::new([]).foreign(Some(&from(2))), None, "before anybody was seen");
+        for (address, may) in [("http://lb", true), ("http://two", false), ("https://two", true)] {
+            assert_eq!(directory.may_have_secrets(address), may, "{address}");
+        }
     }
 
     #[test]
@@ -198,14 +216,5 @@ mod tests {
         assert_eq!(sole_owner(&members, "http://a"), Some(MemberId(1)));
         assert_eq!(sole_owner(&members, "http://lb"), None);
         assert_eq!(sole_owner(&members, "http://c"), None);
-    }
-
-    #[test]
-    fn an_address_has_one_spelling() {
-        for (written, normal) in
-            [("http://h:2379/", "http://h:2379"), ("h:2379", "http://h:2379"), (" https://h:1 ", "https://h:1")]
-        {
-            assert_eq!(normal_form(written, "http"), normal);
-        }
     }
 }

@@ -1,9 +1,11 @@
 //! Why a look, or one call of it, failed.
 
-use std::{error::Error, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, error::Error, path::PathBuf, time::Duration};
 
 use proto::ClusterId;
 use tonic::{Code, Status};
+
+use super::fault;
 
 /// Why nothing could be said about a cluster.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +43,12 @@ pub enum ObserveError {
         /// What became of each address, by address.
         reasons: Vec<String>,
     },
+    /// At every address a certificate, or the lack of one, stands in the way.
+    #[error("no address can be spoken to as the playbook says: {}", reasons.join("; "))]
+    Untrusted {
+        /// What is wrong at each address, by address.
+        reasons: Vec<String>,
+    },
     /// Members answered, but none could list the membership.
     #[error("no member could list the members: {}", reasons.join("; "))]
     NoMembership {
@@ -73,6 +81,17 @@ pub enum ObserveError {
     },
 }
 
+impl ObserveError {
+    /// Nobody answered, and why at each address.
+    pub(super) fn nobody(failed: &BTreeMap<String, CallError>) -> Self {
+        let reasons = failed.iter().map(|(address, error)| format!("{address}: {error}")).collect();
+        match !failed.is_empty() && failed.values().all(|error| matches!(error, CallError::Untrusted(_))) {
+            true => Self::Untrusted { reasons },
+            false => Self::NobodyAnswered { reasons },
+        }
+    }
+}
+
 /// Why one call has no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CallError {
@@ -82,6 +101,12 @@ pub enum CallError {
     /// The connection failed; unless it could not be made, the call may have been carried out all the same.
     #[error("{}", root_cause(.0))]
     Broken(Status),
+    /// There is somebody, but no way to speak to him: his certificate or ours, or one side has none.
+    #[error("{0}")]
+    Untrusted(String),
+    /// Another cluster answered, so nothing was.
+    #[error("it belongs to cluster {0}")]
+    Foreign(ClusterId),
     /// The server answered with an error.
     #[error("{}", .0.message())]
     Said(Status),
@@ -108,9 +133,10 @@ impl CallError {
 impl From<Status> for CallError {
     /// A status with a source was made on our side of the wire, by the transport.
     fn from(status: Status) -> Self {
-        match status.source() {
-            Some(_) => Self::Broken(status),
-            None => Self::Said(status),
+        match (status.source(), fault::in_words(&status)) {
+            (Some(_), Some(fault)) => Self::Untrusted(fault),
+            (Some(_), None) => Self::Broken(status),
+            (None, _) => Self::Said(status),
         }
     }
 }

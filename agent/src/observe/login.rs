@@ -6,16 +6,18 @@
 //! design".
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
+    future::ready,
     io,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex as Lock, PoisonError},
     time::Duration,
 };
 
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use proto::etcdserverpb::{AuthenticateRequest, auth_client::AuthClient};
 use tokio::{
     sync::Mutex,
-    task::JoinSet,
     time::{Instant, sleep, timeout},
 };
 use tonic::{
@@ -24,8 +26,12 @@ use tonic::{
     transport::Channel,
 };
 
-use super::{access::CALL, error::ObserveError};
-use crate::{playbook::cluster::Auth, regular_file};
+use super::{
+    access::CALL,
+    error::{CallError, ObserveError},
+    secret_file::read,
+};
+use crate::playbook::cluster::Auth;
 
 /// How long nobody is asked again after nobody could be asked: a token needs a quorum.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -33,8 +39,6 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// once.
 const HEAD_START: Duration = Duration::from_millis(250);
 
-/// More bytes than a file with a password has.
-const LONGEST_PASSWORD: usize = 64 << 10;
 
 /// Who we are to the cluster.
 #[derive(Debug)]
@@ -50,7 +54,9 @@ type Token = MetadataValue<Ascii>;
 
 struct Credentials {
     name: String,
-    password: String,
+    password_file: PathBuf,
+    /// As it was last read: the file may be changed while a run is under way.
+    password: Lock<String>,
 }
 
 #[derive(Debug, Default)]
@@ -78,8 +84,16 @@ impl Login {
         Self { user: self.user.clone(), session: Mutex::default(), own: Lock::default() }
     }
 
+    /// Whether there is a user at all.
+    pub(super) fn has_user(&self) -> bool {
+        self.user.is_some()
+    }
+
     /// Gets a token unless there is one.
-    pub(super) async fn check(&self, channels: impl FnOnce() -> Vec<Channel>) -> Result<(), ObserveError> {
+    pub(super) async fn check<F>(&self, channels: impl FnOnce() -> Vec<F>) -> Result<(), ObserveError>
+    where
+        F: Future<Output = Result<Channel, CallError>>,
+    {
         let Some(user) = &self.user else { return Ok(()) };
         let mut session = self.session.lock().await;
         if !matches!(*session, Session::Token(_) | Session::NotNeeded) {
@@ -92,7 +106,10 @@ impl Login {
     }
 
     /// The token for calls to this address, if there is one or one can be had.
-    pub(super) async fn token(&self, address: &str, channels: impl FnOnce() -> Vec<Channel>) -> Option<Token> {
+    pub(super) async fn token<F>(&self, address: &str, channels: impl FnOnce() -> Vec<F>) -> Option<Token>
+    where
+        F: Future<Output = Result<Channel, CallError>>,
+    {
         let user = self.user.as_ref()?;
         if let Some(own) = &*self.own(address).lock().await {
             return Some(own.clone());
@@ -136,7 +153,7 @@ impl Login {
         let own = self.own(address);
         let mut own = own.lock().await;
         if own.is_none() || *own == refused {
-            *own = match authenticate(user, vec![channel]).await {
+            *own = match authenticate(user, vec![ready(Ok(channel))]).await {
                 Session::Token(token) => Some(token),
                 for_all @ (Session::NotNeeded | Session::Refused(_)) => {
                     *self.session.lock().await = for_all;
@@ -146,6 +163,11 @@ impl Login {
             };
         }
         own.clone()
+    }
+
+    /// Lets go of the tokens of other addresses than these.
+    pub(super) fn forget_others(&self, known: &BTreeSet<String>) {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner).retain(|address, _| known.contains(address));
     }
 
     /// Nothing panics with the lock held, so what a poisoned lock guards is whole.
@@ -166,12 +188,29 @@ impl Session {
 
 impl Credentials {
     fn read(auth: &Auth) -> Result<Self, ObserveError> {
-        let path = &auth.password_file;
-        let unreadable = |source| ObserveError::File { path: path.clone(), source };
-        let bytes = regular_file::read(path, LONGEST_PASSWORD).map_err(|error| unreadable(error.into()))?;
-        let text = String::from_utf8(bytes).map_err(|_| unreadable(io::Error::other("it is not UTF-8")))?;
-        Ok(Self { name: auth.user.clone(), password: text.lines().next().unwrap_or_default().to_owned() })
+        let password = Lock::new(first_line(&auth.password_file)?);
+        Ok(Self { name: auth.user.clone(), password_file: auth.password_file.clone(), password })
     }
+
+    /// The password as the file has it now; where it cannot be read, or is empty, as it had it before.
+    fn password(&self) -> String {
+        let mut password = self.password.lock().unwrap_or_else(PoisonError::into_inner);
+        match first_line(&self.password_file) {
+            Ok(now) if !now.is_empty() => *password = now,
+            Ok(_) => {}
+            Err(error) => {
+                let error = &error as &(dyn std::error::Error + 'static);
+                tracing::warn!(error, "the password is used as it was read before");
+            }
+        }
+        password.clone()
+    }
+}
+
+fn first_line(path: &Path) -> Result<String, ObserveError> {
+    let no_text = |_| ObserveError::File { path: path.to_owned(), source: io::ErrorKind::InvalidData.into() };
+    let text = String::from_utf8(read(path)?).map_err(no_text)?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
 impl std::fmt::Debug for Credentials {
@@ -182,17 +221,21 @@ impl std::fmt::Debug for Credentials {
 }
 
 /// Asks all members, each a little after the one before, so that a dead one costs little; the first who knows decides.
-async fn authenticate(user: &Credentials, channels: Vec<Channel>) -> Session {
-    let mut asked = JoinSet::new();
+async fn authenticate<F>(user: &Credentials, channels: Vec<F>) -> Session
+where
+    F: Future<Output = Result<Channel, CallError>>,
+{
+    let mut asked = FuturesUnordered::new();
     for (channel, head_start) in channels.into_iter().zip((0..).map(|place| HEAD_START * place)) {
-        let request = AuthenticateRequest { name: user.name.clone(), password: user.password.clone() };
-        asked.spawn(async move {
+        asked.push(async move {
             sleep(head_start).await;
-            timeout(CALL, AuthClient::new(channel).authenticate(request)).await
+            let channel = channel.await.inspect_err(|why| tracing::debug!(%why, "no login there")).ok()?;
+            let request = AuthenticateRequest { name: user.name.clone(), password: user.password() };
+            timeout(CALL, AuthClient::new(channel).authenticate(request)).await.ok()
         });
     }
-    while let Some(joined) = asked.join_next().await {
-        let Ok(Ok(answer)) = joined else { continue };
+    while let Some(answer) = asked.next().await {
+        let Some(answer) = answer else { continue };
         let decided = match answer {
             Ok(response) => response.into_inner().token.parse().ok().map(Session::Token),
             Err(status) => refusal(&status),
@@ -220,7 +263,27 @@ fn refusal(status: &Status) -> Option<Session> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+
+    #[test]
+    fn a_password_that_was_changed_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let password_file = folder.path().join("password");
+        let write = |text: &[u8]| fs::write(&password_file, text).unwrap();
+        write(b"first\nsecond\n");
+        let user = Credentials::read(&Auth { user: "root".into(), password_file: password_file.clone() }).unwrap();
+        assert_eq!(user.password(), "first");
+        write(b"newer\n");
+        assert_eq!(user.password(), "newer");
+        for half_written in [b"".as_slice(), b"\n", b"\xff\n"] {
+            write(half_written);
+            assert_eq!(user.password(), "newer");
+        }
+        fs::remove_file(&password_file).unwrap();
+        assert_eq!(user.password(), "newer");
+    }
 
     #[test]
     fn only_words_on_user_and_password_are_a_refusal() {

@@ -11,32 +11,36 @@ use std::{
 use proto::{
     ClusterId, LogIndex, MemberId, Revision, Term,
     etcdserverpb::{
-        FeatureGateStatusRequest, Member as ListedOnWire, MemberListRequest, RangeRequest, ResponseHeader,
-        StatusRequest, StatusResponse, cluster_client::ClusterClient, kv_client::KvClient,
-        maintenance_client::MaintenanceClient,
+        FeatureGateStatusRequest, MemberListRequest, RangeRequest, ResponseHeader, StatusRequest, StatusResponse,
+        cluster_client::ClusterClient, kv_client::KvClient, maintenance_client::MaintenanceClient,
     },
 };
 use tonic::Code;
 
 use super::{
     access::{Access, CALL},
-    directory::{Listed, normal_form},
+    directory::Listed,
     error::CallError,
     health::Read,
     leader::Statement,
-    view::Role,
+    listed,
 };
 
 /// How long to wait before a read that found no leader is made again.
 const AGAIN: Duration = Duration::from_millis(50);
+
+/// How large an answer may be that many members are asked for at the same time, in bytes.
+pub(super) const MAX_MESSAGE: usize = 1024 * 1024;
+/// How many errors of a `Status` are read, alarms among them.
+const MAX_ERRORS: usize = 64;
+/// How many bytes of each, and of the release.
+const MAX_WORDS: usize = 300;
 
 /// A member's `Status`.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     /// Who answered.
     pub id: MemberId,
-    /// Its cluster.
-    pub cluster: ClusterId,
     /// What it said.
     pub status: StatusResponse,
 }
@@ -65,11 +69,11 @@ impl Access {
     pub(super) async fn status(&self, address: &str) -> Result<Seen, CallError> {
         let status = self
             .ask(address, StatusRequest {}, |channel, request| async move {
-                MaintenanceClient::new(channel).status(request).await
+                MaintenanceClient::new(channel).max_decoding_message_size(MAX_MESSAGE).status(request).await
             })
             .await?;
-        let (id, cluster) = whose(status.header.as_ref()).ok_or_else(|| nameless(address))?;
-        Ok(Seen { id, cluster, status })
+        let (id, _) = whose(status.header.as_ref()).ok_or_else(|| nameless(address))?;
+        Ok(Seen { id, status: shortened(status) })
     }
 
     /// How this member is, from nobody but itself.
@@ -78,17 +82,14 @@ impl Access {
         if seen.id == member { Ok(seen) } else { Err(another(address, seen.id)) }
     }
 
-    /// The membership as this address has it, without a round of the quorum.
+    /// The membership as this address has it, without a round of the quorum, as far as it is within bounds.
     pub(super) async fn members(&self, address: &str) -> Result<Vec<Listed>, CallError> {
         let list = self
             .ask(address, MemberListRequest { linearizable: false }, |channel, request| async move {
-                ClusterClient::new(channel).member_list(request).await
+                ClusterClient::new(channel).max_decoding_message_size(MAX_MESSAGE).member_list(request).await
             })
             .await?;
-        let scheme = if address.starts_with("https") { "https" } else { "http" };
-        let mut members: Vec<_> = list.members.into_iter().map(|member| listed(member, scheme)).collect();
-        members.sort_by_key(|member| member.id);
-        Ok(members)
+        listed::members(list.members, self.has_tls()).map_err(CallError::Unusable)
     }
 
     /// Which features are on for the whole cluster, as this member has it once it has applied what was committed before;
@@ -140,6 +141,16 @@ impl Access {
     }
 }
 
+/// Without what is too long for a sentence: an answer may have some MiB of words.
+fn shortened(mut status: StatusResponse) -> StatusResponse {
+    status.errors.truncate(MAX_ERRORS);
+    status.errors.iter_mut().chain([&mut status.version]).for_each(|words| {
+        let end = (0..=MAX_WORDS.min(words.len())).rev().find(|end| words.is_char_boundary(*end));
+        words.truncate(end.unwrap_or(0));
+    });
+    status
+}
+
 /// The member and cluster that a header names.
 pub(super) fn whose(header: Option<&ResponseHeader>) -> Option<(MemberId, ClusterId)> {
     let header = header?;
@@ -159,15 +170,6 @@ pub(super) fn another(address: &str, id: MemberId) -> CallError {
     CallError::Unusable(format!("{address} is answered by member {id}: this one needs an address of its own"))
 }
 
-fn nameless(address: &str) -> CallError {
+pub(super) fn nameless(address: &str) -> CallError {
     CallError::Unusable(format!("{address} answers without a member id"))
-}
-
-fn listed(member: ListedOnWire, scheme: &str) -> Listed {
-    Listed {
-        id: MemberId(member.id),
-        name: member.name,
-        role: if member.is_learner { Role::Learner } else { Role::Voter },
-        client_urls: member.client_urls.iter().map(|url| normal_form(url, scheme)).collect(),
-    }
 }

@@ -17,6 +17,11 @@ const UNDECIDED: &str = "etcd_cluster_feature_undecided";
 const ENABLED: &str = "etcd_cluster_feature_enabled";
 const PROPOSED: &str = "etcd_cluster_feature_proposed";
 
+/// How many gates of a page are read.
+const MAX_GATES: usize = 256;
+/// How long the name of one may be, in bytes.
+const MAX_NAME: usize = 128;
+
 /// The sum over all peers; `None` where the text has no such counter.
 pub fn received_bytes(page: &str) -> Option<u64> {
     let bytes = samples(page, RECEIVED).map(|sample| sample.value).filter(|value| value.is_finite() && *value >= 0.0);
@@ -32,8 +37,8 @@ pub fn gates(page: &str, member: MemberId) -> Option<GateReport> {
     let proposed = samples(page, PROPOSED).filter(|sample| is_member(sample.labels.get("member")));
     Some(GateReport {
         is_decided: undecided.value == 0.0,
-        enabled: samples(page, ENABLED).filter_map(Sample::gate).collect(),
-        proposed: proposed.filter_map(Sample::gate).collect(),
+        enabled: samples(page, ENABLED).filter_map(Sample::gate).take(MAX_GATES).collect(),
+        proposed: proposed.filter_map(Sample::gate).take(MAX_GATES).collect(),
     })
 }
 
@@ -45,7 +50,7 @@ struct Sample {
 
 impl Sample {
     fn gate(mut self) -> Option<(String, bool)> {
-        Some((self.labels.remove("name")?, self.value != 0.0))
+        Some((self.labels.remove("name").filter(|name| name.len() <= MAX_NAME)?, self.value != 0.0))
     }
 }
 

@@ -5,20 +5,27 @@
 //! equality of data are pure and have rooms of their own: [`leader`], [`health`], and the comparison in [`hash`].
 
 pub mod access;
+pub mod answer;
 pub mod cluster;
+mod diagnosis;
 pub mod directory;
 pub mod downgrade;
 pub mod error;
+mod fault;
 pub mod handover;
 pub mod hash;
 pub mod health;
 mod http;
+mod introduction;
 pub mod leader;
+mod listed;
 mod login;
 pub mod member;
 pub mod metrics;
 mod permission;
 mod releases;
+
+mod secret_file;
 mod tls;
 pub mod view;
 mod wave;

@@ -1,6 +1,8 @@
 //! Which releases run at the playbook's endpoints, from whoever answers `GET /version` there: for words to a person, and
 //! never for a decision about a member.
 
+use std::sync::Arc;
+
 use proto::Release;
 
 use super::cluster::{Observer, side_by_side};
@@ -10,8 +12,8 @@ impl Observer {
     pub async fn releases(&self) -> Vec<Release> {
         let endpoints = self.means.access.directory().endpoints().to_vec();
         let asked = endpoints.into_iter().map(|endpoint| {
-            let http = self.means.http.clone();
-            async move { http.release(&endpoint).await }
+            let means = Arc::clone(&self.means);
+            async move { means.http.release(&endpoint).await }
         });
         let mut releases: Vec<_> = side_by_side(asked).await.into_iter().flatten().collect();
         releases.sort();

@@ -1,12 +1,30 @@
-//! The TLS files of the playbook, read once and in the two forms that the two clients take.
+//! The TLS files of the playbook, in the two forms that the two clients take, and read again when they have changed.
+//!
+//! A run may outlive a certificate. So the files are looked at again before connections are made; what is
+//! unreadable or half written at that moment leaves the old ones in use, with a warning.
 
-use std::{fs, path::Path};
+use std::{
+    io,
+    path::Path,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
-use tonic::transport::{Certificate, ClientTlsConfig, Identity};
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
-use super::error::ObserveError;
+use super::{
+    diagnosis::client,
+    error::ObserveError,
+    secret_file::{Stamp, read},
+};
 use crate::playbook::cluster::Tls;
+
+/// How often the files are looked at.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The authorities and, where there is one, our own certificate with its key.
 #[derive(Debug, Clone)]
@@ -21,21 +39,99 @@ struct Own {
     key: Vec<u8>,
 }
 
-impl TlsFiles {
-    /// Reads them, and looks whether each holds what it should.
+/// The files as they are now.
+#[derive(Debug)]
+pub(super) struct Renewed {
+    paths: Tls,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    files: TlsFiles,
+    generation: u64,
+    /// What the files looked like when they were last read, well or not.
+    stamps: Vec<Option<Stamp>>,
+    checked: Instant,
+}
+
+impl Renewed {
+    /// Reads the files, and looks whether each holds what it should.
     ///
     /// # Errors
-    /// [`ObserveError::File`] and [`ObserveError::Pem`].
-    pub fn read(files: &Tls) -> Result<Self, ObserveError> {
-        let authorities = read(&files.ca, "certificates of authorities", holds_certificate)?;
+    /// [`ObserveError::File`], [`ObserveError::Pem`] and [`ObserveError::Tls`].
+    pub(super) fn read(paths: &Tls) -> Result<Self, ObserveError> {
+        let stamps = stamps(paths);
+        let files = TlsFiles::read(paths)?;
+        let state = Mutex::new(State { files, generation: 0, stamps, checked: Instant::now() });
+        Ok(Self { paths: paths.clone(), state })
+    }
+
+    /// The files, and a number that is another one after they have changed.
+    pub(super) fn current(&self) -> (TlsFiles, u64) {
+        // Nothing panics with the lock held, so what a poisoned lock guards is whole.
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.checked.elapsed() >= RECHECK_INTERVAL {
+            state.check(&self.paths);
+        }
+        (state.files.clone(), state.generation)
+    }
+
+    /// That number alone.
+    pub(super) fn generation(&self) -> u64 {
+        self.current().1
+    }
+}
+
+impl State {
+    fn check(&mut self, paths: &Tls) {
+        self.checked = Instant::now();
+        let stamps = stamps(paths);
+        if stamps == self.stamps {
+            return;
+        }
+        // Taken before the files are read: what is written meanwhile is seen at the next check.
+        self.stamps = stamps;
+        match TlsFiles::read(paths) {
+            Ok(files) => {
+                tracing::info!("the files of `cluster.tls` have changed: new connections use the new ones");
+                self.files = files;
+                self.generation += 1;
+            }
+            Err(error) => {
+                let error = &error as &(dyn std::error::Error + 'static);
+                tracing::warn!(
+                    error,
+                    "the files of `cluster.tls` have changed and cannot be used: the old ones stay in use"
+                );
+            }
+        }
+    }
+}
+
+fn stamps(paths: &Tls) -> Vec<Option<Stamp>> {
+    [Some(&paths.ca), paths.cert.as_ref(), paths.key.as_ref()]
+        .into_iter()
+        .flatten()
+        .map(|path| Stamp::of(path))
+        .collect()
+}
+
+impl TlsFiles {
+    fn read(files: &Tls) -> Result<Self, ObserveError> {
+        let authorities = pem(&files.ca, "certificates of authorities", holds_certificate)?;
         let own = match (&files.cert, &files.key) {
             (Some(certificate), Some(key)) => Some(Own {
-                certificate: read(certificate, "certificate", holds_certificate)?,
-                key: read(key, "private key", |pem| PrivateKeyDer::from_pem_slice(pem).is_ok())?,
+                certificate: pem(certificate, "certificate", holds_certificate)?,
+                key: pem(key, "private key", |pem| PrivateKeyDer::from_pem_slice(pem).is_ok())?,
             }),
             _ => None,
         };
-        Ok(Self { authorities, own })
+        let read = Self { authorities, own };
+        // A certificate and a key of two generations are found out here.
+        let any = Endpoint::from_static("https://localhost").tls_config(read.for_grpc());
+        any.map_err(|error| ObserveError::Tls(error.into()))?;
+        Ok(read)
     }
 
     /// For tonic.
@@ -45,6 +141,23 @@ impl TlsFiles {
             Some(own) => config.identity(Identity::from_pem(&own.certificate, &own.key)),
             None => config,
         }
+    }
+
+    /// For a handshake alone.
+    ///
+    /// # Errors
+    /// What is wrong with a certificate or a key.
+    pub(super) fn for_handshake(&self) -> io::Result<ClientConfig> {
+        let certificates = |pem| CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+        let mut roots = RootCertStore::empty();
+        for authority in certificates(&self.authorities).map_err(io::Error::other)? {
+            roots.add(authority).map_err(io::Error::other)?;
+        }
+        let config = client().with_root_certificates(roots);
+        let Some(own) = &self.own else { return Ok(config.with_no_client_auth()) };
+        let chain = certificates(&own.certificate).map_err(io::Error::other)?;
+        let key = PrivateKeyDer::from_pem_slice(&own.key).map_err(io::Error::other)?;
+        config.with_client_auth_cert(chain, key).map_err(io::Error::other)
     }
 
     /// The authorities, for reqwest.
@@ -73,12 +186,57 @@ impl std::fmt::Debug for Own {
     }
 }
 
-fn read(path: &Path, expected: &'static str, holds: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>, ObserveError> {
-    let pem = fs::read(path).map_err(|source| ObserveError::File { path: path.to_owned(), source })?;
+fn pem(path: &Path, expected: &'static str, holds: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>, ObserveError> {
+    let pem = read(path)?;
     if holds(&pem) { Ok(pem) } else { Err(ObserveError::Pem { path: path.to_owned(), expected }) }
 }
 
 fn holds_certificate(pem: &[u8]) -> bool {
     let mut certificates = CertificateDer::pem_slice_iter(pem).peekable();
     certificates.peek().is_some() && certificates.all(|certificate| certificate.is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use lab::certificates::Certificates;
+
+    use super::*;
+
+    fn tls(files: &Certificates) -> Tls {
+        let client = &files.client;
+        Tls { ca: files.ca.clone(), cert: Some(client.cert.clone()), key: Some(client.key.clone()) }
+    }
+
+    /// A check is due.
+    fn look_again(renewed: &Renewed) -> u64 {
+        renewed.state.lock().unwrap().checked -= RECHECK_INTERVAL;
+        renewed.generation()
+    }
+
+    #[test]
+    fn new_files_are_taken_over_and_broken_ones_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mine, newer) = (folder.path().join("mine"), folder.path().join("newer"));
+        let files = tls(&Certificates::create(&mine).unwrap());
+        let newer = tls(&Certificates::create(&newer).unwrap());
+        let renewed = Renewed::read(&files).unwrap();
+        let old = renewed.current().0.authorities;
+        assert_eq!(look_again(&renewed), 0, "nothing has changed");
+
+        // The certificate first: for a moment it is not of the key beside it.
+        fs::copy(newer.cert.as_ref().unwrap(), files.cert.as_ref().unwrap()).unwrap();
+        assert_eq!(look_again(&renewed), 0, "half written");
+        fs::remove_file(files.key.as_ref().unwrap()).unwrap();
+        assert_eq!(look_again(&renewed), 0, "not readable");
+        assert_eq!(renewed.current().0.authorities, old);
+
+        fs::copy(newer.key.as_ref().unwrap(), files.key.as_ref().unwrap()).unwrap();
+        assert_eq!(look_again(&renewed), 1);
+        fs::rename(&newer.ca, &files.ca).unwrap();
+        assert_eq!(look_again(&renewed), 2);
+        assert_eq!(renewed.current().0.authorities, fs::read(&files.ca).unwrap());
+        assert_ne!(renewed.current().0.authorities, old);
+    }
 }

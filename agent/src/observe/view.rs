@@ -17,6 +17,9 @@ pub struct ClusterView {
     pub leader: Leader,
     /// Every member of the membership, in order of id.
     pub members: Vec<Member>,
+    /// What stops nothing and a person should know, a sentence each: addresses that are not used, answers without end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// The leadership, as far as a majority of voters agree on it.
@@ -43,7 +46,7 @@ pub struct Member {
     pub name: Arc<str>,
     /// Whether it votes.
     pub role: Role,
-    /// Where it serves clients, as it advertises.
+    /// Where it serves clients, as it advertises, and may be asked.
     pub client_urls: Vec<String>,
     /// What it answered.
     pub answer: Answer,

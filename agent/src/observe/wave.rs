@@ -1,11 +1,12 @@
-//! The first half of a look: everybody who can be found is asked at once.
+//! The first half of a look: everybody who can be found is asked, side by side.
 //!
-//! Starts from every address known and goes on to each address that an answer brings up, all side by side, so that a
-//! dead one costs one time-out in all. Who answered is read off the answers; [`Wave::settle`] then says which address
-//! speaks for which member.
+//! Starts from every address known and goes on to each address that an answer of this cluster brings up, so that a dead
+//! one costs one time-out in all. Answers bring up as many addresses as they like: only so many are asked, and only so
+//! many at once. Who answered is read off the answers; [`Wave::settle`] then says which address speaks for which
+//! member.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
@@ -22,11 +23,42 @@ use super::{
     view::Role,
 };
 
+/// How many addresses one look asks.
+const MAX_ADDRESSES: usize = 128;
+/// How many of them are asked at the same time.
+const AT_ONCE: usize = 64;
+
 /// What the addresses answered.
 #[derive(Debug, Default)]
 pub(super) struct Wave {
     found: Vec<Found>,
     failed: BTreeMap<String, CallError>,
+    /// How many addresses were not asked.
+    left_out: usize,
+}
+
+/// The addresses of one look: each is asked once.
+#[derive(Debug, Default)]
+struct Queue {
+    known: BTreeSet<String>,
+    waiting: VecDeque<String>,
+    left_out: usize,
+}
+
+impl Queue {
+    fn add(&mut self, addresses: impl IntoIterator<Item = String>) {
+        for address in addresses {
+            if self.known.contains(&address) {
+                continue;
+            }
+            if self.known.len() == MAX_ADDRESSES {
+                self.left_out += 1;
+                continue;
+            }
+            self.known.insert(address.clone());
+            self.waiting.push_back(address);
+        }
+    }
 }
 
 /// Somebody answered at an address.
@@ -52,6 +84,14 @@ pub(super) struct Look {
     pub reached: Result<Reached, String>,
 }
 
+/// What a wave comes to.
+#[derive(Debug)]
+pub(super) struct Settled {
+    pub cluster: ClusterId,
+    pub looks: Vec<Look>,
+    pub warnings: Vec<String>,
+}
+
 /// A member that answered.
 #[derive(Clone, Debug)]
 pub(super) struct Reached {
@@ -62,29 +102,32 @@ pub(super) struct Reached {
 }
 
 impl Wave {
-    /// Asks everybody.
-    pub(super) async fn run(means: &Arc<Means>) -> Self {
-        let mut wave = Self::default();
-        let (mut known, mut asked) = (BTreeSet::new(), JoinSet::new());
-        let mut ask = |addresses: Vec<String>, asked: &mut JoinSet<_>| {
-            for address in addresses {
-                if known.insert(address.clone()) {
-                    let means = Arc::clone(means);
-                    asked.spawn(async move { (address.clone(), find(&means, address).await) });
-                }
+    /// Asks everybody but those who were asked in vain a moment ago.
+    pub(super) async fn run(means: &Arc<Means>, failed: BTreeMap<String, CallError>) -> Self {
+        let known = failed.keys().cloned().collect();
+        let (mut wave, mut queue) = (Self { failed, ..Self::default() }, Queue { known, ..Queue::default() });
+        queue.add(means.access.directory().addresses());
+        let mut asked = JoinSet::new();
+        loop {
+            while asked.len() < AT_ONCE
+                && let Some(address) = queue.waiting.pop_front()
+            {
+                let means = Arc::clone(means);
+                asked.spawn(async move { (address.clone(), find(&means, address).await) });
             }
-        };
-        ask(means.access.directory().addresses(), &mut asked);
-        while let Some(joined) = asked.join_next().await {
-            match joined {
-                Ok((_, Ok(found))) => {
-                    let members = found.members.iter().flatten();
-                    ask(members.flat_map(|member| member.client_urls.clone()).collect(), &mut asked);
+            match asked.join_next().await {
+                None => break,
+                Some(Ok((_, Ok(found)))) => {
+                    queue.add(found.members.iter().flatten().flat_map(|member| member.client_urls.clone()));
                     wave.found.push(found);
                 }
-                Ok((address, Err(error))) => drop(wave.failed.insert(address, error)),
-                Err(error) => tracing::error!(%error, "an address could not be asked"),
+                Some(Ok((address, Err(error)))) => drop(wave.failed.insert(address, error)),
+                Some(Err(error)) => tracing::error!(%error, "an address could not be asked"),
             }
+        }
+        wave.left_out = queue.left_out;
+        if wave.found.is_empty() {
+            means.access.diagnose(&mut wave.failed).await;
         }
         wave
     }
@@ -95,40 +138,45 @@ impl Wave {
     }
 
     /// The members, each with the address that speaks for it.
-    pub(super) fn settle(self, means: &Means) -> Result<(ClusterId, Vec<Look>), ObserveError> {
-        let cluster = self.cluster(means)?;
-        let members = self.newest_list(cluster)?;
+    pub(super) fn settle(self, means: &Means) -> Result<Settled, ObserveError> {
+        let directory = means.access.directory();
+        let cluster = directory.cluster().ok_or_else(|| self.nobody())?;
+        let members = self.newest_list()?;
         let answered = self.found.iter().map(|found| (found.address.clone(), found.seen.id)).collect();
-        let looks: Vec<_> = members.iter().map(|member| self.look_at(member, &members, cluster)).collect();
+        let looks: Vec<_> = members.iter().map(|member| self.look_at(member, &members)).collect();
         let address = |look: &Look| Some((look.listed.id, look.reached.as_ref().ok()?.address.clone()));
         let chosen = looks.iter().filter_map(address).collect();
-        means.access.directory().learn(Findings { cluster, members, answered, chosen });
-        Ok((cluster, looks))
+        let warnings = self.warnings(directory.endpoints(), &members);
+        directory.learn(Findings { cluster, members, answered, chosen });
+        means.access.forget_others();
+        Ok(Settled { cluster, looks, warnings })
     }
 
-    /// Which cluster this is about: the one known from earlier looks, else that of the playbook's endpoints, which must
-    /// all belong to it.
-    fn cluster(&self, means: &Means) -> Result<ClusterId, ObserveError> {
-        let directory = means.access.directory();
-        let at = |address: &String| self.found.iter().find(|found| found.address == *address);
-        let configured: Vec<_> = directory.endpoints().iter().filter_map(at).collect();
-        let expected = directory
-            .cluster()
-            .or_else(|| configured.first().or(self.found.first().as_ref()).map(|found| found.seen.cluster))
-            .ok_or_else(|| ObserveError::NobodyAnswered { reasons: self.reasons() })?;
-        match configured.iter().find(|found| found.seen.cluster != expected) {
-            Some(other) => Err(ObserveError::AnotherCluster {
-                address: other.address.clone(),
-                found: other.seen.cluster,
-                expected,
-            }),
-            None => Ok(expected),
-        }
+    /// What a person should know of addresses that are not asked, or answer for another cluster. Where a member has no
+    /// other address that is said of the member.
+    fn warnings(&self, endpoints: &[String], members: &[Listed]) -> Vec<String> {
+        let has_others = |member: &&Listed| !member.client_urls.is_empty();
+        let unused = members.iter().filter(has_others).flat_map(|member| {
+            let name = if member.name.is_empty() { member.id.to_string() } else { member.name.clone() };
+            member.unused.iter().map(move |why| format!("{name}: {why}"))
+        });
+        let foreign = endpoints.iter().filter_map(|endpoint| match self.failed.get(endpoint)? {
+            CallError::Foreign(cluster) => {
+                Some(format!("{endpoint} of cluster.endpoints belongs to cluster {cluster}: it counts as silent"))
+            }
+            _ => None,
+        });
+        let left_out = (self.left_out > 0)
+            .then(|| format!("{} addresses were not asked: a look asks {MAX_ADDRESSES}", self.left_out));
+        unused.chain(foreign).chain(left_out).collect()
     }
 
     /// The membership as the member has it that has applied most: changes of the membership are log entries.
-    fn newest_list(&self, cluster: ClusterId) -> Result<Vec<Listed>, ObserveError> {
-        let lists = self.found.iter().filter(|found| found.seen.cluster == cluster);
+    fn newest_list(&self) -> Result<Vec<Listed>, ObserveError> {
+        if self.found.is_empty() {
+            return Err(self.nobody());
+        }
+        let lists = self.found.iter();
         lists
             .filter_map(|found| Some((found.seen.applied(), found.members.as_ref().ok()?)))
             .filter(|(_, members)| !members.is_empty())
@@ -137,39 +185,41 @@ impl Wave {
             .ok_or_else(|| ObserveError::NoMembership { reasons: self.reasons() })
     }
 
-    /// Takes the best address of this member: one that is its own, else one that nobody advertises, else any that it
-    /// answered at.
-    fn look_at(&self, member: &Listed, members: &[Listed], cluster: ClusterId) -> Look {
+    /// Takes the best address of this member: one that is its own, else one that nobody advertises, else one that
+    /// several do. An address that another member alone advertises does not speak for this one (I-5).
+    fn look_at(&self, member: &Listed, members: &[Listed]) -> Look {
         let own = |found: &Found| sole_owner(members, &found.address) == Some(member.id);
         let unclaimed = |found: &Found| !members.iter().any(|member| member.client_urls.contains(&found.address));
         let best = self
             .found
             .iter()
-            .filter(|found| found.seen.id == member.id && found.seen.cluster == cluster)
+            .filter(|found| found.seen.id == member.id)
+            .filter(|found| sole_owner(members, &found.address).is_none_or(|owner| owner == member.id))
             .max_by_key(|found| (found.details.is_some(), own(found), unclaimed(found)));
         let reached = best.map(|found| {
             let Found { address, seen, details, .. } = found;
             Reached { address: address.clone(), seen: seen.clone(), details: details.clone() }
         });
-        Look { listed: member.clone(), reached: reached.ok_or_else(|| self.silence(member, cluster)) }
+        Look { listed: member.clone(), reached: reached.ok_or_else(|| self.silence(member)) }
     }
 
     /// Why a member was not reached, address by address.
-    fn silence(&self, member: &Listed, cluster: ClusterId) -> String {
-        if member.client_urls.is_empty() {
+    fn silence(&self, member: &Listed) -> String {
+        if member.client_urls.is_empty() && member.unused.is_empty() {
             return "it has never started".to_owned();
         }
         let reasons = member.client_urls.iter().map(|url| {
             match (self.failed.get(url), self.found.iter().find(|found| found.address == *url)) {
                 (Some(error), _) => format!("{url}: {error}"),
-                (None, Some(found)) if found.seen.cluster != cluster => {
-                    format!("{url} belongs to cluster {}", found.seen.cluster)
-                }
                 (None, Some(found)) => another(url, found.seen.id).to_string(),
                 (None, None) => format!("{url} was not asked"),
             }
         });
-        reasons.collect::<Vec<_>>().join("; ")
+        reasons.chain(member.unused.iter().cloned()).collect::<Vec<_>>().join("; ")
+    }
+
+    fn nobody(&self) -> ObserveError {
+        ObserveError::nobody(&self.failed)
     }
 
     fn reasons(&self) -> Vec<String> {
@@ -196,4 +246,19 @@ async fn find(means: &Means, address: String) -> Result<Found, CallError> {
 
 fn is_owned(members: &Result<Vec<Listed>, CallError>, address: &str, id: MemberId) -> bool {
     members.as_ref().is_ok_and(|members| sole_owner(members, address) == Some(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_so_many_addresses_are_asked_each_once_and_the_rest_is_counted() {
+        let mut queue = Queue::default();
+        let addresses = |range: std::ops::Range<usize>| range.map(|port| format!("http://h:{port}"));
+        queue.add(addresses(0..100));
+        queue.add(addresses(50..200));
+        assert_eq!((queue.waiting.len(), queue.left_out), (MAX_ADDRESSES, 200 - MAX_ADDRESSES));
+        assert_eq!(queue.waiting.iter().cloned().collect::<BTreeSet<_>>(), queue.known);
+    }
 }

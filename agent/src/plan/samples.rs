@@ -20,7 +20,7 @@ pub(crate) fn view(text: &str) -> ClusterView {
     let marked = text.split_whitespace().find(|word| word.ends_with('*')).map(|word| member(word).id);
     let last = members.iter().rev().find(|m| m.role == Role::Voter && m.is_ready()).map(|m| m.id);
     let leader = marked.or(last).map_or(Leader::Unknown, |member| Leader::Agreed { member, term: Term(2) });
-    ClusterView { cluster: ClusterId(0xc), leader, members }
+    ClusterView { cluster: ClusterId(0xc), leader, members, warnings: Vec::new() }
 }
 
 fn member(word: &str) -> Member {

@@ -96,7 +96,7 @@ reasons! {
     NoSuchMember "no_such_member" Always(2), "the cluster has no member of this name or id", "agent status";
     MatrixShowsNothing "matrix_shows_nothing" Always(3), "of no plan of the matrix did a fault come to pass", "see in the record what kept them from it, such as strace or root that is missing";
     Unprepared "unprepared" Preflight, "this host is not fit for its step", "mend what is named, then agent run";
-    Credentials "credentials" Always(3), "a certificate, key or password cannot be used", "mend the file that is named";
+    Credentials "credentials" Preflight, "a certificate, key or password cannot be used, or a member's certificate is not trusted", "correct the file or the address that is named";
     Unreachable "unreachable" Preflight, "no member answered", "start the members, or correct cluster.endpoints";
     OtherCluster "other_cluster" Preflight, "an address or the journal belongs to another cluster", "correct cluster.endpoints or state_dir";
     AuthRefused "auth_refused" Preflight, "the cluster does not take the user or password", "correct cluster.auth";

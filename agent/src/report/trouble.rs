@@ -215,7 +215,10 @@ impl From<ObserveError> for Trouble {
     fn from(error: ObserveError) -> Self {
         let text = with_causes(&error);
         match error {
-            ObserveError::File { .. } | ObserveError::Pem { .. } | ObserveError::Tls(_) => Self::Credentials(text),
+            ObserveError::File { .. }
+            | ObserveError::Pem { .. }
+            | ObserveError::Tls(_)
+            | ObserveError::Untrusted { .. } => Self::Credentials(text),
             ObserveError::Address { .. } => Self::Playbook(text),
             ObserveError::NobodyAnswered { .. } | ObserveError::NoMembership { .. } => Self::Unreachable(text),
             ObserveError::AnotherCluster { .. } => Self::OtherCluster(text),

@@ -23,6 +23,8 @@ use crate::observe::{access::CALL, error::CallError};
 
 /// How often word is given while there is no watch.
 const WITHOUT_WATCH: Duration = Duration::from_millis(500);
+/// How long the next answer of a watch is not read: one that never ends takes no processor.
+const ANSWER_GAP: Duration = Duration::from_millis(10);
 /// How long a watch may be silent before word is given all the same: its member may be frozen.
 const SILENCE: Duration = Duration::from_secs(2);
 
@@ -92,7 +94,7 @@ async fn watch(route: &Route, address: &str, word: &Notify) -> CallError {
         let mut request = Request::new(ReceiverStream::new(stream));
         // A member that loses its leader ends the watch instead of being silent.
         request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
-        if let Some(token) = route.access().token(address).await {
+        if let Some(token) = route.access().token(address).await? {
             request.metadata_mut().insert("token", token);
         }
         let channel = route.access().channel(address)?;
@@ -109,10 +111,17 @@ async fn watch(route: &Route, address: &str, word: &Notify) -> CallError {
             () = route.forbids(address) => return CallError::Unusable(format!("{address} is going down")),
         };
         match answer {
-            Ok(Some(Ok(answer))) if answer.canceled => {
-                return CallError::Said(Status::cancelled(answer.cancel_reason));
+            Ok(Some(Ok(answer))) => {
+                if let Some(cluster) = route.access().directory().foreign(answer.header.as_ref()) {
+                    return CallError::Foreign(cluster);
+                }
+                if answer.canceled {
+                    return CallError::Said(Status::cancelled(answer.cancel_reason));
+                }
+                word.notify_one();
+                sleep(ANSWER_GAP).await;
             }
-            Ok(Some(Ok(_))) | Err(_) => word.notify_one(),
+            Err(_) => word.notify_one(),
             Ok(Some(Err(status))) => return status.into(),
             Ok(None) => return CallError::Unusable("the watch ended".to_owned()),
         }

@@ -55,6 +55,8 @@ struct Shared {
     sent_at: AtomicU64,
     /// The time to live that came with the acknowledgement, in nanoseconds.
     ttl: AtomicU64,
+    /// What the lease was granted for: no answer makes it live longer.
+    granted: Duration,
     lost: AtomicBool,
     stop: Notify,
 }
@@ -69,6 +71,7 @@ impl KeepAlive {
             lease: lease.id,
             sent_at: AtomicU64::new(nanoseconds(lease.asked_at)),
             ttl: AtomicU64::new(nanoseconds(lease.ttl)),
+            granted: lease.ttl,
             lost: AtomicBool::new(false),
             stop: Notify::new(),
         });
@@ -128,9 +131,10 @@ impl Shared {
         loop {
             match keep_alive(route, self.lease).await {
                 Ok(Some(kept)) => {
-                    self.ttl.store(nanoseconds(kept.ttl), SeqCst);
+                    let ttl = kept.ttl.min(self.granted);
+                    self.ttl.store(nanoseconds(ttl), SeqCst);
                     self.sent_at.store(nanoseconds(kept.asked_at), SeqCst);
-                    sleep((kept.ttl / 10).clamp(AGAIN, APART)).await;
+                    sleep((ttl / 10).clamp(AGAIN, APART)).await;
                 }
                 Ok(None) => break self.lost.store(true, SeqCst),
                 Err(error) => {
@@ -163,6 +167,10 @@ async fn keep_alive(route: &Route, id: LeaseId) -> Result<Option<Lease>, CallErr
         Ok(tonic::Response::new(first))
     });
     match answer.await {
+        Ok(kept) if kept.id != id.0 => {
+            route.distrust(&address);
+            Err(CallError::Unusable(format!("{address} acknowledges another lease")))
+        }
         Ok(kept) => {
             let seconds = u64::try_from(kept.ttl).ok().filter(|seconds| *seconds > 0);
             Ok(seconds.map(|seconds| Lease { id, ttl: Duration::from_secs(seconds), asked_at }))

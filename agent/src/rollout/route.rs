@@ -146,9 +146,6 @@ impl Route {
             MaintenanceClient::new(channel).status(request).await
         });
         match timeout(EACH, status).await {
-            Ok(Ok(status)) if self.access.directory().foreign(status.header.as_ref()).is_some() => {
-                Err(CallError::Unusable(format!("{address} belongs to another cluster")))
-            }
             Ok(Ok(status)) if status.is_learner => Err(CallError::Unusable(format!("{address} is a learner"))),
             Ok(Ok(status)) if status.leader == 0 => Err(CallError::Unusable(format!("{address} has no leader"))),
             Ok(Ok(status)) => self.is_allowed(status.header.map(|header| MemberId(header.member_id)), address),

@@ -194,8 +194,12 @@ impl Store {
             })
             .await;
         match answer {
+            Ok(granted) if granted.id == 0 || (id.0 != 0 && granted.id != id.0) => {
+                Err(Unknown(format!("{address} grants another lease than was asked for")).into())
+            }
             Ok(granted) => {
-                let ttl = Duration::from_secs(u64::try_from(granted.ttl).unwrap_or(0));
+                // A longer time than was asked for is not counted on.
+                let ttl = Duration::from_secs(u64::try_from(granted.ttl).unwrap_or(0)).min(ttl);
                 Ok(Lease { id: LeaseId(granted.id), ttl, asked_at })
             }
             Err(error) if error.says("etcdserver: lease already exists") => Ok(Lease { id, ttl, asked_at }),

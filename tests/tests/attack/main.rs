@@ -7,3 +7,4 @@ mod keys;
 mod programs;
 mod roles;
 mod terminal;
+mod network;

@@ -235,7 +235,7 @@ impl World {
             false => Leader::Unknown,
         };
         let members = (0..self.nodes.len()).map(|node| self.member(node)).collect();
-        ClusterView { cluster: ClusterId(1), leader, members }
+        ClusterView { cluster: ClusterId(1), leader, members, warnings: Vec::new() }
     }
 
     fn member(&self, node: usize) -> Member {

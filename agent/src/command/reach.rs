@@ -1,0 +1,65 @@
+//! How a cluster is reached that no playbook describes: by what was typed, under the playbook's own rules.
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+    cli,
+    playbook::{Auth, Cluster, Tls},
+    report::trouble::Trouble,
+};
+
+/// The cluster behind these endpoints.
+///
+/// # Errors
+/// An endpoint does not fit `--ca`, as in a playbook.
+pub(super) fn cluster(endpoints: &[String], typed: &cli::Reach) -> Result<Cluster, Trouble> {
+    let tls = match &typed.ca {
+        Some(ca) => {
+            let [cert, key] = [&typed.cert, &typed.key].map(|path| path.as_deref().map(absolute).transpose());
+            Some(Tls { ca: absolute(ca)?, cert: cert?, key: key? })
+        }
+        None => None,
+    };
+    let auth = match typed.user.clone().zip(typed.password_file.as_deref()) {
+        Some((user, file)) => Some(Auth { user, password_file: absolute(file)? }),
+        None => None,
+    };
+    if let Some(endpoint) = endpoints.iter().find(|endpoint| endpoint.starts_with("https://") != tls.is_some()) {
+        let remedy = if tls.is_some() { "certificates are for https" } else { "https wants --ca" };
+        return Err(Trouble::Usage(format!("--endpoints {endpoint}: {remedy}")));
+    }
+    Ok(Cluster {
+        name: String::new(),
+        endpoints: endpoints.iter().map(|endpoint| endpoint.trim_end_matches('/').to_owned()).collect(),
+        election_timeout: Cluster::DEFAULT_ELECTION_TIMEOUT,
+        tls,
+        auth,
+        http: Default::default(),
+    })
+}
+
+/// A path is the caller's, and not relative to wherever a playbook comes to lie.
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, Trouble> {
+    std::path::absolute(path).map_err(|error| Trouble::System(format!("{}: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_fit_the_certificates() {
+        let ca = || cli::Reach { ca: Some("ca.pem".into()), ..Default::default() };
+        for (endpoint, typed, fits) in [
+            ("http://h:1/", cli::Reach::default(), true),
+            ("https://h:1", ca(), true),
+            ("https://h:1", cli::Reach::default(), false),
+            ("http://h:1", ca(), false),
+            ("h:1", ca(), false),
+        ] {
+            let found = cluster(&[endpoint.to_owned()], &typed);
+            assert_eq!(found.is_ok(), fits, "{endpoint} {typed:?}");
+            assert!(found.is_err() || found.is_ok_and(|cluster| cluster.endpoints == [endpoint.trim_end_matches('/')]));
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Answers that say whose they are: each carries a header with the member and the cluster that it comes from.
+
+use proto::etcdserverpb::{
+    AuthUserGetResponse, DowngradeResponse, FeatureGateStatusResponse, HashKvResponse, LeaseGrantResponse,
+    LeaseKeepAliveResponse, LeaseRevokeResponse, LeaseTimeToLiveResponse, MemberListResponse, MoveLeaderResponse,
+    RangeResponse, ResponseHeader, StatusResponse, TxnResponse,
+};
+
+/// An answer of a member.
+pub trait Answered {
+    /// Who says so; etcd leaves it out of some answers.
+    fn header(&self) -> Option<&ResponseHeader>;
+}
+
+macro_rules! answered {
+    ($($answer:ty),* $(,)?) => {
+        $(impl Answered for $answer {
+            fn header(&self) -> Option<&ResponseHeader> {
+                self.header.as_ref()
+            }
+        })*
+    };
+}
+
+answered!(
+    AuthUserGetResponse,
+    DowngradeResponse,
+    FeatureGateStatusResponse,
+    HashKvResponse,
+    LeaseGrantResponse,
+    LeaseKeepAliveResponse,
+    LeaseRevokeResponse,
+    LeaseTimeToLiveResponse,
+    MemberListResponse,
+    MoveLeaderResponse,
+    RangeResponse,
+    StatusResponse,
+    TxnResponse,
+);

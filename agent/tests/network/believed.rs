@@ -1,0 +1,155 @@
+//! Whose word counts: a member's own, of this cluster.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use agent::{
+    boot_clock,
+    observe::view::{Answer, Member},
+    rollout::{KeepAlive, Lease, NotGranted, Store, TxnAnswer, route::Excluded},
+};
+use prost::Message as _;
+use proto::{
+    ClusterId, LeaseId,
+    etcdserverpb::{LeaseGrantResponse, LeaseKeepAliveResponse, RangeResponse, TxnResponse},
+};
+
+use super::{
+    ANOTHER, CLUSTER, header,
+    liar::{Heard, Liar, Reply},
+    member, observer, well,
+};
+
+/// Some ten thousand years.
+const LONG: i64 = 1 << 38;
+const TTL: Duration = Duration::from_secs(30);
+
+/// A member that grants and keeps alive for as long as it likes, whatever was asked; `of` is the cluster that says so.
+async fn generous(of: u64, kept: i64) -> Liar {
+    let inside = well(CLUSTER, 1, vec![member(1, &[])]);
+    Liar::new(move |heard: &Heard| match heard.method.as_str() {
+        "Lease/LeaseGrant" => {
+            let granted = LeaseGrantResponse { header: header(of, 1), id: 7, ttl: LONG, ..Default::default() };
+            Reply::Says(granted.encode_to_vec())
+        }
+        "Lease/LeaseKeepAlive" => {
+            Reply::Says(LeaseKeepAliveResponse { header: header(of, 1), id: kept, ttl: LONG }.encode_to_vec())
+        }
+        "KV/Txn" => {
+            Reply::Says(TxnResponse { header: header(of, 1), succeeded: true, ..Default::default() }.encode_to_vec())
+        }
+        "KV/Range" if of != CLUSTER => {
+            Reply::Says(RangeResponse { header: header(of, 1), ..Default::default() }.encode_to_vec())
+        }
+        _ => inside(heard),
+    })
+    .await
+}
+
+/// Until this has been called so often; the tests' deadline is the runner's.
+async fn until_called(liar: &Liar, method: &str, times: usize) {
+    while liar.calls(method) < times {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_lives_no_longer_than_was_asked_for() {
+    let one = generous(CLUSTER, 7).await;
+    let observer = observer(&[&one.url]);
+    observer.look().await.unwrap();
+    let store = Store::new(&observer, "/baton/", Arc::default());
+    let lease = store.grant(LeaseId(7), TTL).await.unwrap();
+    assert_eq!(lease.ttl, TTL);
+    let kept = KeepAlive::start(observer.access(), lease, Arc::new(Excluded::default())).unwrap();
+    until_called(&one, "Lease/LeaseKeepAlive", 2).await;
+    assert!(kept.ttl() <= TTL && kept.remaining() <= TTL, "{:?} {:?}", kept.ttl(), kept.remaining());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_lease_or_another_cluster_keeps_nothing_alive() {
+    for (of, id) in [(CLUSTER, 8), (ANOTHER, 7)] {
+        let one = generous(of, id).await;
+        let observer = observer(&[&one.url]);
+        observer.look().await.unwrap();
+        let asked_at = boot_clock::now();
+        let lease = Lease { id: LeaseId(7), ttl: Duration::from_secs(2), asked_at };
+        let kept = KeepAlive::start(observer.access(), lease, Arc::new(Excluded::default())).unwrap();
+        while boot_clock::now() < asked_at + lease.ttl {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert!(one.calls("Lease/LeaseKeepAlive") > 0);
+        assert_eq!(kept.remaining(), Duration::ZERO, "{of:x} {id}");
+    }
+}
+
+#[tokio::test]
+async fn what_another_cluster_says_of_keys_and_leases_is_not_known() {
+    let one = generous(ANOTHER, 7).await;
+    let observer = observer(&[&one.url]);
+    observer.meet().await.unwrap();
+    let store = Store::new(&observer, "/baton/", Arc::default());
+    let (read, txn, grant) = tokio::join!(store.read(), store.txn(&[], &[]), store.grant(LeaseId(7), TTL));
+    assert!(read.is_err(), "{read:?}");
+    assert!(matches!(txn, TxnAnswer::Unknown(_)), "{txn:?}");
+    assert!(matches!(grant, Err(NotGranted::Unknown(_))), "{grant:?}");
+}
+
+#[tokio::test]
+async fn nobody_is_asked_whom_another_cluster_names() {
+    let third = Liar::new(well(ANOTHER, 3, vec![])).await;
+    let stranger = Liar::new(well(ANOTHER, 2, vec![member(2, &[]), member(3, &[&third.url])])).await;
+    let one = Liar::new(well(CLUSTER, 1, vec![member(1, &[&stranger.url])])).await;
+    let view = observer(&[&one.url]).look().await.unwrap();
+    assert_eq!(view.members.len(), 1);
+    assert!(!stranger.heard().is_empty());
+    assert_eq!(third.heard().len(), 0);
+}
+
+/// I-5: what a member is, is believed only from itself.
+#[tokio::test]
+async fn a_members_address_does_not_speak_for_another_that_is_down() {
+    // Bound, and nobody listens.
+    let gone = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let gone = format!("http://{}", gone.local_addr().unwrap());
+    // Member 2 is down, and member 3 answers for it at its own address.
+    let three = Liar::new(well(CLUSTER, 2, vec![])).await;
+    let list = vec![member(1, &[]), member(2, &[&gone]), member(3, &[&three.url])];
+    let one = Liar::new(well(CLUSTER, 1, list)).await;
+    let view = observer(&[&one.url]).look().await.unwrap();
+    assert!(view.members[0].is_ready(), "{view:?}");
+    assert!(matches!(view.members[1].answer, Answer::Silent { .. }), "{view:?}");
+    assert!(matches!(&view.members[2].answer, Answer::Silent { reason } if reason.contains("is answered by member 2")));
+}
+
+#[tokio::test]
+async fn who_says_another_name_at_each_question_is_not_ready() {
+    let asked = AtomicU64::new(0);
+    let shifty = Liar::new(move |heard: &Heard| {
+        let id = 1 + asked.fetch_add(1, SeqCst) % 2;
+        well(CLUSTER, id, vec![member(1, &[]), member(2, &[])])(heard)
+    })
+    .await;
+    match observer(&[&shifty.url]).look().await {
+        Ok(view) => assert!(!view.members.iter().all(Member::is_ready), "{view:?}"),
+        Err(error) => assert!(error.to_string().contains(&shifty.url), "{error}"),
+    }
+}
+
+/// Before a run begins it is refused; within one the cluster is known, and the stranger counts as silent.
+#[tokio::test]
+async fn an_endpoint_of_another_cluster_blinds_no_look_once_the_cluster_is_known() {
+    let stranger = Liar::new(well(ANOTHER, 9, vec![member(9, &[])])).await;
+    let one = Liar::new(well(CLUSTER, 1, vec![member(1, &[])])).await;
+    let observer = observer(&[&stranger.url, &one.url]);
+    assert!(observer.look().await.is_err());
+    observer.access().directory().settle(ClusterId(CLUSTER));
+    let view = observer.look().await.unwrap();
+    assert!(view.members[0].is_ready(), "{view:?}");
+    assert!(view.warnings[0].contains(&stranger.url) && view.warnings[0].contains("cluster d"), "{:?}", view.warnings);
+}

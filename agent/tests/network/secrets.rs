@@ -1,0 +1,132 @@
+//! A token or a password goes to members of this cluster, at addresses that the playbook lists.
+
+use std::fs;
+
+use agent::{
+    observe::{ObserveError, Observer},
+    playbook::cluster::{Auth, Cluster},
+};
+use prost::Message as _;
+use proto::etcdserverpb::{AuthenticateResponse, WatchResponse};
+
+use super::{
+    ANOTHER, CLUSTER, INVALID_ARGUMENT, cluster, header,
+    liar::{Heard, Liar, Reply},
+    member, well,
+};
+
+/// A member with auth on, as etcd from 3.5.28 on: who has no token learns nothing but from a watch that is refused.
+fn locked(cluster: u64, id: u64, urls: Vec<String>) -> impl Fn(&Heard) -> Reply + Send + Sync + 'static {
+    let urls: Vec<_> = urls.iter().map(String::as_str).collect();
+    let inside = well(cluster, id, vec![member(id, &urls)]);
+    move |heard| match (heard.method.as_str(), heard.token.as_deref()) {
+        ("Auth/Authenticate", _) => {
+            let token = format!("token-of-{id}");
+            Reply::Says(AuthenticateResponse { header: header(cluster, id), token }.encode_to_vec())
+        }
+        ("Watch/Watch", None) => {
+            let cancel_reason = "etcdserver: user name is empty".to_owned();
+            let refused = WatchResponse {
+                header: header(cluster, id),
+                created: true,
+                canceled: true,
+                cancel_reason,
+                ..Default::default()
+            };
+            Reply::Says(refused.encode_to_vec())
+        }
+        (_, None) => Reply::Refuses(INVALID_ARGUMENT, "etcdserver: user name is empty"),
+        _ => inside(heard),
+    }
+}
+
+fn with_user(folder: &tempfile::TempDir, endpoints: &[&str]) -> Observer {
+    let password_file = folder.path().join("password");
+    fs::write(&password_file, "S3cretPassw0rd\n").unwrap();
+    let auth = Some(Auth { user: "root".into(), password_file });
+    Observer::connect(&Cluster { auth, ..cluster(endpoints) }).unwrap()
+}
+
+fn heard_no_secret(liar: &Liar) {
+    for heard in liar.heard() {
+        assert_ne!(heard.method, "Auth/Authenticate", "{heard:?}");
+        assert_eq!(heard.token, None, "{heard:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_member_that_says_who_it_is_gets_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = Liar::new(locked(CLUSTER, 1, vec![])).await;
+    let view = with_user(&folder, &[&one.url]).look().await.unwrap();
+    assert!(view.members[0].is_ready(), "{view:?}");
+    let first = one.heard().iter().position(|heard| heard.method == "Auth/Authenticate").unwrap();
+    let before: Vec<_> = one.heard()[..first].iter().map(|heard| heard.method.clone()).collect();
+    assert!(before.contains(&"Watch/Watch".to_owned()), "it had not said who it is: {before:?}");
+}
+
+#[tokio::test]
+async fn an_http_address_that_is_only_advertised_gets_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let thief = Liar::new(locked(CLUSTER, 1, vec![])).await;
+    let one = Liar::new(locked(CLUSTER, 1, vec![thief.url.clone()])).await;
+    let observer = with_user(&folder, &[&one.url]);
+    for _ in 0..3 {
+        assert!(observer.look().await.unwrap().members[0].is_ready());
+    }
+    heard_no_secret(&thief);
+}
+
+#[tokio::test]
+async fn a_member_without_an_address_in_the_playbook_is_said_to_lack_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let two = Liar::new(locked(CLUSTER, 2, vec![])).await;
+    let url = two.url.clone();
+    let one = Liar::new(move |heard: &Heard| {
+        let inside = well(CLUSTER, 1, vec![member(1, &[]), member(2, &[&url])]);
+        match heard.token {
+            Some(_) => inside(heard),
+            None => locked(CLUSTER, 1, vec![])(heard),
+        }
+    })
+    .await;
+    let view = with_user(&folder, &[&one.url]).look().await.unwrap();
+    let trouble = view.members[1].trouble().unwrap().into_owned();
+    assert!(trouble.contains(&two.url) && trouble.contains("add it to `cluster.endpoints`"), "{trouble}");
+    heard_no_secret(&two);
+}
+
+#[tokio::test]
+async fn two_clusters_in_one_playbook_get_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, other) = (Liar::new(locked(CLUSTER, 1, vec![])).await, Liar::new(locked(ANOTHER, 1, vec![])).await);
+    let refused = with_user(&folder, &[&one.url, &other.url]).look().await;
+    assert!(matches!(refused, Err(ObserveError::AnotherCluster { .. })), "{refused:?}");
+    heard_no_secret(&one);
+    heard_no_secret(&other);
+}
+
+#[tokio::test]
+async fn a_learner_that_cannot_say_who_it_is_gets_a_token_and_no_password() {
+    let folder = tempfile::tempdir().unwrap();
+    let learner = Liar::new(|heard: &Heard| match (heard.method.as_str(), heard.token.as_deref()) {
+        ("Watch/Watch", _) => Reply::Refuses(9, "etcdserver: rpc not supported for learner"),
+        ("Maintenance/Status", Some(_)) => well(CLUSTER, 2, vec![])(heard),
+        ("Maintenance/Status", None) => Reply::Refuses(INVALID_ARGUMENT, "etcdserver: user name is empty"),
+        _ => Reply::Refuses(9, "etcdserver: rpc not supported for learner"),
+    })
+    .await;
+    let url = learner.url.clone();
+    let one = Liar::new(move |heard: &Heard| {
+        let mut second = member(2, &[&url]);
+        second.is_learner = true;
+        match heard.token {
+            Some(_) => well(CLUSTER, 1, vec![member(1, &[]), second])(heard),
+            None => locked(CLUSTER, 1, vec![])(heard),
+        }
+    })
+    .await;
+    let view = with_user(&folder, &[&one.url, &learner.url]).look().await.unwrap();
+    assert!(view.members[1].is_ready(), "{view:?}");
+    assert_eq!(learner.calls("Auth/Authenticate"), 0);
+}
