@@ -16,7 +16,7 @@ pub const FIELDS: &[Field] = &[
     row("kind", Choice(&["Upgrade", "Downgrade", "Restart"]), "Upgrade", "What is done to every member: bring it to a newer release, to an older one, or start it once more.").required(),
     group("cluster", Group, "The cluster, and how it is reached.").required(),
     row("cluster.name", Name, "orders", "What people call the cluster; also the default folder of the state.").required(),
-    row("cluster.endpoints", SetOf(&Url), "[http://10.0.0.1:2379, http://10.0.0.2:2379, http://10.0.0.3:2379]", "The client URLs of all members, each at the member itself: no load balancer. Passwords go to these and to https URLs alone.").required(),
+    row("cluster.endpoints", SetOf(&Url), "[http://10.0.0.1:2379, http://10.0.0.2:2379, http://10.0.0.3:2379]", "The client URLs of all members, each at the member itself: no load balancer; a password goes to no other http URL.").required(),
     row("cluster.election_timeout", Deadline, "1s", "The members' `--election-timeout`, which the cluster cannot be asked for.").default("1s"),
     group("cluster.tls", Group, "Certificates as PEM files: needed for `https` endpoints, refused for `http`."),
     row("cluster.tls.ca", Path, "/etc/baton/ca.pem", "The authority that signed the members' certificates.").required(),
