@@ -21,7 +21,6 @@ pub struct Shell {
     /// Where passwords come to lie.
     pub dir: PathBuf,
     bin: PathBuf,
-    endpoints: String,
     printed: Value,
 }
 
@@ -35,10 +34,15 @@ impl Shell {
         let dir = layout.dir.join("etc-baton");
         sure(fs::create_dir_all(&dir));
         let endpoints = layout.endpoints().join(",");
-        let mut printed = print(&["--endpoints", &endpoints, "--output", "json"]);
-        let shell = Self { dir, bin: build.bin.clone(), endpoints, printed: printed["roles"].take() };
+        let files = layout.certificates.as_ref();
+        let files =
+            files.map(|files| [("--ca", &files.ca), ("--cert", &files.client.cert), ("--key", &files.client.key)]);
+        let files: Vec<_> =
+            files.iter().flatten().flat_map(|(flag, file)| [flag, file.to_str().expect("UTF-8")]).collect();
+        let mut printed = print(&[&["--endpoints", &endpoints, "--output", "json"][..], &files].concat());
+        let shell = Self { dir, bin: build.bin.clone(), printed: printed["roles"].take() };
         let text = printed["text"].as_str().unwrap_or_default();
-        for command in shell.block("enable").iter().chain(&shell.block("narrow")) {
+        for command in shell.block("environment").iter().chain(&shell.block("enable")).chain(&shell.block("narrow")) {
             assert!(text.lines().any(|line| line == command), "{command} is not in\n{text}");
         }
         shell
@@ -66,8 +70,7 @@ impl Shell {
 
     /// Types these lines as root of etcd, once there is one, the way that is printed: the password on stdin.
     pub fn types_as_root(&self, lines: &[String]) -> String {
-        let who = "export ETCDCTL_USER=root; read -rs ETCDCTL_PASSWORD; export ETCDCTL_PASSWORD".to_owned();
-        self.types(&self.password("root"), &[&[who], lines].concat())
+        self.types(&self.password("root"), &[&self.block("login"), lines].concat())
     }
 
     /// Types these lines one after the other; the first that fails is the last.
@@ -77,8 +80,8 @@ impl Shell {
     fn types(&self, keys: &str, lines: &[String]) -> String {
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.bin.display());
         let mut shell = Command::new("bash");
+        let lines = [&self.block("environment"), lines].concat();
         shell.args(["-e", "-c", &lines.join("\n")]).current_dir(&self.dir).env("PATH", path);
-        shell.env("ETCDCTL_ENDPOINTS", &self.endpoints).env("ETCDCTL_API", "3");
         let mut child =
             shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("bash");
         let typed = child.stdin.take().map(|mut stdin| stdin.write_all(format!("{keys}\n").as_bytes()));

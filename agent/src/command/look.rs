@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proto::ClusterVersion;
 
 use crate::{
-    observe::{Observer, view::ClusterView},
+    observe::{Observer, permission::Permission, view::ClusterView},
     playbook::{Cluster, Playbook},
     report::{names::Names, trouble::Trouble},
     rollout::{NotRead, Snapshot, Store, keys::Keys, stored},
@@ -68,7 +68,9 @@ impl Eye {
     /// Why the keys were not read, where that is for want of a role.
     pub async fn unread(&self, why: Trouble, viewer: Option<String>) -> Trouble {
         match viewer {
-            Some(user) if self.observer.reads_keys().await == Some(false) => Trouble::KeysForbidden { user },
+            Some(user) if self.observer.reads_keys().await == Some(Permission::Denied) => {
+                Trouble::KeysForbidden { user }
+            }
             _ => why,
         }
     }
@@ -92,7 +94,7 @@ impl Sight {
     /// They could not be read, or not be understood.
     pub fn keys(&mut self) -> Result<Keys, Trouble> {
         let raw = self.raw.as_ref().map_err(|not_read| match not_read {
-            NotRead::Unknown(unknown) => Trouble::Unreachable(format!("the keys: {unknown}")),
+            NotRead::Unknown(unknown) => Trouble::unanswered(format!("the keys: {unknown}")),
             NotRead::Oversize(oversize) => Trouble::KeysTooLarge(oversize.to_string()),
         })?;
         let keys = stored::keys(raw)?;

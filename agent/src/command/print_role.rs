@@ -4,7 +4,10 @@
 use super::{Outcome, shown};
 use crate::{
     cli,
-    report::{grants, trouble::Trouble},
+    report::{
+        grants::{self, Asked},
+        trouble::Trouble,
+    },
 };
 
 /// Prints what is to be typed.
@@ -13,16 +16,17 @@ use crate::{
 /// None of the endpoints says what it runs.
 pub async fn print_role(typed: &cli::Init) -> Result<Outcome, Trouble> {
     let mut found = Vec::new();
+    let cluster = super::reach::cluster(&typed.endpoints, &typed.reach)?;
     if !typed.endpoints.is_empty() {
-        let observer = super::init::observer(&super::reach::cluster(&typed.endpoints, &typed.reach)?)?;
-        found = observer.releases().await;
+        found = super::init::observer(&cluster)?.releases().await;
         if found.is_empty() {
             let asked = typed.endpoints.join(", ");
             return Err(Trouble::Unreachable(format!("nobody says which release runs at {asked}")));
         }
     }
-    let text = grants::text(&typed.endpoints, &found);
+    let asked = Asked { endpoints: &cluster.endpoints, tls: cluster.tls.as_ref(), found: &found };
+    let text = grants::text(&asked);
     let mut outcome = shown(text.clone(), "text", text.into());
-    outcome.facts.more.insert("roles".into(), grants::object(&found));
+    outcome.facts.more.insert("roles".into(), grants::object(&asked));
     Ok(outcome)
 }

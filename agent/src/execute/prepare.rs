@@ -22,7 +22,7 @@ use crate::{
         runtime::systemd::check::Trying,
     },
     journal::progress::{InHand, Leg, Stage},
-    observe::Observer,
+    observe::{Observer, permission::Permission},
     plan::Verb,
     playbook::{self, Playbook},
     report::{Happening, stop::Trouble},
@@ -170,11 +170,18 @@ impl Execution<'_> {
     }
 
     async fn judge_access(&mut self) -> Result<(), Why> {
-        if let Some(auth) = &self.playbook.cluster.auth {
-            let user = auth.user.clone();
-            if !self.observer.is_administrator().await.map_err(|error| why(&error))? {
-                return Err(self.in_trouble(Trouble::NotRoot { user }));
+        match &self.playbook.cluster.auth {
+            Some(auth) => {
+                let user = auth.user.clone();
+                if !self.observer.is_administrator().await.map_err(|error| why(&error))? {
+                    return Err(self.in_trouble(Trouble::NotRoot { user }));
+                }
             }
+            // Some releases answer all but the keys.
+            None if self.observer.reads_keys().await == Some(Permission::UserWanted) => {
+                return Err(self.in_trouble(Trouble::user_wanted()));
+            }
+            None => {}
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ mod listed;
 mod login;
 pub mod member;
 pub mod metrics;
-mod permission;
+pub mod permission;
 mod releases;
 
 mod secret_file;

@@ -3,8 +3,6 @@
 //! No password stands on a command line: each is made into a file, which etcdctl reads on stdin and the playbook names.
 //! Source: etcd documentation, "Role-based access control"; who needs what is [`roles`]' to say.
 
-use std::fmt::Write as _;
-
 use proto::Release;
 use serde_json::json;
 
@@ -12,6 +10,7 @@ use super::{
     names::printable,
     roles::{self, Span},
 };
+use crate::{playbook::Tls, words::typed};
 
 /// What prints all this.
 pub const COMMAND: &str = "agent init --print-role";
@@ -62,7 +61,7 @@ const ROOT: Block = Block {
     ],
     tail: &[
         "In the playbook, below `cluster`:  auth: { user: baton, password_file: /etc/baton/baton.password }",
-        "No less will do: HashKV wants the role root in every release of etcd, MoveLeader and Downgrade in most.",
+        "For a run no less will do: HashKV wants the role root in every release of etcd, MoveLeader and Downgrade in most.",
     ],
 };
 
@@ -113,26 +112,51 @@ const NARROW: Block = Block {
 /// All that is to be typed, in its order.
 const BLOCKS: [&Block; 5] = [&ENABLE, &ROOT, &VIEWER, &LIST, &NARROW];
 
-/// For a person at a shell. `found` are the releases that members said they run, and where they were asked.
-pub fn text(endpoints: &[String], found: &[Release]) -> String {
+/// The cluster that etcdctl is to be told of.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// Where it is; anywhere without one.
+    pub endpoints: &'a [String],
+    /// The files for https.
+    pub tls: Option<&'a Tls>,
+    /// The releases that run there.
+    pub found: &'a [Release],
+}
+
+impl Asked<'_> {
+    /// What etcdctl takes from the environment.
+    fn exports(&self) -> Vec<String> {
+        let endpoints = match self.endpoints {
+            [] => "http://127.0.0.1:2379".to_owned(),
+            endpoints => typed(&endpoints.join(",")),
+        };
+        let files =
+            self.tls.map(|tls| [("CACERT", Some(&tls.ca)), ("CERT", tls.cert.as_ref()), ("KEY", tls.key.as_ref())]);
+        let files = files.into_iter().flatten().filter_map(|(name, file)| Some((name, file?)));
+        let files = files.map(|(name, file)| format!("export ETCDCTL_{name}={}", typed(&file.to_string_lossy())));
+        [format!("export ETCDCTL_ENDPOINTS={endpoints}")].into_iter().chain(files).collect()
+    }
+}
+
+const HEAD: &[&str] = &[
+    "Users and roles of etcd for Baton. Type this in a folder that root alone may enter, such as /etc/baton. etcdctl takes",
+    "from the environment where etcd is (for https with ETCDCTL_CACERT, _CERT and _KEY), and a user with the role root.",
+];
+
+/// No program is given the password, so none shows it.
+const WHO: &str = "export ETCDCTL_USER=root; read -rs ETCDCTL_PASSWORD; export ETCDCTL_PASSWORD";
+
+/// For a person at a shell.
+pub fn text(asked: &Asked) -> String {
     let mut text = String::new();
-    let endpoints = if endpoints.is_empty() { "http://127.0.0.1:2379".to_owned() } else { endpoints.join(",") };
-    says(
-        &mut text,
-        &[
-            "Users and roles of etcd for Baton. Type this in a folder that root alone may enter, such as /etc/baton, as a",
-            "user with the role root; etcdctl takes him from the environment. With TLS also ETCDCTL_CACERT, _CERT and _KEY.",
-        ],
-    );
-    let _ = writeln!(text, "export ETCDCTL_ENDPOINTS={endpoints}");
-    text.push_str(
-        "export ETCDCTL_USER=root; read -rs ETCDCTL_PASSWORD; export ETCDCTL_PASSWORD    # where auth is on\n",
-    );
+    says(&mut text, HEAD);
+    asked.exports().iter().for_each(|line| text.push_str(&format!("{line}\n")));
+    text.push_str(&format!("{WHO}    # where auth is on\n"));
     for block in BLOCKS {
         text.push('\n');
         says(&mut text, block.head);
         if block.name == VIEWER.name {
-            for line in least(found) {
+            for line in least(asked.found) {
                 says(&mut text, &[&line]);
             }
         }
@@ -173,10 +197,11 @@ fn least(found: &[Release]) -> Vec<String> {
 }
 
 /// For scripts: each block's commands, and the tables they come from.
-pub fn object(found: &[Release]) -> serde_json::Value {
-    let commands: serde_json::Map<_, _> =
-        BLOCKS.iter().map(|block| (block.name.to_owned(), json!(block.commands))).collect();
-    let mut object = json!({ "commands": commands, "found": found });
+pub fn object(asked: &Asked) -> serde_json::Value {
+    let blocks = BLOCKS.iter().map(|block| (block.name.to_owned(), json!(block.commands)));
+    let before = [("environment".to_owned(), json!(asked.exports())), ("login".to_owned(), json!([WHO]))];
+    let commands: serde_json::Map<_, _> = blocks.chain(before).collect();
+    let mut object = json!({ "commands": commands, "found": asked.found });
     if let (Some(object), serde_json::Value::Object(tables)) = (object.as_object_mut(), roles::object()) {
         object.extend(tables);
     }

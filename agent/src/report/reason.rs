@@ -99,7 +99,7 @@ reasons! {
     Credentials "credentials" Preflight, "a certificate, key or password cannot be used, or a member's certificate is not trusted", "correct the file or the address that is named";
     Unreachable "unreachable" Preflight, "no member answered", "start the members, or correct cluster.endpoints";
     OtherCluster "other_cluster" Preflight, "an address or the journal belongs to another cluster", "correct cluster.endpoints or state_dir";
-    AuthRefused "auth_refused" Preflight, "the cluster does not take the user or password", "correct cluster.auth";
+    AuthRefused "auth_refused" Preflight, "the cluster does not take the user or password, or was asked without one", "correct cluster.auth";
     NotRoot "not_root" Always(3), "the user does not have the role that this needs", "agent init --print-role says which; grant it, or name another user";
     GatesUnsupported "gates_unsupported" Preflight, "gates are expected, and a member that is at its target has none", "remove gates.expect, then agent run, with --replace where a run stands";
     NewerAgent "newer_agent" Preflight, "a newer agent wrote keys that this one does not know", "run the newer agent here too";

@@ -108,6 +108,20 @@ pub enum Trouble {
 }
 
 impl Trouble {
+    /// Nobody answered what was asked; where members do answer, and want a user, that is said instead.
+    pub fn unanswered(text: String) -> Self {
+        match text.contains("etcdserver: user name is empty") {
+            true => Self::user_wanted(),
+            false => Self::Unreachable(text),
+        }
+    }
+
+    /// Auth is on, and nobody was named.
+    pub fn user_wanted() -> Self {
+        let instead = "auth is on in this cluster, so it wants a user (`cluster.auth`, or --user)";
+        Self::AuthRefused(format!("{instead}; {} says how to make one", grants::COMMAND))
+    }
+
     /// How it is told; `playbook` as it was typed, `verb` as in `agent VERB`, `touched` whether this process has
     /// stopped a member.
     pub fn stop(&self, verb: &str, playbook: Option<&str>, touched: bool) -> Stop {
@@ -220,7 +234,7 @@ impl From<ObserveError> for Trouble {
             | ObserveError::Tls(_)
             | ObserveError::Untrusted { .. } => Self::Credentials(text),
             ObserveError::Address { .. } => Self::Playbook(text),
-            ObserveError::NobodyAnswered { .. } | ObserveError::NoMembership { .. } => Self::Unreachable(text),
+            ObserveError::NobodyAnswered { .. } | ObserveError::NoMembership { .. } => Self::unanswered(text),
             ObserveError::AnotherCluster { .. } => Self::OtherCluster(text),
             ObserveError::NotRoot { user } => Self::NotRoot { user },
             ObserveError::Auth { .. } => Self::AuthRefused(text),

@@ -14,8 +14,8 @@ use tests::{
 };
 
 /// A cluster with both users, and root for the clients of the test.
-async fn with_users(path: (&str, &str)) -> Option<(Case, Shell)> {
-    let mut case = Case::path(System::Etcd, path, |_| {}).await?;
+async fn with_users(path: (&str, &str), tls: bool) -> Option<(Case, Shell)> {
+    let mut case = Case::path(System::Etcd, path, |spec| spec.tls = tls).await?;
     let shell = Shell::of(case.layout(), &case.from);
     shell.makes_users();
     shell.adds("guest", &[]);
@@ -25,14 +25,14 @@ async fn with_users(path: (&str, &str)) -> Option<(Case, Shell)> {
 
 /// Types `agent VERB` on the first host as a user of etcd.
 async fn types(case: &mut Case, shell: &Shell, verb: &str, user: &str) -> Ended {
-    case.upgrade.cluster = vec![shell.auth(user)];
+    case.upgrade.cluster = if user.is_empty() { vec![] } else { vec![shell.auth(user)] };
     let playbook = case.write_one(0, &case.upgrade);
     tests::agent::Agent::start(verb, &playbook, &[]).expect("an agent").ends().await
 }
 
 /// What each of three users gets of a release; `looking` is whether it answers whoever may read the keys.
 async fn each_user_gets_what_is_due(minor: &str, looking: bool) {
-    let Some((mut case, shell)) = with_users((minor, minor)).await else { return };
+    let Some((mut case, shell)) = with_users((minor, minor), false).await else { return };
     case.upgrade.restart = Some("once".into());
     let before = case.standing().await;
     for (user, verb, reason, words) in [
@@ -44,16 +44,20 @@ async fn each_user_gets_what_is_due(minor: &str, looking: bool) {
         ("guest", "status", "looked", "permission denied"),
         ("guest", "run", "not_root", "does not have the role root"),
         ("baton-viewer", "run", "not_root", "does not have the role root"),
+        ("", "plan", "auth_refused", "it wants a user"),
+        ("", "run", "auth_refused", "it wants a user"),
     ] {
         let ended = types(&mut case, &shell, verb, user).await;
         let (reason, words) = match looking || user == "baton" {
             true => (reason, words),
+            false if user.is_empty() => (reason, words),
             false => ("not_root", "does not have the role root"),
         };
-        ended.must_be(if reason == "not_root" { 3 } else { 0 }, reason);
+        let refused = ["not_root", "auth_refused"].contains(&reason);
+        ended.must_be(if refused { 3 } else { 0 }, reason);
         let said = format!("{} {}", ended.message(), ended.warnings());
         assert!(said.contains(words), "{ended}");
-        assert_eq!(words.is_empty(), ended.warnings() == "[]" && reason != "not_root", "{ended}");
+        assert_eq!(words.is_empty(), ended.warnings() == "[]" && !refused, "{ended}");
         if reason == "planned" {
             let steps = ended.result.as_ref().and_then(|result| result["steps"].as_array()).map(Vec::len);
             assert!(steps.is_some_and(|steps| steps > 3), "{ended}");
@@ -88,7 +92,7 @@ async fn each_user_gets_what_is_due_on_3_7() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_operator_takes_a_cluster_with_auth_up() {
-    let Some((case, shell)) = with_users(("3.5", "3.6")).await else { return };
+    let Some((case, shell)) = with_users(("3.5", "3.6"), true).await else { return };
     let files: Vec<_> = (0..3).map(|host| written(&case, &shell, host)).collect();
     let viewed = case.write_one(0, &case.upgrade);
     let mut rollout = case.begin().await;
@@ -121,10 +125,18 @@ fn written(case: &Case, shell: &Shell, host: usize) -> std::path::PathBuf {
     let (file, state, password) = (member.dir.join("init.yaml"), member.state_dir(), shell.password_file("baton"));
     let mut command = Command::new(executable().expect("an agent"));
     command.args(["init", "--endpoints", &member.client_url, "--to", &case.to.release.to_string(), "--artifact"]);
-    command.arg(case.to.executable()).args(["--member", &member.name, "--user", "baton", "--password-file"]);
+    command.arg(case.to.executable()).args(["--member", &member.name]).args(certificates(case));
+    command.args(["--user", "baton", "--password-file"]);
     let done = command.arg(password).arg("--state-dir").arg(state).arg("-o").arg(&file).output().expect("it ran");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     file
+}
+
+/// What is typed for https.
+fn certificates(case: &Case) -> Vec<String> {
+    let files = case.layout().certificates.as_ref().expect("certificates");
+    let typed = [("--ca", &files.ca), ("--cert", &files.client.cert), ("--key", &files.client.key)];
+    typed.into_iter().flat_map(|(flag, file)| [flag.to_owned(), file.to_string_lossy().into_owned()]).collect()
 }
 
 /// Nobody is asked for it, and where somebody is, no user is needed.
@@ -150,10 +162,13 @@ async fn roles_are_printed_without_a_cluster_and_for_one() {
     let (code, _, error) = print(&["--to", "3.6.14"]);
     assert_eq!(code, Some(2), "{error}");
 
-    let Some((case, _)) = with_users(("3.5", "3.6")).await else { return };
+    let Some((case, _)) = with_users(("3.5", "3.6"), true).await else { return };
     let url = &case.member(0).client_url;
-    let (code, text, error) = print(&["--endpoints", url]);
+    let files = certificates(&case);
+    let files: Vec<_> = files.iter().map(String::as_str).collect();
+    let (code, text, error) = print(&[&["--endpoints", url][..], &files].concat());
     assert_eq!(code, Some(0), "{error}");
+    assert!(text.contains(&format!("ETCDCTL_CACERT={}\n", files[1])), "{text}");
     assert!(text.contains(&format!("ETCDCTL_ENDPOINTS={url}\n")), "{text}");
     assert!(text.contains(&format!("etcd {}, which runs here", case.from.release)), "{text}");
     let missing = fs::metadata(case.layout().dir.join("etc-baton/baton.password")).map(|file| file.len());
