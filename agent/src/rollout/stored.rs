@@ -186,6 +186,7 @@ mod tests {
             state,
             changes_minor: true,
             done: vec![MemberId(3)],
+            begun_by: None,
             unknown: Unknown::default(),
         }
     }
