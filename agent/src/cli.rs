@@ -42,7 +42,7 @@ pub enum Verb {
     Plan(Plan),
     /// Show the cluster: members, versions, leader, the run, who holds the baton, who waits for what
     Status(Status),
-    /// Read the playbook and print it with all defaults, or say what is wrong with it
+    /// Read the playbook and print it with all defaults and without secrets, or say what is wrong with it
     Validate(One),
     /// Let a held run take its last member, after which there is no way back
     Finalize(Rollout),

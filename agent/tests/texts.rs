@@ -120,11 +120,11 @@ fn no_arrow_between_rooms_turns() {
     // `rollout` holds data (keys, txn), the machine, and the way to the store: only the last looks at `observe`.
     for (room, allowed) in [
         ("playbook", &["sha256", "regular_file", "visible"][..]),
-        ("journal", &["rollout", "host"][..]),
-        ("plan", &["observe", "rollout", "journal"][..]),
+        ("journal", &["rollout", "host", "unknown"][..]),
+        ("plan", &["observe", "rollout", "journal", "unknown"][..]),
         ("observe", &["playbook", "regular_file"][..]),
         ("host", &["rollout", "sha256", "boot_clock", "calendar", "regular_file", "words"][..]),
-        ("rollout", &["observe", "plan", "journal", "boot_clock"][..]),
+        ("rollout", &["observe", "plan", "journal", "boot_clock", "unknown"][..]),
         ("matrix", &["playbook", "words"][..]),
         ("report", &["observe", "plan", "playbook", "rollout", "journal", "calendar", "visible", "words"][..]),
     ] {

@@ -46,6 +46,7 @@ impl Execution<'_> {
         };
         let run_id = RunId(random());
         let run = plan::target::new_run(run_id, &self.me.intent, &view);
+        let run = Run { begun_by: Some(self.me.host_name.clone()), ..run };
         let others = keys.agents.keys().copied().filter(|host| *host != self.me.host);
         let txn = Txn::replace(seen, run, others, view.members.iter().map(|member| member.id));
         let deadline = Instant::now() + PATIENCE;

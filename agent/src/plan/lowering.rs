@@ -131,7 +131,15 @@ mod tests {
         let intent = Arc::new(Intent { change, ..samples::intent(">=3.5, <3.6", "3.6.14") });
         let me = Me { intent: intent.clone(), ..samples::me(&[1]) };
         let changes_minor = to.starts_with("3.5");
-        let run = Run { id: RunId(1), intent, state, changes_minor, done: Vec::new(), unknown: Unknown::default() };
+        let run = Run {
+            id: RunId(1),
+            intent,
+            state,
+            changes_minor,
+            done: Vec::new(),
+            begun_by: None,
+            unknown: Unknown::default(),
+        };
         let run = Some(At { created: Revision(3), modified: Revision(3), value: run });
         let (keys, view, rules) = (Keys { run, ..Keys::default() }, view(members), Rules::default());
         let (me, keys, rules) = (&me, &keys, &rules);

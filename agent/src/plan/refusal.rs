@@ -13,6 +13,8 @@ pub enum Refusal {
     OtherRun {
         /// The parts.
         differs: Vec<Difference>,
+        /// The host whose agent began it, where that is known.
+        begun_by: Option<Arc<str>>,
     },
     /// The run is paused.
     Paused,

@@ -88,6 +88,7 @@ mod tests {
             state: RunState::Rolling,
             changes_minor: true,
             done: Vec::new(),
+            begun_by: None,
             unknown: Unknown::default(),
         };
         let run = At { value: run, created: Revision(1), modified: Revision(1) };

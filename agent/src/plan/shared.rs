@@ -32,7 +32,10 @@ pub(super) fn stale(case: &Case) -> Option<Next> {
 pub(super) fn other_run(case: &Case) -> Option<Next> {
     let run = case.standing()?;
     if *run.intent != *case.me.intent {
-        return Some(Next::Refuse(Refusal::OtherRun { differs: differences(&run.intent, &case.me.intent) }));
+        return Some(Next::Refuse(Refusal::OtherRun {
+            differs: differences(&run.intent, &case.me.intent),
+            begun_by: run.begun_by.clone(),
+        }));
     }
     (run.state == RunState::Paused).then_some(Next::Refuse(Refusal::Paused))
 }
@@ -269,6 +272,7 @@ mod tests {
                 state,
                 changes_minor: true,
                 done: Vec::new(),
+                begun_by: None,
                 unknown: Unknown::default(),
             })),
             down: Some(at(record())),

@@ -61,7 +61,15 @@ pub fn changes_minor(intent: &Intent, view: &ClusterView) -> bool {
 /// A run that nobody has taken a step in.
 pub fn new_run(id: RunId, intent: &Arc<Intent>, view: &ClusterView) -> Run {
     let (intent, changes_minor) = (intent.clone(), changes_minor(intent, view));
-    Run { id, intent, state: RunState::Rolling, changes_minor, done: Vec::new(), unknown: Unknown::default() }
+    Run {
+        id,
+        intent,
+        state: RunState::Rolling,
+        changes_minor,
+        done: Vec::new(),
+        begun_by: None,
+        unknown: Unknown::default(),
+    }
 }
 
 #[cfg(test)]

@@ -118,6 +118,7 @@ mod tests {
                 state,
                 changes_minor: true,
                 done: Vec::new(),
+                begun_by: None,
                 unknown: Unknown::default(),
             };
             let text = format!("{verb:?} {:?}", run.state);
@@ -145,7 +146,15 @@ mod tests {
                 me.owns.push(MemberId(3));
             }
             let (intent, state) = (me.intent.clone(), RunState::Rolling);
-            let run = Run { id: RunId(1), intent, state, changes_minor: true, done, unknown: Unknown::default() };
+            let run = Run {
+                id: RunId(1),
+                intent,
+                state,
+                changes_minor: true,
+                done,
+                begun_by: None,
+                unknown: Unknown::default(),
+            };
             let at = Some(At { created: Revision(3), modified: Revision(3), value: run });
             let keys = Keys { run: at, ..Keys::default() };
             let mut view = samples::view(members);

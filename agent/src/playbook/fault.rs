@@ -89,7 +89,7 @@ impl Fault {
         PlaybookError::Mistake(Box::new(Mistake {
             file: file.into(),
             place: self.place,
-            line: line.unwrap_or_default().into(),
+            line: line.unwrap_or_default(),
             problem: presentable(&secret::in_text(&self.problem)),
             expected: presentable(&secret::in_text(&self.expected)),
         }))

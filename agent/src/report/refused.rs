@@ -38,9 +38,11 @@ impl Context<'_> {
     pub(super) fn refused(&self, refusal: &Refusal) -> Stop {
         let name = |member| self.names.member(member);
         match refusal {
-            Refusal::OtherRun { differs } => {
+            Refusal::OtherRun { differs, begun_by } => {
                 let differs: Vec<_> = differs.iter().map(difference).collect();
-                let message = format!("a run with another intent stands; it differs in {}", differs.join(", "));
+                let begun =
+                    begun_by.as_ref().map_or_else(String::new, |host| format!(", begun on {}", printable(host)));
+                let message = format!("a run with another intent stands{begun}; it differs in {}", differs.join(", "));
                 let left = "correct this playbook, or end that run with its own; `agent run --replace` gives it up";
                 self.stop(Reason::OtherRun, message, "status").leaving(left)
             }

@@ -127,7 +127,8 @@ fn run_line(run: &Run, names: &Names) -> String {
         Change::Restart { id } => format!("restart `{}`", printable(id)),
     };
     let done = if run.done.is_empty() { "none".to_owned() } else { names.list(&run.done) };
-    format!("run: {what}, {}; done: {done}\n", state(&run.state, names))
+    let begun = run.begun_by.as_ref().map_or_else(String::new, |host| format!("; begun on {}", printable(host)));
+    format!("run: {what}, {}; done: {done}{begun}\n", state(&run.state, names))
 }
 
 /// A run's state in words.

@@ -76,6 +76,7 @@ fn refusals() -> Vec<Refusal> {
     vec![
         Refusal::OtherRun {
             differs: vec![Difference { part: "to", standing: "3.5.1".into(), wanted: "3.5.30".into() }],
+            begun_by: Some("h3".into()),
         },
         Refusal::Paused,
         Refusal::GoingBack,

@@ -13,7 +13,7 @@ use proto::{ClusterVersion, MemberId, Revision};
 use super::{
     act::{Act, Ending, Event, Left, Looked},
     answered::Then,
-    keys::{AttemptId, Baton, Keys, ProcessId, RunId, RunResult, RunState, TakeId},
+    keys::{AttemptId, Baton, Keys, ProcessId, Run, RunId, RunResult, RunState, TakeId},
     rules::Rules,
     txn::Txn,
 };
@@ -294,6 +294,7 @@ impl Agent {
             }
             Next::Begin => {
                 let run = plan::target::new_run(RunId(fresh), &self.me.intent, &view);
+                let run = Run { begun_by: Some(self.me.host_name.clone()), ..run };
                 self.send(Txn::begin(keys.run.as_ref(), run), Then::Look)
             }
             Next::Move { to, at_rest } => match &keys.run {

@@ -62,7 +62,15 @@ pub(super) fn baton(by: u64, pid: u32) -> At<Baton> {
 /// A run in this state, and every host at work.
 pub(super) fn keys(state: RunState) -> Keys {
     let intent = samples::me(&[1]).intent;
-    let run = Run { id: RunId(1), intent, state, changes_minor: true, done: Vec::new(), unknown: Unknown::default() };
+    let run = Run {
+        id: RunId(1),
+        intent,
+        state,
+        changes_minor: true,
+        done: Vec::new(),
+        begun_by: None,
+        unknown: Unknown::default(),
+    };
     let participant = |owner| Participant {
         host_name: Arc::from(""),
         owns: vec![MemberId(owner)],

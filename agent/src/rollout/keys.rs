@@ -73,6 +73,9 @@ pub struct Run {
     /// The members that were brought to their target, as their own agents wrote with each record's end.
     #[serde(default)]
     pub done: Vec<MemberId>,
+    /// The name of the host whose agent began it, for people; written once, with the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun_by: Option<Arc<str>>,
     /// What a newer agent wrote beside it.
     #[serde(skip)]
     pub unknown: Unknown,

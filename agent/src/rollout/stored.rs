@@ -193,6 +193,7 @@ mod tests {
             state,
             changes_minor: true,
             done: vec![MemberId(3)],
+            begun_by: None,
             unknown: Unknown::default(),
         }
     }

@@ -206,7 +206,15 @@ mod tests {
         let failed = RunState::Failed { member: MemberId(1), why: Arc::from("it"), was: Going::Rolling };
         let run = |state| {
             let (intent, done) = (samples::me(&[1]).intent, Vec::new());
-            at(Run { id: RunId(1), intent, state, changes_minor: true, done, unknown: Unknown::default() })
+            at(Run {
+                id: RunId(1),
+                intent,
+                state,
+                changes_minor: true,
+                done,
+                begun_by: None,
+                unknown: Unknown::default(),
+            })
         };
         let rolling = run(RunState::Rolling);
         let marked = run(failed.clone());

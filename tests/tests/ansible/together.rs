@@ -44,7 +44,7 @@ async fn all_hosts_at_once_are_upgraded_once() {
     site.is_upgraded(&[true; 3]).await;
 
     let after = site.pids();
-    let again = stage.play(&["-e", "baton_require_complete=true", "-e", "look=true"]).await;
+    let again = stage.play(&[&["-e", "baton_require_complete=true", "-e", "look=true"][..], &secret].concat()).await;
     again.must_succeed();
     for host in 1..=3 {
         let seen = again.look_from(host);

@@ -18,6 +18,7 @@ on_both! {
     what_an_agent_left_in_the_middle_goes_on_unasked;
     a_member_that_somebody_stopped_is_started_by_a_yes_alone;
     the_only_member_is_started_by_a_yes_and_then_the_plan_is_asked_for;
+    of_two_members_only_the_one_in_hand_is_started_before_the_answer, etcd #[ignore = "slow: the node's row shows the same"];
     a_decision_for_every_host_is_asked_for_too;
 }
 
@@ -129,6 +130,40 @@ async fn a_member_that_somebody_stopped_is_started_by_a_yes_alone(system: System
     assert!(!shown.contains(&format!("{id}  ")), "members have names: {shown}");
     all_must_be(&rollout.run([1, 2]).await, 0, "done");
     rollout.done().await;
+}
+
+/// One was taken down by an agent that was killed, the other was stopped by a person.
+async fn of_two_members_only_the_one_in_hand_is_started_before_the_answer(system: System) {
+    let Some(mut case) = Case::of(system).await else { return };
+    case.hosts = vec![vec![0, 1], vec![2]];
+    let rollout = case.begin().await;
+    let killed = rollout.start(0);
+    let stopping = wait::until("a member to go down", GENEROUS, || async {
+        let events = killed.events().map_err(|error| error.to_string())?;
+        let stopping = events.into_iter().find(|event| event.event == "member_stopping");
+        stopping.and_then(|event| event.member).ok_or_else(|| killed.log())
+    });
+    let in_hand = usize::from(stopping.await.expect("one goes down") == "m2");
+    killed.process().expect("it runs").signal(Signal::KILL).expect("killed");
+    killed.ends().await;
+    let stopped = 1 - in_hand;
+    rollout.member(stopped).end(Signal::TERM).expect("ended");
+
+    let mut terminal = at_terminal(&rollout, "run", 0, &[]);
+    terminal.until_shown("[y/N] ").await;
+    let shown = terminal.shown();
+    assert!(rollout.member(in_hand).is_running(), "the journal says that it is down by our hand: {shown}");
+    assert!(!rollout.member(stopped).is_running(), "nobody knows why it is down: {shown}");
+    terminal.types("n\n");
+    let (exit, shown) = terminal.ended().await;
+    assert_eq!(exit, Some(10), "{shown}");
+    assert!(shown.contains(&format!("not running: m{}", stopped + 1)), "{shown}");
+    assert!(!rollout.member(stopped).is_running(), "{shown}");
+    for ended in rollout.all("run").await {
+        ended.must_succeed();
+    }
+    rollout.arrives().await;
+    rollout.end(2).await;
 }
 
 /// Where nobody answers no plan can be made: the start alone is asked for, then the plan.
