@@ -30,7 +30,7 @@ pub const FIELDS: &[Field] = &[
     row("to", Release, "3.6.14", "The release that every member runs in the end.").of(UP_OR_DOWN).required(),
     group("artifact", Group, "Where the release `to` comes from.").of(UP_OR_DOWN).required(),
     row("artifact.source", Text, "/srv/etcd-v{{version}}.tar.gz", "A path or an http(s) URL of a directory, one executable, or a .tar.gz; `{{version}}` stands for `to`.").required(),
-    row("artifact.sha256", Digest, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "The digest that the artifact must have; a URL needs one."),
+    row("artifact.sha256", Digest, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "The digest that the artifact must have; a URL needs one, and so does a path that others than root may write to."),
     row("artifact.executable", Text, "etcd", "The executable's file name in a directory or archive that holds several."),
     group("restart", Group, "Which restart this is.").of(&["Restart"]).required(),
     row("restart.id", AsWritten, "OPS-1742", "Free text, the same on every host, such as a ticket or a date; another id is another restart.").required(),
@@ -77,7 +77,7 @@ pub const FIELDS: &[Field] = &[
     row("verify.max_db", Size, "256MiB", "The largest database whose hash is asked for: the scan stalls the member.").default("256MiB"),
     group("gates", Group, "The cluster's feature gates, on servers that agree on them; no release of etcd does."),
     row("gates.expect", MapOf(&Bool), "{ LeaseCheckpoint: true }", "What they must be at the end, by name.").default("{}"),
-    group("hooks", Group, "Programs run around each take-down, never a shell; templates as in `argv`."),
+    group("hooks", Group, "Programs run around each take-down, never a shell, as the agent's user; nobody else may write to them. Templates as in `argv`."),
     row("hooks.before_node", ListOf(&Argv), "[[/usr/local/bin/silence, \"{{node}}\", 10m]]", "Run before a member is taken down; one that fails stops the step.").default("[]"),
     row("hooks.after_node", ListOf(&Argv), "[[/usr/local/bin/unsilence, \"{{node}}\"]]", "Run after a member is back; one that fails is a warning.").default("[]"),
 ];
