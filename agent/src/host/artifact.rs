@@ -297,6 +297,10 @@ fn sha256(artifact: &Artifact) -> Result<Sha256, ArtifactError> {
         (Source::Url(url), None) => return Err(ArtifactError::NeedsSha256(url.clone())),
         (Source::Path(path), _) => path,
     };
+    // A file of nothing can have any length.
+    if fs::metadata(path).is_ok_and(|seen| seen.len() > unpack::MAX_BYTES) {
+        return Err(UnpackError::TooLarge { path: path.into() }.into());
+    }
     let found = if path.is_dir() { Sha256::of_folder(path)? } else { Sha256::of_file(path)? };
     expect(path, found, artifact.sha256.unwrap_or(found))?;
     Ok(found)

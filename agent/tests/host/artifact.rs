@@ -201,6 +201,10 @@ async fn what_is_no_file_is_not_waited_for() {
     let case = Case::new();
     let pipe = case.at("etcd");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let endless = case.write("endless", b"\x7fELF", 0o755);
+    fs::OpenOptions::new().write(true).open(&endless).unwrap().set_len(1 << 42).unwrap();
+    let error = case.install(&local(endless)).await.unwrap_err();
+    assert!(matches!(error, ArtifactError::Unpack(UnpackError::TooLarge { .. })), "{error}");
     let error = case.install(&local(pipe)).await.unwrap_err().to_string();
     assert!(error.contains("etcd is a folder, device, pipe or socket"), "{error}");
 }
