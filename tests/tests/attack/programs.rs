@@ -144,6 +144,26 @@ async fn what_others_may_change_is_not_installed() {
     rollout.end(0).await;
 }
 
+/// Hours may lie between preflight and a member's turn; here a hook is what happens in between.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_that_was_changed_since_is_refused_before_the_stop() {
+    let Some(case) = Case::of(System::Node).await else { return };
+    let mut rollout = case.strategy(&["gather: 0s"]).begin().await;
+    let before = rollout.pids();
+    let script =
+        format!(r#"for it in "${{0%/*}}"/releases/{}-*/node; do echo more >> "$it"; done"#, rollout.to.release);
+    rollout.upgrade.extra = hooks(&["/bin/sh", "-c", &script, "{{binary}}"]);
+    rollout.write();
+    let ended = rollout.one("run", 0).await;
+    assert!(ended.exit == Some(1) && ended.to_string().contains("was changed since it was installed"), "{ended}");
+    assert_eq!(rollout.pids(), before, "nothing was stopped");
+    // Nor is it believed by the next run.
+    let again = rollout.one("run", 0).await;
+    assert!(again.exit == Some(3) && again.message().contains("was changed since it was installed"), "{again}");
+    assert_eq!(rollout.pids(), before, "nothing was stopped");
+    rollout.end(0).await;
+}
+
 fn hooks(before: &[&str]) -> Vec<String> {
     let words: Vec<_> = before.iter().map(|word| quoted(word)).collect();
     vec![format!("hooks: {{ before_node: [[{}]] }}", words.join(", "))]

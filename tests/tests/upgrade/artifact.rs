@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -82,22 +81,23 @@ async fn each_host_has_the_release_in_another_form(system: System) {
     rollout.done().await;
 }
 
-/// A pipe that nobody writes to stands for an archive that takes minutes to read.
+/// A file of nothing, as large as an artifact may be, stands for an archive that takes minutes to read.
 async fn an_agent_that_reads_its_artifact_can_be_interrupted(system: System) {
     let Some(mut case) = Case::of(system).await else { return };
-    let pipe = case.layout().dir.join("release.tar.gz");
-    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
-    case.upgrade.source = pipe.clone();
+    let large = case.layout().dir.join("release.tar.gz");
+    fs::File::create(&large).expect("made").set_len(4 << 30).expect("a length");
+    case.upgrade.source = large.clone();
     let rollout = case.begin().await;
     let before = rollout.standing().await;
     let agent = rollout.start(0);
-    let held = wait::until_blocking("the agent to read its artifact", wait::GENEROUS, || {
-        let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).map_err(|error| error.to_string())?;
-        fs::OpenOptions::new().write(true).custom_flags(flags).open(&pipe).map_err(|error| error.to_string())
-    });
+    let reads = || {
+        let open = fs::read_dir(format!("/proc/{}/fd", agent.pid())).map_err(|error| error.to_string())?;
+        let mut open = open.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
+        open.find(|path| *path == large).map(drop).ok_or_else(|| "it does not".to_owned())
+    };
+    wait::until_blocking("the agent to read its artifact", wait::GENEROUS, reads).expect("it reads");
     agent.process().expect("it runs").signal(Signal::INT).expect("told");
     let ended = agent.ended(wait::GENEROUS).await.expect("an end");
-    drop(held.expect("open"));
     ended.must_be(10, "interrupted");
     assert_eq!(rollout.standing().await, before);
     rollout.end(0).await;
