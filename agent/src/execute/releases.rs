@@ -32,7 +32,11 @@ impl OwnNode {
                 None => Ok(Credentials::own()),
                 Some(name) => match Credentials::of_name(name).map_err(|error| why(&error))? {
                     Some(user) => Ok(user),
-                    None => Err(format!("there is no user `{name}`; create the user, or name another").into()),
+                    None => {
+                        let node = &self.node.name;
+                        let fault = format!("there is no user `{name}`; create the user, or name another");
+                        Err(format!("node {node}: `user`: {fault}").into())
+                    }
                 },
             },
             (playbook::Runtime::Systemd(_), _) => self.unit_runs_as().await,
