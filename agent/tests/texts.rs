@@ -85,10 +85,10 @@ fn no_arrow_between_rooms_turns() {
         ("journal", &["rollout", "host"][..]),
         ("plan", &["observe", "rollout", "journal"][..]),
         ("observe", &["playbook"][..]),
-        ("host", &["rollout", "sha256", "boot_clock", "calendar", "words"][..]),
+        ("host", &["rollout", "guarded", "sha256", "boot_clock", "calendar", "words"][..]),
         ("rollout", &["observe", "plan", "journal", "boot_clock"][..]),
         ("matrix", &["playbook", "words"][..]),
-        ("report", &["observe", "plan", "playbook", "rollout", "journal", "calendar", "words"][..]),
+        ("report", &["guarded", "observe", "plan", "playbook", "rollout", "journal", "calendar", "words"][..]),
     ] {
         let allowed: BTreeSet<String> = allowed.iter().map(|room| (*room).to_owned()).collect();
         let turned: Vec<String> = uses(room).difference(&allowed).cloned().collect();

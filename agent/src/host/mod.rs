@@ -6,6 +6,7 @@
 pub mod artifact;
 pub mod binary;
 mod blocking;
+pub mod capabilities;
 pub mod cgroup;
 pub mod digest;
 pub mod download;

@@ -9,7 +9,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, Write},
     marker::PhantomData,
     path::{Path, PathBuf},
@@ -17,6 +17,7 @@ use std::{
 
 use flate2::Crc;
 use proto::{ClusterId, MemberId};
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -195,7 +196,7 @@ impl<T: Serialize + DeserializeOwned> Journal<T> {
     }
 
     fn at_end(path: &Path, header: Header, length: u64) -> Result<Self, JournalError> {
-        let file = OpenOptions::new().append(true).open(path).at("open", path)?;
+        let file = durable::open(path, OFlags::WRONLY | OFlags::APPEND, 0)?;
         Ok(Self { path: path.into(), file, header, length, abandoned: false, records: PhantomData })
     }
 
@@ -210,7 +211,7 @@ fn write_whole<T: Serialize>(path: &Path, header: &Header, records: &[T]) -> Res
     for record in records {
         bytes.extend(line(record)?);
     }
-    durable::write(path, &bytes, Access::PRIVATE)?;
+    durable::write(path, &bytes, &Access::PRIVATE)?;
     Ok(bytes.len() as u64)
 }
 

@@ -5,6 +5,7 @@
 mod artifact;
 mod command_crash;
 mod download;
+mod log;
 mod process;
 mod process_crash;
 mod sighting;
