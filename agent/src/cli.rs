@@ -80,7 +80,8 @@ pub struct One {
 pub struct Rollout {
     /// The playbook, a YAML file
     pub playbook: PathBuf,
-    /// Append what happens to this file, one JSON object a line
+    /// Append what happens to this file, one JSON object a line. It is made for the agent's user alone; no other user may
+    /// have a say in which file it is. /dev/stderr, /dev/fd/N and a pipe with a reader will do, too
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
     /// So many hosts take part: do not wait for more than these

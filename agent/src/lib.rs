@@ -5,6 +5,7 @@ pub mod calendar;
 pub mod cli;
 pub mod command;
 pub mod execute;
+pub mod guarded;
 pub mod host;
 pub mod journal;
 pub mod matrix;

@@ -123,10 +123,13 @@ fn no_arrow_between_rooms_turns() {
         ("journal", &["rollout", "host", "unknown"][..]),
         ("plan", &["observe", "rollout", "journal", "unknown"][..]),
         ("observe", &["playbook", "regular_file"][..]),
-        ("host", &["rollout", "sha256", "boot_clock", "calendar", "regular_file", "words"][..]),
+        ("host", &["rollout", "guarded", "sha256", "boot_clock", "calendar", "regular_file", "words"][..]),
         ("rollout", &["observe", "plan", "journal", "boot_clock", "unknown"][..]),
         ("matrix", &["playbook", "words"][..]),
-        ("report", &["observe", "plan", "playbook", "rollout", "journal", "calendar", "visible", "words"][..]),
+        (
+            "report",
+            &["guarded", "observe", "plan", "playbook", "rollout", "journal", "calendar", "visible", "words"][..],
+        ),
     ] {
         let allowed: BTreeSet<String> = allowed.iter().map(|room| (*room).to_owned()).collect();
         let turned: Vec<String> = uses(room).difference(&allowed).cloned().collect();

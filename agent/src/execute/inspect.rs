@@ -114,11 +114,14 @@ async fn inspect_node(
     own.reported = seen.and_then(|member| member.release().cloned());
     let current = own.current().await?;
     own.look_up().await?;
+    let mut capability_warning = None;
     match playbook.kind.releases() {
         Some((_, to, artifact)) => {
             let Some(releases) = own.releases() else { return Err("`binary` is missing".into()) };
             let wanted = prepare::wanted(to, artifact)?;
-            if let Some(executable) = artifact::check(&wanted, &releases).map_err(|error| why(&error))? {
+            let executable = artifact::check(&wanted, &releases).map_err(|error| why(&error))?;
+            capability_warning = own.look_at_capabilities(&current, to, executable.as_deref())?;
+            if let Some(executable) = executable {
                 own.must_be(executable, to).await?;
             }
             own.check_hooks(&playbook.hooks, to)?;
@@ -129,7 +132,8 @@ async fn inspect_node(
     own.check_safe(&current).await?;
     own.check_hooks(&playbook.hooks, &current.release)?;
     // A release that is not there yet is tried by the run.
-    let warnings = own.check_unit(&current, &playbook.strategy, Trying::Look).await?;
+    let mut warnings = own.check_unit(&current, &playbook.strategy, Trying::Look).await?;
+    warnings.extend(capability_warning);
     // In the middle of a step link and process differ, and the run ends the step first.
     if past.in_hand.is_some_and(|in_hand| in_hand.step.member == member) {
         return Ok((warnings, false));

@@ -2,7 +2,10 @@
 //!
 //! Which binary to use when is not decided here. Source: ARCHITECTURE.md, I-6, I-12.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use proto::{MemberId, Release};
 use serde::{Deserialize, Serialize};
@@ -10,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     host::{
         binary::Binary as Link,
-        executable,
+        capabilities, executable,
         files::{self, NewContent, Saved},
         launcher,
         path_owner::{self, Writers},
@@ -287,10 +290,47 @@ impl OwnNode {
 
     /// Tries the switch from one side to the other up to where it would show: what fails then, fails with the member up.
     pub fn rehearse(&self, sides: &Sides) -> Result<(), Why> {
-        files::rehearse(&self.files_for(&sides.new.release)?).map_err(|error| why(&error))?;
+        let tried = |old: Option<&Path>, new: &Path| self.try_switched(old, new);
+        files::rehearse(&self.files_for(&sides.new.release)?, &tried).map_err(|error| why(&error))?;
         match &self.link {
             Some(link) if sides.old.executable != sides.new.executable => link.rehearse().map_err(|error| why(&error)),
             _ => Ok(()),
+        }
+    }
+
+    /// Refuses a new executable that may less than the old one by its file.
+    pub fn check_capabilities(&self, sides: &Sides) -> Result<(), Why> {
+        match (&sides.old.executable, &sides.new.executable) {
+            (Some(old), Some(new)) => capabilities::check(old, new).map_err(|error| why(&error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`OwnNode::check_capabilities`], for who only looks: a release that is not unpacked yet will have none.
+    pub fn look_at_capabilities(
+        &self,
+        current: &Side,
+        to: &Release,
+        new: Option<&Path>,
+    ) -> Result<Option<String>, Why> {
+        let Some(old) = current.executable.as_deref().filter(|_| current.release != *to) else { return Ok(None) };
+        match new.filter(|new| self.releases().is_some_and(|releases| new.starts_with(releases))) {
+            Some(new) => capabilities::check(old, new).map(|()| None).map_err(|error| why(&error)),
+            None => Ok(capabilities::warning(old)),
+        }
+    }
+
+    /// Has the node's user try what a switched file is to be.
+    fn try_switched(&self, old: Option<&Path>, new: &Path) -> Result<(), String> {
+        let user = match &self.node.runtime {
+            playbook::Runtime::Process(process) => process.user.clone(),
+            // What a command does as whom is not known.
+            playbook::Runtime::Command(_) => None,
+            playbook::Runtime::Systemd(_) => self.unit_owner.and_then(|(user, _)| launcher::user_name(user)),
+        };
+        match user.filter(|user| launcher::other_user(user).is_some()) {
+            Some(user) => launcher::try_switched(user, old, new),
+            None => Ok(()),
         }
     }
 

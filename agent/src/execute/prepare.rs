@@ -79,6 +79,9 @@ impl Execution<'_> {
             }
             node.check_runtime([&sides.new])?;
             node.rehearse(&sides)?;
+            if self.me.verb != Verb::Rollback && node.current().await? != sides.new {
+                node.check_capabilities(&sides)?;
+            }
             if self.me.verb == Verb::Rollback && node.current().await? == sides.new {
                 node.check_way_back(&sides)?;
             }

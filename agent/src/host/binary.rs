@@ -5,12 +5,13 @@
 
 use std::{
     fs, io,
-    os::unix::fs::symlink,
     path::{Path, PathBuf},
 };
 
-use super::durable::{self, At, FileError};
-use crate::words::typed;
+use crate::{
+    guarded::{At, FileError, Folder, Place},
+    words::typed,
+};
 
 /// Why `binary` cannot be used or switched.
 #[derive(Debug, thiserror::Error)]
@@ -92,18 +93,24 @@ impl Binary {
         self.folder().join("releases")
     }
 
-    /// Looks, without changing anything, whether it can be switched.
+    /// Looks, without changing anything, whether it can be switched, and by nobody else: the releases that it leads to are
+    /// made beside it.
     pub fn check(&self) -> Result<(), BinaryError> {
-        Ok(durable::check_folder_of(&self.link)?)
+        match Folder::open(&self.releases()) {
+            Err(error) if !error.is_absent() => return Err(error.into()),
+            _ => {}
+        }
+        Ok(self.place()?.check_writable()?)
     }
 
     /// Does all of a switch but its last rename, and leaves nothing: to be asked before anything is stopped.
     pub fn rehearse(&self) -> Result<(), BinaryError> {
         self.check()?;
-        let temporary = durable::temporary_name(&self.link);
-        durable::remove_if_there(&temporary)?;
-        symlink(&self.link, &temporary).at("create", &temporary)?;
-        Ok(durable::remove_if_there(&temporary)?)
+        Ok(self.place()?.rehearse_link(&self.link)?)
+    }
+
+    fn place(&self) -> Result<Place, FileError> {
+        Place::named(&self.link)
     }
 
     /// Points it to another executable: durable when this returns, and at any instant either the old or the new. One
@@ -116,14 +123,11 @@ impl Binary {
         let absolute = std::path::absolute(to).at("find", to)?;
         let target = to.strip_prefix(self.folder()).unwrap_or(&absolute);
         if fs::canonicalize(&self.link).ok() == Some(fs::canonicalize(to).at("follow", to)?) {
-            durable::settle_folder_of(&self.link);
+            // A folder that takes no change has nothing to lose.
+            let _ = self.place().and_then(|place| place.sync());
             return Ok(());
         }
-        let temporary = durable::temporary_name(&self.link);
-        durable::remove_if_there(&temporary)?;
-        symlink(target, &temporary).at("create", &temporary)?;
-        fs::rename(&temporary, &self.link).at("replace", &self.link)?;
-        Ok(durable::sync_folder_of(&self.link)?)
+        Ok(self.place()?.write_link(target)?)
     }
 }
 
@@ -140,9 +144,10 @@ fn link_commands(path: &Path) -> [String; 2] {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
+    use std::{os::unix::fs::symlink, process::Command};
 
     use super::*;
+    use crate::guarded::place::temporary_name;
 
     fn release(folder: &Path, name: &str) -> PathBuf {
         let path = folder.join("releases").join(name).join("etcd");
@@ -158,7 +163,7 @@ mod tests {
         let (old, new) = (release(&folder, "3.4.23-aaa"), release(&folder, "3.5.30-bbb"));
         let link = folder.join("current");
         symlink(&old, &link).unwrap();
-        symlink("left by a crash", durable::temporary_name(&link)).unwrap();
+        symlink("left by a crash", folder.join(temporary_name("current".as_ref()))).unwrap();
         let binary = Binary::open(&link).unwrap();
         for to in [&new, &new, &old, &new] {
             binary.switch(to).unwrap();

@@ -7,7 +7,7 @@
 
 use std::{
     fs,
-    io::{self, Write},
+    io::Write,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -16,6 +16,7 @@ use reqwest::{
     Client, Response, StatusCode, Url,
     header::{CONTENT_RANGE, RANGE},
 };
+use rustix::fs::OFlags;
 
 use super::{
     blocking::blocking,
@@ -223,7 +224,7 @@ impl Download<'_> {
         if total.is_some_and(|total| total > MAX_BYTES) {
             return Err(DownloadError::TooLarge { url: shown(self.url) });
         }
-        let mut file = fs::OpenOptions::new().create(true).append(true).open(self.part).at("open", self.part)?;
+        let mut file = durable::open(self.part, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE, 0o600)?;
         file.set_len(from).at("cut", self.part)?;
         let (mut have, mut lap) = (from, (Instant::now(), from));
         let end = loop {
@@ -276,8 +277,5 @@ fn range_start(response: &Response) -> Option<u64> {
 
 /// Removes all downloads, whole and begun: once every node of this host has its release.
 pub fn clear(folder: &Path) -> Result<(), FileError> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).at("remove", folder),
-        _ => Ok(()),
-    }
+    durable::remove_tree(folder)
 }

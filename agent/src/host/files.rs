@@ -1,24 +1,21 @@
 //! Files that change with the release: the new content goes live at the node's own step, and the old one comes back
 //! with the old binary.
 //!
-//! Before the first change the old content is saved under the step's name, with mode and owner, and it is saved once:
-//! a step that is repeated after a crash would otherwise save the new content as the old. Extended attributes are not
-//! kept. Which file goes with which release is not known here.
+//! Before the first change the old content is saved under the step's name, with owner, mode and extended attributes, and
+//! it is saved once: a step that is repeated after a crash would otherwise save the new content as the old. Both files
+//! and sources are opened as `guarded/` does it, on the way back as well: so a file in a folder that its node's user may
+//! write to is refused. Which file goes with which release is not known here.
 
 use std::{
     fs, io,
-    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
-use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    digest::Sha256,
-    durable::{self, Access, At, FileError},
-};
-use crate::regular_file;
+use super::{digest::Sha256, durable};
+use crate::guarded::{Access, At, Content, FileError, Place};
 
 /// A file and what its content is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +46,14 @@ pub enum SwitchError {
         /// The path.
         path: PathBuf,
     },
+    /// Its node could read what is there, and could not read what would take its place.
+    #[error("{} could not be read any more by its node once it is switched: {why}", path.display())]
+    Closed {
+        /// The path.
+        path: PathBuf,
+        /// The words of whoever tried.
+        why: String,
+    },
     /// It is a link to nothing.
     #[error("{} is a link to nothing, so it is not known what to replace", path.display())]
     Dangling {
@@ -65,6 +70,10 @@ pub enum SwitchError {
     },
 }
 
+/// Tries, as a node's user, whether a file can be read: the one that is there, if one is, and the one that would take its
+/// place. Says why the second one cannot, unless the first one could not either.
+pub type TriedAs<'t> = &'t dyn Fn(Option<&Path>, &Path) -> Result<(), String>;
+
 /// The old content of the files of one step, in a folder of the state directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saved {
@@ -80,17 +89,22 @@ struct Old {
     access: Option<Access>,
 }
 
-/// More than any node reads when it starts.
-const LARGEST: usize = 64 << 20;
-
 impl NewContent {
-    fn content(&self) -> Result<Vec<u8>, FileError> {
-        regular_file::read(&self.source, LARGEST).at("read", &self.source)
+    fn place(&self) -> Result<Place, SwitchError> {
+        let place = Place::of(&self.path)?;
+        match place.look()? {
+            Some(found) if !found.is_file() => Err(SwitchError::NotAFile { path: place.path() }),
+            None if place.was_link() => Err(SwitchError::Dangling { path: self.path.clone() }),
+            _ => Ok(place),
+        }
     }
 
-    /// The mode of its source would, with the agent for an owner, keep its node out of a file that is not for all eyes.
-    fn access_when_new(&self) -> Result<Access, FileError> {
-        Ok(Access { owner: self.owner, ..access_of(&self.source)? })
+    /// The new content, and the access that it has where it is the first. The mode of its source would, with the agent
+    /// for an owner, keep its node out of a file that is not for all eyes.
+    fn read(&self) -> Result<(Vec<u8>, Access), FileError> {
+        let found = Place::of(&self.source)?.read_with_access(Content::Believed)?;
+        let (content, access) = found.ok_or(Errno::NOENT).at("read", &self.source)?;
+        Ok((content, Access { owner: self.owner, attributes: None, ..access }))
     }
 }
 
@@ -104,10 +118,9 @@ impl Saved {
     pub fn switch(&self, files: &[NewContent]) -> Result<(), SwitchError> {
         durable::create_folder(&self.folder, 0o700)?;
         for file in files {
-            let path = followed(&file.path)?;
-            let content = file.content()?;
-            let old = self.save(&path)?;
-            set(&path, &content, old.access.map_or_else(|| file.access_when_new(), Ok)?)?;
+            let (place, (content, when_new)) = (file.place()?, file.read()?);
+            let old = self.save(&place)?;
+            set(&place, &content, &old.access.unwrap_or(when_new))?;
         }
         Ok(())
     }
@@ -118,13 +131,21 @@ impl Saved {
     /// back, and its node down.
     pub fn put_back(&self) -> Result<(), SwitchError> {
         for old in self.all()? {
+            let place = match Place::of(&old.path) {
+                Err(error) if error.is_absent() && old.access.is_none() => continue,
+                place => place?,
+            };
             match old.access {
                 Some(access) => {
-                    let content = self.content_of(&old.path);
-                    set(&old.path, &fs::read(&content).at("read", &content)?, access)?;
+                    let saved = self.content_of(&old.path);
+                    let content = durable::read_if_there(&saved)?.ok_or(Errno::NOENT).at("read", &saved)?;
+                    set(&place, &content, &access)?;
                 }
-                None if old.path.exists() => durable::remove(&old.path)?,
-                None => durable::settle_folder_of(&old.path),
+                None if place.look()?.is_some() => {
+                    place.remove_if_there()?;
+                    place.sync()?;
+                }
+                None => settle(&place),
             }
         }
         Ok(())
@@ -134,7 +155,11 @@ impl Saved {
     pub fn lost(&self, files: &[NewContent]) -> Result<Vec<NewContent>, SwitchError> {
         let mut lost = Vec::new();
         for file in files {
-            if !self.description_of(&followed(&file.path)?).exists() && is_switched(file)? {
+            let place = match file.place() {
+                Err(SwitchError::File(error)) if error.is_absent() => continue,
+                place => place?,
+            };
+            if !self.description_of(&place.path()).exists() && is_switched(file)? {
                 lost.push(file.clone());
             }
         }
@@ -143,26 +168,23 @@ impl Saved {
 
     /// Forgets what was saved: once the step is done, or undone, for good.
     pub fn forget(&self) -> Result<(), SwitchError> {
-        match fs::remove_dir_all(&self.folder) {
-            Ok(()) => Ok(durable::sync_folder_of(&self.folder)?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error).at("remove", &self.folder)?,
-        }
+        Ok(durable::remove_tree(&self.folder)?)
     }
 
     /// The description is written after the content, so that it vouches for it.
-    fn save(&self, path: &Path) -> Result<Old, SwitchError> {
-        if let Some(old) = self.read(&self.description_of(path))? {
+    fn save(&self, place: &Place) -> Result<Old, SwitchError> {
+        let path = place.path();
+        let description = self.description_of(&path);
+        if let Some(old) = self.read(&description)? {
             return Ok(old);
         }
-        let old =
-            Old { format: 1, path: path.into(), access: if path.exists() { Some(access_of(path)?) } else { None } };
-        if old.access.is_some() {
-            durable::write(&self.content_of(path), &fs::read(path).at("read", path)?, Access::PRIVATE)?;
+        let (content, access) = place.read_with_access(Content::Anybodys)?.unzip();
+        if let Some(content) = content {
+            durable::write(&self.content_of(&path), &content, &Access::PRIVATE)?;
         }
-        let description = self.description_of(path);
+        let old = Old { format: 1, path, access };
         let json = serde_json::to_vec(&old).at("write", &description)?;
-        durable::write(&description, &json, Access::PRIVATE)?;
+        durable::write(&description, &json, &Access::PRIVATE)?;
         Ok(old)
     }
 
@@ -199,9 +221,9 @@ impl Saved {
 /// Gives files their content and saves nothing of what they had.
 pub fn install(files: &[NewContent]) -> Result<(), SwitchError> {
     for file in files {
-        let path = followed(&file.path)?;
-        let access = if path.exists() { access_of(&path)? } else { file.access_when_new()? };
-        set(&path, &file.content()?, access)?;
+        let (place, (content, when_new)) = (file.place()?, file.read()?);
+        let found = place.read_with_access(Content::Anybodys)?;
+        set(&place, &content, &found.map_or(when_new, |(_, access)| access))?;
     }
     Ok(())
 }
@@ -213,89 +235,74 @@ pub fn check(files: &[NewContent]) -> Result<(), SwitchError> {
 }
 
 /// Does all of a switch but its last rename, and leaves nothing: to be asked before anything is stopped, since only
-/// this finds a full disk, an owner that cannot be given, or a file system that refuses.
-pub fn rehearse(files: &[NewContent]) -> Result<(), SwitchError> {
+/// this finds a full disk, an owner or an attribute that cannot be given, or a file system that refuses.
+pub fn rehearse(files: &[NewContent], tried: TriedAs<'_>) -> Result<(), SwitchError> {
     for change in to_write(files)? {
         change.check()?;
-        let new = Access { owner: change.owner, ..Access::PRIVATE };
-        let access = if change.path.exists() { access_of(&change.path)? } else { new };
-        durable::rehearse(&change.path, &change.content, access)?;
+        let path = change.place.path();
+        let mut closed = None;
+        change.place.rehearse(&change.content, &change.access, |copy| {
+            closed = tried(change.is_there.then_some(path.as_path()), copy).err();
+        })?;
+        if let Some(why) = closed {
+            return Err(SwitchError::Closed { path, why });
+        }
     }
     Ok(())
 }
 
 /// A file that a switch would write.
 struct Change {
-    path: PathBuf,
+    place: Place,
+    is_there: bool,
     content: Vec<u8>,
-    owner: Option<(u32, u32)>,
+    access: Access,
 }
 
 fn to_write(files: &[NewContent]) -> Result<Vec<Change>, SwitchError> {
     let mut changes = Vec::new();
     for file in files {
-        let (path, content) = (followed(&file.path)?, file.content()?);
-        changes.push(Change { path, content, owner: file.owner });
+        let (place, (content, when_new)) = (file.place()?, file.read()?);
+        match place.read_with_access(Content::Anybodys)? {
+            Some((found, _)) if found == content => {}
+            Some((_, access)) => changes.push(Change { place, is_there: true, content, access }),
+            None => changes.push(Change { place, is_there: false, content, access: when_new }),
+        }
     }
-    changes.retain(|change| fs::read(&change.path).ok().as_ref() != Some(&change.content));
     Ok(changes)
 }
 
 impl Change {
     fn check(&self) -> Result<(), SwitchError> {
-        durable::check_folder_of(&self.path)?;
-        match self.path.exists() && is_immutable(&self.path)? {
-            true => Err(SwitchError::Immutable { path: self.path.clone() }),
+        self.place.check_writable()?;
+        match self.place.is_immutable()? {
+            true => Err(SwitchError::Immutable { path: self.place.path() }),
             false => Ok(()),
         }
     }
 }
 
-/// Root may write to any folder, but nobody may rename over a file that has this mark (chattr(1)).
-fn is_immutable(path: &Path) -> Result<bool, FileError> {
-    let marks = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
-    let found = rustix::fs::statx(CWD, path, AtFlags::empty(), StatxFlags::BASIC_STATS).at("look at", path)?;
-    Ok(found.stx_attributes.intersects(marks))
-}
-
 /// Gives a file this content and access, unless it has them.
-fn set(path: &Path, content: &[u8], access: Access) -> Result<(), FileError> {
-    let is_set = path.exists() && fs::read(path).at("read", path)? == content && has(path, access)?;
-    if is_set {
-        durable::settle_folder_of(path);
-        return Ok(());
+fn set(place: &Place, content: &[u8], access: &Access) -> Result<(), FileError> {
+    match place.read_with_access(Content::Anybodys)? {
+        Some((found, has)) if found == content && access.is_met_by(&has) => {
+            settle(place);
+            Ok(())
+        }
+        _ => place.write(content, access),
     }
-    durable::write(path, content, access)
 }
 
-fn has(path: &Path, access: Access) -> Result<bool, FileError> {
-    let found = access_of(path)?;
-    Ok(found.mode == access.mode && (access.owner.is_none() || access.owner == found.owner))
+/// Makes a name durable that is what it should be already: a folder that takes no change has nothing to lose, and a step
+/// that has nothing to do there does not fail by it.
+fn settle(place: &Place) {
+    let _ = place.sync();
 }
 
 /// Whether the file has its new content already.
 pub fn is_switched(file: &NewContent) -> Result<bool, SwitchError> {
-    let content = file.content()?;
-    Ok(durable::read_if_there(&followed(&file.path)?)? == Some(content))
-}
-
-/// The file itself, through all links; one that does not exist yet under the name it was given.
-fn followed(path: &Path) -> Result<PathBuf, SwitchError> {
-    match fs::canonicalize(path) {
-        Ok(path) if path.is_file() => Ok(path),
-        Ok(path) => Err(SwitchError::NotAFile { path }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(path).is_err() => {
-            Ok(std::path::absolute(path).at("find", path)?)
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(SwitchError::Dangling { path: path.into() }),
-        Err(error) => Err(error).at("follow", path)?,
-    }
-}
-
-fn access_of(path: &Path) -> Result<Access, FileError> {
-    let metadata = fs::metadata(path).at("look at", path)?;
-    let owner = Some((metadata.uid(), metadata.gid()));
-    Ok(Access { mode: metadata.permissions().mode() & 0o7777, owner })
+    let (content, _) = file.read()?;
+    Ok(file.place()?.read(Content::Anybodys)? == Some(content))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-use std::os::unix::fs::{chown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 
 use tempfile::TempDir;
 
@@ -35,6 +35,11 @@ impl Case {
         let path = self.at(name);
         Some((fs::read_to_string(&path).ok()?, fs::metadata(&path).unwrap().mode() & 0o7777))
     }
+}
+
+/// Where no user is to try.
+fn untried(_: Option<&Path>, _: &Path) -> Result<(), String> {
+    Ok(())
 }
 
 fn of(content: &str, mode: u32) -> Option<(String, u32)> {
@@ -87,7 +92,7 @@ fn a_new_file_belongs_to_its_nodes_user() {
     let case = Case::new();
     case.write("conf", "old", 0o600);
     let files = ["conf", "extra"].map(|name| NewContent { owner: Some((1234, 4321)), ..case.new_content(name) });
-    rehearse(&files).unwrap();
+    rehearse(&files, &untried).unwrap();
     let owner = |name| fs::metadata(case.at(name)).map(|metadata| (metadata.uid(), metadata.gid())).ok();
     for _ in 0..2 {
         case.saved.switch(&files).unwrap();
@@ -147,7 +152,7 @@ fn what_cannot_be_switched_is_named_before_anything_changes() {
         (case.new_content("folder"), "is no plain file"),
         (case.new_content("dangling"), "is a link to nothing"),
         (conf, "cannot read"),
-        (no_folder, "cannot read"),
+        (no_folder, "cannot open"),
     ] {
         let error = check(&[file]).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
@@ -162,7 +167,7 @@ fn a_file_that_is_as_it_was_is_not_written_again() {
     let inode = || fs::metadata(&conf).unwrap().ino();
     let first = inode();
     fs::create_dir_all(&case.saved.folder).unwrap();
-    case.saved.save(&conf.canonicalize().unwrap()).unwrap();
+    case.saved.save(&Place::of(&conf).unwrap()).unwrap();
     case.saved.put_back().unwrap();
     assert_eq!(inode(), first, "saved, never switched");
     case.saved.switch(&[case.new_content("conf")]).unwrap();
@@ -181,9 +186,9 @@ fn a_folder_that_takes_no_file_is_named_before_anything_changes() {
     let case = Case::new();
     // Nobody may make files there, root neither.
     let sys = NewContent { path: "/sys/conf".into(), ..case.new_content("conf") };
-    let error = crate::words::with_causes(&rehearse(&[sys]).unwrap_err());
+    let error = crate::words::with_causes(&rehearse(&[sys], &untried).unwrap_err());
     assert!(error.contains("/sys"), "{error}");
-    rehearse(&[case.new_content("conf")]).unwrap();
+    rehearse(&[case.new_content("conf")], &untried).unwrap();
     assert_eq!(case.content("conf"), None);
     assert_eq!(fs::read_dir(case.folder.path()).unwrap().count(), 1, "only the source");
 }
@@ -207,7 +212,7 @@ fn what_is_immutable_is_refused_and_does_not_keep_a_node_down() {
     let files = [NewContent { path: conf.clone(), source, owner: None }];
     for path in [case.at("etc"), conf] {
         let tried = immutable(&path, || {
-            for refused in [check(&files), rehearse(&files)] {
+            for refused in [check(&files), rehearse(&files, &untried)] {
                 let error = crate::words::with_causes(&refused.unwrap_err());
                 assert!(error.contains(&*path.to_string_lossy()), "{error}");
             }
@@ -220,5 +225,126 @@ fn what_is_immutable_is_refused_and_does_not_keep_a_node_down() {
         assert_eq!(case.content("etc/conf"), of("old", 0o644));
     }
     fs::write(&files[0].path, "new").unwrap();
-    immutable(&case.at("etc"), || rehearse(&files).unwrap()).unwrap();
+    immutable(&case.at("etc"), || rehearse(&files, &untried).unwrap()).unwrap();
+}
+
+/// The ACL `u::rw-,u:65534:r--,g::---,m::r--,o::---` as the kernel has it (acl(5), `posix_acl_xattr.h`).
+fn acl_for_nobody() -> Vec<u8> {
+    let entries: [(u16, u16, u32); 5] =
+        [(0x01, 6, u32::MAX), (0x02, 4, 65534), (0x04, 0, u32::MAX), (0x10, 4, u32::MAX), (0x20, 0, u32::MAX)];
+    let entry =
+        |(tag, bits, id): (u16, u16, u32)| [&tag.to_le_bytes()[..], &bits.to_le_bytes(), &id.to_le_bytes()].concat();
+    [2_u32.to_le_bytes().to_vec(), entries.map(entry).concat()].concat()
+}
+
+/// `cap_net_bind_service=ep` (capabilities(7), `VFS_CAP_REVISION_2`).
+fn capability() -> Vec<u8> {
+    [0x0200_0001_u32, 1 << 10, 0, 0, 0].map(u32::to_le_bytes).concat()
+}
+
+#[test]
+fn what_the_system_keeps_with_a_file_goes_along_both_ways() {
+    if !nix::unistd::Uid::effective().is_root() {
+        return eprintln!("skipped: only root can give files capabilities");
+    }
+    let kept = [("system.posix_acl_access", acl_for_nobody()), ("security.capability", capability())];
+    let found = |path: &Path, name: &str| {
+        let mut value = vec![0; 256];
+        let length = rustix::fs::getxattr(path, name, &mut value[..]).ok()?;
+        value.truncate(length);
+        Some(value)
+    };
+    let case = Case::new();
+    let conf = case.write("conf", "old", 0o600);
+    for (name, value) in &kept {
+        if rustix::fs::setxattr(&conf, *name, value, rustix::fs::XattrFlags::empty()).is_err() {
+            return eprintln!("skipped: this file system keeps no {name}");
+        }
+    }
+    let files = [case.new_content("conf"), case.new_content("extra")];
+    let seen = std::cell::RefCell::new(Vec::new());
+    let tried = |old: Option<&Path>, new: &Path| {
+        let all = kept.iter().all(|(name, value)| found(new, name).as_ref() == Some(value));
+        seen.borrow_mut().push((old.map(Path::to_owned), all, fs::read_to_string(new).unwrap()));
+        Ok(())
+    };
+    rehearse(&files, &tried).unwrap();
+    let conf_alone = conf.canonicalize().unwrap();
+    assert_eq!(seen.take(), [(Some(conf_alone), true, "new conf".into()), (None, false, "new extra".into())]);
+    let are_kept = |when: &str| {
+        kept.iter().for_each(|(name, value)| assert_eq!(found(&conf, name).as_ref(), Some(value), "{name}, {when}"));
+        assert_eq!(found(&case.at("extra"), "system.posix_acl_access"), None, "{when}");
+    };
+    case.saved.switch(&files).unwrap();
+    are_kept("switched");
+    rustix::fs::removexattr(&conf, "system.posix_acl_access").unwrap();
+    case.saved.put_back().unwrap();
+    are_kept("put back");
+    install(&files).unwrap();
+    are_kept("installed");
+    // A file without one does not get the one that its folder gives to new files.
+    let source = case.write("plain.new", "new", 0o600);
+    let plain = case.write("plain", "old", 0o640);
+    let default = acl_for_nobody();
+    rustix::fs::setxattr(case.folder.path(), "system.posix_acl_default", &default, rustix::fs::XattrFlags::empty())
+        .unwrap();
+    case.saved.switch(&[NewContent { path: plain.clone(), source, owner: None }]).unwrap();
+    assert_eq!((found(&plain, "system.posix_acl_access"), case.content("plain")), (None, of("new", 0o640)));
+}
+
+#[test]
+fn what_its_node_could_not_read_any_more_is_not_switched() {
+    let case = Case::new();
+    case.write("conf", "old", 0o600);
+    let refused = |_: Option<&Path>, _: &Path| Err("etcd cannot read it".to_owned());
+    let error = rehearse(&[case.new_content("conf")], &refused).unwrap_err().to_string();
+    assert!(error.contains("/conf could not be read any more by its node once it is switched: etcd cannot"), "{error}");
+    assert_eq!(fs::read_dir(case.folder.path()).unwrap().count(), 2, "nothing is left beside it");
+}
+
+#[test]
+fn what_another_may_change_is_neither_switched_nor_put_back() {
+    if !nix::unistd::Uid::effective().is_root() {
+        return eprintln!("skipped: two users take root");
+    }
+    let case = Case::new();
+    let theirs = |name: &str| std::os::unix::fs::lchown(case.at(name), Some(65534), Some(65534)).unwrap();
+    fs::create_dir(case.at("conf")).unwrap();
+    let conf = case.write("conf/etcd.yaml", "old", 0o640);
+    let source = case.write("new.yaml", "new", 0o600);
+    let secret = case.write("secret", "secret", 0o600);
+    let files = [NewContent { path: conf.clone(), source: source.clone(), owner: None }];
+    let refused = |when: &str| {
+        for result in [check(&files), rehearse(&files, &untried), case.saved.switch(&files), install(&files)] {
+            let error = crate::words::with_causes(&result.expect_err(when));
+            assert!(error.contains("belongs to uid 65534"), "{when}: {error}");
+        }
+        assert_eq!(fs::read_to_string(&secret).unwrap(), "secret", "{when}");
+    };
+    theirs("conf");
+    fs::remove_file(&conf).unwrap();
+    symlink(&secret, &conf).unwrap();
+    refused("the file is a link");
+    fs::remove_file(&conf).unwrap();
+    fs::write(&conf, "old").unwrap();
+    chown(case.at("conf"), Some(0), Some(0)).unwrap();
+    theirs("new.yaml");
+    refused("the source is another's");
+    chown(&source, Some(0), Some(0)).unwrap();
+    case.saved.switch(&files).unwrap();
+    // Its folder becomes another's, who puts a link in its place: what was saved would go wherever that leads.
+    fs::rename(case.at("conf"), case.at("away")).unwrap();
+    fs::create_dir(case.at("theirs")).unwrap();
+    fs::create_dir(case.at("root")).unwrap();
+    symlink("../root", case.at("theirs/conf")).unwrap();
+    symlink("theirs/conf", case.at("conf")).unwrap();
+    theirs("theirs");
+    let error = crate::words::with_causes(&case.saved.put_back().unwrap_err());
+    assert!(error.contains("belongs to uid 65534"), "{error}");
+    assert_eq!(fs::read_dir(case.at("root")).unwrap().count(), 0, "nothing was written there");
+    // A link of root's is another matter.
+    fs::remove_file(case.at("conf")).unwrap();
+    symlink("root", case.at("conf")).unwrap();
+    case.saved.put_back().unwrap();
+    assert_eq!(case.content("root/etcd.yaml").map(|(content, _)| content), Some("old".into()));
 }

@@ -12,11 +12,11 @@
 
 use std::{
     ffi::CString,
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, Read, Write, stdin, stdout},
     os::{
         fd::{AsFd, AsRawFd, RawFd},
-        unix::{fs::OpenOptionsExt, process::CommandExt},
+        unix::process::CommandExt,
     },
     path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
@@ -32,7 +32,6 @@ use rustix::{fs::Mode, process::umask, stdio};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
-    durable::{At, FileError},
     probe::{self, ProbeError},
     process_id::ProcessId,
     runtime::{
@@ -40,9 +39,12 @@ use super::{
         launch::{Answer, LOCK_RETRY, LockFor, NodeCommand, NodeLock, Order, boottime_ms},
         sighting::{self, SightingError},
     },
-    trial::{self, Trial},
+    trial::{self, Switched, Trial},
 };
-use crate::words::with_causes;
+use crate::{
+    guarded::{At, FileError, Place, wait_for_writes},
+    words::{typed, with_causes},
+};
 
 /// The hidden subcommand of the agent that is the launcher.
 pub const SUBCOMMAND: &str = "__launch";
@@ -72,6 +74,12 @@ enum LaunchError {
     NoUser(String),
     #[error("only root can start it as user `{0}`")]
     NotRoot(String),
+    #[error(
+        "cannot open the log {} as {user}: not only root may change what is found there, so it must be a file of that \
+         user's; look at it (ls -ld {typed}), then remove it or: chown -h {user} {typed}",
+        path.display(), typed = typed(&path.to_string_lossy())
+    )]
+    Log { user: String, path: PathBuf, source: io::Error },
     #[error("the order to start it came too late")]
     Late,
     #[error("the agent that ordered it has ended")]
@@ -197,14 +205,16 @@ fn execute(nodes: &Path, command: &NodeCommand, agent: &mut File) -> Result<NotE
     let program = program(command)?;
     let exe = fs::canonicalize(program).at("find", program)?;
     let user = command.user.as_deref().map(find_user).transpose()?;
-    let log = open_log(&command.log)?;
+    let log = open_log_as_agent(&command.log, user.as_ref())?;
     let nothing = File::open("/dev/null").at("open", Path::new("/dev/null"))?;
     let identity = ProcessId::own().map_err(failed("read the launcher's own identity"))?;
     default_signals().map_err(failed("reset signals"))?;
     let _ = sighting::put_on_file(nodes, &command.name, identity, exe.clone());
-    redirect(&nothing, &log).map_err(failed("redirect stdin, stdout and stderr"))?;
     umask(Mode::from_bits_truncate(0o022));
     become_user(user.as_ref())?;
+    let log = log.map_or_else(|| open_log_as_user(&command.log, user.as_ref()), Ok)?;
+    wait_for_writes(&log).at("use the log", &command.log)?;
+    redirect(&nothing, &log).map_err(failed("redirect stdin, stdout and stderr"))?;
     answer(agent, &Answer::Starting { identity, exe });
     Ok(NotExecuted { program: program.into(), source: exec(&mut prepared(command, program, user.as_ref())) })
 }
@@ -238,8 +248,20 @@ pub(crate) fn check_user(name: &str) -> Result<(), String> {
 
 /// User and group of a node that does not run as the agent's own user.
 pub(crate) fn other_user(name: &str) -> Option<(u32, u32)> {
-    let user = find_user(name).ok().filter(|user| user.uid != Uid::effective())?;
+    let user = find_user(name).ok().filter(is_other)?;
     Some((user.uid.as_raw(), user.gid.as_raw()))
+}
+
+/// The name of a user by its number, where it has one.
+pub(crate) fn user_name(user: u32) -> Option<String> {
+    User::from_uid(Uid::from_raw(user)).ok().flatten().map(|user| user.name)
+}
+
+/// Has another user try whether it could read a file in the place of one that it can read; says why not.
+pub(crate) fn try_switched(user: String, old: Option<&Path>, new: &Path) -> Result<(), String> {
+    let switched = Some(Switched { old: old.map(Path::to_owned), new: new.into() });
+    let tried = Trial { user: user.clone(), switched, ..Trial::default() }.run(&own());
+    tried.map_err(|fault| format!("{user} {fault}"))
 }
 
 fn find_user(name: &str) -> Result<User, LaunchError> {
@@ -252,8 +274,23 @@ fn find_user(name: &str) -> Result<User, LaunchError> {
     }
 }
 
-fn open_log(path: &Path) -> Result<File, FileError> {
-    OpenOptions::new().append(true).create(true).mode(0o640).open(path).at("open the log", path)
+/// `None` where the node's user is to open it, as somebody may decide what is found under its name: then it is that
+/// user's to say, and never root's.
+fn open_log_as_agent(path: &Path, user: Option<&User>) -> Result<Option<File>, FileError> {
+    match Place::of(path).and_then(|place| place.append(Some(0o640))) {
+        Err(_) if user.is_some_and(is_other) => Ok(None),
+        opened => opened.map(Some).map_err(|error| FileError { doing: "open the log", ..error }),
+    }
+}
+
+fn open_log_as_user(path: &Path, user: Option<&User>) -> Result<File, LaunchError> {
+    let named = |user: &User| user.name.clone();
+    let failed = |source| LaunchError::Log { user: user.map(named).unwrap_or_default(), path: path.into(), source };
+    trial::open_log(path, true).map_err(failed)
+}
+
+fn is_other(user: &User) -> bool {
+    user.uid != Uid::effective()
 }
 
 /// Signals that whoever started the agent ignored or blocked would stay so in the node, and one that ignores SIGTERM
@@ -281,7 +318,7 @@ fn redirect(nothing: &File, log: &File) -> rustix::io::Result<()> {
 
 /// Groups first: once the user has changed, there is no right to change them.
 fn become_user(user: Option<&User>) -> Result<(), LaunchError> {
-    let Some(user) = user.filter(|user| user.uid != Uid::effective()) else { return Ok(()) };
+    let Some(user) = user.filter(|user| is_other(user)) else { return Ok(()) };
     let name = CString::new(user.name.as_str()).map_err(failed("pass on the user's name"))?;
     nix::unistd::initgroups(&name, user.gid).map_err(failed("take the user's groups"))?;
     nix::unistd::setgid(user.gid).map_err(failed("take the user's group"))?;

@@ -7,6 +7,7 @@ mod archive;
 pub mod artifact;
 pub mod binary;
 mod blocking;
+pub mod capabilities;
 pub mod cgroup;
 pub mod credentials;
 pub mod digest;

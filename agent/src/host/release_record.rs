@@ -80,7 +80,7 @@ pub(super) fn write(folder: &Path, unpacked: &Unpacked) -> Result<(), FileError>
     let record = Record { format: 1, artifact: unpacked.sha256, executables: unpacked.executables.clone() };
     let path = folder.join(NAME);
     let json = serde_json::to_vec_pretty(&record).at("write", &path)?;
-    durable::write(&path, &json, Access { mode: 0o644, owner: None })
+    durable::write(&path, &json, &Access::of_mode(0o644))
 }
 
 /// Whether a folder is the release that this artifact was installed as; false where it has no record.

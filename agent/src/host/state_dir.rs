@@ -2,10 +2,9 @@
 
 use std::{
     fmt,
-    fs::{File, OpenOptions, read_to_string},
+    fs::{File, read_to_string},
     io::{self, Read, Write},
     ops::Deref,
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -14,6 +13,7 @@ use nix::{
     errno::Errno,
     fcntl::{Flock, FlockArg},
 };
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -75,7 +75,8 @@ struct LockFile {
 }
 
 impl Held {
-    /// Makes the directory where there is none, and takes its lock.
+    /// Makes the directory where there is none, and takes its lock. One that others may write to, or put another in the
+    /// place of, is refused: what lies in it says which process is stopped, and which files come back.
     pub fn take(path: &Path) -> Result<Self, StateDirError> {
         durable::create_folder(path, 0o700)?;
         let lock = lock_after_a_crash(path)?;
@@ -172,8 +173,8 @@ fn lock_after_a_crash(folder: &Path) -> Result<Flock<File>, StateDirError> {
 
 fn lock(folder: &Path) -> Result<Flock<File>, StateDirError> {
     let path = folder.join("lock");
-    let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o644).open(&path);
-    match Flock::lock(options.at("open", &path)?, FlockArg::LockExclusiveNonblock) {
+    let file = durable::open(&path, OFlags::RDWR | OFlags::CREATE, 0o644)?;
+    match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
         Ok(mut lock) => {
             // For a person to read. On a full disk it can't be written, and a node that is down is started all the same.
             let _ = write_holder(&mut lock);
@@ -231,7 +232,7 @@ fn instance(path: &Path) -> Result<u128, StateDirError> {
     let random = Path::new("/proc/sys/kernel/random/uuid");
     let text = read_to_string(random).at("read", random)?.trim().replace('-', "");
     let id = hex_32(&text).ok_or(StateDirError::BadHostId { path: random.into(), found: text })?;
-    durable::write(path, format!("{id:032x}\n").as_bytes(), Access { mode: 0o644, owner: None })?;
+    durable::write(path, format!("{id:032x}\n").as_bytes(), &Access::of_mode(0o644))?;
     Ok(id)
 }
 

@@ -1,17 +1,19 @@
-//! A try of what only a node's user can tell: whether it may enter the folders and run the programs of its start.
+//! A try of what only a node's user can tell: whether it may enter the folders, run the programs and open the files of
+//! its start.
 //!
 //! The launcher becomes the node's user first and changes the folder and executes as that, so what is in its way is not
 //! seen by root; and found when the node is down, it would keep it down on its old binary, too. So the launcher becomes
 //! the user once more, in preflight, and only looks.
 
 use std::{
+    fs::File,
     io::{self, Write, stdin},
-    os::unix::process::CommandExt,
+    os::unix::{fs::OpenOptionsExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
 };
 
-use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::fs::{Access, AtFlags, CWD, OFlags, accessat};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -23,11 +25,24 @@ use super::{
 pub(super) const ARGUMENT: &str = "trial";
 
 /// What is to be tried, and as whom.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Trial {
     pub(crate) user: String,
     pub(crate) folders: Vec<PathBuf>,
     pub(crate) programs: Vec<PathBuf>,
+    /// What it appends to; one that is not there yet could be made.
+    pub(crate) log: Option<PathBuf>,
+    pub(crate) switched: Option<Switched>,
+}
+
+/// A file that takes another's place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Switched {
+    /// The one that is there: where the user cannot read it, the other need not be read either, as it may be for root
+    /// (`EnvironmentFile=`, systemd.exec(5)).
+    pub(crate) old: Option<PathBuf>,
+    /// As the other one will be, under another name.
+    pub(crate) new: PathBuf,
 }
 
 impl Trial {
@@ -60,11 +75,40 @@ impl Trial {
     /// In the process that has become the user.
     pub(super) fn look(&self) -> Result<(), FileError> {
         self.folders.iter().try_for_each(|folder| may_execute(folder).at("enter", folder))?;
-        self.programs.iter().try_for_each(|program| may_execute(program).at("run", program))
+        self.programs.iter().try_for_each(|program| may_execute(program).at("run", program))?;
+        self.log.iter().try_for_each(|log| may_append(log).at("append to", log))?;
+        self.switched.iter().try_for_each(Switched::look)
+    }
+}
+
+impl Switched {
+    fn look(&self) -> Result<(), FileError> {
+        match &self.old {
+            Some(old) if File::open(old).is_err() => Ok(()),
+            _ => File::open(&self.new).map(drop).at("read", &self.new),
+        }
     }
 }
 
 /// To search a folder is to execute it (access(2)).
 fn may_execute(path: &Path) -> rustix::io::Result<()> {
     accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS)
+}
+
+fn may_append(path: &Path) -> io::Result<()> {
+    match open_log(path, false) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_err() => {
+            let folder = path.parent().unwrap_or(Path::new("/"));
+            Ok(accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?)
+        }
+        opened => opened.map(drop),
+    }
+}
+
+/// Opens a log as the user that this process has become: whatever is found under the name, it is no more than that user
+/// may do. Nobody is waited for, such as the reader of a pipe.
+pub(super) fn open_log(path: &Path, may_create: bool) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
+    File::options().append(true).create(may_create).mode(0o640).custom_flags(flags).open(path)
 }

@@ -9,7 +9,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, Write},
     marker::PhantomData,
     path::{Path, PathBuf},
@@ -17,6 +17,7 @@ use std::{
 
 use flate2::Crc;
 use proto::{ClusterId, MemberId};
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -202,7 +203,7 @@ impl<T: Keeps> Journal<T> {
     }
 
     fn at_end(path: &Path, header: Header, length: u64) -> Result<Self, JournalError> {
-        let file = OpenOptions::new().append(true).open(path).at("open", path)?;
+        let file = durable::open(path, OFlags::WRONLY | OFlags::APPEND, 0)?;
         Ok(Self { path: path.into(), file, header, length, abandoned: false, records: PhantomData })
     }
 
@@ -217,7 +218,7 @@ fn write_whole<T: Keeps>(path: &Path, header: &Header, records: &[T]) -> Result<
     for record in records {
         bytes.extend(line(record)?);
     }
-    durable::write(path, &bytes, Access::PRIVATE)?;
+    durable::write(path, &bytes, &Access::PRIVATE)?;
     Ok(bytes.len() as u64)
 }
 

@@ -39,7 +39,6 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// once.
 const HEAD_START: Duration = Duration::from_millis(250);
 
-
 /// Who we are to the cluster.
 #[derive(Debug)]
 pub(super) struct Login {

@@ -16,7 +16,12 @@ use proto::MemberId;
 use serde::Serialize;
 
 use super::{board::Board, gates::GatesLine, happening::Happening, names::printable, settling, wait};
-use crate::{calendar::rfc3339, rollout::keys::RunId, visible};
+use crate::{
+    calendar::rfc3339,
+    guarded::{At, FileError, Place},
+    rollout::keys::RunId,
+    visible,
+};
 
 /// An events file that is open.
 #[derive(Debug)]
@@ -56,15 +61,17 @@ struct Line<'a> {
 }
 
 impl Events {
-    /// Opens the file to append to, and makes it where there is none. A pipe without a reader is an error, and
-    /// one that is full later loses lines instead of holding up a rollout.
+    /// Opens the file to append to, and makes it where there is none, for the agent's user alone. It must not be
+    /// another user's to say which file that is (`guarded/`). A pipe without a reader is an error, and one that is
+    /// full later loses lines instead of holding up a rollout.
     ///
     /// # Errors
-    /// The system's.
-    pub fn open(path: &Path, host: Arc<str>) -> io::Result<Self> {
-        let flags = rustix::fs::OFlags::NONBLOCK.bits();
-        let flags = i32::try_from(flags).map_err(io::Error::other)?;
-        let file = OpenOptions::new().append(true).create(true).mode(0o644).custom_flags(flags).open(path)?;
+    /// The system's, or why another user could decide what is written to.
+    pub fn open(path: &Path, host: Arc<str>) -> Result<Self, FileError> {
+        let file = match is_inherited(path) {
+            true => open_inherited(path).at("open", path)?,
+            false => Place::of(path)?.append(Some(0o600))?,
+        };
         Ok(Self { file, path: path.to_owned(), host, seq: 0, is_broken: false })
     }
 
@@ -127,5 +134,47 @@ impl Events {
             _ => {}
         }
         Some(line)
+    }
+}
+
+/// Whether a path is one of the names that a process has for what it was started with (`/dev/stdout`, `/dev/fd/3`, as in
+/// `--events >(program)`): whoever started it opened that.
+fn is_inherited(path: &Path) -> bool {
+    let of_a_number = |folder| path.strip_prefix(folder).is_ok_and(|rest| rest.to_str().is_some_and(is_number));
+    path == Path::new("/dev/stdout")
+        || path == Path::new("/dev/stderr")
+        || of_a_number("/dev/fd")
+        || of_a_number("/proc/self/fd")
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn open_inherited(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits();
+    let flags = i32::try_from(flags).map_err(io::Error::other)?;
+    OpenOptions::new().append(true).custom_flags(flags).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_process_was_started_with_is_told_by_its_name() {
+        for (path, expected) in [
+            ("/dev/stdout", true),
+            ("/dev/stderr", true),
+            ("/dev/fd/63", true),
+            ("/proc/self/fd/3", true),
+            ("/dev/fd/../../tmp/x", false),
+            ("/dev/fd/3/x", false),
+            ("/dev/fd", false),
+            ("/dev/null", false),
+            ("dev/stdout", false),
+        ] {
+            assert_eq!(is_inherited(Path::new(path)), expected, "{path}");
+        }
     }
 }

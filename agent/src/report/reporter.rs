@@ -24,7 +24,7 @@ use super::{
     text,
     trouble::Trouble,
 };
-use crate::{calendar::rfc3339, visible};
+use crate::{calendar::rfc3339, guarded::FileError, visible};
 
 /// Tells what happens.
 #[derive(Debug)]
@@ -46,7 +46,8 @@ impl Reporter {
     /// # Errors
     /// [`Trouble::Usage`] when the events file cannot be opened.
     pub fn open(output: Output, events: Option<&Path>, host: Arc<str>) -> Result<Self, Trouble> {
-        let cannot = |path: &Path, error: io::Error| Trouble::Usage(format!("--events {}: {error}", path.display()));
+        let cannot =
+            |path: &Path, error: FileError| Trouble::Usage(format!("--events {}: {}", path.display(), error.source));
         let events = match events {
             Some(path) => Some(Events::open(path, host).map_err(|error| cannot(path, error))?),
             None => None,

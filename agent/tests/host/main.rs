@@ -6,6 +6,7 @@ mod artifact;
 mod command_crash;
 mod download;
 mod executable;
+mod log;
 mod process;
 mod process_crash;
 mod sighting;

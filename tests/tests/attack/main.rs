@@ -3,8 +3,12 @@
 //! with what".
 
 mod divided;
+mod files;
 mod keys;
+mod network;
 mod programs;
 mod roles;
 mod terminal;
-mod network;
+
+/// The program that is not well in a chosen way.
+const SICK: &str = env!("CARGO_BIN_EXE_sick-member");

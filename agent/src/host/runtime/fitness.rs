@@ -4,19 +4,18 @@
 //! time when the node is down already. Whether the node itself is well is not known here.
 
 use std::{
-    fs, io,
-    os::unix::fs::OpenOptionsExt,
+    fs,
     path::{Path, PathBuf},
 };
 
-use nix::libc::O_NONBLOCK;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::{Runtime, command::CommandRuntime, launch::NodeCommand, process::ProcessRuntime};
 use crate::{
+    guarded::{FileError, Place},
     host::{
         credentials::Credentials,
-        durable, launcher,
+        launcher,
         path_owner::{self, PathOwnerError, Writers},
         program_path,
         trial::Trial,
@@ -71,9 +70,22 @@ impl ProcessRuntime {
         };
         let folders = command.cwd.iter().chain(&needs.folders).cloned().collect();
         let programs = command.argv.first().map(PathBuf::from).into_iter().chain(needs.executable.clone()).collect();
-        let tried = Trial { user: user.clone(), folders, programs }.run(self.launcher());
-        let remedy = "let the user in there, or name another";
-        first(&command.name, [("user", tried.map_err(|fault| (format!("{user} {fault}"), remedy)))])
+        let tried = Trial { user: user.clone(), folders, programs, ..Trial::default() }.run(self.launcher());
+        // One that root opens is none of the user's.
+        let log = log(&command.log).err().map(|_| command.log.clone());
+        let appended = Trial { user: user.clone(), log, ..Trial::default() }.run(self.launcher());
+        let faults = [
+            ("user", tried, "let the user in there, or name another"),
+            (
+                "log",
+                appended,
+                "look at what is there; remove it, give the user a folder or file of its own, or name another",
+            ),
+        ];
+        first(
+            &command.name,
+            faults.map(|(field, tried, remedy)| (field, tried.map_err(|fault| (format!("{user} {fault}"), remedy)))),
+        )
     }
 }
 
@@ -83,7 +95,12 @@ impl NodeCommand {
         let user = self.user.as_deref().map_or(Ok(()), user);
         let cwd = self.cwd.as_deref().map_or(Ok(()), folder);
         let argv = absolute_program(program).and_then(|()| safe(program, &self.writers()));
-        let checks = [("argv", argv), ("user", user), ("cwd", cwd), ("log", log(&self.log))];
+        // Another user tries by itself what the agent does not open for it.
+        let is_tried = self.user.as_deref().is_some_and(|user| launcher::other_user(user).is_some());
+        let remedy = "make its folder, or let nobody but the agent write there";
+        let log = log(&self.log).map_err(|error| (with_causes(&error), remedy));
+        let log = if is_tried { Ok(()) } else { log };
+        let checks = [("argv", argv), ("user", user), ("cwd", cwd), ("log", log)];
         first(&self.name, checks)
     }
 }
@@ -126,15 +143,14 @@ fn folder(path: &Path) -> Result<(), Fault> {
     }
 }
 
-/// A log that is not there yet is not made: that is the start's.
-fn log(path: &Path) -> Result<(), Fault> {
-    let remedy = "make its folder, or let the agent write there";
-    // A pipe that nobody reads would be waited for; the launcher, too, would wait for ever.
-    let opened = match fs::OpenOptions::new().append(true).custom_flags(O_NONBLOCK).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => durable::check_folder_of(path),
-        opened => opened.map(drop).map_err(|source| durable::FileError { doing: "open", path: path.into(), source }),
-    };
-    opened.map_err(|error| (with_causes(&error), remedy))
+/// Whether the agent opens it: nobody else decides what is found there. A log that is not there yet is not made: that is
+/// the start's.
+fn log(path: &Path) -> Result<(), FileError> {
+    let place = Place::of(path)?;
+    match place.append(None) {
+        Err(error) if error.is_absent() => place.check_writable(),
+        opened => opened.map(drop),
+    }
 }
 
 /// The `process` runtime looks no name up: what runs must be known before it runs.
@@ -200,7 +216,7 @@ mod tests {
             (Box::new(|c| c.user = Some("nobody such".into())), "user", "there is no user `nobody such`"),
             (Box::new(|c| c.cwd = Some(at("absent"))), "cwd", "No such file"),
             (Box::new(|c| c.cwd = Some(at("file"))), "cwd", "is no folder"),
-            (Box::new(|c| c.log = at("absent/log")), "log", "cannot read"),
+            (Box::new(|c| c.log = at("absent/log")), "log", "No such file"),
             (Box::new(|c| c.log = folder.path().into()), "log", "Is a directory"),
         ] {
             let mut command = sound.clone();

@@ -15,9 +15,8 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{File, OpenOptions},
+    fs::File,
     io,
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -26,12 +25,13 @@ use nix::{
     errno::Errno,
     fcntl::{Flock, FlockArg},
 };
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     boot_clock,
     host::{
-        durable::{At, FileError},
+        durable::{self, At, FileError},
         process_id::ProcessId,
     },
 };
@@ -117,8 +117,8 @@ impl NodeLock {
             LockFor::Looking => FlockArg::LockSharedNonblock,
             LockFor::Starting => FlockArg::LockExclusiveNonblock,
         };
-        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
-        match Flock::lock(file.at("open", &path)?, kind) {
+        let file = durable::open(&path, OFlags::WRONLY | OFlags::CREATE, 0o600)?;
+        match Flock::lock(file, kind) {
             Ok(lock) => Ok(Some(Self(lock))),
             Err((_, Errno::EWOULDBLOCK)) => Ok(None),
             Err((_, error)) => Err(io::Error::from(error)).at("lock", &path),

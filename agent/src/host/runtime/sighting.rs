@@ -200,7 +200,7 @@ pub(super) fn settled(identity: ProcessId) -> io::Result<Option<Process>> {
 pub(crate) fn put_on_file(nodes: &Path, name: &str, identity: ProcessId, exe: PathBuf) -> Result<(), FileError> {
     let path = node_file(nodes, name, "json");
     let json = serde_json::to_vec(&OnFile { format: 1, identity, exe }).at("write", &path)?;
-    durable::write(&path, &json, Access::PRIVATE)
+    durable::write(&path, &json, &Access::PRIVATE)
 }
 
 fn on_file(nodes: &Path, name: &str) -> Result<Option<ProcessId>, SightingError> {

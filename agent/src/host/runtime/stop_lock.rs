@@ -5,20 +5,14 @@
 //! took it: so it is held until the last process that inherited it has ended. The file is empty, and reads as
 //! `/dev/null` does.
 
-use std::{
-    fs::{File, OpenOptions},
-    io,
-    os::unix::fs::OpenOptionsExt,
-    path::Path,
-    process::Stdio,
-};
+use std::{fs::File, io, path::Path, process::Stdio};
 
 use rustix::{
-    fs::{FlockOperation, flock},
+    fs::{FlockOperation, OFlags, flock},
     io::Errno,
 };
 
-use crate::host::durable::{At, FileError};
+use crate::host::durable::{self, At, FileError};
 
 /// The lock, in the hand of the agent that runs the command, too.
 #[derive(Debug)]
@@ -28,15 +22,15 @@ impl StopLock {
     /// One try; `None` while a stop command holds it.
     pub(super) fn try_take(path: &Path) -> Result<Option<Self>, FileError> {
         // For writing only to be made: what the command gets cannot be written to.
-        OpenOptions::new().append(true).create(true).mode(0o600).open(path).at("open", path)?;
-        Self::lock(File::open(path).at("open", path)?, path)
+        durable::open(path, OFlags::WRONLY | OFlags::CREATE, 0o600)?;
+        Self::lock(durable::open(path, OFlags::RDONLY, 0)?, path)
     }
 
     /// Whether a stop command holds it; where there is no file, none ever did.
     pub(super) fn is_held(path: &Path) -> Result<bool, FileError> {
-        match File::open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            file => Ok(Self::lock(file.at("open", path)?, path)?.is_none()),
+        match durable::open_if_there(path, OFlags::RDONLY)? {
+            Some(file) => Ok(Self::lock(file, path)?.is_none()),
+            None => Ok(false),
         }
     }
 

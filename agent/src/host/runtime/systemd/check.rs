@@ -102,7 +102,8 @@ fn try_as_user(unit: &Unit, needs: &Needs) -> Result<(), Finding> {
         Some(_) => {}
     }
     let folders = unit.cwd.iter().chain(&needs.folders).cloned().collect();
-    let trial = Trial { user: user.into(), folders, programs: needs.executable.iter().cloned().collect() };
+    let programs = needs.executable.iter().cloned().collect();
+    let trial = Trial { user: user.into(), folders, programs, ..Trial::default() };
     let tried = trial.run(&launcher::own());
     tried.map_err(|fault| {
         finding(format!("runs as user `{user}`, who {fault}"), "let the user in there, or change User=")
