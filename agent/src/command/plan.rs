@@ -5,6 +5,7 @@ use std::{borrow::Cow, fmt::Write as _, path::Path};
 use super::{Outcome, look::Eye, run::trouble_of_setup};
 use crate::{
     execute::{
+        gone::gone,
         identity,
         inspect::{self, Inspected, inspect},
         replace::not_replaced,
@@ -29,8 +30,9 @@ use crate::{
         trouble::Trouble,
     },
     rollout::{
+        NotRead,
         act::Ending,
-        keys::{At, Keys, RunId},
+        keys::{At, Keys, ProcessId, RunId},
         rules::Rules,
     },
     words::typed,
@@ -106,6 +108,10 @@ struct Seen {
     names: Names,
     /// What a run would find on this host.
     here: Inspected,
+    /// Processes that are gone, of those that keys name.
+    gone: Vec<ProcessId>,
+    /// This one.
+    process: ProcessId,
     /// Whether another run stands that is to be replaced.
     replaces: bool,
     /// The user, where it may look and not run.
@@ -127,7 +133,10 @@ impl Seen {
             Err(trouble) => return Err(eye.unread(trouble, viewer).await),
         };
         sight.names.learn_host(me.host, &me.host_name, &me.owns);
-        Ok(Self { me, keys, view: sight.view, names: sight.names, here, replaces: false, viewer })
+        let process =
+            ProcessId::own().map_err(|error| Trouble::System(format!("no process of this agent: {error}")))?;
+        let gone = gone(&eye.store, &keys, &me, process).await.map_err(NotRead::from)?;
+        Ok(Self { me, keys, view: sight.view, names: sight.names, here, gone, process, replaces: false, viewer })
     }
 
     /// Forgets a run with another intent, where it may be replaced.
@@ -143,9 +152,9 @@ impl Seen {
     }
 
     fn plan<'a>(&'a self, path: &'a Path) -> Plan<'a> {
-        let Self { me, keys, view, names, here, replaces, viewer } = self;
+        let Self { me, keys, view, names, here, gone, process, replaces, viewer } = self;
         let (typed, viewer) = (path.to_string_lossy(), viewer.as_deref());
-        Plan { path, typed, me, keys, view, names, here, replaces: *replaces, viewer }
+        Plan { path, typed, me, keys, view, names, here, gone, process: *process, replaces: *replaces, viewer }
     }
 }
 
@@ -158,6 +167,8 @@ struct Plan<'a> {
     view: &'a ClusterView,
     names: &'a Names,
     here: &'a Inspected,
+    gone: &'a [ProcessId],
+    process: ProcessId,
     replaces: bool,
     viewer: Option<&'a str>,
 }
@@ -230,8 +241,8 @@ impl Plan<'_> {
 
     fn next(&self, keys: &Keys) -> Next {
         let rules = Rules::default();
-        let (me, view) = (self.me, self.view);
-        plan::next(&Case { me, rules: &rules, keys, view, gathered: false, joined: None, in_hand: None, gone: &[] })
+        let (me, view, gone, process) = (self.me, self.view, self.gone, self.process);
+        plan::next(&Case { me, rules: &rules, keys, view, gathered: false, joined: None, in_hand: None, gone, process })
     }
 
     fn begun(&self) -> Keys {

@@ -5,16 +5,15 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use super::{Abort, Execution};
+use super::{Abort, Execution, gone::gone};
 use crate::{
-    host::process_id::boot_id,
     journal::progress::Stage,
     observe::view::ClusterView,
     report::Happening,
     rollout::{
         NotRead,
         act::{Event, Looked},
-        keys::{At, AttemptId, Keys, Run, RunState, TakeDown},
+        keys::{At, Keys, Run, RunState},
         stored,
     },
 };
@@ -60,7 +59,16 @@ impl Execution<'_> {
             self.note(keys);
         }
         let down = self.down().await;
-        let gone = keys.as_ref().map_or_else(Vec::new, |keys| self.gone(keys));
+        let (keys, gone) = match keys {
+            Some(keys) => match gone(&self.store, &keys, &self.me, self.process).await {
+                Ok(gone) => (Some(keys), gone),
+                Err(error) => {
+                    tracing::info!(%error, "what is left of a lease was not learnt");
+                    (None, Vec::new())
+                }
+            },
+            None => (None, Vec::new()),
+        };
         Ok(Event::Looked(Box::new(Looked {
             keys,
             view,
@@ -141,24 +149,6 @@ impl Execution<'_> {
             let down = keys.down.as_ref().map(|down| down.value.member);
             self.excluded.set(down.filter(|member| !self.me.owns.contains(member)));
         }
-    }
-
-    /// Attempts at members of this host whose agent cannot wake up any more: same machine, and another boot
-    /// or no such process (ARCHITECTURE.md, R-6).
-    fn gone(&self, keys: &Keys) -> Vec<AttemptId> {
-        let boot = boot_id().ok();
-        let machine = self.me.host.machine;
-        let is_gone = |record: &TakeDown| {
-            let is_here = machine.is_some() && record.host.machine == machine;
-            let is_over = boot.is_some_and(|boot| boot != record.process.boot_id)
-                || record.process.is_alive().is_ok_and(|alive| !alive);
-            is_here && is_over
-        };
-        let records = keys.down.iter().chain(keys.lost.values()).map(|at| &at.value);
-        records
-            .filter(|record| self.me.owns.contains(&record.member) && is_gone(record))
-            .map(|record| record.attempt)
-            .collect()
     }
 }
 

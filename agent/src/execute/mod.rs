@@ -5,6 +5,7 @@
 //! ARCHITECTURE.md, "The way of one `agent run`".
 
 mod evidence;
+pub mod gone;
 pub mod identity;
 pub mod inspect;
 pub mod intent;

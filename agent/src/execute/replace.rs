@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Execution, look::random};
+use super::{Execution, gone::gone, look::random};
 use crate::{
     plan::{self, refusal::Refusal, replace::Replacement},
     report::{Decision, Happening, names::Names, refused, trouble::Trouble},
     rollout::{
-        Snapshot, TxnAnswer,
+        NotRead, Snapshot, TxnAnswer,
         keys::{Run, RunId},
         stored::{self, StoredError},
         txn::Txn,
@@ -33,6 +33,10 @@ impl Execution<'_> {
         }
         let keys = self.store.read().await?;
         let keys = stored::keys(&keys)?;
+        let gone = gone(&self.store, &keys, &self.me, self.process).await.map_err(NotRead::from)?;
+        if let Some(twin) = plan::twin::of(self.me.host, self.process, &keys, &gone) {
+            return Ok(Some(twin));
+        }
         let view = self.observer.glance().await?;
         let names = Names::of(&view);
         let seen = match plan::replace::replacement(&self.me, &keys, &view) {

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use proto::LeaseId;
+use proto::{LeaseId, Revision};
 
 use super::{Abort, Execution};
 use crate::{
@@ -14,7 +14,8 @@ use crate::{
     rollout::{
         KeepAlive, NotGranted, NotRead, Store, TxnAnswer, Unknown,
         act::Event,
-        keys::{KeyName, Keys, PREFIX, RunState, TakeId},
+        keys::{KeyName, Keys, PREFIX, Participant, RunState, TakeId},
+        rules::Rules,
         stored,
         txn::{Op, Txn},
     },
@@ -29,6 +30,9 @@ const GIVING_BACK: Duration = Duration::from_secs(15);
 /// Between two sendings of one Txn.
 const AGAIN: Duration = Duration::from_millis(200);
 
+/// Between two tries to say that this agent mends.
+const TRIED_AGAIN: Duration = Duration::from_secs(2);
+
 /// The leases of this process.
 #[derive(Debug, Default)]
 pub(super) struct Leases {
@@ -40,6 +44,10 @@ pub(super) struct Leases {
     registered: Option<Txn>,
     /// Whether its key was put under the lease it has now.
     is_registered: bool,
+    /// The revision that wrote its key last.
+    key: Option<Revision>,
+    /// When its key was put, or tried to be put, while it mended.
+    tried: Option<Instant>,
 }
 
 impl Leases {
@@ -72,6 +80,9 @@ impl Execution<'_> {
         match self.store.txn(&compares, &ops).await {
             TxnAnswer::Yes { revision } => {
                 self.leases.unanswered = None;
+                if let [Op::PutAgent(..)] = txn.ops.as_slice() {
+                    self.leases.key = Some(revision);
+                }
                 self.tell_of(txn);
                 Ok(Event::Yes(revision))
             }
@@ -220,53 +231,84 @@ impl Execution<'_> {
         }
     }
 
-    /// Others need not miss an agent that mends a member before it takes part. One try: nothing depends on it.
+    /// Others need not miss an agent that mends a member before it takes part. Nothing depends on it.
     pub(super) async fn register_while_mending(&mut self) {
-        if self.leases.registered.is_some() {
+        let is_soon = self.leases.tried.is_some_and(|tried| tried.elapsed() < TRIED_AGAIN);
+        if self.leases.is_registered || is_soon {
             return;
         }
-        let txn = Txn::register(self.me.host, self.me.owns.clone(), self.me.host_name.clone());
-        self.put_own_key(&txn).await;
-        self.leases.registered = Some(txn);
+        self.leases.tried = Some(Instant::now());
+        let participant = Participant {
+            host_name: self.me.host_name.clone(),
+            process: self.process,
+            owns: self.me.owns.clone(),
+            done: Vec::new(),
+            waits_for: None,
+            unknown: Default::default(),
+        };
+        self.put_own_key(participant).await;
     }
 
     /// An agent whose lease ran out while it was frozen, or that got no lease or no answer, says again that it takes
     /// part.
     pub(super) async fn stay_registered(&mut self) {
         let is_missing = !self.leases.is_registered || self.leases.own.as_ref().is_none_or(KeepAlive::is_lost);
-        if let Some(txn) = self.leases.registered.clone().filter(|_| is_missing) {
-            self.put_own_key(&txn).await;
+        if let Some(participant) = self.participant().filter(|_| is_missing) {
+            self.put_own_key(participant).await;
         }
     }
 
-    async fn put_own_key(&mut self, txn: &Txn) {
-        if let Ok(lease) = self.lease_for(txn).await {
-            let (compares, ops) = stored::txn(txn, lease);
+    /// What was said last of this agent.
+    fn participant(&self) -> Option<Participant> {
+        match self.leases.registered.as_ref()?.ops.as_slice() {
+            [Op::PutAgent(_, participant)] => Some(participant.clone()),
+            _ => None,
+        }
+    }
+
+    /// Puts it where there is none, or where this process's own is or that of one which is known to be gone: another
+    /// agent that goes by this id is not written over.
+    async fn put_own_key(&mut self, participant: Participant) {
+        let mut seen = None;
+        for _ in 0..2 {
+            let txn = Txn::register(self.me.host, participant.clone(), seen, &Rules::default());
+            let Ok(lease) = self.lease_for(&txn).await else { return };
+            let (compares, ops) = stored::txn(&txn, lease);
             let answer = self.store.txn(&compares, &ops).await;
             tracing::info!(?answer, "registered");
             match answer {
-                TxnAnswer::Yes { .. } => self.leases.is_registered = true,
-                TxnAnswer::LeaseGone => self.leases.own = None,
-                _ => {}
+                TxnAnswer::Yes { revision } => {
+                    (self.leases.is_registered, self.leases.key) = (true, Some(revision));
+                    return;
+                }
+                TxnAnswer::LeaseGone => return self.leases.own = None,
+                TxnAnswer::No(snapshot) => {
+                    let agents = stored::keys(&snapshot).map(|keys| keys.agents).unwrap_or_default();
+                    let Some(there) = agents.get(&self.me.host) else { continue };
+                    let process = there.value.process;
+                    if process != self.process && process.is_over() != Some(true) {
+                        return;
+                    }
+                    seen = Some(there.modified);
+                }
+                _ => return,
             }
         }
     }
 
     /// Says in this agent's key what it waits for, for whoever looks; nothing depends on it.
     pub(super) async fn say_in_key(&mut self, done: Vec<proto::MemberId>, waits_for: Option<String>) {
-        let Some(mut txn) = self.leases.registered.clone() else { return };
-        if let [Op::PutAgent(_, participant)] = txn.ops.as_mut_slice() {
-            participant.done = done;
-            participant.waits_for = waits_for.map(Into::into);
-        }
-        if self.leases.registered.as_ref() == Some(&txn) {
+        let (Some(said), Some(key)) = (self.participant(), self.leases.key) else { return };
+        let participant = Participant { done, waits_for: waits_for.map(Into::into), ..said.clone() };
+        if participant == said {
             return;
         }
+        let txn = Txn::register(self.me.host, participant, Some(key), &Rules::default());
         let lease = self.leases.own.as_ref().filter(|lease| !lease.is_lost()).map(KeepAlive::lease);
         if lease.is_some() {
             let (compares, ops) = stored::txn(&txn, lease);
-            if matches!(self.store.txn(&compares, &ops).await, TxnAnswer::Yes { .. }) {
-                self.leases.registered = Some(txn);
+            if let TxnAnswer::Yes { revision } = self.store.txn(&compares, &ops).await {
+                (self.leases.registered, self.leases.key) = (Some(txn), Some(revision));
             }
         }
     }

@@ -7,7 +7,7 @@
 use std::{
     fmt, fs,
     io::{self, Read},
-    os::fd::OwnedFd,
+    os::{fd::OwnedFd, unix::fs::MetadataExt as _},
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
@@ -33,11 +33,26 @@ impl ProcessId {
                 // A process may have any bytes for a name.
                 let stat = parse_stat(&String::from_utf8_lossy(&stat))
                     .ok_or_else(|| io::Error::other(format!("/proc/{pid}/stat is no such")))?;
-                Ok(if stat.ended { None } else { Some(Self { boot_id: boot_id()?, pid, start_time: stat.start_time }) })
+                Ok(if stat.ended { None } else { Some(Self::here(pid, stat.start_time)?) })
             }
             Err(error) if is_gone(&error) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    fn here(pid: u32, start_time: u64) -> io::Result<Self> {
+        let pid_namespace = fs::metadata("/proc/self/ns/pid")?.ino();
+        Ok(Self { boot_id: boot_id()?, pid_namespace, pid, start_time })
+    }
+
+    /// Whether it has ended, as far as can be said here: `None` for a process of another boot, or of another namespace of
+    /// pids on this machine, and where `/proc` cannot be read.
+    pub fn is_over(&self) -> Option<bool> {
+        let here = Self::here(self.pid, self.start_time).ok()?;
+        if here != *self {
+            return None;
+        }
+        self.is_alive().ok().map(|is_alive| !is_alive)
     }
 
     /// Whether it still runs. A zombie does not: it holds no file, port or lock any more.
@@ -246,13 +261,27 @@ time.sleep(600)
             assert!(other.open().unwrap().is_none(), "no signal could reach the holder");
             assert_eq!(other.executable().unwrap(), None);
         }
+        assert_eq!(holder.is_over(), Some(false));
         child.kill().unwrap();
         child.wait().unwrap();
+        assert_eq!(holder.is_over(), Some(true));
+    }
+
+    /// Two containers on one machine have one boot and pids of their own.
+    #[test]
+    fn of_another_boot_or_namespace_nothing_is_known() {
+        let own = ProcessId::own().unwrap();
+        for other in
+            [ProcessId { boot_id: !own.boot_id, ..own }, ProcessId { pid_namespace: own.pid_namespace + 1, ..own }]
+        {
+            assert_eq!(other.is_over(), None, "{other:?}");
+        }
+        assert_eq!(ProcessId { start_time: own.start_time + 1, ..own }.is_over(), Some(true));
     }
 
     #[test]
     fn an_identity_is_read_back_from_its_text() {
-        let identity = ProcessId { boot_id: u128::MAX - 1, pid: 1, start_time: u64::MAX };
+        let identity = ProcessId { boot_id: u128::MAX - 1, pid_namespace: 7, pid: 1, start_time: u64::MAX };
         let text = serde_json::to_string(&identity).unwrap();
         assert_eq!(serde_json::from_str::<ProcessId>(&text).unwrap(), identity);
         assert!(serde_json::from_str::<ProcessId>(r#"{"boot_id":"7","pid":1,"start_time":1}"#).is_err());

@@ -109,7 +109,7 @@ pub fn forecast(me: &Me, keys: &Keys, view: &ClusterView, down: &[MemberId]) -> 
         me: asked_as,
         home: me,
         names: keys,
-        keys: Keys { stale: Vec::new(), ..keys.clone() },
+        keys: foreseen(me, keys),
         view: view.clone(),
         joined: None,
         steps: Vec::new(),
@@ -118,6 +118,15 @@ pub fn forecast(me: &Me, keys: &Keys, view: &ClusterView, down: &[MemberId]) -> 
     world.start(down);
     let end = world.run();
     Forecast { steps: world.steps, end }
+}
+
+/// What this host's earlier agent left, and what is nobody's, is out of the way by then.
+fn foreseen(me: &Me, keys: &Keys) -> Keys {
+    let mut keys = keys.clone();
+    keys.stale.clear();
+    keys.agents.remove(&me.host);
+    keys.baton = keys.baton.filter(|baton| baton.value.host != me.host);
+    keys
 }
 
 /// The simulated world.
@@ -139,7 +148,17 @@ impl World<'_> {
             self.let_others_end();
             let rules = Rules::default();
             let (me, keys, view, joined) = (&self.me, &self.keys, &self.view, self.joined);
-            let case = Case { me, rules: &rules, keys, view, gathered: true, joined, in_hand: None, gone: &[] };
+            let case = Case {
+                me,
+                rules: &rules,
+                keys,
+                view,
+                gathered: true,
+                joined,
+                in_hand: None,
+                gone: &[],
+                process: Default::default(),
+            };
             if let Some(end) = self.take(next(&case)) {
                 return end;
             }

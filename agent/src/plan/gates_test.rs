@@ -122,7 +122,17 @@ fn decided(view: &ClusterView, expected: &str, verb: Verb) -> Next {
     let intent = crate::rollout::keys::Intent { gates: expecting(expected), ..intent(">=3.4, <3.5", "3.5.30") };
     let me = Me { intent: Arc::new(intent), verb, ..samples::me(&[1, 2, 3]) };
     let (me, rules, keys) = (&me, &Rules::default(), &Keys::default());
-    next(&Case { me, rules, keys, view, gathered: true, joined: None, in_hand: None, gone: &[] })
+    next(&Case {
+        me,
+        rules,
+        keys,
+        view,
+        gathered: true,
+        joined: None,
+        in_hand: None,
+        gone: &[],
+        process: Default::default(),
+    })
 }
 
 #[test]

@@ -143,7 +143,17 @@ mod tests {
         let run = Some(At { created: Revision(3), modified: Revision(3), value: run });
         let (keys, view, rules) = (Keys { run, ..Keys::default() }, view(members), Rules::default());
         let (me, keys, rules) = (&me, &keys, &rules);
-        let case = Case { me, rules, keys, view: &view, gathered: true, joined: None, in_hand: None, gone: &[] };
+        let case = Case {
+            me,
+            rules,
+            keys,
+            view: &view,
+            gathered: true,
+            joined: None,
+            in_hand: None,
+            gone: &[],
+            process: Default::default(),
+        };
         ask(&case, &view)
     }
 
@@ -207,7 +217,7 @@ mod tests {
         assert_ne!(mine, another);
         for (holder, expected) in [(mine, None), (another, Some(Next::Wait(Wait::Baton { host: another })))] {
             let found = asked([high; 3], RunState::RollingBack, "3.5.30", |case, _| {
-                let process = ProcessId { boot_id: 1, pid: 1, start_time: 1 };
+                let process = ProcessId { boot_id: 1, pid_namespace: 1, pid: 1, start_time: 1 };
                 let value =
                     Baton { host: holder, process, host_name: "".into(), take: TakeId(1), unknown: Unknown::default() };
                 let baton = Some(At { created: Revision(4), modified: Revision(4), value });

@@ -18,6 +18,7 @@ pub mod settled;
 mod shared;
 mod skew;
 pub mod target;
+pub mod twin;
 mod verb;
 
 use std::{
@@ -32,7 +33,7 @@ use crate::{
     observe::view::ClusterView,
     rollout::{
         host_id::HostId,
-        keys::{AttemptId, Going, Intent, Keys, Run, RunId, RunResult, RunState},
+        keys::{AttemptId, Going, Intent, Keys, ProcessId, Run, RunId, RunResult, RunState},
         rules::Rules,
         txn::Txn,
     },
@@ -99,8 +100,10 @@ pub struct Case<'a> {
     pub joined: Option<RunId>,
     /// The attempt whose record this process put.
     pub in_hand: Option<AttemptId>,
-    /// Attempts at this host's members whose agents are known to be gone.
-    pub gone: &'a [AttemptId],
+    /// Processes that have put something in this host's name, or at its members, and are gone.
+    pub gone: &'a [ProcessId],
+    /// The process that asks.
+    pub process: ProcessId,
 }
 
 /// What may be done next.
@@ -206,6 +209,7 @@ impl Case<'_> {
 /// What may be done next.
 pub fn next(case: &Case) -> Next {
     let before_any_run = [
+        twin::twin,
         shared::ownership,
         shared::stale,
         shared::other_run,

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use proto::{ClusterVersion, MemberId, Release};
 
-use crate::rollout::{host_id::HostId, keys::TakeDown};
+use crate::rollout::{
+    host_id::HostId,
+    keys::{ProcessId, TakeDown},
+};
 
 /// A rule that forbids going on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -110,6 +113,13 @@ pub enum Refusal {
     Lost {
         /// The take-down.
         record: TakeDown,
+    },
+    /// Another agent goes by this host's id.
+    TwinHost {
+        /// Its host's name.
+        host_name: Arc<str>,
+        /// Its process.
+        process: ProcessId,
     },
     /// A record of this host's member, put by an agent that still lives, or lived on another machine.
     RecordOfAnother {

@@ -147,15 +147,16 @@ enum Whose {
     Anothers,
 }
 
-/// The lock on the state directory proves that no other agent of this host id lives; a record under
-/// another host id needs its process seen gone.
+/// A record is this host's own where its process is gone, and its member runs here; what bears this host's id and has a
+/// process at work was refused before.
 fn whose(case: &Case, record: &TakeDown) -> Whose {
-    if record.host == case.me.host || case.gone.contains(&record.attempt) {
-        Whose::Mine
-    } else if case.me.owns.contains(&record.member) {
-        Whose::MinePerhaps
-    } else {
-        Whose::Anothers
+    let is_gone = case.process == record.process || case.gone.contains(&record.process);
+    let owns = case.me.owns.contains(&record.member);
+    match record.host == case.me.host {
+        true if !case.rules.twins_are_refused => Whose::Mine,
+        _ if owns && is_gone => Whose::Mine,
+        _ if owns => Whose::MinePerhaps,
+        _ => Whose::Anothers,
     }
 }
 
@@ -246,7 +247,7 @@ mod tests {
 
     /// Member 2's record, put by an agent of host 2.
     fn record() -> TakeDown {
-        let process = ProcessId { boot_id: 1, pid: 2, start_time: 3 };
+        let process = ProcessId { boot_id: 1, pid_namespace: 1, pid: 2, start_time: 3 };
         let (member, attempt) = (MemberId(2), AttemptId(9));
         TakeDown {
             member,
@@ -282,6 +283,7 @@ mod tests {
             let owns = vec![MemberId(2)];
             let owner = Participant {
                 host_name: Arc::from("h2"),
+                process: ProcessId::default(),
                 owns,
                 done: Vec::new(),
                 waits_for: None,
@@ -305,7 +307,17 @@ mod tests {
             let (me, rules, keys) = (samples::me(&[1]), Rules::default(), keys(failed, is_owner_there));
             let view = samples::view("1+ 2- 3+");
             let (me, rules, keys, view) = (&me, &rules, &keys, &view);
-            let found = next(&Case { me, rules, keys, view, gathered, joined: None, in_hand: None, gone: &[] });
+            let found = next(&Case {
+                me,
+                rules,
+                keys,
+                view,
+                gathered,
+                joined: None,
+                in_hand: None,
+                gone: &[],
+                process: Default::default(),
+            });
             let expected = match ends {
                 true => Next::Refuse(Refusal::Failed { member: MemberId(2), why: Arc::from("it") }),
                 false => Next::Wait(Wait::Record { member: MemberId(2), host: host(2) }),
@@ -328,7 +340,17 @@ mod tests {
             let keys = Keys { down: None, ..keys(None, is_owner_there) };
             let view_of = ClusterView { leader: Leader::Unknown, ..samples::view(view) };
             let (me, rules, keys, of) = (&me, &Rules::default(), &keys, &view_of);
-            let case = Case { me, rules, keys, view: of, gathered: true, joined: None, in_hand: None, gone: &[] };
+            let case = Case {
+                me,
+                rules,
+                keys,
+                view: of,
+                gathered: true,
+                joined: None,
+                in_hand: None,
+                gone: &[],
+                process: Default::default(),
+            };
             let expected = match waits {
                 true => Next::Wait(Wait::Ready { member: MemberId(2) }),
                 false => Next::Refuse(Refusal::NoLeader),

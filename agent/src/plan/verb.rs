@@ -127,7 +127,17 @@ mod tests {
             let mut view = samples::view("1+ 2+ 3+");
             samples::with_release(&mut view, 0, "3.5.30");
             let (me, rules, keys, view) = (&me, &Rules::default(), &keys, &view);
-            let case = Case { me, rules, keys, view, gathered: true, joined: None, in_hand: None, gone: &[] };
+            let case = Case {
+                me,
+                rules,
+                keys,
+                view,
+                gathered: true,
+                joined: None,
+                in_hand: None,
+                gone: &[],
+                process: Default::default(),
+            };
             assert_eq!(next(&case) == Next::Refuse(Refusal::GoingBack), refused, "{text}");
         }
     }
@@ -160,7 +170,17 @@ mod tests {
             let mut view = samples::view(members);
             (0..3).for_each(|at| samples::with_release(&mut view, at, "3.5.30"));
             let (me, rules, keys, view) = (&me, &Rules::default(), &keys, &view);
-            let case = Case { me, rules, keys, view, gathered: true, joined: None, in_hand: None, gone: &[] };
+            let case = Case {
+                me,
+                rules,
+                keys,
+                view,
+                gathered: true,
+                joined: None,
+                in_hand: None,
+                gone: &[],
+                process: Default::default(),
+            };
             assert_eq!(rollback(&case), Some(expected), "{members}");
         }
     }

@@ -121,6 +121,7 @@ reasons! {
     NoClusterVersion "no_cluster_version" Preflight, "a member does not say which cluster version it holds", "wait for a new cluster to decide it, or set cluster.http";
     Alarm "alarm" Preflight, "an alarm stands: etcd wants none before a member is stopped", "see to its cause, etcdctl alarm disarm, then agent run";
     LostMember "lost_member" Preflight, "the host of an abandoned take-down may still wake up", "bring it back, replace the member, or agent abandon --host-is-fenced";
+    TwinHost "twin_host" Preflight, "another agent goes by this host's id: a state directory was copied", "remove host-id from the state directory of the copy, then agent run";
     RecordOfAnother "record_of_another" Preflight, "a take-down of this host's member belongs to another agent", "end that agent, or agent abandon";
     GoingBack "going_back" Preflight, "the run goes back", "agent rollback";
     NothingToRollBack "nothing_to_roll_back" Preflight, "there is no run that could go back", "nothing";

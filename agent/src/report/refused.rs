@@ -140,6 +140,17 @@ impl Context<'_> {
                     .next(self.command_on(self.onward(), &place))
                     .leaving(&format!("the run is marked failed until {place} tries again"))
             }
+            Refusal::TwinHost { host_name, process } => {
+                let host = printable(host_name);
+                let message = format!(
+                    "another agent goes by this host's id: pid {} on {host}, which still runs or renews its lease; one \
+                     of the two state directories is a copy",
+                    process.pid
+                );
+                let left =
+                    "where the copy is, remove `<state_dir>/host-id`; nothing that the other agent put was touched";
+                self.stop(Reason::TwinHost, message, self.onward()).leaving(left)
+            }
             Refusal::Lost { record } => self.lost(record),
             Refusal::RecordOfAnother { record, alive } => self.record_of_another(record, *alive),
         }

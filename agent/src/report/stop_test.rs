@@ -48,7 +48,7 @@ fn names(view: &ClusterView) -> Names {
 }
 
 fn record() -> TakeDown {
-    let process = ProcessId { boot_id: 1, pid: 4711, start_time: 3 };
+    let process = ProcessId { boot_id: 1, pid_namespace: 1, pid: 4711, start_time: 3 };
     let (member, attempt) = (MemberId(2), AttemptId(5));
     TakeDown { member, host: HOST, host_name: "h2".into(), attempt, process, back: false, unknown: Unknown::default() }
 }
@@ -98,6 +98,7 @@ fn refusals() -> Vec<Refusal> {
         Refusal::Alarm { kind: "NOSPACE".into(), of: MemberId(2) },
         Refusal::Failed { member: MemberId(2), why: "it exits at once".into() },
         Refusal::Lost { record: record() },
+        Refusal::TwinHost { host_name: "h9\u{1b}".into(), process: record().process },
         Refusal::RecordOfAnother { record: record(), alive: true },
         Refusal::RecordOfAnother { record: record(), alive: false },
     ]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use proto::{ClusterVersion, MemberId, Revision};
 
 use super::{
-    keys::{AttemptId, Keys, TakeId},
+    keys::{Keys, ProcessId, TakeId},
     txn::Txn,
 };
 use crate::{
@@ -128,9 +128,9 @@ pub struct Looked {
     pub gathered: bool,
     /// Whether the baton's lease has more than a third of its time left.
     pub lease_is_fresh: bool,
-    /// Attempts at this host's members whose agent is known to be gone: same machine, and another boot or
-    /// no such process.
-    pub gone: Vec<AttemptId>,
+    /// Processes that have put something in the name of this host, or at its members in the name of another state
+    /// directory of this machine, and are gone.
+    pub gone: Vec<ProcessId>,
     /// An id that was never used, for the next attempt or run.
     pub fresh: u128,
 }

@@ -44,7 +44,7 @@ pub struct Agent {
     pub(super) changes_minor: bool,
     interrupted: bool,
     prepared: bool,
-    is_registered: bool,
+    pub(super) is_registered: bool,
     hand_overs: u8,
 }
 
@@ -184,16 +184,6 @@ impl Agent {
         }
     }
 
-    /// The others must know of this agent before it decides anything; without a quorum they cannot.
-    fn register(&mut self, looked: &Looked) -> Act {
-        if looked.view.as_ref().is_none_or(|view| view.leader().is_none()) {
-            return self.refuse(Refusal::NoLeader);
-        }
-        self.is_registered = true;
-        let me = &self.me;
-        self.send(Txn::register(me.host, me.owns.clone(), me.host_name.clone()), Then::Look)
-    }
-
     fn hand_over_failed(&mut self, member: MemberId, why: Arc<str>) -> Act {
         self.hand_overs += 1;
         match self.hand_overs < HAND_OVERS {
@@ -242,7 +232,7 @@ impl Agent {
         }
     }
 
-    fn refuse(&mut self, refusal: Refusal) -> Act {
+    pub(super) fn refuse(&mut self, refusal: Refusal) -> Act {
         self.leave(Ending::Refused(refusal))
     }
 
@@ -261,8 +251,9 @@ impl Agent {
 
     pub(super) fn next(&self, looked: &Looked, in_hand: Option<AttemptId>) -> Option<Next> {
         let (keys, view) = (looked.keys.as_ref()?, looked.view.as_ref()?);
-        let (me, rules, gone) = (&*self.me, &self.rules, looked.gone.as_slice());
-        Some(plan::next(&Case { me, rules, keys, view, gathered: looked.gathered, joined: self.joined, in_hand, gone }))
+        let (me, rules, gone, process) = (&*self.me, &self.rules, looked.gone.as_slice(), self.process);
+        let (gathered, joined) = (looked.gathered, self.joined);
+        Some(plan::next(&Case { me, rules, keys, view, gathered, joined, in_hand, gone, process }))
     }
 
     fn decide(&mut self, looked: Looked) -> Act {
@@ -274,8 +265,11 @@ impl Agent {
         if self.interrupted {
             return self.leave(Ending::Interrupted);
         }
-        if !self.is_registered {
-            return self.register(&looked);
+        if let Some(twin) = self.twin(&looked) {
+            return self.refuse(twin);
+        }
+        if let Some(act) = self.register(&looked) {
+            return act;
         }
         if let Some(created) = self.forgotten_baton(&looked) {
             return self.send(Txn::clear_baton(created), Then::Look);
@@ -307,13 +301,7 @@ impl Agent {
         }
     }
 
-    /// A baton of this host that this process did not take: an earlier one died with it.
-    fn forgotten_baton(&self, looked: &Looked) -> Option<Revision> {
-        let baton = looked.keys.as_ref()?.baton.as_ref()?;
-        (baton.value.host == self.me.host && baton.value.process != self.process).then_some(baton.created)
-    }
-
-    fn unanswered(&mut self, looked: &Looked) -> Act {
+    pub(super) fn unanswered(&mut self, looked: &Looked) -> Act {
         match looked.view.as_ref().is_some_and(|view| view.leader().is_some()) {
             true => self.rest(Wait::Answer),
             false => self.refuse(Refusal::NoLeader),

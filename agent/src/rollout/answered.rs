@@ -20,6 +20,8 @@ use crate::plan::{Go, refusal::Wait};
 pub(super) enum Then {
     /// To look again, whatever the answer.
     Look,
+    /// To take part.
+    Register,
     /// To hold the baton.
     Baton {
         take: TakeId,
@@ -59,6 +61,7 @@ impl Agent {
     fn yes(&mut self, then: Then, revision: Revision) -> Act {
         match then {
             Then::Look => self.look(),
+            Then::Register => self.is_known(),
             Then::Baton { take, .. } => {
                 self.baton = Some(Held { created: revision, take });
                 self.look()
@@ -73,7 +76,7 @@ impl Agent {
     /// A refusal. Where the Txn had been sent before, the keys say whether that one was done.
     fn no(&mut self, then: Then, keys: &Keys) -> Act {
         match then {
-            Then::Look | Then::Mark(_) => self.no_longer_so(then),
+            Then::Look | Then::Register | Then::Mark(_) => self.no_longer_so(then),
             Then::Baton { take, may_land } => match &keys.baton {
                 Some(baton) if baton.value.take == take => self.yes(then, baton.created),
                 other => {

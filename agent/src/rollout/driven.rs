@@ -32,7 +32,7 @@ pub(super) fn host(number: u64) -> HostId {
 }
 
 pub(super) fn process(pid: u32) -> ProcessId {
-    ProcessId { boot_id: 1, pid, start_time: 0 }
+    ProcessId { boot_id: 1, pid_namespace: 1, pid, start_time: 0 }
 }
 
 /// A record of this member, put by an agent of that host.
@@ -73,6 +73,7 @@ pub(super) fn keys(state: RunState) -> Keys {
     };
     let participant = |owner| Participant {
         host_name: Arc::from(""),
+        process: process(8),
         owns: vec![MemberId(owner)],
         done: Vec::new(),
         waits_for: None,
@@ -91,8 +92,8 @@ pub(super) struct Driven {
     pub(super) agent: Agent,
     pub(super) keys: Keys,
     pub(super) view: ClusterView,
-    /// Attempts whose agents are seen to be gone.
-    pub(super) gone: Vec<AttemptId>,
+    /// Processes that are seen to be gone.
+    pub(super) gone: Vec<ProcessId>,
     /// This host's members that do not run.
     pub(super) down: Vec<MemberId>,
     /// Which acts fail.
@@ -109,7 +110,7 @@ impl Driven {
             agent,
             keys,
             view: samples::view(view),
-            gone: Vec::new(),
+            gone: vec![process(8), process(9)],
             down: Vec::new(),
             fails: |_| false,
             answers: true,

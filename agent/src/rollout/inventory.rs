@@ -102,7 +102,9 @@ mod tests {
     #[test]
     fn a_key_is_judged_by_its_name_lease_and_value() {
         let agent = "agents/none-000000000000000000000000000000ab";
-        let participant = r#"{"format":1,"host_name":"h","owns":[]}"#;
+        let process = serde_json::to_string(&ProcessId::default()).unwrap();
+        let participant = format!(r#"{{"format":1,"host_name":"h","process":{process},"owns":[]}}"#);
+        let participant = participant.as_str();
         for (key, lease, value, expected) in [
             (agent, true, participant, "Leased"),
             (agent, false, participant, "Stale"),

@@ -35,6 +35,8 @@ pub struct Keys {
     /// Agents and batons without a lease. Nobody keeps them alive and nothing would ever take
     /// them away, so they are nobody's, whatever they say.
     pub stale: Vec<Stale>,
+    /// The leases of agents and the baton.
+    pub leases: BTreeMap<KeyName, LeaseId>,
 }
 
 /// A key that should be bound to a lease and is not.
@@ -242,6 +244,8 @@ pub enum RunResult {
 pub struct Participant {
     /// The host's name, for people; never compared.
     pub host_name: Arc<str>,
+    /// The agent's process, by which another one of the same host id is known.
+    pub process: ProcessId,
     /// The members that run on it.
     pub owns: Vec<MemberId>,
     /// Those of them that are done.
@@ -292,11 +296,13 @@ pub struct TakeDown {
 }
 
 /// A process, told apart from any later one with the same pid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProcessId {
     /// The boot it was started in.
     #[serde(with = "super::hex")]
     pub boot_id: u128,
+    /// The namespace that its pid counts in, by the inode of `/proc/self/ns/pid` (pid_namespaces(7)).
+    pub pid_namespace: u64,
     /// Its pid.
     pub pid: u32,
     /// Its start, in clock ticks since that boot.

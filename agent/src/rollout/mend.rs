@@ -141,6 +141,9 @@ impl Agent {
             }
             return self.mending(Mending::Unanswered { sick }, Act::Wait(Wait::Answer));
         };
+        if let Some(twin) = self.twin(looked) {
+            return self.leave(Ending::Refused(twin));
+        }
         self.note(looked);
         let (member, attempt) = (in_hand.step.member, in_hand.step.attempt);
         self.record = keys.down.as_ref().filter(|down| down.value.attempt == attempt).map(|down| down.created);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::rollout::{
-    driven::{ATTEMPT, Driven, baton, in_hand, keys, record},
+    driven::{ATTEMPT, Driven, baton, in_hand, keys, process, record},
     keys::{AttemptId, Keys, RunState},
 };
 
@@ -85,9 +85,10 @@ fn a_step_of_a_member_that_was_removed_is_let_go() {
 #[test]
 fn a_record_without_a_journal_is_adopted_only_where_its_agent_is_known_to_be_gone() {
     for (member, by, attempt_gone, view, acts) in [
-        (1, 1, false, "1+ 2+ 3+", "delete down"), // a forgotten Txn of this host landed late
-        (1, 1, false, "1. 2+ 3+", "wait Ready"),  // looked after first
-        (1, 4, true, "1+ 2+ 3+", "delete down"),  // the state directory is new, the agent gone
+        (1, 1, true, "1+ 2+ 3+", "delete down"), // a forgotten Txn of this host landed late
+        (1, 1, true, "1. 2+ 3+", "wait Ready"),  // looked after first
+        (2, 1, true, "1+ 2. 3+", "wait Record"), // of a member that runs elsewhere
+        (1, 4, true, "1+ 2+ 3+", "delete down"), // the state directory is new, the agent gone
         (1, 4, false, "1+ 2+ 3+", "end Refused RecordOfAnother"), // it may still live
         (2, 2, false, "1+ 2. 3+", "wait Record"), // another host's
         (4, 2, false, "1+ 2+ 3+", "delete down"), // its member has left the membership
@@ -95,7 +96,7 @@ fn a_record_without_a_journal_is_adopted_only_where_its_agent_is_known_to_be_gon
         let mut keys = keys(RunState::Rolling);
         keys.down = Some(record(member, by, OTHER));
         let mut driven = Driven::new(keys, view);
-        driven.gone = if attempt_gone { vec![OTHER] } else { Vec::new() };
+        driven.gone = if attempt_gone { vec![process(8), process(9)] } else { vec![process(8)] };
         let found = driven.start(None);
         assert_eq!(
             found,
@@ -144,4 +145,20 @@ fn a_step_that_ended_late_and_well_is_not_marked() {
         act = driven.answer(&asked);
     }
     assert_eq!(words.join(", "), "look, ready, look, look, end Sick");
+}
+
+/// A state directory was copied with its journal: where the agent that put the record is at work, nothing of it is touched.
+#[test]
+fn a_step_of_a_twin_is_left_alone() {
+    use Leg::Forward;
+    for (stage, acts) in [
+        (None, "prepare, look, end Refused TwinHost"),
+        (Some(Stage::Planned), "look, end Refused TwinHost"),
+        (Some(Stage::Starting(Forward)), "switch new, start, ready, look, end Refused TwinHost"),
+        (Some(Stage::Done(Forward)), "look, end Refused TwinHost"),
+    ] {
+        let mut driven = Driven::new(with(Record), "1+ 2+ 3+");
+        driven.gone = vec![process(8)];
+        assert_eq!(driven.start(stage.map(in_hand)), acts, "{stage:?}");
+    }
 }

@@ -15,6 +15,7 @@ pub mod keys;
 pub mod listing;
 mod mend;
 pub mod reading;
+mod registering;
 pub mod route;
 pub mod rules;
 mod step;

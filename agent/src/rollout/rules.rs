@@ -35,6 +35,8 @@ pub struct Rules {
     pub back_waits_for_the_baton: bool,
     /// A member goes back only while another voter is seen on the old release.
     pub back_needs_an_old_voter: bool,
+    /// What bears this host's id is its own only once its process is gone.
+    pub twins_are_refused: bool,
 }
 
 impl Default for Rules {
@@ -55,6 +57,7 @@ impl Default for Rules {
             back_is_cancelled: true,
             back_waits_for_the_baton: true,
             back_needs_an_old_voter: true,
+            twins_are_refused: true,
         }
     }
 }

@@ -65,7 +65,11 @@ keeps! { Run, Participant, Baton, TakeDown }
 pub fn keys(snapshot: &Snapshot) -> Result<Keys, StoredError> {
     let mut keys = Keys::default();
     for raw in &snapshot.keys {
-        match name(&raw.key) {
+        let name = name(&raw.key);
+        if let (Some(key @ (KeyName::Baton | KeyName::Agent(_))), Some(lease)) = (name, raw.lease) {
+            keys.leases.insert(key, lease);
+        }
+        match name {
             Some(key @ (KeyName::Baton | KeyName::Agent(_))) if raw.lease.is_none() => {
                 keys.stale.push(Stale { key, modified: raw.modified });
             }
@@ -180,7 +184,7 @@ mod tests {
     }
 
     fn process() -> ProcessId {
-        ProcessId { boot_id: 7, pid: 8, start_time: 9 }
+        ProcessId { boot_id: 7, pid_namespace: 1, pid: 8, start_time: 9 }
     }
 
     fn run(state: RunState) -> Run {
@@ -231,6 +235,7 @@ mod tests {
         let failed = RunState::Failed { member: MemberId(1), why: "it \"broke\"".into(), was: Going::Approved };
         let participant = Participant {
             host_name: "h1".into(),
+            process: process(),
             owns: vec![MemberId(1)],
             done: vec![],
             waits_for: Some("x".into()),
@@ -332,6 +337,7 @@ mod tests {
     fn what_a_newer_agent_wrote_beside_it_outlives_a_write() {
         let participant = Participant {
             host_name: "h1".into(),
+            process: process(),
             owns: vec![],
             done: vec![],
             waits_for: None,
@@ -393,7 +399,9 @@ mod tests {
     fn an_agent_or_a_baton_without_a_lease_is_nobody() {
         let agent = format!("agents/{}", host());
         let leased = Some(LeaseId(7));
-        let participant = r#"{"format":1,"host_name":"h","owns":[]}"#;
+        let process = serde_json::to_string(&process()).unwrap();
+        let participant = format!(r#"{{"format":1,"host_name":"h","process":{process},"owns":[]}}"#);
+        let participant = participant.as_str();
         for (key, value, lease, stale) in [
             (agent.as_str(), participant, leased, None),
             (agent.as_str(), participant, None, Some(KeyName::Agent(host()))),

@@ -4,8 +4,6 @@
 //! and the keys that come with the refusal show the first one's trace (an attempt id, a process, a
 //! create revision). Nothing here sends anything: `store.rs` does, and the model checker's store.
 
-use std::sync::Arc;
-
 use proto::{MemberId, Revision};
 
 use super::{
@@ -13,7 +11,6 @@ use super::{
     keys::{At, Baton, KeyName, Participant, Run, RunState, Stale, TakeDown},
     rules::Rules,
 };
-use crate::unknown::Unknown;
 
 /// One etcd Txn: all compares hold and all ops are done, or the answer carries every key as it stood.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -169,11 +166,14 @@ impl Txn {
         }
     }
 
-    /// Says, or says anew, that this host takes part.
-    pub fn register(host: HostId, owns: Vec<MemberId>, host_name: Arc<str>) -> Self {
-        let participant =
-            Participant { host_name, owns, done: Vec::new(), waits_for: None, unknown: Unknown::default() };
-        Self { compares: Vec::new(), ops: vec![Op::PutAgent(host, participant)] }
+    /// Says, or says anew, that this host takes part, in the place of what was seen under its id: of this process, or of
+    /// one that is gone. Nobody else's is written over.
+    pub fn register(host: HostId, participant: Participant, seen: Option<Revision>, rules: &Rules) -> Self {
+        let mut compares = vec![compare(KeyName::Agent(host), seen.map_or(Is::Absent, Is::Modified))];
+        if !rules.twins_are_refused {
+            compares.clear();
+        }
+        Self { compares, ops: vec![Op::PutAgent(host, participant)] }
     }
 
     fn delete(key: KeyName, created: Revision) -> Self {
@@ -183,10 +183,13 @@ impl Txn {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::{
         plan::samples,
         rollout::keys::{AttemptId, Going, ProcessId, RunId},
+        unknown::Unknown,
     };
 
     fn at<T>(value: T) -> At<T> {
@@ -195,7 +198,7 @@ mod tests {
 
     fn record() -> TakeDown {
         let (member, host, host_name) = (MemberId(1), HostId { machine: None, instance: 1 }, Arc::from("h1"));
-        let process = ProcessId { boot_id: 1, pid: 2, start_time: 3 };
+        let process = ProcessId { boot_id: 1, pid_namespace: 1, pid: 2, start_time: 3 };
         TakeDown { member, host, host_name, attempt: AttemptId(9), process, back: false, unknown: Unknown::default() }
     }
 

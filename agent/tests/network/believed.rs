@@ -63,7 +63,7 @@ async fn a_lease_lives_no_longer_than_was_asked_for() {
     let one = generous(CLUSTER, 7).await;
     let observer = observer(&[&one.url]);
     observer.look().await.unwrap();
-    let store = Store::new(&observer, "/baton/", Arc::default());
+    let store = Store::new(&observer, Arc::default());
     let lease = store.grant(LeaseId(7), TTL).await.unwrap();
     assert_eq!(lease.ttl, TTL);
     let kept = KeepAlive::start(observer.access(), lease, Arc::new(Excluded::default())).unwrap();
@@ -93,7 +93,7 @@ async fn what_another_cluster_says_of_keys_and_leases_is_not_known() {
     let one = generous(ANOTHER, 7).await;
     let observer = observer(&[&one.url]);
     observer.meet().await.unwrap();
-    let store = Store::new(&observer, "/baton/", Arc::default());
+    let store = Store::new(&observer, Arc::default());
     let (read, txn, grant) = tokio::join!(store.read(), store.txn(&[], &[]), store.grant(LeaseId(7), TTL));
     assert!(read.is_err(), "{read:?}");
     assert!(matches!(txn, TxnAnswer::Unknown(_)), "{txn:?}");

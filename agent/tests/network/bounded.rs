@@ -148,7 +148,7 @@ async fn a_watch_without_end_takes_no_processor() {
     .await;
     let observer = observer(&[&one.url]);
     observer.look().await.unwrap();
-    let changes = Changes::of(&Store::new(&observer, "/baton/", Arc::default()));
+    let changes = Changes::of(&Store::new(&observer, Arc::default()));
     while one.calls("Watch/Watch") == 0 {
         changes.changed().await;
     }

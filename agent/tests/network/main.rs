@@ -32,7 +32,6 @@ fn cluster(endpoints: &[&str]) -> Cluster {
         tls: None,
         auth: None,
         http: BTreeMap::new(),
-        prefix: "/baton/".to_owned(),
     }
 }
 

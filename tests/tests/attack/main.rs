@@ -12,3 +12,4 @@ mod terminal;
 
 /// The program that is not well in a chosen way.
 const SICK: &str = env!("CARGO_BIN_EXE_sick-member");
+mod twins;

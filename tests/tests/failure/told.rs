@@ -20,8 +20,8 @@ async fn a_member_that_does_not_run_is_said_to_be_down(system: System) {
     let left = ended.said("left");
     assert!(left.contains("m1 is not running"), "{ended}");
     // Nobody answers, so it is said when somebody did.
-    let (_, seen) = left.split_once("last seen at ").unwrap_or_else(|| panic!("{ended}"));
-    let (time, _) = seen.split_once(" UTC: ").unwrap_or_else(|| panic!("{ended}"));
+    let (_, seen) = left.split_once("last seen at ").expect("it says when");
+    let (time, _) = seen.split_once(" UTC: ").expect("it says what");
     assert!(time.len() == 8 && time.bytes().filter(|byte| *byte == b':').count() == 2, "{time}");
     let member = &ended.result.as_ref().expect("a result")["members"][0];
     assert_eq!((&member["state"], &member["trouble"]), (&"silent".into(), &"it is not running".into()), "{ended}");

@@ -4,9 +4,10 @@ use std::{rc::Rc, sync::Arc};
 
 use agent::{
     journal::progress::{self, Binary},
+    plan::refusal::Refusal,
     rollout::{
-        act::{Act, Event, Looked},
-        keys::{AttemptId, Keys, Participant, TakeId},
+        act::{Act, Ending, Event, Looked},
+        keys::{Keys, Participant, ProcessId, TakeId},
         txn::{Op, Txn},
     },
 };
@@ -14,7 +15,7 @@ use agent::{
 use super::{
     judge::Violation,
     moves::{Outcome, is_registration},
-    names::{host_id, id_of, machine_of, node_of},
+    names::{id_of, machine_of, node_of},
     world::{Late, World},
 };
 
@@ -41,6 +42,10 @@ impl World {
                 self.host(host).process = None;
                 if !self.scenario.is_fine {
                     self.lapse(host, false);
+                }
+                // Whoever types the command reads what it says, and removes the file.
+                if matches!(ending, Ending::Refused(Refusal::TwinHost { .. })) {
+                    self.host(host).lost += 1;
                 }
                 return Ok(());
             }
@@ -133,14 +138,24 @@ impl World {
         self.pass_over(host)
     }
 
-    /// Attempts at this host's members whose agent is seen to be gone.
-    fn gone(&self, host: usize) -> Vec<AttemptId> {
+    /// Processes in this host's name that are seen to be gone: on this machine, and not the one that runs; or on another
+    /// one, and none of its leases is renewed.
+    fn gone(&self, host: usize) -> Vec<ProcessId> {
         let running = self.process(host).id;
-        let records = self.keys.down.iter().chain(self.keys.lost.values());
-        records
-            .filter(|at| at.value.process.boot_id == machine_of(host) && at.value.process != running)
-            .map(|at| at.value.attempt)
-            .collect()
+        let id = self.id_of_host(host);
+        let agent = self.keys.agents.get(&id).map(|at| at.value.process);
+        let baton = self.keys.baton.iter().filter(|at| at.value.host == id).map(|at| at.value.process);
+        let records = self.keys.down.iter().chain(self.keys.lost.values()).map(|at| at.value.process);
+        let named = agent.into_iter().chain(baton).chain(records).filter(|process| *process != running);
+        let is_here = |process: &ProcessId| process.boot_id == machine_of(host);
+        named.filter(|process| is_here(process) || !self.renews(*process)).collect()
+    }
+
+    /// Whether this process runs, and keeps alive a lease that one of these keys is bound to.
+    fn renews(&self, process: ProcessId) -> bool {
+        let runs = self.hosts.iter().filter_map(|host| host.process.as_ref()).any(|other| other.id == process);
+        let agents = self.keys.agents.values().map(|at| at.value.process);
+        runs && agents.chain(self.keys.baton.iter().map(|at| at.value.process)).any(|other| other == process)
     }
 
     fn read_keys(&mut self, host: usize) -> Option<Rc<Keys>> {
@@ -150,11 +165,13 @@ impl World {
 
     /// The agent's own thread puts its key again when the lease was lost.
     fn stay_registered(&mut self, host: usize) {
-        let id = host_id(host, self.hosts[host].lost);
+        let id = self.id_of_host(host);
+        let process = self.process(host).id;
         if self.process(host).is_registered && !self.keys.agents.contains_key(&id) && self.has_quorum() {
             let owns = self.scenario.owned_by(host).map(id_of).collect();
             let participant = Participant {
                 host_name: Arc::default(),
+                process,
                 owns,
                 done: vec![],
                 waits_for: None,
@@ -193,13 +210,13 @@ impl World {
                 self.commit(txn, by).ok();
                 Event::Unknown { give_up }
             }
-            _ => {
-                self.process_mut(host).is_registered |= is_registration(txn);
-                match self.commit(txn, by) {
-                    Ok(revision) => Event::Yes(revision),
-                    Err(()) => Event::No(Box::new((*self.keys).clone())),
+            _ => match self.commit(txn, by) {
+                Ok(revision) => {
+                    self.process_mut(host).is_registered |= is_registration(txn);
+                    Event::Yes(revision)
                 }
-            }
+                Err(()) => Event::No(Box::new((*self.keys).clone())),
+            },
         }
     }
 

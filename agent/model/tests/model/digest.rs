@@ -12,7 +12,7 @@ use std::hash::{Hash, Hasher};
 use agent::rollout::{act::Act, keys::Keys};
 
 use super::{
-    names::{HOSTS, MEMBERS, id_of, machine_of},
+    names::{HOSTS, MEMBERS, copied_id, id_of, machine_of},
     world::World,
 };
 
@@ -75,6 +75,9 @@ impl World {
 
     fn show_keys(&self, keys: &Keys, order: &[usize], eye: &mut Eye) {
         (&keys.baton, &keys.down).hash(eye);
+        if self.scenario.has_twins {
+            keys.agents.get(&copied_id()).map(|at| at.value.process).hash(eye);
+        }
         if let Some(run) = &keys.run {
             (run.created, run.modified, run.value.id, &run.value.state, run.value.changes_minor).hash(eye);
         }

@@ -14,7 +14,7 @@ use proto::MemberId;
 use super::{
     judge::Violation,
     moves::{Move, Outcome},
-    names::{host_id, id_of, machine_of},
+    names::{id_of, machine_of},
     world::{By, Late, Process, Rise, World},
 };
 use agent::rollout::act::Event;
@@ -94,7 +94,7 @@ impl World {
 
     fn start(&mut self, host: usize, verb: Verb) -> Result<(), Violation> {
         let id = self.unused_process(host);
-        let me = self.scenario.me(host, host_id(host, self.hosts[host].lost), verb, self.intent.clone());
+        let me = self.scenario.me(host, self.id_of_host(host), verb, self.intent.clone());
         let mut agent = Agent::new(me, self.scenario.rules, id);
         let started = Event::Started { in_hand: self.hosts[host].journal, down: self.down_on(host) };
         let act = agent.on(started).expect("the first event is always answered");
@@ -111,14 +111,15 @@ impl World {
     fn unused_process(&self, host: usize) -> ProcessId {
         let records = self.keys.down.iter().chain(self.keys.lost.values()).map(|at| at.value.process);
         let batons = self.keys.baton.iter().map(|at| at.value.process);
+        let agents = self.keys.agents.values().map(|at| at.value.process);
         let late = self.late.iter().flat_map(|late| &late.txn.ops).filter_map(|op| match op {
             Op::PutBaton(baton) => Some(baton.process),
             Op::PutDown(record) | Op::PutLost(record) => Some(record.process),
             _ => None,
         });
-        let used: Vec<ProcessId> = records.chain(batons).chain(late).collect();
+        let used: Vec<ProcessId> = records.chain(batons).chain(agents).chain(late).collect();
         let boot_id = machine_of(host);
-        let ids = (0..).map(|pid| ProcessId { boot_id, pid, start_time: 0 });
+        let ids = (0..).map(|pid| ProcessId { boot_id, pid_namespace: 0, pid, start_time: 0 });
         ids.into_iter().find(|id| !used.contains(id)).expect("there are more pids than keys")
     }
 
@@ -135,8 +136,8 @@ impl World {
         let Some(seen) = self.keys.run.clone() else { return };
         let mut run = seen.value.in_state(RunState::Rolling);
         run.id = RunId(self.fresh());
-        let others = (0..self.hosts.len()).map(|host| host_id(host, self.hosts[host].lost));
-        let txn = Txn::replace(&seen, run, others, (0..self.nodes.len()).map(id_of));
+        let others = (0..self.hosts.len()).map(|host| self.id_of_host(host)).collect::<Vec<_>>();
+        let txn = Txn::replace(&seen, run, others.into_iter(), (0..self.nodes.len()).map(id_of));
         self.late.push(Late { txn, by: OPERATOR });
     }
 }

@@ -57,3 +57,16 @@ without! { Kind::Down,
     back_waits_for_the_baton, |f| f.rollback = 1, ENABLED_FOR_NOTHING;
     back_needs_an_old_voter, |f| f.rollback = 1, PAST_THE_LAST;
 }
+
+/// A twin takes the other's record for its own, and its baton.
+#[test]
+fn twins_are_refused() {
+    let scenario = Scenario::new("twins_are_refused", |_| ()).twins().with(|rules| rules.twins_are_refused = false);
+    match explore(&scenario, BOUND) {
+        Found::Broken { what, states, moves } => {
+            assert_eq!(what, TWO_DOWN, "{}", trace::replay(&scenario, &moves));
+            println!("counted: without twins_are_refused: {what}, after {states} states; {}", sum_with(states));
+        }
+        _ => panic!("without `twins_are_refused` nothing went wrong"),
+    }
+}

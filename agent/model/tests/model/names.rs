@@ -28,3 +28,8 @@ pub fn machine_of(host: usize) -> u128 {
 pub fn host_id(host: usize, lost: u8) -> HostId {
     HostId { machine: Some(machine_of(host)), instance: machine_of(host) + u128::from(lost) * NEXT_INSTANCE }
 }
+
+/// The id of a host whose state directory is a copy of the first one's.
+pub fn copied_id() -> HostId {
+    host_id(0, 0)
+}

@@ -32,6 +32,8 @@ pub struct Scenario {
     pub is_fine: bool,
     /// Whether worlds that differ only in which host is which are taken for one (`digest.rs`).
     pub has_alike_hosts: bool,
+    /// Whether the state directory of the second host is a copy of the first one's.
+    pub has_twins: bool,
 }
 
 /// What the playbook changes.
@@ -62,6 +64,7 @@ impl Scenario {
             is_reduced: true,
             is_fine: false,
             has_alike_hosts: true,
+            has_twins: false,
         }
     }
 
@@ -101,6 +104,12 @@ impl Scenario {
     /// No two hosts are taken for one another (`digest.rs`).
     pub fn each_for_itself(mut self) -> Self {
         self.has_alike_hosts = false;
+        self
+    }
+
+    /// The first two hosts go by one id, until whoever is refused for it is given another.
+    pub fn twins(mut self) -> Self {
+        (self.has_twins, self.has_alike_hosts) = (true, false);
         self
     }
 

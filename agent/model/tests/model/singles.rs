@@ -28,5 +28,9 @@ sound! {
     two_members_on_one_host: |name| Scenario::new(name, |_| ()).on(&[0, 0, 1]);
     three_members_on_one_host: |name| Scenario::new(name, |_| ()).on(&[0, 0, 0]);
     two_voters: |name| Scenario::new(name, |_| ()).on(&[0, 1]);
+    twins: |name| Scenario::new(name, |_| ()).twins();
+    twins_and_kill: |name| Scenario::new(name, |f| f.kill = 1).twins();
+    twins_and_crash: |name| Scenario::new(name, |f| f.crash = 1).twins();
+    twins_and_unknown: |name| Scenario::new(name, |f| f.unknown = 1).twins();
     one_voter: |name| Scenario::new(name, |_| ()).on(&[0]);
 }

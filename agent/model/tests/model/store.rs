@@ -9,7 +9,7 @@ use agent::rollout::{
 use proto::Revision;
 
 use super::{
-    names::{host_id, machine_of},
+    names::machine_of,
     world::{By, World},
 };
 
@@ -81,21 +81,21 @@ impl World {
     /// Whether leased keys of this host stand that nobody keeps alive.
     pub fn has_lapsing_keys(&self, host: usize) -> bool {
         let process = self.hosts[host].process.as_ref();
-        let own = process.map(|_| host_id(host, self.hosts[host].lost));
+        let own = process.map(|_| self.id_of_host(host));
         let is_dying = |baton: &Baton| {
             baton.process.boot_id == machine_of(host) && process.is_none_or(|process| process.kept != Some(baton.take))
         };
         self.keys.baton.as_ref().is_some_and(|baton| is_dying(&baton.value))
-            || self.keys.agents.keys().any(|id| id.machine == Some(machine_of(host)) && Some(*id) != own)
+            || self.keys.agents.iter().any(|(id, at)| at.value.process.boot_id == machine_of(host) && Some(*id) != own)
     }
 
     /// The leases of this host that nobody keeps alive run out; where its agent is frozen, all of them.
     pub fn lapse(&mut self, host: usize, is_frozen: bool) {
         let process = self.hosts[host].process.as_ref().filter(|_| !is_frozen);
-        let own = process.map(|_| host_id(host, self.hosts[host].lost));
+        let own = process.map(|_| self.id_of_host(host));
         let kept = process.and_then(|process| process.kept);
         let machine = machine_of(host);
-        Rc::make_mut(&mut self.keys).agents.retain(|id, _| id.machine != Some(machine) || Some(*id) == own);
+        Rc::make_mut(&mut self.keys).agents.retain(|id, at| at.value.process.boot_id != machine || Some(*id) == own);
         self.end_lease(|baton| baton.process.boot_id == machine && Some(baton.take) != kept);
     }
 

@@ -13,13 +13,18 @@ use agent::{
     rollout::{
         act::Act,
         agent::Agent,
+        host_id::HostId,
         keys::{Intent, Keys, ProcessId, RunResult, RunState, TakeId},
         txn::Txn,
     },
 };
 use proto::{ClusterId, ClusterVersion, LogIndex, MemberId, Revision, Term};
 
-use super::{faults::Faults, names::id_of, scenario::Scenario};
+use super::{
+    faults::Faults,
+    names::{copied_id, host_id, id_of},
+    scenario::Scenario,
+};
 
 /// Everything there is. Parts that seldom change are shared between worlds.
 #[derive(Clone)]
@@ -160,6 +165,14 @@ impl World {
 
     pub fn host(&mut self, host: usize) -> &mut Host {
         Rc::make_mut(&mut self.hosts[host])
+    }
+
+    /// Who an agent on this host says it is.
+    pub fn id_of_host(&self, host: usize) -> HostId {
+        match self.hosts[host].lost {
+            0 if self.scenario.has_twins && host < 2 => copied_id(),
+            lost => host_id(host, lost),
+        }
     }
 
     pub fn process(&self, host: usize) -> &Process {
