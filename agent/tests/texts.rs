@@ -124,7 +124,7 @@ fn no_arrow_between_rooms_turns() {
         ("plan", &["observe", "rollout", "journal", "unknown"][..]),
         ("observe", &["playbook", "regular_file"][..]),
         ("host", &["rollout", "guarded", "sha256", "boot_clock", "calendar", "regular_file", "words"][..]),
-        ("rollout", &["observe", "plan", "journal", "boot_clock", "unknown"][..]),
+        ("rollout", &["observe", "plan", "journal", "boot_clock", "unknown", "words"][..]),
         ("matrix", &["playbook", "words"][..]),
         (
             "report",

@@ -27,8 +27,10 @@ use super::{
     view::{Answer, ClusterView, Gates, Health, Leader, Member, Report, Role},
     wave::{Details, Look, Reached, Settled, Wave},
 };
-use crate::{playbook::cluster::Cluster, rollout::keys::PREFIX};
+use crate::playbook::cluster::Cluster;
 
+/// A key of Baton's own, which every user of it may read.
+const OWN_KEY: &str = "/baton/run";
 /// How far apart the two looks at a member are that is not ready.
 const TWICE: Duration = Duration::from_secs(2);
 /// How long a member is waited for that should be gone.
@@ -77,7 +79,7 @@ impl Observer {
     pub fn connect(cluster: &Cluster) -> Result<Self, ObserveError> {
         let access = Arc::new(Access::new(cluster)?);
         let http = Http::new(Arc::clone(&access), cluster.http.clone())?;
-        let key = format!("{PREFIX}run");
+        let key = OWN_KEY.to_owned();
         Ok(Self { means: Arc::new(Means { access, http, key, election_timeout: cluster.election_timeout }) })
     }
 
