@@ -6,11 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agent::host::{
-    artifact::{Artifact, ArtifactError, Installed, Source, Underway, install},
-    binary::Binary,
-    digest::Sha256,
-    unpack::UnpackError,
+use agent::{
+    host::{
+        artifact::{Artifact, ArtifactError, Installed, Source, Underway, install},
+        binary::Binary,
+        digest::Sha256,
+        unpack::UnpackError,
+    },
+    words::with_causes,
 };
 use proto::Release;
 use tempfile::TempDir;
@@ -320,10 +323,10 @@ async fn folders_that_others_may_write_to_are_refused() {
     for (place, mode) in [("releases".to_owned(), 0o755), (release.display().to_string(), 0o755)] {
         open(&place, 0o777);
         for error in [
-            case.install(&pinned).await.unwrap_err().to_string(),
-            agent::host::artifact::check(&pinned, &case.releases()).unwrap_err().to_string(),
+            with_causes(&case.install(&pinned).await.unwrap_err()),
+            with_causes(&agent::host::artifact::check(&pinned, &case.releases()).unwrap_err()),
         ] {
-            assert!(error.contains("(owner ") && error.contains("chmod go-w "), "{error}");
+            assert!(error.contains("0777") && error.contains("chmod go-w "), "{error}");
         }
         open(&place, mode);
     }
