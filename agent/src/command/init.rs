@@ -281,26 +281,43 @@ fn is_there(file: &Path) -> Trouble {
     Trouble::Usage(format!("{} is there already; --force writes over it", file.display()))
 }
 
+/// Through no link: what has the name is replaced, or in the way.
 fn write(file: &Path, text: &str, force: bool) -> Result<(), Trouble> {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    // Made since it was looked for, it is not ours.
-    if force {
-        options.create(true).truncate(true)
-    } else {
-        options.create_new(true)
-    };
-    let written = options.open(file).and_then(|mut opened| opened.write_all(text.as_bytes()));
-    written.map_err(|error| match error.kind() {
+    let made = if force { fs::remove_file(file).or_else(absent_is_fine) } else { Ok(()) }
+        // Made since it was looked for, it is not ours.
+        .and_then(|()| OpenOptions::new().write(true).create_new(true).open(file))
+        .and_then(|mut opened| opened.write_all(text.as_bytes()));
+    made.map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => is_there(file),
         _ => Trouble::System(format!("{} cannot be written: {error}", file.display())),
     })
+}
+
+fn absent_is_fine(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::plan::samples;
+
+    #[test]
+    fn a_playbook_is_written_through_no_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("theirs"), "theirs").unwrap();
+        std::os::unix::fs::symlink("theirs", at("link")).unwrap();
+        assert!(write(&at("link"), "ours", false).is_err());
+        for name in ["link", "theirs", "new"] {
+            write(&at(name), "ours", true).unwrap();
+            assert!(fs::symlink_metadata(at(name)).unwrap().is_file(), "{name}");
+            if name == "link" {
+                assert_eq!(fs::read_to_string(at("theirs")).unwrap(), "theirs");
+            }
+        }
+        assert!(write(folder.path(), "ours", true).is_err());
+    }
 
     #[test]
     fn a_cluster_is_called_what_its_members_names_begin_with() {
