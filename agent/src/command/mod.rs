@@ -15,6 +15,7 @@ pub mod print_role;
 mod reach;
 pub mod run;
 pub mod status;
+mod trusted_playbook;
 pub mod validate;
 
 use std::{

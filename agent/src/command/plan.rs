@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt::Write as _, path::Path};
 
-use super::{Outcome, look::Eye, run::trouble_of_setup};
+use super::{Outcome, look::Eye, run::trouble_of_setup, trusted_playbook};
 use crate::{
     execute::{
         gone::gone,
@@ -43,7 +43,7 @@ use crate::{
 /// # Errors
 /// What keeps a plan from being made at all, and a run from being replaced.
 pub async fn plan(path: &Path, replace: bool) -> Result<Outcome, Trouble> {
-    let playbook = Playbook::load(path)?;
+    let playbook = trusted_playbook::load(path)?;
     let mut seen = match Seen::of(&playbook, Verb::Run).await {
         Ok(seen) => seen,
         Err(trouble @ Trouble::Unreachable(_)) => return unforeseen(&playbook, path, trouble).await,

@@ -2,7 +2,7 @@
 
 use proto::MemberId;
 
-use super::ask::ask;
+use super::{ask::ask, trusted_playbook};
 use crate::{
     cli::Rollout,
     execute::{
@@ -27,7 +27,7 @@ use crate::{
 /// # Errors
 /// What kept it from being told at all.
 pub async fn run(verb: Verb, typed: &Rollout, replace: bool, output: Output) -> Result<u8, Trouble> {
-    let playbook = Playbook::load(&typed.playbook)?;
+    let playbook = trusted_playbook::load(&typed.playbook)?;
     ask(&playbook, verb, typed, replace, output).await?;
     let mut reporter = Reporter::open(output, typed.events.as_deref(), host_name())?;
     let stop = match carry_out(playbook, verb, typed, replace, &mut reporter).await {

@@ -188,6 +188,28 @@ async fn a_hook_that_others_may_change_is_refused_before_anything_begins() {
     rollout.end(0).await;
 }
 
+/// Whoever writes a playbook says what runs as root.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_playbook_that_others_may_change_is_not_carried_out() {
+    let Some(case) = Case::of(System::Node).await else { return };
+    let rollout = case.begin().await;
+    let before = rollout.pids();
+    let playbook = &rollout.playbooks[0];
+    let folder = playbook.parent().expect("it lies in a folder");
+    for (place, open, closed) in [(playbook.as_path(), 0o666, 0o644), (folder, 0o777, 0o755)] {
+        mode(place, open);
+        for verb in ["plan", "run", "rollback"] {
+            must_say(&rollout.one(verb, 0).await, &format!("chmod go-w {}", place.display()));
+        }
+        mode(place, closed);
+    }
+    // Its owner was chosen by naming the file, as with sudo(8).
+    chown(playbook, Some(NOBODY), Some(NOBODY)).expect("given away");
+    rollout.one("plan", 0).await.must_be(0, "planned");
+    assert_eq!(rollout.pids(), before);
+    rollout.end(0).await;
+}
+
 /// The member may go by another agent's hand in the next moment: nothing may still be done for the step that was ended.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hook_ends_with_its_agent() {
