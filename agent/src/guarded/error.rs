@@ -61,7 +61,7 @@ pub enum Unguarded {
     },
     /// Its group, or everybody, may write to it.
     #[error(
-        "{} may be written by others (mode {mode:04o}); look at what is there, then: chmod go-w {}",
+        "{} may be written by others (mode {mode:04o}); look at what is there, then name another folder, or: chmod go-w {}",
         path.display(), typed(&path.to_string_lossy())
     )]
     Writable {

@@ -18,9 +18,12 @@ use rustix::{
 use super::{
     access::Access,
     error::{At, FileError, Unguarded},
-    rule,
+    rule::{self, Way},
     walk::{Folder, LastLink, Walked, bits, us, walk},
 };
+
+/// The most that is read of a file, in bytes.
+const MOST_READ: u64 = 64 << 20;
 
 /// Whose the content of a file may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,16 +45,21 @@ pub(crate) struct Place {
 impl Place {
     /// Where a path leads through all links, the last name's too.
     pub(crate) fn of(path: &Path) -> Result<Self, FileError> {
-        Self::walked(path, LastLink::Follow)
+        Self::walked(path, LastLink::Follow, Way::Strict)
+    }
+
+    /// As [`Place::of`], for what is only appended to: past folders that a group may write to.
+    pub(crate) fn to_append(path: &Path) -> Result<Self, FileError> {
+        Self::walked(path, LastLink::Follow, Way::PastGroups)
     }
 
     /// Where a path lies: a link under the last name stays one.
     pub(crate) fn named(path: &Path) -> Result<Self, FileError> {
-        Self::walked(path, LastLink::Keep)
+        Self::walked(path, LastLink::Keep, Way::Strict)
     }
 
-    fn walked(path: &Path, last: LastLink) -> Result<Self, FileError> {
-        let Walked { folder, name, was_link } = walk(path, last).at("open", path)?;
+    fn walked(path: &Path, last: LastLink, way: Way) -> Result<Self, FileError> {
+        let Walked { folder, name, was_link } = walk(path, last, way).at("open", path)?;
         let named = name.ok_or_else(|| io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
         Ok(Self { folder, name: named.at("open", path)?, was_link })
     }
@@ -99,7 +107,11 @@ impl Place {
             file => file?,
         };
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).at("read", &self.path())?;
+        // Another user may let it grow without end.
+        (&mut file).take(MOST_READ + 1).read_to_end(&mut bytes).at("read", &self.path())?;
+        if bytes.len() as u64 > MOST_READ {
+            return Err(io::Error::from(io::ErrorKind::FileTooLarge)).at("read", &self.path());
+        }
         Ok(Some((bytes, Access::of(&file).at("look at", &self.path())?)))
     }
 

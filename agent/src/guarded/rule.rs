@@ -9,6 +9,8 @@ use super::error::Unguarded;
 
 /// Write permission for the group and for everybody.
 const OTHERS_WRITE: u32 = 0o022;
+/// Write permission for everybody.
+const EVERYBODY_WRITES: u32 = 0o002;
 /// In a folder with this bit nobody renames or removes what is another's (`S_ISVTX`, inode(7)).
 const STICKY: u32 = 0o1000;
 
@@ -26,13 +28,26 @@ pub(super) enum Sharing {
     Own,
     /// Others may, but can not change what is ours, as in `/tmp`: each name in it is to be judged by its owner.
     Shared,
+    /// A group may, and may exchange what is ours for something else of ours, as in Ubuntu's `/var/log` (root:syslog, 0775).
+    Group,
+}
+
+/// What may lie on a way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Folders in which nobody can exchange what is ours.
+    Strict,
+    /// Between them, folders that a group may write to, too. Such a group can at most have another of root's own folders
+    /// found in the place of the one that was meant: so it is for what is only appended to.
+    PastGroups,
 }
 
 /// Judges a folder on the way; `us` is the agent's user.
-pub(super) fn folder(path: &Path, bits: Bits, us: u32) -> Result<Sharing, Unguarded> {
+pub(super) fn folder(path: &Path, bits: Bits, us: u32, way: Way) -> Result<Sharing, Unguarded> {
     owner(path, bits.owner, us)?;
     match (bits.mode & OTHERS_WRITE, bits.mode & STICKY) {
         (0, _) => Ok(Sharing::Own),
+        (_, 0) if way == Way::PastGroups && bits.mode & EVERYBODY_WRITES == 0 => Ok(Sharing::Group),
         (_, 0) => Err(Unguarded::Writable { path: path.into(), mode: bits.mode & 0o7777 }),
         _ => Ok(Sharing::Shared),
     }
@@ -76,7 +91,16 @@ mod tests {
             (0, 0o1777, 0, Ok(Sharing::Shared)),
             (8, 0o1777, 0, Err(wrong_owner(8, 0))), // its owner may take the bit away
         ] {
-            assert_eq!(folder(path, Bits { owner, mode }, us), expected, "{owner} {mode:o} seen by {us}");
+            assert_eq!(folder(path, Bits { owner, mode }, us, Way::Strict), expected, "{owner} {mode:o} seen by {us}");
+        }
+        for (owner, mode, expected) in [
+            (0, 0o775, Ok(Sharing::Group)),
+            (0, 0o755, Ok(Sharing::Own)),
+            (0, 0o1777, Ok(Sharing::Shared)),
+            (0, 0o777, Err(open(0o777))),
+            (7, 0o775, Err(wrong_owner(7, 0))),
+        ] {
+            assert_eq!(folder(path, Bits { owner, mode }, 0, Way::PastGroups), expected, "{owner} {mode:o}");
         }
         for (owner, mode, us, expected) in [
             (0, 0o644, 0, Ok(())),

@@ -23,7 +23,7 @@ use rustix::{
 use super::{
     error::{At, FileError, Unguarded},
     place::Place,
-    rule::{self, Bits, Sharing},
+    rule::{self, Bits, Sharing, Way},
 };
 
 /// As many links are followed (path_resolution(7)).
@@ -37,6 +37,7 @@ pub(crate) struct Folder {
     /// The way here, without a link.
     path: PathBuf,
     sharing: Sharing,
+    way: Way,
 }
 
 /// Where a walk ended.
@@ -64,9 +65,9 @@ pub(super) fn bits(metadata: &Metadata) -> Bits {
 }
 
 /// Walks up to the last name of a path, which need not exist.
-pub(super) fn walk(path: &Path, last: LastLink) -> io::Result<Walked> {
+pub(super) fn walk(path: &Path, last: LastLink, way: Way) -> io::Result<Walked> {
     let mut todo = parts(&std::path::absolute(path)?);
-    let mut here = Folder::root()?;
+    let mut here = Folder::root(way)?;
     let (mut links, mut was_link) = (0, false);
     while let Some(name) = todo.pop() {
         if name == ".." {
@@ -74,6 +75,9 @@ pub(super) fn walk(path: &Path, last: LastLink) -> io::Result<Walked> {
             continue;
         }
         let is_last = todo.is_empty();
+        if is_last {
+            here.is_no_groups()?;
+        }
         let found = match here.entry(&name)? {
             Some(found) => found,
             None if is_last => return Ok(Walked { folder: here, name: Some(name), was_link }),
@@ -81,6 +85,7 @@ pub(super) fn walk(path: &Path, last: LastLink) -> io::Result<Walked> {
         };
         let kind = found.metadata()?.file_type();
         if kind.is_symlink() && !(is_last && last == LastLink::Keep) {
+            here.is_no_groups()?;
             links += 1;
             if links > MOST_LINKS {
                 return Err(Errno::LOOP.into());
@@ -88,7 +93,7 @@ pub(super) fn walk(path: &Path, last: LastLink) -> io::Result<Walked> {
             was_link |= is_last;
             let target = PathBuf::from(OsString::from_vec(readlinkat(&found, "", Vec::new())?.into_bytes()));
             if target.is_absolute() {
-                here = Folder::root()?;
+                here = Folder::root(way)?;
             }
             todo.extend(parts(&target));
         } else if is_last {
@@ -115,7 +120,7 @@ fn parts(path: &Path) -> Vec<OsString> {
 impl Folder {
     /// A folder that is nobody else's: others can not add names to it, either.
     pub(crate) fn open(path: &Path) -> Result<Self, FileError> {
-        let Walked { folder, name, .. } = walk(path, LastLink::Follow).at("open", path)?;
+        let Walked { folder, name, .. } = walk(path, LastLink::Follow, Way::Strict).at("open", path)?;
         let folder = match name {
             Some(name) => folder.enter(&name).at("open", path)?,
             None => folder,
@@ -191,39 +196,49 @@ impl Folder {
     pub(super) fn judge_entry(&self, name: &OsStr, found: &Metadata) -> Result<(), Unguarded> {
         match self.sharing {
             Sharing::Own => Ok(()),
-            Sharing::Shared => rule::owner(&self.path.join(name), found.uid(), us()),
+            Sharing::Shared | Sharing::Group => rule::owner(&self.path.join(name), found.uid(), us()),
         }
     }
 
-    fn is_own(&self) -> Result<(), io::Error> {
+    fn is_own(&self) -> io::Result<()> {
         match self.sharing {
             Sharing::Own => Ok(()),
-            Sharing::Shared => {
-                let mode = bits(&self.handle.metadata()?).mode;
-                Err(Unguarded::Writable { path: self.path.clone(), mode }.into())
-            }
+            Sharing::Shared | Sharing::Group => self.is_written_by_others(),
         }
     }
 
-    fn root() -> io::Result<Self> {
+    /// What a group may exchange is passed, and neither used nor followed.
+    fn is_no_groups(&self) -> io::Result<()> {
+        match self.sharing {
+            Sharing::Own | Sharing::Shared => Ok(()),
+            Sharing::Group => self.is_written_by_others(),
+        }
+    }
+
+    fn is_written_by_others(&self) -> io::Result<()> {
+        let mode = bits(&self.handle.metadata()?).mode;
+        Err(Unguarded::Writable { path: self.path.clone(), mode }.into())
+    }
+
+    fn root(way: Way) -> io::Result<Self> {
         let handle = openat(CWD, "/", FOLDER | OFlags::PATH, Mode::empty())?;
-        Self::judged(handle.into(), "/".into())
+        Self::judged(handle.into(), "/".into(), way)
     }
 
     fn parent(&self) -> io::Result<Self> {
         let handle = openat(&self.handle, "..", FOLDER | OFlags::PATH, Mode::empty())?;
-        Self::judged(handle.into(), self.path.parent().unwrap_or(Path::new("/")).into())
+        Self::judged(handle.into(), self.path.parent().unwrap_or(Path::new("/")).into(), self.way)
     }
 
     /// As a folder: only so is one mounted that is mounted when it is used (autofs(5)).
     fn enter(&self, name: &OsStr) -> io::Result<Self> {
         let handle = openat(&self.handle, name, FOLDER | OFlags::PATH, Mode::empty())?;
-        Self::judged(handle.into(), self.path.join(name))
+        Self::judged(handle.into(), self.path.join(name), self.way)
     }
 
-    fn judged(handle: File, path: PathBuf) -> io::Result<Self> {
-        let sharing = rule::folder(&path, bits(&handle.metadata()?), us())?;
-        Ok(Self { handle, path, sharing })
+    fn judged(handle: File, path: PathBuf, way: Way) -> io::Result<Self> {
+        let sharing = rule::folder(&path, bits(&handle.metadata()?), us(), way)?;
+        Ok(Self { handle, path, sharing, way })
     }
 }
 

@@ -277,7 +277,7 @@ fn find_user(name: &str) -> Result<User, LaunchError> {
 /// `None` where the node's user is to open it, as somebody may decide what is found under its name: then it is that
 /// user's to say, and never root's.
 fn open_log_as_agent(path: &Path, user: Option<&User>) -> Result<Option<File>, FileError> {
-    match Place::of(path).and_then(|place| place.append(Some(0o640))) {
+    match Place::to_append(path).and_then(|place| place.append(Some(0o640))) {
         Err(_) if user.is_some_and(is_other) => Ok(None),
         opened => opened.map(Some).map_err(|error| FileError { doing: "open the log", ..error }),
     }

@@ -70,7 +70,7 @@ impl Events {
     pub fn open(path: &Path, host: Arc<str>) -> Result<Self, FileError> {
         let file = match is_inherited(path) {
             true => open_inherited(path).at("open", path)?,
-            false => Place::of(path)?.append(Some(0o600))?,
+            false => Place::to_append(path)?.append(Some(0o600))?,
         };
         Ok(Self { file, path: path.to_owned(), host, seq: 0, is_broken: false })
     }

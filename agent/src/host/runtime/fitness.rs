@@ -34,7 +34,7 @@ pub struct Needs {
 
 /// Something of a runtime is missing.
 #[derive(Debug, thiserror::Error)]
-#[error("node {node}: `{field}`: {fault}; {remedy}")]
+#[error("node {node}: `{field}`: {fault}{}", if remedy.is_empty() { String::new() } else { format!("; {remedy}") })]
 pub struct Unfit {
     /// The node.
     pub node: String,
@@ -42,7 +42,7 @@ pub struct Unfit {
     pub field: &'static str,
     /// What is wrong with it.
     pub fault: String,
-    /// What to do.
+    /// What to do; empty where the fault ends with the command to type.
     pub remedy: &'static str,
 }
 
@@ -98,7 +98,8 @@ impl NodeCommand {
         // Another user tries by itself what the agent does not open for it.
         let is_tried = self.user.as_deref().is_some_and(|user| launcher::other_user(user).is_some());
         let remedy = "make its folder, or let nobody but the agent write there";
-        let log = log(&self.log).map_err(|error| (with_causes(&error), remedy));
+        let log = log(&self.log);
+        let log = log.map_err(|error| (with_causes(&error), if error.is_unguarded() { "" } else { remedy }));
         let log = if is_tried { Ok(()) } else { log };
         let checks = [("argv", argv), ("user", user), ("cwd", cwd), ("log", log)];
         first(&self.name, checks)
@@ -146,7 +147,7 @@ fn folder(path: &Path) -> Result<(), Fault> {
 /// Whether the agent opens it: nobody else decides what is found there. A log that is not there yet is not made: that is
 /// the start's.
 fn log(path: &Path) -> Result<(), FileError> {
-    let place = Place::of(path)?;
+    let place = Place::to_append(path)?;
     match place.append(None) {
         Err(error) if error.is_absent() => place.check_writable(),
         opened => opened.map(drop),
@@ -178,7 +179,7 @@ fn safe(program: &str, writers: &Writers) -> Result<(), Fault> {
 }
 
 fn unsafe_to_run(error: PathOwnerError) -> Fault {
-    (with_causes(&error), "then run this again")
+    (with_causes(&error), "")
 }
 
 #[cfg(test)]
@@ -250,7 +251,7 @@ mod tests {
             (CommandRuntime { stop: argv("true"), status: argv(""), ..sound }, "node m1: `status`: there is no"),
         ] {
             let error = runtime.check().unwrap_err().to_string();
-            assert!(error.starts_with(expected) && error.contains("; "), "{error}");
+            assert!(error.starts_with(expected), "{error}");
         }
     }
 }
