@@ -117,7 +117,13 @@ fn log(config: &Config) -> Outcome {
     // What openraft says is for those who work on it; and each call after its end, which has its own line, would be one.
     let quiet = "openraft=error,openraft::raft::raft_inner=off,h2=error,hyper=error";
     let filter = EnvFilter::try_new(format!("{},{quiet}", config.log_level))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+    // Its own complaint about a stderr that cannot be written, as on a full disk, would be a panic.
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .log_internal_errors(false)
+        .init();
     Ok(())
 }
 
