@@ -76,6 +76,9 @@ impl Agent {
     /// A refusal. Where the Txn had been sent before, the keys say whether that one was done.
     fn no(&mut self, then: Then, keys: &Keys) -> Act {
         match then {
+            // Nobody's key was in the way: the cluster grants no lease, as under an alarm, and what forbids a run is said
+            // all the same.
+            Then::Register if !keys.agents.contains_key(&self.me.host) => self.is_known(),
             Then::Look | Then::Register | Then::Mark(_) => self.no_longer_so(then),
             Then::Baton { take, may_land } => match &keys.baton {
                 Some(baton) if baton.value.take == take => self.yes(then, baton.created),
