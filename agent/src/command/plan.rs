@@ -10,6 +10,7 @@ use crate::{
         inspect::{self, Inspected, inspect},
         replace::not_replaced,
     },
+    host::state_dir,
     observe::view::{ClusterView, Member},
     plan::{
         self, Case, Me, Next, Verb,
@@ -135,7 +136,9 @@ impl Seen {
         sight.names.learn_host(me.host, &me.host_name, &me.owns);
         let process =
             ProcessId::own().map_err(|error| Trouble::System(format!("no process of this agent: {error}")))?;
-        let gone = gone(&eye.store, &keys, &me, process).await.map_err(NotRead::from)?;
+        let mut gone = gone(&eye.store, &keys, &me, process).await.map_err(NotRead::from)?;
+        // This host's own agent, which is at work beside this look, is no twin.
+        gone.extend(state_dir::holder(&playbook.state_dir));
         Ok(Self { me, keys, view: sight.view, names: sight.names, here, gone, process, replaces: false, viewer })
     }
 

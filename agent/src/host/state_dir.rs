@@ -173,7 +173,7 @@ fn lock_after_a_crash(folder: &Path) -> Result<Flock<File>, StateDirError> {
 
 fn lock(folder: &Path) -> Result<Flock<File>, StateDirError> {
     let path = folder.join("lock");
-    let file = durable::open(&path, OFlags::RDWR | OFlags::CREATE, 0o644)?;
+    let file = durable::open(&path, OFlags::RDWR | OFlags::CREATE, 0o600)?;
     match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
         Ok(mut lock) => {
             // For a person to read. On a full disk it can't be written, and a node that is down is started all the same.
@@ -192,6 +192,11 @@ fn write_holder(file: &mut File) -> io::Result<()> {
     let holder = LockFile { format: 1, agent: ProcessId::own()? };
     file.set_len(0)?;
     file.write_all(&serde_json::to_vec(&holder)?)
+}
+
+/// The process that holds the state directory, or held it last.
+pub fn holder(folder: &Path) -> Option<ProcessId> {
+    read_holder(&mut File::open(folder.join("lock")).ok()?).0
 }
 
 fn read_holder(file: &mut File) -> Holder {
