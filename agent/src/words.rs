@@ -26,11 +26,24 @@ pub fn typed(word: &str) -> String {
     }
 }
 
+/// A text as the comment behind a command: hosts choose their names, and not every shell passes over what follows a `#`.
+pub fn remark(text: &str) -> String {
+    let plain = |c: char| if c.is_alphanumeric() || " ._-:,".contains(c) { c } else { '?' };
+    text.chars().take(200).map(plain).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::{fmt, io};
 
     use super::*;
+
+    #[test]
+    fn a_remark_is_no_command() {
+        assert_eq!(remark("h1, the host of m1"), "h1, the host of m1");
+        assert_eq!(remark("h1; touch $(x) `y`\n|&<>"), "h1? touch ??x? ?y??????");
+        assert_eq!(remark(&"h".repeat(300)).len(), 200);
+    }
 
     #[derive(Debug)]
     struct Outer(&'static str, io::Error);

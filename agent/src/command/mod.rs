@@ -65,10 +65,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
     let outcome = match &cli.verb {
         Verb::Validate(typed) => validate::validate(&typed.playbook),
-        Verb::Plan(typed) => runtime()?.block_on(plan::plan(&typed.one.playbook, typed.replace)),
-        Verb::Status(typed) => runtime()?.block_on(look(typed, cli.output)),
-        Verb::Abandon(typed) => asking(abandon::abandon(typed, cli.output)),
-        Verb::Keys(typed) => asking(keys::keys(typed, cli.output)),
+        Verb::Plan(typed) => carried_out(plan::plan(&typed.one.playbook, typed.replace)),
+        Verb::Status(typed) => carried_out(look(typed, cli.output)),
+        Verb::Abandon(typed) => carried_out(abandon::abandon(typed, cli.output)),
+        Verb::Keys(typed) => carried_out(keys::keys(typed, cli.output)),
         Verb::Matrix(typed) => {
             let runtime = several_threads()?;
             let ended = runtime.block_on(matrix::matrix(typed));
@@ -76,8 +76,8 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
             runtime.shutdown_background();
             ended
         }
-        Verb::Init(typed) if typed.print_role => runtime()?.block_on(print_role::print_role(typed)),
-        Verb::Init(typed) => runtime()?.block_on(init::init(typed)),
+        Verb::Init(typed) if typed.print_role => carried_out(print_role::print_role(typed)),
+        Verb::Init(typed) => carried_out(init::init(typed)),
         Verb::Explain(typed) => explain::explain(typed),
         Verb::Schema => Ok(explain::schema()),
         Verb::Completions(typed) => Ok(manual::completions(typed)),
@@ -90,8 +90,8 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
     Ok(print(&outcome?, cli.output))
 }
 
-/// Runs what may ask a person; a terminal that is still read holds up nobody's end.
-fn asking(verb: impl Future<Output = Result<Outcome, Trouble>>) -> Result<Outcome, Trouble> {
+/// Neither a terminal that is still read nor an address that answers a byte at a time holds up the end.
+fn carried_out(verb: impl Future<Output = Result<Outcome, Trouble>>) -> Result<Outcome, Trouble> {
     let runtime = runtime()?;
     let ended = runtime.block_on(verb);
     runtime.shutdown_background();

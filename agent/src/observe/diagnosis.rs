@@ -9,7 +9,7 @@ use std::{
     io::{self, ErrorKind, Read as _, Write as _},
     net::{TcpStream, ToSocketAddrs as _},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use futures_util::future::join_all;
@@ -17,6 +17,8 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, Stream, pki_types::S
 
 use super::{access::Access, error::CallError, fault, tls::TlsFiles};
 
+/// How long a handshake may take, however slowly it comes.
+const HANDSHAKE: Duration = Duration::from_secs(3);
 /// How long each word of the other side is waited for.
 const WORD: Duration = Duration::from_secs(1);
 /// How long one address may take in all.
@@ -61,8 +63,21 @@ fn handshake(host: &str, port: u16, tls: Option<&TlsFiles>) -> io::Result<()> {
     let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
     let mut connection = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
     let mut socket = connect(host, port)?;
+    let deadline = Instant::now() + HANDSHAKE;
     while connection.is_handshaking() {
-        connection.complete_io(&mut socket)?;
+        // A record may come a byte at a time: each byte is in time, and all of them never.
+        if Instant::now() > deadline {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        match connection.is_handshaking() && connection.wants_write() {
+            true => connection.write_tls(&mut socket).map(drop)?,
+            false => {
+                if connection.read_tls(&mut socket)? == 0 {
+                    return Err(ErrorKind::UnexpectedEof.into());
+                }
+                connection.process_new_packets().map_err(io::Error::other)?;
+            }
+        }
     }
     match Stream::new(&mut connection, &mut socket).read(&mut [0]) {
         Err(error) if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => Err(error),

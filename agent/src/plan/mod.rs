@@ -259,7 +259,9 @@ fn undecided(case: &Case) -> Option<Next> {
 fn finished(case: &Case) -> Option<Next> {
     let run = case.keys.run.as_ref().map(|run| &run.value);
     match run {
-        Some(Run { id, state: RunState::Done { result }, .. }) if case.joined == Some(*id) => {
+        Some(Run { id, state: RunState::Done { result }, .. })
+            if case.joined == Some(*id) && !is_contradicted(case, *result) =>
+        {
             Some(Next::Finish(Finish::Done(*result)))
         }
         _ if case.standing().is_none() && case.me.verb != Verb::Rollback => {
@@ -267,6 +269,14 @@ fn finished(case: &Case) -> Option<Next> {
         }
         _ => None,
     }
+}
+
+/// What a key says of the end is believed only where no member says otherwise (I-5): whoever may write the keys could say
+/// that all is done.
+fn is_contradicted(case: &Case, result: RunResult) -> bool {
+    let Some(to) = case.me.intent.change.to() else { return false };
+    let is_elsewhere = |member: &crate::observe::view::Member| member.release().is_some_and(|release| release != to);
+    result == RunResult::Reached && case.view.members.iter().any(is_elsewhere)
 }
 
 /// Gates that are not as expected are waited for, and told of, by a run in which no member goes.

@@ -215,7 +215,7 @@ impl Context<'_> {
     }
 
     pub(super) fn command_on(&self, verb: &str, place: &str) -> String {
-        format!("{}  # on {place}", self.command(verb))
+        format!("{}  # on {}", self.command(verb), words::remark(place))
     }
 
     fn all(&self) -> String {
