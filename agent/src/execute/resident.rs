@@ -15,7 +15,7 @@ use crate::{
         listener::{Listener, listener},
         path_owner,
         portrait::Portrait,
-        process_id::ProcessId,
+        process_id::{ProcessId, read_bounded},
     },
     observe::{Observer, view::Member},
 };
@@ -91,7 +91,7 @@ pub async fn must_answer_itself(own: &OwnNode, urls: &[String]) -> Result<(), Wh
 /// Whether this process executes a file of the same name, and is no proxy that etcd can be (`etcd grpc-proxy`, `gateway`).
 fn is_another_of(exe: &Path, pid: u32) -> bool {
     let its = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
-    let told = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let told = read_bounded(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let is_proxy = told.split(|byte| *byte == 0).nth(1).is_some_and(|word| matches!(word, b"grpc-proxy" | b"gateway"));
     its.file_name() == exe.file_name() && !is_proxy
 }

@@ -20,6 +20,7 @@ use nix::{
 };
 use proto::Release;
 use reqwest::Url;
+use rustix::fs::OFlags;
 
 use super::{
     archive,
@@ -40,6 +41,8 @@ const UNFINISHED: &str = ".baton-unfinished-";
 const USUAL: &str = "etcd";
 /// How a gzip file begins (RFC 1952, section 2.3.1).
 const GZIP: &[u8] = &[0x1f, 0x8b];
+/// The lock's name among the releases.
+const LOCK: &str = ".baton-lock";
 /// How long another agent that unpacks into the same folder of releases is waited for: what it unpacks may be large.
 const LOCK_LIMIT: Duration = Duration::from_secs(600);
 
@@ -267,8 +270,9 @@ fn folder_of(artifact: &Artifact, releases: &Path, sha256: Sha256) -> PathBuf {
 async fn lock(releases: &Path, told: Told<'_>) -> Result<Flock<File>, ArtifactError> {
     let begun = Instant::now();
     while begun.elapsed() < LOCK_LIMIT {
-        let folder = File::open(releases).at("open", releases)?;
-        match Flock::lock(folder, FlockArg::LockExclusiveNonblock) {
+        // A file that nobody else can open: whoever may read a folder may lock it, and keep all agents waiting (flock(2)).
+        let file = durable::open(&releases.join(LOCK), OFlags::RDWR | OFlags::CREATE, 0o600)?;
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(lock) => return Ok(lock),
             Err((_, Errno::EWOULDBLOCK)) => {
                 told(Underway::Another(releases.into()));

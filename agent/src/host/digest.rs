@@ -13,7 +13,10 @@ use rustix::fs::OFlags;
 
 use sha2::{Digest, Sha256 as Hasher};
 
-use super::durable::{At, FileError};
+use super::{
+    durable::{At, FileError},
+    unpack::MAX_BYTES,
+};
 pub use crate::sha256::Sha256;
 
 /// The most files and folders of an artifact.
@@ -62,8 +65,11 @@ impl Sha256 {
     /// The checksum of a file, as `sha256sum` prints it.
     pub fn of_file(path: &Path) -> Result<Self, DigestError> {
         let mut file = Hashing::new(open_file(path, true)?);
-        io::copy(&mut file, &mut io::sink()).at("read", path)?;
-        Ok(file.sha256())
+        // Whoever owns it may let it grow meanwhile.
+        match io::copy(&mut (&mut file).take(MAX_BYTES + 1), &mut io::sink()).at("read", path)? {
+            ..=MAX_BYTES => Ok(file.sha256()),
+            _ => Err(DigestError::Unexpected { path: path.into(), what: "a file of more than 4 GiB" }),
+        }
     }
 
     /// The checksum of a folder, as this prints it:

@@ -150,7 +150,7 @@ pub(crate) fn command_line(pid: u32) -> io::Result<Vec<String>> {
 }
 
 /// More than a process can be started with, in bytes (execve(2): 6 MiB).
-const MOST_TOLD: u64 = 8 << 20;
+const MOST_TOLD: u64 = 1 << 20;
 
 /// What a process tells of itself in `/proc`: it may point the kernel at any part of its memory (prctl(2),
 /// `PR_SET_MM_MAP`), and so at as much as it has.

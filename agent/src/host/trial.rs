@@ -11,6 +11,8 @@ use std::{
     os::unix::{fs::OpenOptionsExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
+    thread::sleep,
+    time::{Duration, Instant},
 };
 
 use rustix::fs::{Access, AtFlags, CWD, OFlags, accessat};
@@ -23,6 +25,9 @@ use super::{
 
 /// The launcher's argument for it.
 pub(super) const ARGUMENT: &str = "trial";
+
+/// How long it may take.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// What is to be tried, and as whom.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +68,16 @@ impl Trial {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         if let Some(mut pipe) = child.stdin.take() {
             pipe.write_all(&serde_json::to_vec(self)?)?;
+        }
+        // The user that it becomes may stop it, so it is not waited for without end. What it says fits into the pipe.
+        let deadline = Instant::now() + LIMIT;
+        while child.try_wait()?.is_none() {
+            if Instant::now() > deadline {
+                child.kill()?;
+                child.wait()?;
+                return Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {} s", LIMIT.as_secs())));
+            }
+            sleep(Duration::from_millis(5));
         }
         child.wait_with_output()
     }

@@ -96,10 +96,13 @@ pub(crate) fn look(nodes: &Path, command: &NodeCommand) -> Result<Status, Sighti
     }
 }
 
+/// How many processes are looked at for words about the one that is most like the node.
+const MOST_NEAR: usize = 16;
+
 fn refuse_a_likeness(command: &NodeCommand) -> Result<(), SightingError> {
     let own = command.argv.get(1..).unwrap_or_default();
     let users = Users::of(command);
-    for relative in relatives(command)?.into_iter().filter(|relative| users.may_be_started_by(relative.uid)) {
+    for relative in relatives(command, |uid| users.may_be_started_by(uid))? {
         let pid = relative.pid;
         // One that has just ended holds nothing any more.
         if likeness::is_of_one_node(&relative.arguments, own) && ProcessId::of(pid)?.is_some() {
@@ -114,7 +117,9 @@ fn refuse_a_likeness(command: &NodeCommand) -> Result<(), SightingError> {
 /// nobody finds is alive all the same.
 pub(crate) fn nearest(command: &NodeCommand) -> io::Result<Option<String>> {
     let own = command.argv.get(1..).unwrap_or_default();
-    let nearest = relatives(command)?.into_iter().max_by_key(|relative| likeness::in_common(&relative.arguments, own));
+    let nearest = relatives(command, |_| true)?
+        .take(MOST_NEAR)
+        .max_by_key(|relative| likeness::in_common(&relative.arguments, own));
     let users = Users::of(command);
     Ok(nearest.map(|found| format!("pid {} looks most like it: {}", found.pid, found.difference(own, &users))))
 }
@@ -135,17 +140,19 @@ impl Relative {
     }
 }
 
-/// Processes of the node's executable, whatever their users and arguments, which come with them.
-fn relatives(command: &NodeCommand) -> io::Result<Vec<Relative>> {
+/// Processes of the node's executable and of these users, whatever their arguments, which come with them: one after the
+/// other, and read only once it is known whose they are, since any user may have many with long arguments.
+fn relatives<'a>(
+    command: &'a NodeCommand,
+    is_wanted: impl Fn(u32) -> bool + 'a,
+) -> io::Result<impl Iterator<Item = Relative> + 'a> {
     let known = Known::of(command);
-    let relative = |pid: u32| match known.has_program(pid) {
-        Ok(true) => {
-            let uid = Credentials::of_process(pid).ok()?.uid;
-            Some(Relative { pid, uid, arguments: command_line(pid).ok()?.get(1..)?.to_vec() })
-        }
-        _ => None,
+    let relative = move |pid: u32| {
+        let uid = Credentials::of_process(pid).ok()?.uid;
+        let is_one = is_wanted(uid) && known.has_program(pid).ok()?;
+        is_one.then(|| Some(Relative { pid, uid, arguments: command_line(pid).ok()?.get(1..)?.to_vec() }))?
     };
-    Ok(all_pids()?.into_iter().filter_map(relative).collect())
+    Ok(all_pids()?.into_iter().filter_map(relative))
 }
 
 /// Whose process the node can be.
@@ -245,8 +252,8 @@ impl<'a> Known<'a> {
     }
 
     fn is_it(&self, pid: u32) -> io::Result<bool> {
-        Ok(self.has_program(pid)?
-            && self.users.is_nodes(Credentials::of_process(pid)?.uid)
+        Ok(self.users.is_nodes(Credentials::of_process(pid)?.uid)
+            && self.has_program(pid)?
             && self.arguments.contains(&command_line(pid)?.get(1..).unwrap_or_default()))
     }
 
