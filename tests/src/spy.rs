@@ -40,7 +40,8 @@ impl Spy {
         fs::write(&source, text)?;
         match Command::new("cc").arg("-o").arg(spy.program()).arg(&source).status() {
             Ok(built) if built.success() => Ok(Some(spy)),
-            _ => {
+            Ok(_) => Err("the spy cannot be built".into()),
+            Err(_) => {
                 skip("there is no C compiler");
                 Ok(None)
             }

@@ -27,7 +27,7 @@ impl Mounted {
     /// A tmpfs of this many bytes.
     pub fn tmpfs(folder: &Path, size: usize) -> Result<Self, Error> {
         fs::create_dir_all(folder)?;
-        let options = format!("size={size}");
+        let options = format!("size={size},mode=0700");
         run("mount", &["-t", "tmpfs", "-o", &options, "baton-lab", text(folder)?])?;
         Ok(Self { folder: folder.into(), image: None })
     }

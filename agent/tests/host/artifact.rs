@@ -68,6 +68,7 @@ impl Case {
     fn installed(&self) -> Vec<String> {
         let entries = fs::read_dir(self.releases()).unwrap();
         let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.retain(|name| name != ".baton-lock");
         names.sort();
         names
     }
@@ -238,9 +239,12 @@ async fn a_download_that_hangs_holds_up_no_other_agent() {
 async fn an_agent_that_unpacks_is_waited_for_and_that_is_told() {
     let case = Case::new();
     fs::create_dir(case.releases()).unwrap();
+    // Whoever may read the folder may lock it, and is not waited for (flock(2)).
     let folder = fs::File::open(case.releases()).unwrap();
     rustix::fs::flock(&folder, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    let other = std::sync::Mutex::new(Some(folder));
+    let lock = fs::File::create(case.at("releases/.baton-lock")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let other = std::sync::Mutex::new(Some(lock));
     let told = |underway| {
         assert_eq!(underway, Underway::Another(case.releases()));
         other.lock().unwrap().take();

@@ -42,8 +42,11 @@ fn spy(folder: &Path, more: &str) -> Option<PathBuf> {
     fs::write(folder.join("spy.c"), source).unwrap();
     let built = Command::new("cc").arg("-o").arg(folder.join("spy")).arg(folder.join("spy.c")).status();
     match built {
-        Ok(built) if built.success() => Some(folder.join("spy")),
-        _ => {
+        Ok(built) => {
+            assert!(built.success(), "the program is sound, but cannot be built");
+            Some(folder.join("spy"))
+        }
+        Err(_) => {
             eprintln!("skipped: there is no C compiler");
             None
         }
@@ -62,14 +65,14 @@ int main(int argc, char **argv) {
     uid_t r, e, s; gid_t groups[64];
     getresuid(&r, &e, &s);
     FILE *told = fopen("TOLD", "w");
-    int count = getgroups(64, groups), zero = 0, variables = 0, open = 0;
+    int count = getgroups(64, groups), zero = 0, variables = 0, inherited = 0;
     for (int i = 0; i < count; i++) zero += groups[i] == 0;
     for (char **at = environ; *at; at++) variables++;
-    for (int fd = 3; fd < 256; fd++) open += fcntl(fd, F_GETFD) >= 0 && fd != fileno(told);
+    for (int fd = 3; fd < 256; fd++) inherited += fcntl(fd, F_GETFD) >= 0 && fd != fileno(told);
     char cwd[4096]; getcwd(cwd, sizeof cwd);
     int tty = open("/dev/tty", O_RDWR);
     fprintf(told, "uids %d %d %d gid %d zero %d env %d fds %d cwd %s leader %d tty %d in %d\n", r, e, s, getegid(), zero,
-        variables, open, cwd, getsid(0) == getpid(), tty >= 0, getchar());
+        variables, inherited, cwd, getsid(0) == getpid(), tty >= 0, getchar());
     fclose(told);
     MORE
     puts("etcd Version: 3.5.30");
