@@ -56,7 +56,9 @@ pub enum SystemdError {
     #[error(transparent)]
     Bus(#[from] BusError),
     /// There is no such unit.
-    #[error("node {name}: there is no unit {unit}")]
+    #[error(
+        "node {name}: {unit} is not there; correct `unit`, or install its file, and after that: systemctl daemon-reload"
+    )]
     NoUnit {
         /// The node.
         name: String,
