@@ -1,13 +1,16 @@
 //! `agent run`, `rollback`, `finalize` and `resume`: one way through all rooms, with different verbs.
 
+use std::path::PathBuf;
+
 use proto::MemberId;
 
 use super::{ask::ask, trusted_playbook};
 use crate::{
     cli::Rollout,
     execute::{
-        Abort, Ended,
+        Abort, Ended, LAST_STATUS,
         identity::host_name,
+        inspect::processes,
         setup::{self, Options, SetupError},
     },
     plan::{Me, Verb, refusal::Refusal},
@@ -30,22 +33,27 @@ pub async fn run(verb: Verb, typed: &Rollout, replace: bool, output: Output) -> 
     let playbook = trusted_playbook::load(&typed.playbook)?;
     ask(&playbook, verb, typed, replace, output).await?;
     let mut reporter = Reporter::open(output, typed.events.as_deref(), host_name())?;
-    let stop = match carry_out(playbook, verb, typed, replace, &mut reporter).await {
+    let stop = match carry_out(&playbook, verb, typed, replace, &mut reporter).await {
         Ok(stop) => stop,
-        Err(trouble) => trouble.stop(stop::typed(verb), Some(&typed.playbook.to_string_lossy()), false),
+        Err(trouble) => {
+            let stop = trouble.stop(stop::typed(verb), Some(&typed.playbook.to_string_lossy()), false);
+            // A status command may hang, and this is only for the report.
+            let found = tokio::time::timeout(LAST_STATUS, processes(&playbook)).await.unwrap_or_default();
+            stop.with_down(&found.down, &found.unclear)
+        }
     };
     Ok(reporter.end(&stop))
 }
 
 async fn carry_out(
-    playbook: Playbook,
+    playbook: &Playbook,
     verb: Verb,
     typed: &Rollout,
     replace: bool,
     reporter: &mut Reporter,
 ) -> Result<Stop, Trouble> {
     let options = Options { verb, expect_agents: typed.expect_agents };
-    let mut execution = setup::set_up(playbook, options, reporter).await.map_err(trouble_of_setup)?;
+    let mut execution = setup::set_up(playbook.clone(), options, reporter).await.map_err(trouble_of_setup)?;
     let refusal = if replace { execution.replace().await? } else { None };
     let me = execution.me.clone();
     let ended = match refusal {
@@ -71,7 +79,7 @@ fn stop_of(ended: Ended, me: &Me, typed: &Rollout, names: &Names) -> Stop {
     };
     let told = |trouble: &Trouble| {
         let stop = trouble.stop(stop::typed(me.verb), Some(&path), touched);
-        let left = if stop.left.is_empty() { context.standing() } else { stop.left };
+        let left = if stop.left.is_empty() || !down.is_empty() { context.standing() } else { stop.left };
         Stop { left, ..stop }
     };
     match (ending, trouble, blind) {
@@ -94,6 +102,7 @@ fn trouble_of_abort(abort: Abort, in_hand: Option<MemberId>, names: &Names) -> T
 /// How it is told that a run could not begin.
 pub(super) fn trouble_of_setup(error: SetupError) -> Trouble {
     use crate::{host::state_dir::StateDirError, journal::file::JournalError};
+    let damaged = |text, journal: PathBuf| Trouble::JournalDamaged { text, journal };
     match error {
         SetupError::StateDir(error @ StateDirError::Locked { .. }) => Trouble::StateDirLocked(with_causes(&error)),
         SetupError::StateDir(error) => Trouble::StateDir(with_causes(&error)),
@@ -101,8 +110,15 @@ pub(super) fn trouble_of_setup(error: SetupError) -> Trouble {
         SetupError::Journal(error @ (JournalError::File(_) | JournalError::Append { .. })) => {
             Trouble::StateDir(with_causes(&error))
         }
-        SetupError::Journal(error) => Trouble::JournalDamaged(with_causes(&error)),
-        SetupError::Illegal(error) => Trouble::JournalDamaged(with_causes(&error)),
+        SetupError::Journal(error) => {
+            let text = with_causes(&error);
+            match error {
+                JournalError::Damaged { path, .. } | JournalError::Unreadable { path, .. } => damaged(text, path),
+                JournalError::Newer { .. } => Trouble::JournalNewer(text),
+                _ => Trouble::System(text),
+            }
+        }
+        SetupError::Illegal { ref path, .. } => damaged(with_causes(&error), path.clone()),
         SetupError::Observe(error) => error.into(),
         SetupError::NoSuchMember { name, known } => Trouble::NoSuchMember { typed: name, members: known.join(", ") },
         error @ SetupError::SameName { .. } => Trouble::Unprepared(with_causes(&error)),

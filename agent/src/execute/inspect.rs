@@ -10,10 +10,14 @@ use super::{
     node::{OwnNode, Why, why},
     prepare,
     resident::must_answer_itself,
-    setup::SetupError,
+    setup::{SetupError, illegal},
 };
 use crate::{
-    host::{artifact, runtime::systemd::check::Trying, state_dir::Layout},
+    host::{
+        artifact,
+        runtime::{Status, systemd::check::Trying},
+        state_dir::Layout,
+    },
     journal::file::{Journal, JournalError},
     observe::view::ClusterView,
     playbook::{Node, Playbook},
@@ -56,7 +60,7 @@ fn read_journal(layout: &Layout, view: &ClusterView) -> Result<Past, SetupError>
     let Some((header, lines)) = Journal::<Line>::peek(&path).map_err(SetupError::Journal)? else {
         return Ok(Past::default());
     };
-    let past = past(&lines).map_err(SetupError::Illegal)?;
+    let past = past(&lines).map_err(illegal(layout))?;
     match header.cluster == view.cluster {
         true => Ok(past),
         false => {
@@ -89,16 +93,38 @@ pub async fn standing(playbook: &Playbook) -> Standing {
         },
         Err(_) => return unreadable,
     };
-    let mut down = Vec::new();
-    let others = playbook.nodes.iter().filter(|node| !matches!(&in_hand, Some(Some((name, _))) if *name == node.name));
-    for node in others {
-        // What cannot be looked at is the plan's to tell.
-        let Ok(mut own) = OwnNode::open(node, MemberId::default(), &layout, None) else { continue };
-        if own.look_up().await.is_ok() && own.peek().await.is_ok_and(|status| !status.is_running()) {
-            down.push(node.name.clone());
+    let Processes { mut down, .. } = processes(playbook).await;
+    down.retain(|down| !matches!(&in_hand, Some(Some((name, _))) if name == down));
+    Standing { is_in_hand: in_hand.is_some(), down }
+}
+
+/// Which of this host's members do not run, by name; for what is told of a run that could not begin.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Processes {
+    /// Their process does not run.
+    pub down: Vec<String>,
+    /// It could not be looked at.
+    pub unclear: Vec<String>,
+}
+
+/// Looks for the processes of this host's members, and at nothing else.
+pub async fn processes(playbook: &Playbook) -> Processes {
+    let layout = Layout::of(&playbook.state_dir);
+    let mut found = Processes::default();
+    for node in &playbook.nodes {
+        match peek(node, &layout).await {
+            Ok(status) if status.is_running() => {}
+            Ok(_) => found.down.push(node.name.clone()),
+            Err(_) => found.unclear.push(node.name.clone()),
         }
     }
-    Standing { is_in_hand: in_hand.is_some(), down }
+    found
+}
+
+async fn peek(node: &Node, layout: &Layout) -> Result<Status, Why> {
+    let mut own = OwnNode::open(node, MemberId::default(), layout, None)?;
+    own.look_up().await?;
+    own.peek().await
 }
 
 async fn inspect_node(

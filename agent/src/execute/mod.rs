@@ -58,7 +58,7 @@ use node::{OwnNode, Sides, Why, why};
 use send::Leases;
 
 /// How long it is looked at the end which members of this host run.
-const LAST_STATUS: Duration = Duration::from_secs(5);
+pub const LAST_STATUS: Duration = Duration::from_secs(5);
 
 /// Everything one run works with.
 #[derive(Debug)]

@@ -352,6 +352,15 @@ impl OwnNode {
         }
     }
 
+    /// Makes a link that leads nowhere again as the step in hand has it: without it its member could not be started.
+    pub fn restore_link(&self, to: Binary) -> Result<(), Why> {
+        let (Some(link), Some(sides)) = (&self.link, &self.sides) else { return Ok(()) };
+        match &sides.side(to).executable {
+            Some(executable) if link.leads_nowhere() => link.switch(executable).map_err(|error| why(&error)),
+            _ => Ok(()),
+        }
+    }
+
     /// What was saved; and of files whose old content is lost, what the playbook has for the old release.
     fn put_files_back(&self, sides: &Sides) -> Result<(), Why> {
         self.saved.put_back().map_err(|error| why(&error))?;

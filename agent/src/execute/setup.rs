@@ -6,6 +6,7 @@
 
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -54,8 +55,13 @@ pub enum SetupError {
     #[error("the journal cannot be used")]
     Journal(#[source] JournalError),
     /// The journal's entries contradict each other.
-    #[error("the journal is damaged")]
-    Illegal(#[source] Illegal),
+    #[error("{} is damaged", path.display())]
+    Illegal {
+        /// The journal.
+        path: PathBuf,
+        /// Which two.
+        source: Illegal,
+    },
     /// The cluster cannot be reached as the playbook says.
     #[error("the cluster cannot be looked at")]
     Observe(#[source] ObserveError),
@@ -128,7 +134,7 @@ pub async fn set_up(
     };
     let state = StateDir::new(held, host);
     let lines = opened.as_ref().map_or_else(Vec::new, |(_, lines)| lines.clone());
-    let past = past(&lines).map_err(SetupError::Illegal)?;
+    let past = past(&lines).map_err(illegal(&state))?;
     let known = opened.as_ref().map(|(journal, _)| journal);
     let found = tokio::select! {
         found = find(&playbook, known, &past, &state, reporter) => found,
@@ -206,8 +212,17 @@ async fn open_node(
 ) -> Result<OwnNode, SetupError> {
     let fault = |why| SetupError::Node { name: node.name.clone(), why };
     let mut own = OwnNode::open(node, member, state, past.sides.get(&member).cloned()).map_err(fault)?;
+    if let Some(in_hand) = past.in_hand.filter(|in_hand| in_hand.step.member == member) {
+        own.restore_link(in_hand.binary()).map_err(fault)?;
+    }
     own.look_up().await.map_err(fault)?;
     Ok(own)
+}
+
+/// The entries of this state directory's journal contradict each other.
+pub(super) fn illegal(state: &Layout) -> impl FnOnce(Illegal) -> SetupError {
+    let path = state.journal();
+    |source| SetupError::Illegal { path, source }
 }
 
 /// Who this host is, and its journal.
@@ -269,7 +284,7 @@ pub async fn start_in_hand(playbook: &Playbook) -> Result<Option<String>, SetupE
     let held = Held::take(&playbook.state_dir).map_err(SetupError::StateDir)?;
     let (_, opened) = open(&held)?;
     let Some((journal, lines)) = opened else { return Ok(None) };
-    let past = past(&lines).map_err(SetupError::Illegal)?;
+    let past = past(&lines).map_err(illegal(&held))?;
     let Some(in_hand) = past.in_hand else { return Ok(None) };
     let of_step = journal.header().members.iter().find(|(_, member)| **member == in_hand.step.member);
     let Some((name, member)) = of_step else { return Ok(None) };

@@ -98,9 +98,17 @@ impl Execution<'_> {
     }
 
     pub(super) fn switch(&mut self, member: MemberId, to: Binary) -> Result<(), Why> {
-        self.node_mut(member)?.switch(to)?;
-        self.tell(Happening::Switched { member });
-        Ok(())
+        let switched = self.node_mut(member)?.switch(to);
+        let is_mended = |in_hand: InHand| in_hand.step.member == member && in_hand.binary() == to;
+        match switched {
+            Ok(()) => self.tell(Happening::Switched { member }),
+            // The machine asks then whether it is ready all the same, and no end has this reason.
+            Err(ref why) if self.past.in_hand.is_some_and(is_mended) => {
+                self.warn(&format!("{} could not be switched: {why}", self.name_of(member)));
+            }
+            Err(_) => {}
+        }
+        switched
     }
 
     pub(super) async fn start(&mut self, member: MemberId) -> Result<(), Why> {

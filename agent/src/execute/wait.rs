@@ -140,8 +140,18 @@ impl Execution<'_> {
     async fn is_switched_to(&self, member: MemberId, on: Option<Binary>) -> Result<(), Why> {
         let Some(node) = self.node(member) else { return Ok(()) };
         let Some(expected) = on.and_then(|on| node.sides.as_ref()?.side(on).executable.clone()) else { return Ok(()) };
-        let current = node.current().await?.executable;
-        current.and_then(|current| other_executable(&expected, &current)).map_or(Ok(()), Err)
+        if !expected.exists() {
+            return Err(Arc::from(format!(
+                "{} is not there; put that release back, from its artifact or another host, and give the same command",
+                expected.display()
+            )));
+        }
+        match node.current().await?.executable {
+            Some(current) if other_executable(&expected, &current).is_some() => {
+                Err(Arc::from(format!("`binary` leads to {}, not to {}", current.display(), expected.display())))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn not_ready(&mut self, member: MemberId, why: Arc<str>) -> Event {

@@ -28,13 +28,13 @@ pub enum BinaryError {
         commands: [String; 2],
     },
     /// There is nothing there.
-    #[error("{} is not there: expected a symlink to the node's executable", path.display())]
+    #[error("{} is not there: expected a symlink to the node's executable; make it:\n  ln -sfn EXECUTABLE {}", path.display(), shell(path))]
     Missing {
         /// The path.
         path: PathBuf,
     },
     /// It points to nothing.
-    #[error("{} points to {}, which is not there", path.display(), target.display())]
+    #[error("{} points to {}, which is not there; put that back, or point the link to what is to run:\n  ln -sfn EXECUTABLE {}", path.display(), target.display(), shell(path))]
     Dangling {
         /// The link.
         path: PathBuf,
@@ -42,7 +42,7 @@ pub enum BinaryError {
         target: PathBuf,
     },
     /// It was to be switched to something that is not there.
-    #[error("{} is not there to be switched to", target.display())]
+    #[error("{} is not there to be switched to; put that release back, from its artifact or another host, and give the same command", target.display())]
     NoTarget {
         /// The executable that was to be the new one.
         target: PathBuf,
@@ -56,12 +56,13 @@ pub struct Binary {
 }
 
 impl Binary {
-    /// The link at this path; refused when it is anything else. What it points to is not looked at.
+    /// The link at this path, or the one that is to be there; refused when it is anything else. What it points to is not
+    /// looked at.
     pub fn open(link: &Path) -> Result<Self, BinaryError> {
         match fs::symlink_metadata(link) {
             Ok(metadata) if metadata.is_symlink() => Ok(Self { link: link.into() }),
             Ok(_) => Err(BinaryError::NotALink { path: link.into(), commands: link_commands(link) }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(BinaryError::Missing { path: link.into() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { link: link.into() }),
             Err(error) => Err(error).at("look at", link)?,
         }
     }
@@ -75,12 +76,17 @@ impl Binary {
     pub fn current(&self) -> Result<PathBuf, BinaryError> {
         match fs::canonicalize(&self.link) {
             Ok(path) => Ok(path),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let target = fs::read_link(&self.link).at("read", &self.link)?;
-                Err(BinaryError::Dangling { path: self.link.clone(), target })
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(match fs::read_link(&self.link) {
+                Ok(target) => BinaryError::Dangling { path: self.link.clone(), target },
+                Err(_) => BinaryError::Missing { path: self.link.clone() },
+            }),
             Err(error) => Err(error).at("follow", &self.link)?,
         }
+    }
+
+    /// Whether it is gone, or leads to something that is.
+    pub fn leads_nowhere(&self) -> bool {
+        matches!(self.current(), Err(BinaryError::Missing { .. } | BinaryError::Dangling { .. }))
     }
 
     /// The folder that it lies in, with all that is below: where this node's executables are.
@@ -129,6 +135,10 @@ impl Binary {
         }
         Ok(self.place()?.write_link(target)?)
     }
+}
+
+fn shell(path: &Path) -> String {
+    typed(&path.to_string_lossy())
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -220,14 +230,20 @@ mod tests {
     fn what_is_not_there_is_said() {
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("current");
-        assert!(matches!(Binary::open(&link), Err(BinaryError::Missing { .. })));
-        symlink("releases/gone/etcd", &link).unwrap();
         let binary = Binary::open(&link).unwrap();
-        assert!(
-            binary.current().unwrap_err().to_string().ends_with("points to releases/gone/etcd, which is not there")
-        );
+        assert!(matches!(binary.current(), Err(BinaryError::Missing { .. })));
+        assert!(binary.leads_nowhere());
+        symlink("releases/gone/etcd", &link).unwrap();
+        assert!(binary.leads_nowhere());
+        let error = binary.current().unwrap_err().to_string();
+        assert!(error.contains("points to releases/gone/etcd, which is not there"), "{error}");
         let error = binary.switch(&folder.path().join("releases/absent/etcd")).unwrap_err();
         assert!(matches!(error, BinaryError::NoTarget { .. }), "the link is left alone");
         assert_eq!(fs::read_link(&link).unwrap(), Path::new("releases/gone/etcd"));
+        let old = release(folder.path(), "3.4.23-aaa");
+        fs::remove_file(&link).unwrap();
+        binary.switch(&old).unwrap();
+        assert_eq!(binary.current().unwrap(), old.canonicalize().unwrap(), "one that is gone is made again");
+        assert!(!binary.leads_nowhere());
     }
 }

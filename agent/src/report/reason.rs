@@ -102,10 +102,10 @@ reasons! {
     AuthRefused "auth_refused" Preflight, "the cluster does not take the user or password, or was asked without one", "correct cluster.auth";
     NotRoot "not_root" Always(3), "the user does not have the role that this needs", "agent init --print-role says which; grant it, or name another user";
     GatesUnsupported "gates_unsupported" Preflight, "gates are expected, and a member that is at its target has none", "remove gates.expect, then agent run, with --replace where a run stands";
-    NewerAgent "newer_agent" Preflight, "a newer agent wrote keys that this one does not know", "run the newer agent here too";
+    NewerAgent "newer_agent" Preflight, "a newer agent wrote keys, or this host's journal, that this one does not know", "run the newer agent here too";
     KeysDamaged "keys_damaged" Preflight, "a shared key holds what no agent writes", "agent keys, and look at the key that is named";
     KeysTooLarge "keys_too_large" Preflight, "a shared key is larger than any agent makes it, or there are too many of them", "agent keys, and delete what is named there as none of an agent's";
-    JournalDamaged "journal_damaged" Preflight, "the journal is damaged, or was written by a newer agent", "agent status, then move the state directory away";
+    JournalDamaged "journal_damaged" Preflight, "the journal is damaged", "put it aside with the command that is printed, then agent run";
     StateDir "state_dir" Preflight, "the state directory cannot be used", "mend what is named, then agent run";
     System "system" Preflight, "the operating system refused something", "mend what is named";
     OwnsNothing "owns_nothing" Preflight, "no member of the cluster has a name of this playbook's nodes", "correct nodes[].name";

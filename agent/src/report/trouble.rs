@@ -1,7 +1,7 @@
 //! Ends that the rollout machine never hears of: a wrong command line, a damaged file, a cluster that nobody
 //! reaches. Each is a typed trouble; how it is told stands here, beside `stop.rs`.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use proto::MemberId;
 
@@ -35,8 +35,15 @@ pub enum Trouble {
     StateDirLocked(String),
     /// The state directory cannot be used.
     StateDir(String),
-    /// The journal is damaged, or of a newer format.
-    JournalDamaged(String),
+    /// The journal is damaged.
+    JournalDamaged {
+        /// How.
+        text: String,
+        /// Its path.
+        journal: PathBuf,
+    },
+    /// The journal is of a newer format.
+    JournalNewer(String),
     /// The journal or an address belongs to another cluster.
     OtherCluster(String),
     /// Nobody answers.
@@ -141,7 +148,13 @@ impl Trouble {
             }
             Self::StateDirLocked(text) => (Reason::StateDirLocked, text.clone(), NOTHING, with("status")),
             Self::StateDir(text) => (Reason::StateDir, text.clone(), NOTHING, again),
-            Self::JournalDamaged(text) => (Reason::JournalDamaged, text.clone(), NOTHING, with("status")),
+            Self::JournalDamaged { text, journal } => {
+                let path = journal.to_string_lossy();
+                let aside = format!("mv {} {}", typed(&path), typed(&format!("{path}.damaged")));
+                let message = format!("{text}; put it aside, and the same command goes on from what it finds");
+                (Reason::JournalDamaged, message, NOTHING, Some(aside))
+            }
+            Self::JournalNewer(text) => (Reason::NewerAgent, text.clone(), NOTHING, None),
             Self::OtherCluster(text) => (Reason::OtherCluster, text.clone(), NOTHING, with("status")),
             Self::Unreachable(text) => (Reason::Unreachable, text.clone(), NOTHING, again),
             Self::Credentials(text) => (Reason::Credentials, text.clone(), NOTHING, again),
@@ -208,16 +221,34 @@ impl Trouble {
             _ => printable(&message).to_string(),
         };
         let left = if left == NOTHING && touched { "" } else { left };
-        let down = match self {
-            Self::Declined { down } if !down.is_empty() => format!("; not running: {}", printable(&down.join(", "))),
-            _ => String::new(),
-        };
-        let left = format!("{left}{down}");
-        Stop { exit: reason.exit().code(touched), reason, message, left, next, cluster: None }
+        let stop = Stop { exit: reason.exit().code(touched), reason, message, left: left.into(), next, cluster: None };
+        match self {
+            Self::Declined { down } => stop.with_down(down, &[]),
+            _ => stop,
+        }
     }
 }
 
 const NOTHING: &str = "nothing was touched";
+
+impl Stop {
+    /// The same end beside members of this host that do not run, and such as could not be looked at: whoever reads that
+    /// nothing was touched would take them to be well.
+    pub fn with_down(self, down: &[String], unclear: &[String]) -> Self {
+        let told = |what: &str, names: &[String]| {
+            (!names.is_empty()).then(|| format!("{what}: {}", printable(&names.join(", "))))
+        };
+        let mut parts: Vec<_> = told("not running", down).into_iter().chain(told("not seen to run", unclear)).collect();
+        if parts.is_empty() {
+            return self;
+        }
+        let left = if self.left == NOTHING { "no member was taken down" } else { &self.left };
+        if !left.is_empty() {
+            parts.insert(0, left.into());
+        }
+        Self { left: parts.join("; "), ..self }
+    }
+}
 
 impl From<PlaybookError> for Trouble {
     fn from(error: PlaybookError) -> Self {

@@ -9,6 +9,7 @@ mod frozen;
 mod full;
 mod going_back;
 mod kill;
+mod link;
 mod lost;
 mod power;
 mod quorum;

@@ -1,0 +1,48 @@
+//! `binary`'s link is lost, or leads nowhere, while its member is down: the journal says what it led to.
+
+use std::{fs, os::unix::fs::symlink, path::PathBuf};
+
+use tests::{fault::Moment, on_both, rollout::Rollout, system::System};
+
+use crate::{is_finished, kill::kill_at, rollout};
+
+on_both! {
+    a_link_that_leads_nowhere_in_a_step_is_made_again, etcd #[ignore = "slow: the node's row shows the same"];
+    a_release_that_is_gone_in_a_step_is_named_with_its_member_down, etcd #[ignore = "slow: the node's row shows the same"];
+}
+
+fn link(rollout: &Rollout, index: usize) -> PathBuf {
+    rollout.member(index).binary()
+}
+
+async fn a_link_that_leads_nowhere_in_a_step_is_made_again(system: System) {
+    let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
+    // Before *switched* was written, after it, and before the start on the new binary.
+    for (index, (nth, moment)) in [(3, Moment::Before), (3, Moment::After), (4, Moment::After)].into_iter().enumerate()
+    {
+        kill_at(&rollout, index, nth, moment).await.expect("killed while its member was down");
+        assert!(!rollout.member(index).is_running());
+        let link = link(&rollout, index);
+        fs::remove_file(&link).expect("a link");
+        if index > 0 {
+            symlink("releases/gone/program", &link).expect("linked");
+        }
+        rollout.one("run", index).await.must_succeed();
+    }
+    is_finished(rollout).await;
+}
+
+async fn a_release_that_is_gone_in_a_step_is_named_with_its_member_down(system: System) {
+    let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
+    let release = fs::canonicalize(link(&rollout, 0)).expect("it leads to a release");
+    kill_at(&rollout, 0, 3, Moment::Before).await.expect("killed while its member was down");
+    let aside = release.with_extension("aside");
+    fs::rename(&release, &aside).expect("moved away");
+    let ended = rollout.one("run", 0).await;
+    ended.must_be(1, "step_failed");
+    assert!(!rollout.member(0).is_running(), "the new binary is not started before *starting* was written: {ended}");
+    let words = [release.to_string_lossy().into_owned(), "put that release back".into()];
+    assert!(words.iter().all(|words| ended.message().contains(words)), "{ended}");
+    fs::rename(&aside, &release).expect("put back");
+    is_finished(rollout).await;
+}
