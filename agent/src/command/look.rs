@@ -30,6 +30,17 @@ pub struct Sight {
     pub names: Names,
 }
 
+/// What the leader says of a downgrade when it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Downgrade {
+    /// There is none, or the members say it themselves.
+    None,
+    /// It leads there.
+    To(ClusterVersion),
+    /// It does not say, as to a user without the role root.
+    NotTold,
+}
+
 impl Eye {
     /// Reads the files that the playbook names; connects to nobody yet.
     ///
@@ -55,14 +66,19 @@ impl Eye {
         Ok(Sight { view, raw, names })
     }
 
-    /// Where a downgrade leads to that no member tells of by itself, as none before etcd 3.6 does.
-    pub async fn downgrade_to(&self, view: &ClusterView) -> Option<ClusterVersion> {
+    /// A downgrade that no member tells of by itself, as none before etcd 3.6 does.
+    pub async fn downgrade(&self, view: &ClusterView) -> Downgrade {
         const TELLS: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
-        let leader = view.leader()?;
-        let version = leader.report()?.cluster_version?;
-        let is_silent = leader.release()?.cluster_version() < TELLS;
-        let is_under_way = is_silent && self.observer.is_going_down(leader.id, version).await?;
-        is_under_way.then_some(version)
+        let leader = view.leader().and_then(|leader| Some((leader, leader.report()?)));
+        let Some((leader, report)) = leader.filter(|(_, report)| report.release.cluster_version() < TELLS) else {
+            return Downgrade::None;
+        };
+        let Some(version) = report.cluster_version else { return Downgrade::None };
+        match self.observer.is_going_down(leader.id, version).await {
+            Some(true) => Downgrade::To(version),
+            Some(false) => Downgrade::None,
+            None => Downgrade::NotTold,
+        }
     }
 
     /// Why the keys were not read, where that is for want of a role.

@@ -2,12 +2,11 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use proto::ClusterVersion;
 use serde_json::json;
 
 use super::{
     Outcome,
-    look::{Eye, Sight},
+    look::{Downgrade, Eye, Sight},
     reach,
 };
 use crate::{
@@ -71,7 +70,7 @@ impl Place {
             Ok(snapshot) => baton_left(&self.eye.store, snapshot).await,
             Err(_) => None,
         };
-        let asked = self.eye.downgrade_to(&sight.view).await;
+        let asked = self.eye.downgrade(&sight.view).await;
         Ok(self.told(sight, keys, lapses, asked))
     }
 
@@ -80,7 +79,7 @@ impl Place {
         mut sight: Sight,
         keys: Result<Keys, Trouble>,
         lapses: Option<Duration>,
-        asked: Option<ClusterVersion>,
+        asked: Downgrade,
     ) -> Outcome {
         let mine = match &self.playbook {
             Some(playbook) => {
@@ -92,8 +91,12 @@ impl Place {
         };
         let (view, names) = (&sight.view, &sight.names);
         let (gates, members) = (gates(view, names), members(view, names, &mine));
-        let downgrade = downgrade(view, asked, names);
+        let target = if let Downgrade::To(target) = asked { Some(target) } else { None };
+        let downgrade = downgrade(view, target, names);
         let mut facts = Facts { members, gates, warnings: view.warnings.clone(), ..Facts::default() };
+        if asked == Downgrade::NotTold {
+            facts.warnings.push("whether a downgrade is enabled is not known: this user is not told".into());
+        }
         facts.more.insert("downgrade".into(), json!(downgrade));
         facts.more.insert(
             "status".into(),

@@ -25,6 +25,8 @@ pub enum Refusal {
     GoingBack,
     /// There is no run that could go back.
     NothingToRollBack,
+    /// There is no run whose mark could be lifted.
+    NothingToResume,
     /// No voter is seen on the old release any more: an old binary would refuse to start.
     NoWayBack,
     /// The run does not hold, so there is nothing to finalize.

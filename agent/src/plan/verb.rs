@@ -77,9 +77,11 @@ fn finalize(case: &Case) -> Option<Next> {
     }
 }
 
+/// Begins no run: whoever types it looks for one that has failed, and may be on the wrong cluster.
 fn resume(case: &Case) -> Option<Next> {
-    match case.standing()?.state {
-        RunState::Failed { was, .. } => Some(Next::Move { to: was.into(), at_rest: true }),
+    match case.standing().map(|run| &run.state) {
+        Some(RunState::Failed { was, .. }) => Some(Next::Move { to: (*was).into(), at_rest: true }),
+        None if case.undone().next().is_some() => Some(Next::Refuse(Refusal::NothingToResume)),
         _ => None,
     }
 }
@@ -139,6 +141,28 @@ mod tests {
                 process: Default::default(),
             };
             assert_eq!(next(&case) == Next::Refuse(Refusal::GoingBack), refused, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_does_not_stand_is_not_resumed() {
+        let me = Me { verb: Verb::Resume, ..samples::me(&[1]) };
+        for (release, expected) in [("3.4.23", Some(Next::Refuse(Refusal::NothingToResume))), ("3.5.30", None)] {
+            let mut view = samples::view("1+ 2+ 3+");
+            (0..3).for_each(|at| samples::with_release(&mut view, at, release));
+            let (rules, keys) = (Rules::default(), Keys::default());
+            let case = Case {
+                me: &me,
+                rules: &rules,
+                keys: &keys,
+                view: &view,
+                gathered: true,
+                joined: None,
+                in_hand: None,
+                gone: &[],
+                process: Default::default(),
+            };
+            assert_eq!(resume(&case), expected, "{release}");
         }
     }
 

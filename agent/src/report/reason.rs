@@ -125,6 +125,7 @@ reasons! {
     RecordOfAnother "record_of_another" Preflight, "a take-down of this host's member belongs to another agent", "end that agent, or agent abandon";
     GoingBack "going_back" Preflight, "the run goes back", "agent rollback";
     NothingToRollBack "nothing_to_roll_back" Preflight, "there is no run that could go back", "nothing";
+    NothingToResume "nothing_to_resume" Preflight, "no run stands that could be resumed", "agent run";
     NoWayBack "no_way_back" Preflight, "no voter runs the old release any more", "agent run";
     NotHeld "not_held" Preflight, "the run does not hold", "agent run";
     NothingToAbandon "nothing_to_abandon" Always(3), "no take-down of this member stands", "agent status";

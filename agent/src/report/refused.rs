@@ -55,6 +55,10 @@ impl Context<'_> {
                 let message = "there is no run of this playbook that could go back".into();
                 self.stop(Reason::NothingToRollBack, message, "status")
             }
+            Refusal::NothingToResume => {
+                let message = "no run of this playbook stands, so none waits to be resumed".into();
+                self.stop(Reason::NothingToResume, message, "run")
+            }
             Refusal::NoWayBack => {
                 let message = match self.change.is_some_and(Change::is_down) {
                     true => "no voter runs the higher release any more: from here the way up is an upgrade",

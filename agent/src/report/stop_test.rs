@@ -81,6 +81,7 @@ fn refusals() -> Vec<Refusal> {
         Refusal::Paused,
         Refusal::GoingBack,
         Refusal::NothingToRollBack,
+        Refusal::NothingToResume,
         Refusal::NoWayBack,
         Refusal::NotHeld,
         Refusal::OwnsNothing,

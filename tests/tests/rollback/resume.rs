@@ -38,6 +38,9 @@ async fn a_member_that_is_left_as_it_is_holds_everybody_until_it_is_mended(syste
 
 async fn a_mark_is_lifted_by_hand_on_any_host(system: System) {
     let Some(rollout) = rollout(system, &[]).await else { return };
+    let before = rollout.pids();
+    rollout.one("resume", 0).await.must_be(3, "nothing_to_resume");
+    assert_eq!(rollout.pids(), before, "no run is begun by it");
     sicken(&rollout);
     let ended = rollout.all("run").await;
     let owner = ended.iter().position(|ended| ended.reason() == "put_back").expect("one failed");

@@ -78,7 +78,7 @@ impl World {
             Refusal::NoLeader => check(!self.has_quorum(), "missed a leader"),
             Refusal::GoingBack => check(keys.run.as_ref().is_some_and(|r| r.value.is_going_back()), "refused a run"),
             Refusal::TwinHost { .. } => check(self.scenario.has_twins, "took itself for another"),
-            Refusal::NoWayBack | Refusal::NotHeld | Refusal::NothingToRollBack => Ok(()),
+            Refusal::NoWayBack | Refusal::NotHeld | Refusal::NothingToRollBack | Refusal::NothingToResume => Ok(()),
             // Nothing in the model gives a reason for any other.
             Refusal::BelowQuorum { .. } => check(self.nodes.len() != 3, "refused for quorum with three members"),
             _ => Err("refused without reason"),
