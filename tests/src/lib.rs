@@ -14,6 +14,7 @@ pub mod case;
 pub mod command;
 pub mod fetched;
 pub mod journal;
+pub mod liar;
 pub mod machine;
 mod on_both;
 pub mod releases;

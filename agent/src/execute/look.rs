@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use super::{Abort, Execution, gone::gone};
+use super::{Abort, Execution, gone::gone, send::Recorded};
 use crate::{
     journal::progress::Stage,
     observe::view::ClusterView,
@@ -28,14 +28,7 @@ impl Execution<'_> {
         self.stay_registered().await;
         // A look may take seconds: who came while it was made is not among the keys that it read.
         let had_gathered = self.began.elapsed() >= self.playbook.strategy.gather;
-        let keys = match self.store.read().await {
-            Ok(snapshot) => Some(stored::keys(&snapshot).map_err(Abort::Keys)?),
-            Err(NotRead::Oversize(error)) => return Err(Abort::Keys(error.into())),
-            Err(NotRead::Unknown(error)) => {
-                tracing::info!(%error, "the shared keys were not read");
-                None
-            }
-        };
+        let keys = self.read_keys().await?;
         if let Some(keys) = &keys {
             self.stay_clear(keys);
         }
@@ -78,6 +71,35 @@ impl Execution<'_> {
             gone,
             fresh: random(),
         })))
+    }
+
+    /// All shared keys. Between the record and the stop they are read through another member than the one that said that
+    /// the record was put: one that says so to two hosts at once would have both stop their members.
+    async fn read_keys(&mut self) -> Result<Option<Keys>, Abort> {
+        let read = match &self.leases.recorded {
+            Some(recorded) => self.store.read_beside(&recorded.by).await,
+            None => self.store.read().await,
+        };
+        let keys = match read {
+            Ok(snapshot) => stored::keys(&snapshot).map_err(Abort::Keys)?,
+            Err(NotRead::Oversize(error)) => return Err(Abort::Keys(error.into())),
+            Err(NotRead::Unknown(error)) => {
+                tracing::info!(%error, "the shared keys were not read");
+                return Ok(None);
+            }
+        };
+        let Some(Recorded { record, created, by }) = &self.leases.recorded else { return Ok(Some(keys)) };
+        if keys.down.as_ref().is_some_and(|down| down.value.attempt == record.attempt && down.created == *created) {
+            return Ok(Some(keys));
+        }
+        self.store.route().disbelieve(by);
+        let text = format!(
+            "{by} said that the take-down record of {} was put, and another member does not show it: nothing is stopped, \
+             and others are asked before {by} from now on",
+            self.name_of(record.member),
+        );
+        self.warn(&text);
+        Ok(None)
     }
 
     /// Takes a view over, and tells it.

@@ -198,6 +198,7 @@ impl Execution<'_> {
     async fn drive(&mut self) -> Result<Ending, Abort> {
         let mut agent = Agent::new(self.me.clone(), Rules::default(), self.process);
         let mut is_told = false;
+        self.observer.access().directory().prefer(&self.me.owns);
         self.catch_up_with_what_runs().await?;
         self.correct_new_side().await;
         let down = self.down().await;
@@ -236,7 +237,10 @@ impl Execution<'_> {
             Act::Lower(to) => self.lower(to).await,
             Act::HookBefore(member) => as_event(self.hooks_before(member).await),
             Act::HookAfter(member) => self.hooks_after(member).await,
-            Act::Stop(member) => as_event(self.stop(member).await),
+            Act::Stop(member) => {
+                self.leases.recorded = None;
+                as_event(self.stop(member).await)
+            }
             Act::Switch { member, to } => as_event(self.switch(member, to)),
             Act::Start(member) => as_event(self.start(member).await),
             Act::AwaitReady { member, on } => self.await_ready(member, on).await,

@@ -14,7 +14,7 @@ use crate::{
     rollout::{
         KeepAlive, NotGranted, NotRead, Store, TxnAnswer, Unknown,
         act::Event,
-        keys::{KeyName, Keys, PREFIX, Participant, RunState, TakeId},
+        keys::{KeyName, Keys, PREFIX, Participant, RunState, TakeDown, TakeId},
         rules::Rules,
         stored,
         txn::{Op, Txn},
@@ -48,6 +48,19 @@ pub(super) struct Leases {
     key: Option<Revision>,
     /// When its key was put, or tried to be put, while it mended.
     tried: Option<Instant>,
+    /// The record of a step that has stopped nothing yet.
+    pub(super) recorded: Option<Recorded>,
+}
+
+/// A take-down record as one member said that it was put.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    /// Which.
+    pub(super) record: TakeDown,
+    /// Its create revision.
+    pub(super) created: Revision,
+    /// The address that said so.
+    pub(super) by: String,
 }
 
 impl Leases {
@@ -83,13 +96,19 @@ impl Execution<'_> {
                 if let [Op::PutAgent(..)] = txn.ops.as_slice() {
                     self.leases.key = Some(revision);
                 }
+                self.note_record(txn, |_| Some(revision));
                 self.tell_of(txn);
                 Ok(Event::Yes(revision))
             }
             TxnAnswer::No(snapshot) => {
                 self.leases.unanswered = None;
                 self.end_lease_of(txn).await;
-                Ok(Event::No(Box::new(stored::keys(&snapshot).map_err(Abort::Keys)?)))
+                let keys = stored::keys(&snapshot).map_err(Abort::Keys)?;
+                self.note_record(txn, |record| {
+                    let down = keys.down.as_ref().filter(|down| down.value.attempt == record.attempt);
+                    down.map(|down| down.created)
+                });
+                Ok(Event::No(Box::new(keys)))
             }
             TxnAnswer::Oversize(error) => Err(Abort::Keys(error.into())),
             TxnAnswer::LeaseGone => {
@@ -100,6 +119,22 @@ impl Execution<'_> {
             TxnAnswer::Unknown(reason) => {
                 tracing::info!(%reason, "a transaction was not answered");
                 Ok(self.unknown().await)
+            }
+        }
+    }
+
+    /// Notes who says that a record of this host was put, for the look that follows.
+    fn note_record(&mut self, txn: &Txn, created: impl FnOnce(&TakeDown) -> Option<Revision>) {
+        for op in &txn.ops {
+            match op {
+                Op::PutDown(record) => {
+                    let said = created(record).zip(self.store.told());
+                    let record = record.clone();
+                    self.leases.recorded = said.map(|(created, by)| Recorded { record, created, by });
+                    return;
+                }
+                Op::Delete(KeyName::Down) => self.leases.recorded = None,
+                _ => {}
             }
         }
     }

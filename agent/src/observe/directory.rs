@@ -25,6 +25,7 @@ struct Known {
     members: Vec<Listed>,
     answered: BTreeMap<String, MemberId>,
     chosen: BTreeMap<MemberId, String>,
+    home: BTreeSet<MemberId>,
 }
 
 /// A member as the membership lists it.
@@ -69,8 +70,14 @@ impl Directory {
         self.endpoints.iter().chain(advertised).filter(|address| seen.insert(*address)).cloned().collect()
     }
 
+    /// From now on calls of the whole cluster go through these members first: this host's own. A host that trusts its
+    /// own member is deceived by no other, and no member answers for all hosts at once.
+    pub fn prefer(&self, members: &[MemberId]) {
+        self.known().home = members.iter().copied().collect();
+    }
+
     /// Addresses to send a call of the whole cluster through: not through a learner, which refuses most calls, nor
-    /// through `excluded`. Those that are known to belong to somebody come first.
+    /// through `excluded`. This host's own members come first, then those that are known to belong to somebody.
     pub fn routes(&self, excluded: Option<MemberId>) -> Vec<String> {
         let known = self.known();
         let mut addresses: Vec<_> = known.chosen.iter().map(|(id, address)| (Some(*id), address.clone())).collect();
@@ -80,6 +87,7 @@ impl Directory {
                 addresses.push((known.owner(address), address.clone()));
             }
         }
+        addresses.sort_by_key(|(owner, _)| !owner.is_some_and(|id| known.home.contains(&id)));
         let serves = |id: Option<MemberId>| id.is_none_or(|id| Some(id) != excluded && !known.is_learner(id));
         addresses.into_iter().filter(|(owner, _)| serves(*owner)).map(|(_, address)| address).collect()
     }
@@ -97,6 +105,14 @@ impl Directory {
     /// Whose address this is: who answered there last, else who alone advertises it.
     pub fn owner(&self, address: &str) -> Option<MemberId> {
         self.known().owner(address)
+    }
+
+    /// Whether somebody else is known to be at `other` than at `address`: nobody who answered at the one, or alone
+    /// advertises it, does so at the other.
+    pub fn is_elsewhere(&self, other: &str, address: &str) -> bool {
+        let known = self.known();
+        let (there, here) = (known.owners(other), known.owners(address));
+        other != address && !there.is_empty() && there.is_disjoint(&here)
     }
 
     /// The cluster that all of this is about, once one look was made.
@@ -149,6 +165,10 @@ impl Directory {
 impl Known {
     fn owner(&self, address: &str) -> Option<MemberId> {
         self.answered.get(address).copied().or_else(|| sole_owner(&self.members, address))
+    }
+
+    fn owners(&self, address: &str) -> BTreeSet<MemberId> {
+        self.answered.get(address).copied().into_iter().chain(sole_owner(&self.members, address)).collect()
     }
 
     fn lists(&self, address: &String) -> bool {
@@ -207,6 +227,41 @@ mod tests {
         assert_eq!(Directory::new([]).foreign(Some(&from(2))), None, "before anybody was seen");
         for (address, may) in [("http://lb", true), ("http://two", false), ("https://two", true)] {
             assert_eq!(directory.may_have_secrets(address), may, "{address}");
+        }
+    }
+
+    #[test]
+    fn calls_go_through_this_hosts_own_members_first() {
+        let directory = Directory::new([]);
+        let url = |id: u64| format!("http://{id}");
+        let members = (1..=3).map(|id| member(id, Role::Voter, &[&url(id)])).collect();
+        let answered = BTreeMap::from([(url(1), MemberId(1))]);
+        let chosen = (1..=3).map(|id| (MemberId(id), url(id))).collect();
+        directory.learn(Findings { cluster: ClusterId(1), members, answered, chosen });
+        for (home, excluded, expected) in
+            [(vec![], None, [1, 2, 3].as_slice()), (vec![3], None, &[3, 1, 2]), (vec![3], Some(3), &[1, 2])]
+        {
+            directory.prefer(&home.iter().copied().map(MemberId).collect::<Vec<_>>());
+            let expected: Vec<_> = expected.iter().copied().map(url).collect();
+            assert_eq!(directory.routes(excluded.map(MemberId)), expected, "{home:?} {excluded:?}");
+        }
+    }
+
+    /// A member that says another's id at one of its addresses is at both all the same.
+    #[test]
+    fn who_is_elsewhere_is_read_off_what_is_listed_and_what_was_answered() {
+        let directory = Directory::new(["http://lb".to_owned()]);
+        let members = vec![
+            member(1, Role::Voter, &["http://a", "http://b"]),
+            member(2, Role::Voter, &["http://c"]),
+            member(3, Role::Voter, &["http://d"]),
+        ];
+        let answered = BTreeMap::from([("http://a".to_owned(), MemberId(2))]);
+        directory.learn(Findings { cluster: ClusterId(1), members, answered, chosen: BTreeMap::new() });
+        for (other, expected) in
+            [("http://a", false), ("http://b", false), ("http://c", false), ("http://d", true), ("http://lb", false)]
+        {
+            assert_eq!(directory.is_elsewhere(other, "http://a"), expected, "{other}");
         }
     }
 

@@ -1,9 +1,10 @@
 //! Which member a call of the whole cluster goes through.
 //!
-//! One that answers at this moment, votes, and is not about to be taken down. It is asked for its status first: a call
-//! that changes something is then sent once, over a connection that has just worked.
+//! One that answers at this moment, votes, and is not about to be taken down; this host's own before any other. It is
+//! asked for its status first: a call that changes something is then sent once, over a connection that has just worked.
 
 use std::{
+    collections::HashMap,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering::SeqCst},
@@ -27,12 +28,18 @@ use crate::observe::{access::Access, error::CallError};
 const EACH: Duration = Duration::from_secs(2);
 /// How long to wait before all are tried again: an election passes.
 const AGAIN: Duration = Duration::from_millis(50);
+/// How long others are tried before an address at which a call failed.
+const PASSED_OVER: Duration = Duration::from_secs(10);
 
-/// The way to whoever serves; remembers who served last.
+/// Longer than any run.
+const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The way to whoever serves; remembers at which addresses calls failed.
 #[derive(Debug)]
 pub struct Route {
     access: Arc<Access>,
-    last: Mutex<Option<String>>,
+    /// Until when others come first.
+    distrusted: Mutex<HashMap<String, Instant>>,
     excluded: Arc<Excluded>,
 }
 
@@ -60,7 +67,7 @@ impl Excluded {
 impl Route {
     /// A way through anybody but the excluded member.
     pub fn new(access: Arc<Access>, excluded: Arc<Excluded>) -> Self {
-        Self { access, last: Mutex::default(), excluded }
+        Self { access, distrusted: Mutex::default(), excluded }
     }
 
     /// The connections.
@@ -78,9 +85,28 @@ impl Route {
     /// # Errors
     /// What the last one tried said, when nobody does in that time.
     pub async fn find(&self, patience: Duration) -> Result<String, CallError> {
+        self.find_among(patience, |_| true).await
+    }
+
+    /// The same of a voter that is not the one at this address. Falls back to that one where there is no other, or none
+    /// answers.
+    ///
+    /// # Errors
+    /// As for [`Self::find`].
+    pub async fn find_beside(&self, patience: Duration, address: &str) -> Result<String, CallError> {
+        let is_other = |other: &str| self.access.directory().is_elsewhere(other, address);
+        if self.candidates().iter().any(|other| is_other(other))
+            && let Ok(other) = self.find_among(patience, is_other).await
+        {
+            return Ok(other);
+        }
+        self.find(patience).await
+    }
+
+    async fn find_among(&self, patience: Duration, may_be: impl Fn(&str) -> bool) -> Result<String, CallError> {
         let deadline = Instant::now() + patience;
         let mut error = CallError::TimedOut(patience);
-        while let Ok(answer) = timeout_at(deadline, self.find_now()).await {
+        while let Ok(answer) = timeout_at(deadline, self.find_now(&may_be)).await {
             match answer {
                 Ok(address) => return Ok(address),
                 Err(why) => error = why,
@@ -90,14 +116,11 @@ impl Route {
         Err(error)
     }
 
-    async fn find_now(&self) -> Result<String, CallError> {
+    async fn find_now(&self, may_be: impl Fn(&str) -> bool) -> Result<String, CallError> {
         let mut error = CallError::Unusable("no member is left to ask".to_owned());
-        for address in self.candidates() {
+        for address in self.candidates().into_iter().filter(|address| may_be(address)) {
             match self.serves(&address).await {
-                Ok(()) => {
-                    *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(address.clone());
-                    return Ok(address);
-                }
+                Ok(()) => return Ok(address),
                 Err(why) => {
                     // The next search begins behind it: one that ends early gets on all the same.
                     self.distrust(&address);
@@ -119,25 +142,31 @@ impl Route {
         }
     }
 
-    /// Tries others first the next time: this address answered, and yet the call failed.
+    /// Tries others first for a while: this address answered, and yet the call failed.
     pub fn distrust(&self, address: &str) {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        *last = self.next_after(address);
+        self.pass_over(address, PASSED_OVER);
     }
 
+    /// Tries others first from now on: what was said there was not so.
+    pub fn disbelieve(&self, address: &str) {
+        self.pass_over(address, FOR_EVER);
+    }
+
+    fn pass_over(&self, address: &str, time: Duration) {
+        let mut distrusted = self.distrusted.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = Instant::now() + time;
+        let known = distrusted.entry(address.to_owned()).or_insert(until);
+        *known = until.max(*known);
+    }
+
+    /// Who failed last comes last.
     fn candidates(&self) -> Vec<String> {
+        let mut distrusted = self.distrusted.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        distrusted.retain(|_, until| *until > now);
         let mut addresses = self.access.directory().routes(self.excluded.get());
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(at) = last.and_then(|last| addresses.iter().position(|address| *address == last)) {
-            addresses.rotate_left(at);
-        }
+        addresses.sort_by_key(|address| distrusted.get(address).copied());
         addresses
-    }
-
-    fn next_after(&self, address: &str) -> Option<String> {
-        let addresses = self.access.directory().routes(self.excluded.get());
-        let at = addresses.iter().position(|other| other == address)?;
-        addresses.get((at + 1) % addresses.len()).cloned()
     }
 
     /// Whether somebody there can carry out a call. A refusal of `Status` for lack of permission is an answer too.

@@ -3,7 +3,10 @@
 //! A transaction whose fate is unknown is never sent again here: only who wrote it knows how to make sending it again
 //! safe, and does. What the keys mean is not known here.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use proto::{
     LeaseId, Revision,
@@ -39,6 +42,8 @@ const NO_KEYS: &str = "the answer carries no keys";
 #[derive(Debug)]
 pub struct Store {
     route: Route,
+    /// Where the last transaction was sent.
+    told: Mutex<Option<String>>,
 }
 
 /// One key as it stands.
@@ -107,7 +112,7 @@ pub struct Lease {
 impl Store {
     /// The keys, reached over the connections of an observer.
     pub fn new(observer: &Observer, excluded: Arc<Excluded>) -> Self {
-        Self { route: Route::new(Arc::clone(observer.access()), excluded) }
+        Self { route: Route::new(Arc::clone(observer.access()), excluded), told: Mutex::default() }
     }
 
     /// The way its calls go.
@@ -115,15 +120,36 @@ impl Store {
         &self.route
     }
 
+    /// The address that the last transaction was sent to.
+    pub fn told(&self) -> Option<String> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Reads all keys, linearizably.
     ///
     /// # Errors
     /// [`NotRead`] when nobody answers in time, or there is too much of them.
     pub async fn read(&self) -> Result<Snapshot, NotRead> {
-        let deadline = Instant::now() + CALL;
+        self.read_by(|| self.route.find(CALL), CALL).await
+    }
+
+    /// The same through another member than the one at `address`, as long as one answers: what that one said of a
+    /// transaction is not to be confirmed by itself.
+    ///
+    /// # Errors
+    /// As for [`Self::read`].
+    pub async fn read_beside(&self, address: &str) -> Result<Snapshot, NotRead> {
+        self.read_by(|| self.route.find_beside(CALL, address), 3 * CALL).await
+    }
+
+    async fn read_by<F>(&self, way: impl Fn() -> F, patience: Duration) -> Result<Snapshot, NotRead>
+    where
+        F: Future<Output = Result<String, CallError>>,
+    {
+        let deadline = Instant::now() + patience;
         let read = async {
             loop {
-                let address = self.route.find(CALL).await?;
+                let address = way().await?;
                 let request = TxnRequest { success: ranges(), ..Default::default() };
                 let answer = self.route.access().ask(&address, request, |channel, request| async move {
                     KvClient::new(channel).max_decoding_message_size(MOST_ANSWERED).txn(request).await
@@ -140,7 +166,7 @@ impl Store {
             Ok(Ok(answer)) => Ok(snapshot(answer).ok_or_else(|| Unknown(NO_KEYS.to_owned()))??),
             Ok(Err(error)) if is_too_large(&error) => Err(self.too_large().await?.into()),
             Ok(Err(error)) => Err(Unknown(error.to_string()).into()),
-            Err(_) => Err(Unknown(CallError::TimedOut(CALL).to_string()).into()),
+            Err(_) => Err(Unknown(CallError::TimedOut(patience).to_string()).into()),
         }
     }
 
@@ -155,6 +181,7 @@ impl Store {
             Ok(address) => address,
             Err(error) => return TxnAnswer::Unknown(Unknown(error.to_string())),
         };
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(address.clone());
         let answer = self.route.access().tell(&address, TXN, request, |channel, request| async move {
             KvClient::new(channel).max_decoding_message_size(MOST_ANSWERED).txn(request).await
         });

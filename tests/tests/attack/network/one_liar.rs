@@ -1,0 +1,149 @@
+//! One of three members lies about the cluster as a whole: it says that a Txn was done which nobody else has heard of.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+};
+
+use prost::Message as _;
+use proto::{
+    etcdserverpb::{PutRequest, ResponseHeader, TxnRequest, TxnResponse, request_op::Request, response_op::Response},
+    mvccpb::KeyValue,
+};
+use tests::{
+    case::Case,
+    ended::all_must_be,
+    liar::{Call, Liar, Word},
+    on_both,
+    ports::Ports,
+    rollout::Ends as _,
+    system::System,
+};
+
+on_both! {
+    nobody_believes_a_record_that_one_member_alone_shows;
+    one_member_does_not_answer_for_the_agents_of_all_hosts;
+}
+
+const BATON: &[u8] = b"/baton/baton";
+const DOWN: &[u8] = b"/baton/down";
+
+/// What one agent was told that stands, by key.
+type Told = BTreeMap<Vec<u8>, KeyValue>;
+
+/// Says yes to whoever takes the baton or puts a record, tells nobody of it, and shows each what it was told.
+#[derive(Default)]
+struct Flatterer {
+    told: Mutex<BTreeMap<u64, Told>>,
+    /// The connections over which a record was put.
+    records: Mutex<BTreeSet<u64>>,
+}
+
+impl Flatterer {
+    /// To how many agents it said that their records stand.
+    fn records(&self) -> usize {
+        self.records.lock().expect("whole").len()
+    }
+
+    fn word(&self, call: &Call) -> Word {
+        if call.method != "KV/Txn" {
+            return Word::Truth;
+        }
+        let Ok(txn) = TxnRequest::decode(call.message.as_slice()) else { return Word::Truth };
+        let puts: Vec<_> = txn.success.iter().filter_map(|op| put(op.request.as_ref()?)).collect();
+        let mut told = self.told.lock().expect("whole");
+        let told = told.entry(call.connection).or_default();
+        let deletes = txn.success.iter().any(
+            |op| matches!(&op.request, Some(Request::RequestDeleteRange(delete)) if told.contains_key(&delete.key)),
+        );
+        if !puts.is_empty() || deletes {
+            told.remove(DOWN);
+            let revision = 1_000_000;
+            for put in puts {
+                if put.key == DOWN {
+                    self.records.lock().expect("whole").insert(call.connection);
+                }
+                let (create_revision, mod_revision) = (revision, revision);
+                let kv = KeyValue {
+                    key: put.key.clone(),
+                    value: put.value.clone(),
+                    create_revision,
+                    mod_revision,
+                    version: 1,
+                    lease: put.lease,
+                };
+                told.insert(put.key, kv);
+            }
+            // Without a cluster id: that is as good as the right one.
+            let header = Some(ResponseHeader { revision, ..Default::default() });
+            return Word::Says(TxnResponse { header, succeeded: true, ..Default::default() }.encode_to_vec());
+        }
+        let told = told.clone();
+        Word::twisted(move |answer: &mut TxnResponse| {
+            let asked = if answer.succeeded { txn.success } else { txn.failure };
+            for (op, response) in asked.into_iter().zip(&mut answer.responses) {
+                let (Some(Request::RequestRange(range)), Some(Response::ResponseRange(found))) =
+                    (op.request, &mut response.response)
+                else {
+                    continue;
+                };
+                if let Some(kv) = told.get(&range.key) {
+                    (found.kvs, found.count) = (vec![kv.clone()], 1);
+                }
+            }
+        })
+    }
+}
+
+fn put(request: &Request) -> Option<PutRequest> {
+    match request {
+        Request::RequestPut(put) if put.key == BATON || put.key == DOWN => Some(put.clone()),
+        _ => None,
+    }
+}
+
+/// Members with doors before them, and which one has the lowest id: agents used to ask that one before any other.
+async fn doors(system: System) -> Option<(Case, Vec<u16>, usize, Ports)> {
+    let leased = Ports::lease(3).expect("ports");
+    let case = Case::advertised_at(system, &leased.numbers).await?.strategy(&["gather: 2s"]);
+    let members = case.client(0).members().await.expect("a list");
+    let lowest = members.iter().min_by_key(|member| member.id).map(|member| member.name.clone()).expect("some");
+    let lowest = case.layout().members.iter().position(|member| member.name == lowest).expect("one of them");
+    Some((case, leased.numbers.clone(), lowest, leased))
+}
+
+/// Puts honest doors before all members but this one, whose door lies.
+async fn at_work(case: &Case, ports: &[u16], liar: usize, lie: &Arc<Flatterer>) -> Vec<Liar> {
+    let mut doors = Vec::new();
+    for (index, port) in ports.iter().enumerate() {
+        let lie = (index == liar).then(|| lie.clone());
+        let word = move |call: &Call| lie.as_ref().map_or(Word::Truth, |lie| lie.word(call));
+        doors.push(Liar::start(*port, case.member(index).client_port, word).await.expect("it listens"));
+    }
+    doors
+}
+
+async fn one_member_does_not_answer_for_the_agents_of_all_hosts(system: System) {
+    let Some((case, ports, lowest, _leased)) = doors(system).await else { return };
+    let liar = Arc::new(Flatterer::default());
+    let _doors = at_work(&case, &ports, lowest, &liar).await;
+    let rollout = case.begin().await;
+    // The host of the liar takes no part, so the others end without it.
+    let ended = rollout.run((0..3).filter(|host| *host != lowest)).await;
+    all_must_be(&ended, 0, "partial");
+    assert_eq!(liar.records(), 0, "a record was put through the liar alone");
+    rollout.end(1).await;
+}
+
+/// Even a host's own member is not believed alone.
+async fn nobody_believes_a_record_that_one_member_alone_shows(system: System) {
+    let Some((case, ports, lowest, _leased)) = doors(system).await else { return };
+    let liar = Arc::new(Flatterer::default());
+    let _doors = at_work(&case, &ports, lowest, &liar).await;
+    let rollout = case.begin().await;
+    let agent = rollout.start(lowest).ends().await;
+    assert_ne!(liar.records(), 0, "no record was put through the liar");
+    assert!(agent.warnings().contains("another member does not show it"), "{agent}");
+    agent.must_be(0, "partial");
+    rollout.end(1).await;
+}
