@@ -6,6 +6,7 @@ mod artifact;
 mod command_crash;
 mod download;
 mod executable;
+mod limits;
 mod log;
 mod process;
 mod process_crash;

@@ -1,8 +1,8 @@
 //! Runtime `process`: the agent starts the node itself, and the node outlives it.
 //!
 //! The node is started by a launcher (`host/launcher.rs`), in a session of its own and as nobody's child, so that
-//! the agent's end, by whatever signal, means nothing to it. It stays in the agent's control group, with the agent's
-//! resource limits. Nobody restarts it after a reboot: for tests, or under a supervisor of one's own.
+//! the agent's end, by whatever signal, means nothing to it. It has at least the resource limits that it had before it was
+//! stopped (`host/limits.rs`), and stays in the agent's control group, with its nice value and processors. Nobody restarts it after a reboot: for tests, or under a supervisor of one's own.
 
 use std::{
     io,
@@ -26,6 +26,7 @@ use super::{
 use crate::host::{
     durable::{self, FileError},
     launcher,
+    limits::{self, Limits},
     process_id::{ProcessHandle, ProcessId},
 };
 
@@ -137,6 +138,12 @@ impl ProcessRuntime {
         }
     }
 
+    /// What its process is to have at least.
+    pub(super) async fn limits(&self) -> Result<Limits, FileError> {
+        let running = self.peek().await.ok().and_then(|status| Some(status.process()?.identity.pid));
+        Limits::of_node(&self.nodes, &self.command.name, running)
+    }
+
     /// Starts the node, unless it runs. An error means that it does not run now and will not by this call.
     pub async fn start(&self) -> Result<Status, ProcessError> {
         durable::create_folder(&self.nodes, 0o700)?;
@@ -199,6 +206,8 @@ impl ProcessRuntime {
     /// Tells the node to end (SIGTERM) and waits for it. Over the limit it is killed where `kill` says so.
     pub async fn stop(&self, limit: Duration, kill: bool) -> Result<(), ProcessError> {
         let Status::Running { process: Some(Process { identity, .. }) } = self.status().await? else { return Ok(()) };
+        // Whoever starts it again has limits of its own.
+        limits::keep(&self.nodes, &self.command.name, identity.pid)?;
         self.end(identity, limit, kill).await
     }
 
