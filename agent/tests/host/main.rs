@@ -11,4 +11,5 @@ mod log;
 mod process;
 mod process_crash;
 mod sighting;
+mod stuck;
 mod web;

@@ -6,7 +6,7 @@
 
 use std::{
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Stdio,
     time::{Duration, Instant},
 };
@@ -20,8 +20,9 @@ use tokio::{
 
 use super::{
     Process, Status,
-    launch::{Answer, LOCK_RETRY, LockFor, NodeCommand, NodeLock, Order, boottime_ms},
+    launch::{Answer, LOCK_RETRY, LockFor, NodeCommand, NodeLock, Order, boottime_ms, node_file},
     sighting::{self, SightingError},
+    stuck,
 };
 use crate::host::{
     durable::{self, FileError},
@@ -47,12 +48,14 @@ pub enum ProcessError {
     #[error(transparent)]
     Sighting(#[from] SightingError),
     /// A launch holds the node's lock and does not go on.
-    #[error("a start of node {name} has been under way for more than {LOCK_LIMIT:?}; it holds {}", lock.display())]
+    #[error("a start of node {name} has been under way for more than {LOCK_LIMIT:?}; {}", held(lock, *holder))]
     Busy {
         /// The node.
         name: String,
         /// The lock's file.
         lock: PathBuf,
+        /// Who has it open.
+        holder: Option<u32>,
     },
     /// The launcher could not be run.
     #[error("cannot run the agent's launcher")]
@@ -87,6 +90,15 @@ pub enum ProcessError {
     },
 }
 
+fn held(lock: &Path, holder: Option<u32>) -> String {
+    match holder {
+        Some(pid) => {
+            format!("pid {pid} holds {}; look at it (ps -fp {pid}), then type: kill -KILL {pid}", lock.display())
+        }
+        None => format!("somebody holds {}; to see who, type: lsof {0}", lock.display()),
+    }
+}
+
 /// A node that the agent starts itself.
 #[derive(Clone, Debug)]
 pub struct ProcessRuntime {
@@ -115,25 +127,43 @@ impl ProcessRuntime {
         &self.launcher
     }
 
-    /// Whether the node runs, and as which process.
+    /// Whether the node runs, and as which process. A launch that does not come to an end is ended: to be called by who
+    /// holds the state directory, so that no other agent waits for it.
     pub async fn status(&self) -> Result<Status, ProcessError> {
         durable::create_folder(&self.nodes, 0o700)?;
+        let busy = match self.look(LOCK_LIMIT).await {
+            Err(busy @ ProcessError::Busy { .. }) => busy,
+            looked => return looked,
+        };
+        match sighting::on_file(&self.nodes, &self.command.name)? {
+            Some(launcher) if stuck::kill(launcher, &self.lock()).await.unwrap_or(false) => self.look(LOCK_LIMIT).await,
+            _ => Err(busy),
+        }
+    }
+
+    /// Under the node's lock, which is waited for so long.
+    async fn look(&self, limit: Duration) -> Result<Status, ProcessError> {
         let begun = Instant::now();
-        while begun.elapsed() < LOCK_LIMIT {
+        while begun.elapsed() < limit {
             if let Some(_lock) = NodeLock::try_take(&self.nodes, &self.command.name, LockFor::Looking)? {
                 return Ok(sighting::look(&self.nodes, &self.command)?);
             }
             sleep(LOCK_RETRY).await;
         }
-        let lock = super::launch::node_file(&self.nodes, &self.command.name, "lock");
-        Err(ProcessError::Busy { name: self.command.name.clone(), lock })
+        let lock = self.lock();
+        let holder = stuck::holder(&lock);
+        Err(ProcessError::Busy { name: self.command.name.clone(), lock, holder })
     }
 
-    /// As [`ProcessRuntime::status`], but nothing is made where nothing is: for who only looks. Where no launch has ever
-    /// made the lock's file, none is under way, or its outcome is not yet to be told.
+    fn lock(&self) -> PathBuf {
+        node_file(&self.nodes, &self.command.name, "lock")
+    }
+
+    /// As [`ProcessRuntime::status`], but nothing is made or ended: for who only looks. Where no launch has ever made the
+    /// lock's file, none is under way, or its outcome is not yet to be told.
     pub async fn peek(&self) -> Result<Status, ProcessError> {
-        match super::launch::node_file(&self.nodes, &self.command.name, "lock").exists() {
-            true => self.status().await,
+        match self.lock().exists() {
+            true => self.look(LOCK_LIMIT).await,
             false => Ok(sighting::look(&self.nodes, &self.command)?),
         }
     }
