@@ -151,9 +151,9 @@ async fn inspect_node(
                 own.must_be(executable, to).await?;
             }
             own.check_hooks(&playbook.hooks, to)?;
-            own.check(&current, to)?;
+            own.check(&current, to).await?;
         }
-        None => own.check(&current, &current.release)?,
+        None => own.check(&current, &current.release).await?,
     }
     own.check_safe(&current).await?;
     own.check_hooks(&playbook.hooks, &current.release)?;

@@ -203,10 +203,9 @@ impl OwnNode {
         }
     }
 
-    /// Looks for what its runtime needs to start it as any of these: what is missing then would be missed after the stop.
-    pub fn check_runtime<'s>(&self, sides: impl IntoIterator<Item = &'s Side>) -> Result<(), Why> {
-        let check = |side| self.runtime_at(side)?.check(&self.needs(side)?).map_err(|error| why(&error));
-        sides.into_iter().try_for_each(check)
+    /// Looks for what its runtime needs to start it as this one: what is missing then would be missed after the stop.
+    pub async fn check_runtime(&self, side: &Side) -> Result<(), Why> {
+        self.runtime_at(side)?.check(&self.needs(side)?).await.map_err(|error| why(&error))
     }
 
     pub(super) fn needs(&self, side: &Side) -> Result<Needs, Why> {
@@ -269,7 +268,7 @@ impl OwnNode {
     }
 
     /// Looks for all that the switch to a release, and this one's start, need.
-    pub fn check(&self, current: &Side, to: &Release) -> Result<(), Why> {
+    pub async fn check(&self, current: &Side, to: &Release) -> Result<(), Why> {
         for release in [&current.release, to] {
             files::check(&self.files_for(release)?).map_err(|error| why(&error))?;
         }
@@ -285,13 +284,13 @@ impl OwnNode {
             _ => {}
         }
         self.check_release(current)?;
-        self.check_runtime([current])
+        self.check_runtime(current).await
     }
 
     /// Tries the switch from one side to the other up to where it would show: what fails then, fails with the member up.
-    pub fn rehearse(&self, sides: &Sides) -> Result<(), Why> {
-        let tried = |old: Option<&Path>, new: &Path| self.try_switched(old, new);
-        files::rehearse(&self.files_for(&sides.new.release)?, &tried).map_err(|error| why(&error))?;
+    pub async fn rehearse(&self, sides: &Sides) -> Result<(), Why> {
+        let tried = async |old: Option<&Path>, new: &Path| self.try_switched(old, new).await;
+        files::rehearse(&self.files_for(&sides.new.release)?, tried).await.map_err(|error| why(&error))?;
         match &self.link {
             Some(link) if sides.old.executable != sides.new.executable => link.rehearse().map_err(|error| why(&error)),
             _ => Ok(()),
@@ -321,7 +320,7 @@ impl OwnNode {
     }
 
     /// Has the node's user try what a switched file is to be.
-    fn try_switched(&self, old: Option<&Path>, new: &Path) -> Result<(), String> {
+    async fn try_switched(&self, old: Option<&Path>, new: &Path) -> Result<(), String> {
         let user = match &self.node.runtime {
             playbook::Runtime::Process(process) => process.user.clone(),
             // What a command does as whom is not known.
@@ -329,7 +328,7 @@ impl OwnNode {
             playbook::Runtime::Systemd(_) => self.unit_owner.and_then(|(user, _)| launcher::user_name(user)),
         };
         match user.filter(|user| launcher::other_user(user).is_some()) {
-            Some(user) => launcher::try_switched(user, old, new),
+            Some(user) => launcher::try_switched(user, old, new).await,
             None => Ok(()),
         }
     }

@@ -72,13 +72,13 @@ impl Execution<'_> {
         for at in 0..self.nodes.len() {
             let sides = self.sides(at).await?;
             let node = &mut self.nodes[at];
-            node.check(&sides.old, &sides.new.release)?;
+            node.check(&sides.old, &sides.new.release).await?;
             for side in [&sides.old, &sides.new] {
                 node.check_safe(side).await?;
                 node.check_hooks(&self.playbook.hooks, &side.release)?;
             }
-            node.check_runtime([&sides.new])?;
-            node.rehearse(&sides)?;
+            node.check_runtime(&sides.new).await?;
+            node.rehearse(&sides).await?;
             if self.me.verb != Verb::Rollback && node.current().await? != sides.new {
                 node.check_capabilities(&sides)?;
             }

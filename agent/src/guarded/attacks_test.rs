@@ -152,7 +152,7 @@ fn what_an_earlier_crash_left_is_not_written_through() {
     Place::of(&host.at("conf")).unwrap().write(b"new", &Access::PRIVATE).unwrap();
     assert_eq!((host.secret(), fs::read(host.at("conf")).unwrap()), ("secret".into(), b"new".to_vec()));
     symlink(host.at("secret"), host.at(".conf.baton-new")).unwrap();
-    Place::of(&host.at("conf")).unwrap().rehearse(b"new", &Access::PRIVATE, |_| ()).unwrap();
+    Place::of(&host.at("conf")).unwrap().rehearse(b"new", &Access::PRIVATE).unwrap().end().unwrap();
     assert_eq!(host.secret(), "secret");
     fs::symlink_metadata(host.at(".conf.baton-new")).unwrap_err();
 }

@@ -174,12 +174,10 @@ impl Place {
         self.folder.sync()
     }
 
-    /// Does what [`Place::write`] would do but for the rename, and undoes it; `tried` gets to see the file meanwhile.
-    pub(crate) fn rehearse(&self, content: &[u8], access: &Access, tried: impl FnOnce(&Path)) -> Result<(), FileError> {
-        let temporary = self.temporary();
-        let written = temporary.write_new(content, access).map(|()| tried(&temporary.path()));
-        let removed = temporary.remove_if_there();
-        written.and(removed)
+    /// Does what [`Place::write`] would do but for the rename. The file is there until the rehearsal is dropped.
+    pub(crate) fn rehearse(&self, content: &[u8], access: &Access) -> Result<Rehearsal<'_>, FileError> {
+        let rehearsal = Rehearsal(self.temporary());
+        rehearsal.0.write_new(content, access).map(|()| rehearsal)
     }
 
     /// Puts a link in the place of whatever has the name, in one rename and durably.
@@ -230,6 +228,26 @@ impl Place {
     /// complete, and may have other permissions: it is removed, not used.
     fn temporary(&self) -> TemporaryPlace<'_> {
         TemporaryPlace { folder: &self.folder, name: temporary_name(&self.name) }
+    }
+}
+
+/// A file that is written, and not going to be renamed.
+pub(crate) struct Rehearsal<'p>(TemporaryPlace<'p>);
+
+impl Rehearsal<'_> {
+    pub(crate) fn path(&self) -> PathBuf {
+        self.0.path()
+    }
+
+    /// Removes it, and says whether that was done.
+    pub(crate) fn end(self) -> Result<(), FileError> {
+        self.0.remove_if_there()
+    }
+}
+
+impl Drop for Rehearsal<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.remove_if_there();
     }
 }
 

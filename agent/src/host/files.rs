@@ -70,10 +70,6 @@ pub enum SwitchError {
     },
 }
 
-/// Tries, as a node's user, whether a file can be read: the one that is there, if one is, and the one that would take its
-/// place. Says why the second one cannot, unless the first one could not either.
-pub type TriedAs<'t> = &'t dyn Fn(Option<&Path>, &Path) -> Result<(), String>;
-
 /// The old content of the files of one step, in a folder of the state directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saved {
@@ -236,17 +232,20 @@ pub fn check(files: &[NewContent]) -> Result<(), SwitchError> {
 
 /// Does all of a switch but its last rename, and leaves nothing: to be asked before anything is stopped, since only
 /// this finds a full disk, an owner or an attribute that cannot be given, or a file system that refuses.
-pub fn rehearse(files: &[NewContent], tried: TriedAs<'_>) -> Result<(), SwitchError> {
+///
+/// `tried` has the node's user try to read the file that is there, if one is, and the one that would take its place; it says
+/// why the second one cannot be read, unless the first one could not either.
+pub async fn rehearse(
+    files: &[NewContent],
+    tried: impl AsyncFn(Option<&Path>, &Path) -> Result<(), String>,
+) -> Result<(), SwitchError> {
     for change in to_write(files)? {
         change.check()?;
         let path = change.place.path();
-        let mut closed = None;
-        change.place.rehearse(&change.content, &change.access, |copy| {
-            closed = tried(change.is_there.then_some(path.as_path()), copy).err();
-        })?;
-        if let Some(why) = closed {
-            return Err(SwitchError::Closed { path, why });
-        }
+        let rehearsal = change.place.rehearse(&change.content, &change.access)?;
+        let tried = tried(change.is_there.then_some(path.as_path()), &rehearsal.path()).await;
+        rehearsal.end()?;
+        tried.map_err(|why| SwitchError::Closed { path, why })?;
     }
     Ok(())
 }

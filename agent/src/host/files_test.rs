@@ -37,6 +37,15 @@ impl Case {
     }
 }
 
+/// With somebody who tries at once.
+fn rehearse(
+    files: &[NewContent],
+    tried: impl Fn(Option<&Path>, &Path) -> Result<(), String>,
+) -> Result<(), SwitchError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(super::rehearse(files, async |old, new| tried(old, new)))
+}
+
 /// Where no user is to try.
 fn untried(_: Option<&Path>, _: &Path) -> Result<(), String> {
     Ok(())
@@ -92,7 +101,7 @@ fn a_new_file_belongs_to_its_nodes_user() {
     let case = Case::new();
     case.write("conf", "old", 0o600);
     let files = ["conf", "extra"].map(|name| NewContent { owner: Some((1234, 4321)), ..case.new_content(name) });
-    rehearse(&files, &untried).unwrap();
+    rehearse(&files, untried).unwrap();
     let owner = |name| fs::metadata(case.at(name)).map(|metadata| (metadata.uid(), metadata.gid())).ok();
     for _ in 0..2 {
         case.saved.switch(&files).unwrap();
@@ -186,9 +195,9 @@ fn a_folder_that_takes_no_file_is_named_before_anything_changes() {
     let case = Case::new();
     // Nobody may make files there, root neither.
     let sys = NewContent { path: "/sys/conf".into(), ..case.new_content("conf") };
-    let error = crate::words::with_causes(&rehearse(&[sys], &untried).unwrap_err());
+    let error = crate::words::with_causes(&rehearse(&[sys], untried).unwrap_err());
     assert!(error.contains("/sys"), "{error}");
-    rehearse(&[case.new_content("conf")], &untried).unwrap();
+    rehearse(&[case.new_content("conf")], untried).unwrap();
     assert_eq!(case.content("conf"), None);
     assert_eq!(fs::read_dir(case.folder.path()).unwrap().count(), 1, "only the source");
 }
@@ -212,7 +221,7 @@ fn what_is_immutable_is_refused_and_does_not_keep_a_node_down() {
     let files = [NewContent { path: conf.clone(), source, owner: None }];
     for path in [case.at("etc"), conf] {
         let tried = immutable(&path, || {
-            for refused in [check(&files), rehearse(&files, &untried)] {
+            for refused in [check(&files), rehearse(&files, untried)] {
                 let error = crate::words::with_causes(&refused.unwrap_err());
                 assert!(error.contains(&*path.to_string_lossy()), "{error}");
             }
@@ -225,7 +234,7 @@ fn what_is_immutable_is_refused_and_does_not_keep_a_node_down() {
         assert_eq!(case.content("etc/conf"), of("old", 0o644));
     }
     fs::write(&files[0].path, "new").unwrap();
-    immutable(&case.at("etc"), || rehearse(&files, &untried).unwrap()).unwrap();
+    immutable(&case.at("etc"), || rehearse(&files, untried).unwrap()).unwrap();
 }
 
 /// The ACL `u::rw-,u:65534:r--,g::---,m::r--,o::---` as the kernel has it (acl(5), `posix_acl_xattr.h`).
@@ -268,7 +277,7 @@ fn what_the_system_keeps_with_a_file_goes_along_both_ways() {
         seen.borrow_mut().push((old.map(Path::to_owned), all, fs::read_to_string(new).unwrap()));
         Ok(())
     };
-    rehearse(&files, &tried).unwrap();
+    rehearse(&files, tried).unwrap();
     let conf_alone = conf.canonicalize().unwrap();
     assert_eq!(seen.take(), [(Some(conf_alone), true, "new conf".into()), (None, false, "new extra".into())]);
     let are_kept = |when: &str| {
@@ -297,7 +306,7 @@ fn what_its_node_could_not_read_any_more_is_not_switched() {
     let case = Case::new();
     case.write("conf", "old", 0o600);
     let refused = |_: Option<&Path>, _: &Path| Err("etcd cannot read it".to_owned());
-    let error = rehearse(&[case.new_content("conf")], &refused).unwrap_err().to_string();
+    let error = rehearse(&[case.new_content("conf")], refused).unwrap_err().to_string();
     assert!(error.contains("/conf could not be read any more by its node once it is switched: etcd cannot"), "{error}");
     assert_eq!(fs::read_dir(case.folder.path()).unwrap().count(), 2, "nothing is left beside it");
 }
@@ -315,7 +324,7 @@ fn what_another_may_change_is_neither_switched_nor_put_back() {
     let secret = case.write("secret", "secret", 0o600);
     let files = [NewContent { path: conf.clone(), source: source.clone(), owner: None }];
     let refused = |when: &str| {
-        for result in [check(&files), rehearse(&files, &untried), case.saved.switch(&files), install(&files)] {
+        for result in [check(&files), rehearse(&files, untried), case.saved.switch(&files), install(&files)] {
             let error = crate::words::with_causes(&result.expect_err(when));
             assert!(error.contains("belongs to uid 65534"), "{when}: {error}");
         }

@@ -28,10 +28,15 @@ use nix::{
     sys::signal::SigSet,
     unistd::{Uid, User},
 };
-use rustix::{fs::Mode, process::umask, stdio};
+use rustix::{
+    fs::Mode,
+    process::{Signal, set_parent_process_death_signal, umask},
+    stdio,
+};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
+    limits::{LimitError, Limits},
     probe::{self, ProbeError},
     process_id::ProcessId,
     runtime::{
@@ -66,6 +71,8 @@ enum LaunchError {
     NotExecuted(#[from] NotExecuted),
     #[error(transparent)]
     Probe(#[from] ProbeError),
+    #[error(transparent)]
+    Limit(#[from] LimitError),
     #[error("the order to start it is no order")]
     Order(#[source] serde_json::Error),
     #[error("the program must be an absolute path, not `{}`", .0.display())]
@@ -148,7 +155,10 @@ fn ask_as_user(agent: &File) -> Result<(), LaunchError> {
 
 fn try_as_user() -> Result<(), LaunchError> {
     let trial = Trial::read().map_err(LaunchError::Order)?;
-    become_user(Some(&find_user(&trial.user)?))?;
+    trial.limits.as_ref().map_or(Ok(()), Limits::give)?;
+    become_user(trial.user.as_deref().map(find_user).transpose()?.as_ref())?;
+    // That user may stop it, and an agent that is killed waits for nobody. The change of user would take it back.
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed("die with the agent"))?;
     Ok(trial.look()?)
 }
 
@@ -209,6 +219,8 @@ fn execute(nodes: &Path, command: &NodeCommand, agent: &mut File) -> Result<NotE
     let nothing = File::open("/dev/null").at("open", Path::new("/dev/null"))?;
     let identity = ProcessId::own().map_err(failed("read the launcher's own identity"))?;
     default_signals().map_err(failed("reset signals"))?;
+    // Before the user changes: only root may raise them. From here on the files below are none too large.
+    Limits::of_node(nodes, &command.name, None)?.give_to_start()?;
     let _ = sighting::put_on_file(nodes, &command.name, identity, exe.clone());
     umask(Mode::from_bits_truncate(0o022));
     become_user(user.as_ref())?;
@@ -258,9 +270,9 @@ pub(crate) fn user_name(user: u32) -> Option<String> {
 }
 
 /// Has another user try whether it could read a file in the place of one that it can read; says why not.
-pub(crate) fn try_switched(user: String, old: Option<&Path>, new: &Path) -> Result<(), String> {
+pub(crate) async fn try_switched(user: String, old: Option<&Path>, new: &Path) -> Result<(), String> {
     let switched = Some(Switched { old: old.map(Path::to_owned), new: new.into() });
-    let tried = Trial { user: user.clone(), switched, ..Trial::default() }.run(&own());
+    let tried = Trial { user: Some(user.clone()), switched, ..Trial::default() }.run(&own()).await;
     tried.map_err(|fault| format!("{user} {fault}"))
 }
 

@@ -18,6 +18,7 @@ pub mod executable;
 pub mod files;
 pub mod hook;
 pub mod launcher;
+mod limits;
 pub mod listener;
 pub mod path_owner;
 pub mod portrait;

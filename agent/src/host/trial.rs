@@ -7,21 +7,23 @@
 
 use std::{
     fs::File,
-    io::{self, Write, stdin},
-    os::unix::{fs::OpenOptionsExt, process::CommandExt},
+    io::{self, Seek, Write, stdin},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
-    thread::sleep,
-    time::{Duration, Instant},
+    process::Stdio,
+    time::Duration,
 };
 
-use rustix::fs::{Access, AtFlags, CWD, OFlags, accessat};
+use rustix::fs::{Access, AtFlags, CWD, MemfdFlags, OFlags, accessat, memfd_create};
 use serde::{Deserialize, Serialize};
 
 use super::{
     durable::{At, FileError},
+    exec,
+    limits::Limits,
     runtime::launch::Answer,
 };
+use crate::words::with_causes;
 
 /// The launcher's argument for it.
 pub(super) const ARGUMENT: &str = "trial";
@@ -32,7 +34,11 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// What is to be tried, and as whom.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Trial {
-    pub(crate) user: String,
+    /// `None` is the agent's own.
+    pub(crate) user: Option<String>,
+    /// What it is to have at least, before it becomes the user.
+    #[serde(default)]
+    pub(crate) limits: Option<Limits>,
     pub(crate) folders: Vec<PathBuf>,
     pub(crate) programs: Vec<PathBuf>,
     /// What it appends to; one that is not there yet could be made.
@@ -51,35 +57,27 @@ pub(crate) struct Switched {
 }
 
 impl Trial {
-    /// Has it tried by this launcher; says what the user cannot do.
-    pub(crate) fn run(&self, launcher: &[String]) -> Result<(), String> {
-        let output = self.ask(launcher).map_err(|error| format!("cannot be tried: {error}"))?;
-        match (output.status.success(), serde_json::from_slice(&output.stdout)) {
+    /// Has it tried by this launcher; says what the user cannot do. A launcher that nobody waits for any more is killed: the
+    /// user that it becomes may stop it, or have it look at folders without end.
+    pub(crate) async fn run(&self, launcher: &[String]) -> Result<(), String> {
+        let untried = |why: String| format!("cannot be tried: {why}");
+        let order = self.order().map_err(|error| untried(error.to_string()))?;
+        let argv: Vec<_> = launcher.iter().cloned().chain([ARGUMENT.to_owned()]).collect();
+        let ended = exec::run_with(&argv, order, LIMIT, &exec::Output::Kept, exec::Unwaited::Killed).await;
+        let ended = ended.map_err(|error| untried(with_causes(&error)))?;
+        match (ended.is_success(), serde_json::from_str(&ended.stdout)) {
             (true, _) => Ok(()),
             (false, Ok(Answer::Failed { reason })) => Err(reason),
-            (false, _) => Err(format!("cannot be tried: {}", output.status)),
+            (false, _) => Err(untried(ended.how)),
         }
     }
 
-    fn ask(&self, launcher: &[String]) -> io::Result<Output> {
-        let (program, arguments) = launcher.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        let mut command = Command::new(program);
-        command.args(arguments).arg(ARGUMENT).process_group(0);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-        if let Some(mut pipe) = child.stdin.take() {
-            pipe.write_all(&serde_json::to_vec(self)?)?;
-        }
-        // The user that it becomes may stop it, so it is not waited for without end. What it says fits into the pipe.
-        let deadline = Instant::now() + LIMIT;
-        while child.try_wait()?.is_none() {
-            if Instant::now() > deadline {
-                child.kill()?;
-                child.wait()?;
-                return Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {} s", LIMIT.as_secs())));
-            }
-            sleep(Duration::from_millis(5));
-        }
-        child.wait_with_output()
+    /// As a file without a name, which nobody waits for.
+    fn order(&self) -> io::Result<Stdio> {
+        let mut order = File::from(memfd_create("trial", MemfdFlags::CLOEXEC)?);
+        order.write_all(&serde_json::to_vec(self)?)?;
+        order.rewind()?;
+        Ok(order.into())
     }
 
     /// The launcher's order.

@@ -34,8 +34,8 @@ fn nobodys() -> Option<(Host, PathBuf)> {
     Some((host, secret))
 }
 
-fn fault(host: &Host) -> Option<(&'static str, String)> {
-    let unfit = Runtime::Process(host.runtime()).check(&Needs::default()).err()?;
+async fn fault(host: &Host) -> Option<(&'static str, String)> {
+    let unfit = Runtime::Process(host.runtime()).check(&Needs::default()).await.err()?;
     Some((unfit.field, unfit.fault))
 }
 
@@ -55,7 +55,7 @@ async fn a_link_in_the_place_of_a_log_leads_root_nowhere() {
         } else {
             symlink(&secret, log).unwrap()
         }
-        let (field, fault) = fault(&host).unwrap();
+        let (field, fault) = fault(&host).await.unwrap();
         assert!(field == "log" && fault.starts_with("nobody cannot append to"), "{field}: {fault}");
         let error = start_error(&host).await;
         let expected = format!("cannot open the log {} as nobody: ", log.display());
@@ -63,7 +63,7 @@ async fn a_link_in_the_place_of_a_log_leads_root_nowhere() {
         assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
         fs::remove_file(log).unwrap();
     }
-    assert_eq!(fault(&host), None);
+    assert_eq!(fault(&host).await, None);
     host.start().await;
     let found = fs::metadata(log).unwrap();
     assert_eq!((found.uid(), found.mode() & 0o777), (NOBODY, 0o640), "opened as the user that it runs as");
@@ -73,7 +73,7 @@ async fn a_link_in_the_place_of_a_log_leads_root_nowhere() {
 async fn a_log_in_roots_folder_needs_no_leave_of_its_nodes_user() {
     let Some((mut host, _)) = nobodys() else { return };
     host.command.log = host.path().join("node.log");
-    assert_eq!(fault(&host), None);
+    assert_eq!(fault(&host).await, None);
     host.start().await;
     assert_eq!(fs::metadata(&host.command.log).unwrap().uid(), 0);
 }
@@ -83,7 +83,7 @@ async fn root_opens_no_log_of_its_own_in_a_folder_of_anothers() {
     let Some((mut host, secret)) = nobodys() else { return };
     host.command.user = None;
     for _ in 0..2 {
-        let (field, fault) = fault(&host).unwrap();
+        let (field, fault) = fault(&host).await.unwrap();
         assert!(field == "log" && fault.contains("belongs to uid 65534"), "{field}: {fault}");
         let error = start_error(&host).await;
         assert!(error.contains("belongs to uid 65534") && error.contains("chown -h root "), "{error}");

@@ -80,7 +80,7 @@ impl Host {
         process(self.runtime().start().await.unwrap())
     }
 
-    async fn start_error(&self) -> String {
+    pub async fn start_error(&self) -> String {
         let error = self.runtime().start().await.unwrap_err();
         assert!(matches!(error, ProcessError::NotStarted { .. }), "{error}");
         assert_eq!(self.running(), Vec::<u32>::new(), "{error}");
@@ -301,12 +301,12 @@ async fn what_a_nodes_user_may_not_reach_is_said_before_it_is_stopped() {
     fs::create_dir_all(closed.join("inner")).unwrap();
     fs::copy("/bin/sleep", closed.join("node")).unwrap();
     fs::set_permissions(&closed, Permissions::from_mode(0o750)).unwrap();
-    let check = |command: &NodeCommand, needs: &Needs| {
+    let check = async |command: &NodeCommand, needs: &Needs| {
         let runtime = ProcessRuntime::new(command.clone(), host.nodes()).with_launcher(host.launcher.clone());
-        Runtime::Process(runtime).check(needs).map_err(|error| error.to_string())
+        Runtime::Process(runtime).check(needs).await.map_err(|error| error.to_string())
     };
     let (sound, nothing) = (host.command.clone(), Needs::default());
-    check(&sound, &nothing).unwrap();
+    check(&sound, &nothing).await.unwrap();
     let cwd = NodeCommand { cwd: Some(closed.join("inner")), ..sound.clone() };
     let argv = NodeCommand { argv: vec![closed.join("node").display().to_string()], ..sound.clone() };
     let executable = Needs { executable: Some(closed.join("node")), ..Needs::default() };
@@ -317,11 +317,11 @@ async fn what_a_nodes_user_may_not_reach_is_said_before_it_is_stopped() {
         (&sound, &executable, format!("run {}/node", closed.display())),
         (&sound, &folder, format!("enter {}", closed.display())),
     ] {
-        let error = check(command, needs).unwrap_err();
+        let error = check(command, needs).await.unwrap_err();
         let expected = format!("node orders-1: `user`: nobody cannot {what}: Permission denied");
         assert!(error.starts_with(&expected), "{error}");
         // With the agent's own rights there is nothing in the way.
-        check(&NodeCommand { user: None, ..command.clone() }, needs).unwrap();
+        check(&NodeCommand { user: None, ..command.clone() }, needs).await.unwrap();
     }
     host.command = cwd;
     assert!(host.start_error().await.contains("Permission denied"), "as the start itself would find");

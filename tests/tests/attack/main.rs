@@ -5,6 +5,7 @@
 mod divided;
 mod files;
 mod keys;
+mod limits;
 mod network;
 mod programs;
 mod roles;

@@ -51,9 +51,13 @@ type Fault = (String, &'static str);
 
 impl Runtime {
     /// Looks for all that a start and a stop need.
-    pub fn check(&self, needs: &Needs) -> Result<(), Unfit> {
+    pub async fn check(&self, needs: &Needs) -> Result<(), Unfit> {
         match self {
-            Self::Process(runtime) => runtime.command().check().and_then(|()| runtime.try_as_user(needs)),
+            Self::Process(runtime) => {
+                runtime.command().check()?;
+                runtime.try_limits().await?;
+                runtime.try_as_user(needs).await
+            }
             Self::Command(runtime) => runtime.check(),
             // What a unit needs only systemd can tell: `systemd/preflight.rs`.
             Self::Systemd(_) => Ok(()),
@@ -62,18 +66,29 @@ impl Runtime {
 }
 
 impl ProcessRuntime {
+    /// Whether it would have the limits that it has now.
+    async fn try_limits(&self) -> Result<(), Unfit> {
+        let limits = self.limits().await;
+        let tried = match limits.map(|limits| Trial { limits: Some(limits), ..Trial::default() }) {
+            Ok(trial) => trial.run(self.launcher()).await,
+            Err(error) => Err(with_causes(&error)),
+        };
+        first(&self.command().name, [("kind: process", tried.map_err(|fault| (fault, "")))])
+    }
+
     /// What stands in the way of another user is not seen with the agent's eyes.
-    fn try_as_user(&self, needs: &Needs) -> Result<(), Unfit> {
+    async fn try_as_user(&self, needs: &Needs) -> Result<(), Unfit> {
         let command = self.command();
         let Some(user) = command.user.clone().filter(|user| launcher::other_user(user).is_some()) else {
             return Ok(());
         };
         let folders = command.cwd.iter().chain(&needs.folders).cloned().collect();
         let programs = command.argv.first().map(PathBuf::from).into_iter().chain(needs.executable.clone()).collect();
-        let tried = Trial { user: user.clone(), folders, programs, ..Trial::default() }.run(self.launcher());
+        let tried = Trial { user: Some(user.clone()), folders, programs, ..Trial::default() };
+        let tried = tried.run(self.launcher()).await;
         // One that root opens is none of the user's.
         let log = log(&command.log).err().map(|_| command.log.clone());
-        let appended = Trial { user: user.clone(), log, ..Trial::default() }.run(self.launcher());
+        let appended = Trial { user: Some(user.clone()), log, ..Trial::default() }.run(self.launcher()).await;
         let faults = [
             ("user", tried, "let the user in there, or name another"),
             (

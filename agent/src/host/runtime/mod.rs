@@ -13,6 +13,7 @@ pub mod likeness;
 pub mod process;
 pub mod sighting;
 mod stop_lock;
+mod stuck;
 pub mod systemd;
 
 use command::{CommandError, CommandRuntime};

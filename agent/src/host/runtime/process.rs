@@ -1,12 +1,12 @@
 //! Runtime `process`: the agent starts the node itself, and the node outlives it.
 //!
 //! The node is started by a launcher (`host/launcher.rs`), in a session of its own and as nobody's child, so that
-//! the agent's end, by whatever signal, means nothing to it. It stays in the agent's control group, with the agent's
-//! resource limits. Nobody restarts it after a reboot: for tests, or under a supervisor of one's own.
+//! the agent's end, by whatever signal, means nothing to it. It has at least the resource limits that it had before it was
+//! stopped (`host/limits.rs`), and stays in the agent's control group, with its nice value and processors. Nobody restarts it after a reboot: for tests, or under a supervisor of one's own.
 
 use std::{
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Stdio,
     time::{Duration, Instant},
 };
@@ -20,12 +20,14 @@ use tokio::{
 
 use super::{
     Process, Status,
-    launch::{Answer, LOCK_RETRY, LockFor, NodeCommand, NodeLock, Order, boottime_ms},
+    launch::{Answer, LOCK_RETRY, LockFor, NodeCommand, NodeLock, Order, boottime_ms, node_file},
     sighting::{self, SightingError},
+    stuck,
 };
 use crate::host::{
     durable::{self, FileError},
     launcher,
+    limits::{self, Limits},
     process_id::{ProcessHandle, ProcessId},
 };
 
@@ -46,12 +48,14 @@ pub enum ProcessError {
     #[error(transparent)]
     Sighting(#[from] SightingError),
     /// A launch holds the node's lock and does not go on.
-    #[error("a start of node {name} has been under way for more than {LOCK_LIMIT:?}; it holds {}", lock.display())]
+    #[error("a start of node {name} has been under way for more than {LOCK_LIMIT:?}; {}", held(lock, *holder))]
     Busy {
         /// The node.
         name: String,
         /// The lock's file.
         lock: PathBuf,
+        /// Who has it open.
+        holder: Option<u32>,
     },
     /// The launcher could not be run.
     #[error("cannot run the agent's launcher")]
@@ -86,6 +90,15 @@ pub enum ProcessError {
     },
 }
 
+fn held(lock: &Path, holder: Option<u32>) -> String {
+    match holder {
+        Some(pid) => {
+            format!("pid {pid} holds {}; look at it (ps -fp {pid}), then type: kill -KILL {pid}", lock.display())
+        }
+        None => format!("somebody holds {}; to see who, type: lsof {0}", lock.display()),
+    }
+}
+
 /// A node that the agent starts itself.
 #[derive(Clone, Debug)]
 pub struct ProcessRuntime {
@@ -114,27 +127,51 @@ impl ProcessRuntime {
         &self.launcher
     }
 
-    /// Whether the node runs, and as which process.
+    /// Whether the node runs, and as which process. A launch that does not come to an end is ended: to be called by who
+    /// holds the state directory, so that no other agent waits for it.
     pub async fn status(&self) -> Result<Status, ProcessError> {
         durable::create_folder(&self.nodes, 0o700)?;
+        let busy = match self.look(LOCK_LIMIT).await {
+            Err(busy @ ProcessError::Busy { .. }) => busy,
+            looked => return looked,
+        };
+        match sighting::on_file(&self.nodes, &self.command.name)? {
+            Some(launcher) if stuck::kill(launcher, &self.lock()).await.unwrap_or(false) => self.look(LOCK_LIMIT).await,
+            _ => Err(busy),
+        }
+    }
+
+    /// Under the node's lock, which is waited for so long.
+    async fn look(&self, limit: Duration) -> Result<Status, ProcessError> {
         let begun = Instant::now();
-        while begun.elapsed() < LOCK_LIMIT {
+        while begun.elapsed() < limit {
             if let Some(_lock) = NodeLock::try_take(&self.nodes, &self.command.name, LockFor::Looking)? {
                 return Ok(sighting::look(&self.nodes, &self.command)?);
             }
             sleep(LOCK_RETRY).await;
         }
-        let lock = super::launch::node_file(&self.nodes, &self.command.name, "lock");
-        Err(ProcessError::Busy { name: self.command.name.clone(), lock })
+        let lock = self.lock();
+        let holder = stuck::holder(&lock);
+        Err(ProcessError::Busy { name: self.command.name.clone(), lock, holder })
     }
 
-    /// As [`ProcessRuntime::status`], but nothing is made where nothing is: for who only looks. Where no launch has ever
-    /// made the lock's file, none is under way, or its outcome is not yet to be told.
+    fn lock(&self) -> PathBuf {
+        node_file(&self.nodes, &self.command.name, "lock")
+    }
+
+    /// As [`ProcessRuntime::status`], but nothing is made or ended: for who only looks. Where no launch has ever made the
+    /// lock's file, none is under way, or its outcome is not yet to be told.
     pub async fn peek(&self) -> Result<Status, ProcessError> {
-        match super::launch::node_file(&self.nodes, &self.command.name, "lock").exists() {
-            true => self.status().await,
+        match self.lock().exists() {
+            true => self.look(LOCK_LIMIT).await,
             false => Ok(sighting::look(&self.nodes, &self.command)?),
         }
+    }
+
+    /// What its process is to have at least.
+    pub(super) async fn limits(&self) -> Result<Limits, FileError> {
+        let running = self.peek().await.ok().and_then(|status| Some(status.process()?.identity.pid));
+        Limits::of_node(&self.nodes, &self.command.name, running)
     }
 
     /// Starts the node, unless it runs. An error means that it does not run now and will not by this call.
@@ -199,6 +236,8 @@ impl ProcessRuntime {
     /// Tells the node to end (SIGTERM) and waits for it. Over the limit it is killed where `kill` says so.
     pub async fn stop(&self, limit: Duration, kill: bool) -> Result<(), ProcessError> {
         let Status::Running { process: Some(Process { identity, .. }) } = self.status().await? else { return Ok(()) };
+        // Whoever starts it again has limits of its own.
+        limits::keep(&self.nodes, &self.command.name, identity.pid)?;
         self.end(identity, limit, kill).await
     }
 

@@ -210,7 +210,8 @@ pub(crate) fn put_on_file(nodes: &Path, name: &str, identity: ProcessId, exe: Pa
     durable::write(&path, &json, &Access::PRIVATE)
 }
 
-fn on_file(nodes: &Path, name: &str) -> Result<Option<ProcessId>, SightingError> {
+/// The process on file, whether it still runs or not.
+pub(super) fn on_file(nodes: &Path, name: &str) -> Result<Option<ProcessId>, SightingError> {
     let path = node_file(nodes, name, "json");
     let Some(json) = durable::read_if_there(&path)? else { return Ok(None) };
     match serde_json::from_slice::<OnFile>(&json) {

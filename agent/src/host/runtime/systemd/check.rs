@@ -50,7 +50,7 @@ impl SystemdRuntime {
                 bus.try_to_start().await?;
             }
         }
-        try_as_user(&unit, needs).map_err(unfit)?;
+        try_as_user(&unit, needs).await.map_err(unfit)?;
         Ok(Fit { warnings: preflight::warn(&unit, &wanted), owner: owner(&unit) })
     }
 
@@ -82,7 +82,7 @@ fn owner(unit: &Unit) -> Option<(u32, u32)> {
 }
 
 /// What is in the way of the unit's user is not seen with root's eyes. One that is made up may what everybody may.
-fn try_as_user(unit: &Unit, needs: &Needs) -> Result<(), Finding> {
+async fn try_as_user(unit: &Unit, needs: &Needs) -> Result<(), Finding> {
     let named = unit.user.as_deref();
     let user = if unit.has_dynamic_user { Some("nobody") } else { named.filter(|name| name.parse::<u32>().is_err()) };
     let Some(user) = user.filter(|_| Uid::effective().is_root()) else { return Ok(()) };
@@ -103,8 +103,8 @@ fn try_as_user(unit: &Unit, needs: &Needs) -> Result<(), Finding> {
     }
     let folders = unit.cwd.iter().chain(&needs.folders).cloned().collect();
     let programs = needs.executable.iter().cloned().collect();
-    let trial = Trial { user: user.into(), folders, programs, ..Trial::default() };
-    let tried = trial.run(&launcher::own());
+    let trial = Trial { user: Some(user.into()), folders, programs, ..Trial::default() };
+    let tried = trial.run(&launcher::own()).await;
     tried.map_err(|fault| {
         finding(format!("runs as user `{user}`, who {fault}"), "let the user in there, or change User=")
     })

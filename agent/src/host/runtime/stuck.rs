@@ -1,0 +1,73 @@
+//! A launcher that holds its node's lock and does not go on.
+//!
+//! Between its change of user and the execution of the node it is that user's process, which may stop it (SIGSTOP) and
+//! so keep the node down. It is on file, by pid and start time, before it changes its user (`launch.rs`), so it is known
+//! to be a launcher and may be killed: a launcher that ends has started nothing.
+
+use std::{
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use rustix::process::Signal;
+use tokio::time::{sleep, timeout};
+
+use crate::host::process_id::{ProcessHandle, ProcessId, all_pids};
+
+/// How long the kernel is given to stop or to end it.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// A process other than this one that has the lock's file open; `None` where there is none that may be seen.
+pub(super) fn holder(lock: &Path) -> Option<u32> {
+    let own = std::process::id();
+    all_pids().ok()?.into_iter().find(|pid| *pid != own && has_open(*pid, lock))
+}
+
+/// Kills the process on file if it is a launcher that still holds the lock; says whether it did, and it has ended.
+///
+/// It is stopped first and looked at again: in between it may have become the node, which then goes on.
+pub(super) async fn kill(on_file: ProcessId, lock: &Path) -> io::Result<bool> {
+    if !has_open(on_file.pid, lock) {
+        return Ok(false);
+    }
+    let Some(handle) = on_file.open()? else { return Ok(false) };
+    handle.signal(Signal::STOP)?;
+    let is_launcher = stands_still(on_file.pid).await && has_open(on_file.pid, lock);
+    if !is_launcher {
+        handle.signal(Signal::CONT)?;
+        return Ok(false);
+    }
+    handle.signal(Signal::KILL)?;
+    ended(&handle).await
+}
+
+async fn ended(handle: &ProcessHandle) -> io::Result<bool> {
+    timeout(LIMIT, handle.ended()).await.map_or(Ok(false), |ended| ended.map(|()| true))
+}
+
+/// Whether it has stopped in time. One that waits for a disk does not.
+async fn stands_still(pid: u32) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < LIMIT {
+        let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let stat = String::from_utf8_lossy(&stat);
+        let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().next());
+        if matches!(state, Some("T" | "t")) {
+            return true;
+        }
+        sleep(PAUSE).await;
+    }
+    false
+}
+
+/// A node has it no more: it is closed by the execution.
+fn has_open(pid: u32, lock: &Path) -> bool {
+    let Ok(lock) = fs::metadata(lock) else { return false };
+    let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    let is_it = |found: fs::Metadata| (found.dev(), found.ino()) == (lock.dev(), lock.ino());
+    descriptors.filter_map(|entry| fs::metadata(entry.ok()?.path()).ok()).any(is_it)
+}
