@@ -42,7 +42,7 @@ impl World {
             Move::Fit(node) => world.nodes[usize::from(node)].is_fit = true,
             Move::EndLowering => world.is_going_down = false,
             Move::LandCall => world.land_call(),
-            Move::Lapse(host) => world.lapse(host.into(), false),
+            Move::Lapse(lease) => world.lapse(world.lapsing()[usize::from(lease)]),
             Move::Recover(node) => world.nodes[usize::from(node)].recover(),
             Move::Kill(host) => world.host(host.into()).process = None,
             Move::LoseDirectory(host) => {
@@ -51,7 +51,7 @@ impl World {
                 host.lost += 1;
             }
             Move::Crash(node) => world.nodes[usize::from(node)].end(),
-            Move::Freeze(host) => world.lapse(host.into(), true),
+            Move::Freeze(host) => world.end_leases_of(world.process(host.into()).id),
             Move::Interrupt(host) => drop(world.process_mut(host.into()).agent.on(Event::Interrupted)),
             Move::Abandon => world.abandon(),
             Move::Replace => world.replace(),
