@@ -39,10 +39,10 @@ impl World {
             }
             Act::Exit(ending) => {
                 self.judge_exit(ending)?;
-                self.host(host).process = None;
                 if !self.scenario.is_fine {
-                    self.lapse(host, false);
+                    self.end_leases_of(self.process(host).id);
                 }
+                self.host(host).process = None;
                 // Whoever types the command reads what it says, and removes the file.
                 if matches!(ending, Ending::Refused(Refusal::TwinHost { .. })) {
                     self.host(host).lost += 1;
@@ -153,9 +153,9 @@ impl World {
 
     /// Whether this process runs, and keeps alive a lease that one of these keys is bound to.
     fn renews(&self, process: ProcessId) -> bool {
-        let runs = self.hosts.iter().filter_map(|host| host.process.as_ref()).any(|other| other.id == process);
         let agents = self.keys.agents.values().map(|at| at.value.process);
-        runs && agents.chain(self.keys.baton.iter().map(|at| at.value.process)).any(|other| other == process)
+        self.runs(process)
+            && agents.chain(self.keys.baton.iter().map(|at| at.value.process)).any(|other| other == process)
     }
 
     fn read_keys(&mut self, host: usize) -> Option<Rc<Keys>> {
@@ -163,7 +163,7 @@ impl World {
         self.has_quorum().then(|| self.keys.clone())
     }
 
-    /// The agent's own thread puts its key again when the lease was lost.
+    /// An agent puts its key again when the lease was lost, or where it was not put.
     fn stay_registered(&mut self, host: usize) {
         let id = self.id_of_host(host);
         let process = self.process(host).id;
@@ -199,6 +199,7 @@ impl World {
 
     fn send(&mut self, host: usize, txn: &Txn, outcome: Outcome) -> Event {
         let by = self.by(host);
+        self.process_mut(host).is_registered |= is_registration(txn);
         let give_up = matches!(outcome, Outcome::GaveUp | Outcome::GaveUpLate);
         match outcome {
             Outcome::UnknownNo | Outcome::GaveUp => Event::Unknown { give_up },
@@ -211,10 +212,7 @@ impl World {
                 Event::Unknown { give_up }
             }
             _ => match self.commit(txn, by) {
-                Ok(revision) => {
-                    self.process_mut(host).is_registered |= is_registration(txn);
-                    Event::Yes(revision)
-                }
+                Ok(revision) => Event::Yes(revision),
                 Err(()) => Event::No(Box::new((*self.keys).clone())),
             },
         }

@@ -1,7 +1,7 @@
 //! One number for all worlds that differ only in names.
 //!
-//! Revisions and ids are made anew with every write, and no rule asks more of two of them than whether they
-//! are equal: they are counted in the order in which they are met. Hosts and their members are alike where
+//! Revisions and ids are made anew with every write, processes with every start, and no rule asks more of two of them
+//! than whether they are equal: they are counted in the order in which they are met. Hosts and their members are alike where
 //! each host owns one member: they are counted in an order that their state gives. So the worlds keep their
 //! names, and only the number of each is free of them. What decides nothing (texts for people, counters) is
 //! left out; a world that is not told from another by mistake would cost a search its soundness, so all
@@ -12,11 +12,13 @@ use std::hash::{Hash, Hasher};
 use agent::rollout::{act::Act, keys::Keys};
 
 use super::{
-    names::{HOSTS, MEMBERS, copied_id, id_of, machine_of},
+    names::{HOSTS, MEMBERS, PROCESSES, copied_id, id_of, machine_of},
     world::World,
 };
 
 const MOST: usize = 8;
+/// The bits that tell members from each other, and processes.
+const LOW: u64 = 0xffff_ffff;
 
 /// A hasher that knows names when it sees them.
 struct Eye {
@@ -28,6 +30,7 @@ struct Eye {
     is_blind: bool,
     revisions: Vec<i64>,
     ids: Vec<u128>,
+    starts: Vec<u64>,
 }
 
 impl World {
@@ -120,6 +123,7 @@ impl Eye {
             is_blind: false,
             revisions: Vec::with_capacity(16),
             ids: Vec::with_capacity(16),
+            starts: Vec::with_capacity(8),
         }
     }
 
@@ -161,9 +165,14 @@ impl Hasher for Eye {
     }
 
     fn write_u64(&mut self, word: u64) {
-        match word.checked_sub(MEMBERS).filter(|at| *at < MOST as u64) {
-            Some(member) => self.mix(u64::from(self.members[member as usize])),
-            None => self.mix(word),
+        match (word & !LOW, word & LOW) {
+            (MEMBERS, member) => self.mix(u64::from(self.members[member as usize])),
+            (PROCESSES, _) if self.is_blind => self.mix(0),
+            (PROCESSES, start) => {
+                let counted = count(&mut self.starts, start);
+                self.mix(counted);
+            }
+            _ => self.mix(word),
         }
     }
 

@@ -6,13 +6,13 @@
 //! reach once nothing goes wrong any more: the same commands run again, leases run out, what is late lands. A
 //! search that is cut off is no verdict, and fails.
 //!
-//! What is modelled: the store and its Txns, late and lost ones too; leases; journals and state directories;
+//! What is modelled: the store and its Txns, late and lost ones too; leases, each by itself; journals and state directories;
 //! members' processes, binaries, health and quorum; elections; the version's rise, and its fall by a downgrade; the
 //! verbs; `abandon` and `--replace`. What is not: time (a lease may run out at any instant, 20 s pass at once), learners,
-//! alarms, gates, hashes, the network between any two, torn writes, keep-alives and what performs the acts
-//! (`execute/`); nor a cancel of a downgrade that is done only after its agent has lost the baton: that call compares
-//! nothing, so it may undo what a later run enabled, and a lower release that does not start is put back. A registration
-//! and an end are of one instant with what comes before (`reduction.rs`).
+//! alarms, gates, hashes, the network between any two, torn writes, keep-alives (a process that stands still loses all of
+//! its leases at once) and what performs the acts (`execute/`); nor a cancel of a downgrade that is done only after its
+//! agent has lost the baton: that call compares nothing, so it may undo what a later run enabled, and a lower release that
+//! does not start is put back. A registration and an end are of one instant with what comes before (`reduction.rs`).
 //!
 //! What is judged (ARCHITECTURE.md): `judge_check` I-2, I-3, R-2; `judge_stop` I-1, I-6, R-1, R-7, R-8, R-10, R-11 and
 //! the hold of R-9; `judge_start` and `judge_rise`; `judge_lowering` R-11; `follow` and `may_lift`;

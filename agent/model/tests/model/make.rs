@@ -5,8 +5,8 @@ use agent::{
     rollout::{
         act::Act,
         agent::Agent,
-        keys::{ProcessId, RunId, RunState},
-        txn::{Op, Txn},
+        keys::{RunId, RunState},
+        txn::Txn,
     },
 };
 use proto::MemberId;
@@ -14,7 +14,7 @@ use proto::MemberId;
 use super::{
     judge::Violation,
     moves::{Move, Outcome},
-    names::{id_of, machine_of},
+    names::{id_of, process_id},
     world::{By, Late, Process, Rise, World},
 };
 use agent::rollout::act::Event;
@@ -42,7 +42,7 @@ impl World {
             Move::Fit(node) => world.nodes[usize::from(node)].is_fit = true,
             Move::EndLowering => world.is_going_down = false,
             Move::LandCall => world.land_call(),
-            Move::Lapse(host) => world.lapse(host.into(), false),
+            Move::Lapse(lease) => world.lapse(world.lapsing()[usize::from(lease)]),
             Move::Recover(node) => world.nodes[usize::from(node)].recover(),
             Move::Kill(host) => world.host(host.into()).process = None,
             Move::LoseDirectory(host) => {
@@ -51,7 +51,7 @@ impl World {
                 host.lost += 1;
             }
             Move::Crash(node) => world.nodes[usize::from(node)].end(),
-            Move::Freeze(host) => world.lapse(host.into(), true),
+            Move::Freeze(host) => world.end_leases_of(world.process(host.into()).id),
             Move::Interrupt(host) => drop(world.process_mut(host.into()).agent.on(Event::Interrupted)),
             Move::Abandon => world.abandon(),
             Move::Replace => world.replace(),
@@ -93,7 +93,7 @@ impl World {
     // ---- processes ----
 
     fn start(&mut self, host: usize, verb: Verb) -> Result<(), Violation> {
-        let id = self.unused_process(host);
+        let id = process_id(host, self.fresh());
         let me = self.scenario.me(host, self.id_of_host(host), verb, self.intent.clone());
         let mut agent = Agent::new(me, self.scenario.rules, id);
         let started = Event::Started { in_hand: self.hosts[host].journal, down: self.down_on(host) };
@@ -105,22 +105,6 @@ impl World {
 
     pub fn down_on(&self, host: usize) -> Vec<MemberId> {
         self.scenario.owned_by(host).filter(|node| self.nodes[*node].process.is_none()).map(id_of).collect()
-    }
-
-    /// The smallest pid that nothing remembers.
-    fn unused_process(&self, host: usize) -> ProcessId {
-        let records = self.keys.down.iter().chain(self.keys.lost.values()).map(|at| at.value.process);
-        let batons = self.keys.baton.iter().map(|at| at.value.process);
-        let agents = self.keys.agents.values().map(|at| at.value.process);
-        let late = self.late.iter().flat_map(|late| &late.txn.ops).filter_map(|op| match op {
-            Op::PutBaton(baton) => Some(baton.process),
-            Op::PutDown(record) | Op::PutLost(record) => Some(record.process),
-            _ => None,
-        });
-        let used: Vec<ProcessId> = records.chain(batons).chain(agents).chain(late).collect();
-        let boot_id = machine_of(host);
-        let ids = (0..).map(|pid| ProcessId { boot_id, pid_namespace: 0, pid, start_time: 0 });
-        ids.into_iter().find(|id| !used.contains(id)).expect("there are more pids than keys")
     }
 
     // ---- operators: what they send was decided by what they saw, and may come late ----

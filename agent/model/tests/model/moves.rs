@@ -40,7 +40,7 @@ pub enum Move {
     EndLowering,
     /// A call that was under way enables a downgrade.
     LandCall,
-    /// Leases that nobody keeps alive run out.
+    /// Of the leases that nobody keeps alive this one runs out.
     Lapse(At),
     /// A sick process becomes healthy: an operator mended it, or it was only slow.
     Recover(At),
@@ -122,6 +122,7 @@ impl World {
             self.outcomes_and_ends(host, self.process(host), &mut moves);
             return moves;
         }
+        moves.extend((0..self.lapsing().len()).map(|lease| Move::Lapse(lease as At)));
         (0..self.hosts.len()).for_each(|host| self.moves_of(host, &mut moves));
         if self.has_quorum() {
             moves.extend((0..self.late.len()).map(|late| Move::Land(late as At)));
@@ -142,9 +143,6 @@ impl World {
 
     fn moves_of(&self, host: usize, moves: &mut Vec<Move>) {
         let (left, at) = (&self.left, host as At);
-        if self.has_lapsing_keys(host) {
-            moves.push(Move::Lapse(at));
-        }
         let Some(process) = &self.hosts[host].process else { return self.starts(at, moves) };
         self.outcomes_and_ends(host, process, moves);
         if matches!(process.act, Act::Exit(_)) {

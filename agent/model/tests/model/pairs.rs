@@ -69,7 +69,6 @@ fn split_looks_on_three_hosts() {
 }
 
 /// Each fault alone where registering and ending take time, and no host stands for another.
-/// Each fault alone where registering and ending take time, and no host stands for another.
 #[test]
 #[ignore = "slow: each fault alone, finer than by default"]
 fn each_fault_alone_in_fine() {
@@ -82,4 +81,11 @@ fn each_fault_alone_with_every_host_for_itself() {
     must_all_be_sound(
         ALL.map(|(name, fault)| Scenario::new(format!("{name}, each for itself"), fault).each_for_itself()),
     );
+}
+
+/// Two of three agents go by one id.
+#[test]
+#[ignore = "slow: each fault alone, with twins"]
+fn each_fault_alone_with_twins() {
+    must_all_be_sound(ALL.map(|(name, fault)| Scenario::new(format!("{name}, twins"), fault).twins()));
 }

@@ -23,8 +23,9 @@
 //!
 //! Registering and ending are no such acts: others see a participant's key come and go. They are taken to be of one
 //! instant with what comes before them, which is coarser than the truth, but for the searches that are `fine`:
-//! there others look in between, and the leases of an agent that ended stand until they run out. The argument
-//! above, and the comparison of worlds, are for the fine ones. In the coarse ones a private act that ends in such a
+//! there others look in between, and the leases of an agent that ended stand until each of them runs out. There an
+//! end is private, but not where another agent goes by the same id: that one sees whether the leases are renewed.
+//! The argument above, and the comparison of worlds, are for the fine ones. In the coarse ones a private act that ends in such a
 //! moment is done at once all the same, so some orders around it are tried by the fine searches only.
 
 use agent::rollout::act::Act;
@@ -41,8 +42,8 @@ impl World {
         match self.act_of(host) {
             Some(Journal(_) | Prepare | HookBefore(_) | HookAfter(_) | Wait(_)) => true,
             Some(Switch { .. } | AwaitPolls) => !self.may_rise(),
-            // Its leases are left behind, so it is but one process less.
-            Some(Exit(_)) => self.scenario.is_fine,
+            // Its leases are left behind, so it is but one process less; a twin sees that nobody renews them.
+            Some(Exit(_)) => self.scenario.is_fine && !self.scenario.has_twins,
             _ => false,
         }
     }

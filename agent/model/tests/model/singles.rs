@@ -32,5 +32,7 @@ sound! {
     twins_and_kill: |name| Scenario::new(name, |f| f.kill = 1).twins();
     twins_and_crash: |name| Scenario::new(name, |f| f.crash = 1).twins();
     twins_and_unknown: |name| Scenario::new(name, |f| f.unknown = 1).twins();
+    twins_and_freeze: |name| Scenario::new(name, |f| f.freeze = 1).twins();
+    twins_in_fine: |name| Scenario::new(name, |_| ()).twins().fine();
     one_voter: |name| Scenario::new(name, |_| ()).on(&[0]);
 }

@@ -3,15 +3,22 @@
 use std::rc::Rc;
 
 use agent::rollout::{
-    keys::{At, Baton, KeyName},
+    host_id::HostId,
+    keys::{At, Baton, KeyName, ProcessId, TakeId},
     txn::{Is, Op, Txn},
 };
 use proto::Revision;
 
-use super::{
-    names::machine_of,
-    world::{By, World},
-};
+use super::world::{By, World};
+
+/// A lease, by what is bound to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lease {
+    /// The agent's key under this id.
+    Registration(HostId),
+    /// The baton, and a sending of this taking of it that is under way.
+    Taking(TakeId),
+}
 
 impl World {
     /// Does a Txn, or refuses it.
@@ -63,11 +70,8 @@ impl World {
             Op::PutBaton(value) => keys.baton = Some(At { created, modified, value }),
             Op::PutDown(value) => keys.down = Some(At { created, modified, value }),
             Op::PutLost(value) => drop(keys.lost.insert(value.member, At { created, modified, value })),
-            // Nothing compares when an agent registered.
-            Op::PutAgent(host, value) => {
-                let at = At { created: Revision(0), modified: Revision(0), value };
-                keys.agents.insert(host, at);
-            }
+            // Its last write is compared, never its first: told apart, they would only make more worlds.
+            Op::PutAgent(host, value) => drop(keys.agents.insert(host, At { created, modified, value })),
             Op::Delete(KeyName::Run) => keys.run = None,
             Op::Delete(KeyName::Baton) => keys.baton = None,
             Op::Delete(KeyName::Down) => keys.down = None,
@@ -76,27 +80,30 @@ impl World {
         }
     }
 
-    // ---- leases ----
+    // ---- leases: one for each registration, one for each taking of the baton ----
 
-    /// Whether leased keys of this host stand that nobody keeps alive.
-    pub fn has_lapsing_keys(&self, host: usize) -> bool {
-        let process = self.hosts[host].process.as_ref();
-        let own = process.map(|_| self.id_of_host(host));
-        let is_dying = |baton: &Baton| {
-            baton.process.boot_id == machine_of(host) && process.is_none_or(|process| process.kept != Some(baton.take))
-        };
-        self.keys.baton.as_ref().is_some_and(|baton| is_dying(&baton.value))
-            || self.keys.agents.iter().any(|(id, at)| at.value.process.boot_id == machine_of(host) && Some(*id) != own)
+    /// Those that nobody keeps alive.
+    pub fn lapsing(&self) -> Vec<Lease> {
+        let agents = self.keys.agents.iter().filter(|(_, at)| !self.runs(at.value.process));
+        let late = self.late.iter().flat_map(|late| &late.txn.ops);
+        let late = late.filter_map(|op| if let Op::PutBaton(baton) = op { Some(baton) } else { None });
+        let takings = self.keys.baton.iter().map(|at| &at.value).chain(late).map(|baton| baton.take);
+        let takings = takings.filter(|take| !self.processes().any(|process| process.kept == Some(*take)));
+        agents.map(|(host, _)| Lease::Registration(*host)).chain(takings.map(Lease::Taking)).collect()
     }
 
-    /// The leases of this host that nobody keeps alive run out; where its agent is frozen, all of them.
-    pub fn lapse(&mut self, host: usize, is_frozen: bool) {
-        let process = self.hosts[host].process.as_ref().filter(|_| !is_frozen);
-        let own = process.map(|_| self.id_of_host(host));
-        let kept = process.and_then(|process| process.kept);
-        let machine = machine_of(host);
-        Rc::make_mut(&mut self.keys).agents.retain(|id, at| at.value.process.boot_id != machine || Some(*id) == own);
-        self.end_lease(|baton| baton.process.boot_id == machine && Some(baton.take) != kept);
+    /// One of them runs out.
+    pub fn lapse(&mut self, lease: Lease) {
+        match lease {
+            Lease::Registration(host) => drop(Rc::make_mut(&mut self.keys).agents.remove(&host)),
+            Lease::Taking(take) => self.end_lease(|baton| baton.take == take),
+        }
+    }
+
+    /// All leases of a process run out at once: it stood still for longer than they live, or gave them back at its end.
+    pub fn end_leases_of(&mut self, process: ProcessId) {
+        Rc::make_mut(&mut self.keys).agents.retain(|_, at| at.value.process != process);
+        self.end_lease(|baton| baton.process == process);
     }
 
     /// A lease that is gone takes the baton with it, and every sending of that taking that has not landed.

@@ -22,6 +22,7 @@ fn line(world: &World, what: Move) -> String {
         Move::Act(host, _) => {
             format!("{what:?} {:?}", world.hosts[usize::from(host)].process.as_ref().map(|process| &process.act))
         }
+        Move::Lapse(lease) => format!("{what:?} {:?}", world.lapsing().get(usize::from(lease))),
         _ => format!("{what:?}"),
     }
 }

@@ -116,6 +116,7 @@ pub struct Process {
     pub read: Option<Option<Rc<Keys>>>,
     /// The lease that is kept alive: from the taking of the baton until it is given back.
     pub kept: Option<TakeId>,
+    /// Whether it has said that it takes part, or tried to: it says so again.
     pub is_registered: bool,
 }
 
@@ -181,6 +182,15 @@ impl World {
 
     pub fn process_mut(&mut self, host: usize) -> &mut Process {
         self.host(host).process.as_mut().expect("only asked of a host whose agent runs")
+    }
+
+    pub fn processes(&self) -> impl Iterator<Item = &Process> {
+        self.hosts.iter().filter_map(|host| host.process.as_ref())
+    }
+
+    /// Whether this process is there still.
+    pub fn runs(&self, process: ProcessId) -> bool {
+        self.processes().any(|one| one.id == process)
     }
 
     /// An id that nothing in this world has.
