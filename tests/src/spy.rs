@@ -79,13 +79,16 @@ impl Spy {
         Ok(chown(to, Some(user), Some(user))?)
     }
 
-    /// Has another user listen with it.
+    /// Has another user listen with it, under this name.
     ///
     /// # Errors
-    /// It cannot be started.
-    pub fn listen(&self, user: u32, at: u16, to: u16) -> Result<Listening, Error> {
+    /// It cannot be copied or started.
+    pub fn listen(&self, name: &str, user: u32, at: u16, to: u16) -> Result<Listening, Error> {
         use std::os::unix::process::CommandExt;
-        let mut command = Command::new(self.program());
+        if self.at(name) != self.program() {
+            self.give(&self.at(name), 0)?;
+        }
+        let mut command = Command::new(self.at(name));
         command.uid(user).gid(user).args([at.to_string(), to.to_string()]).process_group(0);
         Ok(Listening(command.stdin(Stdio::null()).spawn()?))
     }
@@ -93,6 +96,13 @@ impl Spy {
 
 /// A spy that listens, until this value goes.
 pub struct Listening(Child);
+
+impl Listening {
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
 
 impl Drop for Listening {
     fn drop(&mut self) {

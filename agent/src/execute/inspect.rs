@@ -166,6 +166,7 @@ async fn inspect_node(
     }
     let status = own.peek().await?;
     own.check_what_runs(&status)?;
+    own.check_alone().await?;
     if let Some(member) = seen.filter(|member| member.report().is_some()) {
         must_answer_itself(&own, &member.client_urls).await?;
     }

@@ -297,7 +297,12 @@ impl Execution<'_> {
     async fn mend_before_abort(&mut self) {
         let Some(in_hand) = self.past.in_hand else { return };
         let member = in_hand.step.member;
-        let is_down = self.down().await.contains(&member);
+        // One that cannot be told from another may be down: its start finds out.
+        let is_unclear = match self.node(member) {
+            Some(node) if in_hand.may_have_stopped() => node.status().await.is_err(),
+            _ => false,
+        };
+        let is_down = is_unclear || self.down().await.contains(&member);
         if !is_down {
             return;
         }

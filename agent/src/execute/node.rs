@@ -258,6 +258,12 @@ impl OwnNode {
         }
     }
 
+    /// Refuses a process beside its own that can only be this member, too.
+    pub async fn check_alone(&self) -> Result<(), Why> {
+        let status = self.peek().await?;
+        self.runtime.as_ref().map_or(Ok(()), |runtime| runtime.check_alone(&status).map_err(|error| why(&error)))
+    }
+
     /// Starts its process, as the release that it has now wants it.
     pub async fn start(&mut self) -> Result<(), Why> {
         self.look_up().await?;
@@ -265,6 +271,16 @@ impl OwnNode {
             Some(runtime) => runtime.start().await.map(drop).map_err(|error| why(&error)),
             None => Ok(()),
         }
+    }
+
+    /// As [`OwnNode::start`], for a member that this host has stopped: it is started whatever else looks like it (I-10).
+    /// What does is said.
+    pub async fn start_stopped(&mut self) -> Result<Option<Why>, Why> {
+        self.look_up().await?;
+        let Some(runtime) = &self.runtime else { return Ok(None) };
+        let doubt = self.peek().await.err();
+        runtime.start_stopped().await.map_err(|error| why(&error))?;
+        Ok(doubt)
     }
 
     /// Looks for all that the switch to a release, and this one's start, need.

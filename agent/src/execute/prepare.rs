@@ -89,6 +89,7 @@ impl Execution<'_> {
             let warnings = node.check_unit(&sides.new, &self.playbook.strategy, Trying::Order).await?;
             node.sides = Some(sides);
             node.check_what_runs(&node.status().await?)?;
+            node.check_alone().await?;
             let urls: Vec<_> = self.observer.access().directory().address_of(node.member).into_iter().collect();
             must_answer_itself(node, &urls).await?;
             warnings.iter().for_each(|warning| self.warn(warning));

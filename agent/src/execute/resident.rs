@@ -11,8 +11,9 @@ use std::{
 use super::node::{OwnNode, Why, why};
 use crate::{
     host::{
+        credentials::Credentials,
         executable,
-        listener::{Listener, listener},
+        listener::{Listener, listener, shown},
         path_owner,
         portrait::Portrait,
         process_id::{ProcessId, read_bounded},
@@ -64,7 +65,8 @@ pub async fn resident(member: &Member, observer: &Observer) -> Result<Option<Por
 
 /// Refuses a process that another one of the same program answers for: the playbook names a member of this cluster and the
 /// process of another cluster's, and what would be stopped is not what would be waited for. Another program may stand in
-/// for it, as a proxy does.
+/// for it, as a proxy does. Whoever listens as any other user than the member's, root or the agent's is passed over: a name
+/// may have a second address of this host, where anybody can listen, and any user could stop every run.
 ///
 /// # Errors
 /// Who answers, and where.
@@ -75,17 +77,24 @@ pub async fn must_answer_itself(own: &OwnNode, urls: &[String]) -> Result<(), Wh
             // Read after it: what was restarted meanwhile is no other.
             let status = own.peek().await?;
             let Some(process) = status.process().filter(|process| process.identity.pid != pid) else { continue };
-            if process.exe.as_deref().is_some_and(|exe| is_another_of(exe, pid)) {
-                let (name, known) = (&own.node.name, process.identity.pid);
+            let is_another = |exe| is_another_of(exe, pid) && may_be_the_members(pid, process.identity.pid);
+            if process.exe.as_deref().is_some_and(is_another) {
+                let (name, known, who) = (&own.node.name, process.identity.pid, shown(pid));
                 let why = format!(
-                    "{name}: by the playbook it is pid {known}, but pid {pid}, of the same program, answers for it at \
-                     {url}; correct its runtime, or `endpoints` if they are another cluster's"
+                    "{name}: by the playbook it is pid {known}, but {who}, of the same program, answers for it at {url} \
+                     ({address}); correct its runtime, or `endpoints` if they are another cluster's, or stop that process"
                 );
                 return Err(why.into());
             }
         }
     }
     Ok(())
+}
+
+/// Whether it runs as a user that a member of this host may run as. One that runs as two users is nobody's member.
+fn may_be_the_members(pid: u32, known: u32) -> bool {
+    let uid = |pid| Credentials::of_process(pid).ok().map(|user| user.uid);
+    uid(pid).is_some_and(|listens| [Some(0), Some(Credentials::own().uid), uid(known)].contains(&Some(listens)))
 }
 
 /// Whether this process executes a file of the same name, and is no proxy that etcd can be (`etcd grpc-proxy`, `gateway`).

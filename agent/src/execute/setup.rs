@@ -301,13 +301,17 @@ async fn bring_up_one(
     past: &Past,
 ) -> Result<bool, Why> {
     let mut own = open_node(node, member, state, past).await.map_err(|error| why(&error))?;
-    if own.status().await?.is_running() {
-        return Ok(false);
+    let in_hand = past.in_hand.filter(|in_hand| in_hand.step.member == member);
+    match (own.status().await, in_hand) {
+        (Ok(status), _) if status.is_running() => return Ok(false),
+        (Err(why), None) => return Err(why),
+        (_, None) => own.start().await?,
+        (Err(why), Some(in_hand)) if !in_hand.may_have_stopped() => return Err(why),
+        (_, Some(in_hand)) => {
+            own.switch(in_hand.binary())?;
+            own.start_stopped().await?;
+        }
     }
-    if let Some(in_hand) = past.in_hand.filter(|in_hand| in_hand.step.member == member) {
-        own.switch(in_hand.binary())?;
-    }
-    own.start().await?;
     Ok(true)
 }
 

@@ -74,7 +74,9 @@ impl Execution<'_> {
             && step.member == member
             && step.leg == leg
         {
-            self.node_mut(member)?.check_unchanged(leg.to())?;
+            let node = self.node_mut(member)?;
+            node.check_unchanged(leg.to())?;
+            node.check_alone().await?;
         }
         if self
             .past
@@ -112,9 +114,18 @@ impl Execution<'_> {
     }
 
     pub(super) async fn start(&mut self, member: MemberId) -> Result<(), Why> {
-        self.node_mut(member)?.start().await?;
-        let is_of_the_step = self.past.in_hand.is_some_and(|in_hand| in_hand.step.member == member);
-        self.tell(if is_of_the_step { Happening::Started { member } } else { Happening::Mended { member } });
+        let in_hand = self.past.in_hand.filter(|in_hand| in_hand.step.member == member);
+        let is_stopped = in_hand.is_some_and(|in_hand| in_hand.may_have_stopped());
+        let node = self.node_mut(member)?;
+        match is_stopped {
+            true => {
+                if let Some(doubt) = node.start_stopped().await? {
+                    self.warn(&format!("started all the same, as it was stopped for its step: {doubt}"));
+                }
+            }
+            false => node.start().await?,
+        }
+        self.tell(if in_hand.is_some() { Happening::Started { member } } else { Happening::Mended { member } });
         Ok(())
     }
 

@@ -184,7 +184,8 @@ fn become_node(agent: &mut File) -> Result<(), LaunchError> {
     if !order.agent.is_alive().map_err(failed("look for the agent"))? {
         return Err(LaunchError::AgentGone);
     }
-    match sighting::look(&order.nodes, &order.command)? {
+    let look = if order.is_stopped { sighting::look_after_a_stop } else { sighting::look };
+    match look(&order.nodes, &order.command)? {
         Status::Running { process: Some(Process { identity, exe }) } => {
             answer(agent, &Answer::Running { identity, exe });
             Ok(())

@@ -8,7 +8,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
-use super::process_id::all_pids;
+use super::{credentials::Credentials, path_owner::user_name, process_id::all_pids, runtime::sighting::undeleted};
 
 /// What is known of who listens at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,15 @@ pub fn listener(address: SocketAddr) -> io::Result<Listener> {
     let mut pids = all_pids()?;
     pids.sort_unstable();
     Ok(pids.into_iter().find(|pid| has(*pid, &wanted)).map_or(Listener::Unseen, Listener::Process))
+}
+
+/// A process as a person looks for it: pid, user and program.
+pub fn shown(pid: u32) -> String {
+    let user = Credentials::of_process(pid).map_or_else(|_| "an unknown user".to_owned(), |user| user_name(user.uid));
+    match fs::read_link(format!("/proc/{pid}/exe")) {
+        Ok(program) => format!("pid {pid} (user {user}, {})", undeleted(program).display()),
+        Err(_) => format!("pid {pid} (user {user})"),
+    }
 }
 
 fn is_local(address: IpAddr) -> io::Result<bool> {

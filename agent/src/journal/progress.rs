@@ -109,6 +109,11 @@ impl Leg {
 }
 
 impl InHand {
+    /// Whether this step may have taken its member down, and not seen it ready since.
+    pub fn may_have_stopped(&self) -> bool {
+        matches!(self.stage, Stage::Stopping(_) | Stage::Switched(_) | Stage::Starting(_))
+    }
+
     /// The binary the member must be on if the agent died now: the one it came from until *starting* was
     /// written, the other from then on.
     pub fn binary(&self) -> Binary {

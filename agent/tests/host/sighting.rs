@@ -127,3 +127,40 @@ async fn what_another_user_runs_is_not_the_node_whatever_it_looks_like() {
     roots.kill().unwrap();
     roots.wait().unwrap();
 }
+
+/// A set-id program of root's in the folder of `binary`, such as `/usr/bin`, makes such a process of any user's.
+#[tokio::test]
+async fn what_looks_like_a_node_is_refused_while_that_runs_and_keeps_it_down_no_more() {
+    if !nix::unistd::Uid::effective().is_root() {
+        return eprintln!("skipped: another user takes root");
+    }
+    let mut host = Host::new();
+    let line = ["-c", "kill -STOP $$", "--name", "orders-1", "--data-dir", "/srv/1"];
+    fs::copy(fs::canonicalize("/bin/sh").unwrap(), host.path().join("releases/1.0.0-aaa/node")).unwrap();
+    host.command.argv.truncate(1);
+    host.command.argv.extend(line.map(String::from));
+    host.command.user = Some("nobody".into());
+    let (runtime, node) = (host.runtime(), host.start().await);
+    runtime.check_alone(&node).unwrap();
+    for (uid, arguments) in [(0, line.to_vec()), (65534, [&line[..], &["--debug"]].concat())] {
+        let mut second = host.by_hand_as(uid, &arguments);
+        while fs::read(format!("/proc/{}/cmdline", second.id())).unwrap().is_empty() {}
+        let error = runtime.check_alone(&node).unwrap_err().to_string();
+        let who = if uid == 0 { "root" } else { "nobody" };
+        assert!(error.contains(&format!("pid {} (user {who}, {}", second.id(), host.path().display())), "{error}");
+        second.kill().unwrap();
+        second.wait().unwrap();
+    }
+
+    let mut second = host.by_hand(&line);
+    while fs::read(format!("/proc/{}/cmdline", second.id())).unwrap().is_empty() {}
+    runtime.stop(LIMIT, false).await.unwrap();
+    // Whoever has not stopped it does not know which of them is the node.
+    runtime.status().await.unwrap_err();
+    runtime.start().await.unwrap_err();
+    let started = process(runtime.start_stopped().await.unwrap());
+    assert_ne!(started.identity.pid, second.id());
+    assert_eq!(process(runtime.status().await.unwrap()), started);
+    second.kill().unwrap();
+    second.wait().unwrap();
+}

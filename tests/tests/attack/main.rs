@@ -6,6 +6,7 @@ mod divided;
 mod files;
 mod keys;
 mod limits;
+mod lookalike;
 mod network;
 mod programs;
 mod roles;

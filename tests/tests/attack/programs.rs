@@ -10,7 +10,7 @@ use std::{
 
 use rustix::process::Signal;
 use tests::{
-    agent::executable,
+    agent::{Agent, executable},
     case::Case,
     ended::Ended,
     playbook::{Upgrade, quoted, started_by_the_agent},
@@ -49,7 +49,7 @@ async fn init_does_not_run_as_root_what_listens_in_a_members_place() {
     let ports = Ports::lease(1).expect("a port");
     let member = &mut case.cluster.layout.members[0];
     let url = format!("http://127.0.0.1:{}", ports.numbers[0]);
-    let _listening = spy.listen(NOBODY, ports.numbers[0], member.client_port).expect("it listens");
+    let _listening = spy.listen("spy", NOBODY, ports.numbers[0], member.client_port).expect("it listens");
     let flags = member.flags.iter().map(|flag| match flag.starts_with("--advertise-client-urls=") {
         true => format!("--advertise-client-urls={url}"),
         false => flag.clone(),
@@ -71,6 +71,36 @@ async fn init_does_not_run_as_root_what_listens_in_a_members_place() {
     mode(spy.program().parent().expect("a folder"), 0o777);
     let (exit, said) = init();
     assert!(exit != Some(0) && said.contains("chmod go-w"), "{said}");
+}
+
+/// A name may lead to two addresses of a host, and any user may listen at the second one, with a program of any name.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_goes_by_no_listener_of_another_user() {
+    let Some(mut case) = Case::with(System::Node, |spec| spec.size = 1).await else { return };
+    let Some(spy) = Spy::make(&case.from.release.to_string()).expect("a spy") else { return };
+    let ports = Ports::lease(1).expect("a port");
+    let url = format!("http://127.0.0.1:{}", ports.numbers[0]);
+    let member = &mut case.cluster.layout.members[0];
+    let to = member.client_port;
+    let flags = member.flags.iter().map(|flag| match flag.starts_with("--advertise-client-urls=") {
+        true => format!("{flag},{url}"),
+        false => flag.clone(),
+    });
+    member.start_anew(flags.collect()).expect("started");
+    case.cluster.ready().await.expect("ready");
+    let case = case.strategy(&["gather: 0s", "allow_downtime: true"]);
+    let playbook = &case.write()[0];
+    let plan = || Agent::start("plan", playbook, &[]).expect("an agent").ends();
+
+    // Root's own may be another member of this host, and the one in the playbook the wrong one.
+    let roots = spy.listen("node", 0, ports.numbers[0], to).expect("it listens");
+    let ended = plan().await;
+    ended.must_be(3, "unprepared");
+    let who = format!("pid {} (user root, {})", roots.pid(), spy.at("node").display());
+    assert!(ended.message().contains(&who), "{who}: {ended}");
+    drop(roots);
+    let _theirs = spy.listen("node", NOBODY, ports.numbers[0], to).expect("it listens");
+    plan().await.must_be(0, "planned");
 }
 
 /// Puts another program in the place of the first member's, by a link of root's.

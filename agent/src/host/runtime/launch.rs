@@ -67,6 +67,9 @@ pub(crate) struct Order {
     pub(crate) nodes: PathBuf,
     /// Who gave the order; void when it is dead.
     pub(crate) agent: ProcessId,
+    /// Whether the agent has stopped it: then nothing else that looks like it is it.
+    #[serde(default)]
+    pub(crate) is_stopped: bool,
     /// Void after this moment, in ms of a clock that counts suspend.
     pub(crate) deadline_ms: u64,
 }

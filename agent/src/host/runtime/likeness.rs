@@ -5,7 +5,7 @@
 //! folder says otherwise. So a process of the node's executable that shares one of these is taken for the node alive,
 //! and a second one is never started beside it, on its data. Source: etcd's documentation, "Configuration options".
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 /// Flags whose values belong to one node alone.
 const OWN: [&str; 4] = ["data-dir", "config-file", "listen-client-urls", "listen-peer-urls"];
@@ -25,13 +25,32 @@ pub struct Difference {
 
 impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let list = |words: &[String]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" ");
+        let list = |words: &[String]| {
+            let shown =
+                words.iter().take(MOST_WORDS).map(|word| format!("`{}`", cut(word))).collect::<Vec<_>>().join(" ");
+            match words.len().saturating_sub(MOST_WORDS) {
+                0 => shown,
+                more => format!("{shown} and {more} more"),
+            }
+        };
         match (&self.only_there[..], &self.only_here[..]) {
             ([], []) => write!(f, "it has the same arguments in another order or number"),
             (there, []) => write!(f, "it also has {}", list(there)),
             ([], here) => write!(f, "it does not have {}", list(here)),
             (there, here) => write!(f, "it has {} where the playbook has {}", list(there), list(here)),
         }
+    }
+}
+
+/// Of each list of words as many are told: whoever starts a process may give it megabytes of them.
+const MOST_WORDS: usize = 8;
+/// And of each as many characters.
+const MOST_OF_A_WORD: usize = 100;
+
+fn cut(word: &str) -> Cow<'_, str> {
+    match word.char_indices().nth(MOST_OF_A_WORD) {
+        Some((end, _)) => format!("{}…", &word[..end]).into(),
+        None => word.into(),
     }
 }
 
@@ -112,5 +131,12 @@ mod tests {
         ] {
             assert_eq!(difference(&words(process), &words(playbook)).to_string(), told);
         }
+    }
+
+    #[test]
+    fn a_difference_is_short_whatever_a_process_was_started_with() {
+        let many: Vec<_> = (0..1000).map(|number| format!("{number}{}", "é".repeat(100_000))).collect();
+        let told = difference(&many, &words("-a")).to_string();
+        assert!(told.len() < 2_000 && told.contains("…` and 992 more where the playbook has `-a`"), "{told}");
     }
 }

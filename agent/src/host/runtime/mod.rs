@@ -95,6 +95,22 @@ impl Runtime {
         })
     }
 
+    /// As [`Runtime::start`], for a node that this agent has stopped: nothing that only looks like it keeps it down.
+    pub async fn start_stopped(&self) -> Result<Status, RuntimeError> {
+        match self {
+            Self::Process(runtime) => Ok(runtime.start_stopped().await?),
+            Self::Command(_) | Self::Systemd(_) => self.start().await,
+        }
+    }
+
+    /// Refuses a second process that can only be this node: once the node is stopped nobody could tell which one it was.
+    pub fn check_alone(&self, status: &Status) -> Result<(), ProcessError> {
+        match (self, status.process()) {
+            (Self::Process(runtime), Some(node)) => runtime.check_alone(node),
+            _ => Ok(()),
+        }
+    }
+
     /// Stops the node and waits until it has ended; one that is stopped is left as it is. Over the time limit it is
     /// killed if `kill` says so, else it runs on and that is the error.
     pub async fn stop(&self, limit: Duration, kill: bool) -> Result<(), RuntimeError> {

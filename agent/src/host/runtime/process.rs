@@ -176,8 +176,22 @@ impl ProcessRuntime {
 
     /// Starts the node, unless it runs. An error means that it does not run now and will not by this call.
     pub async fn start(&self) -> Result<Status, ProcessError> {
+        self.start_unless(false).await
+    }
+
+    /// As [`ProcessRuntime::start`], for a node that this agent has stopped: it is started beside whatever looks like it.
+    pub async fn start_stopped(&self) -> Result<Status, ProcessError> {
+        self.start_unless(true).await
+    }
+
+    /// Refuses a second process that can only be this node, beside the one that is.
+    pub fn check_alone(&self, node: &Process) -> Result<(), ProcessError> {
+        Ok(sighting::refuse_a_likeness(&self.command, Some(node.identity.pid))?)
+    }
+
+    async fn start_unless(&self, is_stopped: bool) -> Result<Status, ProcessError> {
         durable::create_folder(&self.nodes, 0o700)?;
-        match timeout(LAUNCH_LIMIT, self.launch()).await {
+        match timeout(LAUNCH_LIMIT, self.launch(is_stopped)).await {
             Ok(Ok(Some(Answer::Starting { identity, exe }))) => Ok(seen(identity, Some(exe))),
             Ok(Ok(Some(Answer::Running { identity, exe }))) => Ok(seen(identity, exe)),
             Ok(Ok(Some(Answer::Failed { reason }))) => self.not_started(reason),
@@ -200,8 +214,9 @@ impl ProcessRuntime {
     }
 
     /// Gives the order and reads the last word of the answer.
-    async fn launch(&self) -> Result<Option<Answer>, ProcessError> {
-        let order = self.order().and_then(|order| Ok(serde_json::to_vec(&order)?)).map_err(ProcessError::Launcher)?;
+    async fn launch(&self, is_stopped: bool) -> Result<Option<Answer>, ProcessError> {
+        let order =
+            self.order(is_stopped).and_then(|order| Ok(serde_json::to_vec(&order)?)).map_err(ProcessError::Launcher)?;
         let mut child = self.spawn_launcher().map_err(ProcessError::Launcher)?;
         let mut answer = Vec::new();
         if let (Some(mut stdin), Some(mut stdout)) = (child.stdin.take(), child.stdout.take()) {
@@ -215,11 +230,12 @@ impl ProcessRuntime {
         Ok(last.and_then(|line| serde_json::from_slice(line).ok()))
     }
 
-    fn order(&self) -> io::Result<Order> {
+    fn order(&self, is_stopped: bool) -> io::Result<Order> {
         Ok(Order {
             command: self.command.clone(),
             nodes: std::path::absolute(&self.nodes)?,
             agent: ProcessId::own()?,
+            is_stopped,
             // Shorter than the wait for the answer, so that after the wait the order is void.
             deadline_ms: boottime_ms() + LAUNCH_LIMIT.as_secs() * 1_000 - 1_000,
         })

@@ -6,6 +6,9 @@
 //! has exactly the arguments of that command line, outside of any container, as the node's user. Two such processes are an
 //! error: one of them would be forgotten. So is one that has other arguments, or is root's, and can only be this node all
 //! the same (`likeness.rs`). What runs as any other user is none of it, whatever it looks like: anybody could run it.
+//!
+//! A likeness is looked for before the node is stopped, too. Once the agent has stopped the node itself, none is this node,
+//! and none keeps it down.
 
 use std::{
     ffi::OsStr,
@@ -26,6 +29,7 @@ use super::{
 use crate::host::{
     credentials::Credentials,
     durable::{self, Access, At, FileError},
+    listener::shown,
     path_owner::user_name,
     process_id::{ProcessId, all_pids, command_line},
 };
@@ -57,7 +61,8 @@ pub enum SightingError {
     },
     /// A process with other arguments has what is this node's alone: to start the node would start it twice.
     #[error(
-        "node {name}: pid {pid} runs on what is this node's, but was started otherwise than the playbook says: {difference}; correct `argv` or `user`, or stop that process"
+        "node {name}: {} runs on what is this node's, but was started otherwise than the playbook says: {difference}; \
+         correct `argv` or `user`, or stop that process", shown(*pid)
     )]
     Otherwise {
         /// The node.
@@ -79,6 +84,14 @@ struct OnFile {
 
 /// Whether the node runs. Only true while the caller holds the node's lock.
 pub(crate) fn look(nodes: &Path, command: &NodeCommand) -> Result<Status, SightingError> {
+    match look_after_a_stop(nodes, command)? {
+        Status::Stopped => refuse_a_likeness(command, None).map(|()| Status::Stopped),
+        running => Ok(running),
+    }
+}
+
+/// As [`look`], for a node that this agent has stopped: another process that looks like it is not the node.
+pub(crate) fn look_after_a_stop(nodes: &Path, command: &NodeCommand) -> Result<Status, SightingError> {
     if let Some(process) = on_file(nodes, &command.name)?.map(settled).transpose()?.flatten() {
         return Ok(Status::Running { process: Some(process) });
     }
@@ -88,7 +101,7 @@ pub(crate) fn look(nodes: &Path, command: &NodeCommand) -> Result<Status, Sighti
     }
     match (found.len(), found.pop()) {
         (0 | 1, Some(process)) => Ok(Status::Running { process: Some(process) }),
-        (_, None) => refuse_a_likeness(command).map(|()| Status::Stopped),
+        (_, None) => Ok(Status::Stopped),
         (_, Some(last)) => {
             let pids = found.iter().chain([&last]).map(|process| process.identity.pid).collect();
             Err(SightingError::Several { name: command.name.clone(), pids })
@@ -99,11 +112,15 @@ pub(crate) fn look(nodes: &Path, command: &NodeCommand) -> Result<Status, Sighti
 /// How many processes are looked at for words about the one that is most like the node.
 const MOST_NEAR: usize = 16;
 
-fn refuse_a_likeness(command: &NodeCommand) -> Result<(), SightingError> {
+/// Refuses what can only be the node, beside the process that is the node.
+pub(crate) fn refuse_a_likeness(command: &NodeCommand, node: Option<u32>) -> Result<(), SightingError> {
     let own = command.argv.get(1..).unwrap_or_default();
     let users = Users::of(command);
     for relative in relatives(command, |uid| users.may_be_started_by(uid))? {
         let pid = relative.pid;
+        if node == Some(pid) {
+            continue;
+        }
         // One that has just ended holds nothing any more.
         if likeness::is_of_one_node(&relative.arguments, own) && ProcessId::of(pid)?.is_some() {
             let difference = relative.difference(own, &users);
