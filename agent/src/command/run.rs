@@ -77,6 +77,9 @@ fn stop_of(ended: Ended, me: &Me, typed: &Rollout, names: &Names) -> Stop {
     match (ending, trouble, blind) {
         (Ok(Ending::Unprepared(_)), Some(trouble), _) => told(&trouble),
         (Ok(Ending::Refused(Refusal::NoLeader)), _, Some(blind)) => told(&blind),
+        (Ok(ending), _, Some(blind)) if blind.is_denial() => {
+            stop::denied(&ending, &blind, &context).unwrap_or_else(|| stop::of(&ending, &context))
+        }
         (Ok(ending), ..) => stop::of(&ending, &context),
         (Err(abort), ..) => told(&trouble_of_abort(abort, in_hand, names)),
     }

@@ -119,7 +119,11 @@ impl Execution<'_> {
                 self.saw(&view);
                 true
             }
-            Ok(Err(_)) | Err(_) => false,
+            Ok(Err(error)) => {
+                self.blind = Some(error.into());
+                false
+            }
+            Err(_) => false,
         }
     }
 

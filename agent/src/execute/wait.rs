@@ -167,12 +167,17 @@ impl Execution<'_> {
         }
         match self.observer.glance().await {
             Ok(view) => {
+                self.blind = None;
                 let judged = judge_view(&view, member, side.as_ref().map(|side| &side.release));
                 self.tell(Happening::Looked(&view));
                 self.last_view = Some(view);
                 judged
             }
-            Err(error) => Judged::NotYet { why: why(&error), has_quorum: false },
+            Err(error) => {
+                let why = why(&error);
+                self.blind = Some(error.into());
+                Judged::NotYet { why, has_quorum: false }
+            }
         }
     }
 

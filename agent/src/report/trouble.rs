@@ -122,6 +122,11 @@ impl Trouble {
         Self::AuthRefused(format!("{instead}; {} says how to make one", grants::COMMAND))
     }
 
+    /// Whether somebody answers who refuses this user, or his certificate.
+    pub fn is_denial(&self) -> bool {
+        matches!(self, Self::Credentials(_) | Self::AuthRefused(_) | Self::NotRoot { .. } | Self::KeysForbidden { .. })
+    }
+
     /// How it is told; `playbook` as it was typed, `verb` as in `agent VERB`, `touched` whether this process has
     /// stopped a member.
     pub fn stop(&self, verb: &str, playbook: Option<&str>, touched: bool) -> Stop {

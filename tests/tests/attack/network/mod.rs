@@ -3,6 +3,7 @@
 
 mod certificates;
 mod one_liar;
+mod password;
 mod plaintext;
 mod stranger;
 
