@@ -50,6 +50,7 @@ impl Execution<'_> {
         if let Some(keys) = &keys {
             self.tell(Happening::Read(keys));
             self.note(keys);
+            self.progress.read(keys);
         }
         let down = self.down().await;
         let (keys, gone) = match keys {

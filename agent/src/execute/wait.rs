@@ -20,7 +20,11 @@ use crate::{
         settled::{self, Missing},
     },
     report::{Happening, settling, wait::words},
-    rollout::{Changes, act::Event, keys::RunId},
+    rollout::{
+        Changes,
+        act::Event,
+        keys::{KeyName, Keys, ProcessId, RunId},
+    },
 };
 
 /// Between two looks at a member that is becoming ready.
@@ -29,6 +33,8 @@ const EACH: Duration = Duration::from_millis(20);
 const NOTHING_NEW: Duration = Duration::from_secs(2);
 /// The least time between two looks.
 const BREATH: Duration = Duration::from_millis(50);
+/// Word of a change that comes as soon as it is listened for: it may come without end.
+const AT_ONCE: Duration = Duration::from_millis(10);
 
 type Seen = ((Option<Revision>, Option<Revision>), Vec<(MemberId, Option<Release>, bool)>);
 
@@ -40,11 +46,39 @@ pub(super) struct Progress {
     pub(super) joined: Option<RunId>,
     /// Since when the run is marked failed, or a take-down is given up.
     pub(super) stands_still_since: Option<Instant>,
+    /// The keys of the last look.
+    keys: Option<Keys>,
+    /// How long it is until the next look, at least.
+    breath: Duration,
+    /// Whether word of a change came at once, the last time that it was waited for.
+    was_at_once: bool,
 }
 
 impl Progress {
     pub(super) fn new() -> Self {
-        Self { seen: Default::default(), at: Instant::now(), joined: None, stands_still_since: None }
+        Self {
+            seen: Default::default(),
+            at: Instant::now(),
+            joined: None,
+            stands_still_since: None,
+            keys: None,
+            breath: BREATH,
+            was_at_once: false,
+        }
+    }
+
+    /// Takes over what a look read. Word upon word of changes where nothing has changed is heard less and less often.
+    pub(super) fn read(&mut self, keys: &Keys) {
+        let is_idle = self.was_at_once && self.keys.as_ref() == Some(keys);
+        self.breath = if is_idle { (2 * self.breath).min(NOTHING_NEW) } else { BREATH };
+        self.keys = Some(keys.clone());
+    }
+
+    /// The keys of the last look, where another process had a baton then whose lease still ran.
+    pub(super) fn others_baton(&self, own: ProcessId) -> Option<&Keys> {
+        let keys = self.keys.as_ref()?;
+        let is_others = keys.baton.as_ref().is_some_and(|baton| baton.value.process != own);
+        (is_others && keys.leases.contains_key(&KeyName::Baton)).then_some(keys)
     }
 }
 
@@ -263,17 +297,19 @@ impl Execution<'_> {
         self.tell(Happening::Waiting(wait.clone()));
         let done = self.done_members();
         self.say_in_key(done, Some(words(&wait, self.reporter.board().names()))).await;
-        tokio::time::sleep(BREATH).await;
+        tokio::time::sleep(self.progress.breath).await;
         let changes = self.changes.get_or_insert_with(|| Arc::new(Changes::of(&self.store))).clone();
         let gather_ends = self.began + self.playbook.strategy.gather;
         let nothing_new = Instant::now() + NOTHING_NEW;
         // A look is due when the gathering ends, too: that decides who takes part.
         let next = if gather_ends > Instant::now() { gather_ends.min(nothing_new) } else { nothing_new };
-        tokio::select! {
-            () = changes.changed() => {}
-            () = tokio::time::sleep_until(next.into()) => {}
-            () = self.interrupt.asked(1) => {}
-        }
+        let since = Instant::now();
+        let is_told = tokio::select! {
+            () = changes.changed() => true,
+            () = tokio::time::sleep_until(next.into()) => false,
+            () = self.interrupt.asked(1) => false,
+        };
+        self.progress.was_at_once = is_told && since.elapsed() < AT_ONCE;
         Event::Woke { expired: self.progress.at.elapsed() > self.playbook.strategy.turn }
     }
 

@@ -2,6 +2,7 @@
 //! certificate. What needs no real member is in `agent/tests/network/`.
 
 mod certificates;
+mod flood;
 mod one_liar;
 mod password;
 mod plaintext;
