@@ -11,7 +11,7 @@ use std::{
 
 use proto::{MemberId, Release, Revision};
 
-use super::{Execution, Why, why};
+use super::{Abort, Execution, Why, why};
 use crate::{
     journal::progress::Binary,
     observe::{hash::Hashes, view::ClusterView},
@@ -85,13 +85,18 @@ impl Progress {
 /// One judgement of a member that is to become ready.
 enum Judged {
     Ready,
-    NotYet { why: Arc<str>, has_quorum: bool },
+    NotYet {
+        why: Arc<str>,
+        has_quorum: bool,
+    },
     Ended,
     Wrong(Arc<str>),
+    /// It is no member any more.
+    Removed,
 }
 
 impl Execution<'_> {
-    pub(super) async fn await_ready(&mut self, member: MemberId, on: Option<Binary>) -> Event {
+    pub(super) async fn await_ready(&mut self, member: MemberId, on: Option<Binary>) -> Result<Event, Abort> {
         let deadline = Instant::now() + self.playbook.strategy.health;
         let soak = if on.is_some() { self.playbook.strategy.soak } else { Duration::ZERO };
         let mut ready_since = None;
@@ -112,14 +117,17 @@ impl Execution<'_> {
                         self.excluded.set(None);
                         self.say_what_was_not_compared(member, on).await;
                         self.tell(Happening::Ready { member });
-                        return Event::Done;
+                        return Ok(Event::Done);
                     };
                     if Instant::now() >= deadline + soak {
-                        return self.not_ready(member, why);
+                        return Ok(self.not_ready(member, why));
                     }
                     tokio::time::sleep(EACH).await;
                 }
-                Judged::Wrong(why) => return self.not_ready(member, why),
+                // Whatever is started in its place joins nothing.
+                Judged::Removed if self.has_stopped(member) => return Err(self.let_go(member).await),
+                Judged::Removed => return Ok(self.not_ready(member, "the cluster has no such member any more".into())),
+                Judged::Wrong(why) => return Ok(self.not_ready(member, why)),
                 // A process that was still ending when it was looked for is started once more.
                 Judged::Ended if !was_started_again => {
                     was_started_again = true;
@@ -129,18 +137,18 @@ impl Execution<'_> {
                         Err(why) => Err(why),
                     };
                     if let Err(why) = started {
-                        return self.not_ready(member, why);
+                        return Ok(self.not_ready(member, why));
                     }
                 }
-                Judged::Ended => return self.not_ready(member, self.how_it_ended(member).await),
+                Judged::Ended => return Ok(self.not_ready(member, self.how_it_ended(member).await)),
                 Judged::NotYet { why, has_quorum } => {
                     ready_since = None;
                     if Instant::now() < deadline {
                         tokio::time::sleep(EACH).await;
                     } else if has_quorum {
-                        return self.not_ready(member, why);
+                        return Ok(self.not_ready(member, why));
                     } else {
-                        return Event::NoQuorum;
+                        return Ok(Event::NoQuorum);
                     }
                 }
             }
@@ -191,7 +199,8 @@ impl Execution<'_> {
             Err(why) => return Judged::NotYet { why, has_quorum: true },
         };
         if !status.is_running() {
-            return Judged::Ended;
+            let is_removed = self.has_stopped(member) && self.is_removed(member).await;
+            return if is_removed { Judged::Removed } else { Judged::Ended };
         }
         let side = on.and_then(|on| Some(node.sides.as_ref()?.side(on).clone()));
         let expected = side.as_ref().and_then(|side| side.executable.as_ref());
@@ -332,8 +341,10 @@ impl Execution<'_> {
 
 fn judge_view(view: &ClusterView, member: MemberId, release: Option<&Release>) -> Judged {
     let has_quorum = view.leader().is_some();
-    let Some(seen) = view.member(member) else {
-        return Judged::Wrong(Arc::from("the cluster has no such member any more"));
+    let seen = match view.member(member) {
+        Some(seen) => seen,
+        None if has_quorum => return Judged::Removed,
+        None => return Judged::NotYet { why: Arc::from("no member that answers lists it"), has_quorum },
     };
     match (seen.release(), release) {
         (Some(found), Some(expected)) if found != expected && expected.0.major != 0 => {

@@ -100,6 +100,15 @@ pub enum Trouble {
     Unprepared(String),
     /// The operating system refused something.
     System(String),
+    /// The member of the step in hand was removed from the cluster.
+    Removed {
+        /// Its name.
+        name: String,
+        /// Its name and id.
+        member: String,
+        /// Whether its take-down record may still stand.
+        is_recorded: bool,
+    },
     /// A second signal.
     InterruptedAtOnce {
         /// The member of the step in hand, if there was one.
@@ -198,6 +207,18 @@ impl Trouble {
             }
             Self::Unprepared(text) => (Reason::Unprepared, text.clone(), NOTHING, again),
             Self::System(text) => (Reason::System, text.clone(), NOTHING, again),
+            Self::Removed { name, member, is_recorded } => {
+                let message = format!(
+                    "{member} was removed from the cluster in the middle of its step, so it is not started again; to have \
+                     it back end its process, remove its data directory, `etcdctl member add {}`, and start it",
+                    typed(name)
+                );
+                let left = match is_recorded {
+                    true => "its take-down record, if it stands, is deleted by the next run on this host",
+                    false => "its step is over, and its take-down record is gone",
+                };
+                (Reason::StepFailed, message, left, with("status"))
+            }
             Self::InterruptedAtOnce { member: None } => {
                 (Reason::InterruptedAtOnce, "ended at once by a signal".into(), "no step was in hand", again)
             }
