@@ -17,6 +17,15 @@ pub fn with_causes(error: &dyn Error) -> String {
     text
 }
 
+/// How many bytes are taken of what a member says in its own words: an answer may have some MiB of them.
+pub const MAX_SAID: usize = 300;
+
+/// The beginning of what a member says.
+pub fn said(words: &str) -> &str {
+    let end = (0..=MAX_SAID.min(words.len())).rev().find(|end| words.is_char_boundary(*end));
+    &words[..end.unwrap_or(0)]
+}
+
 /// A word as a shell takes it.
 pub fn typed(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
@@ -43,6 +52,13 @@ mod tests {
         assert_eq!(remark("h1, the host of m1"), "h1, the host of m1");
         assert_eq!(remark("h1; touch $(x) `y`\n|&<>"), "h1? touch ??x? ?y??????");
         assert_eq!(remark(&"h".repeat(300)).len(), 200);
+    }
+
+    #[test]
+    fn of_what_a_member_says_the_beginning_is_taken() {
+        assert_eq!(said("no leader"), "no leader");
+        assert_eq!(said(&"é".repeat(MAX_SAID)), "é".repeat(MAX_SAID / 2));
+        assert_eq!(said(&format!("x{}", "é".repeat(MAX_SAID))).len(), MAX_SAID - 1);
     }
 
     #[derive(Debug)]

@@ -85,6 +85,9 @@ fn stop_of(ended: Ended, me: &Me, typed: &Rollout, names: &Names) -> Stop {
     match (ending, trouble, blind) {
         (Ok(Ending::Unprepared(_)), Some(trouble), _) => told(&trouble),
         (Ok(Ending::Refused(Refusal::NoLeader)), _, Some(blind)) => told(&blind),
+        (Ok(ending), _, Some(blind)) if blind.is_denial() => {
+            stop::denied(&ending, &blind, &context).unwrap_or_else(|| stop::of(&ending, &context))
+        }
         (Ok(ending), ..) => stop::of(&ending, &context),
         (Err(abort), ..) => told(&trouble_of_abort(abort, in_hand, names)),
     }
@@ -95,6 +98,9 @@ fn trouble_of_abort(abort: Abort, in_hand: Option<MemberId>, names: &Names) -> T
         Abort::Journal(error) => Trouble::System(format!("the journal cannot be written: {}", with_causes(&error))),
         Abort::Keys(error) => error.into(),
         Abort::Refused(reason) => Trouble::AuthRefused(format!("the shared keys cannot be written: {reason}")),
+        Abort::Removed { member, is_recorded } => {
+            Trouble::Removed { name: names.short(member), member: names.member(member), is_recorded }
+        }
         Abort::AtOnce => Trouble::InterruptedAtOnce { member: in_hand.map(|member| (member, names.short(member))) },
     }
 }

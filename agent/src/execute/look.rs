@@ -50,6 +50,7 @@ impl Execution<'_> {
         if let Some(keys) = &keys {
             self.tell(Happening::Read(keys));
             self.note(keys);
+            self.progress.read(keys);
         }
         let down = self.down().await;
         let (keys, gone) = match keys {
@@ -119,7 +120,11 @@ impl Execution<'_> {
                 self.saw(&view);
                 true
             }
-            Ok(Err(_)) | Err(_) => false,
+            Ok(Err(error)) => {
+                self.blind = Some(error.into());
+                false
+            }
+            Err(_) => false,
         }
     }
 

@@ -16,6 +16,7 @@ mod lower;
 pub mod node;
 pub(crate) mod prepare;
 mod releases;
+mod removed;
 pub mod replace;
 pub mod resident;
 mod send;
@@ -120,6 +121,14 @@ pub enum Abort {
     /// The cluster refuses to let this agent write.
     #[error("the cluster refuses to write the shared keys: {0}")]
     Refused(String),
+    /// The member of the step in hand was removed from the cluster.
+    #[error("member {member} was removed from the cluster")]
+    Removed {
+        /// The member.
+        member: MemberId,
+        /// Whether its take-down record may still stand.
+        is_recorded: bool,
+    },
     /// The operator asked twice, or once, and the host shuts down.
     #[error("stopped at once by a second signal, or the host's shutdown")]
     AtOnce,
@@ -160,7 +169,7 @@ impl Execution<'_> {
             () = interrupt.asked(2) => Err(Abort::AtOnce),
             () = interrupt.by_shutdown(), if has_units => Err(Abort::AtOnce),
         };
-        if ending.is_err() && !matches!(ending, Err(Abort::AtOnce)) {
+        if ending.is_err() && !matches!(ending, Err(Abort::AtOnce | Abort::Removed { .. })) {
             self.mend_before_abort().await;
         }
         self.ends(ending).await
@@ -243,7 +252,7 @@ impl Execution<'_> {
             }
             Act::Switch { member, to } => as_event(self.switch(member, to)),
             Act::Start(member) => as_event(self.start(member).await),
-            Act::AwaitReady { member, on } => self.await_ready(member, on).await,
+            Act::AwaitReady { member, on } => return self.await_ready(member, on).await,
             Act::AwaitPolls => self.await_polls().await,
             Act::AwaitSettled { back } => self.await_settled(back).await,
             Act::Wait(wait) => self.wait(wait).await,

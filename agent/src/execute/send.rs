@@ -84,6 +84,9 @@ impl Leases {
 
 impl Execution<'_> {
     pub(super) async fn send(&mut self, txn: &Txn) -> Result<Event, Abort> {
+        if let Some(keys) = self.baton_is_taken(txn) {
+            return Ok(Event::No(Box::new(keys.clone())));
+        }
         let lease = match self.lease_for(txn).await {
             Ok(lease) => lease,
             Err(NotGranted::Refused(_)) => return self.refused_with_keys().await,
@@ -121,6 +124,14 @@ impl Execution<'_> {
                 Ok(self.unknown().await)
             }
         }
+    }
+
+    /// A baton that another process had when the keys were read a moment ago is not asked for: that would cost the cluster
+    /// a lease at every look. Once a taking has a lease, only the cluster says what came of it.
+    fn baton_is_taken(&self, txn: &Txn) -> Option<&Keys> {
+        let [Op::PutBaton(baton)] = txn.ops.as_slice() else { return None };
+        let is_new = !self.leases.batons.contains_key(&baton.take);
+        self.progress.others_baton(self.process).filter(|_| is_new)
     }
 
     /// Notes who says that a record of this host was put, for the look that follows.

@@ -11,7 +11,7 @@ use std::{
 
 use proto::{MemberId, Release, Revision};
 
-use super::{Execution, Why, why};
+use super::{Abort, Execution, Why, why};
 use crate::{
     journal::progress::Binary,
     observe::{hash::Hashes, view::ClusterView},
@@ -20,7 +20,11 @@ use crate::{
         settled::{self, Missing},
     },
     report::{Happening, settling, wait::words},
-    rollout::{Changes, act::Event, keys::RunId},
+    rollout::{
+        Changes,
+        act::Event,
+        keys::{KeyName, Keys, ProcessId, RunId},
+    },
 };
 
 /// Between two looks at a member that is becoming ready.
@@ -29,6 +33,8 @@ const EACH: Duration = Duration::from_millis(20);
 const NOTHING_NEW: Duration = Duration::from_secs(2);
 /// The least time between two looks.
 const BREATH: Duration = Duration::from_millis(50);
+/// Word of a change that comes as soon as it is listened for: it may come without end.
+const AT_ONCE: Duration = Duration::from_millis(10);
 
 type Seen = ((Option<Revision>, Option<Revision>), Vec<(MemberId, Option<Release>, bool)>);
 
@@ -40,24 +46,57 @@ pub(super) struct Progress {
     pub(super) joined: Option<RunId>,
     /// Since when the run is marked failed, or a take-down is given up.
     pub(super) stands_still_since: Option<Instant>,
+    /// The keys of the last look.
+    keys: Option<Keys>,
+    /// How long it is until the next look, at least.
+    breath: Duration,
+    /// Whether word of a change came at once, the last time that it was waited for.
+    was_at_once: bool,
 }
 
 impl Progress {
     pub(super) fn new() -> Self {
-        Self { seen: Default::default(), at: Instant::now(), joined: None, stands_still_since: None }
+        Self {
+            seen: Default::default(),
+            at: Instant::now(),
+            joined: None,
+            stands_still_since: None,
+            keys: None,
+            breath: BREATH,
+            was_at_once: false,
+        }
+    }
+
+    /// Takes over what a look read. Word upon word of changes where nothing has changed is heard less and less often.
+    pub(super) fn read(&mut self, keys: &Keys) {
+        let is_idle = self.was_at_once && self.keys.as_ref() == Some(keys);
+        self.breath = if is_idle { (2 * self.breath).min(NOTHING_NEW) } else { BREATH };
+        self.keys = Some(keys.clone());
+    }
+
+    /// The keys of the last look, where another process had a baton then whose lease still ran.
+    pub(super) fn others_baton(&self, own: ProcessId) -> Option<&Keys> {
+        let keys = self.keys.as_ref()?;
+        let is_others = keys.baton.as_ref().is_some_and(|baton| baton.value.process != own);
+        (is_others && keys.leases.contains_key(&KeyName::Baton)).then_some(keys)
     }
 }
 
 /// One judgement of a member that is to become ready.
 enum Judged {
     Ready,
-    NotYet { why: Arc<str>, has_quorum: bool },
+    NotYet {
+        why: Arc<str>,
+        has_quorum: bool,
+    },
     Ended,
     Wrong(Arc<str>),
+    /// It is no member any more.
+    Removed,
 }
 
 impl Execution<'_> {
-    pub(super) async fn await_ready(&mut self, member: MemberId, on: Option<Binary>) -> Event {
+    pub(super) async fn await_ready(&mut self, member: MemberId, on: Option<Binary>) -> Result<Event, Abort> {
         let deadline = Instant::now() + self.playbook.strategy.health;
         let soak = if on.is_some() { self.playbook.strategy.soak } else { Duration::ZERO };
         let mut ready_since = None;
@@ -78,14 +117,17 @@ impl Execution<'_> {
                         self.excluded.set(None);
                         self.say_what_was_not_compared(member, on).await;
                         self.tell(Happening::Ready { member });
-                        return Event::Done;
+                        return Ok(Event::Done);
                     };
                     if Instant::now() >= deadline + soak {
-                        return self.not_ready(member, why);
+                        return Ok(self.not_ready(member, why));
                     }
                     tokio::time::sleep(EACH).await;
                 }
-                Judged::Wrong(why) => return self.not_ready(member, why),
+                // Whatever is started in its place joins nothing.
+                Judged::Removed if self.has_stopped(member) => return Err(self.let_go(member).await),
+                Judged::Removed => return Ok(self.not_ready(member, "the cluster has no such member any more".into())),
+                Judged::Wrong(why) => return Ok(self.not_ready(member, why)),
                 // A process that was still ending when it was looked for is started once more.
                 Judged::Ended if !was_started_again => {
                     was_started_again = true;
@@ -95,18 +137,18 @@ impl Execution<'_> {
                         Err(why) => Err(why),
                     };
                     if let Err(why) = started {
-                        return self.not_ready(member, why);
+                        return Ok(self.not_ready(member, why));
                     }
                 }
-                Judged::Ended => return self.not_ready(member, self.how_it_ended(member).await),
+                Judged::Ended => return Ok(self.not_ready(member, self.how_it_ended(member).await)),
                 Judged::NotYet { why, has_quorum } => {
                     ready_since = None;
                     if Instant::now() < deadline {
                         tokio::time::sleep(EACH).await;
                     } else if has_quorum {
-                        return self.not_ready(member, why);
+                        return Ok(self.not_ready(member, why));
                     } else {
-                        return Event::NoQuorum;
+                        return Ok(Event::NoQuorum);
                     }
                 }
             }
@@ -167,7 +209,8 @@ impl Execution<'_> {
             Err(why) => return Judged::NotYet { why, has_quorum: true },
         };
         if !status.is_running() {
-            return Judged::Ended;
+            let is_removed = self.has_stopped(member) && self.is_removed(member).await;
+            return if is_removed { Judged::Removed } else { Judged::Ended };
         }
         let side = on.and_then(|on| Some(node.sides.as_ref()?.side(on).clone()));
         let expected = side.as_ref().and_then(|side| side.executable.as_ref());
@@ -177,12 +220,17 @@ impl Execution<'_> {
         }
         match self.observer.glance().await {
             Ok(view) => {
+                self.blind = None;
                 let judged = judge_view(&view, member, side.as_ref().map(|side| &side.release));
                 self.tell(Happening::Looked(&view));
                 self.last_view = Some(view);
                 judged
             }
-            Err(error) => Judged::NotYet { why: why(&error), has_quorum: false },
+            Err(error) => {
+                let why = why(&error);
+                self.blind = Some(error.into());
+                Judged::NotYet { why, has_quorum: false }
+            }
         }
     }
 
@@ -268,17 +316,19 @@ impl Execution<'_> {
         self.tell(Happening::Waiting(wait.clone()));
         let done = self.done_members();
         self.say_in_key(done, Some(words(&wait, self.reporter.board().names()))).await;
-        tokio::time::sleep(BREATH).await;
+        tokio::time::sleep(self.progress.breath).await;
         let changes = self.changes.get_or_insert_with(|| Arc::new(Changes::of(&self.store))).clone();
         let gather_ends = self.began + self.playbook.strategy.gather;
         let nothing_new = Instant::now() + NOTHING_NEW;
         // A look is due when the gathering ends, too: that decides who takes part.
         let next = if gather_ends > Instant::now() { gather_ends.min(nothing_new) } else { nothing_new };
-        tokio::select! {
-            () = changes.changed() => {}
-            () = tokio::time::sleep_until(next.into()) => {}
-            () = self.interrupt.asked(1) => {}
-        }
+        let since = Instant::now();
+        let is_told = tokio::select! {
+            () = changes.changed() => true,
+            () = tokio::time::sleep_until(next.into()) => false,
+            () = self.interrupt.asked(1) => false,
+        };
+        self.progress.was_at_once = is_told && since.elapsed() < AT_ONCE;
         Event::Woke { expired: self.progress.at.elapsed() > self.playbook.strategy.turn }
     }
 
@@ -301,8 +351,10 @@ impl Execution<'_> {
 
 fn judge_view(view: &ClusterView, member: MemberId, release: Option<&Release>) -> Judged {
     let has_quorum = view.leader().is_some();
-    let Some(seen) = view.member(member) else {
-        return Judged::Wrong(Arc::from("the cluster has no such member any more"));
+    let seen = match view.member(member) {
+        Some(seen) => seen,
+        None if has_quorum => return Judged::Removed,
+        None => return Judged::NotYet { why: Arc::from("no member that answers lists it"), has_quorum },
     };
     match (seen.release(), release) {
         (Some(found), Some(expected)) if found != expected && expected.0.major != 0 => {

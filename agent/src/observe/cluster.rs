@@ -131,6 +131,8 @@ impl Observer {
     async fn look_with(&self, patience: Patience) -> Result<ClusterView, ObserveError> {
         let means = &self.means;
         let Settled { cluster, mut looks, mut warnings } = self.settled().await?;
+        warnings
+            .extend(looks.iter().filter_map(|look| Some(format!("{}: {}", look.called(), look.disputed.as_ref()?))));
         let leader = means.agree(&mut looks).await;
         let commit = leader_commit(&leader, &looks);
         let members = side_by_side(looks.into_iter().map(|look| {
@@ -143,7 +145,7 @@ impl Observer {
         Ok(ClusterView { cluster, leader, members, warnings })
     }
 
-    /// The membership alone, as the member has it that has applied most; needs no quorum.
+    /// The membership alone, by the lists of all that answer; needs no quorum.
     ///
     /// # Errors
     /// [`ObserveError`], as for a look.
@@ -163,7 +165,8 @@ impl Observer {
     /// Asks everybody. Several releases answer `Status` to the role `root` only, and then nobody seems to be there.
     async fn settled(&self) -> Result<Settled, ObserveError> {
         let failed = self.means.access.log_in().await?;
-        let wave = Wave::run(&self.means, failed).await;
+        let mut wave = Wave::run(&self.means, failed).await;
+        wave.catch_up(&self.means).await;
         let is_denied = wave.is_denied();
         let error = match wave.settle(&self.means) {
             Err(error @ ObserveError::NobodyAnswered { .. }) if is_denied => error,
@@ -264,7 +267,7 @@ impl Means {
         leader_commit: Option<LogIndex>,
         patience: Patience,
     ) -> (Member, Option<String>) {
-        let Look { listed, reached } = look;
+        let Look { listed, reached, disputed } = look;
         let answer = match reached {
             Ok(reached) => self.complete(&listed, reached).await,
             Err(reason) => Err(reason),
@@ -277,6 +280,7 @@ impl Means {
             }
             Err(reason) => Answer::Silent { reason },
         };
+        let answer = disputed.into_iter().fold(answer, in_doubt);
         let Listed { id, name, role, client_urls, .. } = listed;
         (Member { id, name: name.into(), role, client_urls, answer }, warning)
     }
@@ -374,6 +378,17 @@ fn answers(role: Role, read: Read, seen: &Seen, leader_commit: Option<LogIndex>)
 
 fn downgrade(status: &proto::etcdserverpb::StatusResponse) -> Option<ClusterVersion> {
     status.downgrade_info.as_ref().filter(|info| info.enabled)?.target_version.parse().ok()
+}
+
+/// A member that is not listed alike by all is waited for, however well it is.
+fn in_doubt(answer: Answer, dispute: String) -> Answer {
+    match answer {
+        Answer::Silent { reason } => Answer::Silent { reason: format!("{reason}; {dispute}") },
+        Answer::Reported(report) => Answer::Reported(Box::new(match report.health {
+            Health::Ready => Report { health: Health::CatchingUp { reason: dispute }, ..*report },
+            Health::CatchingUp { .. } | Health::Sick { .. } | Health::Alarmed(_) => *report,
+        })),
+    }
 }
 
 /// What the view says of a member that answered.

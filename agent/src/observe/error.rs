@@ -6,6 +6,7 @@ use proto::ClusterId;
 use tonic::{Code, Status};
 
 use super::fault;
+use crate::words::said;
 
 /// Why nothing could be said about a cluster.
 #[derive(Debug, thiserror::Error)]
@@ -99,16 +100,16 @@ pub enum CallError {
     #[error("no answer within {} s", .0.as_secs())]
     TimedOut(Duration),
     /// The connection failed; unless it could not be made, the call may have been carried out all the same.
-    #[error("{}", root_cause(.0))]
+    #[error("{}", said(&root_cause(.0)))]
     Broken(Status),
     /// There is somebody, but no way to speak to him: his certificate or ours, or one side has none.
-    #[error("{0}")]
+    #[error("{}", said(.0))]
     Untrusted(String),
     /// Another cluster answered, so nothing was.
     #[error("it belongs to cluster {0}")]
     Foreign(ClusterId),
     /// The server answered with an error.
-    #[error("{}", .0.message())]
+    #[error("{}", said(.0.message()))]
     Said(Status),
     /// The address cannot be used at all.
     #[error("{0}")]

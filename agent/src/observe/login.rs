@@ -31,9 +31,10 @@ use super::{
     error::{CallError, ObserveError},
     secret_file::read,
 };
-use crate::playbook::cluster::Auth;
+use crate::{playbook::cluster::Auth, words::said};
 
-/// How long nobody is asked again after nobody could be asked: a token needs a quorum.
+/// How long nobody is asked again after nobody could be asked, as a token needs a quorum, or after a refusal: a password is
+/// dear to check.
 const PAUSE: Duration = Duration::from_secs(2);
 /// How long a member has for itself before the next is asked too: a password is dear to check, so all are not asked at
 /// once.
@@ -66,8 +67,8 @@ enum Session {
     Token(Token),
     /// The cluster has auth switched off.
     NotNeeded,
-    /// The cluster does not take the user or the password, in its words.
-    Refused(String),
+    /// The cluster does not take the user or the password, in its words, since then.
+    Refused(String, Instant),
     /// Nobody could be asked.
     NoAnswer(Instant),
 }
@@ -95,11 +96,12 @@ impl Login {
     {
         let Some(user) = &self.user else { return Ok(()) };
         let mut session = self.session.lock().await;
-        if !matches!(*session, Session::Token(_) | Session::NotNeeded) {
+        let is_refused = session.is_refused();
+        if !is_refused && !matches!(*session, Session::Token(_) | Session::NotNeeded) {
             *session = authenticate(user, channels()).await;
         }
         match &*session {
-            Session::Refused(reason) => Err(ObserveError::Auth { user: user.name.clone(), reason: reason.clone() }),
+            Session::Refused(reason, _) => Err(ObserveError::Auth { user: user.name.clone(), reason: reason.clone() }),
             _ => Ok(()),
         }
     }
@@ -117,7 +119,7 @@ impl Login {
         let ask = match &*session {
             Session::NotYet => true,
             Session::NoAnswer(since) => since.elapsed() > PAUSE,
-            Session::Token(_) | Session::NotNeeded | Session::Refused(_) => false,
+            Session::Token(_) | Session::NotNeeded | Session::Refused(..) => false,
         };
         if ask {
             *session = authenticate(user, channels()).await;
@@ -151,10 +153,10 @@ impl Login {
         let user = self.user.as_ref()?;
         let own = self.own(address);
         let mut own = own.lock().await;
-        if own.is_none() || *own == refused {
+        if (own.is_none() || *own == refused) && !self.session.lock().await.is_refused() {
             *own = match authenticate(user, vec![ready(Ok(channel))]).await {
                 Session::Token(token) => Some(token),
-                for_all @ (Session::NotNeeded | Session::Refused(_)) => {
+                for_all @ (Session::NotNeeded | Session::Refused(..)) => {
                     *self.session.lock().await = for_all;
                     None
                 }
@@ -177,6 +179,11 @@ impl Login {
 }
 
 impl Session {
+    /// Whether the cluster refused the user a moment ago.
+    fn is_refused(&self) -> bool {
+        matches!(self, Self::Refused(_, since) if since.elapsed() < PAUSE)
+    }
+
     fn token(&self) -> Option<Token> {
         match self {
             Self::Token(token) => Some(token.clone()),
@@ -253,7 +260,7 @@ fn refusal(status: &Status) -> Option<Session> {
             Some(Session::NotNeeded)
         }
         Code::InvalidArgument | Code::PermissionDenied | Code::Unauthenticated => {
-            Some(Session::Refused(status.message().to_owned()))
+            Some(Session::Refused(said(status.message()).to_owned(), Instant::now()))
         }
         // Among them FailedPrecondition, which speaks for this one member: a learner takes no logins.
         _ => None,
@@ -293,7 +300,7 @@ mod tests {
             (Code::Unavailable, "etcdserver: no leader", false),
         ] {
             let found = refusal(&Status::new(code, words));
-            assert_eq!(matches!(found, Some(Session::Refused(_))), refused, "{words}");
+            assert_eq!(matches!(found, Some(Session::Refused(..))), refused, "{words}");
         }
         let off = refusal(&Status::new(Code::FailedPrecondition, "etcdserver: authentication is not enabled"));
         assert!(matches!(off, Some(Session::NotNeeded)));

@@ -25,6 +25,7 @@ use super::{
     leader::Statement,
     listed,
 };
+use crate::words::said;
 
 /// How long to wait before a read that found no leader is made again.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -33,8 +34,6 @@ const AGAIN: Duration = Duration::from_millis(50);
 pub(super) const MAX_MESSAGE: usize = 1024 * 1024;
 /// How many errors of a `Status` are read, alarms among them.
 const MAX_ERRORS: usize = 64;
-/// How many bytes of each, and of the release.
-const MAX_WORDS: usize = 300;
 
 /// A member's `Status`.
 #[derive(Clone, Debug)]
@@ -145,8 +144,7 @@ impl Access {
 fn shortened(mut status: StatusResponse) -> StatusResponse {
     status.errors.truncate(MAX_ERRORS);
     status.errors.iter_mut().chain([&mut status.version]).for_each(|words| {
-        let end = (0..=MAX_WORDS.min(words.len())).rev().find(|end| words.is_char_boundary(*end));
-        words.truncate(end.unwrap_or(0));
+        words.truncate(said(words).len());
     });
     status
 }

@@ -21,6 +21,7 @@ pub mod leader;
 mod listed;
 mod login;
 pub mod member;
+mod membership;
 pub mod metrics;
 pub mod permission;
 mod releases;

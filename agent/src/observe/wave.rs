@@ -8,18 +8,23 @@
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
+    time::Duration,
 };
 
 use proto::{ClusterId, MemberId};
-use tokio::task::JoinSet;
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep, timeout_at},
+};
 use tonic::Code;
 
 use super::{
-    cluster::{Means, Told},
+    cluster::{Means, Told, side_by_side},
     directory::{Findings, Listed, sole_owner},
     error::{CallError, ObserveError},
     health::Read,
     member::{Seen, another},
+    membership::{List, Membership, membership},
     view::Role,
 };
 
@@ -27,6 +32,10 @@ use super::{
 const MAX_ADDRESSES: usize = 128;
 /// How many of them are asked at the same time.
 const AT_ONCE: usize = 64;
+/// How long lists may differ before that is said: each member applies a change of the membership in its own time.
+const CATCHING_UP: Duration = Duration::from_secs(2);
+/// How often they are asked for meanwhile.
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// What the addresses answered.
 #[derive(Debug, Default)]
@@ -70,6 +79,14 @@ struct Found {
     details: Option<Details>,
 }
 
+impl Found {
+    fn list(&self) -> Option<List<'_>> {
+        let is_cut_off = self.details.as_ref().is_some_and(|details| matches!(details.read, Read::Failed(_)));
+        let (by, applied, members) = (self.seen.id, self.seen.applied(), self.members.as_ref().ok()?);
+        Some(List { by, address: &self.address, applied, is_cut_off, members })
+    }
+}
+
 /// What a member is asked beyond its status, once it is clear which member it is.
 #[derive(Clone, Debug)]
 pub(super) struct Details {
@@ -82,6 +99,19 @@ pub(super) struct Details {
 pub(super) struct Look {
     pub listed: Listed,
     pub reached: Result<Reached, String>,
+    /// Who says what of it, where members do not list it alike.
+    pub disputed: Option<String>,
+}
+
+impl Look {
+    /// What a person calls the member.
+    pub(super) fn called(&self) -> String {
+        called(&self.listed)
+    }
+}
+
+fn called(member: &Listed) -> String {
+    if member.name.is_empty() { member.id.to_string() } else { member.name.clone() }
 }
 
 /// What a wave comes to.
@@ -141,9 +171,11 @@ impl Wave {
     pub(super) fn settle(self, means: &Means) -> Result<Settled, ObserveError> {
         let directory = means.access.directory();
         let cluster = directory.cluster().ok_or_else(|| self.nobody())?;
-        let members = self.newest_list()?;
+        let Membership { members, mut disputed } = self.membership()?;
         let answered = self.found.iter().map(|found| (found.address.clone(), found.seen.id)).collect();
-        let looks: Vec<_> = members.iter().map(|member| self.look_at(member, &members)).collect();
+        let look_at =
+            |member: &Listed| Look { disputed: disputed.remove(&member.id), ..self.look_at(member, &members) };
+        let looks: Vec<_> = members.iter().map(look_at).collect();
         let address = |look: &Look| Some((look.listed.id, look.reached.as_ref().ok()?.address.clone()));
         let chosen = looks.iter().filter_map(address).collect();
         let warnings = self.warnings(directory.endpoints(), &members);
@@ -156,10 +188,10 @@ impl Wave {
     /// other address that is said of the member.
     fn warnings(&self, endpoints: &[String], members: &[Listed]) -> Vec<String> {
         let has_others = |member: &&Listed| !member.client_urls.is_empty();
-        let unused = members.iter().filter(has_others).flat_map(|member| {
-            let name = if member.name.is_empty() { member.id.to_string() } else { member.name.clone() };
-            member.unused.iter().map(move |why| format!("{name}: {why}"))
-        });
+        let unused = members
+            .iter()
+            .filter(has_others)
+            .flat_map(|member| member.unused.iter().map(move |why| format!("{}: {why}", called(member))));
         let foreign = endpoints.iter().filter_map(|endpoint| match self.failed.get(endpoint)? {
             CallError::Foreign(cluster) => {
                 Some(format!("{endpoint} of cluster.endpoints belongs to cluster {cluster}: it counts as silent"))
@@ -171,18 +203,33 @@ impl Wave {
         unused.chain(foreign).chain(left_out).collect()
     }
 
-    /// The membership as the member has it that has applied most: changes of the membership are log entries.
-    fn newest_list(&self) -> Result<Vec<Listed>, ObserveError> {
+    /// Asks for the lists again while they differ, for a while.
+    pub(super) async fn catch_up(&mut self, means: &Arc<Means>) {
+        let deadline = Instant::now() + CATCHING_UP;
+        while membership(&self.lists()).is_some_and(|found| !found.disputed.is_empty()) && Instant::now() < deadline {
+            sleep(AGAIN).await;
+            let asked = self.found.iter().enumerate().filter(|(_, found)| found.members.is_ok()).map(|(at, found)| {
+                let (means, address) = (Arc::clone(means), found.address.clone());
+                async move { (at, timeout_at(deadline, means.access.members(&address)).await) }
+            });
+            for (at, answer) in side_by_side(asked).await {
+                // Without an answer what it said before stands.
+                if let Ok(Ok(members)) = answer {
+                    self.found[at].members = Ok(members);
+                }
+            }
+        }
+    }
+
+    fn lists(&self) -> Vec<List<'_>> {
+        self.found.iter().filter_map(Found::list).collect()
+    }
+
+    fn membership(&self) -> Result<Membership, ObserveError> {
         if self.found.is_empty() {
             return Err(self.nobody());
         }
-        let lists = self.found.iter();
-        lists
-            .filter_map(|found| Some((found.seen.applied(), found.members.as_ref().ok()?)))
-            .filter(|(_, members)| !members.is_empty())
-            .max_by_key(|(applied, _)| *applied)
-            .map(|(_, members)| members.clone())
-            .ok_or_else(|| ObserveError::NoMembership { reasons: self.reasons() })
+        membership(&self.lists()).ok_or_else(|| ObserveError::NoMembership { reasons: self.reasons() })
     }
 
     /// Takes the best address of this member: one that is its own, else one that nobody advertises, else one that
@@ -200,7 +247,7 @@ impl Wave {
             let Found { address, seen, details, .. } = found;
             Reached { address: address.clone(), seen: seen.clone(), details: details.clone() }
         });
-        Look { listed: member.clone(), reached: reached.ok_or_else(|| self.silence(member)) }
+        Look { listed: member.clone(), reached: reached.ok_or_else(|| self.silence(member)), disputed: None }
     }
 
     /// Why a member was not reached, address by address.

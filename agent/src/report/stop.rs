@@ -147,6 +147,23 @@ pub fn of(ending: &Ending, context: &Context) -> Stop {
     }
 }
 
+/// The same where the last look was refused: members do answer, and not this user.
+pub fn denied(ending: &Ending, denial: &Trouble, context: &Context) -> Option<Stop> {
+    let member = match ending {
+        Ending::NoQuorum { member } => Some(*member),
+        Ending::NoAnswer { record } => *record,
+        _ => return None,
+    };
+    let told = denial.stop(context.typed(), Some(context.playbook), context.touched);
+    let step = member.map(|member| format!("the step of {} could not be ended: ", context.names.member(member)));
+    Some(Stop {
+        message: format!("{}{}", step.unwrap_or_default(), told.message),
+        cluster: Some(Progress::Partial),
+        left: of(ending, context).left,
+        ..told
+    })
+}
+
 impl Stop {
     /// A good end of a verb that takes nothing down.
     pub fn well(reason: Reason, message: String, next: &str, playbook: &Path) -> Self {

@@ -107,6 +107,15 @@ pub enum Trouble {
     Unprepared(String),
     /// The operating system refused something.
     System(String),
+    /// The member of the step in hand was removed from the cluster.
+    Removed {
+        /// Its name.
+        name: String,
+        /// Its name and id.
+        member: String,
+        /// Whether its take-down record may still stand.
+        is_recorded: bool,
+    },
     /// A second signal.
     InterruptedAtOnce {
         /// The member of the step in hand, if there was one.
@@ -127,6 +136,11 @@ impl Trouble {
     pub fn user_wanted() -> Self {
         let instead = "auth is on in this cluster, so it wants a user (`cluster.auth`, or --user)";
         Self::AuthRefused(format!("{instead}; {} says how to make one", grants::COMMAND))
+    }
+
+    /// Whether somebody answers who refuses this user, or his certificate.
+    pub fn is_denial(&self) -> bool {
+        matches!(self, Self::Credentials(_) | Self::AuthRefused(_) | Self::NotRoot { .. } | Self::KeysForbidden { .. })
     }
 
     /// How it is told; `playbook` as it was typed, `verb` as in `agent VERB`, `touched` whether this process has
@@ -206,6 +220,18 @@ impl Trouble {
             }
             Self::Unprepared(text) => (Reason::Unprepared, text.clone(), NOTHING, again),
             Self::System(text) => (Reason::System, text.clone(), NOTHING, again),
+            Self::Removed { name, member, is_recorded } => {
+                let message = format!(
+                    "{member} was removed from the cluster in the middle of its step, so it is not started again; to have \
+                     it back end its process, remove its data directory, `etcdctl member add {}`, and start it",
+                    typed(name)
+                );
+                let left = match is_recorded {
+                    true => "its take-down record, if it stands, is deleted by the next run on this host",
+                    false => "its step is over, and its take-down record is gone",
+                };
+                (Reason::StepFailed, message, left, with("status"))
+            }
             Self::InterruptedAtOnce { member: None } => {
                 (Reason::InterruptedAtOnce, "ended at once by a signal".into(), "no step was in hand", again)
             }

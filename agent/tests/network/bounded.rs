@@ -23,7 +23,7 @@ use tokio::{
 };
 
 use super::{
-    CLUSTER, cluster, header,
+    CLUSTER, UNAVAILABLE, cluster, header,
     liar::{Heard, Liar, Reply},
     member, observer, status, well,
 };
@@ -76,6 +76,14 @@ async fn a_status_of_a_mebibyte_is_a_short_sentence() {
     let view = observer(&[&one.url]).look().await.unwrap();
     let trouble = view.members[0].trouble().unwrap().into_owned();
     assert!(trouble.len() < 400, "{}", trouble.len());
+}
+
+#[tokio::test]
+async fn the_words_of_a_refusal_are_a_short_sentence() {
+    let one = Liar::new(|_: &Heard| Reply::Refuses(UNAVAILABLE, Box::leak("x".repeat(8000).into_boxed_str()))).await;
+    let error = observer(&[&one.url]).look().await.unwrap_err().to_string();
+    assert!(error.contains(&"x".repeat(300)), "{error}");
+    assert!(error.len() < 600, "{}", error.len());
 }
 
 #[tokio::test]

@@ -23,6 +23,7 @@ const ANOTHER: u64 = 0xd;
 /// gRPC's codes.
 const INVALID_ARGUMENT: u16 = 3;
 const UNIMPLEMENTED: u16 = 12;
+const UNAVAILABLE: u16 = 14;
 
 fn cluster(endpoints: &[&str]) -> Cluster {
     Cluster {

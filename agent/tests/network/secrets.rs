@@ -1,6 +1,6 @@
 //! A token or a password goes to members of this cluster, at addresses that the playbook lists.
 
-use std::fs;
+use std::{fs, time::Instant};
 
 use agent::{
     observe::{ObserveError, Observer},
@@ -129,4 +129,25 @@ async fn a_learner_that_cannot_say_who_it_is_gets_a_token_and_no_password() {
     let view = with_user(&folder, &[&one.url, &learner.url]).look().await.unwrap();
     assert!(view.members[1].is_ready(), "{view:?}");
     assert_eq!(learner.calls("Auth/Authenticate"), 0);
+}
+
+/// A password is dear to check: members that refuse it are not asked at every look.
+#[tokio::test]
+async fn a_user_who_is_refused_is_not_tried_at_every_look() {
+    let folder = tempfile::tempdir().unwrap();
+    let inside = locked(CLUSTER, 1, vec![]);
+    let one = Liar::new(move |heard: &Heard| match heard.method.as_str() {
+        "Auth/Authenticate" => {
+            Reply::Refuses(INVALID_ARGUMENT, "etcdserver: authentication failed, invalid user ID or password")
+        }
+        _ => inside(heard),
+    })
+    .await;
+    let (observer, began) = (with_user(&folder, &[&one.url]), Instant::now());
+    for _ in 0..50 {
+        let refused = observer.look().await;
+        assert!(matches!(refused, Err(ObserveError::Auth { .. })), "{refused:?}");
+    }
+    let (logins, seconds) = (one.calls("Auth/Authenticate"), began.elapsed().as_secs() as usize);
+    assert!(logins <= 1 + seconds, "{logins} logins in {seconds} s");
 }

@@ -5,6 +5,7 @@ mod last_member;
 mod new_binary;
 mod outside;
 mod preflight;
+mod removed;
 mod restart;
 mod told;
 

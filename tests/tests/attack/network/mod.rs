@@ -2,7 +2,9 @@
 //! certificate. What needs no real member is in `agent/tests/network/`.
 
 mod certificates;
+mod flood;
 mod one_liar;
+mod password;
 mod plaintext;
 mod stranger;
 

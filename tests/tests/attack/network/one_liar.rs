@@ -1,16 +1,23 @@
-//! One of three members lies about the cluster as a whole: it says that a Txn was done which nobody else has heard of.
+//! One of three members lies about the cluster as a whole: it says that a Txn was done which nobody else has heard of, or
+//! leaves a member out of the membership and makes one up.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
+    time::{Duration, Instant},
 };
 
 use prost::Message as _;
 use proto::{
-    etcdserverpb::{PutRequest, ResponseHeader, TxnRequest, TxnResponse, request_op::Request, response_op::Response},
+    etcdserverpb::{
+        MemberListResponse, PutRequest, RangeResponse, ResponseHeader, StatusResponse, TxnRequest, TxnResponse,
+        request_op::Request, response_op::Response,
+    },
     mvccpb::KeyValue,
 };
+use rustix::process::Signal;
 use tests::{
+    agent::Agent,
     case::Case,
     ended::all_must_be,
     liar::{Call, Liar, Word},
@@ -21,6 +28,8 @@ use tests::{
 };
 
 on_both! {
+    a_member_that_is_dead_is_not_hidden_behind_one_that_is_made_up;
+    a_member_that_is_down_is_not_said_to_be_removed;
     nobody_believes_a_record_that_one_member_alone_shows;
     one_member_does_not_answer_for_the_agents_of_all_hosts;
 }
@@ -110,6 +119,84 @@ async fn doors(system: System) -> Option<(Case, Vec<u16>, usize, Ports)> {
     let lowest = members.iter().min_by_key(|member| member.id).map(|member| member.name.clone()).expect("some");
     let lowest = case.layout().members.iter().position(|member| member.name == lowest).expect("one of them");
     Some((case, leased.numbers.clone(), lowest, leased))
+}
+
+/// How long somebody is said to be removed.
+const LYING: Duration = Duration::from_secs(3);
+/// No member has this id.
+const GHOST: u64 = 4242;
+
+/// A list in which `left_out` is somebody else, who is at this address; and it claims to know best.
+fn hides(call: &Call, left_out: &str, ghost: &str) -> Word {
+    let (left_out, ghost) = (left_out.to_owned(), ghost.to_owned());
+    match call.method.as_str() {
+        "Cluster/MemberList" => Word::twisted(move |list: &mut MemberListResponse| {
+            if let Some(member) = list.members.iter_mut().find(|member| member.name == left_out) {
+                (member.id, member.client_urls) = (GHOST, vec![ghost]);
+            }
+        }),
+        "Maintenance/Status" => Word::twisted(|status: &mut StatusResponse| status.raft_applied_index = u64::MAX),
+        _ => Word::Truth,
+    }
+}
+
+/// The one who is not there: all that it says is another's, in its own name.
+fn haunts(call: &Call, left_out: &str, ghost: &str) -> Word {
+    let named = |header: &mut Option<ResponseHeader>| header.iter_mut().for_each(|header| header.member_id = GHOST);
+    match call.method.as_str() {
+        "Maintenance/Status" => Word::twisted(move |status: &mut StatusResponse| named(&mut status.header)),
+        "KV/Range" => Word::twisted(move |range: &mut RangeResponse| named(&mut range.header)),
+        _ => hides(call, left_out, ghost),
+    }
+}
+
+async fn a_member_that_is_dead_is_not_hidden_behind_one_that_is_made_up(system: System) {
+    let leased = Ports::lease(4).expect("ports");
+    let ports = leased.numbers.clone();
+    let Some(case) = Case::advertised_at(system, &ports[..3]).await else { return };
+    let case = case.strategy(&["gather: 1s", "health: { timeout: 5s }", "turn: { timeout: 6s }"]);
+    let url = format!("http://127.0.0.1:{}", ports[3]);
+    let mut doors = Vec::new();
+    for index in 0..3 {
+        let url = url.clone();
+        let word = move |call: &Call| if index == 0 { hides(call, "m3", &url) } else { Word::Truth };
+        doors.push(Liar::start(ports[index], case.member(index).client_port, word).await.expect("it listens"));
+    }
+    let haunted = url.clone();
+    let word = move |call: &Call| haunts(call, "m3", &haunted);
+    doors.push(Liar::start(ports[3], case.member(0).client_port, word).await.expect("it listens"));
+    case.layout().make_leader(case.member(0)).await.expect("it leads");
+    case.member(2).end(Signal::KILL).expect("ended");
+    let before = case.member(1).process().expect("up").pid;
+    let agent = Agent::start("run", &case.write()[1], &[]).expect("started").ends().await;
+    assert_eq!(case.member(1).process().map(|process| process.pid), Some(before), "{agent}");
+    agent.must_be(6, "turn");
+    let words = format!("{} does not list it", case.upgrade.endpoints[0]);
+    assert!(agent.warnings().contains("m3: members do not agree") && agent.warnings().contains(&words), "{agent}");
+}
+
+/// The lie is told for a while, and begins when the member's process is another; its host ends its step all the same.
+async fn a_member_that_is_down_is_not_said_to_be_removed(system: System) {
+    let leased = Ports::lease(3).expect("ports");
+    let Some(case) = Case::advertised_at(system, &leased.numbers).await else { return };
+    let case = case.strategy(&["gather: 1s"]);
+    let since = Arc::<OnceLock<Instant>>::default();
+    let before = case.member(1).process().expect("up").pid;
+    let mut doors = Vec::new();
+    for (index, port) in leased.numbers.iter().enumerate() {
+        let (member, since) = (case.member(1).clone(), since.clone());
+        let is_another = move || member.process().is_none_or(|process| process.pid != before);
+        let word = move |call: &Call| match index == 0 && (since.get().is_some() || is_another()) {
+            true if since.get_or_init(Instant::now).elapsed() < LYING => hides(call, "m2", "http://127.0.0.1:1"),
+            _ => Word::Truth,
+        };
+        doors.push(Liar::start(*port, case.member(index).client_port, word).await.expect("it listens"));
+    }
+    let rollout = case.begin().await;
+    let agent = rollout.one("run", 1).await;
+    assert!(since.get().is_some(), "nobody asked the liar meanwhile: {agent}");
+    agent.must_be(0, "partial");
+    rollout.end(1).await;
 }
 
 /// Puts honest doors before all members but this one, whose door lies.
