@@ -25,6 +25,7 @@ use tests::{
 on_both! {
     members_under_runit;
     a_stop_that_outlives_its_agent_keeps_its_record, etcd #[ignore = "slow: the node's row shows the same"];
+    a_member_that_is_a_shell_for_a_moment;
     members_whose_status_has_no_pid, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
