@@ -24,6 +24,8 @@ use std::{
     time::Duration,
 };
 
+use nix::sys::signal::SigSet;
+use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
@@ -118,13 +120,36 @@ fn rollout(verb: crate::plan::Verb, typed: &cli::Rollout, replace: bool, output:
 }
 
 fn several_threads() -> Result<tokio::runtime::Runtime, Trouble> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.map_err(|error| Trouble::System(format!("no runtime: {error}")))
+    built(tokio::runtime::Builder::new_multi_thread().worker_threads(2))
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Trouble> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Trouble::System(format!("no runtime: {error}")))
+    built(&mut tokio::runtime::Builder::new_current_thread())
+}
+
+fn built(builder: &mut tokio::runtime::Builder) -> Result<tokio::runtime::Runtime, Trouble> {
+    let built = default_signals().and_then(|()| builder.enable_all().build()).and_then(|runtime| {
+        hear_of_children(&runtime)?;
+        Ok(runtime)
+    });
+    built.map_err(|error| Trouble::System(format!("no runtime: {error}")))
+}
+
+/// Whoever started the agent may have blocked signals, and then none would end it. Before a thread is started, which would
+/// have the same mask.
+fn default_signals() -> io::Result<()> {
+    Ok(SigSet::empty().thread_set_mask()?)
+}
+
+/// Whoever started the agent may ignore SIGCHLD: then the kernel keeps no child's end, and nobody could tell how one
+/// ended (wait(2)). With a handler it does, here and in what the agent starts. One for SIGXFSZ makes a file that may
+/// not grow an error of the disk, which is told, and not the agent's end.
+fn hear_of_children(runtime: &tokio::runtime::Runtime) -> io::Result<()> {
+    let _context = runtime.enter();
+    for kind in [SignalKind::child(), SignalKind::from_raw(nix::libc::SIGXFSZ)] {
+        let _ = signal(kind)?;
+    }
+    Ok(())
 }
 
 async fn look(typed: &cli::Status, output: Output) -> Result<Outcome, Trouble> {

@@ -19,7 +19,7 @@ use crate::{
         path_owner::{self, Writers},
         runtime::{
             Runtime, Status, command::CommandRuntime, fitness::Needs, launch::NodeCommand, process::ProcessRuntime,
-            systemd::SystemdRuntime,
+            sighting::undeleted, systemd::SystemdRuntime,
         },
         state_dir::Layout,
     },
@@ -154,10 +154,14 @@ impl OwnNode {
         match std::fs::canonicalize(runs).unwrap_or_else(|_| runs.clone()) == named {
             true => Ok(()),
             false => Err(Arc::from(format!(
-                "{}: its process runs {}, but `binary` leads to {}; point `binary` to what runs, or restart the member",
+                "{}: its process runs {}, but `binary` leads to {}; {}",
                 self.node.name,
-                runs.display(),
-                named.display()
+                undeleted(runs.clone()).display(),
+                named.display(),
+                match undeleted(runs.clone()) == *runs {
+                    true => "point `binary` to what runs, or restart the member",
+                    false => "what runs was replaced or removed since it was started; restart the member",
+                }
             ))),
         }
     }

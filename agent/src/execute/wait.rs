@@ -13,6 +13,7 @@ use proto::{MemberId, Release, Revision};
 
 use super::{Abort, Execution, Why, why};
 use crate::{
+    host::runtime::sighting::undeleted,
     journal::progress::Binary,
     observe::{hash::Hashes, view::ClusterView},
     plan::{
@@ -216,7 +217,9 @@ impl Execution<'_> {
         let expected = side.as_ref().and_then(|side| side.executable.as_ref());
         let exe = status.process().and_then(|process| process.exe.as_ref());
         if let Some(why) = expected.zip(exe).and_then(|(expected, exe)| other_executable(expected, exe)) {
-            return Judged::Wrong(why);
+            // What a supervisor starts may be a shell or the like that becomes the member in a moment.
+            let may_become_it = matches!(node.node.runtime, crate::playbook::Runtime::Command(_));
+            return if may_become_it { Judged::NotYet { why, has_quorum: true } } else { Judged::Wrong(why) };
         }
         match self.observer.glance().await {
             Ok(view) => {
@@ -372,5 +375,7 @@ fn judge_view(view: &ClusterView, member: MemberId, release: Option<&Release>) -
 fn other_executable(expected: &Path, exe: &Path) -> Option<Arc<str>> {
     let expected = std::fs::canonicalize(expected).unwrap_or_else(|_| expected.into());
     let is_it = std::fs::canonicalize(exe).unwrap_or_else(|_| exe.into()) == expected;
-    (!is_it).then(|| Arc::from(format!("its process runs {}, not {}", exe.display(), expected.display())))
+    let runs = undeleted(exe.to_owned());
+    let gone = if runs == exe { "" } else { ", which was replaced or removed" };
+    (!is_it).then(|| Arc::from(format!("its process runs {}{gone}, not {}", runs.display(), expected.display())))
 }

@@ -10,6 +10,8 @@ use std::{
     os::unix::fs::{MetadataExt, PermissionsExt, fchown},
 };
 
+use serde::{Deserialize, Serialize};
+
 use rustix::{
     fs::{XattrFlags, fgetxattr, flistxattr, fremovexattr, fsetxattr},
     io::Errno,
@@ -22,11 +24,26 @@ const OF_THE_CONTENT: [&str; 2] = ["security.ima", "security.evm"];
 /// The most that a list of names, or a value, may take, in bytes (`XATTR_LIST_MAX`, `XATTR_SIZE_MAX`).
 const MOST: usize = 65_536;
 
-/// Extended attributes: names, such as `security.selinux`, and their values.
-type Attributes = BTreeMap<String, Vec<u8>>;
+/// Extended attributes: names, such as `security.selinux`, and their values. A name is any bytes but NUL. As JSON a list of
+/// pairs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<(Vec<u8>, Vec<u8>)>", into = "Vec<(Vec<u8>, Vec<u8>)>")]
+pub struct Attributes(BTreeMap<Vec<u8>, Vec<u8>>);
+
+impl From<Vec<(Vec<u8>, Vec<u8>)>> for Attributes {
+    fn from(pairs: Vec<(Vec<u8>, Vec<u8>)>) -> Self {
+        Self(pairs.into_iter().collect())
+    }
+}
+
+impl From<Attributes> for Vec<(Vec<u8>, Vec<u8>)> {
+    fn from(attributes: Attributes) -> Self {
+        attributes.0.into_iter().collect()
+    }
+}
 
 /// Who may do what with a file.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Access {
     /// Permission bits, such as `0o640`.
     pub mode: u32,
@@ -66,18 +83,18 @@ impl Access {
             fchown(file, Some(user), Some(group))?;
         }
         file.set_permissions(Permissions::from_mode(self.mode))?;
-        let Some(wanted) = &self.attributes else { return Ok(()) };
-        let named = |name: &str, error: Errno| {
-            let error = io::Error::from(error);
+        let Some(Attributes(wanted)) = &self.attributes else { return Ok(()) };
+        let named = |name: &[u8], error: Errno| {
+            let (error, name) = (io::Error::from(error), String::from_utf8_lossy(name));
             io::Error::new(error.kind(), format!("its extended attribute {name} cannot be kept: {error}"))
         };
-        let found = attributes(file)?;
+        let Attributes(found) = attributes(file)?;
         // One that the folder gave to it.
-        if found.contains_key(ACL) && !wanted.contains_key(ACL) {
-            fremovexattr(file, ACL).map_err(|error| named(ACL, error))?;
+        if found.contains_key(ACL.as_bytes()) && !wanted.contains_key(ACL.as_bytes()) {
+            fremovexattr(file, ACL).map_err(|error| named(ACL.as_bytes(), error))?;
         }
         wanted.iter().filter(|(name, value)| found.get(*name) != Some(value)).try_for_each(|(name, value)| {
-            fsetxattr(file, name.as_str(), value, XattrFlags::empty()).map_err(|error| named(name, error))
+            fsetxattr(file, &name[..], value, XattrFlags::empty()).map_err(|error| named(name, error))
         })
     }
 }
@@ -86,13 +103,12 @@ impl Access {
 fn attributes(file: &File) -> io::Result<Attributes> {
     let mut names = vec![0; MOST];
     let length = match flistxattr(file, &mut names[..]) {
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(Attributes::new()),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(Attributes::default()),
         length => length?,
     };
-    let mut found = Attributes::new();
+    let mut found = Attributes::default();
     for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
-        let name = str::from_utf8(name).map_err(io::Error::other)?;
-        if OF_THE_CONTENT.contains(&name) {
+        if OF_THE_CONTENT.iter().any(|of_the_content| of_the_content.as_bytes() == name) {
             continue;
         }
         let mut value = vec![0; MOST];
@@ -102,7 +118,7 @@ fn attributes(file: &File) -> io::Result<Attributes> {
             Err(Errno::NODATA) => continue,
             Err(error) => return Err(error.into()),
         }
-        found.insert(name.to_owned(), value);
+        found.0.insert(name.to_owned(), value);
     }
     Ok(found)
 }

@@ -32,6 +32,9 @@ pub(crate) enum Content {
     Believed,
     /// It may be anybody's, such as the configuration of a node that runs as another user.
     Anybodys,
+    /// As [`Content::Anybodys`], and only compared with what is to take its place by a rename, which leaves a file's other
+    /// names alone: so it may have some.
+    Compared,
 }
 
 /// Where a path leads. That the name is there is not said.
@@ -153,7 +156,7 @@ impl Place {
             return Err(Unguarded::Kind { path: self.path(), kind: kind(found.file_type()) }.into());
         }
         // One that was replaced since it was opened has no name any more.
-        if found.nlink() > 1 {
+        if found.nlink() > 1 && content != Content::Compared {
             return Err(Unguarded::SeveralNames { path: self.path(), count: found.nlink() }.into());
         }
         if content == Content::Believed {

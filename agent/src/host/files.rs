@@ -124,7 +124,7 @@ impl Saved {
     /// Puts all saved files back. Repeated, it does nothing more; with nothing saved there is nothing to do.
     ///
     /// A file that still is as it was is not written: what kept it from being switched would keep it from being put
-    /// back, and its node down.
+    /// back, and its node down. Nor does a second name do that, which anybody may give to a file of theirs at any moment.
     pub fn put_back(&self) -> Result<(), SwitchError> {
         for old in self.all()? {
             let place = match Place::of(&old.path) {
@@ -218,7 +218,7 @@ impl Saved {
 pub fn install(files: &[NewContent]) -> Result<(), SwitchError> {
     for file in files {
         let (place, (content, when_new)) = (file.place()?, file.read()?);
-        let found = place.read_with_access(Content::Anybodys)?;
+        let found = place.read_with_access(Content::Compared)?;
         set(&place, &content, &found.map_or(when_new, |(_, access)| access))?;
     }
     Ok(())
@@ -283,7 +283,7 @@ impl Change {
 
 /// Gives a file this content and access, unless it has them.
 fn set(place: &Place, content: &[u8], access: &Access) -> Result<(), FileError> {
-    match place.read_with_access(Content::Anybodys)? {
+    match place.read_with_access(Content::Compared)? {
         Some((found, has)) if found == content && access.is_met_by(&has) => {
             settle(place);
             Ok(())
@@ -301,7 +301,7 @@ fn settle(place: &Place) {
 /// Whether the file has its new content already.
 pub fn is_switched(file: &NewContent) -> Result<bool, SwitchError> {
     let (content, _) = file.read()?;
-    Ok(file.place()?.read(Content::Anybodys)? == Some(content))
+    Ok(file.place()?.read(Content::Compared)? == Some(content))
 }
 
 #[cfg(test)]

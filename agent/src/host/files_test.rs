@@ -357,3 +357,54 @@ fn what_another_may_change_is_neither_switched_nor_put_back() {
     case.saved.put_back().unwrap();
     assert_eq!(case.content("root/etcd.yaml").map(|(content, _)| content), Some("old".into()));
 }
+
+/// The user of a node may give its file another name at any moment, and so between preflight and switch.
+#[test]
+fn a_file_with_a_second_name_is_not_switched_and_put_back_all_the_same() {
+    let case = Case::new();
+    let conf = case.write("conf", "old", 0o640);
+    let files = [case.new_content("conf")];
+    let refused = || {
+        for result in [check(&files), case.saved.switch(&files)] {
+            let error = crate::words::with_causes(&result.unwrap_err());
+            assert!(error.contains("names"), "{error}");
+        }
+    };
+    fs::hard_link(&conf, case.at("other")).unwrap();
+    refused();
+    assert_eq!(case.saved.lost(&files).unwrap(), []);
+    case.saved.put_back().unwrap();
+    assert_eq!(case.content("conf"), of("old", 0o640));
+
+    fs::remove_file(case.at("other")).unwrap();
+    case.saved.switch(&files).unwrap();
+    fs::hard_link(&conf, case.at("other")).unwrap();
+    case.saved.put_back().unwrap();
+    assert_eq!((case.content("conf"), case.content("other")), (of("old", 0o640), of("new conf", 0o640)));
+    // What was saved is lost: it is the new one all the same.
+    case.saved.forget().unwrap();
+    fs::rename(case.at("other"), &conf).unwrap();
+    fs::hard_link(&conf, case.at("other")).unwrap();
+    assert_eq!(case.saved.lost(&files).unwrap(), files);
+}
+
+/// The kernel takes any bytes for a name but NUL.
+#[test]
+fn an_attribute_whose_name_is_no_text_comes_back() {
+    let case = Case::new();
+    let conf = case.write("conf", "old", 0o640);
+    let name = c"user.\xff";
+    if rustix::fs::setxattr(&conf, name, b"value", rustix::fs::XattrFlags::empty()).is_err() {
+        return eprintln!("skipped: this file system keeps no attributes of users");
+    }
+    let value = || {
+        let mut value = [0; 16];
+        let length = rustix::fs::getxattr(&conf, name, &mut value[..]).unwrap();
+        value[..length].to_vec()
+    };
+    let files = [case.new_content("conf")];
+    case.saved.switch(&files).unwrap();
+    assert_eq!((case.content("conf"), value()), (of("new conf", 0o640), b"value".to_vec()));
+    case.saved.put_back().unwrap();
+    assert_eq!((case.content("conf"), value()), (of("old", 0o640), b"value".to_vec()));
+}

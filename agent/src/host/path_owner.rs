@@ -3,6 +3,9 @@
 //! A program that anybody else may replace is that person's program, whoever owns it now. So before one is run the
 //! whole way is looked at, as sshd(8) does with `StrictModes`. The rule is pure; the reader walks the path by hand, so that
 //! the folder of each link is looked at too, and gives the very file that it judged.
+//!
+//! `guarded/` has a stricter rule for files that root writes or believes, and holds each folder on the way open. A program is
+//! only executed, as a user who may own it: so that user may write here, and a group with nobody else in it.
 
 use std::{
     collections::BTreeSet,

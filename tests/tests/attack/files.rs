@@ -236,6 +236,29 @@ fn give_away(folder: &Path) {
     entries.for_each(|entry| give_away(&entry.expect("readable").path()));
 }
 
+/// A second name for the file, made when preflight is over; here by a hook.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_switch_that_fails_leaves_no_member_down() {
+    let Some(case) = Case::of(System::Node).await else { return };
+    let mut case = case.strategy(&["gather: 0s"]);
+    let conf = case.member(0).dir.join("conf");
+    fs::write(&conf, "old").expect("written");
+    fs::write(next_file(case.member(0)), "new").expect("written");
+    case.upgrade.node = |member| {
+        let [path, source] = [member.dir.join("conf"), next_file(member)].map(|path| quoted(&path.to_string_lossy()));
+        vec![format!("files: [{{ path: {path}, source: {source}, for: \">=3.6\" }}]")]
+    };
+    let [from, to] = [&conf, &conf.with_extension("2")].map(|path| quoted(&path.to_string_lossy()));
+    case.upgrade.extra = vec![format!("hooks: {{ before_node: [[ln, {from}, {to}]] }}")];
+    let before = case.pids();
+    let ended = Agent::start("run", &case.write()[0], &[]).expect("an agent").ends().await;
+    ended.must_be(1, "step_failed");
+    assert!(ended.message().contains("is one of 2 names"), "{ended}");
+    assert_ne!(case.pids()[0], before[0], "it was stopped: {ended}");
+    assert_eq!(case.releases().await, vec![case.from.release.to_string(); 3]);
+    assert_eq!(fs::read_to_string(&conf).expect("readable"), "old");
+}
+
 fn next_file(member: &Member) -> PathBuf {
     member.dir.join("next.yaml")
 }

@@ -25,6 +25,7 @@ use tests::{
 on_both! {
     members_under_runit;
     a_stop_that_outlives_its_agent_keeps_its_record, etcd #[ignore = "slow: the node's row shows the same"];
+    a_member_that_is_a_shell_for_a_moment;
     members_whose_status_has_no_pid, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
@@ -168,6 +169,31 @@ async fn a_stop_that_outlives_its_agent_keeps_its_record(system: System) {
     all_must_be(&all_end(again).await, 0, "done");
     rollout.arrives().await;
     rollout.witness.end().await.expect("a testimony").is_sound(1).expect("sound");
+}
+
+/// Scripts whose `start` leaves a shell running that becomes the member a moment later, under one pid, as with
+/// `exec chpst … etcd` in a service of runit's.
+fn by_a_shell_that_becomes_it(member: &Member) -> Vec<String> {
+    let [start, stop, status] = ["start", "stop", "status"].map(|name| member.dir.join(name).display().to_string());
+    lines(&[&start], &[&stop], &[&status])
+}
+
+async fn a_member_that_is_a_shell_for_a_moment(system: System) {
+    let Some(mut case) = Case::of(system).await else { return };
+    case.upgrade.runtime = by_a_shell_that_becomes_it;
+    let case = case.strategy(&["gather: 0s"]);
+    let member = case.member(0).clone();
+    let (dir, log) = (member.dir.display(), member.log().display().to_string());
+    script(&member.dir.join("run"), &format!("sleep 1; exec {}", command_line(&member)));
+    script(&member.dir.join("start"), &format!("setsid '{dir}/run' </dev/null >>'{log}' 2>&1 &\necho $! >'{dir}/pid'"));
+    let gone = format!("pid=$(cat '{dir}/pid')\nis_up() {{ [ -e /proc/$pid/exe ]; }}");
+    script(&member.dir.join("stop"), &format!("{gone}\nkill $pid\nwhile is_up; do sleep 0.05; done"));
+    script(&member.dir.join("status"), &format!("{gone}\nis_up || exit 3\necho $pid"));
+    fs::write(member.dir.join("pid"), member.process().expect("it runs").pid.to_string()).expect("written");
+    let rollout = case.begin().await;
+    rollout.one("run", 0).await.must_be(0, "partial");
+    assert_eq!(rollout.releases().await[0], rollout.to.release.to_string());
+    rollout.end(1).await;
 }
 
 /// start-stop-daemon's files of a member: its pid, and its command line, which only `start` has.

@@ -286,7 +286,7 @@ impl<'a> Known<'a> {
 }
 
 /// The path that an executable had before its file was deleted or replaced (proc_pid_exe(5)).
-pub(in crate::host) fn undeleted(exe: PathBuf) -> PathBuf {
+pub(crate) fn undeleted(exe: PathBuf) -> PathBuf {
     match exe.as_os_str().as_bytes().strip_suffix(b" (deleted)") {
         Some(path) => PathBuf::from(OsStr::from_bytes(path)),
         None => exe,
