@@ -122,7 +122,7 @@ fn no_arrow_between_rooms_turns() {
         ("playbook", &["sha256", "regular_file", "visible"][..]),
         ("journal", &["rollout", "host", "unknown"][..]),
         ("plan", &["observe", "rollout", "journal", "unknown"][..]),
-        ("observe", &["playbook", "regular_file"][..]),
+        ("observe", &["playbook", "regular_file", "words"][..]),
         ("host", &["rollout", "guarded", "sha256", "boot_clock", "calendar", "regular_file", "words"][..]),
         ("rollout", &["observe", "plan", "journal", "boot_clock", "unknown", "words"][..]),
         ("matrix", &["playbook", "words"][..]),

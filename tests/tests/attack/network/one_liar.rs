@@ -157,10 +157,10 @@ async fn a_member_that_is_dead_is_not_hidden_behind_one_that_is_made_up(system: 
     let case = case.strategy(&["gather: 1s", "health: { timeout: 5s }", "turn: { timeout: 6s }"]);
     let url = format!("http://127.0.0.1:{}", ports[3]);
     let mut doors = Vec::new();
-    for index in 0..3 {
+    for (index, port) in ports[..3].iter().enumerate() {
         let url = url.clone();
         let word = move |call: &Call| if index == 0 { hides(call, "m3", &url) } else { Word::Truth };
-        doors.push(Liar::start(ports[index], case.member(index).client_port, word).await.expect("it listens"));
+        doors.push(Liar::start(*port, case.member(index).client_port, word).await.expect("it listens"));
     }
     let haunted = url.clone();
     let word = move |call: &Call| haunts(call, "m3", &haunted);
