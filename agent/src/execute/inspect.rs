@@ -61,7 +61,7 @@ fn read_journal(layout: &Layout, view: &ClusterView) -> Result<Past, SetupError>
         return Ok(Past::default());
     };
     let past = past(&lines).map_err(illegal(layout))?;
-    match header.cluster == view.cluster {
+    match past.is_empty() || header.cluster == view.cluster {
         true => Ok(past),
         false => {
             let (found, expected) = (header.cluster, view.cluster);
@@ -136,6 +136,9 @@ async fn inspect_node(
     past: &Past,
 ) -> Result<(Vec<String>, bool), Why> {
     let mut own = OwnNode::open(node, member, layout, past.sides.get(&member).cloned())?;
+    if past.in_hand.is_some_and(|in_hand| in_hand.step.member == member) {
+        own.check_begun()?;
+    }
     let seen = view.member(member);
     own.reported = seen.and_then(|member| member.release().cloned());
     let current = own.current().await?;
@@ -182,10 +185,18 @@ async fn inspect_node(
 mod tests {
     use std::{collections::BTreeMap, fs};
 
-    use proto::ClusterId;
+    use proto::{ClusterId, Release};
 
     use super::*;
-    use crate::{journal::file::Header, observe::view::Leader, rollout::host_id::HostId};
+    use crate::{
+        execute::node::{Side, Sides},
+        journal::{
+            file::Header,
+            progress::{Entry, Leg, Step},
+        },
+        observe::view::Leader,
+        rollout::{host_id::HostId, keys::AttemptId},
+    };
 
     #[test]
     fn a_journal_is_read_and_left_as_it_is() {
@@ -202,7 +213,12 @@ mod tests {
 
         fs::create_dir(folder.path().join("state")).unwrap();
         let header = Header::new(ClusterId(1), HostId { machine: None, instance: 7 }, BTreeMap::new());
-        drop(Journal::<Line>::create(&layout.journal(), header).unwrap());
+        let mut journal = Journal::<Line>::create(&layout.journal(), header).unwrap();
+        assert!(read_journal(&layout, &view(2)).unwrap().is_empty(), "nothing stands in it that is of a cluster");
+        let side = Side { release: Release::new(3, 5, 30), executable: None };
+        let sides = Sides { old: side.clone(), new: side, binary: None };
+        let step = Step { member: MemberId(1), attempt: AttemptId(1), leg: Leg::Forward };
+        journal.append(&Line::new(Entry::Planned(step), Some(sides))).unwrap();
         read_journal(&layout, &view(1)).unwrap();
         let other = read_journal(&layout, &view(2)).unwrap_err();
         assert!(matches!(other, SetupError::Journal(JournalError::OtherCluster { .. })), "{other}");

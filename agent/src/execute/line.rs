@@ -42,6 +42,13 @@ pub struct Past {
     pub sides: BTreeMap<MemberId, Sides>,
 }
 
+impl Past {
+    /// Whether no step was ever planned.
+    pub fn is_empty(&self) -> bool {
+        self.in_hand.is_none() && self.sides.is_empty()
+    }
+}
+
 /// Reads them.
 ///
 /// # Errors
@@ -80,7 +87,7 @@ mod tests {
     fn planned(member: u64, attempt: u128, patch: u64) -> Line {
         let side = |patch| Side { release: Release::new(3, 5, patch), executable: None };
         let step = Step { member: MemberId(member), attempt: AttemptId(attempt), leg: Leg::Forward };
-        Line::new(Entry::Planned(step), Some(Sides { old: side(patch), new: side(patch + 1) }))
+        Line::new(Entry::Planned(step), Some(Sides { old: side(patch), new: side(patch + 1), binary: None }))
     }
 
     fn bare(entry: Entry) -> Line {

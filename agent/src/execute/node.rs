@@ -44,6 +44,9 @@ pub struct Sides {
     pub old: Side,
     /// After.
     pub new: Side,
+    /// The playbook's `binary` when the step began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binary: Option<PathBuf>,
 }
 
 impl Sides {
@@ -368,6 +371,25 @@ impl OwnNode {
         match (&self.link, &side.executable) {
             (Some(link), Some(executable)) => link.switch(executable).map_err(|error| why(&error)),
             _ => Ok(()),
+        }
+    }
+
+    /// Refuses another `binary` than the one that the step in hand began with: the member would be started through the one, and
+    /// the other switched.
+    pub fn check_begun(&self) -> Result<(), Why> {
+        let (Some(begun), Some(now)) =
+            (self.sides.as_ref().and_then(|sides| sides.binary.as_ref()), self.node.binary.as_ref())
+        else {
+            return Ok(());
+        };
+        match begun == now {
+            true => Ok(()),
+            false => Err(Arc::from(format!(
+                "a step is in hand that began with `binary: {}`, and the playbook says {} now; end that step first, with the \
+                 same command and `binary` as it was",
+                begun.display(),
+                now.display()
+            ))),
         }
     }
 

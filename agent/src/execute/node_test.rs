@@ -53,7 +53,7 @@ async fn without_a_binary_the_members_own_word_chooses_what_goes_with_its_releas
 
     // A step that was begun goes on with the release that it began with, whether or not the member answers.
     case.node.reported = None;
-    case.node.sides = Some(Sides { old: reported.clone(), new: reported.clone() });
+    case.node.sides = Some(Sides { old: reported.clone(), new: reported.clone(), binary: None });
     assert_eq!(case.node.current().await.unwrap(), reported);
 }
 
@@ -137,7 +137,7 @@ fn files_of_a_lost_state_directory_go_back_by_the_playbook() {
             fs::write(at(name), content).unwrap();
         }
         let side = |release| Side { release, executable: None };
-        let sides = Sides { old: side(Release::new(3, 5, 30)), new: side(Release::new(3, 6, 5)) };
+        let sides = Sides { old: side(Release::new(3, 5, 30)), new: side(Release::new(3, 6, 5)), binary: None };
         let checked = case.node.check_way_back(&sides);
         assert_eq!(checked.as_ref().is_err_and(|why| why.contains("conf is that of 3.6.5")), refused, "{checked:?}");
         case.node.sides = Some(sides);

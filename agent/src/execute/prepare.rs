@@ -116,9 +116,10 @@ impl Execution<'_> {
     /// What the member ran before and is to run after.
     async fn sides(&mut self, at: usize) -> Result<Sides, Why> {
         let current = self.nodes[at].current().await?;
+        let binary = self.nodes[at].node.binary.clone();
         let kind = self.playbook.kind.clone();
         let Some((from, to, artifact)) = kind.releases() else {
-            return Ok(Sides { old: current.clone(), new: current });
+            return Ok(Sides { old: current.clone(), new: current, binary });
         };
         let known = self.nodes[at].sides.clone().filter(|sides| sides.new.release == *to);
         let is_new = current.release == *to;
@@ -129,20 +130,20 @@ impl Execution<'_> {
         };
         // Another file of the same release is no way back: a corrected artifact took its place.
         if !is_new {
-            return Ok(Sides { old: current, new });
+            return Ok(Sides { old: current, new, binary });
         }
         let previous = match known {
             Some(sides) if sides.old.release != *to => Some(sides.old),
             _ => self.nodes[at].previous(from).await,
         };
         match (previous, self.me.verb) {
-            (Some(old), _) => Ok(Sides { old, new }),
+            (Some(old), _) => Ok(Sides { old, new, binary }),
             (None, Verb::Rollback) => Err(Arc::from(format!(
                 "{}: no release that `from` allows lies beside {}, so there is nothing to go back to",
                 self.nodes[at].node.name,
                 self.nodes[at].node.binary.as_ref().map_or(String::new(), |binary| binary.display().to_string())
             ))),
-            (None, _) => Ok(Sides { old: current, new }),
+            (None, _) => Ok(Sides { old: current, new, binary }),
         }
     }
 

@@ -30,7 +30,7 @@ use crate::{
     },
     observe::{ObserveError, Observer},
     plan::{Me, Verb},
-    playbook::Playbook,
+    playbook::{self, Playbook},
     report::{Happening, Reporter, stop::Trouble},
     rollout::{Store, host_id::HostId, keys::ProcessId, route::Excluded},
     words::with_causes,
@@ -151,6 +151,7 @@ pub async fn set_up(
         }
         (Err(error), _) => return Err(error),
     };
+    let opened = opened.filter(|(journal, _)| journal.check_cluster(identity.cluster).is_ok());
     let (journal, unwritable) = match opened {
         Some((mut journal, _)) if past.in_hand.is_none() => {
             let rewritten = journal.rewrite(identity.members.clone(), &compact(lines));
@@ -205,7 +206,7 @@ fn me(playbook: &Playbook, options: &Options, state: &StateDir, identity: &Ident
 }
 
 async fn open_node(
-    node: &crate::playbook::Node,
+    node: &playbook::Node,
     member: MemberId,
     state: &Layout,
     past: &Past,
@@ -213,6 +214,7 @@ async fn open_node(
     let fault = |why| SetupError::Node { name: node.name.clone(), why };
     let mut own = OwnNode::open(node, member, state, past.sides.get(&member).cloned()).map_err(fault)?;
     if let Some(in_hand) = past.in_hand.filter(|in_hand| in_hand.step.member == member) {
+        own.check_begun().map_err(fault)?;
         own.restore_link(in_hand.binary()).map_err(fault)?;
     }
     own.look_up().await.map_err(fault)?;
@@ -243,7 +245,9 @@ async fn find(
     let observer = Observer::connect(&playbook.cluster).map_err(SetupError::Observe)?;
     let identity = Identity::find(playbook, &observer, journal.map(Journal::header), past, state, reporter).await?;
     if let Some(journal) = journal {
-        journal.check_cluster(identity.cluster).map_err(SetupError::Journal)?;
+        // One in which nothing stands yet is of no cluster: it is begun anew.
+        let checked = if past.is_empty() { Ok(()) } else { journal.check_cluster(identity.cluster) };
+        checked.map_err(SetupError::Journal)?;
     }
     let mut nodes = Vec::new();
     for node in &playbook.nodes {
@@ -294,14 +298,12 @@ pub async fn start_in_hand(playbook: &Playbook) -> Result<Option<String>, SetupE
 }
 
 /// Whether it was down and has been started.
-async fn bring_up_one(
-    node: &crate::playbook::Node,
-    member: MemberId,
-    state: &Layout,
-    past: &Past,
-) -> Result<bool, Why> {
-    let mut own = open_node(node, member, state, past).await.map_err(|error| why(&error))?;
+async fn bring_up_one(node: &playbook::Node, member: MemberId, state: &Layout, past: &Past) -> Result<bool, Why> {
     let in_hand = past.in_hand.filter(|in_hand| in_hand.step.member == member);
+    // Whatever the playbook says by now, it is down by the `binary` that its step began with.
+    let begun = in_hand.and_then(|_| past.sides.get(&member)?.binary.clone());
+    let node = playbook::Node { binary: begun.or_else(|| node.binary.clone()), ..node.clone() };
+    let mut own = open_node(&node, member, state, past).await.map_err(|error| why(&error))?;
     match (own.status().await, in_hand) {
         (Ok(status), _) if status.is_running() => return Ok(false),
         (Err(why), None) => return Err(why),

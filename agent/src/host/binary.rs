@@ -20,7 +20,7 @@ pub enum BinaryError {
     #[error(transparent)]
     File(#[from] FileError),
     /// It is a file or folder of its own. The commands keep it as a release and put a link in its place.
-    #[error("{} is no symlink, so it cannot be switched in one step; make it one:\n  {}\n  {}", path.display(), commands[0], commands[1])]
+    #[error("{} is no symlink, so it cannot be switched in one step; make it one: {} && {}", path.display(), commands[0], commands[1])]
     NotALink {
         /// The file.
         path: PathBuf,
@@ -28,13 +28,13 @@ pub enum BinaryError {
         commands: [String; 2],
     },
     /// There is nothing there.
-    #[error("{} is not there: expected a symlink to the node's executable; make it:\n  ln -sfn EXECUTABLE {}", path.display(), shell(path))]
+    #[error("{} is not there: expected a symlink to the node's executable; make it: ln -sfn EXECUTABLE {}", path.display(), shell(path))]
     Missing {
         /// The path.
         path: PathBuf,
     },
     /// It points to nothing.
-    #[error("{} points to {}, which is not there; put that back, or point the link to what is to run:\n  ln -sfn EXECUTABLE {}", path.display(), target.display(), shell(path))]
+    #[error("{} points to {}, which is not there; put that back, or point the link to what is to run: ln -sfn EXECUTABLE {}", path.display(), target.display(), shell(path))]
     Dangling {
         /// The link.
         path: PathBuf,

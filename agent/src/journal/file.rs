@@ -25,6 +25,7 @@ use crate::{
     host::durable::{self, Access, At, FileError},
     rollout::host_id::HostId,
     unknown::{self, Keeps, Unknown, keeps},
+    words::typed,
 };
 
 /// The one format that this release writes and reads.
@@ -102,7 +103,11 @@ pub enum JournalError {
         found: u32,
     },
     /// It was written for another cluster.
-    #[error("{} belongs to cluster {found}, not to {expected}", path.display())]
+    #[error(
+        "{} belongs to cluster {found}, not to {expected}; correct `cluster.endpoints`, or where they are right put the \
+         journal aside: mv {} {}", path.display(), typed(&path.to_string_lossy()),
+        typed(&format!("{}.of-{found}", path.display()))
+    )]
     OtherCluster {
         /// The journal.
         path: PathBuf,

@@ -98,7 +98,7 @@ reasons! {
     Unprepared "unprepared" Preflight, "this host is not fit for its step", "mend what is named, then agent run";
     Credentials "credentials" Preflight, "a certificate, key or password cannot be used, or a member's certificate is not trusted", "correct the file or the address that is named";
     Unreachable "unreachable" Preflight, "no member answered", "start the members, or correct cluster.endpoints";
-    OtherCluster "other_cluster" Preflight, "an address or the journal belongs to another cluster", "correct cluster.endpoints or state_dir";
+    OtherCluster "other_cluster" Preflight, "an address or the journal belongs to another cluster", "correct cluster.endpoints; where they are right, put the journal aside as is printed";
     AuthRefused "auth_refused" Preflight, "the cluster does not take the user or password, or was asked without one", "correct cluster.auth";
     NotRoot "not_root" Always(3), "the user does not have the role that this needs", "agent init --print-role says which; grant it, or name another user";
     GatesUnsupported "gates_unsupported" Preflight, "gates are expected, and a member that is at its target has none", "remove gates.expect, then agent run, with --replace where a run stands";

@@ -264,11 +264,12 @@ impl Stop {
         let told = |what: &str, names: &[String]| {
             (!names.is_empty()).then(|| format!("{what}: {}", printable(&names.join(", "))))
         };
-        let mut parts: Vec<_> = told("not running", down).into_iter().chain(told("not seen to run", unclear)).collect();
+        let mut parts: Vec<_> =
+            told("not running", down).into_iter().chain(told("not known whether they run", unclear)).collect();
         if parts.is_empty() {
             return self;
         }
-        let left = if self.left == NOTHING { "no member was taken down" } else { &self.left };
+        let left = if self.left == NOTHING { "no member was taken down by this command" } else { &self.left };
         if !left.is_empty() {
             parts.insert(0, left.into());
         }

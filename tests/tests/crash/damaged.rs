@@ -85,7 +85,7 @@ async fn a_damaged_journal_is_put_aside_by_the_command_that_is_printed(system: S
 
     let ended = rollout.one("run", 0).await;
     ended.must_be(3, "journal_damaged");
-    assert_eq!(ended.said("left"), "no member was taken down; not running: m1", "{ended}");
+    assert_eq!(ended.said("left"), "no member was taken down by this command; not running: m1", "{ended}");
     let aside = Command::new("sh").args(["-c", ended.said("next")]).status().expect("a shell");
     assert!(aside.success() && !journal.exists(), "{ended}");
 
@@ -99,7 +99,10 @@ async fn a_state_directory_that_others_may_write_to_is_named_with_the_member_tha
     fs::set_permissions(&state_dir, fs::Permissions::from_mode(0o770)).expect("opened");
     let ended = rollout.one("run", 0).await;
     ended.must_be(3, "state_dir");
-    assert!(ended.message().contains("chmod ") && ended.said("left").contains("not seen to run: m1"), "{ended}");
+    assert!(
+        ended.message().contains("chmod ") && ended.said("left").contains("not known whether they run: m1"),
+        "{ended}"
+    );
     fs::set_permissions(&state_dir, fs::Permissions::from_mode(0o700)).expect("closed");
 
     is_finished(rollout).await;

@@ -1,13 +1,15 @@
-//! `binary`'s link is lost, or leads nowhere, while its member is down: the journal says what it led to.
+//! `binary`'s link is lost, leads nowhere, or is another's by the playbook, while its member is down: the journal says what
+//! it led to.
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
-use tests::{fault::Moment, on_both, rollout::Rollout, system::System};
+use tests::{fault::Moment, on_both, playbook::quoted, rollout::Rollout, system::System};
 
 use crate::{is_finished, kill::kill_at, rollout};
 
 on_both! {
     a_link_that_leads_nowhere_in_a_step_is_made_again, etcd #[ignore = "slow: the node's row shows the same"];
+    another_binary_in_a_step_is_refused_with_its_member_up, etcd #[ignore = "slow: the node's row shows the same"];
     a_release_that_is_gone_in_a_step_is_named_with_its_member_down, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
@@ -44,5 +46,26 @@ async fn a_release_that_is_gone_in_a_step_is_named_with_its_member_down(system: 
     let words = [release.to_string_lossy().into_owned(), "put that release back".into()];
     assert!(words.iter().all(|words| ended.message().contains(words)), "{ended}");
     fs::rename(&aside, &release).expect("put back");
+    is_finished(rollout).await;
+}
+
+async fn another_binary_in_a_step_is_refused_with_its_member_up(system: System) {
+    let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
+    kill_at(&rollout, 0, 4, Moment::After).await.expect("killed while its member was down");
+    let playbook = &rollout.playbooks[0];
+    let sound = fs::read_to_string(playbook).expect("a playbook");
+    let [own, others] = [0, 1].map(|index| link(&rollout, index).to_string_lossy().into_owned());
+    let led = fs::read_link(&others).expect("a link");
+    let [begun, now] = [&own, &others].map(|path| format!("binary: {}", quoted(path)));
+    fs::write(playbook, sound.replace(&begun, &now)).expect("written");
+    assert_ne!(fs::read_to_string(playbook).expect("a playbook"), sound);
+    for verb in ["plan", "run"] {
+        let ended = rollout.one(verb, 0).await;
+        ended.must_be(3, "unprepared");
+        assert!(ended.message().contains(&format!("began with `binary: {own}`")), "{ended}");
+    }
+    assert!(rollout.member(0).is_running(), "it is started on the binary that the journal says");
+    assert_eq!(fs::read_link(&others).expect("a link"), led, "the other member's link is left alone");
+    fs::write(playbook, sound).expect("written");
     is_finished(rollout).await;
 }
