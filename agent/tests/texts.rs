@@ -120,7 +120,7 @@ fn no_arrow_between_rooms_turns() {
     // `rollout` holds data (keys, txn), the machine, and the way to the store: only the last looks at `observe`.
     for (room, allowed) in [
         ("playbook", &["sha256", "regular_file", "visible"][..]),
-        ("journal", &["rollout", "host", "unknown"][..]),
+        ("journal", &["rollout", "host", "unknown", "words"][..]),
         ("plan", &["observe", "rollout", "journal", "unknown"][..]),
         ("observe", &["playbook", "regular_file", "words"][..]),
         ("host", &["rollout", "guarded", "sha256", "boot_clock", "calendar", "regular_file", "words"][..]),
