@@ -18,7 +18,8 @@ const MAX_URL: usize = 512;
 /// The members of a list, by id.
 ///
 /// # Errors
-/// Why the list as a whole is not believed: a part of a membership is none, as every member counts for the quorum.
+/// Why the list as a whole is not believed: a part of a membership is none, as every member counts for the quorum. What a
+/// member says of itself is no reason: so it would have all others' lists refused.
 pub(super) fn members(list: Vec<ListedOnWire>, has_tls: bool) -> Result<Vec<Listed>, String> {
     if list.len() > MAX_MEMBERS {
         return Err(format!("it lists {} members, and more than {MAX_MEMBERS} are not believed", list.len()));
@@ -35,9 +36,6 @@ fn listed(member: ListedOnWire, has_tls: bool) -> Result<Listed, String> {
     let id = MemberId(member.id);
     if id.0 == 0 {
         return Err("it lists a member without an id".to_owned());
-    }
-    if member.name.len() > MAX_NAME {
-        return Err(format!("the name of member {id} has {} bytes, more than {MAX_NAME}", member.name.len()));
     }
     let (mut client_urls, mut unused) = (Vec::new(), Vec::new());
     for url in &member.client_urls {
@@ -57,7 +55,13 @@ fn listed(member: ListedOnWire, has_tls: bool) -> Result<Listed, String> {
         }
     }
     let role = if member.is_learner { Role::Learner } else { Role::Voter };
-    Ok(Listed { id, name: member.name, role, client_urls, unused })
+    let mut name = member.name;
+    if name.len() > MAX_NAME {
+        unused.push(format!("its name has {} bytes; the first {MAX_NAME} are used", name.len()));
+        let end = (0..=MAX_NAME).rev().find(|at| name.is_char_boundary(*at)).unwrap_or_default();
+        name.truncate(end);
+    }
+    Ok(Listed { id, name, role, client_urls, unused })
 }
 
 /// The URL in its one spelling, or why it is not used.
@@ -137,13 +141,22 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_is_too_long_is_cut_and_that_is_said() {
+        let long = "é".repeat(150);
+        for (name, cut) in [(long.clone(), "é".repeat(128)), (format!("a{long}"), format!("a{}", "é".repeat(127)))] {
+            let found = members(vec![member(1, &name, &["http://a"]), member(2, "m2", &[])], false).unwrap();
+            assert_eq!((found.len(), &found[0].name), (2, &cut));
+            assert_eq!(found[0].unused, [format!("its name has {} bytes; the first 256 are used", name.len())]);
+        }
+    }
+
+    #[test]
     fn half_a_membership_is_none() {
         let many: Vec<_> = (1..=65).map(|id| member(id, "m", &[])).collect();
         for (list, expected) in [
             (many, "it lists 65 members, and more than 64 are not believed"),
             (vec![member(7, "a", &[]), member(1, "c", &[]), member(7, "b", &[])], "it lists member 7 twice"),
             (vec![member(0, "a", &[])], "it lists a member without an id"),
-            (vec![member(1, &"n".repeat(257), &[])], "the name of member 1 has 257 bytes, more than 256"),
         ] {
             assert_eq!(members(list, false).unwrap_err(), expected);
         }

@@ -1,9 +1,10 @@
 //! Which members there are, by the lists of all that answer: one that leaves a member out hides nobody, and one that
 //! makes a member up takes no step past it.
 //!
-//! Pure. A member is whoever any list has; its entry is beyond doubt where all lists have it alike. Lists of members that
-//! read through the quorum count, so one that was removed and does not know it counts for nothing. While a change of the
-//! membership is on its way lists differ for a moment.
+//! Pure. A member is whoever any list has; its entry is beyond doubt where all lists have it alike. Every list counts,
+//! but that of a member that was removed and does not know it: it cannot read through the quorum, nobody whose list
+//! counts lists it, and those are a majority of the voters that it lists itself. While a change of the membership is on
+//! its way lists differ for a moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,24 +37,37 @@ pub(super) struct Membership {
     pub members: Vec<Listed>,
     /// Of whom lists differ, and who says what.
     pub disputed: BTreeMap<MemberId, String>,
+    /// The addresses whose lists count.
+    pub counted: BTreeSet<String>,
 }
 
 /// What these lists come to; `None` where there is none.
 pub(super) fn membership(lists: &[List]) -> Option<Membership> {
     let listed: Vec<_> = lists.iter().filter(|list| !list.members.is_empty()).collect();
-    let counted: Vec<_> = listed.iter().copied().filter(|list| list.counts()).collect();
-    // Without a quorum nobody reads, and there is nothing to be decided by these lists.
+    // One that knows itself to be removed lists itself no more.
+    let itself: Vec<_> = listed.iter().copied().filter(|list| list.of(list.by).is_some()).collect();
+    let (cut_off, reading): (Vec<&List>, Vec<&List>) = itself.into_iter().partition(|list| list.is_cut_off);
+    let counted: Vec<_> = cut_off.into_iter().filter(|list| !list.is_of_a_removed(&reading)).collect();
+    let counted = [reading, counted].concat();
+    // Of members that do not list themselves nothing else is known.
     let lists = if counted.is_empty() { listed } else { counted };
     let ids: BTreeSet<_> = lists.iter().flat_map(|list| list.members).map(|member| member.id).collect();
     let members: Vec<_> = ids.iter().filter_map(|id| entry(&lists, *id)).collect();
     let disputed = members.iter().filter_map(|member| Some((member.id, dispute(&lists, member)?))).collect();
-    (!members.is_empty()).then_some(Membership { members, disputed })
+    let counted = lists.iter().map(|list| list.address.to_owned()).collect();
+    (!members.is_empty()).then_some(Membership { members, disputed, counted })
 }
 
 impl List<'_> {
-    /// One that knows itself to be removed lists itself no more.
-    fn counts(&self) -> bool {
-        !self.is_cut_off && self.of(self.by).is_some()
+    /// Whether these lists have its member no more, and come from a majority of the voters that it has itself, each at an
+    /// address that it has for that voter: one liar is no majority, at however many addresses it answers.
+    fn is_of_a_removed(&self, reading: &[&Self]) -> bool {
+        let voters = || self.members.iter().filter(|member| member.role == Role::Voter);
+        let is_heard = |voter: &&Listed| {
+            reading.iter().any(|list| list.by == voter.id && voter.client_urls.iter().any(|url| url == list.address))
+        };
+        voters().filter(is_heard).count() > voters().count() / 2
+            && reading.iter().all(|list| list.of(self.by).is_none())
     }
 
     fn of(&self, id: MemberId) -> Option<&Listed> {
@@ -76,6 +90,8 @@ fn dispute(lists: &[&List], member: &Listed) -> Option<String> {
     let says = |wanted: fn(Option<bool>) -> bool| {
         let is_so = |list: &&&List| wanted(list.of(member.id).map(|entry| entry == member));
         let mut addresses: Vec<_> = lists.iter().filter(is_so).map(|list| list.address).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
         addresses.truncate(NAMED);
         addresses.join(", ")
     };
@@ -99,9 +115,13 @@ mod tests {
             let id = MemberId(word.trim_end_matches(char::is_alphabetic).parse().unwrap());
             let role = if word.ends_with('l') { Role::Learner } else { Role::Voter };
             let name = if word.ends_with('x') { "x".to_owned() } else { format!("m{}", id.0) };
-            Listed { id, name, role, client_urls: vec![], unused: vec![] }
+            Listed { id, name, role, client_urls: vec![url(id.0)], unused: vec![] }
         };
         (by, members.split_whitespace().map(member).collect())
+    }
+
+    fn url(id: u64) -> String {
+        format!("http://{id}")
     }
 
     #[test]
@@ -132,13 +152,29 @@ mod tests {
         List { by: MemberId(by), address: "http://h", applied: LogIndex(7), is_cut_off, members }
     }
 
+    /// Whoever is cut off, and its list; then who reads, its list, and whose address it answers at.
     #[test]
-    fn a_member_that_was_removed_and_does_not_know_it_counts_for_nothing() {
-        let (old, new) = (list(3, "1 2 3").1, list(1, "1 2").1);
-        let found = membership(&[of(1, &new, false), of(3, &old, true)]).unwrap();
-        assert_eq!((found.members, found.disputed), (new.clone(), BTreeMap::new()));
-        let without_quorum = membership(&[of(1, &new, true), of(3, &old, true)]).unwrap();
-        assert_eq!(without_quorum.members, old);
+    fn a_list_is_left_out_only_where_a_majority_of_its_own_voters_has_removed_its_member() {
+        for (cut_off, reading, members, counted) in [
+            ((3, "1 2 3"), vec![(1, "1 2", 1), (2, "1 2", 2)], "1 2", vec![1, 2]),
+            ((3, "1 2 3"), vec![(1, "1 2", 1)], "1 2 3", vec![1, 3]), // one alone is no majority
+            ((3, "1 2 3"), vec![(1, "1 2 9", 1), (9, "1 2 9", 9)], "1 2 3 9", vec![1, 3, 9]), // nor with one made up
+            ((3, "1 2 3"), vec![(1, "1 2 9", 1), (2, "1 2 9", 9)], "1 2 3 9", vec![1, 3, 9]), // nor in another's name
+            ((3, "1 2 3"), vec![(1, "1 2", 1), (2, "1 2 3", 2)], "1 2 3", vec![1, 2, 3]), // one still lists it
+            ((3, "1 2 3"), vec![(1, "1 3 9", 1), (9, "1 3 9", 9)], "1 2 3 9", vec![1, 3, 9]), // its reads are held up
+            ((3, "1 2 3l"), vec![(1, "1 2", 1), (2, "1 2", 2)], "1 2", vec![1, 2]),
+            ((2, "1 2"), vec![(1, "1", 1)], "1 2", vec![1, 2]),
+            ((2, "1 2"), vec![], "1 2", vec![2]), // without a quorum nobody reads
+        ] {
+            let old = list(cut_off.0, cut_off.1).1;
+            let new: Vec<_> = reading.iter().map(|(by, members, at)| (*by, list(*by, members).1, url(*at))).collect();
+            let own = url(cut_off.0);
+            let mut said = vec![List { address: &own, ..of(cut_off.0, &old, true) }];
+            said.extend(new.iter().map(|(by, members, at)| List { address: at, ..of(*by, members, false) }));
+            let found = membership(&said).unwrap();
+            assert_eq!(found.members, list(0, members).1, "{cut_off:?} {reading:?}");
+            assert_eq!(found.counted, counted.into_iter().map(url).collect::<BTreeSet<_>>(), "{cut_off:?} {reading:?}");
+        }
     }
 
     #[test]

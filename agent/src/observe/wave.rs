@@ -171,10 +171,13 @@ impl Wave {
     pub(super) fn settle(self, means: &Means) -> Result<Settled, ObserveError> {
         let directory = means.access.directory();
         let cluster = directory.cluster().ok_or_else(|| self.nobody())?;
-        let Membership { members, mut disputed } = self.membership()?;
+        let Membership { members, mut disputed, counted } = self.membership()?;
         let answered = self.found.iter().map(|found| (found.address.clone(), found.seen.id)).collect();
-        let look_at =
-            |member: &Listed| Look { disputed: disputed.remove(&member.id), ..self.look_at(member, &members) };
+        let look_at = |member: &Listed| {
+            let look = self.look_at(member, &members, directory.endpoints());
+            let disputed = disputed.remove(&member.id).or_else(|| self.unheard(&look, &counted));
+            Look { disputed, ..look }
+        };
         let looks: Vec<_> = members.iter().map(look_at).collect();
         let address = |look: &Look| Some((look.listed.id, look.reached.as_ref().ok()?.address.clone()));
         let chosen = looks.iter().filter_map(address).collect();
@@ -232,16 +235,33 @@ impl Wave {
         membership(&self.lists()).ok_or_else(|| ObserveError::NoMembership { reasons: self.reasons() })
     }
 
-    /// Takes the best address of this member: one that is its own, else one that nobody advertises, else one that
-    /// several do. An address that another member alone advertises does not speak for this one (I-5).
-    fn look_at(&self, member: &Listed, members: &[Listed]) -> Look {
+    /// Why a voter that answers is in doubt all the same: a list that is not known may have a member that no other has. A
+    /// learner lists nobody.
+    fn unheard(&self, look: &Look, counted: &BTreeSet<String>) -> Option<String> {
+        let address = &look.reached.as_ref().ok()?.address;
+        if look.listed.role == Role::Learner || counted.contains(address) {
+            return None;
+        }
+        let found = self.found.iter().find(|found| found.address == *address)?;
+        Some(match &found.members {
+            Err(error) => format!("its list of the members is not known: {error}"),
+            Ok(_) => "its list of the members does not count, as it does not list itself".to_owned(),
+        })
+    }
+
+    /// Takes the best address of this member: one that is its own, else one of the playbook that nobody advertises, else
+    /// one that several do. An address that another member alone advertises does not speak for this one (I-5).
+    fn look_at(&self, member: &Listed, members: &[Listed], endpoints: &[String]) -> Look {
         let own = |found: &Found| sole_owner(members, &found.address) == Some(member.id);
         let unclaimed = |found: &Found| !members.iter().any(|member| member.client_urls.contains(&found.address));
+        // One that only somebody's earlier list had is nobody's.
+        let speaks = |found: &Found| endpoints.contains(&found.address) || !unclaimed(found);
         let best = self
             .found
             .iter()
             .filter(|found| found.seen.id == member.id)
             .filter(|found| sole_owner(members, &found.address).is_none_or(|owner| owner == member.id))
+            .filter(|found| speaks(found))
             .max_by_key(|found| (found.details.is_some(), own(found), unclaimed(found)));
         let reached = best.map(|found| {
             let Found { address, seen, details, .. } = found;

@@ -1,5 +1,5 @@
 //! One of three members lies about the cluster as a whole: it says that a Txn was done which nobody else has heard of, or
-//! leaves a member out of the membership and makes one up.
+//! leaves a member out of the membership and makes one up; and it gives itself a name of which honest lists grow too long.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,6 +30,8 @@ use tests::{
 on_both! {
     a_member_that_is_dead_is_not_hidden_behind_one_that_is_made_up;
     a_member_that_is_down_is_not_said_to_be_removed;
+    a_name_that_is_too_long_hides_nobody_who_is_dead;
+    a_name_that_is_too_long_has_nobody_removed;
     nobody_believes_a_record_that_one_member_alone_shows;
     one_member_does_not_answer_for_the_agents_of_all_hosts;
 }
@@ -150,7 +152,34 @@ fn haunts(call: &Call, left_out: &str, ghost: &str) -> Word {
     }
 }
 
+/// A list of an honest member, in which the liar has this name: each member's name is its own to choose.
+fn names(call: &Call, liar: &str) -> Word {
+    let liar = liar.to_owned();
+    match call.method.as_str() {
+        "Cluster/MemberList" => Word::twisted(move |list: &mut MemberListResponse| {
+            list.members
+                .iter_mut()
+                .filter(|member| member.name == "m1")
+                .for_each(|member| member.name.clone_from(&liar));
+        }),
+        _ => Word::Truth,
+    }
+}
+
+/// More bytes than are believed of a name.
+fn long_name() -> String {
+    "n".repeat(300)
+}
+
 async fn a_member_that_is_dead_is_not_hidden_behind_one_that_is_made_up(system: System) {
+    nobody_is_hidden(system, "m1".to_owned()).await;
+}
+
+async fn a_name_that_is_too_long_hides_nobody_who_is_dead(system: System) {
+    nobody_is_hidden(system, long_name()).await;
+}
+
+async fn nobody_is_hidden(system: System, liar: String) {
     let leased = Ports::lease(4).expect("ports");
     let ports = leased.numbers.clone();
     let Some(case) = Case::advertised_at(system, &ports[..3]).await else { return };
@@ -158,8 +187,8 @@ async fn a_member_that_is_dead_is_not_hidden_behind_one_that_is_made_up(system: 
     let url = format!("http://127.0.0.1:{}", ports[3]);
     let mut doors = Vec::new();
     for (index, port) in ports[..3].iter().enumerate() {
-        let url = url.clone();
-        let word = move |call: &Call| if index == 0 { hides(call, "m3", &url) } else { Word::Truth };
+        let (url, liar) = (url.clone(), liar.clone());
+        let word = move |call: &Call| if index == 0 { hides(call, "m3", &url) } else { names(call, &liar) };
         doors.push(Liar::start(*port, case.member(index).client_port, word).await.expect("it listens"));
     }
     let haunted = url.clone();
@@ -171,12 +200,20 @@ async fn a_member_that_is_dead_is_not_hidden_behind_one_that_is_made_up(system: 
     let agent = Agent::start("run", &case.write()[1], &[]).expect("started").ends().await;
     assert_eq!(case.member(1).process().map(|process| process.pid), Some(before), "{agent}");
     agent.must_be(6, "turn");
-    let words = format!("{} does not list it", case.upgrade.endpoints[0]);
+    let words = format!("{}, {url} does not list it", case.upgrade.endpoints[0]);
     assert!(agent.warnings().contains("m3: members do not agree") && agent.warnings().contains(&words), "{agent}");
 }
 
-/// The lie is told for a while, and begins when the member's process is another; its host ends its step all the same.
 async fn a_member_that_is_down_is_not_said_to_be_removed(system: System) {
+    nobody_is_removed(system, "m1".to_owned()).await;
+}
+
+async fn a_name_that_is_too_long_has_nobody_removed(system: System) {
+    nobody_is_removed(system, long_name()).await;
+}
+
+/// The lie is told for a while, and begins when the member's process is another; its host ends its step all the same.
+async fn nobody_is_removed(system: System, liar: String) {
     let leased = Ports::lease(3).expect("ports");
     let Some(case) = Case::advertised_at(system, &leased.numbers).await else { return };
     let case = case.strategy(&["gather: 1s"]);
@@ -184,11 +221,13 @@ async fn a_member_that_is_down_is_not_said_to_be_removed(system: System) {
     let before = case.member(1).process().expect("up").pid;
     let mut doors = Vec::new();
     for (index, port) in leased.numbers.iter().enumerate() {
-        let (member, since) = (case.member(1).clone(), since.clone());
+        let (member, since, liar) = (case.member(1).clone(), since.clone(), liar.clone());
         let is_another = move || member.process().is_none_or(|process| process.pid != before);
-        let word = move |call: &Call| match index == 0 && (since.get().is_some() || is_another()) {
-            true if since.get_or_init(Instant::now).elapsed() < LYING => hides(call, "m2", "http://127.0.0.1:1"),
-            _ => Word::Truth,
+        let word = move |call: &Call| match (since.get().is_some() || is_another(), index) {
+            (true, _) if since.get_or_init(Instant::now).elapsed() > LYING => Word::Truth,
+            (true, 0) => hides(call, "m2", "http://127.0.0.1:1"),
+            (true, _) => names(call, &liar),
+            (false, _) => Word::Truth,
         };
         doors.push(Liar::start(*port, case.member(index).client_port, word).await.expect("it listens"));
     }
