@@ -279,9 +279,10 @@ fn is_contradicted(case: &Case, result: RunResult) -> bool {
     result == RunResult::Reached && case.view.members.iter().any(is_elsewhere)
 }
 
-/// Gates that are not as expected are waited for, and told of, by a run in which no member goes.
+/// Gates and versions that are not as expected are waited for, and told of, by a run in which no member goes.
 fn nothing_to_do(case: &Case) -> Next {
-    match case.me.verb == Verb::Run && gates::are_contrary(case) {
+    let is_unsettled = || settled::missing_versions(&case.me.intent, case.view, false).is_some();
+    match case.me.verb == Verb::Run && (gates::are_contrary(case) || is_unsettled()) {
         true => Next::Begin,
         false => Next::Finish(Finish::NothingToDo),
     }

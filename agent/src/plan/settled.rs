@@ -114,6 +114,13 @@ impl Missing {
 
 /// What is still missing; `None` when the cluster has settled. Gates are expected of the way forward alone.
 pub fn missing(intent: &Intent, view: &ClusterView, back: bool) -> Option<Missing> {
+    let nothing = Default::default();
+    let expected = if back { &nothing } else { &intent.gates };
+    missing_versions(intent, view, back).or_else(|| gates::missing(expected, view))
+}
+
+/// What of that is not of gates.
+pub(super) fn missing_versions(intent: &Intent, view: &ClusterView, back: bool) -> Option<Missing> {
     let first = view.members.first()?.report().and_then(|report| report.cluster_version);
     let wanted = match &intent.change {
         Change::Upgrade { to, .. } | Change::Downgrade { to, .. } if !back => Some(to.cluster_version()),
@@ -121,12 +128,10 @@ pub fn missing(intent: &Intent, view: &ClusterView, back: bool) -> Option<Missin
         Change::Downgrade { .. } => view.members.first()?.release().map(Release::cluster_version),
         _ => first,
     };
-    let nothing = Default::default();
-    let expected = if back { &nothing } else { &intent.gates };
     let of_versions = view.members.iter().find_map(|member| versions(member, wanted, back));
     let under_way = || view.members.iter().find_map(|member| member.report()?.downgrade);
     let going_down = || under_way().filter(|_| intent.change.is_down()).map(|target| Missing::GoingDown { target });
-    of_versions.or_else(going_down).or_else(|| gates::missing(expected, view))
+    of_versions.or_else(going_down)
 }
 
 fn versions(member: &Member, wanted: Option<ClusterVersion>, back: bool) -> Option<Missing> {
