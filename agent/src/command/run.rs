@@ -98,8 +98,8 @@ fn trouble_of_abort(abort: Abort, in_hand: Option<MemberId>, names: &Names) -> T
         Abort::Journal(error) => Trouble::System(format!("the journal cannot be written: {}", with_causes(&error))),
         Abort::Keys(error) => error.into(),
         Abort::Refused(reason) => Trouble::AuthRefused(format!("the shared keys cannot be written: {reason}")),
-        Abort::Removed { member, is_recorded } => {
-            Trouble::Removed { name: names.short(member), member: names.member(member), is_recorded }
+        Abort::Removed { member, by, is_recorded } => {
+            Trouble::Removed { name: names.short(member), member: names.member(member), by: by.join(", "), is_recorded }
         }
         Abort::AtOnce => Trouble::InterruptedAtOnce { member: in_hand.map(|member| (member, names.short(member))) },
     }

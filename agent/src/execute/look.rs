@@ -63,9 +63,11 @@ impl Execution<'_> {
             },
             None => (None, Vec::new()),
         };
+        let removed = self.removed(view.as_ref()).await;
         Ok(Event::Looked(Box::new(Looked {
             keys,
             view,
+            removed,
             down,
             gathered: had_gathered && !self.owner_may_come(),
             lease_is_fresh: self.leases.baton_is_fresh(),
@@ -106,6 +108,9 @@ impl Execution<'_> {
     /// Takes a view over, and tells it.
     pub(super) fn saw(&mut self, view: &ClusterView) {
         self.tell(Happening::Looked(view));
+        if view.is_whole() && self.me.owns.iter().all(|member| view.member(*member).is_some()) {
+            self.whole_view = Some(view.clone());
+        }
         (self.last_view, self.last_seen) = (Some(view.clone()), Some(SystemTime::now()));
     }
 

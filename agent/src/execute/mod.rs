@@ -95,7 +95,9 @@ pub struct Execution<'r> {
     began: Instant,
     progress: wait::Progress,
     last_view: Option<ClusterView>,
-    /// When that was.
+    /// The last view in which all was well: by its voters it is judged whether a member was removed.
+    whole_view: Option<ClusterView>,
+    /// When the last view was.
     last_seen: Option<SystemTime>,
     /// Which step of a downgrade is asked for, and since when, though it is not known what came of it.
     lowering: Option<(Option<proto::ClusterVersion>, Instant)>,
@@ -126,6 +128,8 @@ pub enum Abort {
     Removed {
         /// The member.
         member: MemberId,
+        /// The names of those who say so.
+        by: Vec<Arc<str>>,
         /// Whether its take-down record may still stand.
         is_recorded: bool,
     },

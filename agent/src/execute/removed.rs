@@ -1,19 +1,23 @@
 //! A member that is removed from the cluster while its step is under way: nothing brings it back, so the step ends.
 //!
-//! Its record is deleted and the step forgotten, as the next process would do (ARCHITECTURE.md, R-6). Its process is left
+//! A majority of the voters must say so, in two looks: one that lies would have the record deleted of a member that is down.
+//! Then its record is deleted and the step forgotten, as the next process would do (ARCHITECTURE.md, R-6). Its process is left
 //! as it is: what is started on the data of a removed member joins nothing.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use proto::MemberId;
 
 use super::{Abort, Execution};
 use crate::{
     journal::progress::Entry,
+    observe::view::ClusterView,
     report::Happening,
     rollout::{TxnAnswer, stored, txn::Txn},
 };
 
+/// Between the two looks.
+const BETWEEN: Duration = Duration::from_millis(500);
 /// How long the cluster has to say so: without a quorum a member that has ended is started without asking (I-10).
 const SAID_WITHIN: Duration = Duration::from_secs(2);
 
@@ -23,20 +27,42 @@ impl Execution<'_> {
         self.touched && self.past.in_hand.is_some_and(|in_hand| in_hand.step.member == member)
     }
 
-    /// Whether a cluster that has a leader lists it no more.
-    pub(super) async fn is_removed(&self, member: MemberId) -> bool {
-        match tokio::time::timeout(SAID_WITHIN, self.observer.glance()).await {
-            Ok(Ok(view)) => view.leader().is_some() && view.member(member).is_none(),
-            Ok(Err(_)) | Err(_) => false,
+    /// The names of the members that say that it was removed, where they are enough to be believed.
+    pub(super) async fn removed_by(&self, member: MemberId) -> Option<Vec<Arc<str>>> {
+        let view = self.glance_at_once().await?;
+        self.removed_by_view(member, &view).await
+    }
+
+    /// Goes by this view first, and then by one more.
+    pub(super) async fn removed_by_view(&self, member: MemberId, view: &ClusterView) -> Option<Vec<Arc<str>>> {
+        view.removed_by(member, self.whole_view.as_ref())?;
+        tokio::time::sleep(BETWEEN).await;
+        self.glance_at_once().await?.removed_by(member, self.whole_view.as_ref())
+    }
+
+    async fn glance_at_once(&self) -> Option<ClusterView> {
+        tokio::time::timeout(SAID_WITHIN, self.observer.glance()).await.ok()?.ok()
+    }
+
+    /// Members of this host that were removed.
+    pub(super) async fn removed(&self, view: Option<&ClusterView>) -> Vec<MemberId> {
+        let mut removed = Vec::new();
+        if let Some(view) = view {
+            for member in self.me.owns.iter().filter(|member| view.member(**member).is_none()) {
+                if self.removed_by_view(*member, view).await.is_some() {
+                    removed.push(*member);
+                }
+            }
         }
+        removed
     }
 
     /// Ends its step. What could not be deleted is left to the next process.
-    pub(super) async fn let_go(&mut self, member: MemberId) -> Abort {
+    pub(super) async fn let_go(&mut self, member: MemberId, by: Vec<Arc<str>>) -> Abort {
         self.excluded.set(None);
         self.tell(Happening::Failed { member, why: "it was removed from the cluster" });
         let attempt = self.past.in_hand.map(|in_hand| in_hand.step.attempt);
-        let Some(keys) = self.keys().await else { return Abort::Removed { member, is_recorded: true } };
+        let Some(keys) = self.keys().await else { return Abort::Removed { member, by, is_recorded: true } };
         let record = keys.down.filter(|down| Some(down.value.attempt) == attempt);
         let is_recorded = match record {
             Some(record) => {
@@ -48,6 +74,6 @@ impl Execution<'_> {
         if !is_recorded && let Err(abort) = self.write(Entry::Forgotten) {
             return abort;
         }
-        Abort::Removed { member, is_recorded }
+        Abort::Removed { member, by, is_recorded }
     }
 }

@@ -189,6 +189,7 @@ pub async fn set_up(
         began: Instant::now(),
         progress: wait::Progress::new(),
         last_view: None,
+        whole_view: None,
         last_seen: None,
         lowering: None,
         trouble: None,

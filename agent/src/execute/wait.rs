@@ -92,8 +92,8 @@ enum Judged {
     },
     Ended,
     Wrong(Arc<str>),
-    /// It is no member any more.
-    Removed,
+    /// It is no member any more, as these say.
+    Removed(Vec<Arc<str>>),
 }
 
 impl Execution<'_> {
@@ -126,8 +126,10 @@ impl Execution<'_> {
                     tokio::time::sleep(EACH).await;
                 }
                 // Whatever is started in its place joins nothing.
-                Judged::Removed if self.has_stopped(member) => return Err(self.let_go(member).await),
-                Judged::Removed => return Ok(self.not_ready(member, "the cluster has no such member any more".into())),
+                Judged::Removed(by) if self.has_stopped(member) => return Err(self.let_go(member, by).await),
+                Judged::Removed(_) => {
+                    return Ok(self.not_ready(member, "the cluster has no such member any more".into()));
+                }
                 Judged::Wrong(why) => return Ok(self.not_ready(member, why)),
                 // A process that was still ending when it was looked for is started once more.
                 Judged::Ended if !was_started_again => {
@@ -210,8 +212,8 @@ impl Execution<'_> {
             Err(why) => return Judged::NotYet { why, has_quorum: true },
         };
         if !status.is_running() {
-            let is_removed = self.has_stopped(member) && self.is_removed(member).await;
-            return if is_removed { Judged::Removed } else { Judged::Ended };
+            let by = if self.has_stopped(member) { self.removed_by(member).await } else { None };
+            return by.map_or(Judged::Ended, Judged::Removed);
         }
         let side = on.and_then(|on| Some(node.sides.as_ref()?.side(on).clone()));
         let expected = side.as_ref().and_then(|side| side.executable.as_ref());
@@ -224,7 +226,10 @@ impl Execution<'_> {
         match self.observer.glance().await {
             Ok(view) => {
                 self.blind = None;
-                let judged = judge_view(&view, member, side.as_ref().map(|side| &side.release));
+                let judged = match self.removed_by_view(member, &view).await {
+                    Some(by) => Judged::Removed(by),
+                    None => judge_view(&view, member, side.as_ref().map(|side| &side.release)),
+                };
                 self.tell(Happening::Looked(&view));
                 self.last_view = Some(view);
                 judged
@@ -354,10 +359,8 @@ impl Execution<'_> {
 
 fn judge_view(view: &ClusterView, member: MemberId, release: Option<&Release>) -> Judged {
     let has_quorum = view.leader().is_some();
-    let seen = match view.member(member) {
-        Some(seen) => seen,
-        None if has_quorum => return Judged::Removed,
-        None => return Judged::NotYet { why: Arc::from("no member that answers lists it"), has_quorum },
+    let Some(seen) = view.member(member) else {
+        return Judged::NotYet { why: Arc::from("no member that answers lists it"), has_quorum };
     };
     match (seen.release(), release) {
         (Some(found), Some(expected)) if found != expected && expected.0.major != 0 => {

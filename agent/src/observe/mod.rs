@@ -25,7 +25,7 @@ mod membership;
 pub mod metrics;
 pub mod permission;
 mod releases;
-
+mod removal;
 mod secret_file;
 mod tls;
 pub mod view;

@@ -118,7 +118,7 @@ pub(super) fn record(case: &Case) -> Option<Next> {
     if case.in_hand == Some(attempt) {
         return None;
     }
-    if case.view.member(member).is_none() {
+    if is_removed(case, member) {
         return Some(Next::Tidy(Txn::delete_down(record.created)));
     }
     match whose(case, &record.value) {
@@ -137,6 +137,13 @@ fn failed_and_left(case: &Case, member: MemberId) -> Option<Next> {
     let RunState::Failed { member: marked, why, .. } = &case.standing()?.state else { return None };
     let is_left = *marked == member && !case.keys.has_participant(member) && case.gathered();
     is_left.then(|| Next::Refuse(Refusal::Failed { member, why: why.clone() }))
+}
+
+/// Whether a majority says that this member was removed. Where this host has all voters there is nobody else to ask.
+fn is_removed(case: &Case, member: MemberId) -> bool {
+    let is_all_mine = || case.view.voters().all(|voter| voter.is_ready() && case.me.owns.contains(&voter.id));
+    let is_gone = case.view.leader().is_some() && case.view.member(member).is_none();
+    is_gone && (case.view.removed_by(member, None).is_some() || is_all_mine())
 }
 
 enum Whose {
@@ -167,7 +174,7 @@ fn refuse_record(record: &At<TakeDown>, case: &Case) -> Next {
 
 pub(super) fn lost(case: &Case) -> Option<Next> {
     case.keys.lost.iter().find_map(|(member, lost)| {
-        if case.view.member(*member).is_none() {
+        if is_removed(case, *member) {
             return Some(Next::Tidy(Txn::clear_lost(*member, lost.created)));
         }
         match whose(case, &lost.value) {
@@ -193,7 +200,7 @@ pub(super) fn mark(case: &Case) -> Option<Next> {
     if !case.rules.owner_lifts_the_mark {
         return Some(Next::Move { to: (*was).into(), at_rest: false });
     }
-    if case.view.member(*member).is_none() {
+    if is_removed(case, *member) {
         return Some(Next::Move { to: (*was).into(), at_rest: true });
     }
     if case.keys.has_participant(*member) || !case.gathered() {

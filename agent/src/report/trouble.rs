@@ -113,6 +113,8 @@ pub enum Trouble {
         name: String,
         /// Its name and id.
         member: String,
+        /// Who says so, by name.
+        by: String,
         /// Whether its take-down record may still stand.
         is_recorded: bool,
     },
@@ -220,10 +222,11 @@ impl Trouble {
             }
             Self::Unprepared(text) => (Reason::Unprepared, text.clone(), NOTHING, again),
             Self::System(text) => (Reason::System, text.clone(), NOTHING, again),
-            Self::Removed { name, member, is_recorded } => {
+            Self::Removed { name, member, by, is_recorded } => {
                 let message = format!(
-                    "{member} was removed from the cluster in the middle of its step, so it is not started again; to have \
-                     it back end its process, remove its data directory, `etcdctl member add {}`, and start it",
+                    "{member} was removed from the cluster in the middle of its step, as {by} say, so it is not started \
+                     again; keep its data until `etcdctl member list` through another member shows that it is gone; then \
+                     `etcdctl member add {}` has it back, with a new data directory",
                     typed(name)
                 );
                 let left = match is_recorded {

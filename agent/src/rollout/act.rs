@@ -122,6 +122,8 @@ pub struct Looked {
     pub keys: Option<Keys>,
     /// Every member; `None` where not even a membership could be had.
     pub view: Option<ClusterView>,
+    /// Members of this host that were removed from the cluster, as a majority of the voters says.
+    pub removed: Vec<MemberId>,
     /// Members of this host whose process does not run.
     pub down: Vec<MemberId>,
     /// Whether enough time has passed since the start for other agents to come.

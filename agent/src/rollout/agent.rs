@@ -381,8 +381,7 @@ impl Agent {
 
 /// The members to start again; one that was removed from the cluster would only end again, or worse.
 fn down_members(looked: &Looked) -> Vec<MemberId> {
-    let is_removed = |member: &MemberId| looked.view.as_ref().is_some_and(|view| view.member(*member).is_none());
-    looked.down.iter().copied().filter(|member| !is_removed(member)).collect()
+    looked.down.iter().copied().filter(|member| !looked.removed.contains(member)).collect()
 }
 
 #[cfg(test)]

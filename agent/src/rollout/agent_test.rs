@@ -75,11 +75,13 @@ fn a_run_is_ended_only_as_it_stands_after_the_cluster_settled() {
 
 #[test]
 fn a_member_that_is_down_is_started_again_unless_it_was_removed() {
-    for (view, acts) in [
-        ("1. 2+ 3+", "prepare, look, start, ready, end Sick"),
-        ("2+ 3+", "prepare, look, register, look, end Refused OwnsNothing"),
+    for (view, removed, acts) in [
+        ("1. 2+ 3+", vec![], "prepare, look, start, ready, end Sick"),
+        ("2+ 3+", vec![MemberId(1)], "prepare, look, register, look, end Refused OwnsNothing"),
+        ("2+ 3.", vec![], "prepare, look, start, ready, end Sick"), // one alone says so
     ] {
         let mut driven = Driven::new(keys(RunState::Rolling), view);
+        driven.removed = removed;
         driven.down.push(MemberId(1));
         assert_eq!(driven.start(None), acts, "{view}");
     }

@@ -95,6 +95,7 @@ pub(super) struct Driven {
     /// Processes that are seen to be gone.
     pub(super) gone: Vec<ProcessId>,
     /// This host's members that do not run.
+    pub(super) removed: Vec<MemberId>,
     pub(super) down: Vec<MemberId>,
     /// Which acts fail.
     pub(super) fails: fn(&Act) -> bool,
@@ -111,6 +112,7 @@ impl Driven {
             keys,
             view: samples::view(view),
             gone: vec![process(8), process(9)],
+            removed: Vec::new(),
             down: Vec::new(),
             fails: |_| false,
             answers: true,
@@ -139,6 +141,7 @@ impl Driven {
         Event::Looked(Box::new(Looked {
             keys: self.answers.then(|| self.keys.clone()),
             view: Some(self.view.clone()),
+            removed: self.removed.clone(),
             down: self.down.clone(),
             gathered: true,
             lease_is_fresh: true,

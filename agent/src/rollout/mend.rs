@@ -136,10 +136,7 @@ impl Agent {
     fn resolve(&mut self, sick: Option<Arc<str>>, looked: &Looked) -> Act {
         let Some(in_hand) = self.in_hand else { return self.set_out() };
         let Some(keys) = &looked.keys else {
-            if self.is_interrupted() {
-                return self.leave_record();
-            }
-            return self.mending(Mending::Unanswered { sick }, Act::Wait(Wait::Answer));
+            return self.unanswered_mending(sick);
         };
         if let Some(twin) = self.twin(looked) {
             return self.leave(Ending::Refused(twin));
@@ -148,8 +145,13 @@ impl Agent {
         let (member, attempt) = (in_hand.step.member, in_hand.step.attempt);
         self.record = keys.down.as_ref().filter(|down| down.value.attempt == attempt).map(|down| down.created);
         let lost = keys.lost.get(&member).filter(|lost| lost.value.attempt == attempt).map(|lost| lost.created);
-        if looked.view.as_ref().is_some_and(|view| view.leader().is_some() && view.member(member).is_none()) {
+        if looked.removed.contains(&member) {
             return self.let_go(member, lost);
+        }
+        let is_listed = looked.view.as_ref().is_some_and(|view| view.member(member).is_some());
+        if !is_listed && (self.record.is_some() || lost.is_some()) {
+            // Nobody lists it, and those are too few to believe that it was removed.
+            return self.unanswered_mending(sick);
         }
         if let Some(why) = sick {
             return self.resolve_sick(in_hand, why, lost.is_some());
@@ -162,6 +164,14 @@ impl Agent {
             (Stage::Starting(leg), ..) => self.healed(leg, self.failure_of(in_hand), Event::Done),
             (Stage::Done(_), Some(_), _) => self.end_step(self.failure_of(in_hand), looked),
             _ => self.let_go(member, lost),
+        }
+    }
+
+    /// Waits for an answer of those that are needed; the record stays meanwhile, and afterwards.
+    fn unanswered_mending(&mut self, sick: Option<Arc<str>>) -> Act {
+        match self.is_interrupted() {
+            true => self.leave_record(),
+            false => self.mending(Mending::Unanswered { sick }, Act::Wait(Wait::Answer)),
         }
     }
 

@@ -76,8 +76,22 @@ fn a_step_of_a_member_that_was_removed_is_let_go() {
         (Nothing, "switch new, start, ready, look, note forgotten"),
     ] {
         let mut driven = Driven::new(with(stands), "2+ 3+ 4+");
+        driven.removed = vec![MemberId(1)];
         let found = driven.start(Some(in_hand(Stage::Starting(Leg::Forward))));
         assert_eq!(found.split(", prepare").next().unwrap(), acts, "{stands:?}");
+    }
+}
+
+/// One member that lies would have the record deleted of a member that is down.
+#[test]
+fn a_step_of_a_member_that_nobody_lists_keeps_its_record_until_enough_say_that_it_was_removed() {
+    for stage in [Stage::Planned, Stage::Starting(Leg::Forward), Stage::Done(Leg::Forward)] {
+        for stands in [Record, Lost] {
+            let mut driven = Driven::new(with(stands), "2+ 3. 4+");
+            let found = driven.start(Some(in_hand(stage)));
+            assert!(found.ends_with("look, wait Answer"), "{stage:?} {stands:?}: {found}");
+            assert_eq!(driven.then(Event::Woke { expired: true }), "end NoAnswer", "{stage:?} {stands:?}");
+        }
     }
 }
 
@@ -92,6 +106,7 @@ fn a_record_without_a_journal_is_adopted_only_where_its_agent_is_known_to_be_gon
         (1, 4, false, "1+ 2+ 3+", "end Refused RecordOfAnother"), // it may still live
         (2, 2, false, "1+ 2. 3+", "wait Record"), // another host's
         (4, 2, false, "1+ 2+ 3+", "delete down"), // its member has left the membership
+        (4, 2, false, "1+ 2. 3.", "wait Record"), // so one member says
     ] {
         let mut keys = keys(RunState::Rolling);
         keys.down = Some(record(member, by, OTHER));

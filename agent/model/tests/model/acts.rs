@@ -125,6 +125,7 @@ impl World {
         let looked = Looked {
             keys: keys.as_deref().cloned(),
             view: Some(self.view()),
+            removed: Vec::new(),
             down: self.down_on(host),
             gathered,
             // A lease that lapses between this look and the stop is what freezing is for.
