@@ -319,6 +319,35 @@ fn is_owned(members: &Result<Vec<Listed>, CallError>, address: &str, id: MemberI
 mod tests {
     use super::*;
 
+    /// Its list may have a member that no other has, so it is not passed over.
+    #[test]
+    fn a_voter_that_answers_and_whose_list_does_not_count_is_in_doubt() {
+        let address = "http://a".to_owned();
+        let seen = Seen { id: MemberId(1), status: proto::etcdserverpb::StatusResponse::default() };
+        let look = |role| Look {
+            listed: Listed { id: MemberId(1), name: "m1".into(), role, client_urls: vec![], unused: vec![] },
+            reached: Ok(Reached { address: address.clone(), seen: seen.clone(), details: None }),
+            disputed: None,
+        };
+        let refused = || Err(CallError::Unusable("it lists 65 members".into()));
+        for (role, members, counts, expected) in [
+            (Role::Voter, refused(), false, Some("its list of the members is not known: it lists 65 members")),
+            (
+                Role::Voter,
+                Ok(vec![]),
+                false,
+                Some("its list of the members does not count, as it does not list itself"),
+            ),
+            (Role::Voter, Ok(vec![]), true, None),
+            (Role::Learner, refused(), false, None),
+        ] {
+            let found = Found { address: address.clone(), seen: seen.clone(), members, details: None };
+            let wave = Wave { found: vec![found], ..Wave::default() };
+            let counted = counts.then(|| address.clone()).into_iter().collect();
+            assert_eq!(wave.unheard(&look(role), &counted).as_deref(), expected, "{role:?}");
+        }
+    }
+
     #[test]
     fn only_so_many_addresses_are_asked_each_once_and_the_rest_is_counted() {
         let mut queue = Queue::default();
