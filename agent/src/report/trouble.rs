@@ -268,7 +268,7 @@ impl Stop {
         if parts.is_empty() {
             return self;
         }
-        let left = if self.left == NOTHING { "no member was taken down" } else { &self.left };
+        let left = if self.left == NOTHING { "no member was taken down by this command" } else { &self.left };
         if !left.is_empty() {
             parts.insert(0, left.into());
         }
