@@ -272,18 +272,21 @@ async fn bring_up(playbook: &Playbook, header: &Header, past: &Past, state: &Lay
     for (name, member) in &header.members {
         let Some(node) = playbook.node(name) else { continue };
         match bring_up_one(node, *member, state, past).await {
-            Ok(true) => reporter.tell(Happening::Mended { member: *member }),
-            Ok(false) => {}
+            Ok(Some(warnings)) => {
+                warnings.iter().for_each(|warning| reporter.tell(Happening::Warning(warning)));
+                reporter.tell(Happening::Mended { member: *member });
+            }
+            Ok(None) => {}
             Err(why) => reporter.tell(Happening::Warning(&format!("{name} could not be started: {why}"))),
         }
     }
 }
 
-/// Starts the member of the step in hand and no other, if it is down; its name, if it was.
+/// Starts the member of the step in hand and no other, if it is down; its name and what there is to warn of, if it was.
 ///
 /// # Errors
 /// What keeps this host from working at all, or the member from being started.
-pub async fn start_in_hand(playbook: &Playbook) -> Result<Option<String>, SetupError> {
+pub async fn start_in_hand(playbook: &Playbook) -> Result<Option<(String, Vec<String>)>, SetupError> {
     judge_cgroup(playbook).await.map_err(SetupError::Unfit)?;
     let held = Held::take(&playbook.state_dir).map_err(SetupError::StateDir)?;
     let (_, opened) = open(&held)?;
@@ -294,27 +297,32 @@ pub async fn start_in_hand(playbook: &Playbook) -> Result<Option<String>, SetupE
     let Some((name, member)) = of_step else { return Ok(None) };
     let Some(node) = playbook.node(name) else { return Ok(None) };
     let started = bring_up_one(node, *member, &held, &past).await;
-    started.map(|was_down| was_down.then(|| name.clone())).map_err(|why| SetupError::Node { name: name.clone(), why })
+    let named = started.map(|started| started.map(|warnings| (name.clone(), warnings)));
+    named.map_err(|why| SetupError::Node { name: name.clone(), why })
 }
 
-/// Whether it was down and has been started.
-async fn bring_up_one(node: &playbook::Node, member: MemberId, state: &Layout, past: &Past) -> Result<bool, Why> {
+/// What there is to warn of, where it was down and has been started.
+async fn bring_up_one(
+    node: &playbook::Node,
+    member: MemberId,
+    state: &Layout,
+    past: &Past,
+) -> Result<Option<Vec<String>>, Why> {
     let in_hand = past.in_hand.filter(|in_hand| in_hand.step.member == member);
     // Whatever the playbook says by now, it is down by the `binary` that its step began with.
     let begun = in_hand.and_then(|_| past.sides.get(&member)?.binary.clone());
     let node = playbook::Node { binary: begun.or_else(|| node.binary.clone()), ..node.clone() };
     let mut own = open_node(&node, member, state, past).await.map_err(|error| why(&error))?;
     match (own.status().await, in_hand) {
-        (Ok(status), _) if status.is_running() => return Ok(false),
+        (Ok(status), _) if status.is_running() => return Ok(None),
         (Err(why), None) => return Err(why),
-        (_, None) => own.start().await?,
+        (_, None) => own.start().await.map(|()| Some(Vec::new())),
         (Err(why), Some(in_hand)) if !in_hand.may_have_stopped() => return Err(why),
         (_, Some(in_hand)) => {
             own.switch(in_hand.binary())?;
-            own.start_stopped().await?;
+            own.start_stopped().await.map(Some)
         }
     }
-    Ok(true)
 }
 
 /// The cluster, and this host's members in it.

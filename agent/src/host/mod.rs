@@ -20,6 +20,7 @@ pub mod hook;
 pub mod launcher;
 mod limits;
 pub mod listener;
+mod log;
 pub mod path_owner;
 pub mod portrait;
 mod probe;
