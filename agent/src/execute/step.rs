@@ -4,7 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use proto::{MemberId, Release};
 
-use super::{Execution, Why, node::OwnNode, why};
+use super::{
+    Execution, Why,
+    node::OwnNode,
+    process_member::{must_be_the_member, must_not_be_a_neighbour},
+    why,
+};
 use crate::{
     host::hook,
     journal::progress::{Binary, InHand, Leg, Stage},
@@ -77,6 +82,11 @@ impl Execution<'_> {
             let node = self.node_mut(member)?;
             node.check_unchanged(leg.to())?;
             node.check_alone().await?;
+            if let Some(node) = self.node(member) {
+                must_be_the_member(node, &self.observer, Duration::ZERO).await?;
+            }
+        } else if let Some(node) = self.node(member) {
+            must_not_be_a_neighbour(node, &self.observer).await?;
         }
         if self
             .past

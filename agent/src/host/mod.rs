@@ -20,6 +20,7 @@ pub mod hook;
 pub mod launcher;
 mod limits;
 pub mod listener;
+pub mod member_name;
 pub mod path_owner;
 pub mod portrait;
 mod probe;
