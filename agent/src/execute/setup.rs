@@ -82,12 +82,26 @@ pub enum SetupError {
         ids: [MemberId; 2],
     },
     /// The playbook has a node that it did not have when the step in hand began.
-    #[error("a step is in hand that began with {}; {name} is none of them", known.join(", "))]
+    #[error(
+        "a step of {step} is in hand{}, and the playbook had {} when it began, not {name}: give the node the name {step} \
+         again, with everything else as it was, and run that; the step ends once {step} is ready. Where that name was wrong \
+         from the start: move {} away, `agent abandon PLAYBOOK {step} --host-is-fenced`, and run the corrected playbook; \
+         {name} is then started if it is down",
+        if *may_be_down { ", whose process may be down" } else { "" },
+        known.join(", "),
+        journal.display()
+    )]
     NewNode {
         /// The playbook's name.
         name: String,
         /// The names then.
         known: Vec<String>,
+        /// Whose step.
+        step: String,
+        /// Whether the step may have stopped it.
+        may_be_down: bool,
+        /// Where it is written down.
+        journal: PathBuf,
     },
     /// This host's members were started, and nobody answers for the cluster.
     #[error("this host's members were started, but the cluster does not answer")]
@@ -251,7 +265,7 @@ async fn find(
     }
     let mut nodes = Vec::new();
     for node in &playbook.nodes {
-        nodes.push(open_node(node, identity.member(&node.name)?, state, past).await?);
+        nodes.push(open_node(node, identity.member(&node.name, past, state)?, state, past).await?);
     }
     Ok((observer, identity, nodes))
 }
@@ -333,9 +347,18 @@ struct Identity {
 
 impl Identity {
     /// A step in hand binds the host to the nodes that it began with.
-    fn member(&self, name: &str) -> Result<MemberId, SetupError> {
-        let known = || self.members.keys().cloned().collect();
-        self.members.get(name).copied().ok_or_else(|| SetupError::NewNode { name: name.to_owned(), known: known() })
+    fn member(&self, name: &str, past: &Past, state: &Layout) -> Result<MemberId, SetupError> {
+        self.members.get(name).copied().ok_or_else(|| {
+            let step = past.in_hand.map(|in_hand| in_hand.step.member).unwrap_or_default();
+            let of_step = self.members.iter().find(|(_, member)| **member == step);
+            SetupError::NewNode {
+                name: name.to_owned(),
+                known: self.members.keys().cloned().collect(),
+                step: of_step.map_or_else(|| step.to_string(), |(name, _)| name.clone()),
+                may_be_down: past.in_hand.is_some_and(|in_hand| in_hand.may_have_stopped()),
+                journal: state.journal(),
+            }
+        })
     }
 
     /// A step in hand goes by the journal; anything else by what the members say, which needs one that answers.

@@ -4,7 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use proto::{MemberId, Release};
 
-use super::{Execution, Why, node::OwnNode, why};
+use super::{
+    Execution, Why,
+    node::OwnNode,
+    process_member::{must_be_the_member, must_not_be_a_neighbour},
+    why,
+};
 use crate::{
     host::hook,
     journal::progress::{Binary, InHand, Leg, Stage},
@@ -78,6 +83,11 @@ impl Execution<'_> {
             node.check_unchanged(leg.to())?;
             node.check_alone().await?;
             node.check_log().await?;
+            if let Some(node) = self.node(member) {
+                must_be_the_member(node, &self.observer, Duration::ZERO).await?;
+            }
+        } else if let Some(node) = self.node(member) {
+            must_not_be_a_neighbour(node, &self.observer).await?;
         }
         if self
             .past
