@@ -6,7 +6,7 @@ use tests::{
     case::Case,
     ended::all_must_be,
     on_both,
-    rollout::{LIMIT, Rollout},
+    rollout::{Ends, LIMIT, Rollout},
     sick::Illness,
     system::System,
     wait,
