@@ -14,6 +14,8 @@ use tests::{
 
 use crate::SICK;
 
+const ALONE: &str = "gather: 100ms";
+
 on_both! {
     an_alarm_ends_the_step_and_stops_nobody;
     an_alarm_and_a_death_end_the_step_and_stop_nobody;
@@ -29,7 +31,7 @@ struct Pair {
 
 impl Pair {
     async fn of(case: Case) -> Self {
-        let rollout = case.strategy(&["gather: 100ms"]).begin().await;
+        let rollout = case.strategy(&[ALONE]).begin().await;
         let (leader, size) = (rollout.leader().await, rollout.hosts.len());
         Self { rollout, first: (leader + 1) % size, other: (leader + 2) % size }
     }
@@ -46,6 +48,13 @@ impl Pair {
         &self.rollout.member(self.other).name
     }
 
+    /// In the end everybody goes, together.
+    async fn all_go(&mut self) {
+        self.rollout.upgrade.strategy.retain(|line| line != ALONE);
+        self.rollout.playbooks = self.rollout.write();
+        all_must_be(&self.rollout.all("run").await, 0, "done");
+    }
+
     async fn alarm(&self, is_raised: bool) {
         let client = self.rollout.client(self.other);
         wait::until("the alarm", LIMIT, || async {
@@ -60,7 +69,7 @@ impl Pair {
 async fn in_the_soak(system: System, does_other_die: bool) {
     let Some(mut case) = Case::of(system).await else { return };
     case.upgrade.strategy = vec!["soak: 6s".into(), "health: { timeout: 8s }".into()];
-    let pair = Pair::of(case).await;
+    let mut pair = Pair::of(case).await;
     let rollout = &pair.rollout;
     let agent = rollout.start(pair.first);
     let new = rollout.to.release.to_string();
@@ -95,7 +104,7 @@ async fn in_the_soak(system: System, does_other_die: bool) {
     pair.alarm(false).await;
     rollout.one("run", pair.first).await.must_be(0, "partial");
     assert_eq!(pair.pid(), pid);
-    all_must_be(&rollout.all("run").await, 0, "done");
+    pair.all_go().await;
     pair.rollout.done().await;
 }
 
@@ -140,8 +149,7 @@ async fn a_death_keeps_a_new_binary_that_hangs_from_being_put_back(system: Syste
     .expect("its own agent starts it");
     pair.rollout.one("run", pair.first).await.must_be(1, "put_back");
     others.ends().await.must_be(1, "run_failed");
-    pair.rollout.playbooks = pair.rollout.write();
-    all_must_be(&pair.rollout.all("run").await, 0, "done");
+    pair.all_go().await;
     pair.rollout.arrives().await;
     pair.rollout.end(2).await;
 }
