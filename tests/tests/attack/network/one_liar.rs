@@ -154,7 +154,7 @@ async fn a_member_that_is_dead_is_not_hidden_behind_one_that_is_made_up(system: 
     let leased = Ports::lease(4).expect("ports");
     let ports = leased.numbers.clone();
     let Some(case) = Case::advertised_at(system, &ports[..3]).await else { return };
-    let case = case.strategy(&["gather: 1s", "health: { timeout: 5s }", "turn: { timeout: 6s }"]);
+    let case = case.strategy(&["gather: 1s", "health: { timeout: 5s }", "turn: { timeout: 6s }", "on_failure: stop"]);
     let url = format!("http://127.0.0.1:{}", ports[3]);
     let mut doors = Vec::new();
     for (index, port) in ports[..3].iter().enumerate() {
