@@ -328,10 +328,10 @@ async fn bring_up_one(
     let node = playbook::Node { binary: begun.or_else(|| node.binary.clone()), ..node.clone() };
     let mut own = open_node(&node, member, state, past).await.map_err(|error| why(&error))?;
     match (own.status().await, in_hand) {
-        (Ok(status), _) if status.is_running() => return Ok(None),
-        (Err(why), None) => return Err(why),
+        (Ok(status), _) if status.is_running() => Ok(None),
+        (Err(why), None) => Err(why),
         (_, None) => own.start().await.map(|()| Some(Vec::new())),
-        (Err(why), Some(in_hand)) if !in_hand.may_have_stopped() => return Err(why),
+        (Err(why), Some(in_hand)) if !in_hand.may_have_stopped() => Err(why),
         (_, Some(in_hand)) => {
             own.switch(in_hand.binary())?;
             own.start_stopped().await.map(Some)
