@@ -32,6 +32,14 @@ impl Mounted {
         Ok(Self { folder: folder.into(), image: None })
     }
 
+    /// What lies in this folder, as on a file system that became read-only: whoever opened a file before may write on.
+    pub fn read_only(folder: &Path) -> Result<Self, Error> {
+        run("mount", &["--bind", text(folder)?, text(folder)?])?;
+        let mounted = Self { folder: folder.into(), image: None };
+        run("mount", &["-o", "remount,ro,bind", text(folder)?])?;
+        Ok(mounted)
+    }
+
     /// An ext4 of this many bytes, in a file.
     pub fn ext4(folder: &Path, image: &Path, size: u64) -> Result<Self, Error> {
         fs::create_dir_all(folder)?;

@@ -23,7 +23,7 @@ use crate::{
     },
     plan::Verb,
     playbook::Playbook,
-    report::{Reporter, forecast, trouble::Trouble},
+    report::{Reporter, forecast, names::printable, trouble::Trouble},
     visible,
 };
 
@@ -56,7 +56,8 @@ pub async fn ask(
     }
     if here.is_in_hand {
         let started = unless_interrupted(&interrupt, setup::start_in_hand(playbook)).await?;
-        if let Some(name) = started.map_err(trouble_of_setup)? {
+        if let Some((name, warnings)) = started.map_err(trouble_of_setup)? {
+            warnings.iter().for_each(|warning| print(&format!("warning: {}\n", printable(warning))));
             print(&format!("{name}  was down in the middle of a step, and was started\n"));
         }
     }

@@ -42,6 +42,11 @@ pub enum Downgrade {
 }
 
 impl Eye {
+    /// What looks at the members.
+    pub fn observer(&self) -> &Observer {
+        &self.observer
+    }
+
     /// Reads the files that the playbook names; connects to nobody yet.
     ///
     /// # Errors

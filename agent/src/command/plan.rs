@@ -124,7 +124,7 @@ impl Seen {
         let eye = Eye::open(&playbook.cluster)?;
         let mut sight = eye.look().await?;
         let viewer = eye.viewer(playbook).await?;
-        let here = inspect(playbook, &sight.view).await.map_err(trouble_of_setup)?;
+        let here = inspect(playbook, &sight.view, eye.observer()).await.map_err(trouble_of_setup)?;
         let owns = identity::mine(playbook, &sight.view);
         let me = identity::me(playbook, identity::host_id(&playbook.state_dir), sight.view.cluster, owns, verb);
         let keys = match sight.keys() {

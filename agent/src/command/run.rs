@@ -128,7 +128,7 @@ pub(super) fn trouble_of_setup(error: SetupError) -> Trouble {
         SetupError::Observe(error) => error.into(),
         SetupError::NoSuchMember { name, known } => Trouble::NoSuchMember { typed: name, members: known.join(", ") },
         error @ SetupError::SameName { .. } => Trouble::Unprepared(with_causes(&error)),
-        error @ SetupError::NewNode { .. } => Trouble::Playbook(with_causes(&error)),
+        error @ SetupError::NewNode { .. } => Trouble::Unprepared(with_causes(&error)),
         error @ SetupError::NoQuorum(_) => Trouble::NoQuorum(with_causes(&error)),
         SetupError::Unfit(why) => Trouble::Unprepared(why.to_string()),
         SetupError::Interrupted => Trouble::Interrupted,

@@ -3,12 +3,15 @@
 //! Takes no lock and writes nothing. What only a try can show (a download, a full disk) is left to the run. Source:
 //! ARCHITECTURE.md, "Preflight".
 
+use std::time::Duration;
+
 use proto::MemberId;
 
 use super::{
     line::{Line, Past, past},
     node::{OwnNode, Why, why},
     prepare,
+    process_member::must_be_the_member,
     resident::must_answer_itself,
     setup::{SetupError, illegal},
 };
@@ -19,7 +22,7 @@ use crate::{
         state_dir::Layout,
     },
     journal::file::{Journal, JournalError},
-    observe::view::ClusterView,
+    observe::{Observer, view::ClusterView},
     playbook::{Node, Playbook},
 };
 
@@ -36,7 +39,7 @@ pub struct Inspected {
 ///
 /// # Errors
 /// What the run would be refused for.
-pub async fn inspect(playbook: &Playbook, view: &ClusterView) -> Result<Inspected, SetupError> {
+pub async fn inspect(playbook: &Playbook, view: &ClusterView, observer: &Observer) -> Result<Inspected, SetupError> {
     let layout = Layout::of(&playbook.state_dir);
     let past = read_journal(&layout, view)?;
     let host = |why| SetupError::Node { name: super::identity::host_name().to_string(), why };
@@ -48,7 +51,8 @@ pub async fn inspect(playbook: &Playbook, view: &ClusterView) -> Result<Inspecte
             return Err(SetupError::NoSuchMember { name: node.name.clone(), known });
         };
         let fault = |why| SetupError::Node { name: node.name.clone(), why };
-        let (warnings, is_down) = inspect_node(node, member.id, playbook, view, &layout, &past).await.map_err(fault)?;
+        let (warnings, is_down) =
+            inspect_node(node, member.id, playbook, (view, observer), &layout, &past).await.map_err(fault)?;
         found.warnings.extend(warnings);
         found.down.extend(is_down.then_some(member.id));
     }
@@ -131,7 +135,7 @@ async fn inspect_node(
     node: &Node,
     member: MemberId,
     playbook: &Playbook,
-    view: &ClusterView,
+    (view, observer): (&ClusterView, &Observer),
     layout: &Layout,
     past: &Past,
 ) -> Result<(Vec<String>, bool), Why> {
@@ -173,6 +177,7 @@ async fn inspect_node(
     if let Some(member) = seen.filter(|member| member.report().is_some()) {
         must_answer_itself(&own, &member.client_urls).await?;
     }
+    warnings.extend(must_be_the_member(&own, observer, Duration::ZERO).await?);
     let answers = seen.is_some_and(|member| member.report().is_some());
     let is_down = !status.is_running() && !own.peek().await?.is_running();
     match answers && is_down {

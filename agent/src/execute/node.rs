@@ -281,13 +281,15 @@ impl OwnNode {
     }
 
     /// As [`OwnNode::start`], for a member that this host has stopped: it is started whatever else looks like it (I-10).
-    /// What does is said.
-    pub async fn start_stopped(&mut self) -> Result<Option<Why>, Why> {
+    /// What does, and what else was not as it should be, is returned as warnings.
+    pub async fn start_stopped(&mut self) -> Result<Vec<String>, Why> {
         self.look_up().await?;
-        let Some(runtime) = &self.runtime else { return Ok(None) };
+        let Some(runtime) = &self.runtime else { return Ok(Vec::new()) };
         let doubt = self.peek().await.err();
-        runtime.start_stopped().await.map_err(|error| why(&error))?;
-        Ok(doubt)
+        let started = runtime.start_stopped().await.map_err(|error| why(&error))?;
+        let name = &self.node.name;
+        let doubt = doubt.map(|doubt| format!("started all the same, as it was stopped for its step: {doubt}"));
+        Ok(doubt.into_iter().chain(started.warnings.iter().map(|warning| format!("{name}: {warning}"))).collect())
     }
 
     /// Looks for all that the switch to a release, and this one's start, need.

@@ -12,6 +12,7 @@ use tokio::{
 use super::{
     Execution, Why,
     node::{OwnNode, Side, Sides},
+    process_member::must_be_the_member,
     resident::must_answer_itself,
     why,
 };
@@ -30,6 +31,8 @@ use crate::{
 
 /// How long a corrected artifact is waited for while its member may be down.
 const TO_CORRECT: Duration = Duration::from_secs(30);
+/// How long a member is waited for that was just started and does not say yet who it is.
+const TO_ANSWER: Duration = Duration::from_secs(20);
 /// How often it is told how far a download is.
 const TOLD_EVERY: Duration = Duration::from_secs(5);
 
@@ -86,12 +89,13 @@ impl Execution<'_> {
                 node.check_way_back(&sides)?;
             }
             node.look_up().await?;
-            let warnings = node.check_unit(&sides.new, &self.playbook.strategy, Trying::Order).await?;
+            let mut warnings = node.check_unit(&sides.new, &self.playbook.strategy, Trying::Order).await?;
             node.sides = Some(sides);
             node.check_what_runs(&node.status().await?)?;
             node.check_alone().await?;
             let urls: Vec<_> = self.observer.access().directory().address_of(node.member).into_iter().collect();
             must_answer_itself(node, &urls).await?;
+            warnings.extend(must_be_the_member(node, &self.observer, TO_ANSWER).await?);
             warnings.iter().for_each(|warning| self.warn(warning));
             if is_unseen(&self.nodes[at], &self.observer).await? {
                 return Err(self.nodes[at].unseen());

@@ -82,12 +82,26 @@ pub enum SetupError {
         ids: [MemberId; 2],
     },
     /// The playbook has a node that it did not have when the step in hand began.
-    #[error("a step is in hand that began with {}; {name} is none of them", known.join(", "))]
+    #[error(
+        "a step of {step} is in hand{}, and the playbook had {} when it began, not {name}: give the node the name {step} \
+         again, with everything else as it was, and run that; the step ends once {step} is ready. Where that name was wrong \
+         from the start: move {} away, `agent abandon PLAYBOOK {step} --host-is-fenced`, and run the corrected playbook; \
+         {name} is then started if it is down",
+        if *may_be_down { ", whose process may be down" } else { "" },
+        known.join(", "),
+        journal.display()
+    )]
     NewNode {
         /// The playbook's name.
         name: String,
         /// The names then.
         known: Vec<String>,
+        /// Whose step.
+        step: String,
+        /// Whether the step may have stopped it.
+        may_be_down: bool,
+        /// Where it is written down.
+        journal: PathBuf,
     },
     /// This host's members were started, and nobody answers for the cluster.
     #[error("this host's members were started, but the cluster does not answer")]
@@ -252,7 +266,7 @@ async fn find(
     }
     let mut nodes = Vec::new();
     for node in &playbook.nodes {
-        nodes.push(open_node(node, identity.member(&node.name)?, state, past).await?);
+        nodes.push(open_node(node, identity.member(&node.name, past, state)?, state, past).await?);
     }
     Ok((observer, identity, nodes))
 }
@@ -273,18 +287,21 @@ async fn bring_up(playbook: &Playbook, header: &Header, past: &Past, state: &Lay
     for (name, member) in &header.members {
         let Some(node) = playbook.node(name) else { continue };
         match bring_up_one(node, *member, state, past).await {
-            Ok(true) => reporter.tell(Happening::Mended { member: *member }),
-            Ok(false) => {}
+            Ok(Some(warnings)) => {
+                warnings.iter().for_each(|warning| reporter.tell(Happening::Warning(warning)));
+                reporter.tell(Happening::Mended { member: *member });
+            }
+            Ok(None) => {}
             Err(why) => reporter.tell(Happening::Warning(&format!("{name} could not be started: {why}"))),
         }
     }
 }
 
-/// Starts the member of the step in hand and no other, if it is down; its name, if it was.
+/// Starts the member of the step in hand and no other, if it is down; its name and what there is to warn of, if it was.
 ///
 /// # Errors
 /// What keeps this host from working at all, or the member from being started.
-pub async fn start_in_hand(playbook: &Playbook) -> Result<Option<String>, SetupError> {
+pub async fn start_in_hand(playbook: &Playbook) -> Result<Option<(String, Vec<String>)>, SetupError> {
     judge_cgroup(playbook).await.map_err(SetupError::Unfit)?;
     let held = Held::take(&playbook.state_dir).map_err(SetupError::StateDir)?;
     let (_, opened) = open(&held)?;
@@ -295,27 +312,32 @@ pub async fn start_in_hand(playbook: &Playbook) -> Result<Option<String>, SetupE
     let Some((name, member)) = of_step else { return Ok(None) };
     let Some(node) = playbook.node(name) else { return Ok(None) };
     let started = bring_up_one(node, *member, &held, &past).await;
-    started.map(|was_down| was_down.then(|| name.clone())).map_err(|why| SetupError::Node { name: name.clone(), why })
+    let named = started.map(|started| started.map(|warnings| (name.clone(), warnings)));
+    named.map_err(|why| SetupError::Node { name: name.clone(), why })
 }
 
-/// Whether it was down and has been started.
-async fn bring_up_one(node: &playbook::Node, member: MemberId, state: &Layout, past: &Past) -> Result<bool, Why> {
+/// What there is to warn of, where it was down and has been started.
+async fn bring_up_one(
+    node: &playbook::Node,
+    member: MemberId,
+    state: &Layout,
+    past: &Past,
+) -> Result<Option<Vec<String>>, Why> {
     let in_hand = past.in_hand.filter(|in_hand| in_hand.step.member == member);
     // Whatever the playbook says by now, it is down by the `binary` that its step began with.
     let begun = in_hand.and_then(|_| past.sides.get(&member)?.binary.clone());
     let node = playbook::Node { binary: begun.or_else(|| node.binary.clone()), ..node.clone() };
     let mut own = open_node(&node, member, state, past).await.map_err(|error| why(&error))?;
     match (own.status().await, in_hand) {
-        (Ok(status), _) if status.is_running() => return Ok(false),
-        (Err(why), None) => return Err(why),
-        (_, None) => own.start().await?,
-        (Err(why), Some(in_hand)) if !in_hand.may_have_stopped() => return Err(why),
+        (Ok(status), _) if status.is_running() => Ok(None),
+        (Err(why), None) => Err(why),
+        (_, None) => own.start().await.map(|()| Some(Vec::new())),
+        (Err(why), Some(in_hand)) if !in_hand.may_have_stopped() => Err(why),
         (_, Some(in_hand)) => {
             own.switch(in_hand.binary())?;
-            own.start_stopped().await?;
+            own.start_stopped().await.map(Some)
         }
     }
-    Ok(true)
 }
 
 /// The cluster, and this host's members in it.
@@ -326,9 +348,18 @@ struct Identity {
 
 impl Identity {
     /// A step in hand binds the host to the nodes that it began with.
-    fn member(&self, name: &str) -> Result<MemberId, SetupError> {
-        let known = || self.members.keys().cloned().collect();
-        self.members.get(name).copied().ok_or_else(|| SetupError::NewNode { name: name.to_owned(), known: known() })
+    fn member(&self, name: &str, past: &Past, state: &Layout) -> Result<MemberId, SetupError> {
+        self.members.get(name).copied().ok_or_else(|| {
+            let step = past.in_hand.map(|in_hand| in_hand.step.member).unwrap_or_default();
+            let of_step = self.members.iter().find(|(_, member)| **member == step);
+            SetupError::NewNode {
+                name: name.to_owned(),
+                known: self.members.keys().cloned().collect(),
+                step: of_step.map_or_else(|| step.to_string(), |(name, _)| name.clone()),
+                may_be_down: past.in_hand.is_some_and(|in_hand| in_hand.may_have_stopped()),
+                journal: state.journal(),
+            }
+        })
     }
 
     /// A step in hand goes by the journal; anything else by what the members say, which needs one that answers.

@@ -4,7 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use proto::{MemberId, Release};
 
-use super::{Execution, Why, node::OwnNode, why};
+use super::{
+    Execution, Why,
+    node::OwnNode,
+    process_member::{must_be_the_member, must_not_be_a_neighbour},
+    why,
+};
 use crate::{
     host::hook,
     journal::progress::{Binary, InHand, Leg, Stage},
@@ -77,6 +82,12 @@ impl Execution<'_> {
             let node = self.node_mut(member)?;
             node.check_unchanged(leg.to())?;
             node.check_alone().await?;
+            node.check_log().await?;
+            if let Some(node) = self.node(member) {
+                must_be_the_member(node, &self.observer, Duration::ZERO).await?;
+            }
+        } else if let Some(node) = self.node(member) {
+            must_not_be_a_neighbour(node, &self.observer).await?;
         }
         if self
             .past
@@ -118,11 +129,7 @@ impl Execution<'_> {
         let is_stopped = in_hand.is_some_and(|in_hand| in_hand.may_have_stopped());
         let node = self.node_mut(member)?;
         match is_stopped {
-            true => {
-                if let Some(doubt) = node.start_stopped().await? {
-                    self.warn(&format!("started all the same, as it was stopped for its step: {doubt}"));
-                }
-            }
+            true => node.start_stopped().await?.iter().for_each(|warning| self.warn(warning)),
             false => node.start().await?,
         }
         self.tell(if in_hand.is_some() { Happening::Started { member } } else { Happening::Mended { member } });
@@ -136,6 +143,14 @@ impl Execution<'_> {
 }
 
 impl OwnNode {
+    /// Refuses a log that its start could not open.
+    async fn check_log(&self) -> Result<(), Why> {
+        match &self.runtime {
+            Some(runtime) => runtime.check_log().await.map_err(|error| why(&error)),
+            None => Ok(()),
+        }
+    }
+
     /// Hooks with this member and a release in place of their templates.
     fn expanded(&self, hooks: &[Vec<String>], release: &Release) -> Result<Vec<Vec<String>>, Why> {
         let context = self.node.context(release);

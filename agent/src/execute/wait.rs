@@ -368,7 +368,7 @@ fn judge_view(view: &ClusterView, member: MemberId, release: Option<&Release>) -
         }
         _ => {}
     }
-    match seen.trouble() {
+    match seen.step_trouble() {
         None => Judged::Ready,
         Some(why) => Judged::NotYet { why: Arc::from(why), has_quorum },
     }

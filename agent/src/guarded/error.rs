@@ -25,6 +25,12 @@ impl FileError {
         self.source.get_ref().is_some_and(|inner| inner.is::<Unguarded>())
     }
 
+    /// Whether the system lets nobody write there: a read-only file system, an immutable file, missing permission.
+    pub(crate) fn is_not_writable(&self) -> bool {
+        let kind = self.source.kind();
+        !self.is_unguarded() && matches!(kind, io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
+    }
+
     /// Whether it is not there, or a folder on the way to it.
     pub(crate) fn is_absent(&self) -> bool {
         self.source.kind() == io::ErrorKind::NotFound

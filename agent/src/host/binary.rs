@@ -61,7 +61,11 @@ impl Binary {
     pub fn open(link: &Path) -> Result<Self, BinaryError> {
         match fs::symlink_metadata(link) {
             Ok(metadata) if metadata.is_symlink() => Ok(Self { link: link.into() }),
-            Ok(_) => Err(BinaryError::NotALink { path: link.into(), commands: link_commands(link) }),
+            // Commands that root types in a folder of somebody else's are that one's to lead elsewhere.
+            Ok(_) => {
+                Place::named(link)?;
+                Err(BinaryError::NotALink { path: link.into(), commands: link_commands(link) })
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { link: link.into() }),
             Err(error) => Err(error).at("look at", link)?,
         }

@@ -32,6 +32,15 @@ pub(crate) fn open_if_there(path: &Path, flags: OFlags) -> Result<Option<File>, 
     }
 }
 
+/// Opens the file of a lock; one that is not there is made. Where nothing can be written any more, such as on a file system
+/// that became read-only, it is opened for reading: flock(2) needs no more, and a member that is down is started.
+pub(crate) fn open_lock(path: &Path) -> Result<File, FileError> {
+    match open(path, OFlags::RDWR | OFlags::CREATE, 0o600) {
+        Err(error) if error.is_not_writable() => open_if_there(path, OFlags::RDONLY)?.ok_or(error),
+        opened => opened,
+    }
+}
+
 /// Removes a file durably; one that is not there is fine.
 pub fn remove(path: &Path) -> Result<(), FileError> {
     let place = Place::named(path)?;

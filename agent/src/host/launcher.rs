@@ -37,6 +37,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
     limits::{LimitError, Limits},
+    log::{self, LogError},
     probe::{self, ProbeError},
     process_id::ProcessId,
     runtime::{
@@ -47,8 +48,8 @@ use super::{
     trial::{self, Switched, Trial},
 };
 use crate::{
-    guarded::{At, FileError, Place, wait_for_writes},
-    words::{typed, with_causes},
+    guarded::{At, FileError, wait_for_writes},
+    words::with_causes,
 };
 
 /// The hidden subcommand of the agent that is the launcher.
@@ -81,12 +82,8 @@ enum LaunchError {
     NoUser(String),
     #[error("only root can start it as user `{0}`")]
     NotRoot(String),
-    #[error(
-        "cannot open the log {} as {user}: not only root may change what is found there, so it must be a file of that \
-         user's; look at it (ls -ld {typed}), then remove it or: chown -h {user} {typed}",
-        path.display(), typed = typed(&path.to_string_lossy())
-    )]
-    Log { user: String, path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Log(#[from] LogError),
     #[error("the order to start it came too late")]
     Late,
     #[error("the agent that ordered it has ended")]
@@ -190,7 +187,7 @@ fn become_node(agent: &mut File) -> Result<(), LaunchError> {
             answer(agent, &Answer::Running { identity, exe });
             Ok(())
         }
-        _ => Err(execute(&order.nodes, &order.command, agent)?.into()),
+        _ => Err(execute(&order, agent)?.into()),
     }
 }
 
@@ -210,25 +207,32 @@ fn take_lock(order: &Order) -> Result<NodeLock, LaunchError> {
 /// Becomes the node, or says why the last step failed. What can fail is tried before the node is on file; what stays
 /// on file after a failure is a process that has ended, which says nothing.
 ///
-/// That it can't be put on file, on a disk that is full or broken, is no reason to leave a node down: the file that
-/// stays names a dead process, and so the node is found by its looks.
-fn execute(nodes: &Path, command: &NodeCommand, agent: &mut File) -> Result<NotExecuted, LaunchError> {
+/// That it can't be put on file, on a disk that is full, read-only or broken, is no reason to leave a node down: the file
+/// that stays names a dead process, and so the node is found by its looks.
+fn execute(order: &Order, agent: &mut File) -> Result<NotExecuted, LaunchError> {
+    let Order { command, nodes, is_stopped, .. } = order;
+    umask(Mode::from_bits_truncate(0o022));
     let program = program(command)?;
     let exe = fs::canonicalize(program).at("find", program)?;
     let user = command.user.as_deref().map(find_user).transpose()?;
-    let log = open_log_as_agent(&command.log, user.as_ref())?;
+    let other = user.as_ref().filter(|user| is_other(user));
+    let (log, elsewhere) = match log::open(&command.log, other) {
+        // It is down by our hand: its output is worth less than the node.
+        Err(error) if *is_stopped => log::open_instead(nodes, command, error)?,
+        log => (log?, None),
+    };
     let nothing = File::open("/dev/null").at("open", Path::new("/dev/null"))?;
     let identity = ProcessId::own().map_err(failed("read the launcher's own identity"))?;
     default_signals().map_err(failed("reset signals"))?;
     // Before the user changes: only root may raise them. From here on the files below are none too large.
     Limits::of_node(nodes, &command.name, None)?.give_to_start()?;
-    let _ = sighting::put_on_file(nodes, &command.name, identity, exe.clone());
-    umask(Mode::from_bits_truncate(0o022));
+    let unfiled = sighting::put_on_file(nodes, &command.name, identity, exe.clone()).err().map(|error| {
+        format!("it was started, and is found by its executable and arguments alone, since {}", with_causes(&error))
+    });
     become_user(user.as_ref())?;
-    let log = log.map_or_else(|| open_log_as_user(&command.log, user.as_ref()), Ok)?;
     wait_for_writes(&log).at("use the log", &command.log)?;
     redirect(&nothing, &log).map_err(failed("redirect stdin, stdout and stderr"))?;
-    answer(agent, &Answer::Starting { identity, exe });
+    answer(agent, &Answer::Starting { identity, exe, warnings: elsewhere.into_iter().chain(unfiled).collect() });
     Ok(NotExecuted { program: program.into(), source: exec(&mut prepared(command, program, user.as_ref())) })
 }
 
@@ -285,21 +289,6 @@ fn find_user(name: &str) -> Result<User, LaunchError> {
     } else {
         Err(LaunchError::NotRoot(name.into()))
     }
-}
-
-/// `None` where the node's user is to open it, as somebody may decide what is found under its name: then it is that
-/// user's to say, and never root's.
-fn open_log_as_agent(path: &Path, user: Option<&User>) -> Result<Option<File>, FileError> {
-    match Place::to_append(path).and_then(|place| place.append(Some(0o640))) {
-        Err(_) if user.is_some_and(is_other) => Ok(None),
-        opened => opened.map(Some).map_err(|error| FileError { doing: "open the log", ..error }),
-    }
-}
-
-fn open_log_as_user(path: &Path, user: Option<&User>) -> Result<File, LaunchError> {
-    let named = |user: &User| user.name.clone();
-    let failed = |source| LaunchError::Log { user: user.map(named).unwrap_or_default(), path: path.into(), source };
-    trial::open_log(path, true).map_err(failed)
 }
 
 fn is_other(user: &User) -> bool {

@@ -1,9 +1,10 @@
-//! Which process of this host listens at an address.
+//! Which process of this host listens at an address, and where a process listens.
 //!
 //! The kernel lists listening sockets by inode (proc_net_tcp(5)), and each process's descriptors say which inodes are
 //! its own. Another user's descriptors are seen by root alone.
 
 use std::{
+    collections::BTreeSet,
     fs, io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
@@ -28,8 +29,7 @@ pub fn listener(address: SocketAddr) -> io::Result<Listener> {
     if !is_local(address.ip())? {
         return Ok(Listener::Elsewhere);
     }
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
-    let sockets: Vec<_> = tables.iter().flat_map(|table| table.lines().filter_map(listening)).collect();
+    let sockets = listening_sockets();
     let exact = sockets.iter().find(|(at, _)| plain(*at) == plain(address));
     let any = || sockets.iter().find(|(at, _)| at.port() == address.port() && plain(*at).ip().is_unspecified());
     let Some((_, inode)) = exact.or_else(any) else { return Ok(Listener::Nobody) };
@@ -37,6 +37,41 @@ pub fn listener(address: SocketAddr) -> io::Result<Listener> {
     let mut pids = all_pids()?;
     pids.sort_unstable();
     Ok(pids.into_iter().find(|pid| has(*pid, &wanted)).map_or(Listener::Unseen, Listener::Process))
+}
+
+/// Where this process listens, as an address to connect to from here: a wildcard is reached at loopback. None where it has
+/// a network of its own: the same address is somebody else's here.
+///
+/// # Errors
+/// It has ended, or this user may not see its descriptors.
+pub fn sockets_of(pid: u32) -> io::Result<Vec<SocketAddr>> {
+    if fs::read_link(format!("/proc/{pid}/ns/net"))? != fs::read_link("/proc/self/ns/net")? {
+        return Ok(Vec::new());
+    }
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd"))?;
+    let links = descriptors.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    let inodes: BTreeSet<u64> = links.filter_map(|link| inode(link.to_str()?)).collect();
+    let own = listening_sockets().into_iter().filter(|(_, inode)| inodes.contains(inode));
+    let found: BTreeSet<_> = own.map(|(address, _)| reachable(address)).collect();
+    Ok(found.into_iter().collect())
+}
+
+fn listening_sockets() -> Vec<(SocketAddr, u64)> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
+    tables.iter().flat_map(|table| table.lines().filter_map(listening)).collect()
+}
+
+fn inode(link: &str) -> Option<u64> {
+    link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip().to_canonical() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }
 
 /// A process as a person looks for it: pid, user and program.
@@ -124,6 +159,9 @@ mod tests {
             let Ok(socket) = TcpListener::bind(bound) else { continue };
             let port = socket.local_addr().unwrap().port();
             assert_eq!(listener(SocketAddr::from(([127, 0, 0, 1], port))).unwrap(), own, "{bound}");
+            let loopback = if bound.starts_with('[') { "[::1]" } else { "127.0.0.1" };
+            let own = sockets_of(std::process::id()).unwrap();
+            assert!(own.contains(&format!("{loopback}:{port}").parse().unwrap()), "{bound}: {own:?}");
             drop(socket);
             assert_eq!(listener(SocketAddr::from(([127, 0, 0, 1], port))).unwrap(), Listener::Nobody, "{bound}");
         }

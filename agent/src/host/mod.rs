@@ -20,6 +20,8 @@ pub mod hook;
 pub mod launcher;
 mod limits;
 pub mod listener;
+mod log;
+pub mod member_name;
 pub mod path_owner;
 pub mod portrait;
 mod probe;

@@ -3,11 +3,13 @@
 use std::{
     collections::BTreeMap,
     fs, io,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use nix::unistd::{Uid, User};
+use rustix::fs::OFlags;
 
 use super::{
     cgroup,
@@ -73,7 +75,7 @@ impl Portrait {
             cwd,
             user,
             credentials,
-            log: [1, 2].into_iter().find_map(|fd| file(&proc.join(format!("fd/{fd}")))),
+            log: [1, 2].into_iter().find_map(|fd| written(pid, fd)),
             unit: unit(pid).await,
             is_replaced: undeleted(exe.clone()) != exe,
             is_contained: fs::read_link(proc.join("ns/pid"))? != fs::read_link("/proc/self/ns/pid")?,
@@ -104,10 +106,21 @@ fn environment(bytes: &[u8]) -> BTreeMap<String, String> {
     bytes.split(|byte| *byte == 0).filter_map(entry).collect()
 }
 
-/// The regular file behind a descriptor.
-fn file(descriptor: &Path) -> Option<PathBuf> {
-    let path = fs::read_link(descriptor).ok()?;
-    fs::metadata(&path).ok().filter(fs::Metadata::is_file).map(|_| path)
+/// The regular file that a process writes to by this descriptor. The text of its link alone says nothing: a file that the
+/// process may only read, or one of that name elsewhere, would be opened for it by root (proc(5), `/proc/pid/fdinfo`).
+fn written(pid: u32, descriptor: u32) -> Option<PathBuf> {
+    let link = PathBuf::from(format!("/proc/{pid}/fd/{descriptor}"));
+    let info = read_bounded(&format!("/proc/{pid}/fdinfo/{descriptor}")).ok()?;
+    let info = String::from_utf8_lossy(&info).into_owned();
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
+    let flags = OFlags::from_bits_retain(u32::from_str_radix(flags.trim(), 8).ok()?);
+    if !flags.intersects(OFlags::WRONLY | OFlags::RDWR) {
+        return None;
+    }
+    let path = fs::read_link(&link).ok()?;
+    let (open, named) = (fs::metadata(&link).ok()?, fs::symlink_metadata(&path).ok()?);
+    let is_same = (open.dev(), open.ino()) == (named.dev(), named.ino());
+    (open.is_file() && is_same).then_some(path)
 }
 
 /// A process may live in a service that did not start it, such as that of the login that its starter came by.
@@ -121,7 +134,9 @@ async fn unit(pid: u32) -> Option<String> {
 /// Of an environment what the member itself reads, and the names of what is kept out of a file: a playbook is read by
 /// many, and a process's environment by few.
 pub fn carried(env: &BTreeMap<String, String>) -> (BTreeMap<String, String>, Vec<String>) {
-    let is_own = |name: &str| name.starts_with("ETCD_") || GO.contains(&name);
+    // etcd reads no name with anything else in it.
+    let is_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let is_own = |name: &str| is_name(name) && (name.starts_with("ETCD_") || GO.contains(&name));
     let (secret, plain): (Vec<_>, Vec<_>) =
         env.iter().filter(|(name, _)| is_own(name)).partition(|(name, value)| is_secret(name, value));
     let plain = plain.into_iter().map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -154,6 +169,7 @@ mod tests {
             ("ETCD_PEER_KEY_FILE", "/etc/key.pem"),
             ("ETCD_INITIAL_CLUSTER_TOKEN", "orders"),
             ("ETCD_ROOT_PASSWORD", "hunter2"),
+            ("ETCD_\nhooks: {}\n#password", "x"),
             ("ETCD_DISCOVERY_PROXY", "http://me:hunter2@proxy:3128"),
             ("ETCDCTL_PASSWORD", "hunter2"),
             ("GOGC", "50"),
@@ -189,5 +205,18 @@ mod tests {
             assert_eq!((seen.env.len(), &seen.cwd, &seen.log), (1, &home, &Some(home.join("log"))));
             assert_eq!((seen.user, seen.is_contained), (None, false));
         }
+    }
+
+    #[test]
+    fn only_a_file_that_a_process_writes_to_is_its_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap().join("log");
+        let writes = fs::File::create(&path).unwrap();
+        let reads = fs::File::open(&path).unwrap();
+        let of = |file: &fs::File| written(std::process::id(), std::os::fd::AsRawFd::as_raw_fd(file) as u32);
+        assert_eq!((of(&writes), of(&reads)), (Some(path.clone()), None));
+        fs::remove_file(&path).unwrap();
+        fs::write(path.with_file_name("log (deleted)"), "another's").unwrap();
+        assert_eq!(of(&writes), None, "another file has that name");
     }
 }

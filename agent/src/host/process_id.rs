@@ -166,6 +166,24 @@ pub(crate) fn all_pids() -> io::Result<Vec<u32>> {
     Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
 }
 
+/// A process and all that it, or one of its children, has started and that still run.
+pub(crate) fn family(pid: u32) -> io::Result<Vec<u32>> {
+    let parent = |pid: &u32| {
+        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        Some((parse_stat(&String::from_utf8_lossy(&stat))?.parent, *pid))
+    };
+    let parents: Vec<(u32, u32)> = all_pids()?.iter().filter_map(parent).collect();
+    let mut family = vec![pid];
+    let mut at = 0;
+    while let Some(parent) = family.get(at).copied() {
+        let children = parents.iter().filter(|(of, child)| *of == parent && !family.contains(child));
+        let children: Vec<_> = children.map(|(_, child)| *child).collect();
+        family.extend(children);
+        at += 1;
+    }
+    Ok(family)
+}
+
 /// A process that ends while it is read answers either way.
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(nix::libc::ESRCH)
@@ -173,6 +191,7 @@ fn is_gone(error: &io::Error) -> bool {
 
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
+    parent: u32,
     start_time: u64,
     ended: bool,
 }
@@ -184,7 +203,7 @@ fn parse_stat(stat: &str) -> Option<Stat> {
     let threads: u32 = fields.get(17)?.parse().ok()?;
     // A main thread may end before the others: then the process is not over.
     let ended = matches!(*fields.first()?, "X" | "x") || (*fields.first()? == "Z" && threads <= 1);
-    Some(Stat { start_time: fields.get(19)?.parse().ok()?, ended })
+    Some(Stat { parent: fields.get(1)?.parse().ok()?, start_time: fields.get(19)?.parse().ok()?, ended })
 }
 
 #[cfg(test)]
@@ -208,10 +227,25 @@ mod tests {
             ("sleep", "X", "1", true),
         ] {
             let line = format!("17 ({name}) {state} {}", rest.replace("THREADS", threads));
-            assert_eq!(parse_stat(&line), Some(Stat { start_time: 4242, ended }), "{line}");
+            assert_eq!(parse_stat(&line), Some(Stat { parent: 1, start_time: 4242, ended }), "{line}");
         }
         assert_eq!(parse_stat("17 (cut"), None);
         assert_eq!(parse_stat("17 (cut) S 1 2"), None);
+    }
+
+    #[test]
+    fn a_family_is_a_process_and_its_descendants() {
+        let mut shell =
+            Command::new("sh").args(["-c", "sleep 600 & echo; wait"]).stdout(Stdio::piped()).spawn().unwrap();
+        shell.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+        let own = family(std::process::id()).unwrap();
+        let family = family(shell.id()).unwrap();
+        family
+            .iter()
+            .for_each(|pid| drop(ProcessId::of(*pid).unwrap().unwrap().open().unwrap().unwrap().signal(Signal::KILL)));
+        shell.wait().unwrap();
+        assert_eq!((family.len(), family[0]), (2, shell.id()));
+        assert!(family.iter().all(|pid| own.contains(pid)));
     }
 
     #[test]

@@ -13,7 +13,6 @@ use nix::{
     errno::Errno,
     fcntl::{Flock, FlockArg},
 };
-use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -173,10 +172,11 @@ fn lock_after_a_crash(folder: &Path) -> Result<Flock<File>, StateDirError> {
 
 fn lock(folder: &Path) -> Result<Flock<File>, StateDirError> {
     let path = folder.join("lock");
-    let file = durable::open(&path, OFlags::RDWR | OFlags::CREATE, 0o600)?;
+    let file = durable::open_lock(&path)?;
     match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
         Ok(mut lock) => {
-            // For a person to read. On a full disk it can't be written, and a node that is down is started all the same.
+            // For a person to read. On a full or read-only disk it can't be written, and a node that is down is started all
+            // the same.
             let _ = write_holder(&mut lock);
             Ok(lock)
         }

@@ -14,7 +14,7 @@ use proto::etcdserverpb::{AuthUserGetRequest, auth_client::AuthClient};
 use tonic::{
     Code, ConnectError, Request, Response, Status,
     metadata::{Ascii, MetadataValue},
-    transport::{Channel, Endpoint},
+    transport::{Channel, ClientTlsConfig, Endpoint},
 };
 
 use super::{
@@ -71,7 +71,7 @@ impl Access {
         let endpoints: Vec<_> = cluster.endpoints.iter().map(|address| normal_form(address, scheme)).collect();
         let files = tls.as_deref().map(|tls| tls.current().0);
         for address in &endpoints {
-            endpoint(address, files.as_ref())
+            endpoint(address, files.as_ref().map(TlsFiles::for_grpc))
                 .map_err(|expected| ObserveError::Address { address: address.clone(), expected })?;
         }
         let login = Login::new(cluster.auth.as_ref())?;
@@ -208,7 +208,8 @@ impl Access {
             return Ok(line.channel.clone());
         }
         let (tls, generation) = self.tls();
-        let endpoint = endpoint(address, tls.as_ref()).map_err(|expected| CallError::Unusable(expected.to_owned()))?;
+        let tls = tls.as_ref().map(TlsFiles::for_grpc);
+        let endpoint = endpoint(address, tls).map_err(|expected| CallError::Unusable(expected.to_owned()))?;
         let channel = endpoint.connect_lazy();
         self.lines().insert(address.to_owned(), Line { channel: channel.clone(), generation, peer: None });
         Ok(channel)
@@ -290,14 +291,14 @@ impl Access {
 }
 
 /// What to connect to, or what was expected of the address instead.
-fn endpoint(address: &str, tls: Option<&TlsFiles>) -> Result<Endpoint, &'static str> {
+pub(super) fn endpoint(address: &str, tls: Option<ClientTlsConfig>) -> Result<Endpoint, &'static str> {
     let url = Endpoint::from_shared(address.to_owned()).map_err(|_| "expected a URL such as https://10.0.0.1:2379")?;
     let endpoint = url.connect_timeout(CONNECT).http2_keep_alive_interval(PING).keep_alive_timeout(CALL);
     match (endpoint.uri().scheme_str(), tls) {
         (Some("http"), None) => Ok(endpoint),
         (Some("http"), Some(_)) => Err("with `cluster.tls` no http address is used"),
         (Some("https"), Some(tls)) => {
-            endpoint.tls_config(tls.for_grpc()).map_err(|_| "the files of `cluster.tls` do not fit together")
+            endpoint.tls_config(tls).map_err(|_| "the files of `cluster.tls` do not fit together")
         }
         (Some("https"), None) => Err("an https address needs `cluster.tls`"),
         _ => Err("expected http:// or https://"),

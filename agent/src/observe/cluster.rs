@@ -313,7 +313,7 @@ impl Means {
         match judge(&answers(member.role, read, &seen, leader_commit)) {
             Verdict::Ready => report(&seen, told, Health::Ready),
             Verdict::Sick(reason) => report(&seen, told, Health::Sick { reason }),
-            Verdict::Alarmed(alarm) => report(&seen, told, Health::Alarmed(alarm)),
+            Verdict::Alarmed(alarms, besides) => report(&seen, told, Health::Alarmed { alarms, besides }),
             Verdict::Behind(reason) if patience == Patience::Glance => report(&seen, told, Health::Sick { reason }),
             Verdict::Behind(reason) => match self.second_look(member, &address, &seen, leader_commit, reason).await {
                 Ok((seen, told, health)) => report(&seen, told, health),
@@ -346,7 +346,7 @@ impl Means {
         let health = match judge(&answers(member.role, read, &seen, leader_commit)) {
             Verdict::Ready => Health::Ready,
             Verdict::Sick(reason) => Health::Sick { reason },
-            Verdict::Alarmed(alarm) => Health::Alarmed(alarm),
+            Verdict::Alarmed(alarms, besides) => Health::Alarmed { alarms, besides },
             Verdict::Behind(_) => judge_twice(reason, before, now, leader_commit),
         };
         Ok((seen, told, health))
@@ -386,7 +386,10 @@ fn in_doubt(answer: Answer, dispute: String) -> Answer {
         Answer::Silent { reason } => Answer::Silent { reason: format!("{reason}; {dispute}") },
         Answer::Reported(report) => Answer::Reported(Box::new(match report.health {
             Health::Ready => Report { health: Health::CatchingUp { reason: dispute }, ..*report },
-            Health::CatchingUp { .. } | Health::Sick { .. } | Health::Alarmed(_) => *report,
+            Health::Alarmed { alarms, besides: None } => {
+                Report { health: Health::Alarmed { alarms, besides: Some(dispute) }, ..*report }
+            }
+            Health::CatchingUp { .. } | Health::Sick { .. } | Health::Alarmed { .. } => *report,
         })),
     }
 }

@@ -92,6 +92,11 @@ impl Directory {
         addresses.into_iter().filter(|(owner, _)| serves(*owner)).map(|(_, address)| address).collect()
     }
 
+    /// The membership, as the last look found it.
+    pub fn members(&self) -> Vec<Listed> {
+        self.known().members.clone()
+    }
+
     /// Where this member was reached last.
     pub fn address_of(&self, member: MemberId) -> Option<String> {
         self.known().chosen.get(&member).cloned()

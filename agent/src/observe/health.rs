@@ -46,8 +46,8 @@ pub enum Verdict {
     Behind(String),
     /// Not ready, and waiting is no help.
     Sick(String),
-    /// Not ready, as an alarm stands.
-    Alarmed(Alarm),
+    /// Not ready, as alarms stand; and what else is wrong, if anything is.
+    Alarmed(Vec<Alarm>, Option<String>),
 }
 
 /// How far a member had come at one moment.
@@ -61,10 +61,21 @@ pub struct Progress {
 
 /// Judges one look at a member.
 pub fn judge(answers: &Answers) -> Verdict {
-    let lasting = answers.errors.iter().find(|error| *error != NO_LEADER);
+    let alarms: Vec<Alarm> = answers.errors.iter().filter_map(|error| alarm(error)).collect();
+    match (alarms.is_empty(), judge_itself(answers)) {
+        (true, verdict) => verdict,
+        (false, Verdict::Behind(reason) | Verdict::Sick(reason)) => Verdict::Alarmed(alarms, Some(reason)),
+        (false, _) => Verdict::Alarmed(alarms, None),
+    }
+}
+
+/// What the member would be without alarms.
+fn judge_itself(answers: &Answers) -> Verdict {
+    let mut errors = answers.errors.iter().filter(|error| alarm(error).is_none());
+    let lasting = errors.clone().find(|error| *error != NO_LEADER);
     match (lasting, &answers.read) {
-        (Some(error), _) => alarm(error).map_or_else(|| Verdict::Sick(error.clone()), Verdict::Alarmed),
-        (None, _) if !answers.errors.is_empty() => Verdict::Behind(NO_LEADER.to_owned()),
+        (Some(error), _) => Verdict::Sick(error.clone()),
+        (None, _) if errors.next().is_some() => Verdict::Behind(NO_LEADER.to_owned()),
         (None, Read::Failed(reason)) => Verdict::Behind(format!("no linearizable read: {reason}")),
         (None, Read::Answered) => Verdict::Ready,
         (None, Read::NotAsked) => match (answers.role, answers.leader_commit) {
@@ -82,6 +93,22 @@ pub fn judge(answers: &Answers) -> Verdict {
 fn alarm(error: &str) -> Option<Alarm> {
     let (id, kind) = error.trim().strip_prefix("memberID:")?.split_once(" alarm:")?;
     Some(Alarm { kind: kind.to_owned(), of: MemberId(id.parse().ok()?) })
+}
+
+/// What etcd calls it when a member's space is used up.
+const NOSPACE: &str = "NOSPACE";
+
+/// Whether a member's own step may end with this health. An alarm says nothing of the binary that was started: one of
+/// another member came without it, and so did one of its own that its space is used up, which the old binary would find
+/// so, too. Any other alarm of its own, `CORRUPT` for one, is about its data, and a person must look at that first.
+pub fn ends_step(member: MemberId, health: &Health) -> bool {
+    match health {
+        Health::Ready => true,
+        Health::Alarmed { alarms, besides: None } => {
+            alarms.iter().all(|alarm| alarm.of != member || alarm.kind == NOSPACE)
+        }
+        Health::Alarmed { .. } | Health::CatchingUp { .. } | Health::Sick { .. } => false,
+    }
 }
 
 /// Judges a member that was not ready by two looks some time apart. Bytes from its peers count only while it is behind:
@@ -108,27 +135,60 @@ mod tests {
             (Voter, Read::Answered, "", 7, Some(9), "ready"), // the read proves more than an older index
             (Voter, Read::Answered, "", 7, None, "ready"),
             (Voter, Read::Answered, "memberID:7 alarm:NOSPACE", 9, Some(9), "alarmed"),
+            (Voter, Read::Answered, "memberID:7 alarm:NOSPACE|memberID:8 alarm:CORRUPT", 9, Some(9), "alarmed"),
+            (Voter, Read::Answered, "no such thing|memberID:7 alarm:NOSPACE", 9, Some(9), "alarmed, sick"),
             (Voter, Read::Answered, "no such thing", 9, Some(9), "sick"),
             (Voter, Read::Answered, NO_LEADER, 9, Some(9), "behind"),
             (Voter, failed(), "", 9, Some(9), "behind"),
-            (Voter, failed(), "memberID:7 alarm:CORRUPT ", 9, Some(9), "alarmed"),
+            (Voter, failed(), "memberID:7 alarm:CORRUPT ", 9, Some(9), "alarmed, sick"),
             (Voter, Read::NotAsked, "", 9, Some(9), "behind"),
             (Learner, Read::NotAsked, "", 9, Some(9), "ready"),
             (Learner, Read::NotAsked, "", 10, Some(9), "ready"),
             (Learner, Read::NotAsked, "", 8, Some(9), "behind"),
             (Learner, Read::NotAsked, "", 8, None, "behind"),
             (Learner, Read::NotAsked, "memberID:7 alarm:NOSPACE ", 9, Some(9), "alarmed"),
+            (Learner, Read::NotAsked, "memberID:7 alarm:NOSPACE ", 8, Some(9), "alarmed, sick"),
         ] {
-            let errors = if errors.is_empty() { vec![] } else { vec![errors.to_owned()] };
+            let errors = errors.split('|').filter(|error| !error.is_empty()).map(str::to_owned).collect();
             let leader_commit = commit.map(LogIndex);
             let answers = Answers { role, read, errors, applied: LogIndex(applied), leader_commit };
             let verdict = match judge(&answers) {
                 Verdict::Ready => "ready",
                 Verdict::Behind(_) => "behind",
                 Verdict::Sick(_) => "sick",
-                Verdict::Alarmed(_) => "alarmed",
+                Verdict::Alarmed(_, None) => "alarmed",
+                Verdict::Alarmed(_, Some(_)) => "alarmed, sick",
             };
             assert_eq!(verdict, expected, "{answers:?}");
+        }
+    }
+
+    #[test]
+    fn an_alarm_ends_a_step_unless_it_is_about_the_members_own_data() {
+        let (own, other) = (MemberId(1), MemberId(2));
+        let besides = || Some("no linearizable read: timed out".to_owned());
+        for (alarms, besides, ends) in [
+            (vec![("NOSPACE", other)], None, true),
+            (vec![("CORRUPT", other)], None, true),
+            (vec![("NOSPACE", own)], None, true), // the old binary would find no space, either
+            (vec![("NOSPACE", own), ("NOSPACE", other)], None, true),
+            (vec![("CORRUPT", own)], None, false),
+            (vec![("NOSPACE", other), ("CORRUPT", own)], None, false),
+            (vec![("NEW", own)], None, false), // nobody knows what it means
+            (vec![("NOSPACE", other)], besides(), false),
+            (vec![("NOSPACE", own)], besides(), false),
+        ] {
+            let alarms = alarms.into_iter().map(|(kind, of)| Alarm { kind: kind.into(), of }).collect();
+            let health = Health::Alarmed { alarms, besides };
+            assert_eq!(ends_step(own, &health), ends, "{health:?}");
+        }
+        let reason = || "behind".to_owned();
+        for (health, ends) in [
+            (Health::Ready, true),
+            (Health::Sick { reason: reason() }, false),
+            (Health::CatchingUp { reason: reason() }, false),
+        ] {
+            assert_eq!(ends_step(own, &health), ends, "{health:?}");
         }
     }
 

@@ -116,19 +116,8 @@ impl Access {
     }
 
     /// Asks, with no secret, who is there.
-    async fn introduction(&self, address: &str) -> Result<Peer, CallError> {
-        self.patiently(address, || async {
-            let channel = self.channel(address)?;
-            let mut client = MaintenanceClient::new(channel.clone()).max_decoding_message_size(MAX_MESSAGE);
-            match client.status(StatusRequest {}).await {
-                Ok(status) => named(address, status.into_inner().header.as_ref()),
-                Err(status) => match CallError::from(status) {
-                    CallError::Said(_) => refused_a_watch(address, channel).await,
-                    error => Err(error),
-                },
-            }
-        })
-        .await
+    pub(super) async fn introduction(&self, address: &str) -> Result<Peer, CallError> {
+        self.patiently(address, || async { introduced(address, self.channel(address)?).await }).await
     }
 
     /// The connections over which a password may be sent.
@@ -136,6 +125,18 @@ impl Access {
         let addresses = self.directory().routes(None).into_iter();
         let addresses = addresses.filter(|address| self.directory().may_have_secrets(address));
         addresses.map(|address| async move { self.trusted(&address).await }).collect()
+    }
+}
+
+/// Asks over this connection.
+pub(super) async fn introduced(address: &str, channel: Channel) -> Result<Peer, CallError> {
+    let mut client = MaintenanceClient::new(channel.clone()).max_decoding_message_size(MAX_MESSAGE);
+    match client.status(StatusRequest {}).await {
+        Ok(status) => named(address, status.into_inner().header.as_ref()),
+        Err(status) => match CallError::from(status) {
+            CallError::Said(_) => refused_a_watch(address, channel).await,
+            error => Err(error),
+        },
     }
 }
 

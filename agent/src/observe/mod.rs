@@ -19,6 +19,7 @@ mod http;
 mod introduction;
 pub mod leader;
 mod listed;
+pub mod local;
 mod login;
 pub mod member;
 mod membership;

@@ -8,6 +8,8 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 use proto::{ClusterId, ClusterVersion, LogIndex, MemberId, Release, Revision, Term};
 use serde::{Deserialize, Serialize};
 
+use super::health;
+
 /// One look at every member, made side by side.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterView {
@@ -145,8 +147,13 @@ pub enum Health {
         /// What is wrong.
         reason: String,
     },
-    /// Not ready until a person has seen to the alarm and disarmed it. Every member reports every alarm.
-    Alarmed(Alarm),
+    /// Not ready until a person has seen to the alarms and disarmed them. Every member reports every alarm.
+    Alarmed {
+        /// Which stand; at least one.
+        alarms: Vec<Alarm>,
+        /// What else is wrong with the member; `None` where it would be ready without them.
+        besides: Option<String>,
+    },
 }
 
 /// An alarm that stands (etcd's documentation, "Maintenance": space quota).
@@ -197,10 +204,23 @@ impl Member {
             Answer::Reported(report) => match &report.health {
                 Health::Ready => None,
                 Health::CatchingUp { reason } | Health::Sick { reason } => Some(reason.into()),
-                Health::Alarmed(Alarm { kind, of }) => Some(format!("alarm {kind} of member {of}").into()),
+                Health::Alarmed { alarms, besides } => Some(alarmed(alarms, besides.as_deref()).into()),
             },
         }
     }
+
+    /// What keeps its own step from ending; `None` where nothing does. An alarm does not (ARCHITECTURE.md, R-8).
+    pub fn step_trouble(&self) -> Option<Cow<'_, str>> {
+        match self.report().map(|report| &report.health) {
+            Some(health) if health::ends_step(self.id, health) => None,
+            _ => self.trouble(),
+        }
+    }
+}
+
+fn alarmed(alarms: &[Alarm], besides: Option<&str>) -> String {
+    let alarms = alarms.iter().map(|Alarm { kind, of }| format!("alarm {kind} of member {of}"));
+    alarms.chain(besides.map(str::to_owned)).collect::<Vec<_>>().join("; ")
 }
 
 impl ClusterView {
@@ -235,9 +255,14 @@ impl ClusterView {
     /// An alarm that a member reports.
     pub fn alarm(&self) -> Option<&Alarm> {
         self.members.iter().find_map(|member| match &member.report()?.health {
-            Health::Alarmed(alarm) => Some(alarm),
+            Health::Alarmed { alarms, .. } => alarms.first(),
             _ => None,
         })
+    }
+
+    /// Whether this member is in the membership and nothing keeps its own step from ending.
+    pub fn ends_step(&self, id: MemberId) -> bool {
+        self.member(id).is_some_and(|member| member.step_trouble().is_none())
     }
 
     /// Whether this member is the agreed leader.

@@ -9,6 +9,7 @@ pub mod gates;
 mod lowering;
 pub mod no_return;
 pub mod order;
+pub mod put_back;
 mod quorum;
 pub mod refusal;
 pub mod replace;

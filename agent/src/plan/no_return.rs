@@ -26,12 +26,17 @@ pub(super) fn another_is_old(intent: &Intent, view: &ClusterView, except: Option
 /// does not answer, or has not been told a version, never counts as still old.
 pub fn version_has_not_risen(view: &ClusterView, down: MemberId, target: ClusterVersion) -> bool {
     let is_led = view.leader().is_some_and(|leader| leader.id != down);
+    is_led && others_are_below(view, down, target)
+}
+
+/// Whether every member but this one is ready and reports a cluster version below the target's.
+pub(super) fn others_are_below(view: &ClusterView, member: MemberId, target: ClusterVersion) -> bool {
     let mut others = view
         .members
         .iter()
-        .filter(|member| member.id != down)
-        .map(|member| member.report().filter(|_| member.is_ready()).and_then(|report| report.cluster_version));
-    is_led && others.all(|version| version.is_some_and(|version| version < target))
+        .filter(|other| other.id != member)
+        .map(|other| other.report().filter(|_| other.is_ready()).and_then(|report| report.cluster_version));
+    others.all(|version| version.is_some_and(|version| version < target))
 }
 
 /// Another member that could not say, once `down` is down, whether the version has risen, and why.

@@ -23,14 +23,25 @@ pub(super) fn quorum(me: &Me, view: &ClusterView, down: MemberId) -> Option<Obje
     let voters = view.voters().count();
     let needed = voters / 2 + 1;
     let (ready, sick): (Vec<_>, Vec<_>) = view.voters().filter(|m| m.id != down).partition(|m| m.is_ready());
-    let degraded = me.allow_degraded && voters >= 5;
     match sick.first() {
-        Some(other) if view.is_ready(down) && !degraded => Some(Objection::AnotherIsSick(other.id)),
+        Some(other) if view.is_ready(down) && !is_degraded_allowed(me, voters) => {
+            Some(Objection::AnotherIsSick(other.id))
+        }
         _ if ready.len() < needed && !(me.allow_downtime && voters <= 2) => {
             Some(Objection::Below(Refusal::BelowQuorum { down, standing: ready.len(), needed }))
         }
         _ => None,
     }
+}
+
+fn is_degraded_allowed(me: &Me, voters: usize) -> bool {
+    me.allow_degraded && voters >= 5
+}
+
+/// A voter beside `down` that is not ready, where nobody goes while one is.
+pub(super) fn sick_beside(me: &Me, view: &ClusterView, down: MemberId) -> Option<MemberId> {
+    let sick = view.voters().find(|member| member.id != down && !member.is_ready());
+    sick.filter(|_| !is_degraded_allowed(me, view.voters().count())).map(|member| member.id)
 }
 
 /// While an alarm stands no member is ready, nobody can be waited for, and a member that is restarted may find

@@ -28,7 +28,7 @@ fn member(word: &str) -> Member {
     let health = match sign {
         "-" => Health::Sick { reason: "sick".into() },
         "~" => Health::CatchingUp { reason: "behind".into() },
-        "!" => Health::Alarmed(Alarm { kind: "NOSPACE".into(), of: MemberId(1) }),
+        "!" => Health::Alarmed { alarms: vec![Alarm { kind: "NOSPACE".into(), of: MemberId(1) }], besides: None },
         _ => Health::Ready,
     };
     let answer = match sign {

@@ -3,10 +3,10 @@
 //! One rule a function. A rule names the value at fault by its path; its place in the source is looked up by
 //! the caller.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use super::{
-    model::{Finalize, Kind, Node, Playbook, Process, Runtime},
+    model::{Finalize, Kind, Node, OnFailure, Playbook, Process, Runtime},
     tree::Step::{self, Item, Key},
 };
 
@@ -38,19 +38,27 @@ pub(super) fn check(playbook: &Playbook) -> Result<(), Misfit> {
     a_restart_has_nothing_to_finalize(playbook)
 }
 
-/// Others see no progress while a member becomes ready and is watched for a while, and must not give up for that.
+/// Version polls that a member waits for before it is put back (ARCHITECTURE.md, R-9).
+const POLLS: Duration = Duration::from_secs(20);
+
+/// Others see no progress while a member becomes ready and is watched for a while, nor while it is put back and becomes
+/// ready once more, and must not give up for that.
 fn a_turn_outlasts_a_step(playbook: &Playbook) -> Result<(), Misfit> {
     let strategy = &playbook.strategy;
-    match strategy.turn > strategy.health + strategy.soak {
+    let (step, words) = match strategy.on_failure {
+        OnFailure::Stop => (strategy.health + strategy.soak, "`health.timeout` and `soak`"),
+        OnFailure::Rollback => (
+            2 * strategy.health + strategy.soak + POLLS,
+            "twice `health.timeout`, as its member may be put back, `soak` and 20s",
+        ),
+    };
+    match strategy.turn > step {
         true => Ok(()),
-        false => {
-            let problem = "nobody is waited for as long as one step may take: `health.timeout` and `soak`";
-            Err(Misfit::at(
-                [Key("strategy"), Key("turn"), Key("timeout")],
-                problem,
-                "a `turn` longer than both together",
-            ))
-        }
+        false => Err(Misfit::at(
+            [Key("strategy"), Key("turn"), Key("timeout")],
+            format!("nobody is waited for as long as one step may take: {words}"),
+            "a `turn` longer than all of that together",
+        )),
     }
 }
 

@@ -137,8 +137,12 @@ impl Draft {
 
     fn head(&self, text: &mut String) -> fmt::Result {
         let (kind, what) = match &self.work {
-            Work::Release { kind, to, .. } => (*kind, format!("Take every member of {} to {to}", self.cluster.name)),
-            Work::Restart { .. } => ("Restart", format!("Restart every member of {} once", self.cluster.name)),
+            Work::Release { kind, to, .. } => {
+                (*kind, format!("Take every member of {} to {to}", one_line(&self.cluster.name)))
+            }
+            Work::Restart { .. } => {
+                ("Restart", format!("Restart every member of {} once", one_line(&self.cluster.name)))
+            }
         };
         writeln!(text, "# {what}, one at a time: this host's part, as `agent init` found it.")?;
         writeln!(text, "# Read it, then `agent plan` on this file shows what would be done, and `agent run` does it.")?;
@@ -149,9 +153,9 @@ impl Draft {
     fn cluster(&self, text: &mut String) -> fmt::Result {
         let cluster = &self.cluster;
         writeln!(text, "cluster:\n  name: {}\n  endpoints:", scalar(&cluster.name))?;
-        let width = self.members.iter().map(|member| member.endpoint.len()).max().unwrap_or(0);
+        let width = self.members.iter().map(|member| scalar(&member.endpoint).len()).max().unwrap_or(0);
         for member in &self.members {
-            writeln!(text, "    - {:width$}    # {}", member.endpoint, one_line(&member.remark))?;
+            writeln!(text, "    - {:width$}    # {}", scalar(&member.endpoint), one_line(&member.remark))?;
         }
         match cluster.election_timeout == Cluster::DEFAULT_ELECTION_TIMEOUT {
             true => writeln!(text, "  # CHECK: the members' --election-timeout, where it is not 1s.")?,
@@ -211,7 +215,7 @@ impl DraftNode {
                 text,
                 "    # CHECK: this is no symlink yet, so it cannot be switched in one step. To make it one:"
             )?;
-            writeln!(text, "    #   {install}\n    #   {link}")?;
+            writeln!(text, "    #   {}\n    #   {}", one_line(install), one_line(link))?;
             writeln!(text, "    # and restart the member once, so that it runs what the link leads to.")?;
         }
         if let Some(binary) = &self.binary {
@@ -233,7 +237,7 @@ impl DraftProcess {
             writeln!(text, "        - {}", scalar(argument))?;
         }
         if !self.withheld.is_empty() {
-            let names = self.withheld.join(", ");
+            let names = one_line(&self.withheld.join(", "));
             writeln!(text, "      # CHECK: {names} is set for it and looks like a secret, so it does not stand here.")?;
         }
         if !self.env.is_empty() {
@@ -270,9 +274,11 @@ fn path(path: &Path) -> String {
     scalar(&path.to_string_lossy())
 }
 
-/// For a comment, which must not end before it is over.
+/// For a comment, which must not end before it is over: what a member's user has chosen would go on as the playbook's own
+/// lines, hooks among them, which root runs.
 fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    let ends = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
+    text.chars().map(|c| if ends(c) { ' ' } else { c }).collect()
 }
 
 #[cfg(test)]
@@ -329,6 +335,27 @@ mod tests {
                 runtime: DraftRuntime::Process(process),
             }],
         }
+    }
+
+    /// Whatever a member's user calls his program, files and variables, no line of the playbook is his.
+    #[test]
+    fn nothing_that_was_found_begins_a_line() {
+        let evil = "x\nhooks: { before_node: [[/bin/sh]] }\u{2028}# \u{85}'\"]] #\r\ny";
+        let mut draft = draft();
+        let before = draft.text().lines().count();
+        draft.cluster.name = evil.into();
+        draft.members[0].remark = evil.into();
+        draft.host = evil.into();
+        let node = &mut draft.nodes[0];
+        (node.name, node.to_link) = (evil.into(), Some([evil.into(), evil.into()]));
+        let DraftRuntime::Process(process) = &mut node.runtime else { panic!() };
+        process.withheld = vec![evil.into(), evil.into()];
+        process.env = [(evil.to_owned(), evil.to_owned())].into();
+        process.user = Some(evil.into());
+        let text = draft.text();
+        assert_eq!(text.lines().count(), before, "{text}");
+        assert!(!text.lines().any(|line| line.trim_start().starts_with("hooks")), "{text}");
+        assert!(!text.contains('\r'), "{text:?}");
     }
 
     #[test]

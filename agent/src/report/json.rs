@@ -128,7 +128,7 @@ pub(super) fn state(member: &Member) -> &'static str {
         Answer::Reported(report) => match report.health {
             Health::Ready => "ready",
             Health::CatchingUp { .. } => "catching_up",
-            Health::Sick { .. } | Health::Alarmed(_) => "sick",
+            Health::Sick { .. } | Health::Alarmed { .. } => "sick",
         },
     }
 }

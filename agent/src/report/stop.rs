@@ -19,7 +19,7 @@ pub use super::{
 };
 use crate::{
     calendar::rfc3339,
-    observe::view::ClusterView,
+    observe::view::{Alarm, ClusterView},
     plan::{Finish, Verb, refusal::Wait},
     rollout::{
         act::{Ending, Left},
@@ -133,6 +133,9 @@ pub fn of(ending: &Ending, context: &Context) -> Stop {
         }
         Ending::Expired(waited) => context.expired(waited),
         Ending::NoAnswer { record: Some(member) } => {
+            if let Some(alarm) = context.view.filter(|_| context.stale.is_none()).and_then(ClusterView::alarm) {
+                return context.alarm_keeps_record(alarm, *member);
+            }
             let member = context.names.member(*member);
             let message = format!("the cluster did not answer, so the take-down record of {member} may still stand");
             context.stop(Reason::RecordLeft, message, context.onward()).leaving("the next run on this host deletes it")
@@ -322,6 +325,20 @@ impl Context<'_> {
                 self.stop(Reason::NewBinaryKept, message, self.onward()).leaving(&left)
             }
         }
+    }
+
+    /// The cluster did answer, and takes no writes.
+    fn alarm_keeps_record(&self, alarm: &Alarm, member: MemberId) -> Stop {
+        let (member, of) = (self.names.member(member), self.names.member(alarm.of));
+        let message = format!(
+            "the alarm {} of {of} stands, under which the cluster takes no writes, so the take-down record of {member} \
+             could not be deleted",
+            printable(&alarm.kind)
+        );
+        self.stop(Reason::Alarm, message, self.onward()).leaving(
+            "no other member goes; once the cause is seen to and `etcdctl alarm disarm` was typed, the next run on this \
+             host deletes the record",
+        )
     }
 
     fn expired(&self, waited: &Wait) -> Stop {

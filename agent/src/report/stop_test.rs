@@ -54,11 +54,15 @@ fn record() -> TakeDown {
 }
 
 fn told(ending: &Ending, change_context: impl FnOnce(&mut Context)) -> Stop {
-    let (view, change) = (view(), change());
-    let names = names(&view);
+    told_of(&view(), ending, change_context)
+}
+
+fn told_of(view: &ClusterView, ending: &Ending, change_context: impl FnOnce(&mut Context)) -> Stop {
+    let change = change();
+    let names = names(view);
     let mut context = Context {
         names: &names,
-        view: Some(&view),
+        view: Some(view),
         playbook: "upgrade.yaml",
         verb: Verb::Run,
         change: Some(&change),
@@ -246,6 +250,21 @@ fn what_is_not_seen_now_is_told_with_its_time_and_a_member_that_does_not_run_as_
     });
     let (_, left) = stop.left.split_once("; orders-2 is not running; last seen at 01:02:03 UTC: ").expect(&stop.left);
     assert!(left.contains("2 of 3 ready"), "{left}");
+}
+
+/// The cluster answers, and takes no writes. What was seen some time ago may stand no more.
+#[test]
+fn a_record_that_an_alarm_keeps_is_told_as_the_alarm() {
+    let ending = Ending::NoAnswer { record: Some(MemberId(1)) };
+    let under_alarm = samples::view("1! 2! 3!");
+    let stop = told_of(&under_alarm, &ending, |context| context.touched = true);
+    assert_eq!((stop.exit, stop.reason.name()), (1, "alarm"), "{stop:?}");
+    for words in ["NOSPACE", "take-down record"] {
+        assert!(stop.message.contains(words), "{stop:?}");
+    }
+    assert!(stop.left.contains("etcdctl alarm disarm"), "{stop:?}");
+    let past = told_of(&under_alarm, &ending, |context| context.stale = Some(SystemTime::UNIX_EPOCH));
+    assert_eq!(past.reason.name(), "record_left", "{past:?}");
 }
 
 #[test]

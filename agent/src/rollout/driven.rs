@@ -166,7 +166,7 @@ impl Driven {
             Act::Send(_) | Act::Wait(_) | Act::Exit(_) | Act::GiveBack(_) | Act::HandOver { .. } => None,
             Act::Look => self.agent.on(self.looked()),
             _ if (self.fails)(act) => self.agent.on(Event::Failed(Arc::from("it does not work"))),
-            Act::AwaitReady { member, .. } if !self.view.is_ready(*member) => {
+            Act::AwaitReady { member, .. } if !self.view.ends_step(*member) => {
                 self.agent.on(Event::Failed(Arc::from("not ready")))
             }
             _ => self.agent.on(Event::Done),

@@ -156,7 +156,7 @@ impl Agent {
         if let Some(why) = sick {
             return self.resolve_sick(in_hand, why, lost.is_some());
         }
-        let is_ready = looked.view.as_ref().is_some_and(|view| view.is_ready(member));
+        let is_ready = looked.view.as_ref().is_some_and(|view| view.ends_step(member));
         match (in_hand.stage, self.record, lost) {
             (Stage::Planned, Some(_), _) | (Stage::Planned, _, Some(_)) | (Stage::Done(_), Some(_), _) if !is_ready => {
                 self.mending(Mending::Healing, Act::AwaitReady { member, on: None })

@@ -29,7 +29,7 @@ fn with(stands: Stands) -> Keys {
 
 /// A new binary that failed before the crash fails again, and is left once more; the old one is sick, too, in these
 /// tests.
-const GOING_BACK_AGAIN: &str = "switch new, start, ready, look, note stopping back, stop, let polls end, look, \
+const GOING_BACK_AGAIN: &str = "switch new, start, ready, look, look, note stopping back, stop, let polls end, look, \
      switch old, note switched back, note starting back, start, ready, look, run failed";
 
 #[test]

@@ -33,6 +33,8 @@ pub struct Rules {
     pub back_is_cancelled: bool,
     /// Where somebody may be about to enable a downgrade the way back waits for that.
     pub back_waits_for_the_baton: bool,
+    /// A member whose new binary failed and runs is stopped only where every other voter is ready (I-2, R-9).
+    pub put_back_looks_first: bool,
     /// A member goes back only while another voter is seen on the old release.
     pub back_needs_an_old_voter: bool,
     /// What bears this host's id is its own only once its process is gone.
@@ -56,6 +58,7 @@ impl Default for Rules {
             data_is_fit_to_go: true,
             back_is_cancelled: true,
             back_waits_for_the_baton: true,
+            put_back_looks_first: true,
             back_needs_an_old_voter: true,
             twins_are_refused: true,
         }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use proto::{MemberId, Revision};
+use proto::{ClusterVersion, MemberId, Release, Revision};
 
 use super::{
     act::{Act, Ending, Event, Left, Looked},
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     journal::progress::{self, Entry, InHand, Leg, Step},
-    plan::{Go, Next, no_return},
+    plan::{Go, Next, no_return, put_back},
     unknown::Unknown,
 };
 
@@ -52,6 +52,8 @@ pub(super) enum Stepping {
     Launching(Leg, Option<Arc<str>>),
     /// The member is becoming ready.
     Healing(Leg, Option<Arc<str>>),
+    /// The look that says whether a new binary that failed may be stopped.
+    LookingBack(Option<Arc<str>>),
     /// *Stopping* the failed new binary is being written.
     TurningRound(Option<Arc<str>>),
     /// *Starting* the new binary again is being written: the way back is closed.
@@ -142,6 +144,7 @@ impl Agent {
             (S::Starting(leg, failure), Event::Done) => self.launch(leg, failure),
             (S::Launching(leg, failure), _) => self.await_ready(leg, failure),
             (S::Healing(leg, failure), event) => self.healed(leg, failure, event),
+            (S::LookingBack(failure), Event::Looked(looked)) => self.turn_round_after(failure, &looked),
             (S::TurningRound(failure), Event::Done) => self.stop(Leg::Back, failure),
             (S::Keeping(why), Event::Done) => {
                 let start = Act::Start(self.member());
@@ -270,12 +273,9 @@ impl Agent {
     /// Whether the old binary may be started: the new one is gone and no poll of it is in flight, so what
     /// the others say of the cluster version can no longer change.
     fn judge(&mut self, failure: Option<Arc<str>>, looked: &Looked) -> Act {
-        // What is lowered starts on the higher release whatever the version is.
-        let up = Some(&self.me.intent.change).filter(|change| !change.is_down());
-        let Some(to) = up.and_then(Change::to) else { return self.switch(Leg::Back, failure) };
+        let Some(below) = self.goes_back_below() else { return self.switch(Leg::Back, failure) };
         let down = self.member();
-        let is_open =
-            looked.view.as_ref().is_some_and(|view| no_return::version_has_not_risen(view, down, to.cluster_version()));
+        let is_open = looked.view.as_ref().is_some_and(|view| no_return::version_has_not_risen(view, down, below));
         match is_open {
             true => self.switch(Leg::Back, failure),
             false => {
@@ -341,9 +341,37 @@ impl Agent {
         }
     }
 
+    /// The old binary starts only below this cluster version; what is lowered starts on the higher release whatever
+    /// the version is.
+    fn goes_back_below(&self) -> Option<ClusterVersion> {
+        let up = Some(&self.me.intent.change).filter(|change| !change.is_down());
+        up.and_then(Change::to).map(Release::cluster_version)
+    }
+
     /// Leaves the new binary for the old one: because it failed, or because that was asked for.
     pub(super) fn turn_round(&mut self, failure: Option<Arc<str>>) -> Act {
-        self.journal(Entry::Stopping(Leg::Back), Stepping::TurningRound(failure))
+        self.stepping(Stepping::LookingBack(failure), Act::Look)
+    }
+
+    /// A process that runs may serve, whatever its step lacked, and is stopped only where the cluster can do without it.
+    fn turn_round_after(&mut self, failure: Option<Arc<str>>, looked: &Looked) -> Act {
+        self.note(looked);
+        let member = self.member();
+        let below = self.goes_back_below().filter(|_| self.changes_minor && self.rules.no_return_is_the_start);
+        let runs = !looked.down.contains(&member);
+        let objection = put_back::objection(&self.me, looked.view.as_ref(), member, below);
+        match objection.filter(|_| runs && self.rules.put_back_looks_first) {
+            None => self.journal(Entry::Stopping(Leg::Back), Stepping::TurningRound(failure)),
+            Some(objection) => {
+                let failure = failure.unwrap_or_else(|| Arc::from("its new binary did not become ready"));
+                let why = format!("{failure}; it runs, and was not stopped to be put back: {objection}").into();
+                let left = match objection {
+                    put_back::Objection::WayBackIsClosed => Left::NewBinaryKept,
+                    _ => Left::AsItIs,
+                };
+                self.mark(Self::failed(member, why, left))
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{
     plan::samples,
     rollout::{
         act::{Act, Ending, Event, Left},
-        driven::{ATTEMPT, Driven, baton, in_hand, keys, record},
+        driven::{ATTEMPT, Driven, baton, in_hand, keys, record, word},
         keys::RunState,
     },
 };
@@ -48,7 +48,7 @@ fn a_new_binary_that_failed_is_started_again_if_the_old_one_cannot_be_put_back()
     driven.keys.down = Some(record(1, 1, ATTEMPT));
     (2..=3).for_each(|at| samples::with_cluster_version(&mut driven.view, at - 1, "3.4"));
     driven.fails = |act| matches!(act, Act::Switch { to: Binary::Old, .. });
-    let acts = "switch new, start, ready, look, note stopping back, stop, let polls end, look, switch old, \
+    let acts = "switch new, start, ready, look, look, note stopping back, stop, let polls end, look, switch old, \
         switch new, note starting forward, start, ready, look, run failed";
     assert_eq!(driven.start(Some(in_hand(Stage::Starting(Leg::Forward)))), acts);
 }
@@ -58,11 +58,77 @@ fn a_new_binary_that_failed_is_started_again_if_the_old_one_cannot_be_put_back()
 fn a_member_whose_way_back_closes_after_its_stop_is_kept_and_marked() {
     let mut driven = Driven::new(keys(RunState::RollingBack), "1. 2+ 3*");
     driven.keys.down = Some(record(1, 1, ATTEMPT));
-    samples::with_cluster_version(&mut driven.view, 1, "3.5");
     let step = Step { member: MemberId(1), attempt: ATTEMPT, leg: Leg::Back };
-    let acts = "switch new, start, ready, look, note stopping back, stop, let polls end, look, \
+    let in_hand = Some(InHand { step, stage: Stage::Stopping(Leg::Back) });
+    let mut act = driven.agent.on(Event::Started { in_hand, down: Vec::new() });
+    let mut words = Vec::new();
+    while let Some(asked) = act {
+        words.push(word(&asked));
+        if matches!(asked, Act::AwaitPolls) {
+            samples::with_cluster_version(&mut driven.view, 1, "3.5");
+        }
+        act = driven.answer(&asked);
+    }
+    let acts = "switch new, start, ready, look, look, note stopping back, stop, let polls end, look, \
         note starting forward, start, ready, look, run failed";
-    assert_eq!(driven.start(Some(InHand { step, stage: Stage::Stopping(Leg::Back) })), acts);
+    assert_eq!(words.join(", "), acts);
+}
+
+/// It may be what keeps the quorum.
+#[test]
+fn a_new_binary_that_failed_and_runs_is_stopped_only_where_the_others_can_do_without_it() {
+    let turned = "switch new, start, ready, look, look, note stopping back, stop, let polls end, look, ";
+    let stayed = "switch new, start, ready, look, look, look, run failed";
+    let (runs, ended) = (vec![], vec![MemberId(1)]);
+    for (view, version, down, turns) in [
+        ("1- 2+ 3*", "3.4", &runs, true), // it hangs
+        ("1- 2. 3*", "3.4", &runs, false),
+        ("1- 2. 3*", "3.4", &ended, true), // starting is free
+        ("1- 2~ 3*", "3.4", &runs, false),
+        ("1- 2! 3!", "3.4", &runs, false),
+        ("1- 2+ 3*", "3.5", &runs, false), // the way back is closed
+        ("1- 2+ 3*", "3.5", &ended, true), // and is seen to be so after the 20 s
+    ] {
+        let mut driven = Driven::new(keys(RunState::Rolling), view);
+        driven.keys.down = Some(record(1, 1, ATTEMPT));
+        driven.down.clone_from(down);
+        samples::with_cluster_version(&mut driven.view, 2, version);
+        let acts = driven.start(Some(in_hand(Stage::Starting(Leg::Forward))));
+        match turns {
+            true => assert!(acts.starts_with(turned), "{view} {version} {down:?}: {acts}"),
+            false => assert_eq!(acts, stayed, "{view} {version} {down:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_was_brought_up_on_its_new_binary_again_is_looked_at_before_it_turns_round_again() {
+    let stayed = "switch new, start, ready, look, look, look, run failed";
+    for (leg, state) in [(Leg::Forward, RunState::Rolling), (Leg::Back, RunState::RollingBack)] {
+        for stage in [Stage::Stopping(Leg::Back), Stage::Switched(Leg::Back)] {
+            let mut driven = Driven::new(keys(state.clone()), "1- 2. 3*");
+            driven.keys.down = Some(record(1, 1, ATTEMPT));
+            let step = Step { member: MemberId(1), attempt: ATTEMPT, leg };
+            assert_eq!(driven.start(Some(InHand { step, stage })), stayed, "{leg:?} {stage:?}");
+        }
+    }
+}
+
+/// The record cannot be deleted while the cluster takes no writes; nothing else is done meanwhile, and nothing is waited
+/// for twice.
+#[test]
+fn a_step_that_ended_under_an_alarm_is_ended_by_its_record_alone() {
+    for (stage, acts) in [
+        (Stage::Done(Leg::Forward), "look, delete down and run rolling"),
+        (
+            Stage::Starting(Leg::Forward),
+            "switch new, start, ready, look, note done forward, look, delete down and run rolling",
+        ),
+    ] {
+        let mut driven = Driven::new(keys(RunState::Rolling), "1! 2! 3!");
+        driven.keys.down = Some(record(1, 1, ATTEMPT));
+        assert_eq!(driven.start(Some(in_hand(stage))), acts, "{stage:?}");
+    }
 }
 
 /// A newer agent's pause outlasts a step that fails meanwhile.

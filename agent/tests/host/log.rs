@@ -9,9 +9,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-use agent::host::runtime::{Runtime, fitness::Needs};
+use agent::host::runtime::{Runtime, Status, fitness::Needs};
+use lab::mounted::Mounted;
 
-use crate::process::{AGENT, Host};
+use crate::process::{AGENT, Host, LIMIT, process, until};
 
 /// `nobody`, whose node it is.
 const NOBODY: u32 = 65534;
@@ -91,6 +92,106 @@ async fn root_opens_no_log_of_its_own_in_a_folder_of_anothers() {
         let _ = symlink(&secret, &host.command.log);
     }
     assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
+}
+
+/// Started though its log cannot be used, as it was stopped for its step; what is warned of.
+async fn started_all_the_same(host: &Host) -> String {
+    start_error(host).await;
+    let started = host.runtime().start_stopped().await.unwrap();
+    assert_eq!(host.running(), [process(started.status).identity.pid]);
+    host.runtime().stop(LIMIT, true).await.unwrap();
+    let [warning] = &started.warnings[..] else { panic!("{:?}", started.warnings) };
+    assert!(warning.contains(&format!("cannot open the log {}", host.command.log.display())), "{warning}");
+    warning.clone()
+}
+
+#[tokio::test]
+async fn a_stopped_node_is_started_without_its_log_and_its_output_is_kept() {
+    let Some((mut host, secret)) = nobodys() else { return };
+    host.start().await; // makes the state directory
+    host.runtime().stop(LIMIT, true).await.unwrap();
+    let instead = host.nodes().join("orders-1.log");
+    assert!(!instead.exists(), "with a sound log there is no other");
+    let sound = host.command.clone();
+
+    // What is found there is the choice of the node's user: root's file is not for it.
+    fs::remove_file(&sound.log).unwrap();
+    symlink(&secret, &sound.log).unwrap();
+    let warning = started_all_the_same(&host).await;
+    assert!(warning.contains("chown -h nobody ") && warning.contains(&instead.display().to_string()), "{warning}");
+    let found = fs::metadata(&instead).unwrap();
+    assert_eq!((found.uid(), found.mode() & 0o777), (0, 0o600));
+
+    // Its folder is gone, and there is nowhere to put its output.
+    fs::remove_dir_all(sound.log.parent().unwrap()).unwrap();
+    fs::remove_file(&instead).unwrap();
+    fs::create_dir(&instead).unwrap();
+    let warning = started_all_the_same(&host).await;
+    let folder = sound.log.parent().unwrap().display();
+    assert!(warning.contains(&format!("mkdir -p {folder} && chown nobody {folder}")), "{warning}");
+    assert!(warning.contains("its output goes to /dev/null"), "{warning}");
+    fs::remove_dir(&instead).unwrap();
+
+    // Root's own log in a folder that another has.
+    fs::create_dir(sound.log.parent().unwrap()).unwrap();
+    chown(sound.log.parent().unwrap(), Some(NOBODY), Some(NOBODY)).unwrap();
+    host.command.user = None;
+    let warning = started_all_the_same(&host).await;
+    assert!(warning.contains("belongs to uid 65534") && warning.contains("chown -h root "), "{warning}");
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
+}
+
+#[tokio::test]
+async fn what_a_node_prints_that_has_no_log_is_kept_in_the_state_directory() {
+    let mut host = Host::python("import time; print('said', flush=True); time.sleep(600)");
+    host.command.log = host.path().join("absent/node.log");
+    let folder = host.path().join("absent");
+    for printed in ["said\n", "said\nsaid\n"] {
+        let started = host.runtime().start_stopped().await.unwrap();
+        assert!(started.warnings[0].contains(&format!("; type: mkdir -p {}", folder.display())), "{started:?}");
+        let kept = host.nodes().join("orders-1.log");
+        until("it is kept", || fs::read_to_string(&kept).is_ok_and(|text| text == printed)).await;
+        host.runtime().stop(LIMIT, true).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_stopped_node_is_started_from_a_state_directory_that_became_read_only() {
+    let host = Host::new();
+    let first = host.start().await;
+    host.runtime().stop(LIMIT, true).await.unwrap();
+    let Ok(read_only) = Mounted::read_only(&host.nodes()) else {
+        return eprintln!("skipped: nothing can be mounted here");
+    };
+    assert_eq!(host.runtime().status().await.unwrap(), Status::Stopped);
+    let started = host.runtime().start_stopped().await.unwrap();
+    assert!(started.warnings[0].contains("Read-only file system"), "{started:?}");
+    let second = process(started.status);
+    assert_ne!(second.identity, first.identity);
+    assert_eq!(process(host.runtime().status().await.unwrap()), second, "found by its looks");
+    // The way back: what was started is stopped, and another takes its place.
+    host.runtime().stop(LIMIT, true).await.unwrap();
+    let third = process(host.runtime().start_stopped().await.unwrap().status);
+    assert_eq!(host.running(), [third.identity.pid]);
+    drop(read_only);
+    host.runtime().stop(LIMIT, true).await.unwrap();
+    assert_eq!(host.running(), Vec::<u32>::new());
+}
+
+#[tokio::test]
+async fn a_stopped_node_is_started_from_a_state_directory_that_became_full() {
+    let host = Host::new();
+    let Ok(disk) = Mounted::tmpfs(&host.nodes(), 64 << 10) else {
+        return eprintln!("skipped: nothing can be mounted here");
+    };
+    host.start().await;
+    host.runtime().stop(LIMIT, true).await.unwrap();
+    disk.fill().unwrap();
+    let started = host.runtime().start_stopped().await.unwrap();
+    assert!(started.warnings[0].contains("No space left on device"), "{started:?}");
+    assert_eq!(process(host.runtime().status().await.unwrap()), process(started.status));
+    host.runtime().stop(LIMIT, true).await.unwrap();
+    assert_eq!(host.running(), Vec::<u32>::new());
 }
 
 /// What the launcher says, as nobody, of a file that is to take another's place.

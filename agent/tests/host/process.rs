@@ -57,7 +57,7 @@ impl Host {
     }
 
     /// A node that runs a script instead of sleeping.
-    fn python(script: &str) -> Self {
+    pub fn python(script: &str) -> Self {
         let mut host = Self::new();
         let python = fs::canonicalize(which("python3")).unwrap();
         host.command.argv = vec![python.display().to_string(), "-c".into(), script.into()];
@@ -150,7 +150,7 @@ fn status_field(pid: u32, name: &str) -> String {
     line.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-async fn until(what: &str, holds: impl Fn() -> bool) {
+pub async fn until(what: &str, holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < LIMIT, "{what}");

@@ -59,9 +59,8 @@ async fn a_launcher_killed_at_any_of_its_calls_leaves_one_or_none() {
     if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
         return eprintln!("skipped: there is no strace, which kills the launcher at a chosen system call");
     }
-    // All calls that change something, and the first that does not return.
-    let calls =
-        "setsid,flock,openat,write,fchmod,fsync,rename,dup2,dup3,umask,chdir,execve,rt_sigaction,rt_sigprocmask";
+    // All calls that change something, and the first that does not return; but for one for each signal that there is.
+    let calls = "setsid,flock,openat,write,fchmod,fsync,rename,dup2,dup3,umask,chdir,execve,rt_sigprocmask,prlimit64";
     for number in 1.. {
         let host = Host::new();
         let inject = format!("inject={calls}:signal=KILL:when={number}");

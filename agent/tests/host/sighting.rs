@@ -158,7 +158,7 @@ async fn what_looks_like_a_node_is_refused_while_that_runs_and_keeps_it_down_no_
     // Whoever has not stopped it does not know which of them is the node.
     runtime.status().await.unwrap_err();
     runtime.start().await.unwrap_err();
-    let started = process(runtime.start_stopped().await.unwrap());
+    let started = process(runtime.start_stopped().await.unwrap().status);
     assert_ne!(started.identity.pid, second.id());
     assert_eq!(process(runtime.status().await.unwrap()), started);
     second.kill().unwrap();

@@ -7,6 +7,7 @@ mod files;
 mod keys;
 mod limits;
 mod lookalike;
+mod misnamed;
 mod network;
 mod programs;
 mod roles;

@@ -7,11 +7,21 @@ use std::{
     process::Command,
 };
 
-use tests::{fault::Moment, on_both, rollout::Rollout, skip::skip, system::System};
+use tests::{
+    case::Case,
+    cluster::Member,
+    fault::{self, Moment},
+    mounted::Mounted,
+    on_both,
+    playbook::{quoted, started_by_the_agent},
+    rollout::{Ends, Rollout},
+    skip::skip,
+    system::System,
+};
 
 use crate::{
     is_finished,
-    kill::{journal, kill_at},
+    kill::{held_at, journal, kill_at},
     rollout,
 };
 
@@ -19,6 +29,8 @@ on_both! {
     a_damaged_state_directory_leaves_no_member_down;
     a_damaged_journal_is_put_aside_by_the_command_that_is_printed;
     a_state_directory_that_others_may_write_to_is_named_with_the_member_that_is_down, etcd #[ignore = "slow: the node's row shows the same"];
+    a_read_only_state_directory_leaves_no_member_down, etcd #[ignore = "slow: the node's row shows the same"];
+    a_log_that_is_gone_leaves_no_member_down, etcd #[ignore = "slow: the node's row shows the same"];
     a_journal_that_takes_no_entry_leaves_no_member_down, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
@@ -71,6 +83,63 @@ async fn a_journal_that_takes_no_entry_leaves_no_member_down(system: System) {
     is_refused_with_its_member_up(&rollout, 0, "cannot open").await;
     drop(immutable);
 
+    is_finished(rollout).await;
+}
+
+/// While its member is down: for the agent that stopped it, and for the one that comes after it.
+async fn a_read_only_state_directory_leaves_no_member_down(system: System) {
+    let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
+    let state_dir = |index| rollout.member(index).state_dir();
+    kill_at(&rollout, 0, 3, Moment::After).await.expect("killed while its member was down");
+    let Ok(read_only) = Mounted::read_only(&state_dir(0)) else { return skip("nothing can be mounted here") };
+    is_refused_with_its_member_up(&rollout, 0, "Read-only file system").await;
+    let ended = rollout.one("run", 0).await;
+    assert!(!ended.said("left").contains("m1"), "it runs: {ended}");
+    drop(read_only);
+    rollout.one("run", 0).await.must_succeed();
+
+    let agent = held_at(&rollout, 1, 3).await;
+    assert!(!rollout.member(1).is_running());
+    let read_only = Mounted::read_only(&state_dir(1)).expect("mounted");
+    fault::thaw(&agent.process().expect("it runs")).expect("thawed");
+    let ended = agent.ends().await;
+    assert!(rollout.member(1).is_running(), "{ended}");
+    drop(read_only);
+
+    is_finished(rollout).await;
+}
+
+async fn a_log_that_is_gone_leaves_no_member_down(system: System) {
+    let Some(mut case) = Case::of(system).await else { return };
+    let log = |member: &Member| member.dir.join("log/node.log");
+    case.upgrade.runtime = |member| {
+        let mut lines = started_by_the_agent(member);
+        lines.retain(|line| !line.starts_with("log: "));
+        lines.push(format!("log: {}", quoted(&member.dir.join("log/node.log").to_string_lossy())));
+        lines
+    };
+    let folders: Vec<_> = case.layout().members.iter().map(|member| member.dir.join("log")).collect();
+    folders.iter().for_each(|folder| fs::create_dir(folder).expect("made"));
+    let rollout = case.strategy(&["gather: 1s"]).begin().await;
+
+    // For the agent that stopped it.
+    let agent = held_at(&rollout, 0, 3).await;
+    assert!(!rollout.member(0).is_running());
+    fs::remove_dir_all(&folders[0]).expect("gone");
+    fault::thaw(&agent.process().expect("it runs")).expect("thawed");
+    let ended = agent.ends().await;
+    ended.must_succeed();
+    let [file, folder] = [log(rollout.member(0)), folders[0].clone()].map(|path| path.display().to_string());
+    assert!(ended.warnings().contains(&format!("cannot open the log {file}; type: mkdir -p {folder}")), "{ended}");
+
+    // For the one that comes after it; and once the member runs the log is wanted again.
+    kill_at(&rollout, 1, 3, Moment::After).await.expect("killed while its member was down");
+    fs::remove_dir_all(&folders[1]).expect("gone");
+    let ended = rollout.one("run", 1).await;
+    assert!(rollout.member(1).is_running(), "{ended}");
+    fs::remove_dir_all(&folders[2]).expect("gone");
+    rollout.one("run", 2).await.must_be(3, "unprepared");
+    folders.iter().for_each(|folder| fs::create_dir_all(folder).expect("made"));
     is_finished(rollout).await;
 }
 

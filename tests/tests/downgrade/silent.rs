@@ -52,7 +52,8 @@ async fn frozen_in_the_middle_it_is_named_when_the_wait_is_over(system: System) 
     let before = rollout.pids();
     let (silent, process) = one_is_frozen(&rollout).await;
     let strategy = rollout.upgrade.strategy.clone();
-    rollout.upgrade.strategy.extend(["turn: { timeout: 6s }", "health: { timeout: 5s }"].map(String::from));
+    let patience = ["turn: { timeout: 6s }", "health: { timeout: 5s }", "on_failure: stop"];
+    rollout.upgrade.strategy.extend(patience.map(String::from));
     rollout.playbooks = rollout.write();
     let agents = rollout.all("run").await;
     all_must_be(&agents, 6, "turn");

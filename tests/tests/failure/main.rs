@@ -3,6 +3,7 @@
 mod hooks;
 mod last_member;
 mod new_binary;
+mod others;
 mod outside;
 mod preflight;
 mod removed;

@@ -2,7 +2,7 @@
 //! start, at each write, and when the cluster version rises.
 
 use agent::{
-    journal::progress::{Binary, Leg, Stage},
+    journal::progress::{Binary, Entry, Leg, Stage},
     plan::Verb,
     rollout::{
         act::Act,
@@ -10,6 +10,8 @@ use agent::{
         txn::{Is, Op, Txn},
     },
 };
+
+use proto::MemberId;
 
 use super::{
     names::{id_of, node_of},
@@ -46,13 +48,16 @@ impl World {
         in_hand.is_some_and(|in_hand| in_hand.stage == Stage::Stopping(in_hand.step.leg))
     }
 
-    /// A stop that was decided by this look.
+    /// A stop that was decided by this look: of a member that goes, or of one that runs and is to be put back.
     pub fn judge_check(&self, host: usize) -> Result<(), Violation> {
-        let Act::Stop(member) = self.process(host).act else { return Ok(()) };
-        if !self.takes_down(host) {
-            return Ok(());
-        }
         let seen = self.view();
+        let member = match (&self.process(host).act, self.process(host).agent.in_hand()) {
+            (Act::Stop(member), _) if self.takes_down(host) => *member,
+            (Act::Journal(Entry::Stopping(Leg::Back)), Some(in_hand)) => {
+                return self.judge_put_back(in_hand.step.member);
+            }
+            _ => return Ok(()),
+        };
         let others = || seen.voters().filter(|other| other.id != member);
         let standing = others().filter(|other| other.is_ready()).count();
         let all_stand = standing == others().count();
@@ -60,6 +65,13 @@ impl World {
         check(all_stand || !seen.is_ready(member), OTHER_SICK)?;
         check(standing > self.nodes.len() / 2 || self.nodes.len() < 3, "fewer than a majority would stand")?;
         check(!seen.is_leader(member) || is_alone, LEADER)
+    }
+
+    /// One that runs may be what keeps the quorum; one that has ended is nobody's loss.
+    fn judge_put_back(&self, member: MemberId) -> Result<(), Violation> {
+        let seen = self.view();
+        let runs = self.nodes[node_of(member)].process.is_some();
+        check(!runs || seen.voters().all(|other| other.id == member || other.is_ready()), OTHER_SICK)
     }
 
     /// The stop itself, some time after that look.

@@ -45,6 +45,7 @@ without! { Kind::Minor,
     no_return_is_the_start, |f| f.sick = 1, STRANDED;
     baton_is_dropped_to_wait, |_| (), STUCK;
     check_asks_everything, |f| f.crash = 1, OTHER_SICK;
+    put_back_looks_first, |f| (f.sick, f.crash) = (1, 1), OTHER_SICK;
     mark_is_one_write, |f| (f.sick, f.freeze) = (1, 1), UNDER_MARK;
     mending_respects_the_start, |f| f.kill = 1, STRANDED;
     rollback_compares, |f| (f.sick, f.rollback) = (1, 1), UNDER_MARK;

@@ -63,9 +63,34 @@ impl Runtime {
             Self::Systemd(_) => Ok(()),
         }
     }
+
+    /// Looks whether the log could be opened, once more: since preflight hours may have passed.
+    pub async fn check_log(&self) -> Result<(), Unfit> {
+        match self {
+            Self::Process(runtime) => runtime.try_log().await,
+            Self::Command(_) | Self::Systemd(_) => Ok(()),
+        }
+    }
 }
 
 impl ProcessRuntime {
+    async fn try_log(&self) -> Result<(), Unfit> {
+        let command = self.command();
+        let tried = match command.other_user() {
+            Some(user) => self.try_log_as(&user).await,
+            None => command.check_log(),
+        };
+        first(&command.name, [("log", tried)])
+    }
+
+    async fn try_log_as(&self, user: &str) -> Result<(), Fault> {
+        let remedy = "look at what is there; remove it, give the user a folder or file of its own, or name another";
+        // One that root opens is none of the user's.
+        let log = log(&self.command().log).err().map(|_| self.command().log.clone());
+        let tried = Trial { user: Some(user.to_owned()), log, ..Trial::default() }.run(self.launcher()).await;
+        tried.map_err(|fault| (format!("{user} {fault}"), remedy))
+    }
+
     /// Whether it would have the limits that it has now.
     async fn try_limits(&self) -> Result<(), Unfit> {
         let limits = self.limits().await;
@@ -79,28 +104,13 @@ impl ProcessRuntime {
     /// What stands in the way of another user is not seen with the agent's eyes.
     async fn try_as_user(&self, needs: &Needs) -> Result<(), Unfit> {
         let command = self.command();
-        let Some(user) = command.user.clone().filter(|user| launcher::other_user(user).is_some()) else {
-            return Ok(());
-        };
+        let Some(user) = command.other_user() else { return Ok(()) };
         let folders = command.cwd.iter().chain(&needs.folders).cloned().collect();
         let programs = command.argv.first().map(PathBuf::from).into_iter().chain(needs.executable.clone()).collect();
         let tried = Trial { user: Some(user.clone()), folders, programs, ..Trial::default() };
         let tried = tried.run(self.launcher()).await;
-        // One that root opens is none of the user's.
-        let log = log(&command.log).err().map(|_| command.log.clone());
-        let appended = Trial { user: Some(user.clone()), log, ..Trial::default() }.run(self.launcher()).await;
-        let faults = [
-            ("user", tried, "let the user in there, or name another"),
-            (
-                "log",
-                appended,
-                "look at what is there; remove it, give the user a folder or file of its own, or name another",
-            ),
-        ];
-        first(
-            &command.name,
-            faults.map(|(field, tried, remedy)| (field, tried.map_err(|fault| (format!("{user} {fault}"), remedy)))),
-        )
+        let entered = tried.map_err(|fault| (format!("{user} {fault}"), "let the user in there, or name another"));
+        first(&command.name, [("user", entered), ("log", self.try_log_as(&user).await)])
     }
 }
 
@@ -111,13 +121,19 @@ impl NodeCommand {
         let cwd = self.cwd.as_deref().map_or(Ok(()), folder);
         let argv = absolute_program(program).and_then(|()| safe(program, &self.writers()));
         // Another user tries by itself what the agent does not open for it.
-        let is_tried = self.user.as_deref().is_some_and(|user| launcher::other_user(user).is_some());
-        let remedy = "make its folder, or let nobody but the agent write there";
-        let log = log(&self.log);
-        let log = log.map_err(|error| (with_causes(&error), if error.is_unguarded() { "" } else { remedy }));
-        let log = if is_tried { Ok(()) } else { log };
+        let log = if self.other_user().is_some() { Ok(()) } else { self.check_log() };
         let checks = [("argv", argv), ("user", user), ("cwd", cwd), ("log", log)];
         first(&self.name, checks)
+    }
+
+    fn check_log(&self) -> Result<(), Fault> {
+        let remedy = "make its folder, or let nobody but the agent write there";
+        log(&self.log).map_err(|error| (with_causes(&error), if error.is_unguarded() { "" } else { remedy }))
+    }
+
+    /// Its user, where that is not the agent's.
+    fn other_user(&self) -> Option<String> {
+        self.user.clone().filter(|user| launcher::other_user(user).is_some())
     }
 }
 

@@ -25,7 +25,6 @@ use nix::{
     errno::Errno,
     fcntl::{Flock, FlockArg},
 };
-use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -78,8 +77,8 @@ pub(crate) struct Order {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {
-    /// About to become the node. If this is the last word, it did.
-    Starting { identity: ProcessId, exe: PathBuf },
+    /// About to become the node. If this is the last word, it did. What could not be done as it should be is told beside it.
+    Starting { identity: ProcessId, exe: PathBuf, warnings: Vec<String> },
     /// The node runs already; nothing was started.
     Running { identity: ProcessId, exe: Option<PathBuf> },
     /// Nothing was started, for this reason.
@@ -120,7 +119,7 @@ impl NodeLock {
             LockFor::Looking => FlockArg::LockSharedNonblock,
             LockFor::Starting => FlockArg::LockExclusiveNonblock,
         };
-        let file = durable::open(&path, OFlags::WRONLY | OFlags::CREATE, 0o600)?;
+        let file = durable::open_lock(&path)?;
         match Flock::lock(file, kind) {
             Ok(lock) => Ok(Some(Self(lock))),
             Err((_, Errno::EWOULDBLOCK)) => Ok(None),

@@ -41,6 +41,15 @@ pub struct Process {
     pub exe: Option<PathBuf>,
 }
 
+/// What came of a start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// What was seen of it then.
+    pub status: Status,
+    /// What could not be done as it should be, and was no reason to leave the node down.
+    pub warnings: Vec<String>,
+}
+
 /// A node's runtime.
 #[derive(Clone, Debug)]
 pub enum Runtime {
@@ -95,11 +104,12 @@ impl Runtime {
         })
     }
 
-    /// As [`Runtime::start`], for a node that this agent has stopped: nothing that only looks like it keeps it down.
-    pub async fn start_stopped(&self) -> Result<Status, RuntimeError> {
+    /// As [`Runtime::start`], for a node that this agent has stopped: neither what only looks like it nor its log keeps it
+    /// down.
+    pub async fn start_stopped(&self) -> Result<Started, RuntimeError> {
         match self {
             Self::Process(runtime) => Ok(runtime.start_stopped().await?),
-            Self::Command(_) | Self::Systemd(_) => self.start().await,
+            Self::Command(_) | Self::Systemd(_) => Ok(Started { status: self.start().await?, warnings: Vec::new() }),
         }
     }
 

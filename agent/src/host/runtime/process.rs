@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use super::{
-    Process, Status,
+    Process, Started, Status,
     launch::{Answer, LOCK_RETRY, LockFor, NodeCommand, NodeLock, Order, boottime_ms, node_file},
     sighting::{self, SightingError},
     stuck,
@@ -176,11 +176,12 @@ impl ProcessRuntime {
 
     /// Starts the node, unless it runs. An error means that it does not run now and will not by this call.
     pub async fn start(&self) -> Result<Status, ProcessError> {
-        self.start_unless(false).await
+        Ok(self.start_unless(false).await?.status)
     }
 
-    /// As [`ProcessRuntime::start`], for a node that this agent has stopped: it is started beside whatever looks like it.
-    pub async fn start_stopped(&self) -> Result<Status, ProcessError> {
+    /// As [`ProcessRuntime::start`], for a node that this agent has stopped: it is started beside whatever looks like it,
+    /// and where its log cannot be used its output goes elsewhere.
+    pub async fn start_stopped(&self) -> Result<Started, ProcessError> {
         self.start_unless(true).await
     }
 
@@ -189,11 +190,11 @@ impl ProcessRuntime {
         Ok(sighting::refuse_a_likeness(&self.command, Some(node.identity.pid))?)
     }
 
-    async fn start_unless(&self, is_stopped: bool) -> Result<Status, ProcessError> {
+    async fn start_unless(&self, is_stopped: bool) -> Result<Started, ProcessError> {
         durable::create_folder(&self.nodes, 0o700)?;
         match timeout(LAUNCH_LIMIT, self.launch(is_stopped)).await {
-            Ok(Ok(Some(Answer::Starting { identity, exe }))) => Ok(seen(identity, Some(exe))),
-            Ok(Ok(Some(Answer::Running { identity, exe }))) => Ok(seen(identity, exe)),
+            Ok(Ok(Some(Answer::Starting { identity, exe, warnings }))) => Ok(seen(identity, Some(exe), warnings)),
+            Ok(Ok(Some(Answer::Running { identity, exe }))) => Ok(seen(identity, exe, Vec::new())),
             Ok(Ok(Some(Answer::Failed { reason }))) => self.not_started(reason),
             Ok(Err(error)) => Err(error),
             // What became of it is not known, so it is looked at; by now the order is void.
@@ -202,14 +203,14 @@ impl ProcessRuntime {
         }
     }
 
-    async fn after_silence(&self, reason: &str) -> Result<Status, ProcessError> {
+    async fn after_silence(&self, reason: &str) -> Result<Started, ProcessError> {
         match self.status().await? {
             Status::Stopped => self.not_started(reason.into()),
-            running => Ok(running),
+            status => Ok(Started { status, warnings: Vec::new() }),
         }
     }
 
-    fn not_started(&self, reason: String) -> Result<Status, ProcessError> {
+    fn not_started(&self, reason: String) -> Result<Started, ProcessError> {
         Err(ProcessError::NotStarted { name: self.command.name.clone(), reason })
     }
 
@@ -277,6 +278,6 @@ async fn has_ended(handle: &ProcessHandle, limit: Duration) -> io::Result<bool> 
     timeout(limit, handle.ended()).await.map_or(Ok(false), |ended| ended.map(|()| true))
 }
 
-fn seen(identity: ProcessId, exe: Option<PathBuf>) -> Status {
-    Status::Running { process: Some(Process { identity, exe }) }
+fn seen(identity: ProcessId, exe: Option<PathBuf>, warnings: Vec<String>) -> Started {
+    Started { status: Status::Running { process: Some(Process { identity, exe }) }, warnings }
 }

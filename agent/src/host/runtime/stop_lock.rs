@@ -22,7 +22,7 @@ impl StopLock {
     /// One try; `None` while a stop command holds it.
     pub(super) fn try_take(path: &Path) -> Result<Option<Self>, FileError> {
         // For writing only to be made: what the command gets cannot be written to.
-        durable::open(path, OFlags::WRONLY | OFlags::CREATE, 0o600)?;
+        durable::open_lock(path)?;
         Self::lock(durable::open(path, OFlags::RDONLY, 0)?, path)
     }
 

@@ -30,7 +30,7 @@ const STRATEGY: [&str; 6] = [
     "gather: 1s",
     "health: { timeout: 60s }",
     "convergence: { timeout: 60s }",
-    "turn: { timeout: 90s }",
+    "turn: { timeout: 150s }",
     "allow_downtime: true",
 ];
 

@@ -67,7 +67,7 @@ pub const FIELDS: &[Field] = &[
     group("strategy.convergence", Group, "How soon versions, gates and hashes must agree after the last member."),
     row("strategy.convergence.timeout", Deadline, "2m", "The time they have.").required().default("2m"),
     group("strategy.turn", Group, "How long this host waits for its turn while nobody makes progress."),
-    row("strategy.turn.timeout", Deadline, "10m", "The time; longer than `health.timeout` and `soak` together.").required().default("10m"),
+    row("strategy.turn.timeout", Deadline, "10m", "The time; longer than twice `health.timeout`, `soak` and 20s together; with `on_failure: stop` than `health.timeout` and `soak`.").required().default("10m"),
     row("strategy.gather", Duration, "5s", "How long to wait for other hosts to take part.").default("5s"),
     row("strategy.finalize", Choice(&["auto", "manual"]), "auto", "Whether the run goes on by itself at the step that cannot be taken back, or is held before it until `agent finalize`.").default("auto"),
     row("strategy.on_failure", Choice(&["rollback", "stop"]), "rollback", "Whether a member that failed is put back, where that is safe, or left as it is.").default("rollback"),

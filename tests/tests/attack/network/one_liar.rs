@@ -183,7 +183,7 @@ async fn nobody_is_hidden(system: System, liar: String) {
     let leased = Ports::lease(4).expect("ports");
     let ports = leased.numbers.clone();
     let Some(case) = Case::advertised_at(system, &ports[..3]).await else { return };
-    let case = case.strategy(&["gather: 1s", "health: { timeout: 5s }", "turn: { timeout: 6s }"]);
+    let case = case.strategy(&["gather: 1s", "health: { timeout: 5s }", "turn: { timeout: 6s }", "on_failure: stop"]);
     let url = format!("http://127.0.0.1:{}", ports[3]);
     let mut doors = Vec::new();
     for (index, port) in ports[..3].iter().enumerate() {

@@ -1,0 +1,155 @@
+//! What happens to the others while a member becomes ready: an alarm, a death, or both. A member that runs is not
+//! stopped for that.
+
+use rustix::process::Signal;
+use tests::{
+    case::Case,
+    ended::all_must_be,
+    on_both,
+    rollout::{Ends, LIMIT, Rollout},
+    sick::Illness,
+    system::System,
+    wait,
+};
+
+use crate::SICK;
+
+const ALONE: &str = "gather: 100ms";
+
+on_both! {
+    an_alarm_ends_the_step_and_stops_nobody;
+    an_alarm_and_a_death_end_the_step_and_stop_nobody;
+    a_death_keeps_a_new_binary_that_hangs_from_being_put_back, etcd #[ignore = "slow: the node's row shows the same"];
+}
+
+/// A rollout, the host whose agent runs, and another follower.
+struct Pair {
+    rollout: Rollout,
+    first: usize,
+    other: usize,
+}
+
+impl Pair {
+    async fn of(case: Case) -> Self {
+        let rollout = case.strategy(&[ALONE]).begin().await;
+        let (leader, size) = (rollout.leader().await, rollout.hosts.len());
+        Self { rollout, first: (leader + 1) % size, other: (leader + 2) % size }
+    }
+
+    fn pid(&self) -> Option<i32> {
+        self.rollout.pids()[self.first]
+    }
+
+    fn other_dies(&self) {
+        self.rollout.member(self.other).end(Signal::KILL).expect("killed");
+    }
+
+    fn name_of_other(&self) -> &str {
+        &self.rollout.member(self.other).name
+    }
+
+    /// In the end everybody goes, together.
+    async fn all_go(&mut self) {
+        self.rollout.upgrade.strategy.retain(|line| line != ALONE);
+        self.rollout.playbooks = self.rollout.write();
+        all_must_be(&self.rollout.all("run").await, 0, "done");
+    }
+
+    async fn alarm(&self, is_raised: bool) {
+        let client = self.rollout.client(self.other);
+        wait::until("the alarm", LIMIT, || async {
+            client.alarm_no_space(is_raised).await.map_err(|status| status.to_string())
+        })
+        .await
+        .expect("raised or taken back");
+    }
+}
+
+/// An alarm of another member within the first one's soak.
+async fn in_the_soak(system: System, does_other_die: bool) {
+    let Some(mut case) = Case::of(system).await else { return };
+    case.upgrade.strategy = vec!["soak: 6s".into(), "health: { timeout: 8s }".into()];
+    let mut pair = Pair::of(case).await;
+    let rollout = &pair.rollout;
+    let agent = rollout.start(pair.first);
+    let new = rollout.to.release.to_string();
+    wait::until("the first member to run the new release", LIMIT, || async {
+        let said = rollout.client(pair.first).versions().await.map_err(|error| error.to_string())?;
+        if said.server == new { Ok(()) } else { Err(said.server) }
+    })
+    .await
+    .expect("it goes");
+    let pid = pair.pid();
+    pair.alarm(true).await;
+    if does_other_die {
+        pair.other_dies();
+    }
+    let ended = agent.ends().await;
+    assert_eq!(pair.pid(), pid, "it serves: {ended}");
+    ended.must_be(1, "alarm");
+    for words in ["NOSPACE", pair.name_of_other(), "take-down record"] {
+        assert!(ended.message().contains(words), "{ended}");
+    }
+    assert!(ended.said("left").contains("etcdctl alarm disarm"), "{ended}");
+
+    // The same command stops nobody, however often.
+    let again = rollout.one("run", pair.first).await;
+    again.must_be(3, "alarm");
+    assert_eq!(pair.pid(), pid, "{again}");
+
+    if does_other_die {
+        rollout.one("run", pair.other).await;
+        assert!(rollout.member(pair.other).is_running(), "its own agent starts it");
+    }
+    pair.alarm(false).await;
+    rollout.one("run", pair.first).await.must_be(0, "partial");
+    assert_eq!(pair.pid(), pid);
+    pair.all_go().await;
+    pair.rollout.done().await;
+}
+
+async fn an_alarm_ends_the_step_and_stops_nobody(system: System) {
+    in_the_soak(system, false).await;
+}
+
+async fn an_alarm_and_a_death_end_the_step_and_stop_nobody(system: System) {
+    in_the_soak(system, true).await;
+}
+
+/// Of five members, so that a quorum stands beside the two.
+async fn a_death_keeps_a_new_binary_that_hangs_from_being_put_back(system: System) {
+    let Some(case) = Case::with(system, |spec| spec.size = 5).await else { return };
+    let mut pair = Pair::of(case.strategy(&["health: { timeout: 8s }"])).await;
+    let sick = pair.rollout.sick(SICK, Illness::Hangs);
+    pair.rollout.write_one(pair.first, &sick);
+    let before = pair.pid();
+    let agent = pair.rollout.start(pair.first);
+    wait::until("the new binary to be started", LIMIT, || async {
+        let pid = pair.pid();
+        if pid.is_some() && pid != before { Ok(()) } else { Err(format!("{pid:?}")) }
+    })
+    .await
+    .expect("started");
+    let pid = pair.pid();
+    pair.other_dies();
+    let ended = agent.ends().await;
+    assert_eq!(pair.pid(), pid, "it was left as it is: {ended}");
+    ended.must_be(1, "step_failed");
+    for words in ["was not stopped to be put back", &format!("{} (", pair.name_of_other()), "is not ready"] {
+        assert!(ended.message().contains(words), "{ended}");
+    }
+    assert!(pair.rollout.keys().await.contains_key("down"), "its record stands");
+
+    // Once the other is back, the same command puts it back.
+    let others = pair.rollout.start(pair.other);
+    wait::until("the other to be back", LIMIT, || async {
+        pair.rollout.client(pair.other).get("any").await.map_err(|status| status.to_string())
+    })
+    .await
+    .expect("its own agent starts it");
+    pair.rollout.one("run", pair.first).await.must_be(1, "put_back");
+    others.ends().await.must_be(1, "run_failed");
+    pair.all_go().await;
+    pair.rollout.arrives().await;
+    pair.rollout.end(2).await;
+}
