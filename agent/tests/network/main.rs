@@ -24,6 +24,7 @@ const ANOTHER: u64 = 0xd;
 const INVALID_ARGUMENT: u16 = 3;
 const UNIMPLEMENTED: u16 = 12;
 const UNAVAILABLE: u16 = 14;
+const UNAUTHENTICATED: u16 = 16;
 
 fn cluster(endpoints: &[&str]) -> Cluster {
     Cluster {
