@@ -22,6 +22,7 @@ const ANOTHER: u64 = 0xd;
 
 /// gRPC's codes.
 const INVALID_ARGUMENT: u16 = 3;
+const FAILED_PRECONDITION: u16 = 9;
 const UNIMPLEMENTED: u16 = 12;
 const UNAVAILABLE: u16 = 14;
 const UNAUTHENTICATED: u16 = 16;
