@@ -12,9 +12,9 @@ use std::{
 
 use proto::etcdserverpb::{AuthUserGetRequest, auth_client::AuthClient};
 use tonic::{
-    Code, ConnectError, Request, Response, Status,
+    Code, Request, Response, Status,
     metadata::{Ascii, MetadataValue},
-    transport::{Channel, ClientTlsConfig, Endpoint},
+    transport::Channel,
 };
 
 use super::{
@@ -22,8 +22,10 @@ use super::{
     directory::Directory,
     error::{CallError, ObserveError},
     introduction::Peer,
+    line::{Line, endpoint, had_ended, is_unconnected},
     listed::normal_form,
     login::Login,
+    member::whose,
     tls::{Renewed, TlsFiles},
 };
 use crate::playbook::cluster::Cluster;
@@ -34,10 +36,8 @@ pub const CALL: Duration = Duration::from_secs(5);
 const STALL: Duration = Duration::from_secs(2);
 /// How long a transaction may take: etcd itself gives up after seven seconds.
 pub const TXN: Duration = Duration::from_secs(8);
-/// How long a connection may take to be made; below [`CALL`], so that a dead host is told from a slow one.
-pub const CONNECT: Duration = Duration::from_secs(2);
-/// How often an open stream is checked for life; etcd closes a connection that asks more often than each 5 s.
-const PING: Duration = Duration::from_secs(10);
+/// How many connections are tried: a new one may have been closed by the time that it is this call's turn.
+const LINES: usize = 3;
 
 /// The way to the members of one cluster. Its connections belong to the runtime it is used in.
 #[derive(Debug)]
@@ -45,19 +45,9 @@ pub struct Access {
     tls: Option<Arc<Renewed>>,
     pub(super) login: Login,
     directory: Arc<Directory>,
-    lines: Mutex<HashMap<String, Line>>,
+    lines: Mutex<HashMap<String, Arc<Line>>>,
     /// Held while it is found out which cluster this is about.
     pub(super) meeting: tokio::sync::Mutex<()>,
-}
-
-/// One connection.
-#[derive(Debug)]
-struct Line {
-    channel: Channel,
-    /// Which state of the TLS files it was made with.
-    generation: u64,
-    /// Who answered there before any secret was sent.
-    peer: Option<Peer>,
 }
 
 impl Access {
@@ -71,7 +61,7 @@ impl Access {
         let endpoints: Vec<_> = cluster.endpoints.iter().map(|address| normal_form(address, scheme)).collect();
         let files = tls.as_deref().map(|tls| tls.current().0);
         for address in &endpoints {
-            endpoint(address, files.as_ref().map(TlsFiles::for_grpc))
+            endpoint(address, files.as_ref())
                 .map_err(|expected| ObserveError::Address { address: address.clone(), expected })?;
         }
         let login = Login::new(cluster.auth.as_ref())?;
@@ -171,8 +161,8 @@ impl Access {
         F: Future<Output = Result<A, CallError>>,
     {
         let twice = || async {
-            match once().await {
-                Err(CallError::Broken(status)) if !is_unconnected(&status) => once().await,
+            match open(&once).await {
+                Err(CallError::Broken(status)) if !is_unconnected(&status) => open(&once).await,
                 answer => answer,
             }
         };
@@ -183,7 +173,8 @@ impl Access {
         }
     }
 
-    /// Sends what changes something: once. Any error but the server's own words leaves its fate unknown.
+    /// Sends what changes something: once, over a connection that is open. Any error but the server's own words leaves
+    /// its fate unknown.
     ///
     /// # Errors
     /// [`CallError`], after `deadline` at the latest.
@@ -194,41 +185,36 @@ impl Access {
         S: Fn(Channel, Request<R>) -> F,
         F: Future<Output = Result<Response<A>, Status>>,
     {
-        self.within(deadline, address, self.authorized(address, &request, &send)).await
+        self.within(deadline, address, open(|| self.authorized(address, &request, &send))).await
     }
 
-    /// An open channel to this address; it connects when it is first used, and again when the connection broke. Where
-    /// the TLS files have changed it is a new one.
+    /// The connection to this address. Where it broke, or the TLS files have changed, it is a new one.
     ///
     /// # Errors
     /// [`CallError::Unusable`] for an address that is none.
-    pub fn channel(&self, address: &str) -> Result<Channel, CallError> {
+    pub(super) fn line(&self, address: &str) -> Result<Arc<Line>, CallError> {
         let generation = self.generation();
         if let Some(line) = self.lines().get(address).filter(|line| line.generation == generation) {
-            return Ok(line.channel.clone());
+            return Ok(Arc::clone(line));
         }
         let (tls, generation) = self.tls();
-        let tls = tls.as_ref().map(TlsFiles::for_grpc);
-        let endpoint = endpoint(address, tls).map_err(|expected| CallError::Unusable(expected.to_owned()))?;
-        let channel = endpoint.connect_lazy();
-        self.lines().insert(address.to_owned(), Line { channel: channel.clone(), generation, peer: None });
-        Ok(channel)
-    }
-
-    /// Who answered there over the connection that there is.
-    pub(super) fn peer(&self, address: &str) -> Option<Peer> {
-        self.lines().get(address)?.peer
-    }
-
-    pub(super) fn remember(&self, address: &str, peer: Peer) {
-        if let Some(line) = self.lines().get_mut(address) {
-            line.peer = Some(peer);
-        }
+        let line = Line::to(address, tls.as_ref(), generation);
+        let line = Arc::new(line.map_err(|expected| CallError::Unusable(expected.to_owned()))?);
+        self.lines().insert(address.to_owned(), Arc::clone(&line));
+        Ok(line)
     }
 
     /// Lets go of the connection to this address; the next call makes a new one.
     pub fn forget(&self, address: &str) {
         self.lines().remove(address);
+    }
+
+    /// Lets go of this connection, and of none that was made since.
+    pub(super) fn hang_up(&self, line: &Arc<Line>) {
+        let mut lines = self.lines();
+        if lines.get(&line.address).is_some_and(|kept| Arc::ptr_eq(kept, line)) {
+            lines.remove(&line.address);
+        }
     }
 
     /// Lets go of everything that was kept for addresses which are none of the cluster's any more.
@@ -260,48 +246,43 @@ impl Access {
         S: Fn(Channel, Request<R>) -> F,
         F: Future<Output = Result<Response<A>, Status>>,
     {
-        let token = self.token(address).await?;
-        let channel = self.channel(address)?;
-        let answer = match send(channel.clone(), with_token(request.clone(), token.as_ref())).await {
+        let (line, token) = self.entry(address).await?;
+        let answer = match send(line.channel.clone(), with_token(request.clone(), token.as_ref())).await {
             Err(status) if self.login.wants_renewal(&status) => {
-                let channel = self.trusted(address).await?;
-                let token = self.login.renew(address, channel.clone(), token).await;
-                send(channel, with_token(request.clone(), token.as_ref())).await
+                // Nobody signs a refusal.
+                self.vouched(&line).await?;
+                let token = self.login.renew(&line, token).await;
+                send(line.channel.clone(), with_token(request.clone(), token.as_ref())).await
             }
             answer => answer,
         };
-        self.believed(address, answer.map(Response::into_inner).map_err(CallError::from))
+        self.believed(&line, answer.map(Response::into_inner).map_err(CallError::from)).await
     }
 
     /// An answer, unless it is of another cluster: an address that a member advertises may lead elsewhere, such as
-    /// `localhost`, or one that was given away.
-    fn believed<A: Answered>(&self, address: &str, answer: Result<A, CallError>) -> Result<A, CallError> {
-        let foreign = answer.as_ref().ok().and_then(|answer| self.directory.foreign(answer.header()));
-        if foreign.is_some() || matches!(answer, Err(CallError::Broken(_))) {
-            // Whoever comes to be there next says first who it is.
-            self.lines().get_mut(address).into_iter().for_each(|line| line.peer = None);
+    /// `localhost`, or one that was given away. A refusal names no cluster, so it counts once whoever is there has said
+    /// over this connection which one is his.
+    async fn believed<A: Answered>(&self, line: &Arc<Line>, answer: Result<A, CallError>) -> Result<A, CallError> {
+        match &answer {
+            Ok(said) => {
+                if let Some(cluster) = self.directory.foreign(said.header()) {
+                    self.hang_up(line);
+                    return Err(CallError::Foreign(cluster));
+                }
+                if let Some((member, cluster)) = whose(said.header()) {
+                    line.peer.get_or_init(|| Peer::Member(member, cluster));
+                }
+            }
+            Err(CallError::Said(_)) if self.directory.cluster().is_some() => self.acquainted(line).await?,
+            Err(CallError::Said(_)) => {}
+            Err(_) => self.hang_up(line),
         }
-        foreign.map_or(answer, |cluster| Err(CallError::Foreign(cluster)))
+        answer
     }
 
     /// Nothing panics with the lock held, so what a poisoned lock guards is whole.
-    fn lines(&self) -> MutexGuard<'_, HashMap<String, Line>> {
+    fn lines(&self) -> MutexGuard<'_, HashMap<String, Arc<Line>>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What to connect to, or what was expected of the address instead.
-pub(super) fn endpoint(address: &str, tls: Option<ClientTlsConfig>) -> Result<Endpoint, &'static str> {
-    let url = Endpoint::from_shared(address.to_owned()).map_err(|_| "expected a URL such as https://10.0.0.1:2379")?;
-    let endpoint = url.connect_timeout(CONNECT).http2_keep_alive_interval(PING).keep_alive_timeout(CALL);
-    match (endpoint.uri().scheme_str(), tls) {
-        (Some("http"), None) => Ok(endpoint),
-        (Some("http"), Some(_)) => Err("with `cluster.tls` no http address is used"),
-        (Some("https"), Some(tls)) => {
-            endpoint.tls_config(tls).map_err(|_| "the files of `cluster.tls` do not fit together")
-        }
-        (Some("https"), None) => Err("an https address needs `cluster.tls`"),
-        _ => Err("expected http:// or https://"),
     }
 }
 
@@ -313,14 +294,16 @@ fn with_token<R>(message: R, token: Option<&MetadataValue<Ascii>>) -> Request<R>
     request
 }
 
-/// Whether no connection was made, so that trying again at once is of no use.
-fn is_unconnected(status: &Status) -> bool {
-    let mut cause = std::error::Error::source(status);
-    while let Some(error) = cause {
-        if error.is::<ConnectError>() {
-            return true;
+/// Does this over a connection that is open: where that of the line was over before anything was sent, over the next.
+async fn open<A, F>(once: impl Fn() -> F) -> Result<A, CallError>
+where
+    F: Future<Output = Result<A, CallError>>,
+{
+    for _ in 1..LINES {
+        match once().await {
+            Err(CallError::Broken(status)) if had_ended(&status) => {}
+            answer => return answer,
         }
-        cause = error.source();
     }
-    false
+    once().await
 }

@@ -12,8 +12,9 @@ use proto::{ClusterVersion, MemberId, Release};
 use serde::Deserialize;
 
 use super::{
-    access::{Access, CALL, CONNECT},
+    access::{Access, CALL},
     error::ObserveError,
+    line::CONNECT,
     metrics,
     view::GateReport,
 };

@@ -5,10 +5,13 @@
 //! made with the header that every answer has (etcd, `api/v3rpc/watch.go`). A learner serves no watch; it says so, and
 //! not who it is. It gets the token, without which it would seem to be down, and never a password.
 //!
+//! What was answered holds for the connection that it came over, and ends with it ([`super::line`]). Before a password is
+//! sent it is asked again: a refusal of the token, which led there, does not say whose it is.
+//!
 //! That answer proves nothing of somebody who lies. It keeps secrets from those who are elsewhere by mistake; against
 //! liars there are certificates.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::future::join_all;
 use proto::{
@@ -26,8 +29,8 @@ use tonic::{
 
 use super::{
     access::Access,
-    directory::Directory,
     error::{CallError, ObserveError},
+    line::Line,
     member::{MAX_MESSAGE, nameless, whose},
 };
 
@@ -74,54 +77,102 @@ impl Access {
         Ok(failed)
     }
 
-    /// The token that calls to this address carry at the moment; none where none is wanted, or none can be had.
+    /// The connection for a call to this address and the token that it carries; none where none is wanted, or none can
+    /// be had. The two belong together: over another connection somebody else may be there.
     ///
     /// # Errors
     /// [`CallError::Unusable`] where it must not be sent there, and whatever keeps the address from saying who it is.
-    pub(crate) async fn token(&self, address: &str) -> Result<Option<MetadataValue<Ascii>>, CallError> {
+    pub(crate) async fn entry(&self, address: &str) -> Result<(Arc<Line>, Option<MetadataValue<Ascii>>), CallError> {
         if !self.login.has_user() {
-            return Ok(None);
+            return Ok((self.line(address)?, None));
         }
         // Nobody is known who could be asked for a token.
         if self.directory().cluster().is_none() && self.meet().await.is_err() {
-            return Ok(None);
+            return Ok((self.line(address)?, None));
         }
-        let Some(token) = self.login.token(address, || self.for_login()).await else { return Ok(None) };
-        self.entrusted(address).await?;
-        Ok(Some(token))
+        match self.login.token(address, || self.for_login()).await {
+            Some(token) => Ok((self.entrusted(address).await?, Some(token))),
+            None => Ok((self.line(address)?, None)),
+        }
     }
 
-    /// A connection to this address for a password, once it is clear that a member of this cluster is there.
-    pub(super) async fn trusted(&self, address: &str) -> Result<Channel, CallError> {
-        match self.entrusted(address).await? {
-            Peer::Member(..) => self.channel(address),
+    /// A connection over which a token may be sent.
+    async fn entrusted(&self, address: &str) -> Result<Arc<Line>, CallError> {
+        self.may_have_secrets(address)?;
+        self.patiently(address, || async {
+            let line = self.line(address)?;
+            self.acquainted(&line).await?;
+            Ok(line)
+        })
+        .await
+    }
+
+    /// A connection over which a password may be sent.
+    async fn trusted(&self, address: &str) -> Result<Arc<Line>, CallError> {
+        self.patiently(address, || async {
+            let line = self.line(address)?;
+            self.vouched(&line).await?;
+            Ok(line)
+        })
+        .await
+    }
+
+    fn may_have_secrets(&self, address: &str) -> Result<(), CallError> {
+        if self.directory().may_have_secrets(address) {
+            return Ok(());
+        }
+        let why = "neither token nor password is sent to an http address that the playbook does not list: \
+                   add it to `cluster.endpoints`";
+        Err(CallError::Unusable(why.to_owned()))
+    }
+
+    /// Makes sure that somebody of this cluster is at the other end; asks where that is not known of this connection.
+    pub(super) async fn acquainted(&self, line: &Arc<Line>) -> Result<(), CallError> {
+        let peer = match line.peer.get() {
+            Some(peer) => *peer,
+            None => self.asked(line).await?,
+        };
+        self.checked(line, peer)
+    }
+
+    /// Makes sure that a member of this cluster is at the other end and may be told the password; asks in any case.
+    pub(super) async fn vouched(&self, line: &Arc<Line>) -> Result<(), CallError> {
+        self.may_have_secrets(&line.address)?;
+        let peer = self.asked(line).await?;
+        self.checked(line, peer)?;
+        match peer {
+            Peer::Member(..) => Ok(()),
             Peer::Learner => Err(CallError::Unusable("it is a learner, which takes no logins".to_owned())),
         }
     }
 
-    /// Who is at an address that secrets may be sent to.
-    async fn entrusted(&self, address: &str) -> Result<Peer, CallError> {
-        if !self.directory().may_have_secrets(address) {
-            let why = "neither token nor password is sent to an http address that the playbook does not list: \
-                       add it to `cluster.endpoints`";
-            return Err(CallError::Unusable(why.to_owned()));
-        }
-        let peer = match self.peer(address) {
-            Some(peer) => peer,
-            None => self.introduction(address).await?,
-        };
-        let of_this_cluster = checked(self.directory(), peer)?;
-        self.remember(address, peer);
-        Ok(of_this_cluster)
-    }
-
     /// Asks, with no secret, who is there.
     pub(super) async fn introduction(&self, address: &str) -> Result<Peer, CallError> {
-        self.patiently(address, || async { introduced(address, self.channel(address)?).await }).await
+        self.patiently(address, || async { self.asked(&self.line(address)?).await }).await
+    }
+
+    async fn asked(&self, line: &Arc<Line>) -> Result<Peer, CallError> {
+        let answer = introduced(&line.address, line.channel.clone()).await;
+        match answer {
+            Ok(peer) => drop(line.peer.get_or_init(|| peer)),
+            Err(_) => self.hang_up(line),
+        }
+        answer
+    }
+
+    fn checked(&self, line: &Arc<Line>, peer: Peer) -> Result<(), CallError> {
+        match (peer, self.directory().cluster()) {
+            (Peer::Member(_, found), Some(cluster)) if found != cluster => {
+                self.hang_up(line);
+                Err(CallError::Foreign(found))
+            }
+            (_, Some(_)) => Ok(()),
+            (_, None) => Err(CallError::Unusable("it is not clear yet which cluster this is".to_owned())),
+        }
     }
 
     /// The connections over which a password may be sent.
-    pub(super) fn for_login(&self) -> Vec<impl Future<Output = Result<Channel, CallError>>> {
+    pub(super) fn for_login(&self) -> Vec<impl Future<Output = Result<Arc<Line>, CallError>>> {
         let addresses = self.directory().routes(None).into_iter();
         let addresses = addresses.filter(|address| self.directory().may_have_secrets(address));
         addresses.map(|address| async move { self.trusted(&address).await }).collect()
@@ -137,14 +188,6 @@ pub(super) async fn introduced(address: &str, channel: Channel) -> Result<Peer, 
             CallError::Said(_) => refused_a_watch(address, channel).await,
             error => Err(error),
         },
-    }
-}
-
-fn checked(directory: &Directory, peer: Peer) -> Result<Peer, CallError> {
-    match (peer, directory.cluster()) {
-        (Peer::Member(_, found), Some(cluster)) if found != cluster => Err(CallError::Foreign(found)),
-        (peer, Some(_)) => Ok(peer),
-        (_, None) => Err(CallError::Unusable("it is not clear yet which cluster this is".to_owned())),
     }
 }
 

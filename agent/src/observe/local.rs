@@ -10,10 +10,11 @@ use tokio::time::timeout;
 use tonic::transport::Uri;
 
 use super::{
-    access::{Access, endpoint},
+    access::Access,
     directory::Listed,
     error::CallError,
     introduction::{Peer, introduced},
+    line::endpoint,
 };
 
 /// How long a socket may take to say who is there: between the last look and a stop this is time lost.

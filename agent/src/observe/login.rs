@@ -23,12 +23,12 @@ use tokio::{
 use tonic::{
     Code, Status,
     metadata::{Ascii, MetadataValue},
-    transport::Channel,
 };
 
 use super::{
     access::CALL,
     error::{CallError, ObserveError},
+    line::Line,
     secret_file::read,
 };
 use crate::{playbook::cluster::Auth, words::said};
@@ -45,9 +45,9 @@ const HEAD_START: Duration = Duration::from_millis(250);
 pub(super) struct Login {
     user: Option<Arc<Credentials>>,
     session: Mutex<Session>,
-    /// By address: the token that was given there after another had been refused. A call waits for nobody but who is
-    /// asked for the token that it needs.
-    own: Lock<HashMap<String, Arc<Mutex<Option<Token>>>>>,
+    /// By address: what was given there, a token or a refusal, after another's token had been refused. A call waits for
+    /// nobody but who is asked for the token that it needs.
+    own: Lock<HashMap<String, Arc<Mutex<Session>>>>,
 }
 
 type Token = MetadataValue<Ascii>;
@@ -67,7 +67,7 @@ enum Session {
     Token(Token),
     /// The cluster has auth switched off.
     NotNeeded,
-    /// The cluster does not take the user or the password, in its words, since then.
+    /// Nobody who answers takes the user or the password, in their words, since then.
     Refused(String, Instant),
     /// Nobody could be asked.
     NoAnswer(Instant),
@@ -90,15 +90,15 @@ impl Login {
     }
 
     /// Gets a token unless there is one.
-    pub(super) async fn check<F>(&self, channels: impl FnOnce() -> Vec<F>) -> Result<(), ObserveError>
+    pub(super) async fn check<F>(&self, lines: impl FnOnce() -> Vec<F>) -> Result<(), ObserveError>
     where
-        F: Future<Output = Result<Channel, CallError>>,
+        F: Future<Output = Result<Arc<Line>, CallError>>,
     {
         let Some(user) = &self.user else { return Ok(()) };
         let mut session = self.session.lock().await;
         let is_refused = session.is_refused();
         if !is_refused && !matches!(*session, Session::Token(_) | Session::NotNeeded) {
-            *session = authenticate(user, channels()).await;
+            *session = authenticate(user, lines()).await;
         }
         match &*session {
             Session::Refused(reason, _) => Err(ObserveError::Auth { user: user.name.clone(), reason: reason.clone() }),
@@ -107,13 +107,13 @@ impl Login {
     }
 
     /// The token for calls to this address, if there is one or one can be had.
-    pub(super) async fn token<F>(&self, address: &str, channels: impl FnOnce() -> Vec<F>) -> Option<Token>
+    pub(super) async fn token<F>(&self, address: &str, lines: impl FnOnce() -> Vec<F>) -> Option<Token>
     where
-        F: Future<Output = Result<Channel, CallError>>,
+        F: Future<Output = Result<Arc<Line>, CallError>>,
     {
         let user = self.user.as_ref()?;
-        if let Some(own) = &*self.own(address).lock().await {
-            return Some(own.clone());
+        if let Some(own) = self.own(address).lock().await.token() {
+            return Some(own);
         }
         let mut session = self.session.lock().await;
         let ask = match &*session {
@@ -122,7 +122,7 @@ impl Login {
             Session::Token(_) | Session::NotNeeded | Session::Refused(..) => false,
         };
         if ask {
-            *session = authenticate(user, channels()).await;
+            *session = authenticate(user, lines()).await;
         }
         session.token()
     }
@@ -147,23 +147,28 @@ impl Login {
             }
     }
 
-    /// A token that this address gives itself, instead of `refused`; of calls refused side by side, the first renews
-    /// it for all.
-    pub(super) async fn renew(&self, address: &str, channel: Channel, refused: Option<Token>) -> Option<Token> {
+    /// A token that whoever is at the other end gives itself, instead of `refused`; of calls refused side by side, the
+    /// first renews it for all.
+    pub(super) async fn renew(&self, line: &Arc<Line>, refused: Option<Token>) -> Option<Token> {
         let user = self.user.as_ref()?;
-        let own = self.own(address);
+        let own = self.own(&line.address);
         let mut own = own.lock().await;
-        if (own.is_none() || *own == refused) && !self.session.lock().await.is_refused() {
-            *own = match authenticate(user, vec![ready(Ok(channel))]).await {
-                Session::Token(token) => Some(token),
-                for_all @ (Session::NotNeeded | Session::Refused(..)) => {
-                    *self.session.lock().await = for_all;
-                    None
+        let is_refused = own.is_refused() || self.session.lock().await.is_refused();
+        if !is_refused && (own.token().is_none() || own.token() == refused) {
+            *own = authenticate(user, vec![ready(Ok(Arc::clone(line)))]).await;
+            let mut session = self.session.lock().await;
+            match (&*own, &*session) {
+                // The whole cluster says so.
+                (Session::NotNeeded, _) => *session = Session::NotNeeded,
+                (Session::Refused(words, since), Session::Refused(..)) => {
+                    *session = Session::Refused(words.clone(), *since);
                 }
-                Session::NotYet | Session::NoAnswer(_) => None,
-            };
+                // One says so: the next call asks the others too.
+                (Session::Refused(..), _) => *session = Session::NotYet,
+                _ => {}
+            }
         }
-        own.clone()
+        own.token()
     }
 
     /// Lets go of the tokens of other addresses than these.
@@ -172,7 +177,7 @@ impl Login {
     }
 
     /// Nothing panics with the lock held, so what a poisoned lock guards is whole.
-    fn own(&self, address: &str) -> Arc<Mutex<Option<Token>>> {
+    fn own(&self, address: &str) -> Arc<Mutex<Session>> {
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(own.entry(address.to_owned()).or_default())
     }
@@ -226,41 +231,49 @@ impl std::fmt::Debug for Credentials {
     }
 }
 
-/// Asks all members, each a little after the one before, so that a dead one costs little; the first who knows decides.
-async fn authenticate<F>(user: &Credentials, channels: Vec<F>) -> Session
+/// Asks all members, each a little after the one before, so that a dead one costs little. The first who gives a token
+/// decides; a refusal is one member's, and counts where nobody gives one.
+async fn authenticate<F>(user: &Credentials, lines: Vec<F>) -> Session
 where
-    F: Future<Output = Result<Channel, CallError>>,
+    F: Future<Output = Result<Arc<Line>, CallError>>,
 {
     let mut asked = FuturesUnordered::new();
-    for (channel, head_start) in channels.into_iter().zip((0..).map(|place| HEAD_START * place)) {
+    for (line, head_start) in lines.into_iter().zip((0..).map(|place| HEAD_START * place)) {
         asked.push(async move {
             sleep(head_start).await;
-            let channel = channel.await.inspect_err(|why| tracing::debug!(%why, "no login there")).ok()?;
+            let line = line.await.inspect_err(|why| tracing::debug!(%why, "no login there")).ok()?;
             let request = AuthenticateRequest { name: user.name.clone(), password: user.password() };
-            timeout(CALL, AuthClient::new(channel).authenticate(request)).await.ok()
+            let answer = timeout(CALL, AuthClient::new(line.channel.clone()).authenticate(request)).await.ok()?;
+            Some((line, answer))
         });
     }
+    let mut refused = Vec::new();
     while let Some(answer) = asked.next().await {
-        let Some(answer) = answer else { continue };
-        let decided = match answer {
+        let Some((line, answer)) = answer else { continue };
+        let said = match answer {
             Ok(response) => response.into_inner().token.parse().ok().map(Session::Token),
-            Err(status) => refusal(&status),
+            Err(status) => refusal(&line.address, &status),
         };
-        if let Some(session) = decided {
-            return session;
+        match said {
+            Some(Session::Refused(words, _)) => refused.push(words),
+            Some(session) => return session,
+            None => {}
         }
     }
-    Session::NoAnswer(Instant::now())
+    match refused.is_empty() {
+        true => Session::NoAnswer(Instant::now()),
+        false => Session::Refused(refused.join("; "), Instant::now()),
+    }
 }
 
-/// What an error says for the whole cluster, if anything.
-fn refusal(status: &Status) -> Option<Session> {
+/// What an error says of the user, if anything.
+fn refusal(address: &str, status: &Status) -> Option<Session> {
     match status.code() {
         Code::FailedPrecondition if status.message() == "etcdserver: authentication is not enabled" => {
             Some(Session::NotNeeded)
         }
         Code::InvalidArgument | Code::PermissionDenied | Code::Unauthenticated => {
-            Some(Session::Refused(said(status.message()).to_owned(), Instant::now()))
+            Some(Session::Refused(format!("{address} says: {}", said(status.message())), Instant::now()))
         }
         // Among them FailedPrecondition, which speaks for this one member: a learner takes no logins.
         _ => None,
@@ -299,10 +312,11 @@ mod tests {
             (Code::FailedPrecondition, "etcdserver: not capable", false),
             (Code::Unavailable, "etcdserver: no leader", false),
         ] {
-            let found = refusal(&Status::new(code, words));
+            let found = refusal("http://m1", &Status::new(code, words));
             assert_eq!(matches!(found, Some(Session::Refused(..))), refused, "{words}");
         }
-        let off = refusal(&Status::new(Code::FailedPrecondition, "etcdserver: authentication is not enabled"));
+        let off =
+            refusal("http://m1", &Status::new(Code::FailedPrecondition, "etcdserver: authentication is not enabled"));
         assert!(matches!(off, Some(Session::NotNeeded)));
     }
 }

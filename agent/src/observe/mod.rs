@@ -18,6 +18,7 @@ pub mod health;
 mod http;
 mod introduction;
 pub mod leader;
+mod line;
 mod listed;
 pub mod local;
 mod login;

@@ -94,11 +94,11 @@ async fn watch(route: &Route, address: &str, word: &Notify) -> CallError {
         let mut request = Request::new(ReceiverStream::new(stream));
         // A member that loses its leader ends the watch instead of being silent.
         request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
-        if let Some(token) = route.access().token(address).await? {
+        let (line, token) = route.access().entry(address).await?;
+        if let Some(token) = token {
             request.metadata_mut().insert("token", token);
         }
-        let channel = route.access().channel(address)?;
-        let answers = timeout(CALL, WatchClient::new(channel).watch(request)).await;
+        let answers = timeout(CALL, WatchClient::new(line.channel.clone()).watch(request)).await;
         Ok::<_, CallError>((requests, answers.map_err(|_| CallError::TimedOut(CALL))??.into_inner()))
     };
     let (_open, mut answers) = match watch.await {

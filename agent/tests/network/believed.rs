@@ -3,24 +3,31 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
     },
     time::Duration,
 };
 
 use agent::{
     boot_clock,
-    observe::view::{Answer, Member},
+    observe::{
+        access::CALL,
+        error::CallError,
+        view::{Answer, Member},
+    },
     rollout::{KeepAlive, Lease, NotGranted, Store, TxnAnswer, route::Excluded},
 };
 use prost::Message as _;
 use proto::{
     ClusterId, LeaseId,
-    etcdserverpb::{LeaseGrantResponse, LeaseKeepAliveResponse, RangeResponse, TxnResponse},
+    etcdserverpb::{
+        LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveResponse, RangeResponse, TxnRequest, TxnResponse,
+        kv_client::KvClient, lease_client::LeaseClient,
+    },
 };
 
 use super::{
-    ANOTHER, CLUSTER, header,
+    ANOTHER, CLUSTER, FAILED_PRECONDITION, INVALID_ARGUMENT, header,
     liar::{Heard, Liar, Reply},
     member, observer, well,
 };
@@ -98,6 +105,36 @@ async fn what_another_cluster_says_of_keys_and_leases_is_not_known() {
     assert!(read.is_err(), "{read:?}");
     assert!(matches!(txn, TxnAnswer::Unknown(_)), "{txn:?}");
     assert!(matches!(grant, Err(NotGranted::Unknown(_))), "{grant:?}");
+}
+
+/// A refusal names no cluster. Whoever came to the address since the last answer says first which one is his.
+#[tokio::test]
+async fn what_another_cluster_refuses_is_not_known() {
+    let moved = Arc::<AtomicBool>::default();
+    let (own, other) = (well(CLUSTER, 1, vec![member(1, &[])]), well(ANOTHER, 1, vec![member(1, &[])]));
+    let is_moved = moved.clone();
+    let one = Liar::new(move |heard: &Heard| match (is_moved.load(SeqCst), heard.method.as_str()) {
+        (false, _) => own(heard),
+        (true, "Lease/LeaseGrant") => Reply::Refuses(FAILED_PRECONDITION, "etcdserver: lease already exists"),
+        (true, "KV/Txn") => Reply::Refuses(INVALID_ARGUMENT, "etcdserver: duplicate key given in txn request"),
+        (true, _) => other(heard),
+    })
+    .await;
+    let observer = observer(&[&one.url]);
+    observer.look().await.unwrap();
+    one.hangs_up().await;
+    moved.store(true, SeqCst);
+    let address = observer.access().directory().routes(None).remove(0);
+    let told = observer.access().tell(&address, CALL, TxnRequest::default(), |channel, request| async move {
+        KvClient::new(channel).txn(request).await
+    });
+    let told = told.await;
+    assert!(matches!(told, Err(CallError::Foreign(_) | CallError::Broken(_))), "{told:?}");
+    let asked = observer.access().ask(&address, LeaseGrantRequest::default(), |channel, request| async move {
+        LeaseClient::new(channel).lease_grant(request).await
+    });
+    let asked = asked.await;
+    assert!(matches!(asked, Err(CallError::Foreign(_))), "{asked:?}");
 }
 
 #[tokio::test]

@@ -18,7 +18,10 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::{rt::TokioExecutor, rt::TokioIo, server::conn::auto};
-use tokio::{net::TcpListener, task::AbortHandle};
+use tokio::{
+    net::TcpListener,
+    task::{AbortHandle, JoinSet},
+};
 
 /// What is answered to one call.
 pub enum Reply {
@@ -46,9 +49,11 @@ pub struct Liar {
     /// Where it listens.
     pub url: String,
     heard: Arc<Mutex<Vec<Heard>>>,
+    connections: Connections,
     task: AbortHandle,
 }
 
+type Connections = Arc<tokio::sync::Mutex<JoinSet<()>>>;
 type Answer = Pin<Box<dyn Future<Output = Result<Response<UnsyncBoxBody<Bytes, Infallible>>, Infallible>> + Send>>;
 
 impl Liar {
@@ -62,10 +67,12 @@ impl Liar {
         let address: SocketAddr = listener.local_addr().unwrap();
         let (heard, answer) = (Arc::<Mutex<Vec<Heard>>>::default(), Arc::new(answer));
         let notes = heard.clone();
+        let connections = Connections::default();
+        let open = connections.clone();
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (notes, answer) = (notes.clone(), answer.clone());
-                tokio::spawn(async move {
+                open.lock().await.spawn(async move {
                     let service = service_fn(move |request: Request<Incoming>| -> Answer {
                         let (notes, answer) = (notes.clone(), answer.clone());
                         Box::pin(async move { Ok(served(request, &notes, &*answer).await) })
@@ -76,7 +83,12 @@ impl Liar {
                 });
             }
         });
-        Self { url: format!("http://{address}"), heard, task: task.abort_handle() }
+        Self { url: format!("http://{address}"), heard, connections, task: task.abort_handle() }
+    }
+
+    /// Closes every connection, and goes on listening.
+    pub async fn hangs_up(&self) {
+        self.connections.lock().await.shutdown().await;
     }
 
     /// What was asked so far.

@@ -22,8 +22,10 @@ const ANOTHER: u64 = 0xd;
 
 /// gRPC's codes.
 const INVALID_ARGUMENT: u16 = 3;
+const FAILED_PRECONDITION: u16 = 9;
 const UNIMPLEMENTED: u16 = 12;
 const UNAVAILABLE: u16 = 14;
+const UNAUTHENTICATED: u16 = 16;
 
 fn cluster(endpoints: &[&str]) -> Cluster {
     Cluster {

@@ -1,6 +1,13 @@
 //! A token or a password goes to members of this cluster, at addresses that the playbook lists.
 
-use std::{fs, time::Instant};
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    time::Instant,
+};
 
 use agent::{
     observe::{ObserveError, Observer},
@@ -10,7 +17,7 @@ use prost::Message as _;
 use proto::etcdserverpb::{AuthenticateResponse, WatchResponse};
 
 use super::{
-    ANOTHER, CLUSTER, INVALID_ARGUMENT, cluster, header,
+    ANOTHER, CLUSTER, INVALID_ARGUMENT, UNAUTHENTICATED, cluster, header,
     liar::{Heard, Liar, Reply},
     member, well,
 };
@@ -47,8 +54,27 @@ fn with_user(folder: &tempfile::TempDir, endpoints: &[&str]) -> Observer {
     Observer::connect(&Cluster { auth, ..cluster(endpoints) }).unwrap()
 }
 
+/// A member with auth on that is another cluster's from the moment at which it is said to have moved, and does not know
+/// the token then.
+fn moving() -> (Arc<AtomicBool>, impl Fn(&Heard) -> Reply + Send + Sync + 'static) {
+    let moved = Arc::<AtomicBool>::default();
+    let (before, after) = (locked(CLUSTER, 1, vec![]), locked(ANOTHER, 1, vec![]));
+    let is_moved = moved.clone();
+    let answer = move |heard: &Heard| match (is_moved.load(SeqCst), &heard.token) {
+        (false, _) => before(heard),
+        (true, Some(_)) => Reply::Refuses(UNAUTHENTICATED, "etcdserver: invalid auth token"),
+        (true, None) => after(heard),
+    };
+    (moved, answer)
+}
+
 fn heard_no_secret(liar: &Liar) {
-    for heard in liar.heard() {
+    heard_no_secret_since(liar, 0);
+}
+
+#[track_caller]
+fn heard_no_secret_since(liar: &Liar, place: usize) {
+    for heard in liar.heard().split_off(place) {
         assert_ne!(heard.method, "Auth/Authenticate", "{heard:?}");
         assert_eq!(heard.token, None, "{heard:?}");
     }
@@ -104,6 +130,75 @@ async fn two_clusters_in_one_playbook_get_none() {
     assert!(matches!(refused, Err(ObserveError::AnotherCluster { .. })), "{refused:?}");
     heard_no_secret(&one);
     heard_no_secret(&other);
+}
+
+/// The agent waits, so the connection is idle; it ends, and the address is another cluster's from then on.
+#[tokio::test]
+async fn an_address_that_moves_to_another_cluster_between_two_looks_gets_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let (moved, answer) = moving();
+    let one = Liar::new(answer).await;
+    let observer = with_user(&folder, &[&one.url]);
+    assert!(observer.look().await.unwrap().members[0].is_ready());
+    one.hangs_up().await;
+    moved.store(true, SeqCst);
+    let before = one.heard().len();
+    for _ in 0..3 {
+        let refused = observer.look().await.unwrap_err();
+        assert!(refused.to_string().contains("belongs to cluster"), "{refused}");
+    }
+    assert!(one.heard().len() > before, "nobody asked");
+    heard_no_secret_since(&one, before);
+}
+
+/// As behind a proxy that keeps the client's connection: the token is gone with the first call, and with it no password.
+#[tokio::test]
+async fn a_refusal_of_the_token_by_another_cluster_gets_no_password() {
+    let folder = tempfile::tempdir().unwrap();
+    let (moved, answer) = moving();
+    let one = Liar::new(answer).await;
+    let observer = with_user(&folder, &[&one.url]);
+    assert!(observer.look().await.unwrap().members[0].is_ready());
+    moved.store(true, SeqCst);
+    let before = one.calls("Auth/Authenticate");
+    for _ in 0..3 {
+        observer.look().await.unwrap_err();
+    }
+    assert_eq!(one.calls("Auth/Authenticate"), before);
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_is_made_anew_with_the_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = Liar::new(locked(CLUSTER, 1, vec![])).await;
+    let observer = with_user(&folder, &[&one.url]);
+    for _ in 0..5 {
+        assert!(observer.look().await.unwrap().members[0].is_ready());
+        one.hangs_up().await;
+    }
+    assert_eq!(one.calls("Auth/Authenticate"), 1);
+}
+
+/// The word of one: the next may take the user.
+#[tokio::test]
+async fn a_user_whom_one_member_refuses_logs_in_at_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let refuses = |id: u64, urls: Vec<String>| {
+        let inside = locked(CLUSTER, id, urls);
+        move |heard: &Heard| match heard.method.as_str() {
+            "Auth/Authenticate" => Reply::Refuses(INVALID_ARGUMENT, "etcdserver: authentication failed"),
+            _ => inside(heard),
+        }
+    };
+    let (one, two) = (Liar::new(refuses(1, vec![])).await, Liar::new(locked(CLUSTER, 2, vec![])).await);
+    with_user(&folder, &[&one.url, &two.url]).is_administrator().await.unwrap_err();
+    assert_eq!((one.calls("Auth/Authenticate"), two.calls("Auth/Authenticate")), (1, 1));
+    let other = Liar::new(refuses(2, vec![])).await;
+    let refused = with_user(&folder, &[&one.url, &other.url]).look().await.unwrap_err();
+    assert!(matches!(refused, ObserveError::Auth { .. }), "{refused}");
+    for url in [&one.url, &other.url] {
+        assert!(refused.to_string().contains(url), "{refused}");
+    }
 }
 
 #[tokio::test]
