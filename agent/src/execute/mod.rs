@@ -270,6 +270,11 @@ impl Execution<'_> {
         if let Ok(in_hand) = crate::journal::progress::advance(before, entry) {
             self.past.in_hand = in_hand;
         }
+        if let Some(before) = before.filter(|_| !self.past.in_hand.is_some_and(|now| now.may_have_stopped()))
+            && let Ok(node) = self.node_mut(before.step.member)
+        {
+            node.believe_looks();
+        }
         if let (Entry::Starting(Leg::Forward), Some(InHand { step, stage: Stage::Stopping(Leg::Back) })) =
             (entry, before)
         {

@@ -18,8 +18,13 @@ use crate::{
         launcher,
         path_owner::{self, Writers},
         runtime::{
-            Runtime, Status, command::CommandRuntime, fitness::Needs, launch::NodeCommand, process::ProcessRuntime,
-            sighting::undeleted, systemd::SystemdRuntime,
+            Runtime, Status,
+            command::CommandRuntime,
+            fitness::Needs,
+            launch::NodeCommand,
+            process::ProcessRuntime,
+            sighting::{Belief, undeleted},
+            systemd::SystemdRuntime,
         },
         state_dir::Layout,
     },
@@ -85,6 +90,8 @@ pub struct OwnNode {
     pub reported: Option<Release>,
     /// The process to look for: as the release that it has now is started.
     pub runtime: Option<Runtime>,
+    /// What this agent takes for its process.
+    belief: Belief,
     /// User and group of its unit, where it is one and runs as somebody else.
     pub(super) unit_owner: Option<(u32, u32)>,
 }
@@ -95,7 +102,8 @@ impl OwnNode {
         let link = node.binary.as_deref().map(Link::open).transpose().map_err(|error| why(&error))?;
         let saved = Saved::new(state.saved_files().join(&node.name));
         let (node, nodes) = (node.clone(), state.nodes());
-        Ok(Self { node, member, link, nodes, saved, sides, reported: None, runtime: None, unit_owner: None })
+        let belief = Belief::default();
+        Ok(Self { node, member, link, nodes, saved, sides, reported: None, runtime: None, belief, unit_owner: None })
     }
 
     /// Where releases lie, beside the link.
@@ -192,7 +200,7 @@ impl OwnNode {
                     log: process.log.clone(),
                     binary: self.node.binary.clone(),
                 };
-                Ok(Runtime::Process(ProcessRuntime::new(command, self.nodes.clone())))
+                Ok(Runtime::Process(ProcessRuntime::new(command, self.nodes.clone()).believing(self.belief)))
             }
             playbook::Runtime::Command(command) => Ok(Runtime::Command(CommandRuntime {
                 name: self.node.name.clone(),
@@ -256,13 +264,27 @@ impl OwnNode {
         format!("{name} answers, but no process of this host is it by the playbook{nearest}; correct its runtime, or stop it").into()
     }
 
-    /// Ends its process.
-    pub async fn stop(&self) -> Result<(), Why> {
+    /// Ends its process. From then on nothing else that looks like it is it.
+    pub async fn stop(&mut self) -> Result<(), Why> {
         let stop = &self.node.stop;
         match &self.runtime {
-            Some(runtime) => runtime.stop(stop.timeout, stop.kill).await.map_err(|error| why(&error)),
-            None => Err(Arc::from("its runtime was never looked up")),
+            Some(runtime) => runtime.stop(stop.timeout, stop.kill).await.map_err(|error| why(&error))?,
+            None => return Err(Arc::from("its runtime was never looked up")),
         }
+        self.believe(Belief::Started(None));
+        Ok(())
+    }
+
+    fn believe(&mut self, belief: Belief) {
+        self.belief = belief;
+        if let Some(runtime) = &mut self.runtime {
+            runtime.believe(belief);
+        }
+    }
+
+    /// Its step is over: whoever starts it now, it is this node.
+    pub fn believe_looks(&mut self) {
+        self.believe(Belief::Looks);
     }
 
     /// Refuses a process beside its own that can only be this member, too.
@@ -285,8 +307,9 @@ impl OwnNode {
     pub async fn start_stopped(&mut self) -> Result<Option<Why>, Why> {
         self.look_up().await?;
         let Some(runtime) = &self.runtime else { return Ok(None) };
-        let doubt = self.peek().await.err();
-        runtime.start_stopped().await.map_err(|error| why(&error))?;
+        let status = runtime.start_stopped().await.map_err(|error| why(&error))?;
+        let doubt = runtime.check_alone(&status).err().map(|error| why(&error));
+        self.believe(Belief::Started(status.process().map(|process| process.identity)));
         Ok(doubt)
     }
 

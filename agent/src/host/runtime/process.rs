@@ -21,7 +21,7 @@ use tokio::{
 use super::{
     Process, Status,
     launch::{Answer, LOCK_RETRY, LockFor, NodeCommand, NodeLock, Order, boottime_ms, node_file},
-    sighting::{self, SightingError},
+    sighting::{self, Belief, SightingError},
     stuck,
 };
 use crate::host::{
@@ -105,12 +105,18 @@ pub struct ProcessRuntime {
     command: NodeCommand,
     nodes: PathBuf,
     launcher: Vec<String>,
+    belief: Belief,
 }
 
 impl ProcessRuntime {
     /// The runtime of this node; `nodes` is the state directory's folder of nodes.
     pub fn new(command: NodeCommand, nodes: PathBuf) -> Self {
-        Self { command, nodes, launcher: launcher::own() }
+        Self { command, nodes, launcher: launcher::own(), belief: Belief::default() }
+    }
+
+    /// With what this agent takes for the node.
+    pub fn believing(self, belief: Belief) -> Self {
+        Self { belief, ..self }
     }
 
     /// With another program as launcher, which must do as [`launcher::main`]: for callers that are not the agent.
@@ -146,7 +152,7 @@ impl ProcessRuntime {
         let begun = Instant::now();
         while begun.elapsed() < limit {
             if let Some(_lock) = NodeLock::try_take(&self.nodes, &self.command.name, LockFor::Looking)? {
-                return Ok(sighting::look(&self.nodes, &self.command)?);
+                return Ok(sighting::look(&self.nodes, &self.command, self.belief)?);
             }
             sleep(LOCK_RETRY).await;
         }
@@ -164,7 +170,7 @@ impl ProcessRuntime {
     pub async fn peek(&self) -> Result<Status, ProcessError> {
         match self.lock().exists() {
             true => self.look(LOCK_LIMIT).await,
-            false => Ok(sighting::look(&self.nodes, &self.command)?),
+            false => Ok(sighting::look(&self.nodes, &self.command, self.belief)?),
         }
     }
 
@@ -176,12 +182,22 @@ impl ProcessRuntime {
 
     /// Starts the node, unless it runs. An error means that it does not run now and will not by this call.
     pub async fn start(&self) -> Result<Status, ProcessError> {
-        self.start_unless(false).await
+        match self.status().await? {
+            Status::Stopped => self.order_start().await,
+            running => Ok(running),
+        }
     }
 
-    /// As [`ProcessRuntime::start`], for a node that this agent has stopped: it is started beside whatever looks like it.
+    /// As [`ProcessRuntime::start`], for a node that an agent has stopped: one that cannot be told from what looks like it is
+    /// started beside that.
     pub async fn start_stopped(&self) -> Result<Status, ProcessError> {
-        self.start_unless(true).await
+        match self.status().await {
+            Ok(running @ Status::Running { .. }) => Ok(running),
+            Ok(Status::Stopped) | Err(ProcessError::Sighting(_)) => {
+                self.clone().believing(Belief::Started(None)).order_start().await
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Refuses a second process that can only be this node, beside the one that is.
@@ -189,9 +205,9 @@ impl ProcessRuntime {
         Ok(sighting::refuse_a_likeness(&self.command, Some(node.identity.pid))?)
     }
 
-    async fn start_unless(&self, is_stopped: bool) -> Result<Status, ProcessError> {
+    async fn order_start(&self) -> Result<Status, ProcessError> {
         durable::create_folder(&self.nodes, 0o700)?;
-        match timeout(LAUNCH_LIMIT, self.launch(is_stopped)).await {
+        match timeout(LAUNCH_LIMIT, self.launch()).await {
             Ok(Ok(Some(Answer::Starting { identity, exe }))) => Ok(seen(identity, Some(exe))),
             Ok(Ok(Some(Answer::Running { identity, exe }))) => Ok(seen(identity, exe)),
             Ok(Ok(Some(Answer::Failed { reason }))) => self.not_started(reason),
@@ -214,9 +230,8 @@ impl ProcessRuntime {
     }
 
     /// Gives the order and reads the last word of the answer.
-    async fn launch(&self, is_stopped: bool) -> Result<Option<Answer>, ProcessError> {
-        let order =
-            self.order(is_stopped).and_then(|order| Ok(serde_json::to_vec(&order)?)).map_err(ProcessError::Launcher)?;
+    async fn launch(&self) -> Result<Option<Answer>, ProcessError> {
+        let order = self.order().and_then(|order| Ok(serde_json::to_vec(&order)?)).map_err(ProcessError::Launcher)?;
         let mut child = self.spawn_launcher().map_err(ProcessError::Launcher)?;
         let mut answer = Vec::new();
         if let (Some(mut stdin), Some(mut stdout)) = (child.stdin.take(), child.stdout.take()) {
@@ -230,12 +245,11 @@ impl ProcessRuntime {
         Ok(last.and_then(|line| serde_json::from_slice(line).ok()))
     }
 
-    fn order(&self, is_stopped: bool) -> io::Result<Order> {
+    fn order(&self) -> io::Result<Order> {
         Ok(Order {
             command: self.command.clone(),
             nodes: std::path::absolute(&self.nodes)?,
             agent: ProcessId::own()?,
-            is_stopped,
             // Shorter than the wait for the answer, so that after the wait the order is void.
             deadline_ms: boottime_ms() + LAUNCH_LIMIT.as_secs() * 1_000 - 1_000,
         })
