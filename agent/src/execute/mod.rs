@@ -15,6 +15,7 @@ mod look;
 mod lower;
 pub mod node;
 pub(crate) mod prepare;
+mod process;
 mod releases;
 mod removed;
 pub mod replace;

@@ -91,7 +91,7 @@ pub struct OwnNode {
     /// The process to look for: as the release that it has now is started.
     pub runtime: Option<Runtime>,
     /// What this agent takes for its process.
-    belief: Belief,
+    pub(super) belief: Belief,
     /// User and group of its unit, where it is one and runs as somebody else.
     pub(super) unit_owner: Option<(u32, u32)>,
 }
@@ -237,80 +237,6 @@ impl OwnNode {
             .filter(|release| **release != side.release)
             .filter_map(|release| process.command_line(&self.node.context(release)).ok())
             .collect()
-    }
-
-    /// Whether its process runs, and as which.
-    pub async fn status(&self) -> Result<Status, Why> {
-        match &self.runtime {
-            Some(runtime) => runtime.status().await.map_err(|error| why(&error)),
-            None => Ok(Status::Stopped),
-        }
-    }
-
-    /// As [`OwnNode::status`], and leaves no file behind.
-    pub async fn peek(&self) -> Result<Status, Why> {
-        match &self.runtime {
-            Some(runtime) => runtime.peek().await.map_err(|error| why(&error)),
-            None => Ok(Status::Stopped),
-        }
-    }
-
-    /// The refusal of a member that answers though its process is not found: the playbook is about another one, and to
-    /// start what it says would start the member twice.
-    pub fn unseen(&self) -> Why {
-        let nearest = self.runtime.as_ref().and_then(Runtime::nearest);
-        let nearest = nearest.map_or(String::new(), |nearest| format!(": {nearest}"));
-        let name = &self.node.name;
-        format!("{name} answers, but no process of this host is it by the playbook{nearest}; correct its runtime, or stop it").into()
-    }
-
-    /// Ends its process. From then on nothing else that looks like it is it.
-    pub async fn stop(&mut self) -> Result<(), Why> {
-        let stop = &self.node.stop;
-        match &self.runtime {
-            Some(runtime) => runtime.stop(stop.timeout, stop.kill).await.map_err(|error| why(&error))?,
-            None => return Err(Arc::from("its runtime was never looked up")),
-        }
-        self.believe(Belief::Started(None));
-        Ok(())
-    }
-
-    fn believe(&mut self, belief: Belief) {
-        self.belief = belief;
-        if let Some(runtime) = &mut self.runtime {
-            runtime.believe(belief);
-        }
-    }
-
-    /// Its step is over: whoever starts it now, it is this node.
-    pub fn believe_looks(&mut self) {
-        self.believe(Belief::Looks);
-    }
-
-    /// Refuses a process beside its own that can only be this member, too.
-    pub async fn check_alone(&self) -> Result<(), Why> {
-        let status = self.peek().await?;
-        self.runtime.as_ref().map_or(Ok(()), |runtime| runtime.check_alone(&status).map_err(|error| why(&error)))
-    }
-
-    /// Starts its process, as the release that it has now wants it.
-    pub async fn start(&mut self) -> Result<(), Why> {
-        self.look_up().await?;
-        match &self.runtime {
-            Some(runtime) => runtime.start().await.map(drop).map_err(|error| why(&error)),
-            None => Ok(()),
-        }
-    }
-
-    /// As [`OwnNode::start`], for a member that this host has stopped: it is started whatever else looks like it (I-10).
-    /// What does is said.
-    pub async fn start_stopped(&mut self) -> Result<Option<Why>, Why> {
-        self.look_up().await?;
-        let Some(runtime) = &self.runtime else { return Ok(None) };
-        let status = runtime.start_stopped().await.map_err(|error| why(&error))?;
-        let doubt = runtime.check_alone(&status).err().map(|error| why(&error));
-        self.believe(Belief::Started(status.process().map(|process| process.identity)));
-        Ok(doubt)
     }
 
     /// Looks for all that the switch to a release, and this one's start, need.
