@@ -15,6 +15,7 @@ mod look;
 mod lower;
 pub mod node;
 pub(crate) mod prepare;
+mod process;
 mod process_member;
 mod releases;
 mod removed;
@@ -274,6 +275,11 @@ impl Execution<'_> {
         let before = self.past.in_hand;
         if let Ok(in_hand) = crate::journal::progress::advance(before, entry) {
             self.past.in_hand = in_hand;
+        }
+        if let Some(before) = before.filter(|_| !self.past.in_hand.is_some_and(|now| now.may_have_stopped()))
+            && let Ok(node) = self.node_mut(before.step.member)
+        {
+            node.believe_looks();
         }
         if let (Entry::Starting(Leg::Forward), Some(InHand { step, stage: Stage::Stopping(Leg::Back) })) =
             (entry, before)

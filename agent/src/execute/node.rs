@@ -18,8 +18,13 @@ use crate::{
         launcher,
         path_owner::{self, Writers},
         runtime::{
-            Runtime, Status, command::CommandRuntime, fitness::Needs, launch::NodeCommand, process::ProcessRuntime,
-            sighting::undeleted, systemd::SystemdRuntime,
+            Runtime, Status,
+            command::CommandRuntime,
+            fitness::Needs,
+            launch::NodeCommand,
+            process::ProcessRuntime,
+            sighting::{Belief, undeleted},
+            systemd::SystemdRuntime,
         },
         state_dir::Layout,
     },
@@ -85,6 +90,8 @@ pub struct OwnNode {
     pub reported: Option<Release>,
     /// The process to look for: as the release that it has now is started.
     pub runtime: Option<Runtime>,
+    /// What this agent takes for its process.
+    pub(super) belief: Belief,
     /// User and group of its unit, where it is one and runs as somebody else.
     pub(super) unit_owner: Option<(u32, u32)>,
 }
@@ -95,7 +102,8 @@ impl OwnNode {
         let link = node.binary.as_deref().map(Link::open).transpose().map_err(|error| why(&error))?;
         let saved = Saved::new(state.saved_files().join(&node.name));
         let (node, nodes) = (node.clone(), state.nodes());
-        Ok(Self { node, member, link, nodes, saved, sides, reported: None, runtime: None, unit_owner: None })
+        let belief = Belief::default();
+        Ok(Self { node, member, link, nodes, saved, sides, reported: None, runtime: None, belief, unit_owner: None })
     }
 
     /// Where releases lie, beside the link.
@@ -192,7 +200,7 @@ impl OwnNode {
                     log: process.log.clone(),
                     binary: self.node.binary.clone(),
                 };
-                Ok(Runtime::Process(ProcessRuntime::new(command, self.nodes.clone())))
+                Ok(Runtime::Process(ProcessRuntime::new(command, self.nodes.clone()).believing(self.belief)))
             }
             playbook::Runtime::Command(command) => Ok(Runtime::Command(CommandRuntime {
                 name: self.node.name.clone(),
@@ -229,67 +237,6 @@ impl OwnNode {
             .filter(|release| **release != side.release)
             .filter_map(|release| process.command_line(&self.node.context(release)).ok())
             .collect()
-    }
-
-    /// Whether its process runs, and as which.
-    pub async fn status(&self) -> Result<Status, Why> {
-        match &self.runtime {
-            Some(runtime) => runtime.status().await.map_err(|error| why(&error)),
-            None => Ok(Status::Stopped),
-        }
-    }
-
-    /// As [`OwnNode::status`], and leaves no file behind.
-    pub async fn peek(&self) -> Result<Status, Why> {
-        match &self.runtime {
-            Some(runtime) => runtime.peek().await.map_err(|error| why(&error)),
-            None => Ok(Status::Stopped),
-        }
-    }
-
-    /// The refusal of a member that answers though its process is not found: the playbook is about another one, and to
-    /// start what it says would start the member twice.
-    pub fn unseen(&self) -> Why {
-        let nearest = self.runtime.as_ref().and_then(Runtime::nearest);
-        let nearest = nearest.map_or(String::new(), |nearest| format!(": {nearest}"));
-        let name = &self.node.name;
-        format!("{name} answers, but no process of this host is it by the playbook{nearest}; correct its runtime, or stop it").into()
-    }
-
-    /// Ends its process.
-    pub async fn stop(&self) -> Result<(), Why> {
-        let stop = &self.node.stop;
-        match &self.runtime {
-            Some(runtime) => runtime.stop(stop.timeout, stop.kill).await.map_err(|error| why(&error)),
-            None => Err(Arc::from("its runtime was never looked up")),
-        }
-    }
-
-    /// Refuses a process beside its own that can only be this member, too.
-    pub async fn check_alone(&self) -> Result<(), Why> {
-        let status = self.peek().await?;
-        self.runtime.as_ref().map_or(Ok(()), |runtime| runtime.check_alone(&status).map_err(|error| why(&error)))
-    }
-
-    /// Starts its process, as the release that it has now wants it.
-    pub async fn start(&mut self) -> Result<(), Why> {
-        self.look_up().await?;
-        match &self.runtime {
-            Some(runtime) => runtime.start().await.map(drop).map_err(|error| why(&error)),
-            None => Ok(()),
-        }
-    }
-
-    /// As [`OwnNode::start`], for a member that this host has stopped: it is started whatever else looks like it (I-10).
-    /// What does, and what else was not as it should be, is returned as warnings.
-    pub async fn start_stopped(&mut self) -> Result<Vec<String>, Why> {
-        self.look_up().await?;
-        let Some(runtime) = &self.runtime else { return Ok(Vec::new()) };
-        let doubt = self.peek().await.err();
-        let started = runtime.start_stopped().await.map_err(|error| why(&error))?;
-        let name = &self.node.name;
-        let doubt = doubt.map(|doubt| format!("started all the same, as it was stopped for its step: {doubt}"));
-        Ok(doubt.into_iter().chain(started.warnings.iter().map(|warning| format!("{name}: {warning}"))).collect())
     }
 
     /// Looks for all that the switch to a release, and this one's start, need.

@@ -77,7 +77,7 @@ pub async fn must_answer_itself(own: &OwnNode, urls: &[String]) -> Result<(), Wh
             // Read after it: what was restarted meanwhile is no other.
             let status = own.peek().await?;
             let Some(process) = status.process().filter(|process| process.identity.pid != pid) else { continue };
-            let is_another = |exe| is_another_of(exe, pid) && may_be_the_members(pid, process.identity.pid);
+            let is_another = |exe| may_be_the_members(pid, process.identity.pid) && is_another_of(exe, pid);
             if process.exe.as_deref().is_some_and(is_another) {
                 let (name, known, who) = (&own.node.name, process.identity.pid, shown(pid));
                 let why = format!(
@@ -100,9 +100,11 @@ fn may_be_the_members(pid: u32, known: u32) -> bool {
 /// Whether this process executes a file of the same name, and is no proxy that etcd can be (`etcd grpc-proxy`, `gateway`).
 fn is_another_of(exe: &Path, pid: u32) -> bool {
     let its = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    if its.file_name() != exe.file_name() {
+        return false;
+    }
     let told = read_bounded(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let is_proxy = told.split(|byte| *byte == 0).nth(1).is_some_and(|word| matches!(word, b"grpc-proxy" | b"gateway"));
-    its.file_name() == exe.file_name() && !is_proxy
+    !told.split(|byte| *byte == 0).nth(1).is_some_and(|word| matches!(word, b"grpc-proxy" | b"gateway"))
 }
 
 fn addresses(url: &str) -> Vec<SocketAddr> {

@@ -6,8 +6,8 @@
 //! half of a hook may do more harm than all of it.
 
 use std::{
-    fs::{self, File, OpenOptions},
-    io,
+    fs::{File, OpenOptions},
+    io::{self, Read, Seek, SeekFrom},
     os::unix::{fs::OpenOptionsExt, process::ExitStatusExt},
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
@@ -259,9 +259,17 @@ async fn finish(tail: Option<Tail>) -> String {
     text(&tail.kept.borrow())
 }
 
+/// No more is read than is kept: whoever has the file open may make it as large as a file can be.
 fn end_of_file(path: &Path) -> String {
-    let bytes = fs::read(path).unwrap_or_default();
-    text(&bytes[bytes.len().saturating_sub(OUTPUT_KEPT)..])
+    let end = || -> io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        let kept = OUTPUT_KEPT as u64;
+        file.seek(SeekFrom::Start(file.metadata()?.len().saturating_sub(kept)))?;
+        let mut end = Vec::new();
+        file.take(kept).read_to_end(&mut end)?;
+        Ok(end)
+    };
+    text(&end().unwrap_or_default())
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -287,6 +295,8 @@ pub(crate) fn quoted(output: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn sh(script: &str) -> Vec<String> {
@@ -381,6 +391,17 @@ mod tests {
             let ended = run(&sh(&format!("echo {word}; echo {word} >&2")), LONG, &output).await.unwrap();
             assert_eq!(ended.output(), format!("{word}\n{word}"));
         }
+    }
+
+    /// What a command leaves running has the file open, and may be another user's.
+    #[tokio::test]
+    async fn output_to_a_file_is_read_from_its_end_however_large_it_was_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stop.log");
+        // A hole: more than memory holds, and nothing on the disk.
+        let script = format!("truncate -s 8T {}; echo the end", path.display());
+        let ended = run(&sh(&script), LONG, &Output::File(path)).await.unwrap();
+        assert!(ended.stdout.len() <= OUTPUT_KEPT && ended.stdout.ends_with("the end"), "{}", ended.how);
     }
 
     #[tokio::test]

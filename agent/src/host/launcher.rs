@@ -41,7 +41,7 @@ use super::{
     probe::{self, ProbeError},
     process_id::ProcessId,
     runtime::{
-        Process, Status,
+        Process,
         launch::{Answer, LOCK_RETRY, LockFor, NodeCommand, NodeLock, Order, boottime_ms},
         sighting::{self, SightingError},
     },
@@ -181,13 +181,14 @@ fn become_node(agent: &mut File) -> Result<(), LaunchError> {
     if !order.agent.is_alive().map_err(failed("look for the agent"))? {
         return Err(LaunchError::AgentGone);
     }
-    let look = if order.is_stopped { sighting::look_after_a_stop } else { sighting::look };
-    match look(&order.nodes, &order.command)? {
-        Status::Running { process: Some(Process { identity, exe }) } => {
+    // What only looks like the node its agent has seen, or passes over. Here it is not looked for: a process may keep whoever
+    // reads its command line waiting, and no thread may be left waiting when the user changes.
+    match sighting::known(&order.nodes, &order.command.name)? {
+        Some(Process { identity, exe }) => {
             answer(agent, &Answer::Running { identity, exe });
             Ok(())
         }
-        _ => Err(execute(&order, agent)?.into()),
+        None => Err(execute(&order, agent)?.into()),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Which process of this host listens at an address, and where a process listens.
 //!
 //! The kernel lists listening sockets by inode (proc_net_tcp(5)), and each process's descriptors say which inodes are
-//! its own. Another user's descriptors are seen by root alone.
+//! its own. Another user's descriptors are seen by root alone. The list also says whose the socket is: processes of other
+//! users are passed over, since anybody may have many with many descriptors.
 
 use std::{
     collections::BTreeSet,
@@ -30,13 +31,37 @@ pub fn listener(address: SocketAddr) -> io::Result<Listener> {
         return Ok(Listener::Elsewhere);
     }
     let sockets = listening_sockets();
-    let exact = sockets.iter().find(|(at, _)| plain(*at) == plain(address));
-    let any = || sockets.iter().find(|(at, _)| at.port() == address.port() && plain(*at).ip().is_unspecified());
-    let Some((_, inode)) = exact.or_else(any) else { return Ok(Listener::Nobody) };
-    let wanted = format!("socket:[{inode}]");
+    let exact = sockets.iter().find(|socket| plain(socket.at) == plain(address));
+    let is_any = |socket: &&Socket| socket.at.port() == address.port() && plain(socket.at).ip().is_unspecified();
+    let Some(socket) = exact.or_else(|| sockets.iter().find(is_any)) else { return Ok(Listener::Nobody) };
+    let wanted = format!("socket:[{}]", socket.inode);
     let mut pids = all_pids()?;
     pids.sort_unstable();
-    Ok(pids.into_iter().find(|pid| has(*pid, &wanted)).map_or(Listener::Unseen, Listener::Process))
+    let (likely, others): (Vec<_>, Vec<_>) = pids.into_iter().partition(|pid| socket.may_be_of(*pid));
+    let found = likely.into_iter().find(|pid| has(*pid, &wanted));
+    // What root has opened may have been handed to another user's process, as a socket of systemd's is.
+    let handed = || others.into_iter().filter(|_| is_trusted(socket.uid)).find(|pid| has(*pid, &wanted));
+    Ok(found.or_else(handed).map_or(Listener::Unseen, Listener::Process))
+}
+
+/// A socket that listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Socket {
+    at: SocketAddr,
+    /// Who has opened it.
+    uid: u32,
+    inode: u64,
+}
+
+impl Socket {
+    /// Whether this process runs as who has opened it, as root, or as the agent's user.
+    fn may_be_of(&self, pid: u32) -> bool {
+        Credentials::of_process(pid).is_ok_and(|user| user.uid == self.uid || is_trusted(user.uid))
+    }
+}
+
+fn is_trusted(uid: u32) -> bool {
+    uid == 0 || uid == Credentials::own().uid
 }
 
 /// Where this process listens, as an address to connect to from here: a wildcard is reached at loopback. None where it has
@@ -51,12 +76,12 @@ pub fn sockets_of(pid: u32) -> io::Result<Vec<SocketAddr>> {
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd"))?;
     let links = descriptors.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
     let inodes: BTreeSet<u64> = links.filter_map(|link| inode(link.to_str()?)).collect();
-    let own = listening_sockets().into_iter().filter(|(_, inode)| inodes.contains(inode));
-    let found: BTreeSet<_> = own.map(|(address, _)| reachable(address)).collect();
+    let own = listening_sockets().into_iter().filter(|socket| inodes.contains(&socket.inode));
+    let found: BTreeSet<_> = own.map(|socket| reachable(socket.at)).collect();
     Ok(found.into_iter().collect())
 }
 
-fn listening_sockets() -> Vec<(SocketAddr, u64)> {
+fn listening_sockets() -> Vec<Socket> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
     tables.iter().flat_map(|table| table.lines().filter_map(listening)).collect()
 }
@@ -100,15 +125,16 @@ fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// A line's address and inode, where the socket listens.
-fn listening(line: &str) -> Option<(SocketAddr, u64)> {
+/// A line's socket, where it listens.
+fn listening(line: &str) -> Option<Socket> {
     const LISTEN: &str = "0A";
     let fields: Vec<_> = line.split_ascii_whitespace().collect();
     if *fields.get(3)? != LISTEN {
         return None;
     }
     let (ip, port) = fields.get(1)?.split_once(':')?;
-    Some((SocketAddr::new(ip_of(ip)?, u16::from_str_radix(port, 16).ok()?), fields.get(9)?.parse().ok()?))
+    let at = SocketAddr::new(ip_of(ip)?, u16::from_str_radix(port, 16).ok()?);
+    Some(Socket { at, uid: fields.get(7)?.parse().ok()?, inode: fields.get(9)?.parse().ok()? })
 }
 
 /// Words of 32 bits in the host's own order, each as hexadecimal digits.
@@ -135,21 +161,58 @@ fn has(pid: u32, socket: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
+    use std::{
+        net::TcpListener,
+        os::{fd::OwnedFd, unix::process::CommandExt},
+        process::{Command, Stdio},
+    };
 
     use super::*;
 
     #[test]
     fn a_listening_socket_is_read_as_the_kernel_prints_it() {
         let line =
-            "   0: 0100007F:0929 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4242 1 x";
-        assert_eq!(listening(line), Some(("127.0.0.1:2345".parse().unwrap(), 4242)));
+            "   0: 0100007F:0929 00000000:0000 0A 00000000:00000000 00:00000000 00000000     7        0 4242 1 x";
+        let socket = |at: &str| Some(Socket { at: at.parse().unwrap(), uid: 7, inode: 4242 });
+        assert_eq!(listening(line), socket("127.0.0.1:2345"));
         assert_eq!(listening(&line.replace(" 0A ", " 01 ")), None, "connected");
         let six = line.replace("0100007F", "00000000000000000000000001000000");
-        assert_eq!(listening(&six), Some(("[::1]:2345".parse().unwrap(), 4242)));
+        assert_eq!(listening(&six), socket("[::1]:2345"));
         for bad in ["", "  sl  local_address rem_address   st", "0: xyz:1 0 0A 0 0 0 0 0 7", "0: 0100007F:0929 0 0A"] {
             assert_eq!(listening(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn who_may_have_a_socket_goes_by_its_user() {
+        let own = Credentials::own().uid;
+        let socket = |uid| Socket { at: "127.0.0.1:1".parse().unwrap(), uid, inode: 1 };
+        assert!(socket(own).may_be_of(std::process::id()) && socket(7).may_be_of(std::process::id()));
+        if own != 0 {
+            return eprintln!("skipped: another user takes root");
+        }
+        let mut stranger = Command::new("sleep").arg("600").uid(65534).stdin(Stdio::null()).spawn().unwrap();
+        let pid = stranger.id();
+        assert!(socket(65534).may_be_of(pid));
+        assert!(!socket(7).may_be_of(pid) && !socket(0).may_be_of(pid));
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
+    }
+
+    /// As a service gets its socket from systemd.
+    #[test]
+    fn a_socket_that_root_has_opened_is_found_in_another_users_process() {
+        if Credentials::own().uid != 0 {
+            return eprintln!("skipped: another user takes root");
+        }
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        let mut command = Command::new("sleep");
+        let mut heir = command.arg("600").uid(65534).stdin(OwnedFd::from(socket)).spawn().unwrap();
+        drop(command);
+        assert_eq!(listener(address).unwrap(), Listener::Process(heir.id()));
+        heir.kill().unwrap();
+        heir.wait().unwrap();
     }
 
     #[test]

@@ -5,10 +5,13 @@
 //! which keeps naming the one process it was opened for.
 
 use std::{
+    collections::BTreeMap,
     fmt, fs,
     io::{self, Read},
     os::{fd::OwnedFd, unix::fs::MetadataExt as _},
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError, mpsc},
+    thread::{self, JoinHandle},
     time::{Duration, SystemTime},
 };
 
@@ -152,9 +155,40 @@ pub(crate) fn command_line(pid: u32) -> io::Result<Vec<String>> {
 /// More than a process can be started with, in bytes (execve(2): 6 MiB).
 const MOST_TOLD: u64 = 1 << 20;
 
+/// How long a process may take to tell it: the kernel reads its memory, and so waits for whatever keeps that locked, such as
+/// a file system of its user's own (FUSE) that never answers.
+const TOLD_WITHIN: Duration = Duration::from_secs(1);
+/// How many reads may be left unanswered at a time; each of them keeps a thread.
+const MOST_UNANSWERED: usize = 16;
+/// Those reads by their files, until they end: a file among them is not asked again.
+static UNANSWERED: Mutex<BTreeMap<String, JoinHandle<()>>> = Mutex::new(BTreeMap::new());
+
 /// What a process tells of itself in `/proc`: it may point the kernel at any part of its memory (prctl(2),
 /// `PR_SET_MM_MAP`), and so at as much as it has.
+///
+/// # Errors
+/// It cannot be read, or not within [`TOLD_WITHIN`] ([`io::ErrorKind::TimedOut`]).
 pub(crate) fn read_bounded(file: &str) -> io::Result<Vec<u8>> {
+    let unanswered = || io::Error::new(io::ErrorKind::TimedOut, format!("{file} does not answer"));
+    let mut hanging = UNANSWERED.lock().unwrap_or_else(PoisonError::into_inner);
+    hanging.retain(|_, read| !read.is_finished());
+    if hanging.contains_key(file) || hanging.len() >= MOST_UNANSWERED {
+        return Err(unanswered());
+    }
+    drop(hanging);
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let path = file.to_owned();
+    let read = thread::Builder::new().spawn(move || {
+        // Nobody may wait for it any more.
+        let _ = sender.send(read_at_most(&path));
+    })?;
+    receiver.recv_timeout(TOLD_WITHIN).unwrap_or_else(|_| {
+        UNANSWERED.lock().unwrap_or_else(PoisonError::into_inner).insert(file.to_owned(), read);
+        Err(unanswered())
+    })
+}
+
+fn read_at_most(file: &str) -> io::Result<Vec<u8>> {
     let mut told = Vec::new();
     fs::File::open(file)?.take(MOST_TOLD).read_to_end(&mut told)?;
     Ok(told)
@@ -231,6 +265,30 @@ mod tests {
         }
         assert_eq!(parse_stat("17 (cut"), None);
         assert_eq!(parse_stat("17 (cut) S 1 2"), None);
+    }
+
+    /// A named pipe that nobody writes to stands for it: its open waits as the read of such a process does.
+    #[test]
+    fn what_never_answers_is_given_up_and_not_asked_again_until_it_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("cmdline");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let file = pipe.display().to_string();
+        let threads = || fs::read_dir("/proc/self/task").unwrap().count();
+        for _ in 0..200 {
+            assert_eq!(read_bounded(&file).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        }
+        assert!(threads() < 200, "one read is left, not each");
+        assert!(UNANSWERED.lock().unwrap().contains_key(&file));
+        // Its end is seen.
+        fs::write(&pipe, "told").unwrap();
+        let is_over = || UNANSWERED.lock().unwrap().get(&file).is_none_or(JoinHandle::is_finished);
+        while !is_over() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        fs::remove_file(&pipe).unwrap();
+        fs::write(&pipe, "told").unwrap();
+        assert_eq!(read_bounded(&file).unwrap(), b"told");
     }
 
     #[test]

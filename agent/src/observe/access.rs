@@ -61,7 +61,7 @@ impl Access {
         let endpoints: Vec<_> = cluster.endpoints.iter().map(|address| normal_form(address, scheme)).collect();
         let files = tls.as_deref().map(|tls| tls.current().0);
         for address in &endpoints {
-            endpoint(address, files.as_ref())
+            endpoint(address, files.as_ref().map(TlsFiles::for_grpc))
                 .map_err(|expected| ObserveError::Address { address: address.clone(), expected })?;
         }
         let login = Login::new(cluster.auth.as_ref())?;

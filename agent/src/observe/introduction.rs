@@ -152,7 +152,8 @@ impl Access {
     }
 
     async fn asked(&self, line: &Arc<Line>) -> Result<Peer, CallError> {
-        let answer = introduced(&line.address, line.channel.clone()).await;
+        // Boxed: every call asks this first, and the compiler lays out what they nest.
+        let answer = Box::pin(introduced(&line.address, line.channel.clone())).await;
         match answer {
             Ok(peer) => drop(line.peer.get_or_init(|| peer)),
             Err(_) => self.hang_up(line),

@@ -111,7 +111,9 @@ async fn a_stop_that_outlives_its_agent_is_waited_for() {
         hasty.stop(LIMIT, true).await.unwrap_err(),
     ] {
         assert!(matches!(&error, CommandError::StopUnderWay { lock, .. } if *lock == file), "{error}");
-        assert!(error.to_string().contains("the stop command of an earlier agent still runs after 200ms"), "{error}");
+        let told = error.to_string();
+        assert!(told.contains("the stop command of an earlier agent still runs after 200ms: pid "), "{told}");
+        assert!(told.contains("(user ") && told.ends_with(&format!("type: rm {}", file.display())), "{told}");
     }
     assert!(hasty.peek().await.unwrap().is_running(), "who only looks is told what is");
 
@@ -134,3 +136,16 @@ async fn what_a_stop_leaves_running_is_not_the_stop() {
     assert_eq!(hasty.status().await.unwrap(), Status::Stopped);
     assert_ne!(process(hasty.start().await.unwrap()).identity, first);
 }
+
+/// As the member's user may do, whose processes can take over what the command has open.
+#[tokio::test]
+async fn a_lock_that_is_taken_again_after_the_stop_keeps_no_node_down() {
+    let host = Host::new(&format!("exec 3<&0; python3 -c '{THIEF}' <&3 & echo $! > left; kill $(cat pid)"));
+    let first = host.identity().await;
+    host.runtime.stop(LIMIT, false).await.unwrap();
+    wait_for(&host.at("locked"));
+    let hasty = CommandRuntime { patience: Duration::ZERO, ..host.runtime.clone() };
+    assert_ne!(process(hasty.start().await.unwrap()).identity, first);
+}
+
+const THIEF: &str = r#"import fcntl, time; fcntl.flock(0, 2); open("locked", "w"); time.sleep(600)"#;

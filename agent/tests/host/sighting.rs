@@ -4,7 +4,11 @@ use std::{fs, process::Child};
 
 use agent::host::{
     process_id::ProcessId,
-    runtime::{Status, process::ProcessError, sighting::SightingError},
+    runtime::{
+        Status,
+        process::ProcessError,
+        sighting::{Belief, SightingError},
+    },
 };
 
 use crate::process::{Host, LIMIT, process};
@@ -163,4 +167,53 @@ async fn what_looks_like_a_node_is_refused_while_that_runs_and_keeps_it_down_no_
     assert_eq!(process(runtime.status().await.unwrap()), started);
     second.kill().unwrap();
     second.wait().unwrap();
+}
+
+/// What runs as the node's user can look exactly like it, as often as it likes.
+#[tokio::test]
+async fn once_the_agent_has_stopped_a_node_only_what_it_has_started_is_that_node() {
+    let host = Host::new();
+    let (runtime, first) = (host.runtime(), host.start().await);
+    let mut likenesses = [host.by_hand(&["600"]), host.by_hand(&["600"])];
+    runtime.stop(LIMIT, false).await.unwrap();
+    assert!(!first.identity.is_alive().unwrap());
+    let error = runtime.status().await.unwrap_err().to_string();
+    assert!(error.contains("runs more than once"), "{error}");
+
+    let runtime = runtime.believing(Belief::Started(None));
+    assert_eq!(runtime.status().await.unwrap(), Status::Stopped);
+    let second = process(runtime.start_stopped().await.unwrap().status);
+    assert!(likenesses.iter().all(|likeness| likeness.id() != second.identity.pid));
+    assert_eq!(process(runtime.start_stopped().await.unwrap().status), second, "not started twice");
+    // As on a disk that takes no file.
+    fs::remove_file(host.nodes().join("orders-1.json")).unwrap();
+    let without_file = runtime.clone().believing(Belief::Started(Some(second.identity)));
+    assert_eq!(process(without_file.status().await.unwrap()), second);
+
+    without_file.stop(LIMIT, false).await.unwrap();
+    assert!(!second.identity.is_alive().unwrap());
+    // As on the way back, after it ended by itself: nothing else is stopped.
+    without_file.stop(LIMIT, false).await.unwrap();
+    for likeness in &mut likenesses {
+        assert!(likeness.try_wait().unwrap().is_none(), "it was stopped");
+    }
+    // An agent that comes later cannot tell them from the node either, and starts it.
+    process(host.runtime().start_stopped().await.unwrap().status);
+    for likeness in &mut likenesses {
+        likeness.kill().unwrap();
+        likeness.wait().unwrap();
+    }
+}
+
+/// By a person or a supervisor, while no agent was there.
+#[tokio::test]
+async fn a_stopped_node_that_somebody_else_has_started_is_seen_by_an_agent_that_comes_later() {
+    let host = Host::new();
+    host.start().await;
+    host.runtime().stop(LIMIT, false).await.unwrap();
+    let mut child = host.by_hand(&["600"]);
+    while fs::read_link(format!("/proc/{}/exe", child.id())).is_ok_and(|exe| !exe.starts_with(host.path())) {}
+    assert_eq!(process(host.runtime().start_stopped().await.unwrap().status).identity.pid, child.id());
+    child.kill().unwrap();
+    child.wait().unwrap();
 }

@@ -101,3 +101,56 @@ async fn one_that_comes_after_the_stop_keeps_no_member_down() {
     assert_eq!(rollout.releases().await[0], rollout.to.release.to_string());
     rollout.end(1).await;
 }
+
+/// Waits for the end of a process, then shows other arguments than it was started with, and does not hear SIGTERM.
+const DISGUISE: &str = r#"
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+arguments = b"".join(b"\0" + word for word in os.environb[b"SHOWN"].split(b"\n")) + b"\0"
+fields = open("/proc/self/stat").read().rsplit(")", 1)[1].split()
+start, end = int(fields[45]), int(fields[46])
+shown = b"x" * (end - start - len(arguments)) + arguments
+memory = open("/proc/self/mem", "r+b", 0)
+memory.seek(start)
+while os.path.exists("/proc/%s/exe" % os.environ["AFTER"]):
+    pass
+memory.write(shown)
+time.sleep(600)
+"#;
+
+/// A python beside the member's program that has the very arguments of the member as soon as that has ended.
+fn double(member: &Member) -> Lookalike {
+    let pid = member.process().expect("it runs").pid;
+    let shown = fs::read_to_string(format!("/proc/{pid}/cmdline")).expect("its command line");
+    let shown: Vec<_> = shown.trim_end_matches('\0').split('\0').skip(1).collect();
+    let told = |what: &str| {
+        let told = Command::new("python3").args(["-c", &format!("import sys; print({what}, end='')")]).output();
+        String::from_utf8(told.expect("python3").stdout).expect("a path")
+    };
+    let python = member.bin().join("python");
+    if !python.exists() {
+        let program = fs::canonicalize(told("sys.executable")).expect("its program");
+        copy_program(&program, &python).expect("copied");
+    }
+    let mut command = Command::new(python);
+    command.args(["-c", DISGUISE, &"x".repeat(1 << 14)]).env("PYTHONHOME", told("sys.base_prefix"));
+    command.env("AFTER", pid.to_string()).env("SHOWN", shown.join("\n")).process_group(0).stdin(Stdio::null());
+    Lookalike(command.spawn().expect("started"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exact_doubles_after_the_stop_keep_no_member_down() {
+    for count in [1, 2] {
+        let Some(rollout) = begin().await else { return };
+        let mut doubles: Vec<_> = (0..count).map(|_| double(rollout.member(0))).collect();
+        let ended = rollout.start(0).ends().await;
+        ended.must_be(0, "partial");
+        assert!(ended.to_string().contains("started all the same"), "{ended}");
+        assert_eq!(rollout.releases().await[0], rollout.to.release.to_string());
+        for double in &mut doubles {
+            assert!(double.0.try_wait().expect("looked at").is_none(), "it was stopped");
+        }
+        drop(doubles);
+        rollout.end(1).await;
+    }
+}

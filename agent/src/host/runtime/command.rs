@@ -4,7 +4,7 @@
 //! Linux Standard Base for init scripts); it prints the pid as its first word if it knows it.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Stdio,
     time::{Duration, Instant},
 };
@@ -12,12 +12,16 @@ use std::{
 use rustix::process::Signal;
 use tokio::time::sleep;
 
-use super::{Process, Status, stop_lock::StopLock};
-use crate::host::{
-    durable::{self, At, FileError},
-    exec::{self, Ended, ExecError, Output, Unwaited, quoted},
-    process_id::ProcessId,
-    runtime::launch::node_file,
+use super::{Process, Status, stop_lock::StopLock, stuck};
+use crate::{
+    host::{
+        durable::{self, At, FileError},
+        exec::{self, Ended, ExecError, Output, Unwaited, quoted},
+        listener::shown,
+        process_id::ProcessId,
+        runtime::launch::node_file,
+    },
+    words::typed,
 };
 
 /// How long `start` may take.
@@ -80,9 +84,9 @@ pub enum CommandError {
     },
     /// A stop that outlived its agent may still end the node, so nothing that is seen of it can be relied on.
     #[error(
-        "node {name}: the stop command of an earlier agent still runs after {after:?} and has {} open; \
-         wait until it has ended, or end it",
-        lock.display()
+        "node {name}: the stop command of an earlier agent still runs after {after:?}: {}; if it is of that command, wait until \
+         it has ended; if not, or it never ends, type: rm {}",
+        held(lock, *holder), typed(&lock.to_string_lossy())
     )]
     StopUnderWay {
         /// The node.
@@ -91,6 +95,8 @@ pub enum CommandError {
         after: Duration,
         /// The file that it has open.
         lock: PathBuf,
+        /// Who has it open.
+        holder: Option<u32>,
     },
     /// `stop` ended well but the node runs on.
     #[error("node {name} still runs {after:?} after its stop command was begun")]
@@ -100,6 +106,13 @@ pub enum CommandError {
         /// How long it was waited for.
         after: Duration,
     },
+}
+
+fn held(lock: &Path, holder: Option<u32>) -> String {
+    match holder {
+        Some(pid) => format!("{} has {} open", shown(pid), lock.display()),
+        None => format!("somebody has {} open", lock.display()),
+    }
 }
 
 impl CommandRuntime {
@@ -121,7 +134,7 @@ impl CommandRuntime {
         let stdin = lock.stdin().at("pass on", &self.stop_lock())?;
         let stopped = self.act("stop", &self.stop, stdin, limit).await;
         if !matches!(stopped, Err(CommandError::Exec { .. })) {
-            lock.release();
+            lock.release(&self.stop_lock());
         }
         match (stopped, self.ended_by(begun + limit).await?, process) {
             (_, true, _) => Ok(()),
@@ -166,7 +179,8 @@ impl CommandRuntime {
     async fn stop_goes_on(&self, since: Instant) -> Result<(), CommandError> {
         if since.elapsed() >= self.patience {
             let (name, lock) = (self.name.clone(), self.stop_lock());
-            return Err(CommandError::StopUnderWay { name, after: self.patience, lock });
+            let holder = stuck::holder(&lock);
+            return Err(CommandError::StopUnderWay { name, after: self.patience, lock, holder });
         }
         sleep(LOOK_AGAIN).await;
         Ok(())

@@ -2,9 +2,11 @@
 //!
 //! **Why there are no doubles and no lost nodes**, whenever the agent is killed:
 //!
-//! - The launcher takes the node's lock before it looks whether the node runs, and keeps it until it *is* the node:
+//! - The launcher takes the node's lock before it looks whether the node on file runs, and keeps it until it *is* the node:
 //!   the lock's descriptor is closed by `execve`, after the process has become the new program. So of two launchers
 //!   the second sees the node of the first.
+//! - What was started otherwise, and is known by its looks alone (`sighting.rs`), is looked for by the agent before it gives
+//!   the order.
 //! - Under the lock, and before it becomes the node, the launcher writes its own pid and start time into
 //!   `<node>.json`, fsynced. `execve` changes neither, so a node that runs is always on file: there is no instant at
 //!   which the one is true and the other is not written. A launcher that dies leaves a file about a dead process. Only where
@@ -66,7 +68,7 @@ pub(crate) struct Order {
     pub(crate) nodes: PathBuf,
     /// Who gave the order; void when it is dead.
     pub(crate) agent: ProcessId,
-    /// Whether the agent has stopped it: then nothing else that looks like it is it.
+    /// Whether an agent has stopped it: then its log is no reason to leave it down.
     #[serde(default)]
     pub(crate) is_stopped: bool,
     /// Void after this moment, in ms of a clock that counts suspend.

@@ -18,6 +18,7 @@ pub mod systemd;
 
 use command::{CommandError, CommandRuntime};
 use process::{ProcessError, ProcessRuntime};
+use sighting::Belief;
 use systemd::{SystemdError, SystemdRuntime};
 
 /// What was seen of a node's process.
@@ -104,7 +105,15 @@ impl Runtime {
         })
     }
 
-    /// As [`Runtime::start`], for a node that this agent has stopped: neither what only looks like it nor its log keeps it
+    /// Says what this agent takes for the node from now on, where it can be mistaken in that.
+    pub fn believe(&mut self, belief: Belief) {
+        match self {
+            Self::Process(runtime) => *runtime = runtime.clone().believing(belief),
+            Self::Command(_) | Self::Systemd(_) => {}
+        }
+    }
+
+    /// As [`Runtime::start`], for a node that an agent has stopped: neither what only looks like it nor its log keeps it
     /// down.
     pub async fn start_stopped(&self) -> Result<Started, RuntimeError> {
         match self {

@@ -21,7 +21,7 @@ use tokio::{
 use super::{
     Process, Started, Status,
     launch::{Answer, LOCK_RETRY, LockFor, NodeCommand, NodeLock, Order, boottime_ms, node_file},
-    sighting::{self, SightingError},
+    sighting::{self, Belief, SightingError},
     stuck,
 };
 use crate::host::{
@@ -105,12 +105,18 @@ pub struct ProcessRuntime {
     command: NodeCommand,
     nodes: PathBuf,
     launcher: Vec<String>,
+    belief: Belief,
 }
 
 impl ProcessRuntime {
     /// The runtime of this node; `nodes` is the state directory's folder of nodes.
     pub fn new(command: NodeCommand, nodes: PathBuf) -> Self {
-        Self { command, nodes, launcher: launcher::own() }
+        Self { command, nodes, launcher: launcher::own(), belief: Belief::default() }
+    }
+
+    /// With what this agent takes for the node.
+    pub fn believing(self, belief: Belief) -> Self {
+        Self { belief, ..self }
     }
 
     /// With another program as launcher, which must do as [`launcher::main`]: for callers that are not the agent.
@@ -146,7 +152,7 @@ impl ProcessRuntime {
         let begun = Instant::now();
         while begun.elapsed() < limit {
             if let Some(_lock) = NodeLock::try_take(&self.nodes, &self.command.name, LockFor::Looking)? {
-                return Ok(sighting::look(&self.nodes, &self.command)?);
+                return Ok(sighting::look(&self.nodes, &self.command, self.belief)?);
             }
             sleep(LOCK_RETRY).await;
         }
@@ -164,7 +170,7 @@ impl ProcessRuntime {
     pub async fn peek(&self) -> Result<Status, ProcessError> {
         match self.lock().exists() {
             true => self.look(LOCK_LIMIT).await,
-            false => Ok(sighting::look(&self.nodes, &self.command)?),
+            false => Ok(sighting::look(&self.nodes, &self.command, self.belief)?),
         }
     }
 
@@ -176,13 +182,22 @@ impl ProcessRuntime {
 
     /// Starts the node, unless it runs. An error means that it does not run now and will not by this call.
     pub async fn start(&self) -> Result<Status, ProcessError> {
-        Ok(self.start_unless(false).await?.status)
+        match self.status().await? {
+            Status::Stopped => Ok(self.order_start(false).await?.status),
+            running => Ok(running),
+        }
     }
 
-    /// As [`ProcessRuntime::start`], for a node that this agent has stopped: it is started beside whatever looks like it,
-    /// and where its log cannot be used its output goes elsewhere.
+    /// As [`ProcessRuntime::start`], for a node that an agent has stopped: one that cannot be told from what looks like it is
+    /// started beside that, and where its log cannot be used its output goes elsewhere.
     pub async fn start_stopped(&self) -> Result<Started, ProcessError> {
-        self.start_unless(true).await
+        match self.status().await {
+            Ok(status @ Status::Running { .. }) => Ok(Started { status, warnings: Vec::new() }),
+            Ok(Status::Stopped) | Err(ProcessError::Sighting(_)) => {
+                self.clone().believing(Belief::Started(None)).order_start(true).await
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Refuses a second process that can only be this node, beside the one that is.
@@ -190,7 +205,7 @@ impl ProcessRuntime {
         Ok(sighting::refuse_a_likeness(&self.command, Some(node.identity.pid))?)
     }
 
-    async fn start_unless(&self, is_stopped: bool) -> Result<Started, ProcessError> {
+    async fn order_start(&self, is_stopped: bool) -> Result<Started, ProcessError> {
         durable::create_folder(&self.nodes, 0o700)?;
         match timeout(LAUNCH_LIMIT, self.launch(is_stopped)).await {
             Ok(Ok(Some(Answer::Starting { identity, exe, warnings }))) => Ok(seen(identity, Some(exe), warnings)),
@@ -216,8 +231,8 @@ impl ProcessRuntime {
 
     /// Gives the order and reads the last word of the answer.
     async fn launch(&self, is_stopped: bool) -> Result<Option<Answer>, ProcessError> {
-        let order =
-            self.order(is_stopped).and_then(|order| Ok(serde_json::to_vec(&order)?)).map_err(ProcessError::Launcher)?;
+        let order = self.order(is_stopped).and_then(|order| Ok(serde_json::to_vec(&order)?));
+        let order = order.map_err(ProcessError::Launcher)?;
         let mut child = self.spawn_launcher().map_err(ProcessError::Launcher)?;
         let mut answer = Vec::new();
         if let (Some(mut stdin), Some(mut stdout)) = (child.stdin.take(), child.stdout.take()) {

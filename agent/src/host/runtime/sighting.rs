@@ -7,8 +7,9 @@
 //! error: one of them would be forgotten. So is one that has other arguments, or is root's, and can only be this node all
 //! the same (`likeness.rs`). What runs as any other user is none of it, whatever it looks like: anybody could run it.
 //!
-//! A likeness is looked for before the node is stopped, too. Once the agent has stopped the node itself, none is this node,
-//! and none keeps it down.
+//! A likeness is looked for before the node is stopped, too. Once an agent has stopped the node itself, only what a launcher
+//! has started since then is this node for it ([`Belief`]): no looks are, and none keep it down. An agent that comes later
+//! believes looks again, since somebody else may have started the node.
 
 use std::{
     ffi::OsStr,
@@ -82,26 +83,43 @@ struct OnFile {
     exe: PathBuf,
 }
 
+/// What an agent takes for the node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Belief {
+    /// The process on file, or else one that looks like it.
+    #[default]
+    Looks,
+    /// The agent has stopped the node: the process on file, or else this one, which it has started since then. That was not
+    /// put on file where the disk takes none.
+    Started(Option<ProcessId>),
+}
+
 /// Whether the node runs. Only true while the caller holds the node's lock.
-pub(crate) fn look(nodes: &Path, command: &NodeCommand) -> Result<Status, SightingError> {
-    match look_after_a_stop(nodes, command)? {
-        Status::Stopped => refuse_a_likeness(command, None).map(|()| Status::Stopped),
-        running => Ok(running),
+pub(crate) fn look(nodes: &Path, command: &NodeCommand, belief: Belief) -> Result<Status, SightingError> {
+    let known = match (known(nodes, &command.name)?, belief) {
+        (None, Belief::Started(Some(identity))) => settled(identity)?,
+        (known, _) => known,
+    };
+    match (known, belief) {
+        (Some(process), _) => Ok(Status::Running { process: Some(process) }),
+        (None, Belief::Started(_)) => Ok(Status::Stopped),
+        (None, Belief::Looks) => look_by_likeness(command),
     }
 }
 
-/// As [`look`], for a node that this agent has stopped: another process that looks like it is not the node.
-pub(crate) fn look_after_a_stop(nodes: &Path, command: &NodeCommand) -> Result<Status, SightingError> {
-    if let Some(process) = on_file(nodes, &command.name)?.map(settled).transpose()?.flatten() {
-        return Ok(Status::Running { process: Some(process) });
-    }
+/// The process on file, as long as it runs.
+pub(crate) fn known(nodes: &Path, name: &str) -> Result<Option<Process>, SightingError> {
+    Ok(on_file(nodes, name)?.map(settled).transpose()?.flatten())
+}
+
+fn look_by_likeness(command: &NodeCommand) -> Result<Status, SightingError> {
     let mut found = Vec::new();
     for identity in find(command)? {
         found.extend(settled(identity)?);
     }
     match (found.len(), found.pop()) {
         (0 | 1, Some(process)) => Ok(Status::Running { process: Some(process) }),
-        (_, None) => Ok(Status::Stopped),
+        (_, None) => refuse_a_likeness(command, None).map(|()| Status::Stopped),
         (_, Some(last)) => {
             let pids = found.iter().chain([&last]).map(|process| process.identity.pid).collect();
             Err(SightingError::Several { name: command.name.clone(), pids })
@@ -151,6 +169,9 @@ struct Relative {
 impl Relative {
     fn difference(&self, playbook: &[String], users: &Users) -> String {
         match users.is_nodes(self.uid) {
+            true if self.arguments == playbook => {
+                "it has the node's arguments, and the agent has not started it".into()
+            }
             true => likeness::difference(&self.arguments, playbook).to_string(),
             false => format!("it runs as {}, and by the playbook it is {}'s", user_name(self.uid), users.node_name()),
         }

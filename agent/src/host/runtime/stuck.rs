@@ -6,12 +6,14 @@
 
 use std::{
     fs, io,
-    os::unix::fs::MetadataExt,
     path::Path,
     time::{Duration, Instant},
 };
 
-use rustix::process::Signal;
+use rustix::{
+    fs::{AtFlags, CWD, StatxFlags, statx},
+    process::Signal,
+};
 use tokio::time::{sleep, timeout};
 
 use crate::host::process_id::{ProcessHandle, ProcessId, all_pids};
@@ -66,8 +68,13 @@ async fn stands_still(pid: u32) -> bool {
 
 /// A node has it no more: it is closed by the execution.
 fn has_open(pid: u32, lock: &Path) -> bool {
-    let Ok(lock) = fs::metadata(lock) else { return false };
+    let Some(lock) = identity(lock) else { return false };
     let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-    let is_it = |found: fs::Metadata| (found.dev(), found.ino()) == (lock.dev(), lock.ino());
-    descriptors.filter_map(|entry| fs::metadata(entry.ok()?.path()).ok()).any(is_it)
+    descriptors.filter_map(|entry| identity(&entry.ok()?.path())).any(|found| found == lock)
+}
+
+/// A file's device and inode, as far as the kernel knows them: whose file system never answers is not asked.
+fn identity(path: &Path) -> Option<(u32, u32, u64)> {
+    let found = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::INO).ok()?;
+    Some((found.stx_dev_major, found.stx_dev_minor, found.stx_ino))
 }

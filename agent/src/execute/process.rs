@@ -1,0 +1,86 @@
+//! A member's process: whether it runs, its end and its start.
+
+use std::sync::Arc;
+
+use super::node::{OwnNode, Why, why};
+use crate::host::runtime::{Runtime, Status, sighting::Belief};
+
+impl OwnNode {
+    /// Whether its process runs, and as which.
+    pub async fn status(&self) -> Result<Status, Why> {
+        match &self.runtime {
+            Some(runtime) => runtime.status().await.map_err(|error| why(&error)),
+            None => Ok(Status::Stopped),
+        }
+    }
+
+    /// As [`OwnNode::status`], and leaves no file behind.
+    pub async fn peek(&self) -> Result<Status, Why> {
+        match &self.runtime {
+            Some(runtime) => runtime.peek().await.map_err(|error| why(&error)),
+            None => Ok(Status::Stopped),
+        }
+    }
+
+    /// The refusal of a member that answers though its process is not found: the playbook is about another one, and to
+    /// start what it says would start the member twice.
+    pub fn unseen(&self) -> Why {
+        let nearest = self.runtime.as_ref().and_then(Runtime::nearest);
+        let nearest = nearest.map_or(String::new(), |nearest| format!(": {nearest}"));
+        let name = &self.node.name;
+        format!("{name} answers, but no process of this host is it by the playbook{nearest}; correct its runtime, or stop it").into()
+    }
+
+    /// Ends its process. From then on nothing else that looks like it is it.
+    pub async fn stop(&mut self) -> Result<(), Why> {
+        let stop = &self.node.stop;
+        match &self.runtime {
+            Some(runtime) => runtime.stop(stop.timeout, stop.kill).await.map_err(|error| why(&error))?,
+            None => return Err(Arc::from("its runtime was never looked up")),
+        }
+        self.believe(Belief::Started(None));
+        Ok(())
+    }
+
+    fn believe(&mut self, belief: Belief) {
+        self.belief = belief;
+        if let Some(runtime) = &mut self.runtime {
+            runtime.believe(belief);
+        }
+    }
+
+    /// Its step is over: whoever starts it now, it is this node.
+    pub fn believe_looks(&mut self) {
+        self.believe(Belief::Looks);
+    }
+
+    /// Refuses a process beside its own that can only be this member, too.
+    pub async fn check_alone(&self) -> Result<(), Why> {
+        let status = self.peek().await?;
+        self.runtime.as_ref().map_or(Ok(()), |runtime| runtime.check_alone(&status).map_err(|error| why(&error)))
+    }
+
+    /// Starts its process, as the release that it has now wants it.
+    pub async fn start(&mut self) -> Result<(), Why> {
+        self.look_up().await?;
+        match &self.runtime {
+            Some(runtime) => runtime.start().await.map(drop).map_err(|error| why(&error)),
+            None => Ok(()),
+        }
+    }
+
+    /// As [`OwnNode::start`], for a member that this host has stopped: it is started whatever else looks like it (I-10).
+    /// What does, and what else was not as it should be, is returned as warnings.
+    pub async fn start_stopped(&mut self) -> Result<Vec<String>, Why> {
+        self.look_up().await?;
+        let Some(runtime) = &self.runtime else { return Ok(Vec::new()) };
+        let started = runtime.start_stopped().await.map_err(|error| why(&error))?;
+        let doubt = runtime.check_alone(&started.status).err().map(|error| why(&error));
+        let name = &self.node.name;
+        let doubt = doubt.map(|doubt| format!("started all the same, as it was stopped for its step: {doubt}"));
+        let warnings =
+            doubt.into_iter().chain(started.warnings.iter().map(|warning| format!("{name}: {warning}"))).collect();
+        self.believe(Belief::Started(started.status.process().map(|process| process.identity)));
+        Ok(warnings)
+    }
+}
