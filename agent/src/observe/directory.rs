@@ -25,6 +25,8 @@ struct Known {
     members: Vec<Listed>,
     answered: BTreeMap<String, MemberId>,
     chosen: BTreeMap<MemberId, String>,
+    /// Listed, and without an answer to the last look.
+    silent: BTreeSet<MemberId>,
     home: BTreeSet<MemberId>,
 }
 
@@ -77,7 +79,8 @@ impl Directory {
     }
 
     /// Addresses to send a call of the whole cluster through: not through a learner, which refuses most calls, nor
-    /// through `excluded`. This host's own members come first, then those that are known to belong to somebody.
+    /// through `excluded`. This host's own members come first, then those that are known to belong to somebody; whoever
+    /// was silent at the last look comes last, for each call would wait for it.
     pub fn routes(&self, excluded: Option<MemberId>) -> Vec<String> {
         let known = self.known();
         let mut addresses: Vec<_> = known.chosen.iter().map(|(id, address)| (Some(*id), address.clone())).collect();
@@ -87,7 +90,11 @@ impl Directory {
                 addresses.push((known.owner(address), address.clone()));
             }
         }
-        addresses.sort_by_key(|(owner, _)| !owner.is_some_and(|id| known.home.contains(&id)));
+        addresses.sort_by_key(|(owner, _)| match owner {
+            Some(id) if known.silent.contains(id) => 2,
+            Some(id) if known.home.contains(id) => 0,
+            _ => 1,
+        });
         let serves = |id: Option<MemberId>| id.is_none_or(|id| Some(id) != excluded && !known.is_learner(id));
         addresses.into_iter().filter(|(owner, _)| serves(*owner)).map(|(_, address)| address).collect()
     }
@@ -153,6 +160,7 @@ impl Directory {
         let mut known = self.known();
         known.cluster = Some(cluster);
         known.chosen.retain(|id, _| members.iter().any(|member| member.id == *id));
+        known.silent = members.iter().map(|member| member.id).filter(|id| !chosen.contains_key(id)).collect();
         known.chosen.extend(chosen);
         known.members = members;
         known.answered.extend(answered);
@@ -239,10 +247,16 @@ mod tests {
     fn calls_go_through_this_hosts_own_members_first() {
         let directory = Directory::new([]);
         let url = |id: u64| format!("http://{id}");
-        let members = (1..=3).map(|id| member(id, Role::Voter, &[&url(id)])).collect();
+        let members: Vec<_> = (1..=3).map(|id| member(id, Role::Voter, &[&url(id)])).collect();
         let answered = BTreeMap::from([(url(1), MemberId(1))]);
-        let chosen = (1..=3).map(|id| (MemberId(id), url(id))).collect();
-        directory.learn(Findings { cluster: ClusterId(1), members, answered, chosen });
+        let chosen: BTreeMap<_, _> = (1..=3).map(|id| (MemberId(id), url(id))).collect();
+        let found = |members: &Vec<Listed>, chosen| Findings {
+            cluster: ClusterId(1),
+            members: members.clone(),
+            answered: answered.clone(),
+            chosen,
+        };
+        directory.learn(found(&members, chosen));
         for (home, excluded, expected) in
             [(vec![], None, [1, 2, 3].as_slice()), (vec![3], None, &[3, 1, 2]), (vec![3], Some(3), &[1, 2])]
         {
@@ -250,6 +264,9 @@ mod tests {
             let expected: Vec<_> = expected.iter().copied().map(url).collect();
             assert_eq!(directory.routes(excluded.map(MemberId)), expected, "{home:?} {excluded:?}");
         }
+        // Frozen, it would cost each call its time.
+        directory.learn(found(&members, BTreeMap::from([1, 2].map(|id| (MemberId(id), url(id))))));
+        assert_eq!(directory.routes(None), [1, 2, 3].map(url));
     }
 
     /// A member that says another's id at one of its addresses is at both all the same.

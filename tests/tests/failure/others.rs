@@ -98,8 +98,17 @@ async fn in_the_soak(system: System, does_other_die: bool) {
     assert_eq!(pair.pid(), pid, "{again}");
 
     if does_other_die {
-        rollout.one("run", pair.other).await;
-        assert!(rollout.member(pair.other).is_running(), "its own agent starts it");
+        // Whom it waits for then has ended.
+        let agent = rollout.start(pair.other);
+        let waits = format!("waits for {} to come back", rollout.member(pair.first).name);
+        wait::until("its own agent to start it", LIMIT, || async {
+            if agent.log().contains(&waits) { Ok(()) } else { Err(agent.log()) }
+        })
+        .await
+        .expect("started");
+        assert!(rollout.member(pair.other).is_running());
+        agent.process().expect("it runs").signal(Signal::INT).expect("sent");
+        agent.ends().await.must_be(10, "interrupted");
     }
     pair.alarm(false).await;
     rollout.one("run", pair.first).await.must_be(0, "partial");
@@ -122,11 +131,11 @@ async fn a_death_keeps_a_new_binary_that_hangs_from_being_put_back(system: Syste
     let mut pair = Pair::of(case.strategy(&["health: { timeout: 8s }"])).await;
     let sick = pair.rollout.sick(SICK, Illness::Hangs);
     pair.rollout.write_one(pair.first, &sick);
-    let before = pair.pid();
     let agent = pair.rollout.start(pair.first);
+    // Said, not seen: before it the new binary is tried, for a moment.
+    let started = format!("{}  started", pair.rollout.member(pair.first).name);
     wait::until("the new binary to be started", LIMIT, || async {
-        let pid = pair.pid();
-        if pid.is_some() && pid != before { Ok(()) } else { Err(format!("{pid:?}")) }
+        if agent.log().contains(&started) { Ok(()) } else { Err(agent.log()) }
     })
     .await
     .expect("started");

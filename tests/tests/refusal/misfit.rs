@@ -40,20 +40,11 @@ async fn a_playbook_for_another_member_cluster_or_minor(system: System) {
     )
     .await;
 
-    // A state directory of another cluster: its sole voter was refused, too, but noted in the journal.
-    is_refused(&elsewhere, [0], (3, "below_quorum"), &["m1"]).await;
-    rollout.upgrade = sound.clone();
-    rollout.write();
-    let [own, foreign] = [&rollout, &elsewhere].map(|rollout| rollout.member(0).state_dir());
-    edit(&rollout.playbooks[0], &own.to_string_lossy(), &foreign.to_string_lossy());
-    is_refused(&rollout, [0], (3, "other_cluster"), &[&foreign.to_string_lossy()]).await;
-
     // Another cluster's endpoints, where a member has the name of this host's, whose process is not it.
     rollout.upgrade = sound;
     rollout.upgrade.endpoints = elsewhere.layout().endpoints();
     rollout.upgrade.strategy.push("allow_downtime: true".into());
     rollout.write();
-    edit(&rollout.playbooks[0], &own.to_string_lossy(), &foreign.to_string_lossy());
     is_refused(&rollout, [0], (3, "unprepared"), &["m1: by the playbook it is pid", "answers for it at"]).await;
 
     untouched(rollout).await;
