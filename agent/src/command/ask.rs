@@ -16,6 +16,7 @@ use super::{
 use crate::{
     cli::{Output, Rollout},
     execute::{
+        bring_up,
         identity::host_name,
         inspect::standing,
         interrupt::Interrupt,
@@ -55,7 +56,7 @@ pub async fn ask(
         return Ok(());
     }
     if here.is_in_hand {
-        let started = unless_interrupted(&interrupt, setup::start_in_hand(playbook)).await?;
+        let started = unless_interrupted(&interrupt, bring_up::start_in_hand(playbook)).await?;
         if let Some((name, warnings)) = started.map_err(trouble_of_setup)? {
             warnings.iter().for_each(|warning| print(&format!("warning: {}\n", printable(warning))));
             print(&format!("{name}  was down in the middle of a step, and was started\n"));

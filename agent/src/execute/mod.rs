@@ -4,6 +4,7 @@
 //! file: `prepare` (this host), `look`, `send` (Txns and leases), `step` (one member), `wait`. Source:
 //! ARCHITECTURE.md, "The way of one `agent run`".
 
+pub mod bring_up;
 mod evidence;
 pub mod gone;
 pub mod identity;

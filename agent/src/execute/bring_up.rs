@@ -1,0 +1,128 @@
+//! Members of this host that are down are started: on what the journal says, where a step is in hand.
+//!
+//! Starting needs neither the cluster nor a journal that can be written (R-6, I-10).
+
+use proto::MemberId;
+
+use super::{
+    line::{Line, Past, past},
+    node::{OwnNode, Why, why},
+    prepare::judge_cgroup,
+    setup::{SetupError, illegal, open},
+};
+use crate::{
+    host::state_dir::{Held, Layout, StateDir},
+    journal::file::{Header, Journal},
+    playbook::{self, Playbook},
+    report::{Happening, Reporter},
+};
+
+pub(super) async fn open_node(
+    node: &playbook::Node,
+    member: MemberId,
+    state: &Layout,
+    past: &Past,
+) -> Result<OwnNode, SetupError> {
+    let fault = |why| SetupError::Node { name: node.name.clone(), why };
+    let mut own = OwnNode::open(node, member, state, past.sides.get(&member).cloned()).map_err(fault)?;
+    if let Some(in_hand) = past.in_hand.filter(|in_hand| in_hand.step.member == member) {
+        own.check_begun().map_err(fault)?;
+        own.restore_link(in_hand.binary()).map_err(fault)?;
+    }
+    own.look_up().await.map_err(fault)?;
+    Ok(own)
+}
+
+/// A journal that cannot be written may still be read, and so may one beside a damaged host id: no reason to leave down
+/// what it says is down.
+pub(super) async fn bring_up_what_can_be_read(playbook: &Playbook, layout: &Layout, reporter: &mut Reporter) {
+    let Ok(Some((header, lines))) = Journal::<Line>::peek(&layout.journal()) else { return };
+    if let Ok(past) = past(&lines) {
+        bring_up(playbook, &header, &past, layout, reporter).await;
+    }
+}
+
+/// Starts what is down of the members that the journal knows, whatever stands in the way of the run: the one of the
+/// step in hand on the binary that the last durable entry says.
+pub(super) async fn bring_up(
+    playbook: &Playbook,
+    header: &Header,
+    past: &Past,
+    state: &Layout,
+    reporter: &mut Reporter,
+) {
+    reporter.learn(&header.members);
+    for (name, member) in &header.members {
+        let Some(node) = playbook.node(name) else { continue };
+        match bring_up_one(node, *member, state, past).await {
+            Ok(Some(warnings)) => {
+                warnings.iter().for_each(|warning| reporter.tell(Happening::Warning(warning)));
+                reporter.tell(Happening::Mended { member: *member });
+            }
+            Ok(None) => {}
+            Err(why) => reporter.tell(Happening::Warning(&format!("{name} could not be started: {why}"))),
+        }
+    }
+}
+
+/// Starts the member of the step in hand and no other, if it is down; its name and what there is to warn of, if it was.
+///
+/// # Errors
+/// What keeps this host from working at all, or the member from being started.
+pub async fn start_in_hand(playbook: &Playbook) -> Result<Option<(String, Vec<String>)>, SetupError> {
+    judge_cgroup(playbook).await.map_err(SetupError::Unfit)?;
+    let held = Held::take(&playbook.state_dir).map_err(SetupError::StateDir)?;
+    let (_, opened) = open(&held)?;
+    let Some((journal, lines)) = opened else { return Ok(None) };
+    let past = past(&lines).map_err(illegal(&held))?;
+    let Some(in_hand) = past.in_hand else { return Ok(None) };
+    let of_step = journal.header().members.iter().find(|(_, member)| **member == in_hand.step.member);
+    let Some((name, member)) = of_step else { return Ok(None) };
+    let Some(node) = playbook.node(name) else { return Ok(None) };
+    let started = bring_up_one(node, *member, &held, &past).await;
+    let named = started.map(|started| started.map(|warnings| (name.clone(), warnings)));
+    named.map_err(|why| SetupError::Node { name: name.clone(), why })
+}
+
+/// What there is to warn of, where it was down and has been started.
+async fn bring_up_one(
+    node: &playbook::Node,
+    member: MemberId,
+    state: &Layout,
+    past: &Past,
+) -> Result<Option<Vec<String>>, Why> {
+    let in_hand = past.in_hand.filter(|in_hand| in_hand.step.member == member);
+    // Whatever the playbook says by now, it is down by the `binary` that its step began with.
+    let begun = in_hand.and_then(|_| past.sides.get(&member)?.binary.clone());
+    let node = playbook::Node { binary: begun.or_else(|| node.binary.clone()), ..node.clone() };
+    let mut own = open_node(&node, member, state, past).await.map_err(|error| why(&error))?;
+    match (own.status().await, in_hand) {
+        (Ok(status), _) if status.is_running() => Ok(None),
+        (Err(why), None) => Err(why),
+        (_, None) => own.start().await.map(|()| Some(Vec::new())),
+        (Err(why), Some(in_hand)) if !in_hand.may_have_stopped() => Err(why),
+        (_, Some(in_hand)) => {
+            own.switch(in_hand.binary())?;
+            own.start_stopped().await.map(Some)
+        }
+    }
+}
+
+/// Whether anything was down and has been started.
+pub(super) async fn start_what_is_down(
+    playbook: &Playbook,
+    state: &StateDir,
+    reporter: &mut Reporter,
+) -> Result<bool, SetupError> {
+    let mut was_down = false;
+    for node in &playbook.nodes {
+        let mut own = open_node(node, MemberId::default(), state, &Past::default()).await?;
+        let fault = |why| SetupError::Node { name: node.name.clone(), why };
+        if !own.status().await.map_err(fault)?.is_running() {
+            own.start().await.map_err(fault)?;
+            reporter.tell(Happening::NodeStarted { node: &node.name });
+            was_down = true;
+        }
+    }
+    Ok(was_down)
+}
