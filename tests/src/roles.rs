@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::Write,
+    os::unix::fs::PermissionsExt as _,
     path::PathBuf,
     process::{Command, Stdio},
 };
@@ -106,6 +107,7 @@ impl Shell {
     /// A user with some role of other keys, or with none.
     pub fn adds(&self, user: &str, grants: &[&str]) {
         sure(fs::write(self.password_file(user), "welcome\n"));
+        sure(fs::set_permissions(self.password_file(user), fs::Permissions::from_mode(0o600)));
         let mut lines = vec![format!("etcdctl user add {user} --interactive=false < {user}.password")];
         if !grants.is_empty() {
             lines.push(format!("etcdctl role add {user}"));

@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -69,5 +70,6 @@ fn identity(folder: &Path, name: &str, hosts: &[&str], issuer: &Issuer<'_, KeyPa
     let paths = Identity { cert: folder.join(format!("{name}.pem")), key: folder.join(format!("{name}.key")) };
     fs::write(&paths.cert, params.signed_by(&key, issuer)?.pem())?;
     fs::write(&paths.key, key.serialize_pem())?;
+    fs::set_permissions(&paths.key, fs::Permissions::from_mode(0o600))?;
     Ok(paths)
 }

@@ -22,7 +22,7 @@ use crate::{
         state_dir::Layout,
     },
     journal::file::{Journal, JournalError},
-    observe::{Observer, view::ClusterView},
+    observe::{Observer, secret_file, view::ClusterView},
     playbook::{Node, Playbook},
 };
 
@@ -45,6 +45,7 @@ pub async fn inspect(playbook: &Playbook, view: &ClusterView, observer: &Observe
     let host = |why| SetupError::Node { name: super::identity::host_name().to_string(), why };
     let mut found = Inspected::default();
     found.warnings.extend(prepare::judge_cgroup(playbook).await.map_err(host)?);
+    found.warnings.extend(secret_file::warnings(&playbook.cluster));
     for node in &playbook.nodes {
         let Some(member) = view.members.iter().find(|member| *member.name == node.name) else {
             let known = view.members.iter().map(|member| member.name.to_string()).collect();

@@ -107,7 +107,37 @@ fn is_another_of(exe: &Path, pid: u32) -> bool {
     !told.split(|byte| *byte == 0).nth(1).is_some_and(|word| matches!(word, b"grpc-proxy" | b"gateway"))
 }
 
+/// Who listens on this host where a member that has ended is to answer, in words.
+pub(super) fn who_listens(url: &str) -> Option<String> {
+    addresses(url).into_iter().find_map(|address| match listener(address) {
+        Ok(Listener::Process(pid)) => Some(format!("its address {address} is in use by {}", shown(pid))),
+        Ok(Listener::Unseen) => Some(format!("its address {address} is in use; to see by whom, run this as root")),
+        _ => None,
+    })
+}
+
 fn addresses(url: &str) -> Vec<SocketAddr> {
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
     authority.to_socket_addrs().map(Iterator::collect).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn who_has_the_address_of_a_member_that_ended_is_named() {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("https://localhost:{}", socket.local_addr().unwrap().port());
+        let said = who_listens(&url).unwrap();
+        let own = format!("is in use by pid {} (user ", std::process::id());
+        assert!(
+            said.contains(&own) && said.contains(&std::env::current_exe().unwrap().display().to_string()),
+            "{said}"
+        );
+        drop(socket);
+        assert_eq!(who_listens(&url), None);
+    }
 }

@@ -30,7 +30,7 @@ use crate::{
         file::{Header, Journal, JournalError, Opened},
         progress::Illegal,
     },
-    observe::{ObserveError, Observer},
+    observe::{ObserveError, Observer, secret_file},
     plan::{Me, Verb},
     playbook::Playbook,
     report::{Happening, Reporter, stop::Trouble},
@@ -140,6 +140,7 @@ pub async fn set_up(
     if let Some(warning) = judge_cgroup(&playbook).await.map_err(SetupError::Unfit)? {
         reporter.tell(Happening::Warning(&warning));
     }
+    secret_file::warnings(&playbook.cluster).iter().for_each(|warning| reporter.tell(Happening::Warning(warning)));
     let held = Held::take(&playbook.state_dir).map_err(SetupError::StateDir)?;
     let (host, opened) = match open(&held) {
         Ok(opened) => opened,

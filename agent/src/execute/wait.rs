@@ -11,7 +11,7 @@ use std::{
 
 use proto::{MemberId, Release, Revision};
 
-use super::{Abort, Execution, Why, why};
+use super::{Abort, Execution, Why, resident::who_listens, why};
 use crate::{
     host::runtime::sighting::undeleted,
     journal::progress::Binary,
@@ -169,7 +169,11 @@ impl Execution<'_> {
             Some(runtime) => runtime.ending().await,
             None => None,
         };
-        ending.map_or_else(|| Arc::from("its process ended"), |ending| format!("its process ended: {ending}").into())
+        let ended = ending.map_or_else(|| "its process ended".into(), |ending| format!("its process ended: {ending}"));
+        match self.observer.access().directory().address_of(member).and_then(|url| who_listens(&url)) {
+            Some(other) => format!("{ended}; {other}").into(),
+            None => ended.into(),
+        }
     }
 
     /// A supervisor whose `status` prints no pid leaves open which executable runs.

@@ -28,7 +28,7 @@ pub mod metrics;
 pub mod permission;
 mod releases;
 mod removal;
-mod secret_file;
+pub mod secret_file;
 mod tls;
 pub mod view;
 mod wave;

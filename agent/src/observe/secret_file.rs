@@ -5,7 +5,7 @@
 use std::{fs, os::unix::fs::MetadataExt as _, path::Path, time::SystemTime};
 
 use super::error::ObserveError;
-use crate::regular_file;
+use crate::{playbook::Cluster, regular_file, words::typed};
 
 /// How many bytes such a file may have.
 const MAX_BYTES: usize = 1024 * 1024;
@@ -26,6 +26,25 @@ impl Stamp {
     }
 }
 
+/// What to warn of: a key or a password that every user of this host may read.
+pub fn warnings(cluster: &Cluster) -> Vec<String> {
+    let key = cluster.tls.iter().filter_map(|tls| Some(("cluster.tls.key", tls.key.as_deref()?)));
+    let password = cluster.auth.iter().map(|auth| ("cluster.auth.password_file", auth.password_file.as_path()));
+    let exposed = key.chain(password).filter(|(_, path)| may_be_read_by_others(path));
+    let warning = |(field, path): (&str, &Path)| {
+        let path = path.to_string_lossy();
+        format!("`{field}`: every user of this host may read {path}; type: chmod 600 {}", typed(&path))
+    };
+    exposed.map(warning).collect()
+}
+
+/// Whether others may read the file, and enter each folder on the way to it. What a group may is its administrator's choice.
+fn may_be_read_by_others(path: &Path) -> bool {
+    let Ok(path) = fs::canonicalize(path) else { return false };
+    let lets = |path: &Path, bit: u32| fs::metadata(path).is_ok_and(|found| found.mode() & bit != 0);
+    lets(&path, 0o004) && path.ancestors().skip(1).all(|folder| lets(folder, 0o001))
+}
+
 /// What the file holds.
 ///
 /// # Errors
@@ -37,7 +56,42 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, ObserveError> {
 
 #[cfg(test)]
 mod tests {
+    use std::{os::unix::fs::PermissionsExt as _, path::PathBuf};
+
     use super::*;
+    use crate::playbook::cluster::{Auth, Tls};
+
+    #[test]
+    fn what_every_user_may_read_is_warned_of() {
+        let folder = tempfile::tempdir().unwrap();
+        let [key, password] = ["key", "pass word"].map(|name| folder.path().join(name));
+        let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        let cluster = Cluster {
+            name: "c".into(),
+            endpoints: Vec::new(),
+            election_timeout: std::time::Duration::ZERO,
+            tls: Some(Tls { ca: PathBuf::from("/etc/passwd"), cert: None, key: Some(key.clone()) }),
+            auth: Some(Auth { user: "root".into(), password_file: password.clone() }),
+            http: std::collections::BTreeMap::new(),
+        };
+        assert_eq!(warnings(&cluster), Vec::<String>::new(), "nothing is there");
+        [&key, &password].into_iter().for_each(|path| fs::write(path, "").unwrap());
+        for (of_folder, of_file, count) in [
+            (0o755, 0o600, 0),
+            (0o755, 0o640, 0), // as Debian's ssl-cert
+            (0o755, 0o644, 2),
+            (0o755, 0o604, 2),
+            (0o750, 0o644, 0), // nobody else gets there
+        ] {
+            mode(folder.path(), of_folder);
+            [&key, &password].into_iter().for_each(|path| mode(path, of_file));
+            assert_eq!(warnings(&cluster).len(), count, "{of_folder:o} {of_file:o}");
+        }
+        mode(folder.path(), 0o755);
+        let said = warnings(&cluster);
+        assert!(said[0].ends_with(&format!("type: chmod 600 {}", key.display())), "{said:?}");
+        assert!(said[1].ends_with(&format!("type: chmod 600 '{}'", password.display())), "{said:?}");
+    }
 
     #[test]
     fn only_a_small_regular_file_is_read() {

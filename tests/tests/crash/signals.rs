@@ -1,10 +1,11 @@
 //! Signals and pipes: an end that was asked for leaves every member serving, a closed terminal changes nothing.
 
-use std::time::Duration;
+use std::{ffi::OsString, time::Duration};
 
 use rustix::process::Signal;
 use tests::{
     agent::Agent,
+    case::Case,
     ended::Ended,
     fault::{self, Moment},
     on_both,
@@ -21,6 +22,7 @@ use crate::{
 on_both! {
     agents_asked_to_end_at_any_moment_leave_every_member_serving, etcd #[ignore = "slow: the node's row shows the same"];
     a_second_signal_ends_an_agent_at_once_and_the_same_command_goes_on;
+    what_whoever_starts_it_ignores_or_blocks_changes_nothing, etcd #[ignore = "slow: the node's row shows the same"];
     a_closed_terminal_changes_nothing, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
@@ -90,6 +92,36 @@ async fn a_second_signal_ends_an_agent_at_once_and_the_same_command_goes_on(syst
         fault::thaw(&told_twice).expect("thawed");
         agent.ends().await.must_be(10, "interrupted_at_once");
         rollout.one("run", index).await.must_succeed();
+    }
+    is_finished(rollout).await;
+}
+
+/// SIGCHLD ignored, SIGTERM and SIGCHLD blocked: both are inherited through execve(2).
+const DEAF: &str = "import os, signal, sys\n\
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n\
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})\n\
+    os.execvp(sys.argv[1], sys.argv[1:])\n";
+
+/// A hook is waited for, and the member has nothing of it.
+async fn what_whoever_starts_it_ignores_or_blocks_changes_nothing(system: System) {
+    let Some(mut case) = Case::of(system).await else { return };
+    case.upgrade.extra = vec!["hooks: { before_node: [[/bin/sh, -c, \"exit 0\"]] }".into()];
+    let rollout = case.strategy(&["gather: 1s"]).begin().await;
+    let deaf = |argv: Vec<OsString>| ["python3", "-c", DEAF].map(OsString::from).into_iter().chain(argv).collect();
+    let agent = Agent::start_under("run", &rollout.playbooks[0], &[], deaf).expect("an agent");
+    agent.ends().await.must_succeed();
+    let pid = rollout.member(0).process().expect("it runs").pid;
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let has = |field: &str, signal: Signal| {
+        let bits = status.lines().find_map(|line| line.strip_prefix(field)).expect("a field").trim();
+        u64::from_str_radix(bits, 16).expect("a mask") & 1 << (signal.as_raw() - 1) != 0
+    };
+    assert!(
+        !has("SigIgn:", Signal::CHILD) && !has("SigBlk:", Signal::CHILD) && !has("SigBlk:", Signal::TERM),
+        "{status}"
+    );
+    for host in [1, 2] {
+        rollout.one("run", host).await.must_succeed();
     }
     is_finished(rollout).await;
 }
