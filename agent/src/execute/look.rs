@@ -13,7 +13,7 @@ use crate::{
     rollout::{
         NotRead,
         act::{Event, Looked},
-        keys::{At, Keys, Run, RunState},
+        keys::{At, Keys, Run, RunState, TakeDown},
         stored,
     },
 };
@@ -92,7 +92,9 @@ impl Execution<'_> {
             }
         };
         let Some(Recorded { record, created, by }) = &self.leases.recorded else { return Ok(Some(keys)) };
-        if keys.down.as_ref().is_some_and(|down| down.value.attempt == record.attempt && down.created == *created) {
+        let stands =
+            keys.down.as_ref().is_some_and(|down| down.value.attempt == record.attempt && down.created == *created);
+        if stands || is_given_up(&keys, record) {
             return Ok(Some(keys));
         }
         self.store.route().disbelieve(by);
@@ -182,6 +184,11 @@ impl Execution<'_> {
             self.excluded.set(down.filter(|member| !self.me.owns.contains(member)));
         }
     }
+}
+
+/// Whether somebody gave the take-down up since: then nobody lied of its record.
+fn is_given_up(keys: &Keys, record: &TakeDown) -> bool {
+    keys.lost.get(&record.member).is_some_and(|lost| lost.value.attempt == record.attempt)
 }
 
 /// An id that was never used. The kernel's own; should it have none, time and chance of this process.

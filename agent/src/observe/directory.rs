@@ -120,11 +120,12 @@ impl Directory {
     }
 
     /// Whether somebody else is known to be at `other` than at `address`: nobody who answered at the one, or alone
-    /// advertises it, does so at the other.
+    /// advertises it, does so at the other. What is said at an address that speaks for nobody does not count.
     pub fn is_elsewhere(&self, other: &str, address: &str) -> bool {
         let known = self.known();
         let (there, here) = (known.owners(other), known.owners(address));
-        other != address && !there.is_empty() && there.is_disjoint(&here)
+        let speaks = sole_owner(&known.members, other).is_some() || known.chosen.values().any(|chosen| chosen == other);
+        other != address && speaks && !there.is_empty() && there.is_disjoint(&here)
     }
 
     /// The cluster that all of this is about, once one look was made.
@@ -273,18 +274,24 @@ mod tests {
     #[test]
     fn who_is_elsewhere_is_read_off_what_is_listed_and_what_was_answered() {
         let directory = Directory::new(["http://lb".to_owned()]);
-        let members = vec![
+        let members = [
             member(1, Role::Voter, &["http://a", "http://b"]),
             member(2, Role::Voter, &["http://c"]),
             member(3, Role::Voter, &["http://d"]),
         ];
-        let answered = BTreeMap::from([("http://a".to_owned(), MemberId(2))]);
-        directory.learn(Findings { cluster: ClusterId(1), members, answered, chosen: BTreeMap::new() });
+        let answered = [("http://a", 2), ("http://lb", 3)].map(|(address, id)| (address.to_owned(), MemberId(id)));
+        let learn = |chosen| {
+            let (members, answered) = (members.to_vec(), answered.clone().into());
+            directory.learn(Findings { cluster: ClusterId(1), members, answered, chosen });
+        };
+        learn(BTreeMap::new());
         for (other, expected) in
             [("http://a", false), ("http://b", false), ("http://c", false), ("http://d", true), ("http://lb", false)]
         {
             assert_eq!(directory.is_elsewhere(other, "http://a"), expected, "{other}");
         }
+        learn(BTreeMap::from([(MemberId(3), "http://lb".to_owned())]));
+        assert!(directory.is_elsewhere("http://lb", "http://a"), "it speaks for that member");
     }
 
     #[test]

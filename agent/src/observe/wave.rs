@@ -249,13 +249,15 @@ impl Wave {
         })
     }
 
-    /// Takes the best address of this member: one that is its own, else one of the playbook that nobody advertises, else
-    /// one that several do. An address that another member alone advertises does not speak for this one (I-5).
+    /// Takes the best address of this member: one that is its own, else one that several advertise, else one of the
+    /// playbook that nobody advertises, where such ones count ([`Self::is_reached_as_advertised`]). An address that
+    /// another member alone advertises does not speak for this one (I-5).
     fn look_at(&self, member: &Listed, members: &[Listed], endpoints: &[String]) -> Look {
         let own = |found: &Found| sole_owner(members, &found.address) == Some(member.id);
-        let unclaimed = |found: &Found| !members.iter().any(|member| member.client_urls.contains(&found.address));
+        let unclaimed = |found: &Found| is_unclaimed(members, &found.address);
+        let counts = !self.is_reached_as_advertised(members);
         // One that only somebody's earlier list had is nobody's.
-        let speaks = |found: &Found| endpoints.contains(&found.address) || !unclaimed(found);
+        let speaks = |found: &Found| !unclaimed(found) || (counts && endpoints.contains(&found.address));
         let best = self
             .found
             .iter()
@@ -267,11 +269,18 @@ impl Wave {
             let Found { address, seen, details, .. } = found;
             Reached { address: address.clone(), seen: seen.clone(), details: details.clone() }
         });
-        Look { listed: member.clone(), reached: reached.ok_or_else(|| self.silence(member)), disputed: None }
+        Look { listed: member.clone(), reached: reached.ok_or_else(|| self.silence(member, members)), disputed: None }
+    }
+
+    /// Whether somebody answers where it alone says that it serves clients. Then each has to: whoever is behind an address
+    /// of the playbook that nobody advertises could speak for one who is dead. Where nobody is reached as advertised, as
+    /// across an address translation, there is nothing better than such addresses.
+    fn is_reached_as_advertised(&self, members: &[Listed]) -> bool {
+        self.found.iter().any(|found| sole_owner(members, &found.address) == Some(found.seen.id))
     }
 
     /// Why a member was not reached, address by address.
-    fn silence(&self, member: &Listed) -> String {
+    fn silence(&self, member: &Listed, members: &[Listed]) -> String {
         if member.client_urls.is_empty() && member.unused.is_empty() {
             return "it has never started".to_owned();
         }
@@ -282,7 +291,15 @@ impl Wave {
                 (None, None) => format!("{url} was not asked"),
             }
         });
-        reasons.chain(member.unused.iter().cloned()).collect::<Vec<_>>().join("; ")
+        let elsewhere = self.found.iter().filter(|found| found.seen.id == member.id);
+        let elsewhere = elsewhere.filter(|found| is_unclaimed(members, &found.address)).map(|found| {
+            format!(
+                "{} answers as this member, which does not advertise it: that counts for nothing while others are reached \
+                 as they advertise; restart it with that address in --advertise-client-urls if it is its own",
+                found.address
+            )
+        });
+        reasons.chain(member.unused.iter().cloned()).chain(elsewhere).collect::<Vec<_>>().join("; ")
     }
 
     fn nobody(&self) -> ObserveError {
@@ -297,6 +314,10 @@ impl Wave {
         });
         failed.chain(listless).collect()
     }
+}
+
+fn is_unclaimed(members: &[Listed], address: &String) -> bool {
+    !members.iter().any(|member| member.client_urls.contains(address))
 }
 
 /// Asks whoever is at this address who it is and, if the address is that voter's alone, whether it is ready.
@@ -345,6 +366,46 @@ mod tests {
             let wave = Wave { found: vec![found], ..Wave::default() };
             let counted = counts.then(|| address.clone()).into_iter().collect();
             assert_eq!(wave.unheard(&look(role), &counted).as_deref(), expected, "{role:?}");
+        }
+    }
+
+    /// Whoever is behind it could say that it is one who is dead.
+    #[test]
+    fn an_address_that_nobody_advertises_speaks_for_nobody_where_one_is_reached_as_it_advertises() {
+        let url = |id: u64| format!("http://{id}");
+        let listed = |id| Listed {
+            id: MemberId(id),
+            name: format!("m{id}"),
+            role: Role::Voter,
+            client_urls: vec![url(id)],
+            unused: vec![],
+        };
+        let members: Vec<_> = (1..=3).map(listed).collect();
+        let found = |(address, id): (&str, u64)| Found {
+            address: address.to_owned(),
+            seen: Seen { id: MemberId(id), status: proto::etcdserverpb::StatusResponse::default() },
+            members: Ok(members.clone()),
+            details: None,
+        };
+        let endpoints = ["http://lb".to_owned(), "http://nat".to_owned()];
+        for (answers, expected) in [
+            (vec![("http://1", 1), ("http://lb", 2)], [Some("http://1"), None, None]),
+            // Not even for itself.
+            (vec![("http://3", 3), ("http://lb", 1)], [None, None, Some("http://3")]),
+            // What another one advertises makes nobody reached.
+            (vec![("http://1", 2), ("http://lb", 3)], [None, None, Some("http://lb")]),
+            (vec![("http://lb", 1), ("http://nat", 2)], [Some("http://lb"), Some("http://nat"), None]),
+            (vec![("http://lb", 1), ("http://else", 2)], [Some("http://lb"), None, None]),
+        ] {
+            let wave = Wave { found: answers.iter().copied().map(found).collect(), ..Wave::default() };
+            let looks: Vec<_> = members.iter().map(|member| wave.look_at(member, &members, &endpoints)).collect();
+            let reached = looks.iter().map(|look| look.reached.as_ref().ok().map(|reached| &*reached.address));
+            assert_eq!(reached.collect::<Vec<_>>(), expected, "{answers:?}");
+            for (address, id) in answers.into_iter().filter(|(address, _)| *address == "http://lb") {
+                let silent = looks.iter().find(|look| look.listed.id == MemberId(id)).unwrap().reached.as_ref().err();
+                let said = format!("{address} answers as this member, which does not advertise it");
+                assert!(silent.is_none_or(|why| why.contains(&said)), "{silent:?}");
+            }
         }
     }
 

@@ -50,7 +50,9 @@ async fn given_up_and_woken(rollout: Rollout, frozen: Agent, thaw: impl FnOnce(&
         assert!(is_refused || ended.exit == Some(0), "{ended}");
     }
     is_cleared(&rollout, &sign).await;
-    frozen.ends().await.must_succeed();
+    let ended = frozen.ends().await;
+    ended.must_succeed();
+    assert!(!ended.warnings().contains("does not show it"), "nobody lied: {ended}");
     is_finished(rollout).await;
 }
 

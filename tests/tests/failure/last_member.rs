@@ -33,10 +33,12 @@ struct Last {
 impl Last {
     async fn set(system: System, illness: Illness, soak: &str) -> Option<Self> {
         let mut case = Case::of(system).await?;
-        case.upgrade.strategy = vec!["soak: 0s".into()];
+        // All take part, however slow the machine is.
+        let together = "gather: 2m";
+        case.upgrade.strategy = vec!["soak: 0s".into(), together.into()];
         let rollout = case.begin().await;
         let last = rollout.leader().await;
-        let sick = Upgrade { strategy: vec![soak.into()], ..rollout.sick(SICK, illness) };
+        let sick = Upgrade { strategy: vec![soak.into(), together.into()], ..rollout.sick(SICK, illness) };
         rollout.write_one(last, &sick);
         let (old, new) = (rollout.from.release.to_string(), rollout.to.release.to_string());
         Some(Self { rollout, last, old, new })

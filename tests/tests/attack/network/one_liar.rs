@@ -32,6 +32,7 @@ on_both! {
     a_member_that_is_down_is_not_said_to_be_removed;
     a_name_that_is_too_long_hides_nobody_who_is_dead;
     a_name_that_is_too_long_has_nobody_removed;
+    an_address_that_nobody_advertises_answers_for_nobody_who_is_dead;
     nobody_believes_a_record_that_one_member_alone_shows;
     one_member_does_not_answer_for_the_agents_of_all_hosts;
 }
@@ -144,11 +145,20 @@ fn hides(call: &Call, left_out: &str, ghost: &str) -> Word {
 
 /// The one who is not there: all that it says is another's, in its own name.
 fn haunts(call: &Call, left_out: &str, ghost: &str) -> Word {
-    let named = |header: &mut Option<ResponseHeader>| header.iter_mut().for_each(|header| header.member_id = GHOST);
     match call.method.as_str() {
+        "Maintenance/Status" | "KV/Range" => poses(call, GHOST),
+        _ => hides(call, left_out, ghost),
+    }
+}
+
+/// What it says is true, and said as another member.
+fn poses(call: &Call, id: u64) -> Word {
+    let named = move |header: &mut Option<ResponseHeader>| header.iter_mut().for_each(|header| header.member_id = id);
+    match call.method.as_str() {
+        "Cluster/MemberList" => Word::twisted(move |list: &mut MemberListResponse| named(&mut list.header)),
         "Maintenance/Status" => Word::twisted(move |status: &mut StatusResponse| named(&mut status.header)),
         "KV/Range" => Word::twisted(move |range: &mut RangeResponse| named(&mut range.header)),
-        _ => hides(call, left_out, ghost),
+        _ => Word::Truth,
     }
 }
 
@@ -202,6 +212,28 @@ async fn nobody_is_hidden(system: System, liar: String) {
     agent.must_be(6, "turn");
     let words = format!("{}, {url} does not list it", case.upgrade.endpoints[0]);
     assert!(agent.warnings().contains("m3: members do not agree") && agent.warnings().contains(&words), "{agent}");
+}
+
+/// An endpoint of the playbook that leads to a member which advertises another: a name written otherwise, or what it
+/// advertised before.
+async fn an_address_that_nobody_advertises_answers_for_nobody_who_is_dead(system: System) {
+    let Some(case) = Case::of(system).await else { return };
+    let mut case = case.strategy(&["gather: 1s"]);
+    let leased = Ports::lease(1).expect("a port");
+    let members = case.client(0).members().await.expect("a list");
+    let dead = members.iter().find(|member| member.name == case.layout().members[1].name).expect("listed").id;
+    let word = move |call: &Call| poses(call, dead);
+    let _door = Liar::start(leased.numbers[0], case.member(0).client_port, word).await.expect("it listens");
+    let url = format!("http://127.0.0.1:{}", leased.numbers[0]);
+    case.upgrade.endpoints.insert(0, url.clone());
+    case.layout().make_leader(case.member(0)).await.expect("it leads");
+    case.member(1).end(Signal::KILL).expect("ended");
+    let before = case.member(2).process().expect("up").pid;
+    let agent = Agent::start("run", &case.write()[2], &[]).expect("started").ends().await;
+    assert_eq!(case.member(2).process().map(|process| process.pid), Some(before), "{agent}");
+    agent.must_be(3, "member_not_ready");
+    let words = format!("{url} answers as this member, which does not advertise it");
+    assert!(agent.message().contains(&words), "{agent}");
 }
 
 async fn a_member_that_is_down_is_not_said_to_be_removed(system: System) {
