@@ -51,7 +51,7 @@ impl Pair {
     /// In the end everybody goes, together.
     async fn all_go(&mut self) {
         self.rollout.upgrade.strategy.retain(|line| line != ALONE);
-        self.rollout.upgrade.strategy.push("gather: 2m".into());
+        self.rollout.upgrade.strategy.push("gather: 30s".into());
         self.rollout.playbooks = self.rollout.write();
         all_must_be(&self.rollout.all("run").await, 0, "done");
     }
