@@ -54,13 +54,17 @@ impl From<ReadError> for io::Error {
 /// # Errors
 /// [`ReadError`]
 pub fn read(path: &Path, limit: usize) -> Result<Vec<u8>, ReadError> {
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path).map_err(|error| {
-        // A socket is not even opened.
-        let what = fs::metadata(path).ok().and_then(|found| kind(&found));
-        what.map_or(ReadError::System(error), ReadError::NotAFile)
-    })?;
-    let found = file.metadata().map_err(ReadError::System)?;
+    let opened = |path: &Path, flags: OFlags| {
+        OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path).map_err(ReadError::System)
+    };
+    // To open a device may do something already.
+    let place = opened(path, OFlags::PATH)?;
+    let found = place.metadata().map_err(ReadError::System)?;
+    if let Some(what) = kind(&found).filter(|_| !found.file_type().is_fifo()) {
+        return Err(ReadError::NotAFile(what));
+    }
+    let same = format!("/proc/self/fd/{}", place.as_raw_fd());
+    let file = opened(Path::new(&same), OFlags::NONBLOCK | OFlags::NOCTTY)?;
     let bytes = match kind(&found) {
         None => read_to_end(file, limit).map_err(ReadError::System)?,
         Some(_) if found.file_type().is_fifo() && is_unnamed(&file) => read_pipe(&file, limit)?,

@@ -128,7 +128,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, Trouble> {
 }
 
 fn built(builder: &mut tokio::runtime::Builder) -> Result<tokio::runtime::Runtime, Trouble> {
-    let built = default_signals().and_then(|()| builder.enable_all().build()).and_then(|runtime| {
+    let built = unblock_signals().and_then(|()| builder.enable_all().build()).and_then(|runtime| {
         hear_of_children(&runtime)?;
         Ok(runtime)
     });
@@ -137,7 +137,7 @@ fn built(builder: &mut tokio::runtime::Builder) -> Result<tokio::runtime::Runtim
 
 /// Whoever started the agent may have blocked signals, and then none would end it. Before a thread is started, which would
 /// have the same mask.
-fn default_signals() -> io::Result<()> {
+fn unblock_signals() -> io::Result<()> {
     Ok(SigSet::empty().thread_set_mask()?)
 }
 

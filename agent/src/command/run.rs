@@ -79,7 +79,11 @@ fn stop_of(ended: Ended, me: &Me, typed: &Rollout, names: &Names) -> Stop {
     };
     let told = |trouble: &Trouble| {
         let stop = trouble.stop(stop::typed(me.verb), Some(&path), touched);
-        let left = if stop.left.is_empty() || !down.is_empty() { context.standing() } else { stop.left };
+        let left = match (stop.left.is_empty(), down.is_empty()) {
+            (true, _) => context.standing(),
+            (false, true) => stop.left,
+            (false, false) => format!("{}; {}", stop.left, context.standing()),
+        };
         Stop { left, ..stop }
     };
     match (ending, trouble, blind) {

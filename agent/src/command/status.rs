@@ -95,7 +95,9 @@ impl Place {
         let downgrade = downgrade(view, target, names);
         let mut facts = Facts { members, gates, warnings: view.warnings.clone(), ..Facts::default() };
         if asked == Downgrade::NotTold {
-            facts.warnings.push("whether a downgrade is enabled is not known: this user is not told".into());
+            facts.warnings.push(
+                "whether a downgrade is enabled is not known: the leader did not say, or not to this user".into(),
+            );
         }
         facts.more.insert("downgrade".into(), json!(downgrade));
         facts.more.insert(

@@ -28,6 +28,7 @@ pub(super) async fn open_node(
     if let Some(in_hand) = past.in_hand.filter(|in_hand| in_hand.step.member == member) {
         own.check_begun().map_err(fault)?;
         own.restore_link(in_hand.binary()).map_err(fault)?;
+        own.may_be_stopped = in_hand.may_have_stopped();
     }
     own.look_up().await.map_err(fault)?;
     Ok(own)
@@ -103,7 +104,10 @@ async fn bring_up_one(
         (Err(why), Some(in_hand)) if !in_hand.may_have_stopped() => Err(why),
         (_, Some(in_hand)) => {
             own.switch(in_hand.binary())?;
-            own.start_stopped().await.map(Some)
+            match own.may_be_stopped {
+                true => own.start_stopped().await.map(Some),
+                false => own.start().await.map(|()| Some(Vec::new())),
+            }
         }
     }
 }

@@ -92,6 +92,8 @@ pub struct OwnNode {
     pub runtime: Option<Runtime>,
     /// What this agent takes for its process.
     pub(super) belief: Belief,
+    /// Whether its step may have ended its process: this agent has begun to, or an earlier one may have.
+    pub(super) may_be_stopped: bool,
     /// User and group of its unit, where it is one and runs as somebody else.
     pub(super) unit_owner: Option<(u32, u32)>,
 }
@@ -103,7 +105,19 @@ impl OwnNode {
         let saved = Saved::new(state.saved_files().join(&node.name));
         let (node, nodes) = (node.clone(), state.nodes());
         let belief = Belief::default();
-        Ok(Self { node, member, link, nodes, saved, sides, reported: None, runtime: None, belief, unit_owner: None })
+        Ok(Self {
+            node,
+            member,
+            link,
+            nodes,
+            saved,
+            sides,
+            reported: None,
+            runtime: None,
+            belief,
+            may_be_stopped: false,
+            unit_owner: None,
+        })
     }
 
     /// Where releases lie, beside the link.

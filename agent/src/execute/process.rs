@@ -33,6 +33,9 @@ impl OwnNode {
 
     /// Ends its process. From then on nothing else that looks like it is it.
     pub async fn stop(&mut self) -> Result<(), Why> {
+        // What cannot be told from another is not stopped.
+        self.peek().await?;
+        self.may_be_stopped = true;
         let stop = &self.node.stop;
         match &self.runtime {
             Some(runtime) => runtime.stop(stop.timeout, stop.kill).await.map_err(|error| why(&error))?,
@@ -51,6 +54,7 @@ impl OwnNode {
 
     /// Its step is over: whoever starts it now, it is this node.
     pub fn believe_looks(&mut self) {
+        self.may_be_stopped = false;
         self.believe(Belief::Looks);
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Asked of the process itself, at the sockets where it listens: what is listed under the member's address may be another
 //! host's. One that does not answer is taken by the name that it was started with, for a sick member must not be left
-//! sick. Source: ARCHITECTURE.md, "Preflight".
+//! sick. Source: ARCHITECTURE.md, "Programs".
 
 use std::{
     net::SocketAddr,
@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 use super::node::{OwnNode, Why};
 use crate::{
-    host::{listener::sockets_of, member_name::member_name, process_id::family},
+    host::{blocking::blocking, listener::sockets_of, member_name::member_name, process_id::family},
     observe::{Observer, directory::Listed, local::Identity},
     visible::line,
 };
@@ -123,22 +123,27 @@ pub(super) async fn must_be_the_member(
     }
 }
 
-/// What the process says, and what the processes say that it has started, where it does not listen itself.
+/// What the process says, and what the processes say that it has started, where it does not listen itself; where none of
+/// them does, their names.
 async fn evidence(pid: u32, observer: &Observer) -> Evidence {
-    let mut found = of_processes(&[pid], observer).await;
-    if found.answers.is_empty() && found.names.is_empty() {
+    let mut answers = answers(&[pid], observer).await;
+    let mut names = Vec::new();
+    if answers.is_empty() {
         let family = family(pid).unwrap_or_default();
-        found = of_processes(family.get(1..).unwrap_or_default(), observer).await;
+        answers = self::answers(family.get(1..).unwrap_or_default(), observer).await;
+        if answers.is_empty() {
+            let named = move || [pid].into_iter().chain(family.into_iter().skip(1)).find_map(member_name);
+            names = blocking(named).await.into_iter().collect();
+        }
     }
-    found
+    Evidence { answers, names }
 }
 
-async fn of_processes(pids: &[u32], observer: &Observer) -> Evidence {
+async fn answers(pids: &[u32], observer: &Observer) -> Vec<(SocketAddr, Identity)> {
     // Another user's descriptors are not seen; then the name is what is left.
     let sockets = pids.iter().flat_map(|pid| sockets_of(*pid).unwrap_or_default()).take(MAX_SOCKETS);
     let asked = sockets.map(|socket| async move { Some((socket, observer.access().identity_at(socket).await?)) });
-    let answers = join_all(asked).await.into_iter().flatten().collect();
-    Evidence { answers, names: pids.iter().filter_map(|pid| member_name(*pid)).collect() }
+    join_all(asked).await.into_iter().flatten().collect()
 }
 
 /// Refuses a process that says that it is another member of this cluster, before it is stopped to be put back: its own

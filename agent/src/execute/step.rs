@@ -15,14 +15,10 @@ use crate::{
     journal::progress::{Binary, InHand, Leg, Stage},
     observe::HandOver,
     plan::Verb,
-    playbook::{Hooks, expand_all},
+    playbook::{Hooks, POLLS, expand_all},
     report::Happening,
     rollout::act::Event,
 };
-
-/// A version poll of etcd's leader takes at most this long; after it, a member that was stopped before it
-/// began is in none.
-const POLLS: Duration = Duration::from_secs(20);
 
 impl Execution<'_> {
     pub(super) async fn hooks_before(&mut self, member: MemberId) -> Result<(), Why> {
@@ -126,9 +122,9 @@ impl Execution<'_> {
 
     pub(super) async fn start(&mut self, member: MemberId) -> Result<(), Why> {
         let in_hand = self.past.in_hand.filter(|in_hand| in_hand.step.member == member);
-        let is_stopped = in_hand.is_some_and(|in_hand| in_hand.may_have_stopped());
+        let may_have_stopped = in_hand.is_some_and(|in_hand| in_hand.may_have_stopped());
         let node = self.node_mut(member)?;
-        match is_stopped {
+        match may_have_stopped && node.may_be_stopped {
             true => node.start_stopped().await?.iter().for_each(|warning| self.warn(warning)),
             false => node.start().await?,
         }

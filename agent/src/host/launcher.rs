@@ -183,7 +183,12 @@ fn become_node(agent: &mut File) -> Result<(), LaunchError> {
     }
     // What only looks like the node its agent has seen, or passes over. Here it is not looked for: a process may keep whoever
     // reads its command line waiting, and no thread may be left waiting when the user changes.
-    match sighting::known(&order.nodes, &order.command.name)? {
+    let known = match sighting::known(&order.nodes, &order.command.name) {
+        // A node that was stopped for its step is started whatever became of its file (I-10).
+        Err(sighting::SightingError::BadFile { .. }) if order.is_stopped => None,
+        known => known?,
+    };
+    match known {
         Some(Process { identity, exe }) => {
             answer(agent, &Answer::Running { identity, exe });
             Ok(())

@@ -6,10 +6,13 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    process_id::{command_line, read_bounded},
+    process_id::{bounded, command_line, read_bounded},
     runtime::likeness::value,
 };
-use crate::regular_file;
+use crate::{
+    playbook::tree::{Tree, Value},
+    regular_file,
+};
 
 /// A configuration file is smaller, in bytes.
 const MAX_FILE: usize = 1 << 20;
@@ -29,7 +32,9 @@ pub fn member_name(pid: u32) -> Option<String> {
     named(&arguments, &environment, |file| {
         let folder = if file.is_absolute() { "root" } else { "cwd" };
         let file = Path::new("/proc").join(pid.to_string()).join(folder).join(file.strip_prefix("/").unwrap_or(file));
-        String::from_utf8(regular_file::read(&file, MAX_FILE).ok()?).ok()
+        let path = file.clone();
+        let read = bounded(&file.to_string_lossy(), move || Ok(regular_file::read(&path, MAX_FILE)?));
+        String::from_utf8(read.ok()?).ok()
     })
 }
 
@@ -42,8 +47,12 @@ fn named(
     let variable = |name: &str| variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| *value);
     let file = value(arguments, "config-file").or_else(|| variable("CONFIG_FILE"));
     if let Some(file) = file.filter(|file| !file.is_empty()) {
-        let config: serde_yaml::Value = serde_yaml::from_str(&read(&PathBuf::from(file))?).ok()?;
-        return config.get("name")?.as_str().map(str::to_owned);
+        // Its user writes it, so it is read as a playbook is: within bounds.
+        let Value::Map(entries) = Tree::read(&read(&PathBuf::from(file))?, "a configuration").ok()?.value else {
+            return None;
+        };
+        let name = entries.into_iter().find(|entry| entry.key == "name")?.value.value;
+        return if let Value::Scalar { text, .. } = name { Some(text) } else { None };
     }
     let is_member = OF_A_MEMBER.iter().any(|flag| value(arguments, flag).is_some()) || !variables.is_empty();
     let name = value(arguments, "name").or_else(|| variable("NAME"));
@@ -56,6 +65,8 @@ mod tests {
 
     #[test]
     fn a_name_is_read_as_etcd_reads_it() {
+        let list = |of: usize| format!("l{of}: &l{of} [{}]\n", format!("*l{},", of - 1).repeat(50));
+        let bomb = format!("l0: &l0 [{}]\n{}name: m1\n", "x,".repeat(50), (1..6).map(list).collect::<String>());
         for (line, variables, file, expected) in [
             ("etcd --name m1 --data-dir /d", vec![], None, Some("m1")),
             ("etcd -name=m1 -data-dir=/d", vec![("NAME", "m2")], None, Some("m1")),
@@ -67,6 +78,8 @@ mod tests {
             ("etcd --name m1 --config-file /c", vec![], None, None),
             ("etcd --config-file /c", vec![], Some("data-dir: /d"), None),
             ("etcd --config-file /c", vec![], Some("[\"name\"]"), None),
+            ("etcd --config-file /c", vec![], Some("name: m1\ncors: '*'\n"), Some("m1")),
+            ("etcd --config-file /c", vec![], Some(&bomb), None),
             // What runs a container, alone and with the member's own line.
             ("docker run --name c1 etcd", vec![], None, None),
             ("docker run --name c1 etcd --name m1 --data-dir /d", vec![], None, Some("m1")),

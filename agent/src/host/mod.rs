@@ -6,7 +6,7 @@
 mod archive;
 pub mod artifact;
 pub mod binary;
-mod blocking;
+pub(crate) mod blocking;
 pub mod capabilities;
 pub mod cgroup;
 pub mod credentials;

@@ -153,7 +153,9 @@ pub(crate) fn command_line(pid: u32) -> io::Result<Vec<String>> {
 }
 
 /// More than a process can be started with, in bytes (execve(2): 6 MiB).
-const MOST_TOLD: u64 = 1 << 20;
+const MOST_TOLD: u64 = 8 << 20;
+/// How many processes of a family are known; a member has a supervisor or two above it.
+const MOST_RELATED: usize = 64;
 
 /// How long a process may take to tell it: the kernel reads its memory, and so waits for whatever keeps that locked, such as
 /// a file system of its user's own (FUSE) that never answers.
@@ -169,6 +171,12 @@ static UNANSWERED: Mutex<BTreeMap<String, JoinHandle<()>>> = Mutex::new(BTreeMap
 /// # Errors
 /// It cannot be read, or not within [`TOLD_WITHIN`] ([`io::ErrorKind::TimedOut`]).
 pub(crate) fn read_bounded(file: &str) -> io::Result<Vec<u8>> {
+    let path = file.to_owned();
+    bounded(file, move || read_at_most(&path))
+}
+
+/// The same of whatever is read of this file in another way.
+pub(crate) fn bounded(file: &str, read: impl FnOnce() -> io::Result<Vec<u8>> + Send + 'static) -> io::Result<Vec<u8>> {
     let unanswered = || io::Error::new(io::ErrorKind::TimedOut, format!("{file} does not answer"));
     let mut hanging = UNANSWERED.lock().unwrap_or_else(PoisonError::into_inner);
     hanging.retain(|_, read| !read.is_finished());
@@ -177,10 +185,9 @@ pub(crate) fn read_bounded(file: &str) -> io::Result<Vec<u8>> {
     }
     drop(hanging);
     let (sender, receiver) = mpsc::sync_channel(1);
-    let path = file.to_owned();
     let read = thread::Builder::new().spawn(move || {
         // Nobody may wait for it any more.
-        let _ = sender.send(read_at_most(&path));
+        let _ = sender.send(read());
     })?;
     receiver.recv_timeout(TOLD_WITHIN).unwrap_or_else(|_| {
         UNANSWERED.lock().unwrap_or_else(PoisonError::into_inner).insert(file.to_owned(), read);
@@ -200,7 +207,7 @@ pub(crate) fn all_pids() -> io::Result<Vec<u32>> {
     Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
 }
 
-/// A process and all that it, or one of its children, has started and that still run.
+/// A process and all that it, or one of its children, has started and that still run; the first [`MOST_RELATED`] of them.
 pub(crate) fn family(pid: u32) -> io::Result<Vec<u32>> {
     let parent = |pid: &u32| {
         let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
@@ -209,12 +216,13 @@ pub(crate) fn family(pid: u32) -> io::Result<Vec<u32>> {
     let parents: Vec<(u32, u32)> = all_pids()?.iter().filter_map(parent).collect();
     let mut family = vec![pid];
     let mut at = 0;
-    while let Some(parent) = family.get(at).copied() {
+    while let Some(parent) = family.get(at).copied().filter(|_| family.len() < MOST_RELATED) {
         let children = parents.iter().filter(|(of, child)| *of == parent && !family.contains(child));
         let children: Vec<_> = children.map(|(_, child)| *child).collect();
         family.extend(children);
         at += 1;
     }
+    family.truncate(MOST_RELATED);
     Ok(family)
 }
 

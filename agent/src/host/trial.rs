@@ -1,5 +1,5 @@
 //! A try of what only a node's user can tell: whether it may enter the folders, run the programs and open the files of
-//! its start.
+//! its start; and of what a process can tell of itself alone: which resource limits it may have.
 //!
 //! The launcher becomes the node's user first and changes the folder and executes as that, so what is in its way is not
 //! seen by root; and found when the node is down, it would keep it down on its old binary, too. So the launcher becomes

@@ -1,7 +1,7 @@
 //! [`ClusterView`]: what one look at the cluster found.
 //!
-//! Data only: it can be saved, read back and handed to the planner. Whatever is in it was said by the
-//! member it is about, never by another (I-5).
+//! Data only: it can be saved, read back and handed to the planner. What is in it of a member was said by that
+//! member, never by another (I-5); only that its membership is in doubt may others say.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
@@ -137,7 +137,7 @@ pub struct GateReport {
 pub enum Health {
     /// A voter: a linearizable read through it answered, no alarm, no error. A learner: caught up.
     Ready,
-    /// Not ready, yet its applied index moves towards the leader's: worth waiting for.
+    /// Not ready, and worth waiting for: its applied index moves towards the leader's, or members do not list it alike.
     CatchingUp {
         /// What is missing.
         reason: String,
@@ -209,7 +209,7 @@ impl Member {
         }
     }
 
-    /// What keeps its own step from ending; `None` where nothing does. An alarm does not (ARCHITECTURE.md, R-8).
+    /// What keeps its own step from ending; `None` where nothing does. Others' alarms do not (ARCHITECTURE.md, "Ready").
     pub fn step_trouble(&self) -> Option<Cow<'_, str>> {
         match self.report().map(|report| &report.health) {
             Some(health) if health::ends_step(self.id, health) => None,

@@ -10,6 +10,10 @@ use super::{
     tree::Step::{self, Item, Key},
 };
 
+/// How long a member waits before it is put back: a version poll of etcd's leader takes at most this long, and after it a
+/// member that was stopped before it began is in none (ARCHITECTURE.md, R-9).
+pub const POLLS: Duration = Duration::from_secs(20);
+
 /// Values that do not go together.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Misfit {
@@ -37,9 +41,6 @@ pub(super) fn check(playbook: &Playbook) -> Result<(), Misfit> {
     a_turn_outlasts_a_step(playbook)?;
     a_restart_has_nothing_to_finalize(playbook)
 }
-
-/// Version polls that a member waits for before it is put back (ARCHITECTURE.md, R-9).
-const POLLS: Duration = Duration::from_secs(20);
 
 /// Others see no progress while a member becomes ready and is watched for a while, nor while it is put back and becomes
 /// ready once more, and must not give up for that.

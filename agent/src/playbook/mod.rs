@@ -24,6 +24,7 @@ mod check;
 use std::path::{self, Path, PathBuf};
 
 pub use crate::sha256::Sha256;
+pub use check::POLLS;
 pub use cluster::{Auth, Cluster, Tls};
 pub use fault::{Mistake, Place, PlaybookError};
 pub use model::{

@@ -122,7 +122,7 @@ impl Route {
             match self.serves(&address).await {
                 Ok(()) => return Ok(address),
                 Err(why) => {
-                    // The next search begins behind it: one that ends early gets on all the same.
+                    // The next search has it last: one that ends early gets on all the same.
                     self.distrust(&address);
                     error = why;
                 }

@@ -135,9 +135,7 @@ impl NodeCommand {
     fn other_user(&self) -> Option<String> {
         self.user.clone().filter(|user| launcher::other_user(user).is_some())
     }
-}
 
-impl NodeCommand {
     /// Who may change what it runs. One of a user that is not there is refused for that.
     fn writers(&self) -> Writers {
         let user = self.user.as_deref().and_then(|name| Credentials::of_name(name).ok()?);

@@ -77,7 +77,7 @@ pub enum RuntimeError {
 }
 
 impl Runtime {
-    /// As [`Runtime::status`], and leaves no file behind, nor waits for anything.
+    /// As [`Runtime::status`], and leaves no file behind.
     pub async fn peek(&self) -> Result<Status, RuntimeError> {
         Ok(match self {
             Self::Process(runtime) => runtime.peek().await?,

@@ -37,14 +37,30 @@ pub(super) async fn kill(on_file: ProcessId, lock: &Path) -> io::Result<bool> {
         return Ok(false);
     }
     let Some(handle) = on_file.open()? else { return Ok(false) };
-    handle.signal(Signal::STOP)?;
-    let is_launcher = stands_still(on_file.pid).await && has_open(on_file.pid, lock);
-    if !is_launcher {
-        handle.signal(Signal::CONT)?;
+    let held = Held::stop(&handle)?;
+    if !(stands_still(on_file.pid).await && has_open(on_file.pid, lock)) {
         return Ok(false);
     }
     handle.signal(Signal::KILL)?;
+    drop(held);
     ended(&handle).await
+}
+
+/// A process that was stopped to be looked at. It goes on whoever ends the look, by a signal too.
+struct Held<'a>(&'a ProcessHandle);
+
+impl<'a> Held<'a> {
+    fn stop(handle: &'a ProcessHandle) -> io::Result<Self> {
+        handle.signal(Signal::STOP)?;
+        Ok(Self(handle))
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        // One that has ended, or was killed meanwhile, is none the worse for it.
+        let _ = self.0.signal(Signal::CONT);
+    }
 }
 
 async fn ended(handle: &ProcessHandle) -> io::Result<bool> {
