@@ -25,6 +25,7 @@ pub mod resident;
 mod send;
 pub mod setup;
 mod step;
+mod switch;
 mod unit;
 mod wait;
 
