@@ -1,6 +1,6 @@
 //! A member's binary and files: made those of one release, and put back.
 
-use std::sync::Arc;
+use std::{slice, sync::Arc};
 
 use proto::Release;
 
@@ -17,25 +17,49 @@ use crate::{
 impl OwnNode {
     /// Makes one side's binary and files its own. Done again it does nothing more.
     pub fn switch(&self, to: Binary) -> Result<(), Why> {
+        self.switch_with(to, |files| files.into_iter().next().map_or(Ok(()), Err))
+    }
+
+    /// As [`OwnNode::switch`], for a member that is down and is to be started on this side. A file that is not as it should
+    /// be may be its own user's doing, and keeps nothing down (I-10): it is returned as a warning.
+    pub fn switch_to_start(&self, to: Binary) -> Result<Vec<Why>, Why> {
+        self.switch_with(to, Ok)
+    }
+
+    /// `judge` is given what is wrong with the files.
+    fn switch_with<T>(&self, to: Binary, judge: impl FnOnce(Vec<Why>) -> Result<T, Why>) -> Result<T, Why> {
         let Some(sides) = &self.sides else { return Err(Arc::from("its two binaries are not known")) };
-        let side = sides.side(to);
         // The old one is started whatever has become of it: nothing else would be.
         if to == Binary::New {
             self.check_unchanged(to)?;
         }
-        match to {
-            Binary::New => self.saved.switch(&self.files_for(&side.release)?).map_err(|error| why(&error))?,
-            Binary::Old => self.put_files_back(sides)?,
+        let judged = judge(self.switch_files(sides, to))?;
+        if let (Some(link), Some(executable)) = (&self.link, &sides.side(to).executable) {
+            link.switch(executable).map_err(|error| why(&error))?;
         }
-        match (&self.link, &side.executable) {
-            (Some(link), Some(executable)) => link.switch(executable).map_err(|error| why(&error)),
-            _ => Ok(()),
+        Ok(judged)
+    }
+
+    /// What is wrong with those that could not be switched; the others were.
+    fn switch_files(&self, sides: &Sides, to: Binary) -> Vec<Why> {
+        match to {
+            Binary::New => match self.files_for(&sides.new.release) {
+                Ok(files) => {
+                    let switched = files.iter().map(|file| self.saved.switch(slice::from_ref(file)));
+                    switched.filter_map(Result::err).map(|error| why(&error)).collect()
+                }
+                Err(why) => vec![why],
+            },
+            Binary::Old => {
+                let mut wrong: Vec<_> = self.saved.put_back().iter().map(|error| why(error)).collect();
+                wrong.extend(self.put_lost_files_back(sides).err());
+                wrong
+            }
         }
     }
 
-    /// What was saved; and of files whose old content is lost, what the playbook has for the old release.
-    fn put_files_back(&self, sides: &Sides) -> Result<(), Why> {
-        self.saved.put_back().map_err(|error| why(&error))?;
+    /// What the playbook has for the old release, in the place of files whose old content is lost.
+    fn put_lost_files_back(&self, sides: &Sides) -> Result<(), Why> {
         let (instead, _) = self.lost_files(sides)?;
         files::install(&instead).map_err(|error| why(&error))
     }
