@@ -9,6 +9,7 @@ use super::{
     node::{OwnNode, Why, why},
     prepare::judge_cgroup,
     setup::{SetupError, illegal, open},
+    step::files_are_wrong,
 };
 use crate::{
     host::state_dir::{Held, Layout, StateDir},
@@ -103,11 +104,13 @@ async fn bring_up_one(
         (_, None) => own.start().await.map(|()| Some(Vec::new())),
         (Err(why), Some(in_hand)) if !in_hand.may_have_stopped() => Err(why),
         (_, Some(in_hand)) => {
-            own.switch(in_hand.binary())?;
+            let wrong = own.switch_to_start(in_hand.binary())?;
+            let mut warnings: Vec<_> = wrong.iter().map(|why| files_are_wrong(&node.name, why)).collect();
             match own.may_be_stopped {
-                true => own.start_stopped().await.map(Some),
-                false => own.start().await.map(|()| Some(Vec::new())),
+                true => warnings.extend(own.start_stopped().await?),
+                false => own.start().await?,
             }
+            Ok(Some(warnings))
         }
     }
 }

@@ -25,11 +25,12 @@ pub mod resident;
 mod send;
 pub mod setup;
 mod step;
+mod switch;
 mod unit;
 mod wait;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
@@ -112,6 +113,9 @@ pub struct Execution<'r> {
     unwritable: Option<Trouble>,
     /// Why the last look saw nothing.
     blind: Option<Trouble>,
+    /// What the logs of members said when these did not become ready the first time. For the person at this host alone: a
+    /// reason goes into the run, and a log may say what is not for all hosts.
+    last_words: BTreeMap<MemberId, String>,
 }
 
 /// How a run ended that the machine could not end.
@@ -238,8 +242,14 @@ impl Execution<'_> {
     fn ended(&mut self, ending: Ending) -> Ending {
         match ending {
             Ending::Unprepared(_) if self.interrupt.is_asked() => Ending::Interrupted,
+            Ending::Step { member, why, left } => Ending::Step { member, why: self.with_last_words(member, why), left },
+            Ending::Sick { member, why } => Ending::Sick { member, why: self.with_last_words(member, why) },
             ending => ending,
         }
+    }
+
+    fn with_last_words(&self, member: MemberId, why: Why) -> Why {
+        self.last_words.get(&member).map_or(why.clone(), |last_words| format!("{why}; {last_words}").into())
     }
 
     async fn perform(&mut self, act: Act) -> Result<Event, Abort> {

@@ -212,6 +212,7 @@ pub async fn set_up(
         trouble: None,
         unwritable,
         blind: None,
+        last_words: Default::default(),
         touched: false,
         warned: Default::default(),
     })

@@ -107,17 +107,25 @@ impl Execution<'_> {
     }
 
     pub(super) fn switch(&mut self, member: MemberId, to: Binary) -> Result<(), Why> {
-        let switched = self.node_mut(member)?.switch(to);
-        let is_mended = |in_hand: InHand| in_hand.step.member == member && in_hand.binary() == to;
-        match switched {
-            Ok(()) => self.tell(Happening::Switched { member }),
-            // The machine asks then whether it is ready all the same, and no end has this reason.
-            Err(ref why) if self.past.in_hand.is_some_and(is_mended) => {
-                self.warn(&format!("{} could not be switched: {why}", self.name_of(member)));
+        let in_hand = self.past.in_hand.filter(|in_hand| in_hand.step.member == member);
+        let is_mended = in_hand.is_some_and(|in_hand| in_hand.binary() == to);
+        // Only a step that goes where it was to go can still be left undone.
+        let is_asked_for = in_hand.is_some_and(|in_hand| in_hand.step.leg.to() == to) && !is_mended;
+        let node = self.node_mut(member)?;
+        let switched = match is_asked_for {
+            true => node.switch(to).map(|()| Vec::new()),
+            false => node.switch_to_start(to),
+        };
+        match &switched {
+            Ok(wrong) => {
+                wrong.iter().for_each(|why| self.warn(&files_are_wrong(&self.name_of(member), why)));
+                self.tell(Happening::Switched { member });
             }
+            // The machine asks then whether it is ready all the same, and no end has this reason.
+            Err(why) if is_mended => self.warn(&format!("{} could not be switched: {why}", self.name_of(member))),
             Err(_) => {}
         }
-        switched
+        switched.map(drop)
     }
 
     pub(super) async fn start(&mut self, member: MemberId) -> Result<(), Why> {
@@ -136,6 +144,11 @@ impl Execution<'_> {
         tokio::time::sleep(POLLS).await;
         Event::Done
     }
+}
+
+/// What is said of a member that is started though one of its files is not as its binary should have it.
+pub(super) fn files_are_wrong(name: &str, why: &str) -> String {
+    format!("{name} is started all the same, but one of its files is not as it should be: {why}")
 }
 
 impl OwnNode {

@@ -143,12 +143,16 @@ impl Execution<'_> {
                         return Ok(self.not_ready(member, why));
                     }
                 }
-                Judged::Ended => return Ok(self.not_ready(member, self.how_it_ended(member).await)),
+                Judged::Ended => {
+                    self.learn_last_words(member).await;
+                    return Ok(self.not_ready(member, self.how_it_ended(member).await));
+                }
                 Judged::NotYet { why, has_quorum } => {
                     ready_since = None;
                     if Instant::now() < deadline {
                         tokio::time::sleep(EACH).await;
                     } else if has_quorum {
+                        self.learn_last_words(member).await;
                         return Ok(self.not_ready(member, why));
                     } else {
                         return Ok(Event::NoQuorum);
@@ -161,6 +165,14 @@ impl Execution<'_> {
     /// A member may be ready while its supervisor still waits for its word, and would end it for want of that.
     async fn unfinished(&self, member: MemberId) -> Option<Arc<str>> {
         self.node(member)?.runtime.as_ref()?.unfinished().await.map(Arc::from)
+    }
+
+    /// The first failure is the one that is told of at the end.
+    async fn learn_last_words(&mut self, member: MemberId) {
+        let Some(runtime) = self.node(member).and_then(|node| node.runtime.as_ref()) else { return };
+        if let Some(last_words) = runtime.last_words().await {
+            self.last_words.entry(member).or_insert(last_words);
+        }
     }
 
     async fn how_it_ended(&self, member: MemberId) -> Arc<str> {

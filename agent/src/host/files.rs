@@ -60,6 +60,16 @@ pub enum SwitchError {
         /// The path.
         path: PathBuf,
     },
+    /// It has not been put back.
+    #[error("{} was not put back{}", path.display(), saved_in(saved.as_deref()))]
+    NotPutBack {
+        /// The path.
+        path: PathBuf,
+        /// Where its old content is; `None` where there was no file.
+        saved: Option<PathBuf>,
+        /// What came in between.
+        source: Box<SwitchError>,
+    },
     /// What was saved cannot be read.
     #[error("{} does not say what was saved", path.display())]
     BadSaved {
@@ -68,6 +78,10 @@ pub enum SwitchError {
         /// What JSON's reader says.
         source: serde_json::Error,
     },
+}
+
+fn saved_in(saved: Option<&Path>) -> String {
+    saved.map_or(String::new(), |saved| format!(", and its old content is in {}", saved.display()))
 }
 
 /// The old content of the files of one step, in a folder of the state directory.
@@ -121,28 +135,43 @@ impl Saved {
         Ok(())
     }
 
-    /// Puts all saved files back. Repeated, it does nothing more; with nothing saved there is nothing to do.
+    /// Puts all saved files back, and says which of them it could not. Repeated, it does nothing more; with nothing saved
+    /// there is nothing to do.
     ///
     /// A file that still is as it was is not written: what kept it from being switched would keep it from being put
     /// back, and its node down. Nor does a second name do that, which anybody may give to a file of theirs at any moment.
-    pub fn put_back(&self) -> Result<(), SwitchError> {
-        for old in self.all()? {
-            let place = match Place::of(&old.path) {
-                Err(error) if error.is_absent() && old.access.is_none() => continue,
-                place => place?,
-            };
-            match old.access {
-                Some(access) => {
-                    let saved = self.content_of(&old.path);
-                    let content = durable::read_if_there(&saved)?.ok_or(Errno::NOENT).at("read", &saved)?;
-                    set(&place, &content, &access)?;
-                }
-                None if place.look()?.is_some() => {
-                    place.remove_if_there()?;
-                    place.sync()?;
-                }
-                None => settle(&place),
+    pub fn put_back(&self) -> Vec<SwitchError> {
+        let all = match self.all() {
+            Ok(all) => all,
+            Err(error) => return vec![error],
+        };
+        let put_back = all.into_iter().map(|found| {
+            let old = found?;
+            self.put_one_back(&old).map_err(|error| SwitchError::NotPutBack {
+                saved: old.access.is_some().then(|| self.content_of(&old.path)),
+                path: old.path,
+                source: Box::new(error),
+            })
+        });
+        put_back.filter_map(Result::err).collect()
+    }
+
+    fn put_one_back(&self, old: &Old) -> Result<(), SwitchError> {
+        let place = match Place::of(&old.path) {
+            Err(error) if error.is_absent() && old.access.is_none() => return Ok(()),
+            place => place?,
+        };
+        match &old.access {
+            Some(access) => {
+                let saved = self.content_of(&old.path);
+                let content = durable::read_if_there(&saved)?.ok_or(Errno::NOENT).at("read", &saved)?;
+                set(&place, &content, access)?;
             }
+            None if place.look()?.is_some() => {
+                place.remove_if_there()?;
+                place.sync()?;
+            }
+            None => settle(&place),
         }
         Ok(())
     }
@@ -184,7 +213,8 @@ impl Saved {
         Ok(old)
     }
 
-    fn all(&self) -> Result<Vec<Old>, SwitchError> {
+    /// Each by itself: one that cannot be read hides no other.
+    fn all(&self) -> Result<Vec<Result<Old, SwitchError>>, SwitchError> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.at("read", &self.folder)?,
@@ -193,7 +223,7 @@ impl Saved {
         for entry in entries {
             let path = entry.at("read", &self.folder)?.path();
             if path.extension().is_some_and(|extension| extension == "json") {
-                all.extend(self.read(&path)?);
+                all.extend(self.read(&path).transpose());
             }
         }
         Ok(all)
@@ -281,10 +311,11 @@ impl Change {
     }
 }
 
-/// Gives a file this content and access, unless it has them.
+/// Gives a file this content and access, unless it has them. One that cannot be read, such as one that its owner has let
+/// grow, or has a lease on (fcntl(2)), has not: the rename asks nothing of it.
 fn set(place: &Place, content: &[u8], access: &Access) -> Result<(), FileError> {
-    match place.read_with_access(Content::Compared)? {
-        Some((found, has)) if found == content && access.is_met_by(&has) => {
+    match place.read_with_access(Content::Compared) {
+        Ok(Some((found, has))) if found == content && access.is_met_by(&has) => {
             settle(place);
             Ok(())
         }
@@ -298,12 +329,16 @@ fn settle(place: &Place) {
     let _ = place.sync();
 }
 
-/// Whether the file has its new content already.
+/// Whether the file has its new content already. One that cannot be read has another.
 pub fn is_switched(file: &NewContent) -> Result<bool, SwitchError> {
     let (content, _) = file.read()?;
-    Ok(file.place()?.read(Content::Compared)? == Some(content))
+    Ok(file.place()?.read(Content::Compared).is_ok_and(|found| found == Some(content)))
 }
 
 #[cfg(test)]
 #[path = "files_test.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "files_owner_test.rs"]
+mod owner_tests;

@@ -17,6 +17,7 @@ pub mod exec;
 pub mod executable;
 pub mod files;
 pub mod hook;
+mod last_words;
 pub mod launcher;
 mod limits;
 pub mod listener;

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     durable::{At, FileError},
-    exec,
+    exec, last_words,
     limits::Limits,
     runtime::launch::Answer,
 };
@@ -44,6 +44,9 @@ pub(crate) struct Trial {
     /// What it appends to; one that is not there yet could be made.
     pub(crate) log: Option<PathBuf>,
     pub(crate) switched: Option<Switched>,
+    /// A log whose end is to be told.
+    #[serde(default)]
+    pub(crate) told: Option<PathBuf>,
 }
 
 /// A file that takes another's place.
@@ -60,13 +63,18 @@ impl Trial {
     /// Has it tried by this launcher; says what the user cannot do. A launcher that nobody waits for any more is killed: the
     /// user that it becomes may stop it, or have it look at folders without end.
     pub(crate) async fn run(&self, launcher: &[String]) -> Result<(), String> {
+        self.ask(launcher).await.map(drop)
+    }
+
+    /// As [`Trial::run`], with what is told.
+    pub(super) async fn ask(&self, launcher: &[String]) -> Result<String, String> {
         let untried = |why: String| format!("cannot be tried: {why}");
         let order = self.order().map_err(|error| untried(error.to_string()))?;
         let argv: Vec<_> = launcher.iter().cloned().chain([ARGUMENT.to_owned()]).collect();
         let ended = exec::run_with(&argv, order, LIMIT, &exec::Output::Kept, exec::Unwaited::Killed).await;
         let ended = ended.map_err(|error| untried(with_causes(&error)))?;
         match (ended.is_success(), serde_json::from_str(&ended.stdout)) {
-            (true, _) => Ok(()),
+            (true, _) => Ok(ended.stdout),
             (false, Ok(Answer::Failed { reason })) => Err(reason),
             (false, _) => Err(untried(ended.how)),
         }
@@ -90,7 +98,8 @@ impl Trial {
         self.folders.iter().try_for_each(|folder| may_execute(folder).at("enter", folder))?;
         self.programs.iter().try_for_each(|program| may_execute(program).at("run", program))?;
         self.log.iter().try_for_each(|log| may_append(log).at("append to", log))?;
-        self.switched.iter().try_for_each(Switched::look)
+        self.switched.iter().try_for_each(Switched::look)?;
+        self.told.iter().try_for_each(|log| tell_end(log).at("read", log))
     }
 }
 
@@ -101,6 +110,10 @@ impl Switched {
             _ => File::open(&self.new).map(drop).at("read", &self.new),
         }
     }
+}
+
+fn tell_end(log: &Path) -> io::Result<()> {
+    io::stdout().write_all(&last_words::end_as_user(log)?)
 }
 
 /// To search a folder is to execute it (access(2)).

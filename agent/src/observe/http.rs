@@ -10,6 +10,7 @@ use std::{
 
 use proto::{ClusterVersion, MemberId, Release};
 use serde::Deserialize;
+use tokio::sync::Semaphore;
 
 use super::{
     access::{Access, CALL},
@@ -21,6 +22,10 @@ use super::{
 
 /// How many bytes of a page are read; etcd's `/version` has some fifty, its `/metrics` some hundred thousand.
 const MAX_PAGE: usize = 4 * 1024 * 1024;
+/// A page up to this length, in bytes, is read whatever others are: so no honest member waits for one that lies.
+const SHORT_PAGE: usize = 512 * 1024;
+/// How many longer ones are read on at the same time, since a look asks for many. The others wait, until their call is over.
+const LONG_AT_ONCE: usize = 4;
 
 /// The HTTP side of a cluster's members.
 #[derive(Debug)]
@@ -29,6 +34,8 @@ pub(super) struct Http {
     /// The client, and with which state of the TLS files it was made.
     client: Mutex<(reqwest::Client, u64)>,
     by_name: BTreeMap<String, String>,
+    /// Which long pages are read on.
+    turns: Semaphore,
 }
 
 /// Why a page was not read that was there.
@@ -51,7 +58,7 @@ impl Http {
         // Whoever came first has installed the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let made = client(&access).map_err(|error| ObserveError::Tls(error.into()))?;
-        Ok(Self { access, client: Mutex::new(made), by_name })
+        Ok(Self { access, client: Mutex::new(made), by_name, turns: Semaphore::new(LONG_AT_ONCE) })
     }
 
     /// The cluster version this member holds; `None` while it is undecided, and where it cannot be had from the member
@@ -94,7 +101,7 @@ impl Http {
     async fn get(&self, name: &str, address: &str, page: &str) -> Result<Option<String>, TooLong> {
         let base = self.by_name.get(name).map_or(address, |base| base.trim_end_matches('/'));
         let url = format!("{base}/{page}");
-        match read(self.client().get(&url)).await {
+        match read(self.client().get(&url), &self.turns).await {
             Ok(Some(text)) => Ok(Some(text)),
             Ok(None) => Err(TooLong { url }),
             Err(error) => {
@@ -119,16 +126,22 @@ impl Http {
 }
 
 /// The page; `None` where it does not end.
-async fn read(request: reqwest::RequestBuilder) -> reqwest::Result<Option<String>> {
+async fn read(request: reqwest::RequestBuilder, turns: &Semaphore) -> reqwest::Result<Option<String>> {
     let mut answer = request.send().await?.error_for_status()?;
-    let mut bytes = Vec::new();
+    let (mut bytes, mut turn) = (Vec::new(), None);
     while let Some(chunk) = answer.chunk().await? {
         if bytes.len() + chunk.len() > MAX_PAGE {
             return Ok(None);
         }
+        if bytes.len() + chunk.len() > SHORT_PAGE && turn.is_none() {
+            // Who waits for longer than the call may take finds it over then. Nobody closes the semaphore.
+            turn = turns.acquire().await.ok();
+        }
         bytes.extend_from_slice(&chunk);
     }
-    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+    // A copy only of what is no text.
+    let text = String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    Ok(Some(text))
 }
 
 fn client(access: &Access) -> reqwest::Result<(reqwest::Client, u64)> {
@@ -147,4 +160,62 @@ fn client(access: &Access) -> reqwest::Result<(reqwest::Client, u64)> {
         None => builder.build()?,
     };
     Ok((client, generation))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+        task::JoinSet,
+    };
+
+    use super::*;
+
+    /// Answers `/long` with more than a short page that never ends, and anything else with `ok`.
+    async fn server() -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            while let Ok((mut peer, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let mut asked = [0; 1024];
+                    let length = peer.read(&mut asked).await.unwrap();
+                    if asked[..length].starts_with(b"GET /long") {
+                        let page = vec![b'x'; 2 * SHORT_PAGE];
+                        peer.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4000000\r\n\r\n").await.unwrap();
+                        let _ = peer.write_all(&page).await;
+                        std::future::pending::<()>().await;
+                    }
+                    peer.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
+                });
+            }
+        });
+        url
+    }
+
+    #[tokio::test]
+    async fn few_long_pages_are_read_at_once_and_no_short_one_waits_for_them() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let url = server().await;
+        let client = reqwest::Client::builder().no_proxy().timeout(CALL).build().unwrap();
+        let turns = Arc::new(Semaphore::new(LONG_AT_ONCE));
+        let mut long = JoinSet::new();
+        for _ in 0..3 * LONG_AT_ONCE {
+            let (request, turns) = (client.get(format!("{url}/long")), Arc::clone(&turns));
+            long.spawn(async move { read(request, &turns).await });
+        }
+        let begun = std::time::Instant::now();
+        while turns.available_permits() > 0 {
+            assert!(begun.elapsed() < 6 * CALL, "all are read at once");
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        let short = read(client.get(format!("{url}/short")), &turns).await;
+        assert_eq!((short.unwrap().as_deref(), turns.available_permits()), (Some("ok"), 0));
+        // Their calls end, those that never had a turn as well, and give back what they had.
+        while let Some(ended) = long.join_next().await {
+            assert!(ended.unwrap().is_err_and(|error| error.is_timeout()));
+        }
+        assert_eq!(turns.available_permits(), LONG_AT_ONCE);
+    }
 }

@@ -225,3 +225,37 @@ fn what_a_nodes_user_can_read_now_it_must_be_able_to_read_when_it_is_switched() 
         }
     }
 }
+
+/// Of what its user put there no more is told than that user may read.
+#[tokio::test]
+async fn the_last_words_of_a_log_are_read_with_the_rights_of_who_may_choose_it() {
+    let Some((mut host, secret)) = nobodys() else { return };
+    let log = host.command.log.clone();
+    let named = format!("its log is {}", log.display());
+    let told = async |host: &Host| Runtime::Process(host.runtime()).last_words().await.unwrap();
+    assert_eq!(told(&host).await, named);
+    for hard in [false, true] {
+        if hard {
+            fs::hard_link(&secret, &log).unwrap()
+        } else {
+            symlink(&secret, &log).unwrap()
+        }
+        assert_eq!(told(&host).await, named, "a hard link: {hard}");
+        fs::remove_file(&log).unwrap();
+    }
+    nix::unistd::mkfifo(&log, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    chown(&log, Some(NOBODY), None).unwrap();
+    assert_eq!(told(&host).await, named);
+    fs::remove_file(&log).unwrap();
+
+    let in_roots_folder = host.path().join("node.log");
+    for path in [log, in_roots_folder] {
+        fs::write(&path, "first\nno space left\n").unwrap();
+        host.command.log = path.clone();
+        assert_eq!(told(&host).await, format!("its log {} says last: no space left", path.display()));
+    }
+    // Without a user of its own, root reads nothing in another's folder.
+    host.command.user = None;
+    host.command.log = host.path().join("log/node.log");
+    assert_eq!(told(&host).await, named);
+}

@@ -11,6 +11,7 @@ mod misnamed;
 mod network;
 mod programs;
 mod roles;
+mod switched;
 mod terminal;
 
 /// The program that is not well in a chosen way.

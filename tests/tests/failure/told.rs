@@ -1,11 +1,18 @@
 //! What the end says of members that are not well any more: how things stand then, or when they stood so.
 
-use tests::{case::Case, on_both, sick::Illness, system::System};
+use tests::{
+    case::Case,
+    on_both,
+    playbook::{quoted, started_by_the_agent},
+    sick::Illness,
+    system::System,
+};
 
 use crate::SICK;
 
 on_both! {
     a_member_that_does_not_run_is_said_to_be_down;
+    a_member_that_ends_is_told_of_with_the_last_words_of_its_log;
 }
 
 async fn a_member_that_does_not_run_is_said_to_be_down(system: System) {
@@ -26,4 +33,28 @@ async fn a_member_that_does_not_run_is_said_to_be_down(system: System) {
     let member = &ended.result.as_ref().expect("a result")["members"][0];
     assert_eq!((&member["state"], &member["trouble"]), (&"silent".into(), &"it is not running".into()), "{ended}");
     assert!(ended.result.as_ref().expect("a result")["seen_at"].is_string(), "{ended}");
+}
+
+/// A flag that no release knows.
+const UNKNOWN: &str = "--no-such-flag-of-any-release";
+
+async fn a_member_that_ends_is_told_of_with_the_last_words_of_its_log(system: System) {
+    let Some(case) = Case::path(system, ("3.5", "3.6"), |_| {}).await else { return };
+    let mut rollout = case.strategy(&["gather: 0s", "on_failure: stop"]).begin().await;
+    rollout.upgrade.runtime = |member| {
+        let mut lines = started_by_the_agent(member);
+        lines.push(format!("args: [{{ add: [{}], for: \">=3.6\" }}]", quoted(UNKNOWN)));
+        lines
+    };
+    rollout.write();
+    let ended = rollout.one("run", 0).await;
+    ended.must_be(1, "step_failed");
+    let log = rollout.member(0).log();
+    let (_, said) = ended.message().split_once(&format!("its log {} says last: ", log.display())).expect("it says so");
+    let words = std::fs::read_to_string(&log).expect("readable");
+    assert!(!said.is_empty() && words.contains(said), "{ended}");
+    // The run's mark is for all hosts, and a log is not.
+    let keys = rollout.keys().await;
+    let why = keys["run"]["state"]["failed"].to_string();
+    assert!(why.contains("its process ended") && !why.contains("says last"), "{why}");
 }

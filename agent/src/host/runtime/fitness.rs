@@ -132,7 +132,7 @@ impl NodeCommand {
     }
 
     /// Its user, where that is not the agent's.
-    fn other_user(&self) -> Option<String> {
+    pub(in crate::host) fn other_user(&self) -> Option<String> {
         self.user.clone().filter(|user| launcher::other_user(user).is_some())
     }
 

@@ -165,6 +165,14 @@ impl Runtime {
             Self::Systemd(runtime) => runtime.ending().await.ok(),
         }
     }
+
+    /// Where the node's log is and what it says last, where that is the agent's to know.
+    pub async fn last_words(&self) -> Option<String> {
+        match self {
+            Self::Process(runtime) => Some(runtime.last_words().await),
+            Self::Command(_) | Self::Systemd(_) => None,
+        }
+    }
 }
 
 impl Status {

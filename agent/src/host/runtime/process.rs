@@ -129,7 +129,7 @@ impl ProcessRuntime {
         &self.command
     }
 
-    pub(super) fn launcher(&self) -> &[String] {
+    pub(in crate::host) fn launcher(&self) -> &[String] {
         &self.launcher
     }
 
