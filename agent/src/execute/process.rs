@@ -3,7 +3,15 @@
 use std::sync::Arc;
 
 use super::node::{OwnNode, Why, why};
-use crate::host::runtime::{Runtime, Status, sighting::Belief};
+use crate::host::runtime::{Judged, Runtime, RuntimeError, Status, command::CommandError, sighting::Belief};
+
+/// What came of an attempt to stop a member.
+pub(super) enum Stopped {
+    /// It has ended.
+    Ended,
+    /// Nothing was done: another process than the judged one is named as it. It may have been restarted in between.
+    Another(Why),
+}
 
 impl OwnNode {
     /// Whether its process runs, and as which.
@@ -31,15 +39,19 @@ impl OwnNode {
         format!("{name} answers, but no process of this host is it by the playbook{nearest}; correct its runtime, or stop it").into()
     }
 
-    /// Ends its process. From then on nothing else that looks like it is it.
-    pub async fn stop(&mut self) -> Result<(), Why> {
+    /// Ends its process, which was judged so. From then on nothing else that looks like it is it.
+    pub(super) async fn stop(&mut self, judged: Option<Judged>) -> Result<Stopped, Why> {
         let stop = &self.node.stop;
-        match &self.runtime {
-            Some(runtime) => runtime.stop(stop.timeout, stop.kill).await.map_err(|error| why(&error))?,
-            None => return Err(Arc::from("its runtime was never looked up")),
+        let Some(runtime) = &self.runtime else { return Err(Arc::from("its runtime was never looked up")) };
+        match runtime.stop(stop.timeout, stop.kill, judged).await {
+            Ok(()) => {}
+            Err(error @ RuntimeError::Command(CommandError::Another { .. })) => {
+                return Ok(Stopped::Another(why(&error)));
+            }
+            Err(error) => return Err(why(&error)),
         }
         self.believe(Belief::Started(None));
-        Ok(())
+        Ok(Stopped::Ended)
     }
 
     fn believe(&mut self, belief: Belief) {
