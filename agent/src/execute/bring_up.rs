@@ -28,8 +28,10 @@ pub(super) async fn open_node(
     if let Some(in_hand) = past.in_hand.filter(|in_hand| in_hand.step.member == member) {
         own.check_begun().map_err(fault)?;
         own.restore_link(in_hand.binary()).map_err(fault)?;
+        own.look_up_in_step().await.map_err(fault)?;
+    } else {
+        own.look_up().await.map_err(fault)?;
     }
-    own.look_up().await.map_err(fault)?;
     Ok(own)
 }
 

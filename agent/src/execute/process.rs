@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::node::{OwnNode, Why, why};
+use super::node::{OwnNode, Side, Why, why};
 use crate::host::runtime::{Judged, Runtime, RuntimeError, Status, command::CommandError, sighting::Belief};
 
 /// What came of an attempt to stop a member.
@@ -14,6 +14,21 @@ pub(super) enum Stopped {
 }
 
 impl OwnNode {
+    /// As [`OwnNode::look_up`], in the middle of a step: the journal says what its binary is, and a program that does not
+    /// answer keeps no member down (I-10).
+    pub async fn look_up_in_step(&mut self) -> Result<(), Why> {
+        match self.known() {
+            Some(side) => self.look_up_at(&side).await,
+            None => self.look_up().await,
+        }
+    }
+
+    /// The side of its step that it is set to run now.
+    pub(super) fn known(&self) -> Option<Side> {
+        let (sides, executable) = (self.sides.as_ref()?, self.executable().ok()??);
+        [&sides.old, &sides.new].into_iter().find(|side| side.executable.as_ref() == Some(&executable)).cloned()
+    }
+
     /// Whether its process runs, and as which.
     pub async fn status(&self) -> Result<Status, Why> {
         match &self.runtime {
@@ -84,7 +99,7 @@ impl OwnNode {
     /// As [`OwnNode::start`], for a member that this host has stopped: it is started whatever else looks like it (I-10).
     /// What does, and what else was not as it should be, is returned as warnings.
     pub async fn start_stopped(&mut self) -> Result<Vec<String>, Why> {
-        self.look_up().await?;
+        self.look_up_in_step().await?;
         let Some(runtime) = &self.runtime else { return Ok(Vec::new()) };
         let started = runtime.start_stopped().await.map_err(|error| why(&error))?;
         let doubt = runtime.check_alone(&started.status).err().map(|error| why(&error));

@@ -29,7 +29,7 @@ pub const OUTPUT_KEPT: usize = 8 * 1024;
 /// How long output is waited for once the command itself has ended, since what it left running may hold the pipe.
 const OUTPUT_GRACE: Duration = Duration::from_millis(500);
 
-/// How long a command that was killed is waited for where nothing else can be waited for.
+/// How long a command that was killed is waited for.
 const REAP_LIMIT: Duration = Duration::from_secs(1);
 /// How often it is looked at meanwhile.
 const REAP_PAUSE: Duration = Duration::from_millis(2);
@@ -92,12 +92,15 @@ pub enum ExecError {
         source: io::Error,
     },
     /// It was still running at the deadline, and was killed with all of its process group.
-    #[error("{program} was still running after {after:?} and was killed{}", quoted(output))]
+    #[error("{program} was still running after {after:?} and {}{}", end_of_killed(*unkilled), quoted(output))]
     TimedOut {
         /// The program, as it was given.
         program: String,
         /// Its time-out.
         after: Duration,
+        /// Its pid, where it has not ended by that: the kernel waits in its place for something that does not come, such as
+        /// the answer of a file system.
+        unkilled: Option<u32>,
         /// The end of its output.
         output: String,
     },
@@ -136,7 +139,7 @@ pub async fn run_with(
     }
     let file = direct(&mut command, program, output)?;
     let child = spawn(&mut command).await.map_err(|source| ExecError::Start { program: program.clone(), source })?;
-    let mut running = Running { child, unwaited };
+    let mut running = Running { child, unwaited, is_given_up: false };
     let pipes = (tail_of(running.child.stdout.take()), tail_of(running.child.stderr.take()));
     let status = running.wait(limit).await;
     let (stdout, stderr) = match &file {
@@ -148,6 +151,7 @@ pub async fn run_with(
         None => Err(ExecError::TimedOut {
             program: program.clone(),
             after: limit,
+            unkilled: running.child.id(),
             output: telling(&stdout, &stderr).to_owned(),
         }),
     }
@@ -193,17 +197,20 @@ fn open_empty(path: &Path) -> io::Result<File> {
 struct Running {
     child: Child,
     unwaited: Unwaited,
+    /// It was killed, and has not ended by that.
+    is_given_up: bool,
 }
 
 impl Running {
-    /// `None` when the time was over: then the whole group has been killed and the command itself reaped.
+    /// `None` when the time was over: then the whole group has been killed, and the command itself reaped unless it cannot
+    /// be killed.
     async fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
         if let Ok(ended) = timeout(limit, self.child.wait()).await {
             // An error of wait would mean that it is no child of ours, which it is.
             return ended.ok();
         }
         self.kill();
-        let _ = self.child.wait().await;
+        self.is_given_up = timeout(REAP_LIMIT, self.child.wait()).await.is_err();
         None
     }
 
@@ -218,7 +225,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if self.unwaited == Unwaited::GoesOn {
+        if self.unwaited == Unwaited::GoesOn || self.is_given_up {
             return;
         }
         self.kill();
@@ -278,6 +285,10 @@ fn text(bytes: &[u8]) -> String {
 
 fn telling<'a>(stdout: &'a str, stderr: &'a str) -> &'a str {
     if stderr.is_empty() { stdout } else { stderr }
+}
+
+fn end_of_killed(unkilled: Option<u32>) -> String {
+    unkilled.map_or("was killed".into(), |pid| format!("could not be killed (pid {pid})"))
 }
 
 fn in_words(status: ExitStatus) -> String {
@@ -372,6 +383,31 @@ mod tests {
                 let _ = kill_process(pid, Signal::KILL);
             }
         }
+    }
+
+    /// A process that is traced is not to be reaped before its tracer has heard of its end (ptrace(2)), which this one never
+    /// does: as one that cannot be killed.
+    const TRACER: &str = "import ctypes, os, sys, time; n = ctypes.c_long(0); \
+        done = ctypes.CDLL(None).ptrace(ctypes.c_long(0x4206), int(sys.argv[1]), n, n); \
+        open(\"new\", \"w\").write(f\"{done} {os.getpid()}\"); os.rename(\"new\", \"traced\"); time.sleep(600)";
+
+    #[tokio::test]
+    async fn a_command_that_cannot_be_killed_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = format!(
+            "cd {}; echo waiting; setsid python3 -c '{TRACER}' $$ >&- 2>&- & exec sleep 600",
+            folder.path().display()
+        );
+        let ended = timeout(LONG, run(&sh(&script), Duration::from_secs(5), &Output::Kept)).await;
+        let traced = fs::read_to_string(folder.path().join("traced")).unwrap();
+        let (done, tracer) = traced.split_once(' ').unwrap();
+        kill_process(Pid::from_raw(tracer.parse().unwrap()).unwrap(), Signal::KILL).unwrap();
+        if done != "0" {
+            return eprintln!("skipped: no process may be traced here");
+        }
+        let error = ended.expect("it is left").unwrap_err();
+        let ExecError::TimedOut { unkilled: Some(pid), .. } = error else { panic!("{error}") };
+        assert!(error.to_string().ends_with(&format!("and could not be killed (pid {pid}): waiting")), "{error}");
     }
 
     #[tokio::test]
