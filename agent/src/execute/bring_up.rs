@@ -30,8 +30,10 @@ pub(super) async fn open_node(
         own.check_begun().map_err(fault)?;
         own.restore_link(in_hand.binary()).map_err(fault)?;
         own.may_be_stopped = in_hand.may_have_stopped();
+        own.look_up_in_step().await.map_err(fault)?;
+    } else {
+        own.look_up().await.map_err(fault)?;
     }
-    own.look_up().await.map_err(fault)?;
     Ok(own)
 }
 

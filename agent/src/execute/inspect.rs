@@ -178,7 +178,7 @@ async fn inspect_node(
     if let Some(member) = seen.filter(|member| member.report().is_some()) {
         must_answer_itself(&own, &member.client_urls).await?;
     }
-    warnings.extend(must_be_the_member(&own, observer, Duration::ZERO).await?);
+    warnings.extend(must_be_the_member(&own, observer, Duration::ZERO).await?.warning);
     let answers = seen.is_some_and(|member| member.report().is_some());
     let is_down = !status.is_running() && !own.peek().await?.is_running();
     match answers && is_down {

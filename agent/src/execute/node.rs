@@ -136,6 +136,11 @@ impl OwnNode {
         }
     }
 
+    /// The program that it is set to run now; `None` without `binary`.
+    pub fn executable(&self) -> Result<Option<PathBuf>, Why> {
+        self.link.as_ref().map(Link::current).transpose().map_err(|error| why(&error))
+    }
+
     /// Whether its release can only be had from the member.
     pub fn needs_report(&self) -> bool {
         self.link.is_none()
@@ -172,7 +177,7 @@ impl OwnNode {
     /// Refuses a process that runs another executable than `binary` leads to, as after a switch by hand: the way back
     /// would lead to something that was not running.
     pub fn check_what_runs(&self, status: &Status) -> Result<(), Why> {
-        let Some(named) = self.link.as_ref().map(Link::current).transpose().map_err(|error| why(&error))? else {
+        let Some(named) = self.executable()? else {
             return Ok(());
         };
         let Some(runs) = status.process().and_then(|process| process.exe.as_ref()) else { return Ok(()) };
@@ -193,8 +198,16 @@ impl OwnNode {
 
     /// Gets to know the process as it is started at the release it has now.
     pub async fn look_up(&mut self) -> Result<(), Why> {
-        let current = self.current().await?;
-        self.runtime = Some(self.runtime_at(&current)?);
+        let current = match self.current().await {
+            Ok(current) => current,
+            Err(why) => self.known().ok_or(why)?,
+        };
+        self.look_up_at(&current).await
+    }
+
+    /// As [`OwnNode::look_up`], with what it is set to run now.
+    pub(super) async fn look_up_at(&mut self, current: &Side) -> Result<(), Why> {
+        self.runtime = Some(self.runtime_at(current)?);
         self.learn_owner().await;
         Ok(())
     }

@@ -153,3 +153,32 @@ fn files_of_a_lost_state_directory_go_back_by_the_playbook() {
         assert_eq!(fs::read_to_string(at("conf")).unwrap(), "before");
     }
 }
+
+#[tokio::test]
+async fn a_program_that_does_not_say_its_release_keeps_no_member_down_whose_step_says_it() {
+    let runtime = "    runtime: { kind: command, start: [\"{{version}}\"], stop: [stop], status: [status] }\n";
+    let mut case = Case::new(&format!("{runtime}    binary: current\n"));
+    let (link, program) = (case.folder.path().join("current"), case.folder.path().join("silent"));
+    fs::write(&program, "no program").unwrap();
+    fs::remove_file(&link).unwrap();
+    symlink(&program, &link).unwrap();
+    let side = |patch, executable: &Path| Side {
+        release: Release::new(3, 5, patch),
+        executable: Some(fs::canonicalize(executable).unwrap()),
+    };
+    let other = side(2, Path::new("/bin/sleep"));
+    for (old, is_known) in [(None, false), (Some(other.clone()), false), (Some(side(1, &program)), true)] {
+        case.node.sides = old.map(|old| Sides { old, new: other.clone(), binary: None });
+        assert!(case.node.current().await.is_err());
+        for in_step in [true, false] {
+            case.node.runtime = None;
+            let known = if in_step { case.node.look_up_in_step().await } else { case.node.look_up().await };
+            assert_eq!(known.is_ok(), is_known, "{:?}", case.node.sides);
+            let start = case.node.runtime.as_ref().map(|runtime| match runtime {
+                Runtime::Command(command) => command.start.concat(),
+                other => panic!("{other:?}"),
+            });
+            assert_eq!(start.as_deref(), is_known.then_some("3.5.1"));
+        }
+    }
+}

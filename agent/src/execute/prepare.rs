@@ -95,7 +95,7 @@ impl Execution<'_> {
             node.check_alone().await?;
             let urls: Vec<_> = self.observer.access().directory().address_of(node.member).into_iter().collect();
             must_answer_itself(node, &urls).await?;
-            warnings.extend(must_be_the_member(node, &self.observer, TO_ANSWER).await?);
+            warnings.extend(must_be_the_member(node, &self.observer, TO_ANSWER).await?.warning);
             warnings.iter().for_each(|warning| self.warn(warning));
             if is_unseen(&self.nodes[at], &self.observer).await? {
                 return Err(self.nodes[at].unseen());

@@ -2,10 +2,33 @@
 
 use std::sync::Arc;
 
-use super::node::{OwnNode, Why, why};
-use crate::host::runtime::{Runtime, Status, sighting::Belief};
+use super::node::{OwnNode, Side, Why, why};
+use crate::host::runtime::{Judged, Runtime, RuntimeError, Status, command::CommandError, sighting::Belief};
+
+/// What came of an attempt to stop a member.
+pub(super) enum Stopped {
+    /// It has ended.
+    Ended,
+    /// Nothing was done: another process than the judged one is named as it. It may have been restarted in between.
+    Another(Why),
+}
 
 impl OwnNode {
+    /// As [`OwnNode::look_up`], in the middle of a step: the journal says what its binary is, and a program that does not
+    /// answer keeps no member down (I-10).
+    pub async fn look_up_in_step(&mut self) -> Result<(), Why> {
+        match self.known() {
+            Some(side) => self.look_up_at(&side).await,
+            None => self.look_up().await,
+        }
+    }
+
+    /// The side of its step that it is set to run now.
+    pub(super) fn known(&self) -> Option<Side> {
+        let (sides, executable) = (self.sides.as_ref()?, self.executable().ok()??);
+        [&sides.old, &sides.new].into_iter().find(|side| side.executable.as_ref() == Some(&executable)).cloned()
+    }
+
     /// Whether its process runs, and as which.
     pub async fn status(&self) -> Result<Status, Why> {
         match &self.runtime {
@@ -31,18 +54,23 @@ impl OwnNode {
         format!("{name} answers, but no process of this host is it by the playbook{nearest}; correct its runtime, or stop it").into()
     }
 
-    /// Ends its process. From then on nothing else that looks like it is it.
-    pub async fn stop(&mut self) -> Result<(), Why> {
+    /// Ends its process, which was judged so. From then on nothing else that looks like it is it.
+    pub(super) async fn stop(&mut self, judged: Option<Judged>) -> Result<Stopped, Why> {
         // What cannot be told from another is not stopped.
         self.peek().await?;
-        self.may_be_stopped = true;
+        let before = std::mem::replace(&mut self.may_be_stopped, true);
         let stop = &self.node.stop;
-        match &self.runtime {
-            Some(runtime) => runtime.stop(stop.timeout, stop.kill).await.map_err(|error| why(&error))?,
-            None => return Err(Arc::from("its runtime was never looked up")),
+        let Some(runtime) = &self.runtime else { return Err(Arc::from("its runtime was never looked up")) };
+        match runtime.stop(stop.timeout, stop.kill, judged).await {
+            Ok(()) => {}
+            Err(error @ RuntimeError::Command(CommandError::Another { .. })) => {
+                self.may_be_stopped = before;
+                return Ok(Stopped::Another(why(&error)));
+            }
+            Err(error) => return Err(why(&error)),
         }
         self.believe(Belief::Started(None));
-        Ok(())
+        Ok(Stopped::Ended)
     }
 
     fn believe(&mut self, belief: Belief) {
@@ -76,7 +104,7 @@ impl OwnNode {
     /// As [`OwnNode::start`], for a member that this host has stopped: it is started whatever else looks like it (I-10).
     /// What does, and what else was not as it should be, is returned as warnings.
     pub async fn start_stopped(&mut self) -> Result<Vec<String>, Why> {
-        self.look_up().await?;
+        self.look_up_in_step().await?;
         let Some(runtime) = &self.runtime else { return Ok(Vec::new()) };
         let started = runtime.start_stopped().await.map_err(|error| why(&error))?;
         let doubt = runtime.check_alone(&started.status).err().map(|error| why(&error));

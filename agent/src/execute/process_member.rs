@@ -15,7 +15,13 @@ use tokio::time::sleep;
 
 use super::node::{OwnNode, Why};
 use crate::{
-    host::{blocking::blocking, listener::sockets_of, member_name::member_name, process_id::family},
+    host::{
+        blocking::blocking,
+        listener::sockets_of,
+        member_name::member_name,
+        process_id::{ProcessId, family},
+        runtime::Judged,
+    },
     observe::{Observer, directory::Listed, local::Identity},
     visible::line,
 };
@@ -28,16 +34,25 @@ const MAX_SOCKETS: usize = 32;
 /// What is known of the process.
 #[derive(Debug, Default)]
 struct Evidence {
-    /// What it said, and where.
-    answers: Vec<(SocketAddr, Identity)>,
+    /// What it, or what it has started, said, and where.
+    answers: Vec<(ProcessId, SocketAddr, Identity)>,
     /// The names that it, or what it has started, was started with.
-    names: Vec<String>,
+    names: Vec<(ProcessId, String)>,
+}
+
+/// What came of asking a process that may be stopped.
+#[derive(Debug, Default)]
+pub(super) struct Judgement {
+    /// The process that is the member; `None` where none runs or nothing shows it.
+    pub(super) judged: Option<Judged>,
+    /// What is believed of the playbook, as nothing shows it.
+    pub(super) warning: Option<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
-    /// It is the member.
-    Same,
+    /// This one is the member.
+    Same(ProcessId),
     /// It says that it is another one.
     Answers(SocketAddr, Identity),
     /// It does not answer, and was started as another one.
@@ -49,13 +64,16 @@ enum Verdict {
 /// Of several processes, as below a supervisor, one that is the member is enough.
 fn judge(wanted: Identity, name: &str, evidence: &Evidence) -> Verdict {
     let Evidence { answers, names } = evidence;
-    match (answers.iter().find(|(_, said)| *said == wanted).or(answers.first()), names.first()) {
-        (Some((_, said)), _) if *said == wanted => Verdict::Same,
-        (Some((socket, said)), _) => Verdict::Answers(*socket, *said),
-        (None, Some(_)) if names.iter().any(|found| found == name) => Verdict::Same,
-        (None, Some(other)) => Verdict::Named(other.clone()),
-        (None, None) => Verdict::Unknown,
+    if let Some((process, ..)) = answers.iter().find(|(_, _, said)| *said == wanted) {
+        return Verdict::Same(*process);
     }
+    if let Some((_, socket, said)) = answers.first() {
+        return Verdict::Answers(*socket, *said);
+    }
+    if let Some((process, _)) = names.iter().find(|(_, found)| found == name) {
+        return Verdict::Same(*process);
+    }
+    names.first().map_or(Verdict::Unknown, |(_, other)| Verdict::Named(other.clone()))
 }
 
 /// Refuses a process that is another member, or one of another cluster; and one of which nothing is known while the
@@ -67,25 +85,28 @@ pub(super) async fn must_be_the_member(
     own: &OwnNode,
     observer: &Observer,
     patience: Duration,
-) -> Result<Option<String>, Why> {
+) -> Result<Judgement, Why> {
     let access = observer.access();
-    let Some(cluster) = access.directory().cluster() else { return Ok(None) };
+    let Some(cluster) = access.directory().cluster() else { return Ok(Judgement::default()) };
     let (name, wanted) = (&own.node.name, Identity { member: own.member, cluster });
     let deadline = Instant::now() + patience;
     loop {
         let status = own.peek().await?;
         if !status.is_running() {
-            return Ok(None);
+            return Ok(Judgement::default());
         }
-        let pid = status.process().map(|process| process.identity.pid);
-        let evidence = match pid {
-            Some(pid) => evidence(pid, observer).await,
+        let named = status.process().map(|process| process.identity);
+        let evidence = match named {
+            Some(named) => evidence(named, observer).await,
             None => Evidence::default(),
         };
-        let process = pid.map_or("its process".to_owned(), |pid| format!("pid {pid}"));
+        let process = named.map_or("its process".to_owned(), |named| named.to_string());
         let members = access.directory().members();
         match judge(wanted, name, &evidence) {
-            Verdict::Same => return Ok(None),
+            Verdict::Same(node) => {
+                let judged = named.map(|named| Judged { named, node });
+                return Ok(Judgement { judged, warning: None });
+            }
             Verdict::Answers(socket, said) => {
                 return Err(is_another(own, &process, cluster, socket, said, &members));
             }
@@ -107,15 +128,16 @@ pub(super) async fn must_be_the_member(
         let why =
             "does not say who it is: it answers at no socket that is seen from here, and was started with no name";
         if answers {
-            return Ok(Some(format!(
+            let warning = format!(
                 "{name}: {process} {why}; that it is {name}, which answers at its address, is believed of the playbook"
-            )));
+            );
+            return Ok(Judgement { judged: None, warning: Some(warning) });
         }
         if Instant::now() >= deadline {
             return Err(format!(
                 "{name} does not answer, and {process} {why}; see that it is {name} and no other member, and restart it \
                  with `--name`{}",
-                if pid.is_none() { ", or let `status` print its pid" } else { "" }
+                if named.is_none() { ", or let `status` print its pid" } else { "" }
             )
             .into());
         }
@@ -124,44 +146,60 @@ pub(super) async fn must_be_the_member(
 }
 
 /// What the process says, and what the processes say that it has started, where it does not listen itself; where none of
-/// them does, their names.
-async fn evidence(pid: u32, observer: &Observer) -> Evidence {
-    let mut answers = answers(&[pid], observer).await;
+/// them does, the names that they were started with.
+async fn evidence(named: ProcessId, observer: &Observer) -> Evidence {
+    let mut answers = answers(&[named], observer).await;
     let mut names = Vec::new();
     if answers.is_empty() {
-        let family = family(pid).unwrap_or_default();
-        answers = self::answers(family.get(1..).unwrap_or_default(), observer).await;
+        let family = family(named.pid).unwrap_or_default();
+        // Known before they are asked: whoever has such a pid later has shown nothing.
+        let started: Vec<_> = family.iter().skip(1).filter_map(|pid| ProcessId::of(*pid).ok()?).collect();
+        answers = self::answers(&started, observer).await;
         if answers.is_empty() {
-            let named = move || [pid].into_iter().chain(family.into_iter().skip(1)).find_map(member_name);
-            names = blocking(named).await.into_iter().collect();
+            names = blocking(move || self::names(&[named]).or_else(|| self::names(&started))).await.unwrap_or_default();
         }
     }
     Evidence { answers, names }
 }
 
-async fn answers(pids: &[u32], observer: &Observer) -> Vec<(SocketAddr, Identity)> {
-    // Another user's descriptors are not seen; then the name is what is left.
-    let sockets = pids.iter().flat_map(|pid| sockets_of(*pid).unwrap_or_default()).take(MAX_SOCKETS);
-    let asked = sockets.map(|socket| async move { Some((socket, observer.access().identity_at(socket).await?)) });
+async fn answers(processes: &[ProcessId], observer: &Observer) -> Vec<(ProcessId, SocketAddr, Identity)> {
+    let sockets_of = |process: &ProcessId| {
+        let process = *process;
+        // Another user's descriptors are not seen; then the name is what is left.
+        sockets_of(process.pid).unwrap_or_default().into_iter().map(move |socket| (process, socket))
+    };
+    let asked =
+        processes.iter().flat_map(sockets_of).take(MAX_SOCKETS).map(|(process, socket)| async move {
+            Some((process, socket, observer.access().identity_at(socket).await?))
+        });
     join_all(asked).await.into_iter().flatten().collect()
 }
 
+/// Those that have one, if any has.
+fn names(processes: &[ProcessId]) -> Option<Vec<(ProcessId, String)>> {
+    let named = |process: &ProcessId| Some((*process, member_name(process.pid)?));
+    let names: Vec<_> = processes.iter().filter_map(named).collect();
+    (!names.is_empty()).then_some(names)
+}
+
 /// Refuses a process that says that it is another member of this cluster, before it is stopped to be put back: its own
-/// member would not come back by that. One that says another cluster may be what a new binary made of the member.
+/// member would not come back by that. One that says another cluster may be what a new binary made of the member. It is
+/// returned only where it shows that it is the member.
 ///
 /// # Errors
 /// Who it is instead.
-pub(super) async fn must_not_be_a_neighbour(own: &OwnNode, observer: &Observer) -> Result<(), Why> {
-    let Some(cluster) = observer.access().directory().cluster() else { return Ok(()) };
+pub(super) async fn judged_to_go_back(own: &OwnNode, observer: &Observer) -> Result<Option<Judged>, Why> {
+    let Some(cluster) = observer.access().directory().cluster() else { return Ok(None) };
     let status = own.peek().await?;
-    let Some(pid) = status.process().map(|process| process.identity.pid) else { return Ok(()) };
-    let evidence = evidence(pid, observer).await;
+    let Some(named) = status.process().map(|process| process.identity) else { return Ok(None) };
+    let evidence = evidence(named, observer).await;
     match judge(Identity { member: own.member, cluster }, &own.node.name, &evidence) {
         Verdict::Answers(socket, said) if said.cluster == cluster => {
             let members = observer.access().directory().members();
-            Err(is_another(own, &format!("pid {pid}"), cluster, socket, said, &members))
+            Err(is_another(own, &named.to_string(), cluster, socket, said, &members))
         }
-        _ => Ok(()),
+        Verdict::Same(node) => Ok(Some(Judged { named, node })),
+        _ => Ok(None),
     }
 }
 
@@ -204,24 +242,27 @@ mod tests {
     fn a_process_is_taken_for_what_it_says_and_else_for_its_name() {
         let socket = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let identity = |member, cluster| Identity { member: MemberId(member), cluster: ClusterId(cluster) };
+        let process = |pid: u16| ProcessId { pid: pid.into(), ..ProcessId::default() };
         let wanted = identity(1, 1);
+        // Each answer is of a process of its own, and so is each name.
         for (answers, names, expected) in [
-            (vec![(1, 1)], vec![], Verdict::Same),
-            (vec![(1, 1)], vec!["m2"], Verdict::Same),
+            (vec![(1, 1)], vec![], Verdict::Same(process(0))),
+            (vec![(1, 1)], vec!["m2"], Verdict::Same(process(0))),
             // A supervisor of several members.
-            (vec![(2, 1), (1, 1)], vec![], Verdict::Same),
+            (vec![(2, 1), (1, 1)], vec![], Verdict::Same(process(1))),
             (vec![(2, 1)], vec!["m1"], Verdict::Answers(socket(0), identity(2, 1))),
             // The same id in another cluster is another member.
             (vec![(1, 2)], vec!["m1"], Verdict::Answers(socket(0), identity(1, 2))),
-            (vec![], vec!["m1"], Verdict::Same),
-            (vec![], vec!["m2", "m1"], Verdict::Same),
+            (vec![], vec!["m1"], Verdict::Same(process(0))),
+            (vec![], vec!["m2", "m1"], Verdict::Same(process(1))),
             (vec![], vec!["m2"], Verdict::Named("m2".to_owned())),
             (vec![], vec![], Verdict::Unknown),
         ] {
+            let answers = answers.into_iter().zip(0..);
             let answers =
-                answers.into_iter().zip(0..).map(|((member, cluster), port)| (socket(port), identity(member, cluster)));
-            let evidence =
-                Evidence { answers: answers.collect(), names: names.into_iter().map(str::to_owned).collect() };
+                answers.map(|((member, cluster), at)| (process(at), socket(at), identity(member, cluster))).collect();
+            let names = names.into_iter().zip(0..).map(|(name, at)| (process(at), name.to_owned())).collect();
+            let evidence = Evidence { answers, names };
             assert_eq!(judge(wanted, "m1", &evidence), expected, "{evidence:?}");
         }
     }

@@ -7,11 +7,12 @@ use proto::{MemberId, Release};
 use super::{
     Execution, Why,
     node::OwnNode,
-    process_member::{must_be_the_member, must_not_be_a_neighbour},
+    process::Stopped,
+    process_member::{judged_to_go_back, must_be_the_member},
     why,
 };
 use crate::{
-    host::hook,
+    host::{hook, runtime::Judged},
     journal::progress::{Binary, InHand, Leg, Stage},
     observe::HandOver,
     plan::Verb,
@@ -70,21 +71,7 @@ impl Execution<'_> {
     }
 
     pub(super) async fn stop(&mut self, member: MemberId) -> Result<(), Why> {
-        // Since preflight hours may have passed. What turns back is not asked: it has to.
-        if let Some(InHand { step, stage: Stage::Stopping(leg) }) = self.past.in_hand
-            && step.member == member
-            && step.leg == leg
-        {
-            let node = self.node_mut(member)?;
-            node.check_unchanged(leg.to())?;
-            node.check_alone().await?;
-            node.check_log().await?;
-            if let Some(node) = self.node(member) {
-                must_be_the_member(node, &self.observer, Duration::ZERO).await?;
-            }
-        } else if let Some(node) = self.node(member) {
-            must_not_be_a_neighbour(node, &self.observer).await?;
-        }
+        let judged = self.judged(member).await?;
         if self
             .past
             .in_hand
@@ -95,7 +82,13 @@ impl Execution<'_> {
         self.tell(Happening::Stopping { member });
         self.excluded.set(Some(member));
         self.touched = true;
-        self.node_mut(member)?.stop().await?;
+        if let Stopped::Another(why) = self.node_mut(member)?.stop(judged).await? {
+            // A supervisor may have restarted it since it was judged. One that changes again, or shows nothing, is left alone.
+            let judged = self.judged(member).await?.ok_or(why)?;
+            if let Stopped::Another(why) = self.node_mut(member)?.stop(Some(judged)).await? {
+                return Err(why);
+            }
+        }
         if let Some(address) = self.observer.still_answers(member).await {
             return Err(Arc::from(format!(
                 "it still answers at {address}: what was stopped is another member's process, or something has \
@@ -104,6 +97,22 @@ impl Execution<'_> {
         }
         self.tell(Happening::Stopped { member });
         Ok(())
+    }
+
+    /// Refuses a stop that would end something else than the member, and says which process it is, where that is known.
+    async fn judged(&self, member: MemberId) -> Result<Option<Judged>, Why> {
+        let Some(node) = self.node(member) else { return Ok(None) };
+        // Since preflight hours may have passed. What turns back is not asked: it has to.
+        if let Some(InHand { step, stage: Stage::Stopping(leg) }) = self.past.in_hand
+            && step.member == member
+            && step.leg == leg
+        {
+            node.check_unchanged(leg.to())?;
+            node.check_alone().await?;
+            node.check_log().await?;
+            return Ok(must_be_the_member(node, &self.observer, Duration::ZERO).await?.judged);
+        }
+        judged_to_go_back(node, &self.observer).await
     }
 
     pub(super) fn switch(&mut self, member: MemberId, to: Binary) -> Result<(), Why> {

@@ -135,7 +135,7 @@ impl Execution<'_> {
                 Judged::Ended if !was_started_again => {
                     was_started_again = true;
                     ready_since = None;
-                    let started = match self.is_switched_to(member, on).await {
+                    let started = match self.is_switched_to(member, on) {
                         Ok(()) => self.start(member).await,
                         Err(why) => Err(why),
                     };
@@ -198,7 +198,7 @@ impl Execution<'_> {
     }
 
     /// A switch may have failed: then what would be started is not what the journal allows.
-    async fn is_switched_to(&self, member: MemberId, on: Option<Binary>) -> Result<(), Why> {
+    fn is_switched_to(&self, member: MemberId, on: Option<Binary>) -> Result<(), Why> {
         let Some(node) = self.node(member) else { return Ok(()) };
         let Some(expected) = on.and_then(|on| node.sides.as_ref()?.side(on).executable.clone()) else { return Ok(()) };
         if !expected.exists() {
@@ -207,7 +207,7 @@ impl Execution<'_> {
                 expected.display()
             )));
         }
-        match node.current().await?.executable {
+        match node.executable()? {
             Some(current) if other_executable(&expected, &current).is_some() => {
                 Err(Arc::from(format!("`binary` leads to {}, not to {}", current.display(), expected.display())))
             }

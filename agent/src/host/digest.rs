@@ -41,6 +41,9 @@ pub enum DigestError {
     /// It is larger than any artifact.
     #[error("{} holds more than {MAX_ENTRIES} files and folders, or lies more than {MAX_DEPTH} folders deep", .0.display())]
     TooMany(PathBuf),
+    /// Its files are larger than any artifact's, all together.
+    #[error("{} holds more than {MAX_BYTES} bytes", .0.display())]
+    TooLarge(PathBuf),
 }
 
 /// Opens a file for reading, whatever lies at its path by now: a pipe is not waited for, nor a link followed at the end
@@ -64,21 +67,18 @@ impl Sha256 {
 
     /// The checksum of a file, as `sha256sum` prints it.
     pub fn of_file(path: &Path) -> Result<Self, DigestError> {
-        let mut file = Hashing::new(open_file(path, true)?);
-        // Whoever owns it may let it grow meanwhile.
-        match io::copy(&mut (&mut file).take(MAX_BYTES + 1), &mut io::sink()).at("read", path)? {
-            ..=MAX_BYTES => Ok(file.sha256()),
-            _ => Err(DigestError::Unexpected { path: path.into(), what: "a file of more than 4 GiB" }),
-        }
+        Ok(read_within(open_file(path, true)?, path, MAX_BYTES)?.0)
     }
 
     /// The checksum of a folder, as this prints it:
     /// `cd FOLDER && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum`.
     /// So it knows names and contents, not modes or times.
     pub fn of_folder(folder: &Path) -> Result<Self, DigestError> {
-        let mut list = FolderList::default();
+        let (mut list, mut left) = (FolderList::default(), MAX_BYTES);
         for (name, path) in files(folder)? {
-            list.add(&name, Self::of_file(&path)?);
+            let (sha256, bytes) = read_within(open_file(&path, false)?, &path, left)?;
+            left -= bytes;
+            list.add(&name, sha256);
         }
         Ok(list.sha256())
     }
@@ -87,6 +87,14 @@ impl Sha256 {
     pub fn short(&self) -> String {
         self.to_string()[..12].to_owned()
     }
+}
+
+/// The checksum of all that is read, and its length, which is refused above `most`. Whoever owns the file may let it grow
+/// meanwhile.
+fn read_within(file: impl Read, path: &Path, most: u64) -> Result<(Sha256, u64), DigestError> {
+    let mut file = Hashing::new(file);
+    let bytes = io::copy(&mut (&mut file).take(most.saturating_add(1)), &mut io::sink()).at("read", path)?;
+    if bytes > most { Err(DigestError::TooLarge(path.into())) } else { Ok((file.sha256(), bytes)) }
 }
 
 /// The list whose checksum is a folder's; files are added in the order of [`files`].
@@ -105,9 +113,10 @@ impl FolderList {
     }
 }
 
-/// All files in and below a folder by their names in it, sorted as bytes are (which paths are not).
+/// All files in and below a folder by their names in it, sorted as bytes are (which paths are not). More than [`MAX_BYTES`]
+/// of all of them is refused by what their sizes say, before any is read.
 pub(crate) fn files(folder: &Path) -> Result<BTreeMap<OsString, PathBuf>, DigestError> {
-    let (mut found, mut folders, mut entries) = (BTreeMap::new(), vec![(folder.to_owned(), 0)], 0);
+    let (mut found, mut folders, mut entries, mut bytes) = (BTreeMap::new(), vec![(folder.to_owned(), 0)], 0, 0_u64);
     while let Some((next, depth)) = folders.pop() {
         for entry in fs::read_dir(&next).at("read", &next)? {
             let entry = entry.at("read", &next)?;
@@ -119,6 +128,10 @@ pub(crate) fn files(folder: &Path) -> Result<BTreeMap<OsString, PathBuf>, Digest
             if kind.is_dir() {
                 folders.push((path, depth + 1));
             } else if kind.is_file() {
+                bytes = bytes.saturating_add(entry.metadata().at("look at", &path)?.len());
+                if bytes > MAX_BYTES {
+                    return Err(DigestError::TooLarge(folder.into()));
+                }
                 found.insert(path.strip_prefix(folder).unwrap_or(&path).as_os_str().to_owned(), path);
             } else {
                 let what = if kind.is_symlink() { "a link" } else { "a device, pipe or socket" };
@@ -182,5 +195,28 @@ mod tests {
         std::os::unix::fs::symlink("b", folder.path().join("link")).unwrap();
         let error = Sha256::of_folder(folder.path()).unwrap_err().to_string();
         assert!(error.contains("link is a link"), "{error}");
+    }
+
+    #[test]
+    fn all_files_of_a_folder_together_are_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c/d"] {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            // A hole: each of them is smaller than the limit, and none needs space.
+            File::create(path).unwrap().set_len(MAX_BYTES / 2).unwrap();
+        }
+        let error = Sha256::of_folder(folder.path()).unwrap_err();
+        assert!(matches!(&error, DigestError::TooLarge(path) if path == folder.path()), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_grows_is_read_to_the_limit() {
+        let path = Path::new("a");
+        for (content, most, is_read) in [("", 0, true), ("x", 0, false), ("abc", 3, true), ("abcd", 3, false)] {
+            let read = read_within(content.as_bytes(), path, most);
+            assert_eq!(read.ok(), is_read.then(|| (Sha256::of(content.as_bytes()), content.len() as u64)), "{content}");
+        }
+        assert!(matches!(read_within(io::repeat(0), path, 9), Err(DigestError::TooLarge(_))));
     }
 }

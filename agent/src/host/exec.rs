@@ -29,7 +29,7 @@ pub const OUTPUT_KEPT: usize = 8 * 1024;
 /// How long output is waited for once the command itself has ended, since what it left running may hold the pipe.
 const OUTPUT_GRACE: Duration = Duration::from_millis(500);
 
-/// How long a command that was killed is waited for where nothing else can be waited for.
+/// How long a command that was killed is waited for.
 const REAP_LIMIT: Duration = Duration::from_secs(1);
 /// How often it is looked at meanwhile.
 const REAP_PAUSE: Duration = Duration::from_millis(2);
@@ -92,12 +92,15 @@ pub enum ExecError {
         source: io::Error,
     },
     /// It was still running at the deadline, and was killed with all of its process group.
-    #[error("{program} was still running after {after:?} and was killed{}", quoted(output))]
+    #[error("{program} was still running after {after:?} and {}{}", end_of_killed(*unkilled), quoted(output))]
     TimedOut {
         /// The program, as it was given.
         program: String,
         /// Its time-out.
         after: Duration,
+        /// Its pid, where it has not ended by that: the kernel waits in its place for something that does not come, such as
+        /// the answer of a file system.
+        unkilled: Option<u32>,
         /// The end of its output.
         output: String,
     },
@@ -136,7 +139,7 @@ pub async fn run_with(
     }
     let file = direct(&mut command, program, output)?;
     let child = spawn(&mut command).await.map_err(|source| ExecError::Start { program: program.clone(), source })?;
-    let mut running = Running { child, unwaited };
+    let mut running = Running { child, unwaited, is_given_up: false };
     let pipes = (tail_of(running.child.stdout.take()), tail_of(running.child.stderr.take()));
     let status = running.wait(limit).await;
     let (stdout, stderr) = match &file {
@@ -148,6 +151,7 @@ pub async fn run_with(
         None => Err(ExecError::TimedOut {
             program: program.clone(),
             after: limit,
+            unkilled: running.child.id(),
             output: telling(&stdout, &stderr).to_owned(),
         }),
     }
@@ -193,17 +197,20 @@ fn open_empty(path: &Path) -> io::Result<File> {
 struct Running {
     child: Child,
     unwaited: Unwaited,
+    /// It was killed, and has not ended by that.
+    is_given_up: bool,
 }
 
 impl Running {
-    /// `None` when the time was over: then the whole group has been killed and the command itself reaped.
+    /// `None` when the time was over: then the whole group has been killed, and the command itself reaped unless it cannot
+    /// be killed.
     async fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
         if let Ok(ended) = timeout(limit, self.child.wait()).await {
             // An error of wait would mean that it is no child of ours, which it is.
             return ended.ok();
         }
         self.kill();
-        let _ = self.child.wait().await;
+        self.is_given_up = timeout(REAP_LIMIT, self.child.wait()).await.is_err();
         None
     }
 
@@ -218,7 +225,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if self.unwaited == Unwaited::GoesOn {
+        if self.unwaited == Unwaited::GoesOn || self.is_given_up {
             return;
         }
         self.kill();
@@ -280,6 +287,10 @@ fn telling<'a>(stdout: &'a str, stderr: &'a str) -> &'a str {
     if stderr.is_empty() { stdout } else { stderr }
 }
 
+fn end_of_killed(unkilled: Option<u32>) -> String {
+    unkilled.map_or("was killed".into(), |pid| format!("could not be killed (pid {pid})"))
+}
+
 fn in_words(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit {code}"),
@@ -294,120 +305,5 @@ pub(crate) fn quoted(output: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    fn sh(script: &str) -> Vec<String> {
-        ["/bin/sh", "-c", script].map(String::from).to_vec()
-    }
-
-    const LONG: Duration = Duration::from_secs(60);
-
-    #[tokio::test]
-    async fn a_command_ends_in_its_own_way() {
-        for (script, code, how) in
-            [("exit 0", Some(0), "exit 0"), ("exit 3", Some(3), "exit 3"), ("kill -9 $$", None, "signal 9")]
-        {
-            let ended = run(&sh(script), LONG, &Output::Kept).await.unwrap();
-            assert_eq!((ended.code, ended.how.as_str()), (code, how), "{script}");
-        }
-    }
-
-    #[tokio::test]
-    async fn output_is_bounded_and_its_end_is_kept() {
-        let ended =
-            run(&sh("yes spam | head -c 3000000; echo the end; echo why >&2"), LONG, &Output::Kept).await.unwrap();
-        assert!(ended.stdout.len() <= OUTPUT_KEPT && ended.stdout.ends_with("spam\nthe end"));
-        assert_eq!(ended.output(), "why");
-    }
-
-    #[tokio::test]
-    async fn a_command_over_its_time_is_killed_with_its_children() {
-        let folder = tempfile::tempdir().unwrap();
-        let pid_file = folder.path().join("pid");
-        let script = format!("sleep 600 & echo $! > {}; echo waiting; wait", pid_file.display());
-        let begun = Instant::now();
-        let error = run(&sh(&script), Duration::from_millis(500), &Output::Kept).await.unwrap_err();
-        assert!(error.to_string().ends_with("was killed: waiting"), "{error}");
-        assert!(begun.elapsed() < Duration::from_secs(30));
-        let pid: u32 = fs::read_to_string(pid_file).unwrap().trim().parse().unwrap();
-        let child = crate::host::process_id::ProcessId::of(pid);
-        while matches!(&child, Ok(Some(identity)) if identity.is_alive().unwrap()) {
-            assert!(begun.elapsed() < Duration::from_secs(30), "the child of the command survived");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    }
-
-    #[tokio::test]
-    async fn a_command_that_nobody_waits_for_is_killed_with_its_children_unless_it_is_to_go_on() {
-        for (unwaited, goes_on) in [(Unwaited::Killed, false), (Unwaited::GoesOn, true)] {
-            let folder = tempfile::tempdir().unwrap();
-            let pid_file = folder.path().join("pid");
-            let script = sh(&format!("sleep 600 & echo $$ $! > {}.new; mv {0}.new {0}; wait", pid_file.display()));
-            let waited = run_with(&script, Stdio::null(), LONG, &Output::Kept, unwaited);
-            let begun = async {
-                while !pid_file.exists() {
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
-            };
-            tokio::select! {
-                ended = waited => panic!("{ended:?}"),
-                () = begun => {}
-            }
-            let pids = fs::read_to_string(&pid_file).unwrap();
-            let pids = pids.split_whitespace().map(|pid| Pid::from_raw(pid.parse().unwrap()).unwrap());
-            for pid in pids {
-                let is_alive = || {
-                    let found = crate::host::process_id::ProcessId::of(pid.as_raw_pid() as u32);
-                    found.unwrap().is_some()
-                };
-                let begun = Instant::now();
-                while !goes_on && is_alive() {
-                    assert!(begun.elapsed() < LONG, "{pid:?} survived");
-                    sleep(REAP_PAUSE);
-                }
-                assert_eq!(is_alive(), goes_on);
-                let _ = kill_process(pid, Signal::KILL);
-            }
-        }
-    }
-
-    #[tokio::test]
-    async fn what_a_command_leaves_running_does_not_hold_the_agent_up() {
-        let begun = Instant::now();
-        let ended = run(&sh("sleep 600 & echo $!"), LONG, &Output::Kept).await.unwrap();
-        assert!(begun.elapsed() < Duration::from_secs(30));
-        let pid = Pid::from_raw(ended.stdout.parse().unwrap()).unwrap();
-        rustix::process::kill_process(pid, Signal::KILL).unwrap();
-    }
-
-    #[tokio::test]
-    async fn output_to_a_file_is_that_of_the_last_run() {
-        let folder = tempfile::tempdir().unwrap();
-        let output = Output::File(folder.path().join("start.log"));
-        for word in ["first, longer", "second"] {
-            let ended = run(&sh(&format!("echo {word}; echo {word} >&2")), LONG, &output).await.unwrap();
-            assert_eq!(ended.output(), format!("{word}\n{word}"));
-        }
-    }
-
-    /// What a command leaves running has the file open, and may be another user's.
-    #[tokio::test]
-    async fn output_to_a_file_is_read_from_its_end_however_large_it_was_made() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("stop.log");
-        // A hole: more than memory holds, and nothing on the disk.
-        let script = format!("truncate -s 8T {}; echo the end", path.display());
-        let ended = run(&sh(&script), LONG, &Output::File(path)).await.unwrap();
-        assert!(ended.stdout.len() <= OUTPUT_KEPT && ended.stdout.ends_with("the end"), "{}", ended.how);
-    }
-
-    #[tokio::test]
-    async fn what_cannot_be_run_is_named() {
-        assert!(matches!(run(&[], LONG, &Output::Kept).await, Err(ExecError::Empty)));
-        let error = run(&["/nowhere/tool".into()], LONG, &Output::Kept).await.unwrap_err();
-        assert_eq!(error.to_string(), "cannot run /nowhere/tool");
-    }
-}
+#[path = "exec_test.rs"]
+mod tests;

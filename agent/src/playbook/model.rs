@@ -209,7 +209,8 @@ pub struct Stop {
     /// How long it has after it was asked.
     #[serde(serialize_with = "unit::duration")]
     pub timeout: Duration,
-    /// Whether it is killed after that; the step fails otherwise.
+    /// Whether it is killed after that; the step fails otherwise. With `kind: command` only a process that shows that it is
+    /// the member is killed.
     pub kill: bool,
 }
 

@@ -1,7 +1,7 @@
 //! A playbook whose node is another member than the process that it leads to: by its name, or as its endpoints lead to
 //! another cluster. The member that is looked at may be well, or down; the process must not be stopped for it.
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, process::Command};
 
 use rustix::process::Signal;
 use tests::{case::Case, cluster::Member, ended::Ended, on_both, playbook::quoted, rollout::Rollout, system::System};
@@ -11,6 +11,7 @@ on_both! {
     a_member_is_not_stopped_for_one_that_is_well;
     a_frozen_member_is_known_by_its_name;
     a_member_swapped_before_the_stop_is_noticed;
+    nobody_is_killed_whom_status_names_after_it_was_judged;
     the_same_name_in_another_cluster_is_another_member;
 }
 
@@ -107,6 +108,45 @@ async fn a_member_swapped_before_the_stop_is_noticed(system: System) {
     assert!(ended.exit == Some(1) && ended.to_string().contains("that it is m2 (member"), "{ended}");
     assert_eq!(rollout.pids(), before, "nothing was stopped");
     rollout.end(0).await;
+}
+
+/// The member's user may own the pid file, and put any pid into it once the member was judged: the lock of a stop, which
+/// is there from just before it, stands for that moment.
+async fn nobody_is_killed_whom_status_names_after_it_was_judged(system: System) {
+    let Some(mut case) = Case::of(system).await else { return };
+    case.upgrade.runtime = by_commands_that_change_their_mind;
+    case.upgrade.every_node = vec!["stop: { timeout: 1s, kill: true }".to_owned()];
+    let rollout = case.strategy(&["gather: 0s"]).begin().await;
+    let before = rollout.pids();
+    fs::write(pid_file(rollout.member(0)), before[0].expect("it runs").to_string()).expect("written");
+    let mut victim = Command::new("sleep").arg("600").spawn().expect("started");
+    fs::write(victim_file(rollout.member(0)), victim.id().to_string()).expect("written");
+    let ended = rollout.one("run", 0).await;
+    let lives = victim.try_wait().expect("a child of this test").is_none();
+    let _ = victim.kill();
+    let _ = victim.wait();
+    assert!(lives, "{ended}");
+    let named = format!("`status` names pid {} (", victim.id());
+    assert!(ended.exit == Some(1) && ended.to_string().contains(&named), "{ended}");
+    assert_eq!(rollout.pids(), before, "nothing was stopped");
+    assert!(!rollout.member(0).dir.join("stopped").exists(), "{ended}");
+    rollout.end(0).await;
+}
+
+fn victim_file(member: &Member) -> PathBuf {
+    member.dir.join("victim")
+}
+
+fn by_commands_that_change_their_mind(member: &Member) -> Vec<String> {
+    let [pid, victim] = [pid_file(member), victim_file(member)].map(|path| path.display().to_string());
+    let lock = member.state_dir().join(format!("nodes/{}.stop", member.name));
+    let script = |text: String| format!("[/bin/sh, -c, {}]", quoted(&text));
+    vec![
+        "kind: command".to_owned(),
+        format!("start: {}", script(":".to_owned())),
+        format!("stop: {}", script(format!("touch '{}'", member.dir.join("stopped").display()))),
+        format!("status: {}", script(format!("[ -e '{}' ] && cat '{victim}' || cat '{pid}'", lock.display()))),
+    ]
 }
 
 fn pid_file(member: &Member) -> PathBuf {

@@ -12,7 +12,7 @@ use std::{
 use rustix::process::Signal;
 use tokio::time::sleep;
 
-use super::{Process, Status, stop_lock::StopLock, stuck};
+use super::{Judged, Process, Status, stop_lock::StopLock, stuck};
 use crate::{
     host::{
         durable::{self, At, FileError},
@@ -98,6 +98,34 @@ pub enum CommandError {
         /// Who has it open.
         holder: Option<u32>,
     },
+    /// What `status` names has changed since it was judged. Nothing was done.
+    #[error(
+        "node {name}: {judged} was found to be it, but now `status` names {found}; nothing was stopped; see why it names \
+         another one, then repeat the command"
+    )]
+    Another {
+        /// The node.
+        name: String,
+        /// The one that was judged.
+        judged: ProcessId,
+        /// The other one, with its user and program.
+        found: String,
+    },
+    /// The node runs on, and nobody knows surely which process is to be killed.
+    #[error(
+        "node {name} still runs {after:?} after its stop command was begun; it was not killed: nothing shows which process it \
+         is ({named}); stop it by hand"
+    )]
+    NotKilled {
+        /// The node.
+        name: String,
+        /// How long it was waited for.
+        after: Duration,
+        /// What `status` named.
+        named: String,
+        /// Why its stop command failed, if it did.
+        source: Option<Box<CommandError>>,
+    },
     /// `stop` ended well but the node runs on.
     #[error("node {name} still runs {after:?} after its stop command was begun")]
     StillRunning {
@@ -125,22 +153,44 @@ impl CommandRuntime {
         self.peek().await
     }
 
-    /// Stops the node and waits until `status` says so. Over the limit a node whose pid is known is killed where
-    /// `kill` says so.
-    pub async fn stop(&self, limit: Duration, kill: bool) -> Result<(), CommandError> {
+    /// Stops the node and waits until `status` says so, and the judged process has ended. Over the limit that process is
+    /// killed where `kill` says so, and no other: what `status` says may come from a pid file of the node's user.
+    pub async fn stop(&self, limit: Duration, kill: bool, judged: Option<Judged>) -> Result<(), CommandError> {
         let lock = self.take_stop_lock().await?;
         let begun = Instant::now();
-        let Status::Running { process } = self.peek().await? else { return Ok(()) };
+        let status = self.peek().await?;
+        if has_ended(&status, judged) {
+            return Ok(());
+        }
+        self.must_be_judged(&status, judged)?;
         let stdin = lock.stdin().at("pass on", &self.stop_lock())?;
         let stopped = self.act("stop", &self.stop, stdin, limit).await;
         if !matches!(stopped, Err(CommandError::Exec { .. })) {
             lock.release(&self.stop_lock());
         }
-        match (stopped, self.ended_by(begun + limit).await?, process) {
+        match (stopped, self.ended_by(begun + limit, judged).await?, judged) {
             (_, true, _) => Ok(()),
-            (_, false, Some(process)) if kill => self.kill(process.identity, begun).await,
+            (_, false, Some(judged)) if kill => self.kill(judged, begun).await,
+            (stopped, false, None) if kill => Err(CommandError::NotKilled {
+                name: self.name.clone(),
+                after: begun.elapsed(),
+                named: match status.process() {
+                    Some(process) => format!("`status` named {}", shown(process.identity.pid)),
+                    None => "`status` named none".into(),
+                },
+                source: stopped.err().map(Box::new),
+            }),
             (Err(error), false, _) => Err(error),
             (Ok(()), false, _) => Err(self.still_running(begun)),
+        }
+    }
+
+    fn must_be_judged(&self, status: &Status, judged: Option<Judged>) -> Result<(), CommandError> {
+        match (status.process().map(|process| process.identity), judged) {
+            (Some(found), Some(Judged { named, .. })) if found != named => {
+                Err(CommandError::Another { name: self.name.clone(), judged: named, found: shown(found.pid) })
+            }
+            _ => Ok(()),
         }
     }
 
@@ -210,8 +260,8 @@ impl CommandRuntime {
         CommandError::Exec { name: self.name.clone(), what, source }
     }
 
-    async fn ended_by(&self, deadline: Instant) -> Result<bool, CommandError> {
-        while self.peek().await?.is_running() {
+    async fn ended_by(&self, deadline: Instant, judged: Option<Judged>) -> Result<bool, CommandError> {
+        while !has_ended(&self.peek().await?, judged) {
             if Instant::now() >= deadline {
                 return Ok(false);
             }
@@ -220,11 +270,15 @@ impl CommandRuntime {
         Ok(true)
     }
 
-    async fn kill(&self, identity: ProcessId, begun: Instant) -> Result<(), CommandError> {
-        if let Ok(Some(handle)) = identity.open() {
+    async fn kill(&self, judged: Judged, begun: Instant) -> Result<(), CommandError> {
+        if let Ok(Some(handle)) = judged.node.open() {
             let _ = handle.signal(Signal::KILL);
         }
-        if self.ended_by(Instant::now() + KILL_LIMIT).await? { Ok(()) } else { Err(self.still_running(begun)) }
+        if self.ended_by(Instant::now() + KILL_LIMIT, Some(judged)).await? {
+            Ok(())
+        } else {
+            Err(self.still_running(begun))
+        }
     }
 
     fn still_running(&self, begun: Instant) -> CommandError {
@@ -235,6 +289,11 @@ impl CommandRuntime {
         let (how, output) = (ended.how.clone(), ended.output().to_owned());
         CommandError::Failed { name: self.name.clone(), what, how, expected, output }
     }
+}
+
+/// A `status` that says so too early is not believed while the process runs that was the node.
+fn has_ended(status: &Status, judged: Option<Judged>) -> bool {
+    !status.is_running() && !judged.is_some_and(|judged| judged.node.is_alive().unwrap_or(false))
 }
 
 fn named_process(stdout: &str) -> Option<Process> {

@@ -35,6 +35,24 @@ impl Supervised {
     async fn identity(&self) -> Option<ProcessId> {
         Some(self.runtime.status().await.unwrap().process()?.identity)
     }
+
+    /// The process that it is, and that nothing but `status` names.
+    async fn judged(&self) -> Option<Judged> {
+        let named = self.identity().await?;
+        Some(Judged { named, node: named })
+    }
+
+    /// A node that ignores SIGTERM, and does so by now.
+    async fn stubborn(before: &str, after: &str) -> Self {
+        let program = "import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(600)";
+        let node = Self::new(&format!("{before}python3 -c '{program}'{after}"));
+        node.runtime.start().await.unwrap();
+        let output = node_file(&node.runtime.nodes, "orders-1", "start.log");
+        while !fs::read_to_string(&output).unwrap().contains('1') {
+            sleep(Duration::from_millis(10)).await;
+        }
+        node
+    }
 }
 
 impl Drop for Supervised {
@@ -54,27 +72,97 @@ async fn a_node_is_started_once_and_stopped_for_good() {
     let first = node.identity().await.unwrap();
     node.runtime.start().await.unwrap();
     assert_eq!(node.identity().await, Some(first), "not started twice");
-    node.runtime.stop(Duration::from_secs(30), false).await.unwrap();
+    node.runtime.stop(Duration::from_secs(30), false, node.judged().await).await.unwrap();
     assert!(!first.is_alive().unwrap());
-    node.runtime.stop(Duration::from_secs(30), false).await.unwrap();
+    node.runtime.stop(Duration::from_secs(30), false, None).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_node_that_ignores_its_stop_runs_on_or_is_killed_as_told() {
-    let node = Supervised::new(
-        "python3 -c 'import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(600)'",
-    );
-    node.runtime.start().await.unwrap();
-    // It ignores the signal only from its first print on.
-    let output = node_file(&node.runtime.nodes, "orders-1", "start.log");
-    while !fs::read_to_string(&output).unwrap().contains('1') {
-        sleep(Duration::from_millis(10)).await;
-    }
-    let error = node.runtime.stop(Duration::from_millis(300), false).await.unwrap_err();
+    let node = Supervised::stubborn("", "").await;
+    let judged = node.judged().await;
+    let error = node.runtime.stop(Duration::from_millis(300), false, judged).await.unwrap_err();
     assert!(matches!(error, CommandError::StillRunning { .. }), "{error}");
     assert!(node.identity().await.is_some());
-    node.runtime.stop(Duration::from_millis(300), true).await.unwrap();
+    node.runtime.stop(Duration::from_millis(300), true, judged).await.unwrap();
     assert_eq!(node.runtime.status().await.unwrap(), Status::Stopped);
+}
+
+/// A process of somebody else's, which ends with the test.
+struct Victim(std::process::Child);
+
+impl Victim {
+    fn new() -> Self {
+        Self(std::process::Command::new("sleep").arg("600").spawn().unwrap())
+    }
+
+    fn is_alive(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test]
+async fn another_process_than_the_judged_one_is_not_stopped() {
+    let (mut node, mut victim) = (Supervised::new("exec sleep 600"), Victim::new());
+    node.runtime.start().await.unwrap();
+    let judged = node.judged().await.unwrap();
+    let stopped = node.folder.path().join("stopped");
+    node.runtime.stop = sh(&format!("touch {}", stopped.display()));
+    node.runtime.status = sh(&format!("echo {}", victim.0.id()));
+    let error = node.runtime.stop(Duration::from_millis(100), true, Some(judged)).await.unwrap_err();
+    assert!(matches!(error, CommandError::Another { .. }), "{error}");
+    let told = error.to_string();
+    assert!(told.contains(&judged.named.to_string()) && told.contains(&format!("pid {} (", victim.0.id())), "{told}");
+    assert!(victim.is_alive() && judged.node.is_alive().unwrap() && !stopped.exists());
+}
+
+#[tokio::test]
+async fn only_the_judged_process_is_killed_whatever_status_names_after_it() {
+    let (mut node, mut victim) = (Supervised::stubborn("", "").await, Victim::new());
+    let judged = node.judged().await.unwrap();
+    let pid = node.folder.path().join("pid").display().to_string();
+    node.runtime.stop = sh(&format!("echo {} > {pid}.new; mv {pid}.new {pid}", victim.0.id()));
+    let error = node.runtime.stop(Duration::from_millis(300), true, Some(judged)).await.unwrap_err();
+    assert!(matches!(error, CommandError::StillRunning { .. }), "{error}");
+    assert!(victim.is_alive() && !judged.node.is_alive().unwrap());
+}
+
+#[tokio::test]
+async fn a_status_that_says_stopped_too_early_is_not_believed() {
+    let mut node = Supervised::stubborn("", "").await;
+    let judged = node.judged().await.unwrap();
+    node.runtime.stop = sh(&format!("rm {}", node.folder.path().join("pid").display()));
+    node.runtime.stop(Duration::from_millis(300), true, Some(judged)).await.unwrap();
+    assert!(!judged.node.is_alive().unwrap());
+}
+
+#[tokio::test]
+async fn what_was_not_judged_is_not_killed() {
+    let node = Supervised::stubborn("", "").await;
+    let error = node.runtime.stop(Duration::from_millis(300), true, None).await.unwrap_err();
+    let identity = node.identity().await.expect("it runs on");
+    let told = error.to_string();
+    assert!(told.contains("not killed") && told.contains(&format!("named {} (", identity)), "{told}");
+}
+
+/// As `status` of a supervisor does that prints its own pid: what is killed is the node, and its supervisor ends by itself.
+#[tokio::test]
+async fn below_a_supervisor_the_node_is_killed() {
+    let waits = "child=$!; while ! wait $child && kill -0 $child; do :; done";
+    let node = Supervised::stubborn("{ trap : TERM; ", &format!(" & {waits}; }}")).await;
+    let named = node.identity().await.unwrap();
+    let family = crate::host::process_id::family(named.pid).unwrap();
+    let child = ProcessId::of(*family.last().unwrap()).unwrap().unwrap();
+    assert_ne!(named, child);
+    node.runtime.stop(Duration::from_millis(300), true, Some(Judged { named, node: child })).await.unwrap();
+    assert!(!named.is_alive().unwrap() && !child.is_alive().unwrap());
 }
 
 #[tokio::test]

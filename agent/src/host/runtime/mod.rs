@@ -42,6 +42,15 @@ pub struct Process {
     pub exe: Option<PathBuf>,
 }
 
+/// What was found out of a node's process before its stop. The ways of a stop that go by somebody else's word keep to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// The one that was named as its process.
+    pub named: ProcessId,
+    /// The one that showed that it is the node: that one, or one that it has started.
+    pub node: ProcessId,
+}
+
 /// What came of a start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Started {
@@ -131,11 +140,12 @@ impl Runtime {
     }
 
     /// Stops the node and waits until it has ended; one that is stopped is left as it is. Over the time limit it is
-    /// killed if `kill` says so, else it runs on and that is the error.
-    pub async fn stop(&self, limit: Duration, kill: bool) -> Result<(), RuntimeError> {
+    /// killed if `kill` says so, else it runs on and that is the error. Where operators' commands say which process it is,
+    /// none but the judged one is killed.
+    pub async fn stop(&self, limit: Duration, kill: bool, judged: Option<Judged>) -> Result<(), RuntimeError> {
         match self {
             Self::Process(runtime) => runtime.stop(limit, kill).await?,
-            Self::Command(runtime) => runtime.stop(limit, kill).await?,
+            Self::Command(runtime) => runtime.stop(limit, kill, judged).await?,
             Self::Systemd(runtime) => runtime.stop(limit, kill).await?,
         }
         Ok(())

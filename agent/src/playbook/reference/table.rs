@@ -58,7 +58,7 @@ pub const FIELDS: &[Field] = &[
     row("nodes[].files[].for", Requirement, "\">=3.6\"", "The releases that it is for; all of them where it is left out."),
     group("nodes[].stop", Group, "How its process is asked to end."),
     row("nodes[].stop.timeout", Deadline, "30s", "How long it has, once it was asked with SIGTERM.").default("30s"),
-    row("nodes[].stop.kill", Bool, "false", "Whether it is killed after that; the step fails otherwise.").default("false"),
+    row("nodes[].stop.kill", Bool, "false", "Whether it is killed after that, with `kind: command` only where it shows that it is the member; the step fails otherwise.").default("false"),
     group("strategy", Group, "How the rollout proceeds."),
     row("strategy.order", Choice(&["leader_last"]), "leader_last", "In which order members go: those that are not ready, learners, followers, and the leader at the end.").default("leader_last"),
     row("strategy.soak", Duration, "10s", "How long a member must be ready before the next may go.").default("10s"),
