@@ -26,6 +26,7 @@ use crate::{
         act::Event,
         keys::{KeyName, Keys, ProcessId, RunId},
     },
+    visible::line,
 };
 
 /// Between two looks at a member that is becoming ready.
@@ -171,7 +172,7 @@ impl Execution<'_> {
     async fn learn_last_words(&mut self, member: MemberId) {
         let Some(runtime) = self.node(member).and_then(|node| node.runtime.as_ref()) else { return };
         if let Some(last_words) = runtime.last_words().await {
-            self.last_words.entry(member).or_insert(last_words);
+            self.last_words.entry(member).or_insert_with(|| line(&last_words).into_owned());
         }
     }
 

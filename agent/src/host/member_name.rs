@@ -9,10 +9,7 @@ use super::{
     process_id::{bounded, command_line, read_bounded},
     runtime::likeness::value,
 };
-use crate::{
-    playbook::tree::{Tree, Value},
-    regular_file,
-};
+use crate::regular_file;
 
 /// A configuration file is smaller, in bytes.
 const MAX_FILE: usize = 1 << 20;
@@ -47,16 +44,20 @@ fn named(
     let variable = |name: &str| variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| *value);
     let file = value(arguments, "config-file").or_else(|| variable("CONFIG_FILE"));
     if let Some(file) = file.filter(|file| !file.is_empty()) {
-        // Its user writes it, so it is read as a playbook is: within bounds.
-        let Value::Map(entries) = Tree::read(&read(&PathBuf::from(file))?, "a configuration").ok()?.value else {
-            return None;
-        };
-        let name = entries.into_iter().find(|entry| entry.key == "name")?.value.value;
-        return if let Value::Scalar { text, .. } = name { Some(text) } else { None };
+        return configured(&read(&PathBuf::from(file))?);
     }
     let is_member = OF_A_MEMBER.iter().any(|flag| value(arguments, flag).is_some()) || !variables.is_empty();
     let name = value(arguments, "name").or_else(|| variable("NAME"));
     name.filter(|name| is_member && !name.is_empty()).map(str::to_owned)
+}
+
+/// The name in a configuration file, which its member's user writes: YAML as a whole may be made of aliases that have no end.
+fn configured(config: &str) -> Option<String> {
+    if let Ok(config) = serde_json::from_str::<serde_json::Value>(config) {
+        return config.get("name")?.as_str().map(str::to_owned);
+    }
+    let name = config.lines().find_map(|line| line.strip_prefix("name:"))?;
+    serde_yaml::from_str(name).ok()
 }
 
 #[cfg(test)]
@@ -79,7 +80,7 @@ mod tests {
             ("etcd --config-file /c", vec![], Some("data-dir: /d"), None),
             ("etcd --config-file /c", vec![], Some("[\"name\"]"), None),
             ("etcd --config-file /c", vec![], Some("name: m1\ncors: '*'\n"), Some("m1")),
-            ("etcd --config-file /c", vec![], Some(&bomb), None),
+            ("etcd --config-file /c", vec![], Some(&bomb), Some("m1")),
             // What runs a container, alone and with the member's own line.
             ("docker run --name c1 etcd", vec![], None, None),
             ("docker run --name c1 etcd --name m1 --data-dir /d", vec![], None, Some("m1")),
