@@ -18,7 +18,9 @@ use crate::{
         durable::{self, At, FileError},
         exec::{self, Ended, ExecError, Output, Unwaited, quoted},
         listener::shown,
+        path_owner::PathOwnerError,
         process_id::ProcessId,
+        program_path,
         runtime::launch::node_file,
     },
     words::typed,
@@ -58,6 +60,18 @@ pub enum CommandError {
     /// The folder for the output could not be made, or the stop's lock not be had.
     #[error(transparent)]
     File(#[from] FileError),
+    /// Others may change what would be run; it was not run.
+    #[error("node {name}: {what} is not safe to run{}", by_hand(what, argv))]
+    Owner {
+        /// The node.
+        name: String,
+        /// `start`, `stop` or `status`.
+        what: &'static str,
+        /// The command.
+        argv: Vec<String>,
+        /// Who may change what.
+        source: Box<PathOwnerError>,
+    },
     /// It could not be run, or did not end in time.
     #[error("node {name}: {what} failed")]
     Exec {
@@ -143,6 +157,17 @@ fn held(lock: &Path, holder: Option<u32>) -> String {
     }
 }
 
+/// A node that is down is not started by the agent then, and a person may know better.
+fn by_hand(what: &str, argv: &[String]) -> String {
+    match what {
+        "start" => {
+            let words: Vec<_> = argv.iter().map(|word| typed(word)).collect();
+            format!("; the node may be down: where its commands are what you wrote, type: {}", words.join(" "))
+        }
+        _ => String::new(),
+    }
+}
+
 impl CommandRuntime {
     /// Starts the node unless it runs, and says what `status` says then.
     pub async fn start(&self) -> Result<Status, CommandError> {
@@ -206,6 +231,7 @@ impl CommandRuntime {
 
     /// Whether the node runs at this moment.
     pub async fn peek(&self) -> Result<Status, CommandError> {
+        self.check_owner("status", &self.status)?;
         let failed = |source| self.not_run("status", source);
         let ended = exec::run(&self.status, STATUS_LIMIT, &Output::Kept).await.map_err(failed)?;
         match ended.code {
@@ -248,12 +274,24 @@ impl CommandRuntime {
         stdin: Stdio,
         limit: Duration,
     ) -> Result<(), CommandError> {
+        self.check_owner(what, argv)?;
         durable::create_folder(&self.nodes, 0o700)?;
         let output = Output::File(node_file(&self.nodes, &self.name, &format!("{what}.log")));
         // A member is left in the middle of neither: who looks after it next waits for a stop, and starts what is down.
         let ended = exec::run_with(argv, stdin, limit, &output, Unwaited::GoesOn).await;
         let ended = ended.map_err(|source| self.not_run(what, source))?;
         if ended.is_success() { Ok(()) } else { Err(self.failed(what, "exit 0", &ended)) }
+    }
+
+    /// Asked each time, as a hook is: members are looked at before preflight, and the agent's rights are root's.
+    fn check_owner(&self, what: &'static str, argv: &[String]) -> Result<(), CommandError> {
+        let program = argv.first().map_or("", String::as_str);
+        program_path::check(program).map_err(|source| CommandError::Owner {
+            name: self.name.clone(),
+            what,
+            argv: argv.to_vec(),
+            source: source.into(),
+        })
     }
 
     fn not_run(&self, what: &'static str, source: ExecError) -> CommandError {

@@ -1,4 +1,4 @@
-use std::fs;
+use std::{fs, os::unix::fs::PermissionsExt};
 
 use tempfile::TempDir;
 
@@ -193,4 +193,36 @@ async fn a_start_that_fails_says_why() {
     node.runtime.start = sh("echo no such unit; exit 5");
     let error = node.runtime.start().await.unwrap_err().to_string();
     assert_eq!(error, "node orders-1: start ended with exit 5, expected exit 0: no such unit");
+}
+
+/// Members are looked at before anything is checked, and started long after it.
+#[tokio::test]
+async fn what_others_may_change_is_not_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = folder.path().join("open");
+    fs::create_dir(&open).unwrap();
+    let mark = folder.path().join("mark");
+    let [safe, unsafe_one] = [folder.path().join("ctl"), open.join("ctl")];
+    for (script, code) in [(&safe, 3), (&unsafe_one, 0)] {
+        fs::write(script, format!("#!/bin/sh\necho $1 >> {}\nexit {code}\n", mark.display())).unwrap();
+        fs::set_permissions(script, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    let argv = |script: &Path, verb: &str| vec![script.display().to_string(), verb.to_owned()];
+    let runtime = |start: &Path, status: &Path| CommandRuntime {
+        name: "orders-1".into(),
+        start: argv(start, "start"),
+        stop: argv(&unsafe_one, "stop"),
+        status: argv(status, "status"),
+        patience: Duration::from_millis(300),
+        nodes: folder.path().join("nodes"),
+    };
+    let refused = |result: Result<(), CommandError>| result.unwrap_err().to_string();
+    let looks = runtime(&safe, &unsafe_one);
+    assert_eq!(refused(looks.peek().await.map(drop)), "node orders-1: status is not safe to run");
+    assert_eq!(refused(looks.stop(Duration::ZERO, true, None).await), "node orders-1: status is not safe to run");
+    assert!(!mark.exists(), "run all the same: {:?}", fs::read_to_string(&mark));
+    let said = refused(runtime(&unsafe_one, &safe).start().await.map(drop));
+    assert!(said.ends_with(&format!("type: {} start", unsafe_one.display())), "{said}");
+    assert_eq!(fs::read_to_string(&mark).unwrap(), "status\n", "of the safe one alone");
 }
