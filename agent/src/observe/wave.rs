@@ -272,11 +272,14 @@ impl Wave {
         Look { listed: member.clone(), reached: reached.ok_or_else(|| self.silence(member, members)), disputed: None }
     }
 
-    /// Whether somebody answers where it alone says that it serves clients. Then each has to: whoever is behind an address
+    /// Whether a voter answers where it alone says that it serves clients. Then each has to: whoever is behind an address
     /// of the playbook that nobody advertises could speak for one who is dead. Where nobody is reached as advertised, as
     /// across an address translation, there is nothing better than such addresses.
     fn is_reached_as_advertised(&self, members: &[Listed]) -> bool {
-        self.found.iter().any(|found| sole_owner(members, &found.address) == Some(found.seen.id))
+        let is_voter = |id| members.iter().any(|member| member.id == id && member.role == Role::Voter);
+        self.found
+            .iter()
+            .any(|found| sole_owner(members, &found.address) == Some(found.seen.id) && is_voter(found.seen.id))
     }
 
     /// Why a member was not reached, address by address.
