@@ -96,7 +96,8 @@ impl Last {
     /// The artifact is corrected and the same commands are typed.
     async fn mended(self) {
         self.rollout.write();
-        all_must_be(&self.rollout.all("run").await, 0, "done");
+        // One that comes late finds nothing to do.
+        self.rollout.all("run").await.iter().for_each(Ended::must_succeed);
         assert!(!self.has_record().await);
         self.rollout.done().await;
     }
