@@ -108,7 +108,7 @@ async fn bring_up_one(
         (_, Some(in_hand)) => {
             let wrong = own.switch_to_start(in_hand.binary())?;
             let mut warnings: Vec<_> = wrong.iter().map(|why| files_are_wrong(&node.name, why)).collect();
-            match own.may_be_stopped {
+            match in_hand.may_have_stopped() {
                 true => warnings.extend(own.start_stopped().await?),
                 false => own.start().await?,
             }
