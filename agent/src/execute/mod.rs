@@ -115,7 +115,7 @@ pub struct Execution<'r> {
     blind: Option<Trouble>,
     /// What the logs of members said when these did not become ready the first time. For the person at this host alone: a
     /// reason goes into the run, and a log may say what is not for all hosts.
-    last_words: BTreeMap<MemberId, String>,
+    last_words: BTreeMap<MemberId, Option<String>>,
 }
 
 /// How a run ended that the machine could not end.
@@ -249,7 +249,10 @@ impl Execution<'_> {
     }
 
     fn with_last_words(&self, member: MemberId, why: Why) -> Why {
-        self.last_words.get(&member).map_or(why.clone(), |last_words| format!("{why}; {last_words}").into())
+        match self.last_words.get(&member) {
+            Some(Some(last_words)) => format!("{why}; {last_words}").into(),
+            _ => why,
+        }
     }
 
     async fn perform(&mut self, act: Act) -> Result<Event, Abort> {

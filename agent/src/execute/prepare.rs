@@ -84,6 +84,7 @@ impl Execution<'_> {
             node.rehearse(&sides).await?;
             if self.me.verb != Verb::Rollback && node.current().await? != sides.new {
                 node.check_capabilities(&sides)?;
+                node.check_put_back(&sides)?;
             }
             if self.me.verb == Verb::Rollback && node.current().await? == sides.new {
                 node.check_way_back(&sides)?;

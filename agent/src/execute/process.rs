@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::node::{OwnNode, Side, Why, why};
-use crate::host::runtime::{Judged, Runtime, RuntimeError, Status, command::CommandError, sighting::Belief};
+use crate::host::runtime::{Found, Runtime, RuntimeError, Status, command::CommandError, sighting::Belief};
 
 /// What came of an attempt to stop a member.
 pub(super) enum Stopped {
     /// It has ended.
     Ended,
-    /// Nothing was done: another process than the judged one is named as it. It may have been restarted in between.
+    /// Nothing was done: another process than the one that was found is named as it. It may have been restarted in between.
     Another(Why),
 }
 
@@ -54,14 +54,14 @@ impl OwnNode {
         format!("{name} answers, but no process of this host is it by the playbook{nearest}; correct its runtime, or stop it").into()
     }
 
-    /// Ends its process, which was judged so. From then on nothing else that looks like it is it.
-    pub(super) async fn stop(&mut self, judged: Option<Judged>) -> Result<Stopped, Why> {
+    /// Ends its process, of which this was found. From then on nothing else that looks like it is it.
+    pub(super) async fn stop(&mut self, found: Found) -> Result<Stopped, Why> {
         // What cannot be told from another is not stopped.
         self.peek().await?;
         let before = std::mem::replace(&mut self.may_be_stopped, true);
         let stop = &self.node.stop;
         let Some(runtime) = &self.runtime else { return Err(Arc::from("its runtime was never looked up")) };
-        match runtime.stop(stop.timeout, stop.kill, judged).await {
+        match runtime.stop(stop.timeout, stop.kill, found).await {
             Ok(()) => {}
             Err(error @ RuntimeError::Command(CommandError::Another { .. })) => {
                 self.may_be_stopped = before;

@@ -20,7 +20,7 @@ use crate::{
         listener::sockets_of,
         member_name::member_name,
         process_id::{ProcessId, family},
-        runtime::Judged,
+        runtime::{Found, Judged},
     },
     observe::{Observer, directory::Listed, local::Identity},
     visible::line,
@@ -41,12 +41,18 @@ struct Evidence {
 }
 
 /// What came of asking a process that may be stopped.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Judgement {
-    /// The process that is the member; `None` where none runs or nothing shows it.
-    pub(super) judged: Option<Judged>,
+    /// Which process is the member.
+    pub(super) found: Found,
     /// What is believed of the playbook, as nothing shows it.
     pub(super) warning: Option<String>,
+}
+
+impl From<Found> for Judgement {
+    fn from(found: Found) -> Self {
+        Self { found, warning: None }
+    }
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -87,13 +93,13 @@ pub(super) async fn must_be_the_member(
     patience: Duration,
 ) -> Result<Judgement, Why> {
     let access = observer.access();
-    let Some(cluster) = access.directory().cluster() else { return Ok(Judgement::default()) };
+    let Some(cluster) = access.directory().cluster() else { return Ok(Found::Unknown.into()) };
     let (name, wanted) = (&own.node.name, Identity { member: own.member, cluster });
     let deadline = Instant::now() + patience;
     loop {
         let status = own.peek().await?;
         if !status.is_running() {
-            return Ok(Judgement::default());
+            return Ok(Found::Stopped.into());
         }
         let named = status.process().map(|process| process.identity);
         let evidence = match named {
@@ -104,8 +110,8 @@ pub(super) async fn must_be_the_member(
         let members = access.directory().members();
         match judge(wanted, name, &evidence) {
             Verdict::Same(node) => {
-                let judged = named.map(|named| Judged { named, node });
-                return Ok(Judgement { judged, warning: None });
+                let shown = named.map_or(Found::Unknown, |named| Found::Shown(Judged { named, node }));
+                return Ok(shown.into());
             }
             Verdict::Answers(socket, said) => {
                 return Err(is_another(own, &process, cluster, socket, said, &members));
@@ -131,7 +137,7 @@ pub(super) async fn must_be_the_member(
             let warning = format!(
                 "{name}: {process} {why}; that it is {name}, which answers at its address, is believed of the playbook"
             );
-            return Ok(Judgement { judged: None, warning: Some(warning) });
+            return Ok(Judgement { found: Found::Unknown, warning: Some(warning) });
         }
         if Instant::now() >= deadline {
             return Err(format!(
@@ -145,8 +151,8 @@ pub(super) async fn must_be_the_member(
     }
 }
 
-/// What the process says, and what the processes say that it has started, where it does not listen itself; where none of
-/// them does, the names that they were started with.
+/// What the process says; where it does not answer, what the processes say that it has started; where none of them answers,
+/// the names that they were started with.
 async fn evidence(named: ProcessId, observer: &Observer) -> Evidence {
     let mut answers = answers(&[named], observer).await;
     let mut names = Vec::new();
@@ -183,23 +189,25 @@ fn names(processes: &[ProcessId]) -> Option<Vec<(ProcessId, String)>> {
 }
 
 /// Refuses a process that says that it is another member of this cluster, before it is stopped to be put back: its own
-/// member would not come back by that. One that says another cluster may be what a new binary made of the member. It is
-/// returned only where it shows that it is the member.
+/// member would not come back by that. One that says another cluster may be what a new binary made of the member.
 ///
 /// # Errors
 /// Who it is instead.
-pub(super) async fn judged_to_go_back(own: &OwnNode, observer: &Observer) -> Result<Option<Judged>, Why> {
-    let Some(cluster) = observer.access().directory().cluster() else { return Ok(None) };
+pub(super) async fn judged_to_go_back(own: &OwnNode, observer: &Observer) -> Result<Found, Why> {
+    let Some(cluster) = observer.access().directory().cluster() else { return Ok(Found::Unknown) };
     let status = own.peek().await?;
-    let Some(named) = status.process().map(|process| process.identity) else { return Ok(None) };
+    if !status.is_running() {
+        return Ok(Found::Stopped);
+    }
+    let Some(named) = status.process().map(|process| process.identity) else { return Ok(Found::Unknown) };
     let evidence = evidence(named, observer).await;
     match judge(Identity { member: own.member, cluster }, &own.node.name, &evidence) {
         Verdict::Answers(socket, said) if said.cluster == cluster => {
             let members = observer.access().directory().members();
             Err(is_another(own, &named.to_string(), cluster, socket, said, &members))
         }
-        Verdict::Same(node) => Ok(Some(Judged { named, node })),
-        _ => Ok(None),
+        Verdict::Same(node) => Ok(Found::Shown(Judged { named, node })),
+        _ => Ok(Found::Unknown),
     }
 }
 

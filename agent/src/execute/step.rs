@@ -1,6 +1,9 @@
 //! What is done to one member: hooks, hand-over, stop, switch, start.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use proto::{MemberId, Release};
 
@@ -12,7 +15,7 @@ use super::{
     why,
 };
 use crate::{
-    host::{hook, runtime::Judged},
+    host::{hook, runtime::Found},
     journal::progress::{Binary, InHand, Leg, Stage},
     observe::HandOver,
     plan::Verb,
@@ -20,6 +23,9 @@ use crate::{
     report::Happening,
     rollout::act::Event,
 };
+
+/// How long a member is looked at anew that is another process each time.
+const RESTARTS: Duration = Duration::from_secs(10);
 
 impl Execution<'_> {
     pub(super) async fn hooks_before(&mut self, member: MemberId) -> Result<(), Why> {
@@ -71,7 +77,7 @@ impl Execution<'_> {
     }
 
     pub(super) async fn stop(&mut self, member: MemberId) -> Result<(), Why> {
-        let judged = self.judged(member).await?;
+        let mut found = self.found(member).await?;
         if self
             .past
             .in_hand
@@ -82,12 +88,16 @@ impl Execution<'_> {
         self.tell(Happening::Stopping { member });
         self.excluded.set(Some(member));
         self.touched = true;
-        if let Stopped::Another(why) = self.node_mut(member)?.stop(judged).await? {
-            // A supervisor may have restarted it since it was judged. One that changes again, or shows nothing, is left alone.
-            let judged = self.judged(member).await?.ok_or(why)?;
-            if let Stopped::Another(why) = self.node_mut(member)?.stop(Some(judged)).await? {
-                return Err(why);
-            }
+        // A supervisor may restart it between the look and the stop, and a crash loop does so again and again.
+        let deadline = Instant::now() + RESTARTS;
+        while let Stopped::Another(why) = self.node_mut(member)?.stop(found).await? {
+            let is_late = Instant::now() >= deadline;
+            found = match self.found(member).await? {
+                // What turns back has to: nobody else was found in its place, and none is killed.
+                _ if is_late && self.turns_back(member) => Found::Unknown,
+                _ if is_late => return Err(why),
+                found => found,
+            };
         }
         if let Some(address) = self.observer.still_answers(member).await {
             return Err(Arc::from(format!(
@@ -100,19 +110,30 @@ impl Execution<'_> {
     }
 
     /// Refuses a stop that would end something else than the member, and says which process it is, where that is known.
-    async fn judged(&self, member: MemberId) -> Result<Option<Judged>, Why> {
-        let Some(node) = self.node(member) else { return Ok(None) };
+    async fn found(&self, member: MemberId) -> Result<Found, Why> {
+        let Some(node) = self.node(member) else { return Ok(Found::Unknown) };
         // Since preflight hours may have passed. What turns back is not asked: it has to.
-        if let Some(InHand { step, stage: Stage::Stopping(leg) }) = self.past.in_hand
-            && step.member == member
-            && step.leg == leg
-        {
+        if let Some(leg) = self.stops_for(member).filter(|_| !self.turns_back(member)) {
             node.check_unchanged(leg.to())?;
             node.check_alone().await?;
             node.check_log().await?;
-            return Ok(must_be_the_member(node, &self.observer, Duration::ZERO).await?.judged);
+            return Ok(must_be_the_member(node, &self.observer, Duration::ZERO).await?.found);
         }
         judged_to_go_back(node, &self.observer).await
+    }
+
+    /// The leg that this member is about to be stopped for.
+    fn stops_for(&self, member: MemberId) -> Option<Leg> {
+        match self.past.in_hand {
+            Some(InHand { step, stage: Stage::Stopping(leg) }) if step.member == member => Some(leg),
+            _ => None,
+        }
+    }
+
+    /// Whether this member is stopped to leave what its step has brought it to.
+    fn turns_back(&self, member: MemberId) -> bool {
+        let in_hand = self.past.in_hand;
+        self.stops_for(member).is_some_and(|leg| in_hand.is_some_and(|in_hand| in_hand.step.leg != leg))
     }
 
     pub(super) fn switch(&mut self, member: MemberId, to: Binary) -> Result<(), Why> {
@@ -139,11 +160,18 @@ impl Execution<'_> {
 
     pub(super) async fn start(&mut self, member: MemberId) -> Result<(), Why> {
         let in_hand = self.past.in_hand.filter(|in_hand| in_hand.step.member == member);
-        let may_have_stopped = in_hand.is_some_and(|in_hand| in_hand.may_have_stopped());
         let node = self.node_mut(member)?;
-        match may_have_stopped && node.may_be_stopped {
-            true => node.start_stopped().await?.iter().for_each(|warning| self.warn(warning)),
-            false => node.start().await?,
+        let started = match node.may_be_stopped {
+            true => node.start_stopped().await,
+            false => node.start().await.map(|()| Vec::new()),
+        };
+        match started {
+            Ok(warnings) => warnings.iter().for_each(|warning| self.warn(warning)),
+            Err(why) => {
+                // Its log has no word of this.
+                self.last_words.entry(member).or_default();
+                return Err(why);
+            }
         }
         self.tell(if in_hand.is_some() { Happening::Started { member } } else { Happening::Mended { member } });
         Ok(())

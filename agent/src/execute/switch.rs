@@ -58,6 +58,15 @@ impl OwnNode {
         }
     }
 
+    /// Refuses a step forward from a file that an earlier one failed to put back: what was saved of it would be forgotten.
+    pub fn check_put_back(&self, sides: &Sides) -> Result<(), Why> {
+        let files = self.files_for(&sides.new.release)?;
+        match self.saved.not_put_back(&files).map_err(|error| why(&error))? {
+            Some(error) => Err(format!("{}: {}", self.node.name, why(&error)).into()),
+            None => Ok(()),
+        }
+    }
+
     /// What the playbook has for the old release, in the place of files whose old content is lost.
     fn put_lost_files_back(&self, sides: &Sides) -> Result<(), Why> {
         let (instead, _) = self.lost_files(sides)?;

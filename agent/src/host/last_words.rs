@@ -4,23 +4,18 @@
 //! (`log.rs`): by the agent where nobody else decides what is found there, else by a process that has become the user. What
 //! it says is for the person at this host alone, and goes into no shared key.
 
-use std::{
-    fs::File,
-    io::{self, Read, Seek, SeekFrom},
-    os::unix::fs::OpenOptionsExt,
-    path::Path,
-};
+use std::{fs::File, path::Path, time::Duration};
 
 use rustix::fs::OFlags;
 
-use super::{blocking::blocking, runtime::process::ProcessRuntime, trial::Trial};
+use super::{blocking::blocking, log_end::end_of, runtime::process::ProcessRuntime, trial::Trial};
 use crate::{
     guarded::{Content, FileError, Place},
     words::said,
 };
 
-/// How many bytes of a log's end are read.
-const READ: u64 = 4096;
+/// How long the agent waits for its end.
+const LIMIT: Duration = Duration::from_secs(2);
 
 impl ProcessRuntime {
     /// Its log, and what that says last, if anything can be read of it.
@@ -36,8 +31,10 @@ impl ProcessRuntime {
         let log = self.command().log.clone();
         let opened = {
             let log = log.clone();
-            blocking(move || open(&log).map(|file| file.and_then(|file| end_of(file).ok()))).await
+            blocking(move || open(&log).map(|file| file.and_then(|file| end_of(file).ok())))
         };
+        // The member waits meanwhile to be put back: a disk that hangs may be what it failed of.
+        let opened = tokio::time::timeout(LIMIT, opened).await.ok()?;
         let end = match (opened, self.command().other_user()) {
             (Ok(end), _) => end?,
             (Err(_), Some(user)) => {
@@ -60,24 +57,6 @@ fn open(path: &Path) -> Result<Option<File>, FileError> {
     }
 }
 
-/// In the process that has become the user: the end of its log.
-pub(super) fn end_as_user(path: &Path) -> io::Result<Vec<u8>> {
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
-    let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
-    end_of(File::options().read(true).custom_flags(flags).open(path)?)
-}
-
-fn end_of(mut file: File) -> io::Result<Vec<u8>> {
-    let found = file.metadata()?;
-    if !found.is_file() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    file.seek(SeekFrom::Start(found.len().saturating_sub(READ)))?;
-    let mut end = Vec::new();
-    file.take(READ).read_to_end(&mut end)?;
-    Ok(end)
-}
-
 /// The last line that says something, its beginning.
 fn last_line(end: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(end);
@@ -90,6 +69,7 @@ mod tests {
     use std::{fs, os::unix::fs::symlink};
 
     use super::*;
+    use crate::host::log_end::{READ, end_as_user};
 
     #[test]
     fn the_last_line_that_says_something_is_taken_and_cut() {

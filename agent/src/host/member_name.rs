@@ -17,6 +17,10 @@ const MAX_FILE: usize = 1 << 20;
 const OF_A_MEMBER: [&str; 5] =
     ["data-dir", "listen-client-urls", "advertise-client-urls", "listen-peer-urls", "initial-cluster"];
 const PREFIX: &str = "ETCD_";
+/// The key of the name, as YAML may write it.
+const NAME: [&str; 3] = ["name:", "\"name\":", "'name':"];
+/// A name is shorter, in bytes. Brackets in a long line cost libyaml the square of their number.
+const MAX_NAME: usize = 1024;
 
 /// The name that this process was started with; `None` where it was given none, is no member, or cannot be looked at.
 pub fn member_name(pid: u32) -> Option<String> {
@@ -56,8 +60,8 @@ fn configured(config: &str) -> Option<String> {
     if let Ok(config) = serde_json::from_str::<serde_json::Value>(config) {
         return config.get("name")?.as_str().map(str::to_owned);
     }
-    let name = config.lines().find_map(|line| line.strip_prefix("name:"))?;
-    serde_yaml::from_str(name).ok()
+    let name = config.lines().find_map(|line| NAME.iter().find_map(|key| line.strip_prefix(key)))?;
+    serde_yaml::from_str(Some(name).filter(|name| name.len() <= MAX_NAME)?).ok()
 }
 
 #[cfg(test)]
@@ -68,6 +72,7 @@ mod tests {
     fn a_name_is_read_as_etcd_reads_it() {
         let list = |of: usize| format!("l{of}: &l{of} [{}]\n", format!("*l{},", of - 1).repeat(50));
         let bomb = format!("l0: &l0 [{}]\n{}name: m1\n", "x,".repeat(50), (1..6).map(list).collect::<String>());
+        let brackets = format!("name: {}", "[? ".repeat(300_000));
         for (line, variables, file, expected) in [
             ("etcd --name m1 --data-dir /d", vec![], None, Some("m1")),
             ("etcd -name=m1 -data-dir=/d", vec![("NAME", "m2")], None, Some("m1")),
@@ -81,6 +86,8 @@ mod tests {
             ("etcd --config-file /c", vec![], Some("[\"name\"]"), None),
             ("etcd --config-file /c", vec![], Some("name: m1\ncors: '*'\n"), Some("m1")),
             ("etcd --config-file /c", vec![], Some(&bomb), Some("m1")),
+            ("etcd --config-file /c", vec![], Some(&brackets), None),
+            ("etcd --config-file /c", vec![], Some("\"name\": m1\ncors: '*'\n"), Some("m1")),
             // What runs a container, alone and with the member's own line.
             ("docker run --name c1 etcd", vec![], None, None),
             ("docker run --name c1 etcd --name m1 --data-dir /d", vec![], None, Some("m1")),

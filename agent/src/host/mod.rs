@@ -22,6 +22,7 @@ pub mod launcher;
 mod limits;
 pub mod listener;
 mod log;
+mod log_end;
 pub mod member_name;
 pub mod path_owner;
 pub mod portrait;

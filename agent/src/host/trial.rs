@@ -1,5 +1,6 @@
 //! A try of what only a node's user can tell: whether it may enter the folders, run the programs and open the files of
-//! its start; and of what a process can tell of itself alone: which resource limits it may have.
+//! its start; and of what a process can tell of itself alone: which resource limits it may have. It also reads the end of
+//! a log that root does not open.
 //!
 //! The launcher becomes the node's user first and changes the folder and executes as that, so what is in its way is not
 //! seen by root; and found when the node is down, it would keep it down on its old binary, too. So the launcher becomes
@@ -19,8 +20,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     durable::{At, FileError},
-    exec, last_words,
+    exec,
     limits::Limits,
+    log_end,
     runtime::launch::Answer,
 };
 use crate::words::with_causes;
@@ -113,7 +115,7 @@ impl Switched {
 }
 
 fn tell_end(log: &Path) -> io::Result<()> {
-    io::stdout().write_all(&last_words::end_as_user(log)?)
+    io::stdout().write_all(&log_end::end_as_user(log)?)
 }
 
 /// To search a folder is to execute it (access(2)).

@@ -63,7 +63,8 @@ mod tests {
 
     #[test]
     fn what_every_user_may_read_is_warned_of() {
-        let folder = tempfile::tempdir().unwrap();
+        // A private TMPDIR keeps everybody else out by itself.
+        let folder = tempfile::tempdir_in("/tmp").unwrap();
         let [key, password] = ["key", "pass word"].map(|name| folder.path().join(name));
         let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         let cluster = Cluster {

@@ -297,8 +297,8 @@ impl Wave {
         let elsewhere = self.found.iter().filter(|found| found.seen.id == member.id);
         let elsewhere = elsewhere.filter(|found| is_unclaimed(members, &found.address)).map(|found| {
             format!(
-                "{} answers as this member, which does not advertise it: that counts for nothing while others are reached \
-                 as they advertise; restart it with that address in --advertise-client-urls if it is its own",
+                "{} answers as this member, which does not advertise it, so it does not count; restart it with that address \
+                 in --advertise-client-urls if it is its own",
                 found.address
             )
         });

@@ -10,7 +10,7 @@ use std::{
 use agent::host::{
     process_id::ProcessId,
     runtime::{
-        Status,
+        Found, Status,
         command::{CommandError, CommandRuntime},
     },
 };
@@ -77,7 +77,7 @@ fn as_a_stopping_agent() {
     let Some(folder) = env::var_os("BATON_TEST_STOP") else { return };
     let runtime = runtime(Path::new(&folder), DRAIN, LIMIT);
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    tokio.block_on(runtime.stop(LIMIT, false, None)).unwrap();
+    tokio.block_on(runtime.stop(LIMIT, false, Found::Unknown)).unwrap();
 }
 
 fn wait_for(path: &Path) {
@@ -108,7 +108,7 @@ async fn a_stop_that_outlives_its_agent_is_waited_for() {
     for error in [
         hasty.status().await.unwrap_err(),
         hasty.start().await.unwrap_err(),
-        hasty.stop(LIMIT, true, None).await.unwrap_err(),
+        hasty.stop(LIMIT, true, Found::Unknown).await.unwrap_err(),
     ] {
         assert!(matches!(&error, CommandError::StopUnderWay { lock, .. } if *lock == file), "{error}");
         let told = error.to_string();
@@ -131,7 +131,7 @@ async fn a_stop_that_outlives_its_agent_is_waited_for() {
 async fn what_a_stop_leaves_running_is_not_the_stop() {
     let host = Host::new("exec 3<&0; sleep 600 <&3 & echo $! > left; kill $(cat pid)");
     let first = host.identity().await;
-    host.runtime.stop(LIMIT, false, None).await.unwrap();
+    host.runtime.stop(LIMIT, false, Found::Unknown).await.unwrap();
     let hasty = CommandRuntime { patience: Duration::ZERO, ..host.runtime.clone() };
     assert_eq!(hasty.status().await.unwrap(), Status::Stopped);
     assert_ne!(process(hasty.start().await.unwrap()).identity, first);
@@ -142,7 +142,7 @@ async fn what_a_stop_leaves_running_is_not_the_stop() {
 async fn a_lock_that_is_taken_again_after_the_stop_keeps_no_node_down() {
     let host = Host::new(&format!("exec 3<&0; python3 -c '{THIEF}' <&3 & echo $! > left; kill $(cat pid)"));
     let first = host.identity().await;
-    host.runtime.stop(LIMIT, false, None).await.unwrap();
+    host.runtime.stop(LIMIT, false, Found::Unknown).await.unwrap();
     wait_for(&host.at("locked"));
     let hasty = CommandRuntime { patience: Duration::ZERO, ..host.runtime.clone() };
     assert_ne!(process(hasty.start().await.unwrap()).identity, first);

@@ -12,7 +12,7 @@ use std::{
 use rustix::process::Signal;
 use tokio::time::sleep;
 
-use super::{Judged, Process, Status, stop_lock::StopLock, stuck};
+use super::{Found, Judged, Process, Status, stop_lock::StopLock, stuck};
 use crate::{
     host::{
         durable::{self, At, FileError},
@@ -61,7 +61,7 @@ pub enum CommandError {
     #[error(transparent)]
     File(#[from] FileError),
     /// Others may change what would be run; it was not run.
-    #[error("node {name}: {what} is not safe to run{}", by_hand(what, argv))]
+    #[error("node {name}: {what} is not safe to run{}", by_hand(what, *run, argv))]
     Owner {
         /// The node.
         name: String,
@@ -69,6 +69,8 @@ pub enum CommandError {
         what: &'static str,
         /// The command.
         argv: Vec<String>,
+        /// When it would have been run.
+        run: Run,
         /// Who may change what.
         source: Box<PathOwnerError>,
     },
@@ -112,18 +114,18 @@ pub enum CommandError {
         /// Who has it open.
         holder: Option<u32>,
     },
-    /// What `status` names has changed since it was judged. Nothing was done.
+    /// What `status` names has changed since it was looked at. Nothing was done.
     #[error(
-        "node {name}: {judged} was found to be it, but now `status` names {found}; nothing was stopped; see why it names \
+        "node {name}: when it was looked at {before}, but now `status` names {now}; nothing was stopped; see why it names \
          another one, then repeat the command"
     )]
     Another {
         /// The node.
         name: String,
-        /// The one that was judged.
-        judged: ProcessId,
+        /// What was found.
+        before: String,
         /// The other one, with its user and program.
-        found: String,
+        now: String,
     },
     /// The node runs on, and nobody knows surely which process is to be killed.
     #[error(
@@ -157,14 +159,33 @@ fn held(lock: &Path, holder: Option<u32>) -> String {
     }
 }
 
+/// When a command is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Run {
+    /// At this moment.
+    Now,
+    /// After the stop.
+    Later,
+}
+
 /// A node that is down is not started by the agent then, and a person may know better.
-fn by_hand(what: &str, argv: &[String]) -> String {
-    match what {
-        "start" => {
+fn by_hand(what: &str, run: Run, argv: &[String]) -> String {
+    match (what, run) {
+        ("start", Run::Now) => {
             let words: Vec<_> = argv.iter().map(|word| typed(word)).collect();
             format!("; the node may be down: where its commands are what you wrote, type: {}", words.join(" "))
         }
+        (_, Run::Later) => "; so the node was not stopped".to_owned(),
         _ => String::new(),
+    }
+}
+
+impl Found {
+    fn judged(self) -> Option<Judged> {
+        match self {
+            Self::Shown(judged) => Some(judged),
+            Self::Stopped | Self::Unknown => None,
+        }
     }
 }
 
@@ -178,20 +199,28 @@ impl CommandRuntime {
         self.peek().await
     }
 
-    /// Stops the node and waits until `status` says so, and the judged process has ended. Over the limit that process is
-    /// killed where `kill` says so, and no other: what `status` says may come from a pid file of the node's user.
-    pub async fn stop(&self, limit: Duration, kill: bool, judged: Option<Judged>) -> Result<(), CommandError> {
+    /// Stops the node and waits until `status` says so, and the process that was found has ended. Over the limit that
+    /// process is killed where `kill` says so, and no other: what `status` says may come from a pid file of the node's user.
+    ///
+    /// Nothing is stopped that could not be started again.
+    pub async fn stop(&self, limit: Duration, kill: bool, found: Found) -> Result<(), CommandError> {
+        let judged = found.judged();
         let lock = self.take_stop_lock().await?;
         let begun = Instant::now();
         let status = self.peek().await?;
         if has_ended(&status, judged) {
             return Ok(());
         }
-        self.must_be_judged(&status, judged)?;
+        self.must_be_found(&status, found)?;
+        self.check_owner("start", &self.start, Run::Later)?;
+        self.check_owner("stop", &self.stop, Run::Now)?;
         let stdin = lock.stdin().at("pass on", &self.stop_lock())?;
         let stopped = self.act("stop", &self.stop, stdin, limit).await;
         if !matches!(stopped, Err(CommandError::Exec { .. })) {
             lock.release(&self.stop_lock());
+        }
+        if let Err(CommandError::Owner { .. } | CommandError::File(_)) = stopped {
+            return stopped;
         }
         match (stopped, self.ended_by(begun + limit, judged).await?, judged) {
             (_, true, _) => Ok(()),
@@ -210,13 +239,16 @@ impl CommandRuntime {
         }
     }
 
-    fn must_be_judged(&self, status: &Status, judged: Option<Judged>) -> Result<(), CommandError> {
-        match (status.process().map(|process| process.identity), judged) {
-            (Some(found), Some(Judged { named, .. })) if found != named => {
-                Err(CommandError::Another { name: self.name.clone(), judged: named, found: shown(found.pid) })
-            }
-            _ => Ok(()),
-        }
+    /// `status` says that it runs.
+    fn must_be_found(&self, status: &Status, found: Found) -> Result<(), CommandError> {
+        let named = status.process().map(|process| process.identity);
+        let before = match (found, named) {
+            (Found::Stopped, _) => "none ran".to_owned(),
+            (Found::Shown(judged), Some(named)) if named != judged.named => format!("it was {}", judged.named),
+            _ => return Ok(()),
+        };
+        let now = named.map_or_else(|| "one without its pid".to_owned(), |named| shown(named.pid));
+        Err(CommandError::Another { name: self.name.clone(), before, now })
     }
 
     /// Whether the node runs, and as which process if `status` knows it. Asked once no stop of an earlier agent is under
@@ -231,7 +263,7 @@ impl CommandRuntime {
 
     /// Whether the node runs at this moment.
     pub async fn peek(&self) -> Result<Status, CommandError> {
-        self.check_owner("status", &self.status)?;
+        self.check_owner("status", &self.status, Run::Now)?;
         let failed = |source| self.not_run("status", source);
         let ended = exec::run(&self.status, STATUS_LIMIT, &Output::Kept).await.map_err(failed)?;
         match ended.code {
@@ -274,7 +306,7 @@ impl CommandRuntime {
         stdin: Stdio,
         limit: Duration,
     ) -> Result<(), CommandError> {
-        self.check_owner(what, argv)?;
+        self.check_owner(what, argv, Run::Now)?;
         durable::create_folder(&self.nodes, 0o700)?;
         let output = Output::File(node_file(&self.nodes, &self.name, &format!("{what}.log")));
         // A member is left in the middle of neither: who looks after it next waits for a stop, and starts what is down.
@@ -284,12 +316,13 @@ impl CommandRuntime {
     }
 
     /// Asked each time, as a hook is: members are looked at before preflight, and the agent's rights are root's.
-    fn check_owner(&self, what: &'static str, argv: &[String]) -> Result<(), CommandError> {
+    fn check_owner(&self, what: &'static str, argv: &[String], run: Run) -> Result<(), CommandError> {
         let program = argv.first().map_or("", String::as_str);
         program_path::check(program).map_err(|source| CommandError::Owner {
             name: self.name.clone(),
             what,
             argv: argv.to_vec(),
+            run,
             source: source.into(),
         })
     }
@@ -331,7 +364,7 @@ impl CommandRuntime {
 
 /// A `status` that says so too early is not believed while the process runs that was the node.
 fn has_ended(status: &Status, judged: Option<Judged>) -> bool {
-    !status.is_running() && !judged.is_some_and(|judged| judged.node.is_alive().unwrap_or(false))
+    !status.is_running() && !judged.is_some_and(|judged| judged.node.is_alive().unwrap_or(true))
 }
 
 fn named_process(stdout: &str) -> Option<Process> {

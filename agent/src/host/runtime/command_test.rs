@@ -37,9 +37,9 @@ impl Supervised {
     }
 
     /// The process that it is, and that nothing but `status` names.
-    async fn judged(&self) -> Option<Judged> {
-        let named = self.identity().await?;
-        Some(Judged { named, node: named })
+    async fn judged(&self) -> Judged {
+        let named = self.identity().await.unwrap();
+        Judged { named, node: named }
     }
 
     /// A node that ignores SIGTERM, and does so by now.
@@ -72,15 +72,15 @@ async fn a_node_is_started_once_and_stopped_for_good() {
     let first = node.identity().await.unwrap();
     node.runtime.start().await.unwrap();
     assert_eq!(node.identity().await, Some(first), "not started twice");
-    node.runtime.stop(Duration::from_secs(30), false, node.judged().await).await.unwrap();
+    node.runtime.stop(Duration::from_secs(30), false, Found::Shown(node.judged().await)).await.unwrap();
     assert!(!first.is_alive().unwrap());
-    node.runtime.stop(Duration::from_secs(30), false, None).await.unwrap();
+    node.runtime.stop(Duration::from_secs(30), false, Found::Stopped).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_node_that_ignores_its_stop_runs_on_or_is_killed_as_told() {
     let node = Supervised::stubborn("", "").await;
-    let judged = node.judged().await;
+    let judged = Found::Shown(node.judged().await);
     let error = node.runtime.stop(Duration::from_millis(300), false, judged).await.unwrap_err();
     assert!(matches!(error, CommandError::StillRunning { .. }), "{error}");
     assert!(node.identity().await.is_some());
@@ -112,24 +112,28 @@ impl Drop for Victim {
 async fn another_process_than_the_judged_one_is_not_stopped() {
     let (mut node, mut victim) = (Supervised::new("exec sleep 600"), Victim::new());
     node.runtime.start().await.unwrap();
-    let judged = node.judged().await.unwrap();
+    let judged = node.judged().await;
     let stopped = node.folder.path().join("stopped");
     node.runtime.stop = sh(&format!("touch {}", stopped.display()));
     node.runtime.status = sh(&format!("echo {}", victim.0.id()));
-    let error = node.runtime.stop(Duration::from_millis(100), true, Some(judged)).await.unwrap_err();
-    assert!(matches!(error, CommandError::Another { .. }), "{error}");
-    let told = error.to_string();
-    assert!(told.contains(&judged.named.to_string()) && told.contains(&format!("pid {} (", victim.0.id())), "{told}");
+    for (found, before) in
+        [(Found::Shown(judged), format!("it was {}", judged.named)), (Found::Stopped, "none ran".to_owned())]
+    {
+        let error = node.runtime.stop(Duration::from_millis(100), true, found).await.unwrap_err();
+        assert!(matches!(error, CommandError::Another { .. }), "{error}");
+        let told = error.to_string();
+        assert!(told.contains(&before) && told.contains(&format!("pid {} (", victim.0.id())), "{told}");
+    }
     assert!(victim.is_alive() && judged.node.is_alive().unwrap() && !stopped.exists());
 }
 
 #[tokio::test]
 async fn only_the_judged_process_is_killed_whatever_status_names_after_it() {
     let (mut node, mut victim) = (Supervised::stubborn("", "").await, Victim::new());
-    let judged = node.judged().await.unwrap();
+    let judged = node.judged().await;
     let pid = node.folder.path().join("pid").display().to_string();
     node.runtime.stop = sh(&format!("echo {} > {pid}.new; mv {pid}.new {pid}", victim.0.id()));
-    let error = node.runtime.stop(Duration::from_millis(300), true, Some(judged)).await.unwrap_err();
+    let error = node.runtime.stop(Duration::from_millis(300), true, Found::Shown(judged)).await.unwrap_err();
     assert!(matches!(error, CommandError::StillRunning { .. }), "{error}");
     assert!(victim.is_alive() && !judged.node.is_alive().unwrap());
 }
@@ -137,16 +141,16 @@ async fn only_the_judged_process_is_killed_whatever_status_names_after_it() {
 #[tokio::test]
 async fn a_status_that_says_stopped_too_early_is_not_believed() {
     let mut node = Supervised::stubborn("", "").await;
-    let judged = node.judged().await.unwrap();
+    let judged = node.judged().await;
     node.runtime.stop = sh(&format!("rm {}", node.folder.path().join("pid").display()));
-    node.runtime.stop(Duration::from_millis(300), true, Some(judged)).await.unwrap();
+    node.runtime.stop(Duration::from_millis(300), true, Found::Shown(judged)).await.unwrap();
     assert!(!judged.node.is_alive().unwrap());
 }
 
 #[tokio::test]
 async fn what_was_not_judged_is_not_killed() {
     let node = Supervised::stubborn("", "").await;
-    let error = node.runtime.stop(Duration::from_millis(300), true, None).await.unwrap_err();
+    let error = node.runtime.stop(Duration::from_millis(300), true, Found::Unknown).await.unwrap_err();
     let identity = node.identity().await.expect("it runs on");
     let told = error.to_string();
     assert!(told.contains("not killed") && told.contains(&format!("named {} (", identity)), "{told}");
@@ -161,7 +165,7 @@ async fn below_a_supervisor_the_node_is_killed() {
     let family = crate::host::process_id::family(named.pid).unwrap();
     let child = ProcessId::of(*family.last().unwrap()).unwrap().unwrap();
     assert_ne!(named, child);
-    node.runtime.stop(Duration::from_millis(300), true, Some(Judged { named, node: child })).await.unwrap();
+    node.runtime.stop(Duration::from_millis(300), true, Found::Shown(Judged { named, node: child })).await.unwrap();
     assert!(!named.is_alive().unwrap() && !child.is_alive().unwrap());
 }
 
@@ -220,9 +224,37 @@ async fn what_others_may_change_is_not_run() {
     let refused = |result: Result<(), CommandError>| result.unwrap_err().to_string();
     let looks = runtime(&safe, &unsafe_one);
     assert_eq!(refused(looks.peek().await.map(drop)), "node orders-1: status is not safe to run");
-    assert_eq!(refused(looks.stop(Duration::ZERO, true, None).await), "node orders-1: status is not safe to run");
+    assert_eq!(
+        refused(looks.stop(Duration::ZERO, true, Found::Unknown).await),
+        "node orders-1: status is not safe to run"
+    );
     assert!(!mark.exists(), "run all the same: {:?}", fs::read_to_string(&mark));
     let said = refused(runtime(&unsafe_one, &safe).start().await.map(drop));
     assert!(said.ends_with(&format!("type: {} start", unsafe_one.display())), "{said}");
     assert_eq!(fs::read_to_string(&mark).unwrap(), "status\n", "of the safe one alone");
+}
+
+/// Since preflight hours may have passed: what cannot be started again is not stopped, and what cannot be told to stop is not
+/// killed for that.
+#[tokio::test]
+async fn a_node_that_may_not_be_stopped_or_started_is_left_alone() {
+    for what in ["start", "stop"] {
+        let mut node = Supervised::new("exec sleep 600");
+        node.runtime.start().await.unwrap();
+        let open = node.folder.path().join("open");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+        let script = open.join("ctl");
+        fs::write(&script, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        match what {
+            "start" => node.runtime.start = vec![script.display().to_string()],
+            _ => node.runtime.stop = vec![script.display().to_string()],
+        }
+        let judged = node.judged().await;
+        let error = node.runtime.stop(Duration::from_millis(100), true, Found::Shown(judged)).await.unwrap_err();
+        assert!(error.to_string().starts_with(&format!("node orders-1: {what} is not safe to run")), "{error}");
+        assert!(!error.to_string().contains("may be down"), "{error}");
+        assert!(judged.node.is_alive().unwrap(), "{what}");
+    }
 }

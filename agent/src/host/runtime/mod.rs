@@ -44,6 +44,17 @@ pub struct Process {
 
 /// What was found out of a node's process before its stop. The ways of a stop that go by somebody else's word keep to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// None ran.
+    Stopped,
+    /// Nothing shows which process it is. The playbook is believed, and none is killed.
+    Unknown,
+    /// This one showed that it is the node.
+    Shown(Judged),
+}
+
+/// A process that showed that it is the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Judged {
     /// The one that was named as its process.
     pub named: ProcessId,
@@ -141,11 +152,11 @@ impl Runtime {
 
     /// Stops the node and waits until it has ended; one that is stopped is left as it is. Over the time limit it is
     /// killed if `kill` says so, else it runs on and that is the error. Where operators' commands say which process it is,
-    /// none but the judged one is killed.
-    pub async fn stop(&self, limit: Duration, kill: bool, judged: Option<Judged>) -> Result<(), RuntimeError> {
+    /// none but the one that was found is killed.
+    pub async fn stop(&self, limit: Duration, kill: bool, found: Found) -> Result<(), RuntimeError> {
         match self {
             Self::Process(runtime) => runtime.stop(limit, kill).await?,
-            Self::Command(runtime) => runtime.stop(limit, kill, judged).await?,
+            Self::Command(runtime) => runtime.stop(limit, kill, found).await?,
             Self::Systemd(runtime) => runtime.stop(limit, kill).await?,
         }
         Ok(())
