@@ -268,6 +268,7 @@ impl Means {
         patience: Patience,
     ) -> (Member, Option<String>) {
         let Look { listed, reached, disputed } = look;
+        let at = reached.as_ref().ok().map(|reached| reached.address.clone());
         let answer = match reached {
             Ok(reached) => self.complete(&listed, reached).await,
             Err(reason) => Err(reason),
@@ -282,7 +283,7 @@ impl Means {
         };
         let answer = disputed.into_iter().fold(answer, in_doubt);
         let Listed { id, name, role, client_urls, .. } = listed;
-        (Member { id, name: name.into(), role, client_urls, answer }, warning)
+        (Member { id, name: name.into(), role, client_urls, reached: at, answer }, warning)
     }
 
     /// A learner is asked after the leader was. An address that is not the member's own has to answer as this member

@@ -28,6 +28,8 @@ struct Known {
     /// Listed, and without an answer to the last look.
     silent: BTreeSet<MemberId>,
     home: BTreeSet<MemberId>,
+    /// Whether a voter was ever reached as it advertises.
+    as_advertised: bool,
 }
 
 /// A member as the membership lists it.
@@ -43,6 +45,13 @@ pub struct Listed {
     pub client_urls: Vec<String>,
     /// What else it advertises, and why that is not asked: a sentence each.
     pub unused: Vec<String>,
+}
+
+impl Listed {
+    /// Whether it says that it serves clients there.
+    pub fn advertises(&self, address: &str) -> bool {
+        self.client_urls.iter().any(|url| url == address)
+    }
 }
 
 /// What one look found out about addresses.
@@ -79,8 +88,8 @@ impl Directory {
     }
 
     /// Addresses to send a call of the whole cluster through: not through a learner, which refuses most calls, nor
-    /// through `excluded`. This host's own members come first, then those that are known to belong to somebody; whoever
-    /// was silent at the last look comes last, for each call would wait for it.
+    /// through `excluded`. This host's own members come first, then those that are known to belong to somebody, then those
+    /// that speak for nobody; whoever was silent at the last look comes last, for each call would wait for it.
     pub fn routes(&self, excluded: Option<MemberId>) -> Vec<String> {
         let known = self.known();
         let mut addresses: Vec<_> = known.chosen.iter().map(|(id, address)| (Some(*id), address.clone())).collect();
@@ -90,8 +99,10 @@ impl Directory {
                 addresses.push((known.owner(address), address.clone()));
             }
         }
-        addresses.sort_by_key(|(owner, _)| match owner {
-            Some(id) if known.silent.contains(id) => 2,
+        addresses.sort_by_key(|(owner, address)| match owner {
+            Some(id) if known.silent.contains(id) => 3,
+            // Whoever says there that it is this host's own member may be any other.
+            _ if !known.speaks(address) => 2,
             Some(id) if known.home.contains(id) => 0,
             _ => 1,
         });
@@ -119,13 +130,20 @@ impl Directory {
         self.known().owner(address)
     }
 
-    /// Whether somebody else is known to be at `other` than at `address`: nobody who answered at the one, or alone
-    /// advertises it, does so at the other. What is said at an address that speaks for nobody does not count.
+    /// Whether `other` is known to be another member's than `address`: a member was reached there at the last look, and
+    /// nobody who answered at the one, or alone advertises it, does so at the other. One member may have many addresses.
     pub fn is_elsewhere(&self, other: &str, address: &str) -> bool {
         let known = self.known();
-        let (there, here) = (known.owners(other), known.owners(address));
-        let speaks = sole_owner(&known.members, other).is_some() || known.chosen.values().any(|chosen| chosen == other);
-        other != address && speaks && !there.is_empty() && there.is_disjoint(&here)
+        let is_reached = known.chosen.iter().any(|(id, chosen)| chosen == other && !known.silent.contains(id));
+        is_reached && known.owners(other).is_disjoint(&known.owners(address))
+    }
+
+    /// Whether voters are reached as they advertise: once one was, for good. Else a member that dies would have the others
+    /// looked for at worse addresses.
+    pub fn as_advertised(&self, now: bool) -> bool {
+        let mut known = self.known();
+        known.as_advertised |= now;
+        known.as_advertised
     }
 
     /// The cluster that all of this is about, once one look was made.
@@ -182,11 +200,18 @@ impl Known {
     }
 
     fn owners(&self, address: &str) -> BTreeSet<MemberId> {
-        self.answered.get(address).copied().into_iter().chain(sole_owner(&self.members, address)).collect()
+        let chosen = self.chosen.iter().filter(|(_, chosen)| *chosen == address).map(|(id, _)| *id);
+        let answered = self.answered.get(address).copied();
+        chosen.chain(answered).chain(sole_owner(&self.members, address)).collect()
     }
 
-    fn lists(&self, address: &String) -> bool {
-        self.members.iter().any(|member| member.client_urls.contains(address))
+    /// Whether what is said there is a member's: once it was reached there, or it alone advertises it.
+    fn speaks(&self, address: &str) -> bool {
+        sole_owner(&self.members, address).is_some() || self.chosen.values().any(|chosen| chosen == address)
+    }
+
+    fn lists(&self, address: &str) -> bool {
+        self.members.iter().any(|member| member.advertises(address))
             || self.chosen.values().any(|chosen| chosen == address)
     }
 
@@ -197,7 +222,7 @@ impl Known {
 
 /// The one member that advertises this address; none if several do.
 pub fn sole_owner(members: &[Listed], address: &str) -> Option<MemberId> {
-    let mut owners = members.iter().filter(|member| member.client_urls.iter().any(|url| url == address));
+    let mut owners = members.iter().filter(|member| member.advertises(address));
     match (owners.next(), owners.next()) {
         (Some(owner), None) => Some(owner.id),
         _ => None,
@@ -272,26 +297,52 @@ mod tests {
 
     /// A member that says another's id at one of its addresses is at both all the same.
     #[test]
-    fn who_is_elsewhere_is_read_off_what_is_listed_and_what_was_answered() {
+    fn only_where_another_member_was_reached_is_elsewhere() {
         let directory = Directory::new(["http://lb".to_owned()]);
         let members = [
             member(1, Role::Voter, &["http://a", "http://b"]),
             member(2, Role::Voter, &["http://c"]),
             member(3, Role::Voter, &["http://d"]),
         ];
-        let answered = [("http://a", 2), ("http://lb", 3)].map(|(address, id)| (address.to_owned(), MemberId(id)));
-        let learn = |chosen| {
+        let answered = [("http://a", 2), ("http://b", 1), ("http://d", 3), ("http://lb", 3)]
+            .map(|(at, id)| (at.to_owned(), MemberId(id)));
+        let learn = |chosen: &[(u64, &str)]| {
             let (members, answered) = (members.to_vec(), answered.clone().into());
+            let chosen = chosen.iter().map(|(id, at)| (MemberId(*id), (*at).to_owned())).collect();
             directory.learn(Findings { cluster: ClusterId(1), members, answered, chosen });
         };
-        learn(BTreeMap::new());
-        for (other, expected) in
-            [("http://a", false), ("http://b", false), ("http://c", false), ("http://d", true), ("http://lb", false)]
-        {
-            assert_eq!(directory.is_elsewhere(other, "http://a"), expected, "{other}");
+        learn(&[(1, "http://b")]);
+        for (address, expected) in [("http://a", false), ("http://b", false), ("http://c", true), ("http://d", true)] {
+            assert_eq!(directory.is_elsewhere("http://b", address), expected, "{address}");
         }
-        learn(BTreeMap::from([(MemberId(3), "http://lb".to_owned())]));
-        assert!(directory.is_elsewhere("http://lb", "http://a"), "it speaks for that member");
+        // Nobody was reached there, though one alone advertises it, or somebody answers.
+        for other in ["http://c", "http://d", "http://lb"] {
+            assert!(!directory.is_elsewhere(other, "http://b"), "{other}");
+        }
+        learn(&[(1, "http://b"), (3, "http://lb")]);
+        assert!(directory.is_elsewhere("http://lb", "http://b"), "it speaks for that member");
+        learn(&[(1, "http://b")]);
+        assert!(!directory.is_elsewhere("http://lb", "http://b"), "it was reached there once");
+    }
+
+    /// Nor where it says that it is this host's own member.
+    #[test]
+    fn calls_go_last_through_an_address_that_speaks_for_nobody() {
+        let directory = Directory::new(["http://lb".to_owned()]);
+        let url = |id: u64| format!("http://{id}");
+        let members: Vec<_> = (1..=3).map(|id| member(id, Role::Voter, &[&url(id)])).collect();
+        let chosen: BTreeMap<_, _> = (1..=2).map(|id| (MemberId(id), url(id))).collect();
+        let answered = BTreeMap::from([("http://lb".to_owned(), MemberId(2))]);
+        directory.learn(Findings { cluster: ClusterId(1), members, answered, chosen });
+        directory.prefer(&[MemberId(2)]);
+        assert_eq!(directory.routes(None), ["http://2", "http://1", "http://lb", "http://3"]);
+        assert_eq!(directory.routes(Some(MemberId(2))), ["http://1", "http://3"]);
+    }
+
+    #[test]
+    fn who_was_reached_as_it_advertises_is_not_forgotten() {
+        let directory = Directory::new([]);
+        assert_eq!([false, true, false].map(|now| directory.as_advertised(now)), [false, true, true]);
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod removal;
 pub mod secret_file;
 mod tls;
 pub mod view;
+mod voice;
 mod wave;
 
 pub use cluster::Observer;

@@ -10,20 +10,26 @@ use proto::MemberId;
 use super::view::{ClusterView, Member};
 
 impl ClusterView {
-    /// The names of those who list this member no more, where they are a majority of the voters before, each still where it
-    /// was; else `None`. Without a view from before, of the voters that are listed now and this member.
+    /// The names of those who list this member no more, where they are a majority of the voters before, each reached where
+    /// it alone said then that it serves clients; else `None`. One liar answers at many addresses, but at no other's. Without
+    /// a view from before, of the voters that are listed now and this member.
     pub fn removed_by(&self, member: MemberId, before: Option<&Self>) -> Option<Vec<Arc<str>>> {
         self.leader()?;
         if self.member(member).is_some() {
             return None;
         }
         let before = before.filter(|before| before.member(member).is_some());
-        // Its list counts, and nobody disputes who it is.
-        let is_heard = |voter: &&Member| {
-            let now = self.member(voter.id);
-            now.is_some_and(|now| now.is_ready() && now.client_urls == voter.client_urls)
+        let then = before.unwrap_or(self);
+        let is_its_own = |voter: &Member, address: &String| {
+            let mut advertise = then.members.iter().filter(|member| member.client_urls.contains(address));
+            advertise.next().is_some_and(|member| member.id == voter.id) && advertise.next().is_none()
         };
-        let voters = before.unwrap_or(self).voters();
+        // Ready: its list counts, and nobody disputes who it is.
+        let is_heard = |voter: &&Member| {
+            let now = self.member(voter.id).filter(|now| now.is_ready());
+            now.and_then(|now| now.reached.as_ref()).is_some_and(|address| is_its_own(voter, address))
+        };
+        let voters = then.voters();
         let all = before.map_or_else(|| self.voters().count() + 1, |before| before.voters().count());
         let heard: Vec<_> = voters.filter(is_heard).map(|voter| voter.name.clone()).collect();
         (heard.len() > all / 2).then_some(heard)
@@ -63,8 +69,26 @@ mod tests {
     #[test]
     fn one_that_answers_elsewhere_than_before_is_not_counted() {
         let (before, mut now) = (view("1+ 2+ 3+"), view("2+ 3+"));
+        now.members[1].reached = Some("http://elsewhere".to_owned());
+        assert_eq!(now.removed_by(MemberId(1), Some(&before)), None);
+        // Even if it advertises that now.
         now.members[1].client_urls = vec!["http://elsewhere".to_owned()];
         assert_eq!(now.removed_by(MemberId(1), Some(&before)), None);
         assert!(!view("1+ 2+ 3.").is_whole() && before.is_whole());
+    }
+
+    /// One liar may be behind both, and answer for one who is dead.
+    #[test]
+    fn one_whose_address_others_advertise_as_well_is_not_counted() {
+        let (mut before, mut now) = (view("1+ 2+ 3+"), view("2+ 3+"));
+        before.members[1].client_urls.push("http://3".to_owned());
+        assert_eq!(now.removed_by(MemberId(1), Some(&before)), None);
+        // A member that was removed together with it may have had it, too.
+        before = view("1+ 2+ 3+");
+        before.members[0].client_urls.push("http://3".to_owned());
+        assert_eq!(now.removed_by(MemberId(1), Some(&before)), None);
+        now.members[0].client_urls.push("http://3".to_owned());
+        assert_eq!(now.removed_by(MemberId(1), None), None);
+        assert!(now.removed_by(MemberId(1), Some(&view("1+ 2+ 3+"))).is_some(), "it was its own before");
     }
 }

@@ -50,6 +50,9 @@ pub struct Member {
     pub role: Role,
     /// Where it serves clients, as it advertises, and may be asked.
     pub client_urls: Vec<String>,
+    /// Where it was reached; told nobody.
+    #[serde(default, skip_serializing)]
+    pub reached: Option<String>,
     /// What it answered.
     pub answer: Answer,
 }

@@ -26,6 +26,7 @@ use super::{
     member::{Seen, another},
     membership::{List, Membership, membership},
     view::Role,
+    voice::{Voice, Voices, is_reached_as_advertised},
 };
 
 /// How many addresses one look asks.
@@ -173,8 +174,10 @@ impl Wave {
         let cluster = directory.cluster().ok_or_else(|| self.nobody())?;
         let Membership { members, mut disputed, counted } = self.membership()?;
         let answered = self.found.iter().map(|found| (found.address.clone(), found.seen.id)).collect();
+        let as_advertised = directory.as_advertised(self.is_reached_as_advertised(&members));
+        let voices = self.voices(&members, directory.endpoints(), as_advertised);
         let look_at = |member: &Listed| {
-            let look = self.look_at(member, &members, directory.endpoints());
+            let look = self.look_at(member, &voices);
             let disputed = disputed.remove(&member.id).or_else(|| self.unheard(&look, &counted));
             Look { disputed, ..look }
         };
@@ -249,53 +252,50 @@ impl Wave {
         })
     }
 
-    /// Takes the best address of this member: one that is its own, else one that several advertise, else one of the
-    /// playbook that nobody advertises, where such ones count ([`Self::is_reached_as_advertised`]). An address that
-    /// another member alone advertises does not speak for this one (I-5).
-    fn look_at(&self, member: &Listed, members: &[Listed], endpoints: &[String]) -> Look {
-        let own = |found: &Found| sole_owner(members, &found.address) == Some(member.id);
-        let unclaimed = |found: &Found| is_unclaimed(members, &found.address);
-        let counts = !self.is_reached_as_advertised(members);
-        // One that only somebody's earlier list had is nobody's.
-        let speaks = |found: &Found| !unclaimed(found) || (counts && endpoints.contains(&found.address));
-        let best = self
-            .found
-            .iter()
-            .filter(|found| found.seen.id == member.id)
-            .filter(|found| sole_owner(members, &found.address).is_none_or(|owner| owner == member.id))
-            .filter(|found| speaks(found))
-            .max_by_key(|found| (found.details.is_some(), own(found), unclaimed(found)));
-        let reached = best.map(|found| {
+    /// Takes the best address that speaks for this member.
+    fn look_at(&self, member: &Listed, voices: &Voices) -> Look {
+        let its = self.found.iter().filter(|found| found.seen.id == member.id);
+        let speaks = its.filter_map(|found| Some((voices.of(member, &found.address)?, found)));
+        let best = speaks.max_by_key(|(voice, found)| (*voice, found.details.is_some()));
+        let reached = best.map(|(voice, found)| {
             let Found { address, seen, details, .. } = found;
-            Reached { address: address.clone(), seen: seen.clone(), details: details.clone() }
+            // Whose address it is, its own list alone has said so far.
+            let details = details.clone().filter(|_| voice == Voice::Own);
+            Reached { address: address.clone(), seen: seen.clone(), details }
         });
-        Look { listed: member.clone(), reached: reached.ok_or_else(|| self.silence(member, members)), disputed: None }
+        Look { listed: member.clone(), reached: reached.ok_or_else(|| self.silence(member, voices)), disputed: None }
     }
 
-    /// Whether a voter answers where it alone says that it serves clients. Then each has to: whoever is behind an address
-    /// of the playbook that nobody advertises could speak for one who is dead. Where nobody is reached as advertised, as
-    /// across an address translation, there is nothing better than such addresses.
+    fn voices<'a>(&'a self, members: &'a [Listed], endpoints: &'a [String], as_advertised: bool) -> Voices<'a> {
+        Voices { members, endpoints, answers: self.answers(), as_advertised }
+    }
+
     fn is_reached_as_advertised(&self, members: &[Listed]) -> bool {
-        let is_voter = |id| members.iter().any(|member| member.id == id && member.role == Role::Voter);
-        self.found
-            .iter()
-            .any(|found| sole_owner(members, &found.address) == Some(found.seen.id) && is_voter(found.seen.id))
+        let lists = self.found.iter().filter_map(|found| found.members.as_deref().ok());
+        is_reached_as_advertised(members, lists, &self.answers())
+    }
+
+    fn answers(&self) -> Vec<(&str, MemberId)> {
+        self.found.iter().map(|found| (&*found.address, found.seen.id)).collect()
     }
 
     /// Why a member was not reached, address by address.
-    fn silence(&self, member: &Listed, members: &[Listed]) -> String {
+    fn silence(&self, member: &Listed, voices: &Voices) -> String {
         if member.client_urls.is_empty() && member.unused.is_empty() {
             return "it has never started".to_owned();
         }
         let reasons = member.client_urls.iter().map(|url| {
             match (self.failed.get(url), self.found.iter().find(|found| found.address == *url)) {
                 (Some(error), _) => format!("{url}: {error}"),
+                (None, Some(found)) if found.seen.id == member.id => {
+                    format!("{url} answers as this member, but others advertise it, too, and it is silent elsewhere")
+                }
                 (None, Some(found)) => another(url, found.seen.id).to_string(),
                 (None, None) => format!("{url} was not asked"),
             }
         });
         let elsewhere = self.found.iter().filter(|found| found.seen.id == member.id);
-        let elsewhere = elsewhere.filter(|found| is_unclaimed(members, &found.address)).map(|found| {
+        let elsewhere = elsewhere.filter(|found| voices.is_unclaimed(&found.address)).map(|found| {
             format!(
                 "{} answers as this member, which does not advertise it, so it does not count; restart it with that address \
                  in --advertise-client-urls if it is its own",
@@ -317,10 +317,6 @@ impl Wave {
         });
         failed.chain(listless).collect()
     }
-}
-
-fn is_unclaimed(members: &[Listed], address: &String) -> bool {
-    !members.iter().any(|member| member.client_urls.contains(address))
 }
 
 /// Asks whoever is at this address who it is and, if the address is that voter's alone, whether it is ready.
@@ -372,9 +368,9 @@ mod tests {
         }
     }
 
-    /// Whoever is behind it could say that it is one who is dead.
+    /// Who answers where; then where each member is reached. All of m1..m3 advertise an address of their own.
     #[test]
-    fn an_address_that_nobody_advertises_speaks_for_nobody_where_one_is_reached_as_it_advertises() {
+    fn a_member_is_reached_where_its_voice_is_best() {
         let url = |id: u64| format!("http://{id}");
         let listed = |id| Listed {
             id: MemberId(id),
@@ -401,7 +397,8 @@ mod tests {
             (vec![("http://lb", 1), ("http://else", 2)], [Some("http://lb"), None, None]),
         ] {
             let wave = Wave { found: answers.iter().copied().map(found).collect(), ..Wave::default() };
-            let looks: Vec<_> = members.iter().map(|member| wave.look_at(member, &members, &endpoints)).collect();
+            let voices = wave.voices(&members, &endpoints, wave.is_reached_as_advertised(&members));
+            let looks: Vec<_> = members.iter().map(|member| wave.look_at(member, &voices)).collect();
             let reached = looks.iter().map(|look| look.reached.as_ref().ok().map(|reached| &*reached.address));
             assert_eq!(reached.collect::<Vec<_>>(), expected, "{answers:?}");
             for (address, id) in answers.into_iter().filter(|(address, _)| *address == "http://lb") {

@@ -36,7 +36,9 @@ fn member(word: &str) -> Member {
         _ => Answer::Reported(Box::new(report(health))),
     };
     let role = if sign == "l" { Role::Learner } else { Role::Voter };
-    Member { id: MemberId(id.parse().unwrap()), name: Arc::from(id), role, client_urls: Vec::new(), answer }
+    let url = format!("http://{id}");
+    let reached = matches!(answer, Answer::Reported(_)).then(|| url.clone());
+    Member { id: MemberId(id.parse().unwrap()), name: Arc::from(id), role, client_urls: vec![url], reached, answer }
 }
 
 fn report(health: Health) -> Report {
