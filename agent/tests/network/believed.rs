@@ -25,6 +25,7 @@ use proto::{
         kv_client::KvClient, lease_client::LeaseClient,
     },
 };
+use tokio::net::TcpListener;
 
 use super::{
     ANOTHER, CLUSTER, FAILED_PRECONDITION, INVALID_ARGUMENT, header,
@@ -162,6 +163,56 @@ async fn a_members_address_does_not_speak_for_another_that_is_down() {
     assert!(view.members[0].is_ready(), "{view:?}");
     assert!(matches!(view.members[1].answer, Answer::Silent { .. }), "{view:?}");
     assert!(matches!(&view.members[2].answer, Answer::Silent { reason } if reason.contains("is answered by member 2")));
+}
+
+/// A port where nobody has listened yet, and its URL.
+async fn port() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    (listener, url)
+}
+
+/// Member 1 advertises what others advertise, and nothing of its own: nobody else has an address of its own by that. It
+/// answers at two addresses of the playbook, at one of them as member 2 or 3, whose process is dead or hangs.
+#[tokio::test]
+async fn who_advertises_others_addresses_does_not_speak_for_one_that_is_dead() {
+    for (dead, shared) in [(2, vec![3]), (2, vec![2, 3]), (3, vec![2, 3])] {
+        let ports = [port().await, port().await];
+        let urls = ports.each_ref().map(|(_, url)| url.clone());
+        let shared: Vec<_> = shared.iter().map(|id| &*urls[id - 2]).collect();
+        let list = vec![member(1, &shared), member(2, &[&urls[0]]), member(3, &[&urls[1]])];
+        let one = Liar::new(well(CLUSTER, 1, list.clone())).await;
+        let second = Liar::new(well(CLUSTER, dead, list.clone())).await;
+        // Nobody takes the connections to the dead one's.
+        let (alive, _silent): (Vec<_>, Vec<_>) = (2..).zip(ports).partition(|(id, _)| *id != dead);
+        let alive = alive.into_iter().map(|(id, (listener, _))| Liar::at(listener, well(CLUSTER, id, list.clone())));
+        let _alive: Vec<_> = alive.collect();
+        let view = observer(&[&one.url, &second.url, &urls[0], &urls[1]]).look().await.unwrap();
+        let ready: Vec<_> = view.members.iter().filter(|member| member.is_ready()).map(|member| member.id.0).collect();
+        // Where it answers itself nobody advertises either.
+        assert_eq!(ready, [5 - dead], "{dead} {shared:?} {view:?}");
+        let why = view.members.iter().find(|member| member.id.0 == dead).unwrap().trouble().unwrap();
+        assert!(why.contains(&format!("{} answers as this member, which does not advertise it", second.url)), "{why}");
+    }
+}
+
+/// Nobody is left then who is reached as it advertises.
+#[tokio::test]
+async fn who_was_reached_as_it_advertises_is_not_reached_otherwise_once_it_is_dead() {
+    let ((listener, url), is_dead) = (port().await, Arc::<AtomicBool>::default());
+    // Without a third one it would be everybody's.
+    let list = vec![member(1, &[&url]), member(2, &[&url]), member(3, &["http://127.0.0.1:1"])];
+    let two = Liar::at(listener, well(CLUSTER, 2, list.clone()));
+    let (was, is) = (well(CLUSTER, 1, list.clone()), well(CLUSTER, 2, list));
+    let dead = is_dead.clone();
+    let one = Liar::new(move |heard: &Heard| if dead.load(SeqCst) { is(heard) } else { was(heard) }).await;
+    let observer = observer(&[&one.url, &url]);
+    assert!(observer.look().await.unwrap().members[1].is_ready());
+    two.hangs_up().await;
+    drop(two);
+    is_dead.store(true, SeqCst);
+    let view = observer.look().await.unwrap();
+    assert!(!view.members[1].is_ready(), "{view:?}");
 }
 
 #[tokio::test]

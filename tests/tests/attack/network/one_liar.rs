@@ -33,6 +33,7 @@ on_both! {
     a_name_that_is_too_long_hides_nobody_who_is_dead;
     a_name_that_is_too_long_has_nobody_removed;
     an_address_that_nobody_advertises_answers_for_nobody_who_is_dead;
+    nor_where_one_member_advertises_anothers_address;
     nobody_believes_a_record_that_one_member_alone_shows;
     one_member_does_not_answer_for_the_agents_of_all_hosts;
 }
@@ -218,6 +219,26 @@ async fn nobody_is_hidden(system: System, liar: String) {
 /// advertised before.
 async fn an_address_that_nobody_advertises_answers_for_nobody_who_is_dead(system: System) {
     let Some(case) = Case::of(system).await else { return };
+    nobody_is_impersonated(case).await;
+}
+
+/// Then nobody but the one who is dead has an address that it alone advertises.
+async fn nor_where_one_member_advertises_anothers_address(system: System) {
+    let leased = Ports::lease(2).expect("ports");
+    let [second, third] = leased.numbers[..] else { return };
+    let Some(mut case) = Case::advertised_at(system, &[third, second, third]).await else { return };
+    let mut doors = Vec::new();
+    for (index, port) in [(1, second), (2, third)] {
+        let honest = |_: &Call| Word::Truth;
+        doors.push(Liar::start(port, case.member(index).client_port, honest).await.expect("it listens"));
+    }
+    case.upgrade.endpoints =
+        [case.member(0).client_port, second, third].map(|port| format!("http://127.0.0.1:{port}")).into();
+    nobody_is_impersonated(case).await;
+}
+
+/// An endpoint of m1 answers as m2, which is dead: m3 goes on.
+async fn nobody_is_impersonated(case: Case) {
     let mut case = case.strategy(&["gather: 1s"]);
     let leased = Ports::lease(1).expect("a port");
     let members = case.client(0).members().await.expect("a list");
