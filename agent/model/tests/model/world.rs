@@ -266,7 +266,14 @@ impl World {
             Some(binary) if !self.nodes[node].is_sick => Answer::Reported(Box::new(self.report(node, binary))),
             _ => Answer::Silent { reason: String::new() },
         };
-        Member { id: id_of(node), name: Arc::default(), role: Role::Voter, client_urls: Vec::new(), reached: None, answer }
+        Member {
+            id: id_of(node),
+            name: Arc::default(),
+            role: Role::Voter,
+            client_urls: Vec::new(),
+            reached: None,
+            answer,
+        }
     }
 
     fn report(&self, node: usize, binary: Binary) -> Report {
