@@ -19,12 +19,13 @@ use crate::{
         path_owner::{self, Writers},
         runtime::{
             Runtime, Status,
-            command::CommandRuntime,
+            command::{CommandRuntime, LastNamed},
             fitness::Needs,
             launch::NodeCommand,
             process::ProcessRuntime,
             sighting::{Belief, undeleted},
             systemd::SystemdRuntime,
+            told::Told,
         },
         state_dir::Layout,
     },
@@ -82,7 +83,7 @@ pub struct OwnNode {
     /// The member it is.
     pub member: MemberId,
     pub(super) link: Option<Link>,
-    nodes: PathBuf,
+    pub(super) nodes: PathBuf,
     pub(super) saved: Saved,
     /// Both sides, once they are known.
     pub sides: Option<Sides>,
@@ -94,6 +95,10 @@ pub struct OwnNode {
     pub(super) belief: Belief,
     /// Whether its step may have ended its process: this agent has begun to, or an earlier one may have.
     pub(super) may_be_stopped: bool,
+    /// What this agent has told to stop, and has not ended.
+    pub(super) told: Option<Told>,
+    /// What its `status` has named, where it has one.
+    last_named: LastNamed,
     /// User and group of its unit, where it is one and runs as somebody else.
     pub(super) unit_owner: Option<(u32, u32)>,
 }
@@ -116,6 +121,8 @@ impl OwnNode {
             runtime: None,
             belief,
             may_be_stopped: false,
+            told: None,
+            last_named: LastNamed::default(),
             unit_owner: None,
         })
     }
@@ -236,6 +243,7 @@ impl OwnNode {
                 status: expand(&command.status)?,
                 patience: self.node.stop.timeout,
                 nodes: self.nodes.clone(),
+                last_named: self.last_named.clone(),
             })),
             playbook::Runtime::Systemd(systemd) => Ok(Runtime::Systemd(SystemdRuntime {
                 name: self.node.name.clone(),

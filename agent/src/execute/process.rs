@@ -1,9 +1,28 @@
 //! A member's process: whether it runs, its end and its start.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rustix::process::Signal;
+use tokio::time::sleep;
 
 use super::node::{OwnNode, Side, Why, why};
-use crate::host::runtime::{Found, Runtime, RuntimeError, Status, command::CommandError, sighting::Belief};
+use crate::{
+    host::runtime::{
+        Found, Runtime, RuntimeError, Status,
+        command::CommandError,
+        sighting::Belief,
+        told::{Told, ToldFile},
+    },
+    words::typed,
+};
+
+/// How often a process that was told to stop is looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Until then a process that was killed must have ended.
+const KILL_LIMIT: Duration = Duration::from_secs(10);
 
 /// What came of an attempt to stop a member.
 pub(super) enum Stopped {
@@ -29,8 +48,9 @@ impl OwnNode {
         [&sides.old, &sides.new].into_iter().find(|side| side.executable.as_ref() == Some(&executable)).cloned()
     }
 
-    /// Whether its process runs, and as which.
+    /// Whether its process runs, and as which. One that was told to stop is waited for first: it is neither.
     pub async fn status(&self) -> Result<Status, Why> {
+        self.let_end().await?;
         match &self.runtime {
             Some(runtime) => runtime.status().await.map_err(|error| why(&error)),
             None => Ok(Status::Stopped),
@@ -57,7 +77,7 @@ impl OwnNode {
     /// Ends its process, of which this was found. From then on nothing else that looks like it is it.
     pub(super) async fn stop(&mut self, found: Found) -> Result<Stopped, Why> {
         // What cannot be told from another is not stopped.
-        self.peek().await?;
+        let status = self.peek().await?;
         let before = std::mem::replace(&mut self.may_be_stopped, true);
         let stop = &self.node.stop;
         let Some(runtime) = &self.runtime else { return Err(Arc::from("its runtime was never looked up")) };
@@ -67,10 +87,67 @@ impl OwnNode {
                 self.may_be_stopped = before;
                 return Ok(Stopped::Another(why(&error)));
             }
-            Err(error) => return Err(why(&error)),
+            Err(error) => {
+                self.told = error.is_of_one_that_was_told().then(|| Told::of(found.process(&status)));
+                return Err(why(&error));
+            }
         }
+        self.told = None;
         self.believe(Belief::Started(None));
         Ok(Stopped::Ended)
+    }
+
+    /// Waits for a process that was told to stop, by this agent or by one that is gone, as long as a stop may take. Over that
+    /// limit it is killed where the playbook says so.
+    ///
+    /// # Errors
+    /// It has not ended: it may at any moment, so it is not to be relied on.
+    async fn let_end(&self) -> Result<(), Why> {
+        let file = ToldFile::of(&self.nodes, &self.node.name);
+        let Some(told) = file.read().or_else(|| self.told.clone()) else { return Ok(()) };
+        let stop = &self.node.stop;
+        let mut has_ended = self.ends_within(&told, stop.timeout).await?;
+        if !has_ended
+            && stop.kill
+            && told.is_told
+            && let Some(handle) = told.process.and_then(|process| process.open().ok()?)
+        {
+            let _ = handle.signal(Signal::KILL);
+            has_ended = self.ends_within(&told, KILL_LIMIT).await?;
+        }
+        // One that was only about to be told has not heard of it.
+        if has_ended || !told.is_told {
+            file.forget();
+            return Ok(());
+        }
+        let (name, after) = (&self.node.name, stop.timeout);
+        Err(match told.process {
+            Some(process) => format!(
+                "{name} ({process}) was told to stop, has not ended after {after:?}, and may end at any moment; end it, \
+                 then repeat the command: kill -KILL {}",
+                process.pid
+            ),
+            None => format!(
+                "{name} was told to stop, and its `status` still says that it runs after {after:?}; it prints no pid that \
+                 would show whether it was started again; if it was, repeat the command after: rm {}",
+                typed(&file.path().to_string_lossy())
+            ),
+        }
+        .into())
+    }
+
+    async fn ends_within(&self, told: &Told, limit: Duration) -> Result<bool, Why> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let is_there = match told.process {
+                Some(process) => process.is_alive().unwrap_or(true),
+                None => self.peek().await?.is_running(),
+            };
+            if !is_there || Instant::now() >= deadline {
+                return Ok(!is_there);
+            }
+            sleep(LOOK_AGAIN).await;
+        }
     }
 
     fn believe(&mut self, belief: Belief) {
@@ -95,6 +172,7 @@ impl OwnNode {
     /// Starts its process, as the release that it has now wants it.
     pub async fn start(&mut self) -> Result<(), Why> {
         self.look_up().await?;
+        self.let_end().await?;
         match &self.runtime {
             Some(runtime) => runtime.start().await.map(drop).map_err(|error| why(&error)),
             None => Ok(()),
@@ -105,6 +183,7 @@ impl OwnNode {
     /// What does, and what else was not as it should be, is returned as warnings.
     pub async fn start_stopped(&mut self) -> Result<Vec<String>, Why> {
         self.look_up_in_step().await?;
+        self.let_end().await?;
         let Some(runtime) = &self.runtime else { return Ok(Vec::new()) };
         let started = runtime.start_stopped().await.map_err(|error| why(&error))?;
         let doubt = runtime.check_alone(&started.status).err().map(|error| why(&error));
@@ -116,3 +195,7 @@ impl OwnNode {
         Ok(warnings)
     }
 }
+
+#[cfg(test)]
+#[path = "process_test.rs"]
+mod tests;

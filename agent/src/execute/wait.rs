@@ -174,10 +174,9 @@ impl Execution<'_> {
     /// The first failure is the one that is told of at the end.
     async fn learn_last_words(&mut self, member: MemberId) {
         let Some(runtime) = self.node(member).and_then(|node| node.runtime.as_ref()) else { return };
-        if !self.last_words.contains_key(&member) {
-            let last_words = runtime.last_words().await;
-            self.last_words.insert(member, last_words.map(|words| line(&words).into_owned()));
-        }
+        let is_known = self.last_words.contains_key(&member);
+        let last_words = if is_known { None } else { runtime.last_words().await };
+        self.last_words.entry(member).or_insert_with(|| last_words.map(|words| line(&words).into_owned()));
     }
 
     async fn how_it_ended(&self, member: MemberId) -> Arc<str> {

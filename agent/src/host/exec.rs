@@ -41,6 +41,8 @@ pub enum Output {
     Kept,
     /// Into this file, emptied first: for commands that leave something running, which goes on writing there.
     File(PathBuf),
+    /// `/dev/null`.
+    Nowhere,
 }
 
 /// What becomes of a command when nobody waits for it any more.
@@ -120,16 +122,17 @@ impl Ended {
 
 /// Runs a command in a process group of its own, stdin `/dev/null`, until it ends or its time is over.
 pub async fn run(argv: &[String], limit: Duration, output: &Output) -> Result<Ended, ExecError> {
-    run_with(argv, Stdio::null(), limit, output, Unwaited::Killed).await
+    run_with(argv, Stdio::null(), limit, output, Unwaited::Killed, &|| ()).await
 }
 
-/// As [`run`], with another stdin, or for a command that outlives the agent.
+/// As [`run`], with another stdin, or for a command that outlives the agent; `begun` is called as soon as it runs.
 pub async fn run_with(
     argv: &[String],
     stdin: Stdio,
     limit: Duration,
     output: &Output,
     unwaited: Unwaited,
+    begun: &(dyn Fn() + Sync),
 ) -> Result<Ended, ExecError> {
     let Some((program, arguments)) = argv.split_first() else { return Err(ExecError::Empty) };
     let mut command = Command::new(program);
@@ -139,6 +142,7 @@ pub async fn run_with(
     }
     let file = direct(&mut command, program, output)?;
     let child = spawn(&mut command).await.map_err(|source| ExecError::Start { program: program.clone(), source })?;
+    begun();
     let mut running = Running { child, unwaited, is_given_up: false };
     let pipes = (tail_of(running.child.stdout.take()), tail_of(running.child.stderr.take()));
     let status = running.wait(limit).await;
@@ -175,6 +179,10 @@ fn direct(command: &mut Command, program: &str, output: &Output) -> Result<Optio
     match output {
         Output::Kept => {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            Ok(None)
+        }
+        Output::Nowhere => {
+            command.stdout(Stdio::null()).stderr(Stdio::null());
             Ok(None)
         }
         Output::File(path) => {

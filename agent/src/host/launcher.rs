@@ -103,6 +103,11 @@ fn failed<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> LaunchEr
     move |source| LaunchError::System { doing, source: source.into() }
 }
 
+/// Whether a process with these arguments was started as one that becomes a node.
+pub(crate) fn is_one(arguments: &[String]) -> bool {
+    matches!(arguments, [_, subcommand, session] if subcommand == SUBCOMMAND && session == SESSION)
+}
+
 /// The launcher of this agent. Not by its path: that may name another agent by now.
 pub(crate) fn own() -> Vec<String> {
     vec!["/proc/self/exe".into(), SUBCOMMAND.into()]

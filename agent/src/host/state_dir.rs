@@ -22,6 +22,7 @@ use super::{
 use crate::{
     calendar::rfc3339,
     rollout::host_id::{HostId, hex_32},
+    words::typed,
 };
 
 /// Why the state directory cannot be used.
@@ -39,7 +40,10 @@ pub enum StateDirError {
         holder: Holder,
     },
     /// Its host id is no host id.
-    #[error("{} holds `{found}`, expected 32 hexadecimal digits", path.display())]
+    #[error(
+        "{} holds `{found}`, expected 32 hexadecimal digits; restore it, or let the next run make another: rm {}",
+        path.display(), typed(&path.to_string_lossy())
+    )]
     BadHostId {
         /// The file.
         path: PathBuf,

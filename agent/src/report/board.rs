@@ -228,6 +228,11 @@ impl Board {
         self.waiting.as_ref() == Some(wait)
     }
 
+    /// Whether this process has changed anything.
+    pub fn has_changed(&self) -> bool {
+        self.changed
+    }
+
     /// Whether this is what keeps the cluster from having settled already.
     pub fn is_unsettled(&self, missing: &Missing) -> bool {
         self.unsettled.as_ref() == Some(missing)

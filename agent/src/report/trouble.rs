@@ -260,7 +260,15 @@ impl Trouble {
 
 const NOTHING: &str = "nothing was touched";
 
+const ONLY_STARTED: &str = "no member was taken down by this command; what was down was started";
+
 impl Stop {
+    /// The same end of a command that has started members before it.
+    pub fn after_a_start(self) -> Self {
+        let left = if self.left == NOTHING { ONLY_STARTED.to_owned() } else { self.left };
+        Self { left, ..self }
+    }
+
     /// The same end beside members of this host that do not run, and such as could not be looked at: whoever reads that
     /// nothing was touched would take them to be well.
     pub fn with_down(self, down: &[String], unclear: &[String]) -> Self {

@@ -64,6 +64,7 @@ fn runtime(folder: &Path, stop: &str, patience: Duration) -> CommandRuntime {
         status: sh("p=$(cat pid) && grep -q '^State:.[^Z]' /proc/$p/status && echo $p || exit 3"),
         patience,
         nodes: folder.join("nodes"),
+        last_named: Default::default(),
     }
 }
 

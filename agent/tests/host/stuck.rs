@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    process::Child,
+    process::{Child, Command},
     time::{Duration, Instant},
 };
 
@@ -43,16 +43,28 @@ async fn a_launcher_that_was_stopped_is_ended_and_the_node_started() {
     host.start().await;
 }
 
+/// As one that stands still before it is on file, or on a disk that takes no file.
 #[tokio::test]
-async fn a_launcher_that_is_not_known_is_named() {
+async fn a_launcher_that_is_not_on_file_is_known_by_its_arguments() {
     let host = Host::new();
-    let (mut child, handle) = stopped_launcher(&host).await;
-    // As on a disk that takes no file.
+    let (mut child, _) = stopped_launcher(&host).await;
     fs::remove_file(host.nodes().join("orders-1.json")).unwrap();
+    assert_eq!(host.runtime().status().await.unwrap(), Status::Stopped);
+    child.wait().unwrap();
+    host.start().await;
+}
+
+#[tokio::test]
+async fn whoever_else_holds_the_lock_is_named() {
+    let host = Host::new();
+    fs::create_dir_all(host.nodes()).unwrap();
+    let lock = File::create(host.nodes().join("orders-1.lock")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let mut child = Command::new("sleep").arg("600").stdin(lock).spawn().unwrap();
     let error = host.runtime().status().await.unwrap_err();
     let busy = matches!(&error, ProcessError::Busy { holder: Some(pid), .. } if *pid == child.id());
     assert!(busy && error.to_string().contains(&format!("type: kill -KILL {}", child.id())), "{error}");
-    handle.signal(Signal::KILL).unwrap();
+    child.kill().unwrap();
     child.wait().unwrap();
     host.start().await;
 }

@@ -25,6 +25,7 @@ use tests::{
 on_both! {
     members_under_runit;
     a_stop_that_outlives_its_agent_keeps_its_record, etcd #[ignore = "slow: the node's row shows the same"];
+    a_member_that_outlives_its_stop_and_its_agent_keeps_its_record, etcd #[ignore = "slow: the node's row shows the same"];
     a_member_that_is_a_shell_for_a_moment;
     members_whose_status_has_no_pid, etcd #[ignore = "slow: the node's row shows the same"];
 }
@@ -130,20 +131,33 @@ fn by_runit_after_a_drain(member: &Member) -> Vec<String> {
     lines(&["sv", "-w", "30", "start", &service], &[&stop], &[&status])
 }
 
-fn drain(member: &Member) {
+fn drain(member: &Member) -> (String, String) {
     let [draining, clients] = ["draining", "clients"].map(|name| member.dir.join(name).display().to_string());
-    let wait = format!("touch '{draining}'\nwhile [ -e '{clients}' ]; do sleep 0.05; done");
-    script(&member.dir.join("stop"), &format!("{wait}\nsv -w 30 stop '{}'", service(member).display()));
+    let wait = format!("while [ -e '{clients}' ]; do sleep 0.05; done; sv -w 30 stop '{}'", service(member).display());
+    (format!("touch '{draining}'"), wait)
 }
 
 async fn a_stop_that_outlives_its_agent_keeps_its_record(system: System) {
+    the_record_stands_until_it_has_ended(system, |begins, waits| format!("{begins}\n{waits}")).await;
+}
+
+/// The stop command tells the member and ends; the member serves on for its clients.
+async fn a_member_that_outlives_its_stop_and_its_agent_keeps_its_record(system: System) {
+    let in_the_background = |begins, waits| format!("({waits}) </dev/null >/dev/null 2>&1 &\n{begins}");
+    the_record_stands_until_it_has_ended(system, in_the_background).await;
+}
+
+async fn the_record_stands_until_it_has_ended(system: System, stop: impl Fn(String, String) -> String) {
     if !is_installed("runsv") {
         return;
     }
     let Some(mut case) = Case::of(system).await else { return };
     case.upgrade.runtime = by_runit_after_a_drain;
     let supervisors = Supervisors(case.layout().members.iter().map(supervise).collect());
-    case.layout().members.iter().for_each(drain);
+    for member in &case.layout().members {
+        let (begins, waits) = drain(member);
+        script(&member.dir.join("stop"), &stop(begins, waits));
+    }
     case.cluster.ready().await.expect("ready again");
     let rollout = case.begin().await;
     let _before_the_members = supervisors;

@@ -83,6 +83,11 @@ impl World {
         Ok(match act {
             Act::GiveBack(take) => self.give_back(*take, outcome),
             Act::Send(txn) => self.send(host, txn, outcome),
+            Act::Stop(member) if outcome == Outcome::Fails => {
+                self.judge_stop(host, node_of(*member))?;
+                self.tell(node_of(*member));
+                failed()
+            }
             _ if outcome == Outcome::Fails => failed(),
             Act::Journal(entry) => {
                 let journal = progress::advance(self.hosts[host].journal, *entry);
@@ -105,7 +110,7 @@ impl World {
                 true => Event::Done,
                 false => Event::Woke { expired: false },
             },
-            Act::Wait(_) => Event::Woke { expired: outcome == Outcome::Expired },
+            Act::Wait(_) => Event::Woke { expired: matches!(outcome, Outcome::Expired | Outcome::OutOfTime) },
             Act::Lower(to) => {
                 self.judge_lowering(host, to.is_some())?;
                 self.lower(host, to.is_some(), outcome)
@@ -201,9 +206,9 @@ impl World {
     fn send(&mut self, host: usize, txn: &Txn, outcome: Outcome) -> Event {
         let by = self.by(host);
         self.process_mut(host).is_registered |= is_registration(txn);
-        let give_up = matches!(outcome, Outcome::GaveUp | Outcome::GaveUpLate);
+        let give_up = matches!(outcome, Outcome::GaveUp | Outcome::GaveUpLate | Outcome::OutOfTime);
         match outcome {
-            Outcome::UnknownNo | Outcome::GaveUp => Event::Unknown { give_up },
+            Outcome::UnknownNo | Outcome::GaveUp | Outcome::OutOfTime => Event::Unknown { give_up },
             Outcome::UnknownLate | Outcome::GaveUpLate => {
                 self.late.push(Late { txn: txn.clone(), by });
                 Event::Unknown { give_up }
@@ -230,6 +235,13 @@ impl World {
         Event::Done
     }
 
+    /// One that has ended by itself is not told.
+    pub fn tell(&mut self, node: usize) {
+        if self.nodes[node].process.is_some() {
+            self.nodes[node].tell();
+        }
+    }
+
     fn stop(&mut self, host: usize, node: usize) -> Result<Event, Violation> {
         self.judge_stop(host, node)?;
         self.nodes[node].end();
@@ -238,8 +250,10 @@ impl World {
     }
 
     fn start_node(&mut self, node: usize, outcome: Outcome) -> Result<Event, Violation> {
-        if self.nodes[node].process.is_some() {
-            return Ok(Event::Done);
+        match self.nodes[node].process {
+            Some(_) if self.is_on_its_way_down(node) => return Ok(failed()),
+            Some(_) => return Ok(Event::Done),
+            None => {}
         }
         self.judge_start(node)?;
         let starter = &mut self.nodes[node];

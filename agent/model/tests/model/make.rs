@@ -14,7 +14,7 @@ use proto::MemberId;
 use super::{
     judge::Violation,
     moves::{Move, Outcome},
-    names::{id_of, process_id},
+    names::{id_of, node_of, process_id},
     world::{By, Late, Process, Rise, World},
 };
 use agent::rollout::act::Event;
@@ -44,7 +44,16 @@ impl World {
             Move::LandCall => world.land_call(),
             Move::Lapse(lease) => world.lapse(world.lapsing()[usize::from(lease)]),
             Move::Recover(node) => world.nodes[usize::from(node)].recover(),
+            Move::End(node) => world.nodes[usize::from(node)].end(),
             Move::Kill(host) => world.host(host.into()).process = None,
+            Move::KillInStop(host) => {
+                let host = usize::from(host);
+                if let Act::Stop(member) = world.process(host).act {
+                    world.judge_stop(host, node_of(member))?;
+                    world.tell(node_of(member));
+                }
+                world.host(host).process = None;
+            }
             Move::LoseDirectory(host) => {
                 let host = world.host(host.into());
                 (host.process, host.journal) = (None, None);
@@ -75,7 +84,7 @@ impl World {
                 Some(Act::Stop(_) | Act::Switch { .. }) => &mut left.stuck,
                 _ => &mut left.refuse,
             },
-            Move::Kill(_) => &mut left.kill,
+            Move::Kill(_) | Move::KillInStop(_) => &mut left.kill,
             Move::LoseDirectory(_) => &mut left.lose_directory,
             Move::Crash(_) => &mut left.crash,
             Move::Freeze(_) => &mut left.freeze,

@@ -42,9 +42,13 @@ pub enum Move {
     LandCall,
     /// Of the leases that nobody keeps alive this one runs out.
     Lapse(At),
+    /// A process that was told to stop ends.
+    End(At),
     /// A sick process becomes healthy: an operator mended it, or it was only slow.
     Recover(At),
     Kill(At),
+    /// An agent is killed once it has told its member to stop.
+    KillInStop(At),
     LoseDirectory(At),
     Crash(At),
     Freeze(At),
@@ -86,6 +90,8 @@ pub enum Outcome {
     Dies,
     /// Healthy, but not in time.
     Slow,
+    /// What is given up in the end as nobody answers: no quorum stands.
+    OutOfTime,
     Fails,
     /// Said to have failed, though done.
     FailsDone,
@@ -94,10 +100,11 @@ pub enum Outcome {
 impl Move {
     /// Whether this is a fault, or an operator's own decision: what liveness must do without.
     pub fn is_fault(self) -> bool {
-        use Outcome::{Gathered, KeysRead, Passes, Plain};
+        use Outcome::{Gathered, KeysRead, OutOfTime, Passes, Plain};
         match self {
-            Self::Act(_, outcome) => !matches!(outcome, Plain | KeysRead | Gathered | Passes(_)),
-            Self::Start(..) | Self::Land(_) | Self::Elect(_) | Self::Rise | Self::Lapse(_) | Self::Recover(_) => false,
+            Self::Act(_, outcome) => !matches!(outcome, Plain | KeysRead | Gathered | Passes(_) | OutOfTime),
+            Self::Start(..) | Self::Land(_) | Self::Elect(_) | Self::Rise | Self::Lapse(_) => false,
+            Self::Recover(_) | Self::End(_) => false,
             Self::Lower | Self::Fit(_) | Self::EndLowering | Self::LandCall => false,
             _ => true,
         }
@@ -133,6 +140,8 @@ impl World {
         self.moves_of_lowering(&mut moves);
         let is_sick = |node: &usize| self.nodes[*node].is_sick;
         moves.extend((0..self.nodes.len()).filter(is_sick).map(|node| Move::Recover(node as At)));
+        let is_told = |node: &usize| self.nodes[*node].is_told;
+        moves.extend((0..self.nodes.len()).filter(is_told).map(|node| Move::End(node as At)));
         self.faults_of_all(&mut moves);
         moves
     }
@@ -165,6 +174,9 @@ impl World {
         }
         if self.left.kill > 0 {
             moves.push(Move::Kill(at));
+            if matches!(process.act, Act::Stop(_)) {
+                moves.push(Move::KillInStop(at));
+            }
         }
         if self.left.lose_directory > 0 {
             moves.push(Move::LoseDirectory(at));
@@ -221,6 +233,8 @@ impl World {
                 or(left.unknown, &[UnknownNo, UnknownYes]);
                 or(left.give_up, &[GaveUp]);
             }
+            // One that ends while its agent waits for an answer is started by the next agent.
+            Act::Send(_) if !self.has_quorum() && self.has_ended_by_our_hand() => return vec![UnknownNo, OutOfTime],
             Act::Send(_) if !self.has_quorum() => return vec![UnknownNo],
             // Its key stands and falls with its agent's own lease, and no answer to it decides anything.
             Act::Send(txn) if is_registration(txn) => {}
@@ -232,6 +246,7 @@ impl World {
                 or(left.unknown, &[UnknownYes, UnknownLate]);
                 or(left.give_up, &[GaveUp, GaveUpLate]);
             }
+            Act::Wait(_) if !self.has_quorum() && self.has_ended_by_our_hand() => or(1, &[OutOfTime]),
             Act::Wait(_) => or(left.give_up, &[Expired]),
             Act::Start(member) if self.nodes[node_of(*member)].process.is_none() => or(left.sick, &[Sick, Dies]),
             Act::AwaitReady { member, on } if self.is_healed(node_of(*member), *on) => or(left.sick, &[Slow]),
@@ -252,9 +267,20 @@ impl World {
         outcomes
     }
 
+    fn has_ended_by_our_hand(&self) -> bool {
+        self.nodes.iter().any(|node| node.by_our_hand && node.process.is_none())
+    }
+
+    /// Whether its host remembers that it was told to stop.
+    pub fn is_on_its_way_down(&self, node: usize) -> bool {
+        self.nodes[node].is_told && !self.scenario.forgets_what_was_told
+    }
+
     /// Whether a member is ready on this binary.
     pub fn is_healed(&self, node: usize, on: Option<Binary>) -> bool {
-        self.is_ready(node) && on.is_none_or(|on| self.nodes[node].process == Some(on))
+        !self.is_on_its_way_down(node)
+            && self.is_ready(node)
+            && on.is_none_or(|on| self.nodes[node].process == Some(on))
     }
 
     pub fn is_settled(&self, back: bool) -> bool {

@@ -71,3 +71,24 @@ fn twins_are_refused() {
         _ => panic!("without `twins_are_refused` nothing went wrong"),
     }
 }
+
+/// A member that was told to stop and goes on for a while is taken for healthy, and the next one goes.
+#[test]
+fn what_was_told_to_stop_is_remembered() {
+    for (name, scenario) in [
+        ("stop that fails", Scenario::new("told_and_stuck", |f| (f.stuck, f.resume) = (1, 1))),
+        ("agent that is killed", Scenario::new("told_and_kill", |f| f.kill = 1)),
+    ] {
+        let scenario = scenario.forgetful();
+        match explore(&scenario, BOUND) {
+            Found::Broken { what, states, moves } => {
+                assert_eq!(what, TWO_DOWN, "{}", trace::replay(&scenario, &moves));
+                println!(
+                    "counted: without memory of what was told ({name}): {what}, after {states} states; {}",
+                    sum_with(states)
+                );
+            }
+            _ => panic!("without memory of what was told ({name}) nothing went wrong"),
+        }
+    }
+}

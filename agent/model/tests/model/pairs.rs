@@ -28,6 +28,7 @@ sound! {
     patch_sick_and_rollback: |name| Scenario::new(name, |f| (f.sick, f.rollback) = (1, 1)).of(Kind::Patch);
     stopping_on_failure: |name| Scenario::new(name, |f| (f.sick, f.resume) = (1, 1)).stopping_on_failure();
     sick_and_resume: |name| Scenario::new(name, |f| (f.sick, f.resume) = (1, 1));
+    stuck_and_resume: |name| Scenario::new(name, |f| (f.stuck, f.resume) = (1, 1));
     stuck_and_kill: |name| Scenario::new(name, |f| (f.stuck, f.kill) = (1, 1));
 }
 

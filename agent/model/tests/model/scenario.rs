@@ -34,6 +34,8 @@ pub struct Scenario {
     pub has_alike_hosts: bool,
     /// Whether the state directory of the second host is a copy of the first one's.
     pub has_twins: bool,
+    /// Whether nobody remembers that a member was told to stop.
+    pub forgets_what_was_told: bool,
 }
 
 /// What the playbook changes.
@@ -65,6 +67,7 @@ impl Scenario {
             is_fine: false,
             has_alike_hosts: true,
             has_twins: false,
+            forgets_what_was_told: false,
         }
     }
 
@@ -110,6 +113,12 @@ impl Scenario {
     /// The first two hosts go by one id, until whoever is refused for it is given another.
     pub fn twins(mut self) -> Self {
         (self.has_twins, self.has_alike_hosts) = (true, false);
+        self
+    }
+
+    /// Agents take a member that was told to stop for any other.
+    pub fn forgetful(mut self) -> Self {
+        self.forgets_what_was_told = true;
         self
     }
 

@@ -93,8 +93,10 @@ pub struct Node {
     pub is_sick: bool,
     /// Whether its data can be read by a lower release.
     pub is_fit: bool,
-    /// Down, or not yet ready again, because an agent stopped it.
+    /// Down, or not yet ready again, because an agent stopped it; or told to stop, and so down at any moment.
     pub by_our_hand: bool,
+    /// It was told to stop, and serves on until it has ended.
+    pub is_told: bool,
 }
 
 #[derive(Clone)]
@@ -132,18 +134,24 @@ impl Node {
     pub fn end(&mut self) {
         self.process = None;
         self.is_sick = false;
+        self.is_told = false;
+    }
+
+    /// It goes on for a while.
+    pub fn tell(&mut self) {
+        (self.is_told, self.by_our_hand) = (true, true);
     }
 
     pub fn recover(&mut self) {
         self.is_sick = false;
-        self.by_our_hand = false;
+        self.by_our_hand = self.is_told;
     }
 }
 
 impl World {
     pub fn new(scenario: &Scenario) -> Self {
         let (binary, process) = (Binary::Old, Some(Binary::Old));
-        let node = Node { binary, process, is_sick: false, is_fit: false, by_our_hand: false };
+        let node = Node { binary, process, is_sick: false, is_fit: false, by_our_hand: false, is_told: false };
         let host = Rc::new(Host { lost: 0, journal: None, process: None });
         Self {
             scenario: Rc::new(scenario.clone()),

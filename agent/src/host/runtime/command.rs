@@ -1,18 +1,20 @@
 //! Runtime `command`: the node is started, stopped and looked at by the operator's own commands.
 //!
 //! Argument lists, never a shell. `status` exits 0 when the node runs and 3 when it is stopped (the codes of the
-//! Linux Standard Base for init scripts); it prints the pid as its first word if it knows it.
+//! Linux Standard Base for init scripts); it prints the pid as its first word if it knows it. The base's 1 and 2, dead beside a
+//! file that was left, are what many programs exit with that failed: they are believed of a process that is seen to be gone.
 
 use std::{
     path::{Path, PathBuf},
     process::Stdio,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use rustix::process::Signal;
 use tokio::time::sleep;
 
-use super::{Found, Judged, Process, Status, stop_lock::StopLock, stuck};
+use super::{Found, Judged, Process, Started, Status, stop_lock::StopLock, stuck, told::ToldFile};
 use crate::{
     host::{
         durable::{self, At, FileError},
@@ -23,7 +25,7 @@ use crate::{
         program_path,
         runtime::launch::node_file,
     },
-    words::typed,
+    words::{typed, with_causes},
 };
 
 /// How long `start` may take.
@@ -37,8 +39,25 @@ const KILL_LIMIT: Duration = Duration::from_secs(10);
 /// `status` of a stopped service (LSB, "program is not running").
 const NOT_RUNNING: i32 = 3;
 
+/// `status` of one that died and left its pid or lock file (LSB).
+const DIED: [i32; 2] = [1, 2];
+
+/// The last process that `status` named; shared by all that is made of one node.
+#[derive(Clone, Debug, Default)]
+pub struct LastNamed(Arc<Mutex<Option<ProcessId>>>);
+
+impl LastNamed {
+    fn set(&self, process: Option<ProcessId>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = process;
+    }
+
+    fn get(&self) -> Option<ProcessId> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The operator's commands for one node, all templates expanded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct CommandRuntime {
     /// The node's name in the playbook.
     pub name: String,
@@ -52,6 +71,8 @@ pub struct CommandRuntime {
     pub patience: Duration,
     /// The state directory's folder of nodes, for what start and stop print.
     pub nodes: PathBuf,
+    /// What `status` has named.
+    pub last_named: LastNamed,
 }
 
 /// Why a command did not do what it is for. Whether the node runs is then unknown until it is looked at.
@@ -181,6 +202,12 @@ fn by_hand(what: &str, run: Run, argv: &[String]) -> String {
 }
 
 impl Found {
+    /// The process that is to end.
+    pub fn process(self, status: &Status) -> Option<ProcessId> {
+        let named = || status.process().map(|process| process.identity);
+        self.judged().map(|judged| judged.node).or_else(named)
+    }
+
     fn judged(self) -> Option<Judged> {
         match self {
             Self::Shown(judged) => Some(judged),
@@ -193,10 +220,29 @@ impl CommandRuntime {
     /// Starts the node unless it runs, and says what `status` says then.
     pub async fn start(&self) -> Result<Status, CommandError> {
         match self.status().await? {
-            Status::Stopped => self.act("start", &self.start, Stdio::null(), START_LIMIT).await?,
+            Status::Stopped => self.act("start", &self.start, Stdio::null(), START_LIMIT, &|| ()).await?,
             running => return Ok(running),
         }
         self.peek().await
+    }
+
+    /// As [`CommandRuntime::start`], for a node that an agent has stopped: neither a `status` that fails nor a state directory
+    /// that takes no output keeps it down (I-10).
+    pub async fn start_stopped(&self) -> Result<Started, CommandError> {
+        match self.status().await {
+            Ok(Status::Stopped) | Err(CommandError::Failed { .. }) => {}
+            running => return Ok(Started { status: running?, warnings: Vec::new() }),
+        }
+        let acted = self.act("start", &self.start, Stdio::null(), START_LIMIT, &|| ()).await;
+        let mut warnings = Vec::new();
+        match acted {
+            Err(error @ (CommandError::File(_) | CommandError::Exec { source: ExecError::OutputFile { .. }, .. })) => {
+                warnings.push(format!("what `start` prints goes nowhere, since {}", with_causes(&error)));
+                self.act_into("start", &self.start, Stdio::null(), START_LIMIT, &Output::Nowhere, &|| ()).await?;
+            }
+            acted => acted?,
+        }
+        Ok(Started { status: self.peek().await?, warnings })
     }
 
     /// Stops the node and waits until `status` says so, and the process that was found has ended. Over the limit that
@@ -215,13 +261,33 @@ impl CommandRuntime {
         self.check_owner("start", &self.start, Run::Later)?;
         self.check_owner("stop", &self.stop, Run::Now)?;
         let stdin = lock.stdin().at("pass on", &self.stop_lock())?;
-        let stopped = self.act("stop", &self.stop, stdin, limit).await;
+        let told = ToldFile::of(&self.nodes, &self.name);
+        let process = found.process(&status);
+        told.announce(process);
+        let stopped = self.act("stop", &self.stop, stdin, limit, &|| told.is_told(process)).await;
         if !matches!(stopped, Err(CommandError::Exec { .. })) {
             lock.release(&self.stop_lock());
         }
         if let Err(CommandError::Owner { .. } | CommandError::File(_)) = stopped {
+            told.forget();
             return stopped;
         }
+        let stopped = self.end(stopped, &status, (begun, limit), kill, judged).await;
+        if stopped.is_ok() {
+            told.forget();
+        }
+        stopped
+    }
+
+    /// Waits for the end of a node whose stop command was run.
+    async fn end(
+        &self,
+        stopped: Result<(), CommandError>,
+        status: &Status,
+        (begun, limit): (Instant, Duration),
+        kill: bool,
+        judged: Option<Judged>,
+    ) -> Result<(), CommandError> {
         match (stopped, self.ended_by(begun + limit, judged).await?, judged) {
             (_, true, _) => Ok(()),
             (_, false, Some(judged)) if kill => self.kill(judged, begun).await,
@@ -267,10 +333,22 @@ impl CommandRuntime {
         let failed = |source| self.not_run("status", source);
         let ended = exec::run(&self.status, STATUS_LIMIT, &Output::Kept).await.map_err(failed)?;
         match ended.code {
-            Some(0) => Ok(Status::Running { process: named_process(&ended.stdout) }),
+            Some(0) => {
+                let process = named_process(&ended.stdout);
+                if let Some(process) = &process {
+                    self.last_named.set(Some(process.identity));
+                }
+                Ok(Status::Running { process })
+            }
             Some(NOT_RUNNING) => Ok(Status::Stopped),
+            Some(code) if DIED.contains(&code) && self.is_seen_to_be_gone() => Ok(Status::Stopped),
             _ => Err(self.failed("status", "exit 0 when it runs or exit 3 when it is stopped", &ended)),
         }
+    }
+
+    fn is_seen_to_be_gone(&self) -> bool {
+        let told = || ToldFile::of(&self.nodes, &self.name).read().and_then(|told| told.process);
+        self.last_named.get().or_else(told).is_some_and(|process| process.is_alive().is_ok_and(|is_alive| !is_alive))
     }
 
     async fn take_stop_lock(&self) -> Result<StopLock, CommandError> {
@@ -305,12 +383,29 @@ impl CommandRuntime {
         argv: &[String],
         stdin: Stdio,
         limit: Duration,
+        begun: &(dyn Fn() + Sync),
     ) -> Result<(), CommandError> {
-        self.check_owner(what, argv, Run::Now)?;
         durable::create_folder(&self.nodes, 0o700)?;
         let output = Output::File(node_file(&self.nodes, &self.name, &format!("{what}.log")));
+        self.act_into(what, argv, stdin, limit, &output, begun).await
+    }
+
+    async fn act_into(
+        &self,
+        what: &'static str,
+        argv: &[String],
+        stdin: Stdio,
+        limit: Duration,
+        output: &Output,
+        begun: &(dyn Fn() + Sync),
+    ) -> Result<(), CommandError> {
+        self.check_owner(what, argv, Run::Now)?;
+        if what == "start" {
+            // Until it is named, nothing shows that it is gone.
+            self.last_named.set(None);
+        }
         // A member is left in the middle of neither: who looks after it next waits for a stop, and starts what is down.
-        let ended = exec::run_with(argv, stdin, limit, &output, Unwaited::GoesOn).await;
+        let ended = exec::run_with(argv, stdin, limit, output, Unwaited::GoesOn, begun).await;
         let ended = ended.map_err(|source| self.not_run(what, source))?;
         if ended.is_success() { Ok(()) } else { Err(self.failed(what, "exit 0", &ended)) }
     }

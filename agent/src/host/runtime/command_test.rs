@@ -28,6 +28,7 @@ impl Supervised {
             status: sh(&status),
             patience: Duration::from_millis(300),
             nodes: folder.path().join("nodes"),
+            last_named: LastNamed::default(),
         };
         Self { folder, runtime }
     }
@@ -220,6 +221,7 @@ async fn what_others_may_change_is_not_run() {
         status: argv(status, "status"),
         patience: Duration::from_millis(300),
         nodes: folder.path().join("nodes"),
+        last_named: LastNamed::default(),
     };
     let refused = |result: Result<(), CommandError>| result.unwrap_err().to_string();
     let looks = runtime(&safe, &unsafe_one);
@@ -257,4 +259,35 @@ async fn a_node_that_may_not_be_stopped_or_started_is_left_alone() {
         assert!(!error.to_string().contains("may be down"), "{error}");
         assert!(judged.node.is_alive().unwrap(), "{what}");
     }
+}
+
+/// As an init script's `status` of one that died, or of one that was killed.
+#[tokio::test]
+async fn a_status_that_fails_is_believed_of_a_process_that_is_gone_and_keeps_no_stopped_node_down() {
+    let mut node = Supervised::stubborn("", "").await;
+    let pid = node.folder.path().join("pid").display().to_string();
+    let alive = format!("p=$(cat {pid}); grep -q '^State:.[^Z]' /proc/$p/status 2>/dev/null && echo $p || exit 1");
+    node.runtime.status = sh(&alive);
+    let judged = node.judged().await;
+    node.runtime.stop(Duration::from_millis(300), true, Found::Shown(judged)).await.unwrap();
+    assert_eq!(node.runtime.status().await.unwrap(), Status::Stopped);
+    // An agent that comes later has seen nothing of it.
+    node.runtime.last_named = LastNamed::default();
+    let error = node.runtime.start().await.unwrap_err();
+    assert!(matches!(error, CommandError::Failed { .. }), "{error}");
+    assert!(node.runtime.start_stopped().await.unwrap().status.is_running());
+    // While it runs a failure of `status` is one.
+    node.runtime.status = sh("exit 1");
+    assert!(node.runtime.status().await.is_err());
+    node.runtime.status = sh(&alive);
+}
+
+#[tokio::test]
+async fn a_stopped_node_is_started_though_nothing_can_be_kept_of_what_its_start_prints() {
+    let node = Supervised::new("exec sleep 600");
+    fs::create_dir_all(node_file(&node.runtime.nodes, "orders-1", "start.log")).unwrap();
+    fs::set_permissions(&node.runtime.nodes, fs::Permissions::from_mode(0o700)).unwrap();
+    node.runtime.start().await.unwrap_err();
+    let started = node.runtime.start_stopped().await.unwrap();
+    assert!(started.status.is_running() && started.warnings[0].contains("goes nowhere"), "{:?}", started.warnings);
 }

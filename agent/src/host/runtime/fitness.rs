@@ -271,6 +271,7 @@ mod tests {
             status: argv("/bin/true"),
             patience: std::time::Duration::ZERO,
             nodes: folder.path().into(),
+            last_named: Default::default(),
         };
         sound.check().unwrap();
         fs::set_permissions(&own, fs::Permissions::from_mode(0o644)).unwrap();

@@ -15,6 +15,7 @@ pub mod sighting;
 mod stop_lock;
 mod stuck;
 pub mod systemd;
+pub mod told;
 
 use command::{CommandError, CommandRuntime};
 use process::{ProcessError, ProcessRuntime};
@@ -96,6 +97,20 @@ pub enum RuntimeError {
     Systemd(#[from] SystemdError),
 }
 
+impl RuntimeError {
+    /// Whether it is of a stop after which the node still ran. systemd remembers its own.
+    pub fn is_of_one_that_was_told(&self) -> bool {
+        use CommandError::{Exec, Failed, NotKilled, StillRunning};
+        matches!(
+            self,
+            Self::Process(ProcessError::StillRunning { .. })
+                | Self::Command(
+                    Exec { what: "stop", .. } | Failed { what: "stop", .. } | NotKilled { .. } | StillRunning { .. }
+                )
+        )
+    }
+}
+
 impl Runtime {
     /// As [`Runtime::status`], and leaves no file behind.
     pub async fn peek(&self) -> Result<Status, RuntimeError> {
@@ -138,7 +153,8 @@ impl Runtime {
     pub async fn start_stopped(&self) -> Result<Started, RuntimeError> {
         match self {
             Self::Process(runtime) => Ok(runtime.start_stopped().await?),
-            Self::Command(_) | Self::Systemd(_) => Ok(Started { status: self.start().await?, warnings: Vec::new() }),
+            Self::Command(runtime) => Ok(runtime.start_stopped().await?),
+            Self::Systemd(_) => Ok(Started { status: self.start().await?, warnings: Vec::new() }),
         }
     }
 

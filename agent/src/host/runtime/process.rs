@@ -23,6 +23,7 @@ use super::{
     launch::{Answer, LOCK_RETRY, LockFor, NodeCommand, NodeLock, Order, boottime_ms, node_file},
     sighting::{self, Belief, SightingError},
     stuck,
+    told::ToldFile,
 };
 use crate::host::{
     durable::{self, FileError},
@@ -141,10 +142,13 @@ impl ProcessRuntime {
             Err(busy @ ProcessError::Busy { .. }) => busy,
             looked => return looked,
         };
-        match sighting::on_file(&self.nodes, &self.command.name)? {
-            Some(launcher) if stuck::kill(launcher, &self.lock()).await.unwrap_or(false) => self.look(LOCK_LIMIT).await,
-            _ => Err(busy),
+        let on_file = sighting::on_file(&self.nodes, &self.command.name)?;
+        for launcher in on_file.into_iter().chain(stuck::launcher(&self.lock())) {
+            if stuck::kill(launcher, &self.lock()).await.unwrap_or(false) {
+                return self.look(LOCK_LIMIT).await;
+            }
         }
+        Err(busy)
     }
 
     /// Under the node's lock, which is waited for so long.
@@ -277,15 +281,23 @@ impl ProcessRuntime {
         let failed = |source| ProcessError::Signal { name: self.command.name.clone(), identity, source };
         let still = |after| ProcessError::StillRunning { name: self.command.name.clone(), identity, after };
         let Some(handle) = identity.open().map_err(failed)? else { return Ok(()) };
+        let told = ToldFile::of(&self.nodes, &self.command.name);
+        told.announce(Some(identity));
         handle.signal(Signal::TERM).map_err(failed)?;
         // A process that was suspended would only hear of it when somebody wakes it.
         handle.signal(Signal::CONT).map_err(failed)?;
-        match (has_ended(&handle, limit).await.map_err(failed)?, kill) {
-            (true, _) => return Ok(()),
-            (false, false) => return Err(still(limit)),
-            (false, true) => handle.signal(Signal::KILL).map_err(failed)?,
-        };
-        if has_ended(&handle, KILL_LIMIT).await.map_err(failed)? { Ok(()) } else { Err(still(limit + KILL_LIMIT)) }
+        told.is_told(Some(identity));
+        if !has_ended(&handle, limit).await.map_err(failed)? {
+            if !kill {
+                return Err(still(limit));
+            }
+            handle.signal(Signal::KILL).map_err(failed)?;
+            if !has_ended(&handle, KILL_LIMIT).await.map_err(failed)? {
+                return Err(still(limit + KILL_LIMIT));
+            }
+        }
+        told.forget();
+        Ok(())
     }
 }
 

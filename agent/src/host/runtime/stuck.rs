@@ -2,10 +2,12 @@
 //!
 //! Between its change of user and the execution of the node it is that user's process, which may stop it (SIGSTOP) and
 //! so keep the node down. It is on file, by pid and start time, before it changes its user (`launch.rs`), so it is known
-//! to be a launcher and may be killed: a launcher that ends has started nothing.
+//! to be a launcher and may be killed: a launcher that ends has started nothing. Before that it is the agent's own user's,
+//! and known by its arguments; a name service that hangs may keep it there.
 
 use std::{
     fs, io,
+    os::unix::fs::MetadataExt,
     path::Path,
     time::{Duration, Instant},
 };
@@ -16,7 +18,10 @@ use rustix::{
 };
 use tokio::time::{sleep, timeout};
 
-use crate::host::process_id::{ProcessHandle, ProcessId, all_pids};
+use crate::host::{
+    launcher,
+    process_id::{ProcessHandle, ProcessId, all_pids, command_line},
+};
 
 /// How long the kernel is given to stop or to end it.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -29,7 +34,15 @@ pub(super) fn holder(lock: &Path) -> Option<u32> {
     all_pids().ok()?.into_iter().find(|pid| *pid != own && has_open(*pid, lock))
 }
 
-/// Kills the process on file if it is a launcher that still holds the lock; says whether it did, and it has ended.
+/// A launcher that holds the lock and is not on file yet: a process of the agent's own user that was started as one.
+pub(super) fn launcher(lock: &Path) -> Option<ProcessId> {
+    let process = ProcessId::of(holder(lock)?).ok()??;
+    let is_own = fs::metadata(format!("/proc/{}", process.pid)).ok()?.uid() == rustix::process::geteuid().as_raw();
+    let is_launcher = is_own && launcher::is_one(&command_line(process.pid).ok()?);
+    (is_launcher && process.is_alive().ok()?).then_some(process)
+}
+
+/// Kills this process if it is a launcher that still holds the lock; says whether it did, and it has ended.
 ///
 /// It is stopped first and looked at again: in between it may have become the node, which then goes on.
 pub(super) async fn kill(on_file: ProcessId, lock: &Path) -> io::Result<bool> {

@@ -1,0 +1,96 @@
+use std::{
+    fs,
+    process::{Child, Command, Stdio},
+};
+
+use proto::MemberId;
+
+use super::*;
+use crate::{
+    host::{process_id::ProcessId, state_dir::StateDir},
+    playbook::Playbook,
+};
+
+/// A member whose `status` says `says`, and how long its stop may take.
+fn node(folder: &std::path::Path, says: &str, kill: bool) -> (OwnNode, StateDir) {
+    let head =
+        "apiVersion: baton/v1\nkind: Restart\nrestart: { id: x }\ncluster: { name: c, endpoints: [\"http://h:1\"] }\n";
+    let runtime =
+        format!("{{ kind: command, start: [\"true\"], stop: [\"true\"], status: [/bin/sh, -c, \"{says}\"] }}");
+    let node = format!(
+        "state_dir: state\nnodes: [{{ name: m1, stop: {{ timeout: 300ms, kill: {kill} }}, runtime: {runtime} }}]\n"
+    );
+    let path = folder.join("restart.yaml");
+    fs::write(&path, format!("{head}{node}")).unwrap();
+    let playbook = Playbook::load(&path).unwrap();
+    let state = StateDir::open(&playbook.state_dir).unwrap();
+    (OwnNode::open(&playbook.nodes[0], MemberId(1), &state, None).unwrap(), state)
+}
+
+struct Process(Child);
+
+impl Process {
+    fn new() -> Self {
+        Self(Command::new("sleep").arg("600").stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    fn identity(&self) -> ProcessId {
+        ProcessId::of(self.0.id()).unwrap().unwrap()
+    }
+
+    fn is_alive(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Else an agent that comes after one that was killed takes it for healthy, and the next member goes down beside it.
+#[tokio::test]
+async fn a_process_that_was_told_to_stop_is_neither_running_nor_stopped_until_it_has_ended() {
+    for (is_told, kill, waits) in
+        [(true, false, true), (true, true, false), (false, false, false), (false, true, false)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut node, state) = node(folder.path(), "echo 1", kill);
+        node.look_up().await.unwrap();
+        let mut process = Process::new();
+        let file = ToldFile::of(&state.nodes(), "m1");
+        fs::create_dir_all(state.nodes()).unwrap();
+        file.put(Some(process.identity()), is_told);
+        for _ in 0..2 {
+            let said = node.status().await.map_err(|why| why.to_string());
+            assert_eq!(said.is_err(), waits, "{is_told} {kill}: {said:?}");
+            if let Err(why) = said {
+                assert!(why.ends_with(&format!("kill -KILL {}", process.0.id())), "{why}");
+                assert!(node.start().await.is_err() && node.start_stopped().await.is_err(), "nothing beside it");
+            }
+        }
+        assert_eq!(process.is_alive(), !(is_told && kill), "{is_told} {kill}");
+        drop(process);
+        node.status().await.unwrap();
+        assert_eq!(file.read(), None);
+    }
+}
+
+/// A supervisor that prints no pid cannot show that what runs was started since.
+#[tokio::test]
+async fn without_a_pid_the_word_of_its_supervisor_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("stopped");
+    let (mut node, state) = node(folder.path(), &format!("test -e {} && exit 3 || exit 0", mark.display()), true);
+    node.look_up().await.unwrap();
+    let file = ToldFile::of(&state.nodes(), "m1");
+    fs::create_dir_all(state.nodes()).unwrap();
+    file.put(None, true);
+    let why = node.status().await.unwrap_err();
+    assert!(why.ends_with(&format!("rm {}", file.path().display())), "{why}");
+    fs::write(&mark, "").unwrap();
+    assert_eq!(node.status().await.unwrap(), Status::Stopped);
+    assert_eq!(file.read(), None);
+}
