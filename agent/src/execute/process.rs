@@ -88,7 +88,9 @@ impl OwnNode {
                 return Ok(Stopped::Another(why(&error)));
             }
             Err(error) => {
-                self.told = error.is_of_one_that_was_told().then(|| Told::of(found.process(&status)));
+                let is_shown = matches!(found, Found::Shown(_));
+                let about = || Told::about(found.process(&status), is_shown);
+                self.told = error.is_of_one_that_was_told().then(about).map(Told::told);
                 return Err(why(&error));
             }
         }
@@ -110,6 +112,7 @@ impl OwnNode {
         if !has_ended
             && stop.kill
             && told.is_told
+            && told.is_shown
             && let Some(handle) = told.process.and_then(|process| process.open().ok()?)
         {
             let _ = handle.signal(Signal::KILL);
@@ -121,15 +124,15 @@ impl OwnNode {
             return Ok(());
         }
         let (name, after) = (&self.node.name, stop.timeout);
-        Err(match told.process {
+        Err(match told.process.filter(|_| told.is_shown) {
             Some(process) => format!(
                 "{name} ({process}) was told to stop, has not ended after {after:?}, and may end at any moment; end it, \
                  then repeat the command: kill -KILL {}",
                 process.pid
             ),
             None => format!(
-                "{name} was told to stop, and its `status` still says that it runs after {after:?}; it prints no pid that \
-                 would show whether it was started again; if it was, repeat the command after: rm {}",
+                "{name} was told to stop, and its `status` still says the same after {after:?}, which does not show whether \
+                 it was started again; if it was, repeat the command after: rm {}",
                 typed(&file.path().to_string_lossy())
             ),
         }
@@ -140,8 +143,14 @@ impl OwnNode {
         let deadline = Instant::now() + limit;
         loop {
             let is_there = match told.process {
-                Some(process) => process.is_alive().unwrap_or(true),
-                None => self.peek().await?.is_running(),
+                Some(process) if told.is_shown => process.is_alive().unwrap_or(true),
+                // Whoever is named by a supervisor alone may be anybody: its word counts, while it names the same one.
+                named => match self.peek().await? {
+                    Status::Stopped => false,
+                    Status::Running { process } => {
+                        process.is_none_or(|now| named.is_none_or(|named| now.identity == named))
+                    }
+                },
             };
             if !is_there || Instant::now() >= deadline {
                 return Ok(!is_there);

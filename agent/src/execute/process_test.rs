@@ -62,7 +62,8 @@ async fn a_process_that_was_told_to_stop_is_neither_running_nor_stopped_until_it
         let mut process = Process::new();
         let file = ToldFile::of(&state.nodes(), "m1");
         fs::create_dir_all(state.nodes()).unwrap();
-        file.put(Some(process.identity()), is_told);
+        let about = Told::about(Some(process.identity()), true);
+        file.put(&if is_told { about.told() } else { about });
         for _ in 0..2 {
             let said = node.status().await.map_err(|why| why.to_string());
             assert_eq!(said.is_err(), waits, "{is_told} {kill}: {said:?}");
@@ -78,19 +79,29 @@ async fn a_process_that_was_told_to_stop_is_neither_running_nor_stopped_until_it
     }
 }
 
-/// A supervisor that prints no pid cannot show that what runs was started since.
+/// Whoever is named by a supervisor alone may be anybody, and is not killed.
 #[tokio::test]
-async fn without_a_pid_the_word_of_its_supervisor_counts() {
+async fn where_nothing_else_shows_the_process_the_word_of_its_supervisor_counts() {
     let folder = tempfile::tempdir().unwrap();
-    let mark = folder.path().join("stopped");
-    let (mut node, state) = node(folder.path(), &format!("test -e {} && exit 3 || exit 0", mark.display()), true);
+    let said = folder.path().join("said");
+    let script = format!("cat {}; test -s {0} || exit 3", said.display());
+    let (mut node, state) = node(folder.path(), &script, true);
     node.look_up().await.unwrap();
+    let (mut named, other) = (Process::new(), Process::new());
     let file = ToldFile::of(&state.nodes(), "m1");
     fs::create_dir_all(state.nodes()).unwrap();
-    file.put(None, true);
-    let why = node.status().await.unwrap_err();
-    assert!(why.ends_with(&format!("rm {}", file.path().display())), "{why}");
-    fs::write(&mark, "").unwrap();
-    assert_eq!(node.status().await.unwrap(), Status::Stopped);
-    assert_eq!(file.read(), None);
+    for (about, says, then, is_running) in [
+        (None, "up".to_owned(), String::new(), false),
+        (Some(named.identity()), named.0.id().to_string(), String::new(), false),
+        (Some(named.identity()), named.0.id().to_string(), other.0.id().to_string(), true),
+    ] {
+        file.put(&Told::about(about, false).told());
+        fs::write(&said, says).unwrap();
+        let why = node.status().await.unwrap_err();
+        assert!(why.ends_with(&format!("rm {}", file.path().display())), "{why}");
+        fs::write(&said, then).unwrap();
+        assert_eq!(node.status().await.unwrap().is_running(), is_running);
+        assert_eq!(file.read(), None);
+    }
+    assert!(named.is_alive());
 }

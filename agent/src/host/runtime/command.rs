@@ -14,7 +14,12 @@ use std::{
 use rustix::process::Signal;
 use tokio::time::sleep;
 
-use super::{Found, Judged, Process, Started, Status, stop_lock::StopLock, stuck, told::ToldFile};
+use super::{
+    Found, Judged, Process, Started, Status,
+    stop_lock::StopLock,
+    stuck,
+    told::{Told, ToldFile},
+};
 use crate::{
     host::{
         durable::{self, At, FileError},
@@ -262,9 +267,9 @@ impl CommandRuntime {
         self.check_owner("stop", &self.stop, Run::Now)?;
         let stdin = lock.stdin().at("pass on", &self.stop_lock())?;
         let told = ToldFile::of(&self.nodes, &self.name);
-        let process = found.process(&status);
-        told.announce(process);
-        let stopped = self.act("stop", &self.stop, stdin, limit, &|| told.is_told(process)).await;
+        let about = Told::about(found.process(&status), judged.is_some());
+        told.announce(&about);
+        let stopped = self.act("stop", &self.stop, stdin, limit, &|| told.is_told(&about)).await;
         if !matches!(stopped, Err(CommandError::Exec { .. })) {
             lock.release(&self.stop_lock());
         }

@@ -23,7 +23,7 @@ use super::{
     launch::{Answer, LOCK_RETRY, LockFor, NodeCommand, NodeLock, Order, boottime_ms, node_file},
     sighting::{self, Belief, SightingError},
     stuck,
-    told::ToldFile,
+    told::{Told, ToldFile},
 };
 use crate::host::{
     durable::{self, FileError},
@@ -282,11 +282,12 @@ impl ProcessRuntime {
         let still = |after| ProcessError::StillRunning { name: self.command.name.clone(), identity, after };
         let Some(handle) = identity.open().map_err(failed)? else { return Ok(()) };
         let told = ToldFile::of(&self.nodes, &self.command.name);
-        told.announce(Some(identity));
+        let about = Told::about(Some(identity), true);
+        told.announce(&about);
         handle.signal(Signal::TERM).map_err(failed)?;
         // A process that was suspended would only hear of it when somebody wakes it.
         handle.signal(Signal::CONT).map_err(failed)?;
-        told.is_told(Some(identity));
+        told.is_told(&about);
         if !has_ended(&handle, limit).await.map_err(failed)? {
             if !kill {
                 return Err(still(limit));

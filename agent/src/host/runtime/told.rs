@@ -23,6 +23,8 @@ pub struct Told {
     format: u32,
     /// The process; `None` where a supervisor's `status` does not say which it is.
     pub process: Option<ProcessId>,
+    /// Whether that is known of the process itself, and not only by a supervisor's word: else it is never killed.
+    pub is_shown: bool,
     /// Whether it was told; else it was about to be.
     pub is_told: bool,
 }
@@ -32,9 +34,14 @@ pub struct Told {
 pub struct ToldFile(PathBuf);
 
 impl Told {
-    /// That this process was told.
-    pub fn of(process: Option<ProcessId>) -> Self {
-        Self { format: FORMAT, process, is_told: true }
+    /// That this process is about to be told.
+    pub fn about(process: Option<ProcessId>, is_shown: bool) -> Self {
+        Self { format: FORMAT, process, is_shown, is_told: false }
+    }
+
+    /// That it was.
+    pub fn told(self) -> Self {
+        Self { is_told: true, ..self }
     }
 }
 
@@ -51,17 +58,17 @@ impl ToldFile {
 
     /// Before the process is told. A state directory that takes nothing any more is no reason to leave a failed binary
     /// running: then only the agent itself remembers.
-    pub(super) fn announce(&self, process: Option<ProcessId>) {
-        let _ = self.write(process, false);
+    pub(super) fn announce(&self, about: &Told) {
+        let _ = self.write(about);
     }
 
     /// After it. What cannot be written now stays announced.
-    pub(super) fn is_told(&self, process: Option<ProcessId>) {
-        let _ = self.write(process, true);
+    pub(super) fn is_told(&self, about: &Told) {
+        let _ = self.write(&about.clone().told());
     }
 
-    fn write(&self, process: Option<ProcessId>, is_told: bool) -> Result<(), FileError> {
-        let json = serde_json::to_vec(&Told { format: FORMAT, process, is_told }).at("write", &self.0)?;
+    fn write(&self, told: &Told) -> Result<(), FileError> {
+        let json = serde_json::to_vec(told).at("write", &self.0)?;
         durable::write(&self.0, &json, &Access::PRIVATE)
     }
 
@@ -73,8 +80,8 @@ impl ToldFile {
 
     /// As the two writes leave it.
     #[cfg(test)]
-    pub(crate) fn put(&self, process: Option<ProcessId>, is_told: bool) {
-        self.write(process, is_told).unwrap();
+    pub(crate) fn put(&self, told: &Told) {
+        self.write(told).unwrap();
     }
 
     /// Once it has ended. A file that stays is about a dead process.
@@ -92,12 +99,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = ToldFile::of(folder.path(), "m1");
         assert_eq!(file.read(), None);
-        let own = Some(ProcessId::own().unwrap());
-        file.announce(own);
-        assert_eq!(file.read().map(|told| (told.process, told.is_told)), Some((own, false)));
-        file.is_told(own);
-        assert_eq!(file.read().map(|told| (told.process, told.is_told)), Some((own, true)));
-        for damaged in ["", "{}", "[1]", r#"{"format":2,"process":null,"is_told":true}"#] {
+        let own = Told::about(Some(ProcessId::own().unwrap()), true);
+        file.announce(&own);
+        assert_eq!(file.read().as_ref(), Some(&own));
+        file.is_told(&own);
+        assert_eq!(file.read(), Some(own.told()));
+        for damaged in ["", "{}", "[1]", r#"{"format":2,"process":null,"is_shown":true,"is_told":true}"#] {
             std::fs::write(file.path(), damaged).unwrap();
             assert_eq!(file.read(), None, "{damaged}");
         }
