@@ -4,12 +4,13 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex},
 };
 
 use proto::{MemberId, Release};
 use serde::{Deserialize, Serialize};
 
+use super::process::Memory;
 use crate::{
     host::{
         binary::Binary as Link,
@@ -25,7 +26,6 @@ use crate::{
             process::ProcessRuntime,
             sighting::{Belief, undeleted},
             systemd::SystemdRuntime,
-            told::Told,
         },
         state_dir::Layout,
     },
@@ -95,8 +95,7 @@ pub struct OwnNode {
     pub(super) belief: Belief,
     /// Whether its step may have ended its process: this agent has begun to, or an earlier one may have.
     pub(super) may_be_stopped: bool,
-    /// What this agent has told to stop, and has not ended.
-    pub(super) told: Option<Told>,
+    pub(super) memory: Mutex<Memory>,
     /// What its `status` has named, where it has one.
     last_named: LastNamed,
     /// User and group of its unit, where it is one and runs as somebody else.
@@ -121,7 +120,7 @@ impl OwnNode {
             runtime: None,
             belief,
             may_be_stopped: false,
-            told: None,
+            memory: Mutex::default(),
             last_named: LastNamed::default(),
             unit_owner: None,
         })

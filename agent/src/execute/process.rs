@@ -1,11 +1,10 @@
 //! A member's process: whether it runs, its end and its start.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use rustix::process::Signal;
 use tokio::time::sleep;
 
 use super::node::{OwnNode, Side, Why, why};
@@ -21,8 +20,6 @@ use crate::{
 
 /// How often a process that was told to stop is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// Until then a process that was killed must have ended.
-const KILL_LIMIT: Duration = Duration::from_secs(10);
 
 /// What came of an attempt to stop a member.
 pub(super) enum Stopped {
@@ -30,6 +27,31 @@ pub(super) enum Stopped {
     Ended,
     /// Nothing was done: another process than the one that was found is named as it. It may have been restarted in between.
     Another(Why),
+}
+
+/// What this agent knows of a process that was told to stop, beside what is on file.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// What could not be written.
+    told: Option<Told>,
+    /// Whether its end was waited for.
+    has_waited: bool,
+}
+
+/// Why a process that was told to stop is not known to have ended.
+enum NotEnded {
+    /// It runs, and may end at any moment.
+    Runs(Why),
+    /// Its `status` fails.
+    Unclear(Why),
+}
+
+impl NotEnded {
+    fn into_why(self) -> Why {
+        match self {
+            Self::Runs(why) | Self::Unclear(why) => why,
+        }
+    }
 }
 
 impl OwnNode {
@@ -50,7 +72,7 @@ impl OwnNode {
 
     /// Whether its process runs, and as which. One that was told to stop is waited for first: it is neither.
     pub async fn status(&self) -> Result<Status, Why> {
-        self.let_end().await?;
+        self.let_end().await.map_err(NotEnded::into_why)?;
         match &self.runtime {
             Some(runtime) => runtime.status().await.map_err(|error| why(&error)),
             None => Ok(Status::Stopped),
@@ -88,43 +110,37 @@ impl OwnNode {
                 return Ok(Stopped::Another(why(&error)));
             }
             Err(error) => {
-                let is_shown = matches!(found, Found::Shown(_));
-                let about = || Told::about(found.process(&status), is_shown);
-                self.told = error.is_of_one_that_was_told().then(about).map(Told::told);
+                let is_shown = !matches!(runtime, Runtime::Command(_)) || matches!(found, Found::Shown(_));
+                let is_on_file = ToldFile::of(&self.nodes, &self.node.name).read().is_some();
+                if !is_on_file && error.is_of_one_that_was_told() {
+                    self.memory().told = Told::now(found.process(&status), is_shown).ok();
+                }
                 return Err(why(&error));
             }
         }
-        self.told = None;
+        *self.memory() = Memory::default();
         self.believe(Belief::Started(None));
         Ok(Stopped::Ended)
     }
 
-    /// Waits for a process that was told to stop, by this agent or by one that is gone, as long as a stop may take. Over that
-    /// limit it is killed where the playbook says so.
-    ///
-    /// # Errors
-    /// It has not ended: it may at any moment, so it is not to be relied on.
-    async fn let_end(&self) -> Result<(), Why> {
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits once for a process that was told to stop, by this agent or by one that is gone, as long as a stop may take.
+    /// It is not killed: that is for a stop of its own, before which the cluster was looked at (R-2).
+    async fn let_end(&self) -> Result<(), NotEnded> {
         let file = ToldFile::of(&self.nodes, &self.node.name);
-        let Some(told) = file.read().or_else(|| self.told.clone()) else { return Ok(()) };
-        let stop = &self.node.stop;
-        let mut has_ended = self.ends_within(&told, stop.timeout).await?;
-        if !has_ended
-            && stop.kill
-            && told.is_told
-            && told.is_shown
-            && let Some(handle) = told.process.and_then(|process| process.open().ok()?)
-        {
-            let _ = handle.signal(Signal::KILL);
-            has_ended = self.ends_within(&told, KILL_LIMIT).await?;
-        }
-        // One that was only about to be told has not heard of it.
-        if has_ended || !told.is_told {
+        let Some(told) = file.read().or_else(|| self.memory().told.clone()) else { return Ok(()) };
+        let limit = if self.memory().has_waited { Duration::ZERO } else { self.node.stop.timeout };
+        if told.is_of_another_boot() || self.ends_within(&told, limit).await? {
             file.forget();
+            *self.memory() = Memory::default();
             return Ok(());
         }
-        let (name, after) = (&self.node.name, stop.timeout);
-        Err(match told.process.filter(|_| told.is_shown) {
+        self.memory().has_waited = true;
+        let (name, after) = (&self.node.name, self.node.stop.timeout);
+        let why = match told.process.filter(|_| told.is_shown) {
             Some(process) => format!(
                 "{name} ({process}) was told to stop, has not ended after {after:?}, and may end at any moment; end it, \
                  then repeat the command: kill -KILL {}",
@@ -135,17 +151,17 @@ impl OwnNode {
                  it was started again; if it was, repeat the command after: rm {}",
                 typed(&file.path().to_string_lossy())
             ),
-        }
-        .into())
+        };
+        Err(NotEnded::Runs(why.into()))
     }
 
-    async fn ends_within(&self, told: &Told, limit: Duration) -> Result<bool, Why> {
+    async fn ends_within(&self, told: &Told, limit: Duration) -> Result<bool, NotEnded> {
         let deadline = Instant::now() + limit;
         loop {
             let is_there = match told.process {
                 Some(process) if told.is_shown => process.is_alive().unwrap_or(true),
                 // Whoever is named by a supervisor alone may be anybody: its word counts, while it names the same one.
-                named => match self.peek().await? {
+                named => match self.peek().await.map_err(NotEnded::Unclear)? {
                     Status::Stopped => false,
                     Status::Running { process } => {
                         process.is_none_or(|now| named.is_none_or(|named| now.identity == named))
@@ -181,7 +197,7 @@ impl OwnNode {
     /// Starts its process, as the release that it has now wants it.
     pub async fn start(&mut self) -> Result<(), Why> {
         self.look_up().await?;
-        self.let_end().await?;
+        self.let_end().await.map_err(NotEnded::into_why)?;
         match &self.runtime {
             Some(runtime) => runtime.start().await.map(drop).map_err(|error| why(&error)),
             None => Ok(()),
@@ -192,7 +208,10 @@ impl OwnNode {
     /// What does, and what else was not as it should be, is returned as warnings.
     pub async fn start_stopped(&mut self) -> Result<Vec<String>, Why> {
         self.look_up_in_step().await?;
-        self.let_end().await?;
+        // A `status` that fails does not say that it runs, and keeps no member down (I-10).
+        if let Err(NotEnded::Runs(why)) = self.let_end().await {
+            return Err(why);
+        }
         let Some(runtime) = &self.runtime else { return Ok(Vec::new()) };
         let started = runtime.start_stopped().await.map_err(|error| why(&error))?;
         let doubt = runtime.check_alone(&started.status).err().map(|error| why(&error));

@@ -8,7 +8,7 @@ use proto::MemberId;
 use super::*;
 use crate::{
     host::{process_id::ProcessId, state_dir::StateDir},
-    playbook::Playbook,
+    playbook::{self, Playbook},
 };
 
 /// A member whose `status` says `says`, and how long its stop may take.
@@ -53,26 +53,21 @@ impl Drop for Process {
 /// Else an agent that comes after one that was killed takes it for healthy, and the next member goes down beside it.
 #[tokio::test]
 async fn a_process_that_was_told_to_stop_is_neither_running_nor_stopped_until_it_has_ended() {
-    for (is_told, kill, waits) in
-        [(true, false, true), (true, true, false), (false, false, false), (false, true, false)]
-    {
+    // To kill it takes a look at the cluster first.
+    for kill in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let (mut node, state) = node(folder.path(), "echo 1", kill);
         node.look_up().await.unwrap();
         let mut process = Process::new();
         let file = ToldFile::of(&state.nodes(), "m1");
         fs::create_dir_all(state.nodes()).unwrap();
-        let about = Told::about(Some(process.identity()), true);
-        file.put(&if is_told { about.told() } else { about });
+        file.write(&Told::now(Some(process.identity()), true).unwrap()).unwrap();
         for _ in 0..2 {
-            let said = node.status().await.map_err(|why| why.to_string());
-            assert_eq!(said.is_err(), waits, "{is_told} {kill}: {said:?}");
-            if let Err(why) = said {
-                assert!(why.ends_with(&format!("kill -KILL {}", process.0.id())), "{why}");
-                assert!(node.start().await.is_err() && node.start_stopped().await.is_err(), "nothing beside it");
-            }
+            let why = node.status().await.unwrap_err();
+            assert!(why.ends_with(&format!("kill -KILL {}", process.0.id())), "{why}");
+            assert!(node.start().await.is_err() && node.start_stopped().await.is_err(), "nothing beside it");
         }
-        assert_eq!(process.is_alive(), !(is_told && kill), "{is_told} {kill}");
+        assert!(process.is_alive());
         drop(process);
         node.status().await.unwrap();
         assert_eq!(file.read(), None);
@@ -95,7 +90,7 @@ async fn where_nothing_else_shows_the_process_the_word_of_its_supervisor_counts(
         (Some(named.identity()), named.0.id().to_string(), String::new(), false),
         (Some(named.identity()), named.0.id().to_string(), other.0.id().to_string(), true),
     ] {
-        file.put(&Told::about(about, false).told());
+        file.write(&Told::now(about, false).unwrap()).unwrap();
         fs::write(&said, says).unwrap();
         let why = node.status().await.unwrap_err();
         assert!(why.ends_with(&format!("rm {}", file.path().display())), "{why}");
@@ -104,4 +99,20 @@ async fn where_nothing_else_shows_the_process_the_word_of_its_supervisor_counts(
         assert_eq!(file.read(), None);
     }
     assert!(named.is_alive());
+}
+
+/// It does not say that it runs.
+#[tokio::test]
+async fn a_status_that_fails_keeps_down_no_member_that_was_told_to_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("started");
+    let (mut node, state) = node(folder.path(), &format!("test -e {} || exit 1", mark.display()), false);
+    let playbook::Runtime::Command(command) = &mut node.node.runtime else { unreachable!() };
+    command.start = ["touch".to_owned(), mark.display().to_string()].into();
+    fs::create_dir_all(state.nodes()).unwrap();
+    ToldFile::of(&state.nodes(), "m1").write(&Told::now(None, false).unwrap()).unwrap();
+    node.look_up().await.unwrap();
+    assert!(node.status().await.is_err());
+    node.start_stopped().await.unwrap();
+    assert!(mark.exists());
 }

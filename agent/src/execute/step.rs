@@ -6,6 +6,7 @@ use std::{
 };
 
 use proto::{MemberId, Release};
+use tokio::time::sleep;
 
 use super::{
     Execution, Why,
@@ -26,6 +27,8 @@ use crate::{
 
 /// How long a member is looked at anew that is another process each time.
 const RESTARTS: Duration = Duration::from_secs(10);
+/// How often.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 impl Execution<'_> {
     pub(super) async fn hooks_before(&mut self, member: MemberId) -> Result<(), Why> {
@@ -91,13 +94,7 @@ impl Execution<'_> {
         // A supervisor may restart it between the look and the stop, and a crash loop does so again and again.
         let deadline = Instant::now() + RESTARTS;
         while let Stopped::Another(why) = self.node_mut(member)?.stop(found).await? {
-            let is_late = Instant::now() >= deadline;
-            found = match self.found(member).await? {
-                // What turns back has to: nobody else was found in its place, and none is killed.
-                _ if is_late && self.turns_back(member) => Found::Unknown,
-                _ if is_late => return Err(why),
-                found => found,
-            };
+            found = self.found_again(member, deadline, why).await?;
         }
         if let Some(address) = self.observer.still_answers(member).await {
             return Err(Arc::from(format!(
@@ -107,6 +104,21 @@ impl Execution<'_> {
         }
         self.tell(Happening::Stopped { member });
         Ok(())
+    }
+
+    /// What is found of a member whose process has changed since it was found. One that shows nothing now is left alone.
+    async fn found_again(&self, member: MemberId, deadline: Instant, why: Why) -> Result<Found, Why> {
+        loop {
+            let is_late = Instant::now() >= deadline;
+            match self.found(member).await? {
+                Found::Unknown if is_late => return Err(why),
+                Found::Unknown => sleep(LOOK_AGAIN).await,
+                // It is the member each time, and has to be stopped. Which process is hit is the stop command's to know.
+                Found::Shown(_) if is_late && self.turns_back(member) => return Ok(Found::Unknown),
+                _ if is_late => return Err(why),
+                found => return Ok(found),
+            }
+        }
     }
 
     /// Refuses a stop that would end something else than the member, and says which process it is, where that is known.

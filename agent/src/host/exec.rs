@@ -122,17 +122,16 @@ impl Ended {
 
 /// Runs a command in a process group of its own, stdin `/dev/null`, until it ends or its time is over.
 pub async fn run(argv: &[String], limit: Duration, output: &Output) -> Result<Ended, ExecError> {
-    run_with(argv, Stdio::null(), limit, output, Unwaited::Killed, &|| ()).await
+    run_with(argv, Stdio::null(), limit, output, Unwaited::Killed).await
 }
 
-/// As [`run`], with another stdin, or for a command that outlives the agent; `begun` is called as soon as it runs.
+/// As [`run`], with another stdin, or for a command that outlives the agent.
 pub async fn run_with(
     argv: &[String],
     stdin: Stdio,
     limit: Duration,
     output: &Output,
     unwaited: Unwaited,
-    begun: &(dyn Fn() + Sync),
 ) -> Result<Ended, ExecError> {
     let Some((program, arguments)) = argv.split_first() else { return Err(ExecError::Empty) };
     let mut command = Command::new(program);
@@ -142,7 +141,6 @@ pub async fn run_with(
     }
     let file = direct(&mut command, program, output)?;
     let child = spawn(&mut command).await.map_err(|source| ExecError::Start { program: program.clone(), source })?;
-    begun();
     let mut running = Running { child, unwaited, is_given_up: false };
     let pipes = (tail_of(running.child.stdout.take()), tail_of(running.child.stderr.take()));
     let status = running.wait(limit).await;

@@ -48,7 +48,7 @@ async fn a_command_that_nobody_waits_for_is_killed_with_its_children_unless_it_i
         let folder = tempfile::tempdir().unwrap();
         let pid_file = folder.path().join("pid");
         let script = sh(&format!("sleep 600 & echo $$ $! > {}.new; mv {0}.new {0}; wait", pid_file.display()));
-        let waited = run_with(&script, Stdio::null(), LONG, &Output::Kept, unwaited, &|| ());
+        let waited = run_with(&script, Stdio::null(), LONG, &Output::Kept, unwaited);
         let begun = async {
             while !pid_file.exists() {
                 tokio::time::sleep(Duration::from_millis(5)).await;

@@ -150,7 +150,7 @@ async fn ask(
     // By the descriptor: what is looked at is what is run.
     check_at(&PathBuf::from(format!("/proc/self/fd/{}", program.as_raw_fd())), path)?;
     let argv = probe::argv(launcher, path, &user.clone().that_may_be_had());
-    let asked = exec::run_with(&argv, program.into(), LIMIT, &Output::Kept, Unwaited::KilledInItsSession, &|| ()).await;
+    let asked = exec::run_with(&argv, program.into(), LIMIT, &Output::Kept, Unwaited::KilledInItsSession).await;
     let ended = asked.map_err(|source| ExecutableError::Ask { path: path.into(), source })?;
     if let Some(reason) = not_run(&ended) {
         return Err(ExecutableError::NotRun { path: path.into(), reason });

@@ -73,7 +73,7 @@ impl Trial {
         let untried = |why: String| format!("cannot be tried: {why}");
         let order = self.order().map_err(|error| untried(error.to_string()))?;
         let argv: Vec<_> = launcher.iter().cloned().chain([ARGUMENT.to_owned()]).collect();
-        let ended = exec::run_with(&argv, order, LIMIT, &exec::Output::Kept, exec::Unwaited::Killed, &|| ()).await;
+        let ended = exec::run_with(&argv, order, LIMIT, &exec::Output::Kept, exec::Unwaited::Killed).await;
         let ended = ended.map_err(|error| untried(with_causes(&error)))?;
         match (ended.is_success(), serde_json::from_str(&ended.stdout)) {
             (true, _) => Ok(ended.stdout),

@@ -225,7 +225,7 @@ impl CommandRuntime {
     /// Starts the node unless it runs, and says what `status` says then.
     pub async fn start(&self) -> Result<Status, CommandError> {
         match self.status().await? {
-            Status::Stopped => self.act("start", &self.start, Stdio::null(), START_LIMIT, &|| ()).await?,
+            Status::Stopped => self.act("start", &self.start, Stdio::null(), START_LIMIT).await?,
             running => return Ok(running),
         }
         self.peek().await
@@ -238,12 +238,12 @@ impl CommandRuntime {
             Ok(Status::Stopped) | Err(CommandError::Failed { .. }) => {}
             running => return Ok(Started { status: running?, warnings: Vec::new() }),
         }
-        let acted = self.act("start", &self.start, Stdio::null(), START_LIMIT, &|| ()).await;
+        let acted = self.act("start", &self.start, Stdio::null(), START_LIMIT).await;
         let mut warnings = Vec::new();
         match acted {
             Err(error @ (CommandError::File(_) | CommandError::Exec { source: ExecError::OutputFile { .. }, .. })) => {
                 warnings.push(format!("what `start` prints goes nowhere, since {}", with_causes(&error)));
-                self.act_into("start", &self.start, Stdio::null(), START_LIMIT, &Output::Nowhere, &|| ()).await?;
+                self.act_into("start", &self.start, Stdio::null(), START_LIMIT, &Output::Nowhere).await?;
             }
             acted => acted?,
         }
@@ -267,9 +267,10 @@ impl CommandRuntime {
         self.check_owner("stop", &self.stop, Run::Now)?;
         let stdin = lock.stdin().at("pass on", &self.stop_lock())?;
         let told = ToldFile::of(&self.nodes, &self.name);
-        let about = Told::about(found.process(&status), judged.is_some());
-        told.announce(&about);
-        let stopped = self.act("stop", &self.stop, stdin, limit, &|| told.is_told(&about)).await;
+        let about = Told::now(found.process(&status), judged.is_some()).at("look for", Path::new("/proc/self"))?;
+        // A state directory that takes nothing any more is no reason to leave a failed binary running.
+        let _ = told.write(&about);
+        let stopped = self.act("stop", &self.stop, stdin, limit).await;
         if !matches!(stopped, Err(CommandError::Exec { .. })) {
             lock.release(&self.stop_lock());
         }
@@ -388,11 +389,10 @@ impl CommandRuntime {
         argv: &[String],
         stdin: Stdio,
         limit: Duration,
-        begun: &(dyn Fn() + Sync),
     ) -> Result<(), CommandError> {
         durable::create_folder(&self.nodes, 0o700)?;
         let output = Output::File(node_file(&self.nodes, &self.name, &format!("{what}.log")));
-        self.act_into(what, argv, stdin, limit, &output, begun).await
+        self.act_into(what, argv, stdin, limit, &output).await
     }
 
     async fn act_into(
@@ -402,7 +402,6 @@ impl CommandRuntime {
         stdin: Stdio,
         limit: Duration,
         output: &Output,
-        begun: &(dyn Fn() + Sync),
     ) -> Result<(), CommandError> {
         self.check_owner(what, argv, Run::Now)?;
         if what == "start" {
@@ -410,7 +409,7 @@ impl CommandRuntime {
             self.last_named.set(None);
         }
         // A member is left in the middle of neither: who looks after it next waits for a stop, and starts what is down.
-        let ended = exec::run_with(argv, stdin, limit, output, Unwaited::GoesOn, begun).await;
+        let ended = exec::run_with(argv, stdin, limit, output, Unwaited::GoesOn).await;
         let ended = ended.map_err(|source| self.not_run(what, source))?;
         if ended.is_success() { Ok(()) } else { Err(self.failed(what, "exit 0", &ended)) }
     }

@@ -70,7 +70,10 @@ pub enum ProcessError {
         reason: String,
     },
     /// The process was told to end and has not.
-    #[error("node {name} ({identity}) still runs {after:?} after it was told to stop")]
+    #[error(
+        "node {name} ({identity}) still runs {after:?} after it was told to stop, and may end at any moment; end it, then \
+         repeat the command: kill -KILL {}", identity.pid
+    )]
     StillRunning {
         /// The node.
         name: String,
@@ -282,12 +285,11 @@ impl ProcessRuntime {
         let still = |after| ProcessError::StillRunning { name: self.command.name.clone(), identity, after };
         let Some(handle) = identity.open().map_err(failed)? else { return Ok(()) };
         let told = ToldFile::of(&self.nodes, &self.command.name);
-        let about = Told::about(Some(identity), true);
-        told.announce(&about);
+        // A state directory that takes nothing any more is no reason to leave a failed binary running.
+        let _ = told.write(&Told::now(Some(identity), true).map_err(failed)?);
         handle.signal(Signal::TERM).map_err(failed)?;
         // A process that was suspended would only hear of it when somebody wakes it.
         handle.signal(Signal::CONT).map_err(failed)?;
-        told.is_told(&about);
         if !has_ended(&handle, limit).await.map_err(failed)? {
             if !kill {
                 return Err(still(limit));

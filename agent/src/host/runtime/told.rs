@@ -2,8 +2,8 @@
 //! one lets the next member go down beside it (I-1). So it is written down, in the folder of nodes, which process was told,
 //! and stands there until that process has ended.
 //!
-//! Written by the agent, once before the process is told and once after: an agent may be killed in between. Then the process
-//! is only waited for, and after that counts as one that never heard of it. systemd remembers its stops itself.
+//! Written by the agent right before the process is told. An agent that is killed in between leaves one that has not heard of
+//! it: nobody can tell, so that one counts as told, too. systemd remembers its stops itself.
 
 use std::path::{Path, PathBuf};
 
@@ -21,12 +21,12 @@ const FORMAT: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
     format: u32,
+    /// The agent that told it: nothing of an earlier boot still runs.
+    by: ProcessId,
     /// The process; `None` where a supervisor's `status` does not say which it is.
     pub process: Option<ProcessId>,
-    /// Whether that is known of the process itself, and not only by a supervisor's word: else it is never killed.
+    /// Whether that is known of the process itself, and not only by a supervisor's word.
     pub is_shown: bool,
-    /// Whether it was told; else it was about to be.
-    pub is_told: bool,
 }
 
 /// The place of it, for one node.
@@ -34,14 +34,17 @@ pub struct Told {
 pub struct ToldFile(PathBuf);
 
 impl Told {
-    /// That this process is about to be told.
-    pub fn about(process: Option<ProcessId>, is_shown: bool) -> Self {
-        Self { format: FORMAT, process, is_shown, is_told: false }
+    /// That this agent tells this process.
+    ///
+    /// # Errors
+    /// Of `/proc`.
+    pub fn now(process: Option<ProcessId>, is_shown: bool) -> std::io::Result<Self> {
+        Ok(Self { format: FORMAT, by: ProcessId::own()?, process, is_shown })
     }
 
-    /// That it was.
-    pub fn told(self) -> Self {
-        Self { is_told: true, ..self }
+    /// Whether it was before the last boot.
+    pub fn is_of_another_boot(&self) -> bool {
+        ProcessId::own().is_ok_and(|own| own.boot_id != self.by.boot_id)
     }
 }
 
@@ -56,18 +59,11 @@ impl ToldFile {
         &self.0
     }
 
-    /// Before the process is told. A state directory that takes nothing any more is no reason to leave a failed binary
-    /// running: then only the agent itself remembers.
-    pub(super) fn announce(&self, about: &Told) {
-        let _ = self.write(about);
-    }
-
-    /// After it. What cannot be written now stays announced.
-    pub(super) fn is_told(&self, about: &Told) {
-        let _ = self.write(&about.clone().told());
-    }
-
-    fn write(&self, told: &Told) -> Result<(), FileError> {
+    /// Before the process is told.
+    ///
+    /// # Errors
+    /// It could not be written: then only the agent itself can remember.
+    pub fn write(&self, told: &Told) -> Result<(), FileError> {
         let json = serde_json::to_vec(told).at("write", &self.0)?;
         durable::write(&self.0, &json, &Access::PRIVATE)
     }
@@ -76,12 +72,6 @@ impl ToldFile {
     pub fn read(&self) -> Option<Told> {
         let told: Told = serde_json::from_slice(&durable::read_if_there(&self.0).ok()??).ok()?;
         (told.format == FORMAT).then_some(told)
-    }
-
-    /// As the two writes leave it.
-    #[cfg(test)]
-    pub(crate) fn put(&self, told: &Told) {
-        self.write(told).unwrap();
     }
 
     /// Once it has ended. A file that stays is about a dead process.
@@ -99,12 +89,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = ToldFile::of(folder.path(), "m1");
         assert_eq!(file.read(), None);
-        let own = Told::about(Some(ProcessId::own().unwrap()), true);
-        file.announce(&own);
-        assert_eq!(file.read().as_ref(), Some(&own));
-        file.is_told(&own);
-        assert_eq!(file.read(), Some(own.told()));
-        for damaged in ["", "{}", "[1]", r#"{"format":2,"process":null,"is_shown":true,"is_told":true}"#] {
+        let own = ProcessId::own().unwrap();
+        let told = Told::now(Some(own), true).unwrap();
+        assert!(!told.is_of_another_boot());
+        file.write(&told).unwrap();
+        assert_eq!(file.read().as_ref(), Some(&told));
+        let by = ProcessId { boot_id: own.boot_id + 1, ..own };
+        assert!(Told { by, ..told.clone() }.is_of_another_boot());
+        file.write(&Told { format: 2, ..told }).unwrap();
+        assert_eq!(file.read(), None);
+        for damaged in ["", "{}", "[1]"] {
             std::fs::write(file.path(), damaged).unwrap();
             assert_eq!(file.read(), None, "{damaged}");
         }
