@@ -123,6 +123,11 @@ impl OwnNode {
         Ok(Stopped::Ended)
     }
 
+    fn forget_what_was_told(&self) {
+        ToldFile::of(&self.nodes, &self.node.name).forget();
+        *self.memory() = Memory::default();
+    }
+
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -134,8 +139,7 @@ impl OwnNode {
         let Some(told) = file.read().or_else(|| self.memory().told.clone()) else { return Ok(()) };
         let limit = if self.memory().has_waited { Duration::ZERO } else { self.node.stop.timeout };
         if told.is_of_another_boot() || self.ends_within(&told, limit).await? {
-            file.forget();
-            *self.memory() = Memory::default();
+            self.forget_what_was_told();
             return Ok(());
         }
         self.memory().has_waited = true;
@@ -214,6 +218,8 @@ impl OwnNode {
         }
         let Some(runtime) = &self.runtime else { return Ok(Vec::new()) };
         let started = runtime.start_stopped().await.map_err(|error| why(&error))?;
+        // What runs now was started since.
+        self.forget_what_was_told();
         let doubt = runtime.check_alone(&started.status).err().map(|error| why(&error));
         let name = &self.node.name;
         let doubt = doubt.map(|doubt| format!("started all the same, as it was stopped for its step: {doubt}"));

@@ -115,4 +115,5 @@ async fn a_status_that_fails_keeps_down_no_member_that_was_told_to_stop() {
     assert!(node.status().await.is_err());
     node.start_stopped().await.unwrap();
     assert!(mark.exists());
+    assert!(node.status().await.unwrap().is_running(), "what runs now was started since");
 }
