@@ -257,7 +257,7 @@ impl World {
         }
         self.judge_start(node)?;
         let starter = &mut self.nodes[node];
-        starter.process = Some(starter.binary);
+        (starter.process, starter.has_followed) = (Some(starter.binary), false);
         match outcome {
             Outcome::Sick => starter.is_sick = true,
             Outcome::Dies => starter.end(),

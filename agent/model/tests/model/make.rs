@@ -44,7 +44,11 @@ impl World {
             Move::LandCall => world.land_call(),
             Move::Lapse(lease) => world.lapse(world.lapsing()[usize::from(lease)]),
             Move::Recover(node) => world.nodes[usize::from(node)].recover(),
-            Move::End(node) => world.nodes[usize::from(node)].end(),
+            Move::End(node) => {
+                let node = &mut world.nodes[usize::from(node)];
+                node.end();
+                node.has_followed = true;
+            }
             Move::Kill(host) => world.host(host.into()).process = None,
             Move::KillInStop(host) => {
                 let host = usize::from(host);

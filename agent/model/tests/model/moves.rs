@@ -174,7 +174,7 @@ impl World {
         }
         if self.left.kill > 0 {
             moves.push(Move::Kill(at));
-            // Twins are explored without: `reduced.rs` finds worlds missing there, and it is not known why.
+            // Twins are explored without.
             if matches!(process.act, Act::Stop(_)) && !self.scenario.has_twins {
                 moves.push(Move::KillInStop(at));
             }
@@ -269,7 +269,7 @@ impl World {
     }
 
     fn has_ended_by_our_hand(&self) -> bool {
-        self.nodes.iter().any(|node| node.by_our_hand && node.process.is_none())
+        self.nodes.iter().any(|node| node.has_followed)
     }
 
     /// Whether its host remembers that it was told to stop.

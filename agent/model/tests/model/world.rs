@@ -97,6 +97,8 @@ pub struct Node {
     pub by_our_hand: bool,
     /// It was told to stop, and serves on until it has ended.
     pub is_told: bool,
+    /// It has ended so, and was not started since.
+    pub has_followed: bool,
 }
 
 #[derive(Clone)]
@@ -151,7 +153,15 @@ impl Node {
 impl World {
     pub fn new(scenario: &Scenario) -> Self {
         let (binary, process) = (Binary::Old, Some(Binary::Old));
-        let node = Node { binary, process, is_sick: false, is_fit: false, by_our_hand: false, is_told: false };
+        let node = Node {
+            binary,
+            process,
+            is_sick: false,
+            is_fit: false,
+            by_our_hand: false,
+            is_told: false,
+            has_followed: false,
+        };
         let host = Rc::new(Host { lost: 0, journal: None, process: None });
         Self {
             scenario: Rc::new(scenario.clone()),
