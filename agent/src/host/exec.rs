@@ -108,6 +108,13 @@ pub enum ExecError {
     },
 }
 
+impl ExecError {
+    /// Whether the command ran, though not to its end.
+    pub fn was_run(&self) -> bool {
+        matches!(self, Self::TimedOut { .. })
+    }
+}
+
 impl Ended {
     /// Whether it ended with exit code 0.
     pub fn is_success(&self) -> bool {

@@ -274,9 +274,18 @@ impl CommandRuntime {
         if !matches!(stopped, Err(CommandError::Exec { .. })) {
             lock.release(&self.stop_lock());
         }
-        if let Err(CommandError::Owner { .. } | CommandError::File(_)) = stopped {
-            told.forget();
-            return stopped;
+        // One that could not even be run has told nobody.
+        let may_kill = kill && judged.is_some();
+        match stopped {
+            Err(CommandError::Owner { .. } | CommandError::File(_)) => {
+                told.forget();
+                return stopped;
+            }
+            Err(CommandError::Exec { ref source, .. }) if !source.was_run() && !may_kill => {
+                told.forget();
+                return stopped;
+            }
+            _ => {}
         }
         let stopped = self.end(stopped, &status, (begun, limit), kill, judged).await;
         if stopped.is_ok() {

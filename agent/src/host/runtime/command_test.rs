@@ -291,3 +291,13 @@ async fn a_stopped_node_is_started_though_nothing_can_be_kept_of_what_its_start_
     let started = node.runtime.start_stopped().await.unwrap();
     assert!(started.status.is_running() && started.warnings[0].contains("goes nowhere"), "{:?}", started.warnings);
 }
+
+#[tokio::test]
+async fn a_stop_that_could_not_be_run_has_told_nobody() {
+    let mut node = Supervised::new("exec sleep 600");
+    node.runtime.start().await.unwrap();
+    let found = Found::Shown(node.judged().await);
+    node.runtime.stop = vec!["/no/such/program".to_owned()];
+    node.runtime.stop(Duration::from_millis(100), false, found).await.unwrap_err();
+    assert_eq!(ToldFile::of(&node.runtime.nodes, "orders-1").read(), None);
+}

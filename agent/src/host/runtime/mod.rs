@@ -101,13 +101,14 @@ impl RuntimeError {
     /// Whether it is of a stop after which the node still ran. systemd remembers its own.
     pub fn is_of_one_that_was_told(&self) -> bool {
         use CommandError::{Exec, Failed, NotKilled, StillRunning};
-        matches!(
-            self,
-            Self::Process(ProcessError::StillRunning { .. })
-                | Self::Command(
-                    Exec { what: "stop", .. } | Failed { what: "stop", .. } | NotKilled { .. } | StillRunning { .. }
-                )
-        )
+        match self {
+            Self::Process(error) => matches!(error, ProcessError::StillRunning { .. }),
+            Self::Command(Exec { what: "stop", source, .. }) => source.was_run(),
+            Self::Command(error) => {
+                matches!(error, Failed { what: "stop", .. } | NotKilled { .. } | StillRunning { .. })
+            }
+            Self::Systemd(_) => false,
+        }
     }
 }
 
