@@ -7,6 +7,7 @@ use std::{path::PathBuf, time::Duration};
 use super::process_id::ProcessId;
 
 pub mod command;
+pub mod command_error;
 pub mod fitness;
 pub mod launch;
 pub mod likeness;
