@@ -8,6 +8,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use bytes::{BufMut as _, Bytes, BytesMut};
@@ -40,6 +41,8 @@ use crate::{
 pub enum Word {
     /// It goes on as it is.
     Truth,
+    /// The same, so much later.
+    Late(Duration),
     /// This is answered, and nobody else hears of it.
     Says(Vec<u8>),
     /// The member's answer, changed.
@@ -162,6 +165,10 @@ async fn answered(
     let word = lie(&Call { connection, method, message: asked.get(5..).unwrap_or_default().to_vec() });
     let twist = match word {
         Word::Truth => None,
+        Word::Late(by) => {
+            tokio::time::sleep(by).await;
+            None
+        }
         Word::Says(message) => return Ok(said(Some(&message), 0, "")),
         Word::Refuses(code, words) => return Ok(said(None, code, &words)),
         Word::Twisted(twist) => Some(twist),

@@ -49,7 +49,7 @@ use crate::{
     report::{Happening, Reporter, stop::Trouble},
     rollout::{
         Store,
-        act::{Act, Ending, Event},
+        act::{Act, Ending, Event, Left},
         agent::Agent,
         keys::ProcessId,
         route::Excluded,
@@ -242,9 +242,21 @@ impl Execution<'_> {
     fn ended(&mut self, ending: Ending) -> Ending {
         match ending {
             Ending::Unprepared(_) if self.interrupt.is_asked() => Ending::Interrupted,
-            Ending::Step { member, why, left } => Ending::Step { member, why: self.with_last_words(member, why), left },
+            Ending::Step { member, why, left } => {
+                let why = self.with_last_words(member, why);
+                let why = if left == Left::AsItIs { self.with_its_release(member, why) } else { why };
+                Ending::Step { member, why, left }
+            }
             Ending::Sick { member, why } => Ending::Sick { member, why: self.with_last_words(member, why) },
             ending => ending,
+        }
+    }
+
+    /// A member that is left as it is may be on either side of its step.
+    fn with_its_release(&self, member: MemberId, why: Why) -> Why {
+        match self.node(member).and_then(OwnNode::known) {
+            Some(side) => format!("{why}; it is set to run {}", side.release).into(),
+            None => why,
         }
     }
 
@@ -383,8 +395,11 @@ impl Execution<'_> {
     async fn processes(&self) -> (Vec<MemberId>, Vec<String>) {
         let mut down = Vec::new();
         let mut unclear = Vec::new();
+        let stopped = self.past.in_hand.filter(InHand::may_have_stopped).map(|in_hand| in_hand.step.member);
         for node in &self.nodes {
             match node.status().await {
+                // Whoever answers for it now, its step has stopped it.
+                Ok(status) if !status.is_running() && stopped == Some(node.member) => down.push(node.member),
                 // One that answers is up, whatever process it is: preflight says what is wrong.
                 Ok(status) if !status.is_running() => match prepare::is_unseen(node, &self.observer).await {
                     Ok(true) => unclear.push(format!("{} answers, but its process is not found", node.node.name)),

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use proto::Release;
 use tokio::{
     sync::watch,
-    time::{Instant, interval_at},
+    time::{Instant, interval_at, timeout},
 };
 
 use super::{
@@ -23,7 +23,7 @@ use crate::{
         runtime::systemd::check::Trying,
     },
     journal::progress::{InHand, Leg, Stage},
-    observe::{Observer, permission::Permission},
+    observe::{Observer, permission::Permission, view::Member},
     plan::Verb,
     playbook::{self, Playbook},
     report::{Happening, stop::Trouble},
@@ -33,6 +33,8 @@ use crate::{
 const TO_CORRECT: Duration = Duration::from_secs(30);
 /// How long a member is waited for that was just started and does not say yet who it is.
 const TO_ANSWER: Duration = Duration::from_secs(20);
+/// How long a member whose process is not found may take to answer.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 /// How often it is told how far a download is.
 const TOLD_EVERY: Duration = Duration::from_secs(5);
 
@@ -232,13 +234,15 @@ pub(super) async fn judge_cgroup(playbook: &Playbook) -> Result<Option<String>, 
     }
 }
 
-/// Whether a member's process is not found, before and after the member itself answers.
+/// Whether a member's process is not found, before and after the member itself answers. Whoever answers late, or in the name
+/// of a member that others list otherwise, keeps no member down (I-10).
 pub(super) async fn is_unseen(node: &OwnNode, observer: &Observer) -> Result<bool, Why> {
     if node.status().await?.is_running() {
         return Ok(false);
     }
-    let view = observer.glance().await.ok();
-    let answers = view.is_some_and(|view| view.member(node.member).is_some_and(|member| member.report().is_some()));
+    let view = timeout(ANSWERS_WITHIN, observer.glance()).await.ok().and_then(Result::ok);
+    let is_it = |member: &Member| member.report().is_some() && !member.is_disputed;
+    let answers = view.is_some_and(|view| view.member(node.member).is_some_and(is_it));
     // A supervisor may have started it in between.
     Ok(answers && !node.status().await?.is_running())
 }

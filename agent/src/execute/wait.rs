@@ -13,8 +13,10 @@ use proto::{MemberId, Release, Revision};
 
 use super::{Abort, Execution, Why, resident::who_listens, why};
 use crate::{
-    host::blocking::blocking,
-    host::runtime::sighting::undeleted,
+    host::{
+        blocking::blocking,
+        runtime::{Status, sighting::undeleted},
+    },
     journal::progress::Binary,
     observe::{hash::Hashes, view::ClusterView},
     plan::{
@@ -107,6 +109,7 @@ impl Execution<'_> {
         let mut ready_since = None;
         let mut was_started_again = false;
         loop {
+            let began = Instant::now();
             let judged = self.judge(member, on).await;
             if !matches!(judged, Judged::NotYet { has_quorum: false, .. } | Judged::Ended) {
                 self.register_while_mending().await;
@@ -153,7 +156,8 @@ impl Execution<'_> {
                 }
                 Judged::NotYet { why, has_quorum } => {
                     ready_since = None;
-                    if Instant::now() < deadline {
+                    // A look that somebody else drew out says how it was when that began.
+                    if began < deadline {
                         tokio::time::sleep(EACH).await;
                     } else if has_quorum {
                         self.learn_last_words(member).await;
@@ -247,7 +251,13 @@ impl Execution<'_> {
             let may_become_it = matches!(node.node.runtime, crate::playbook::Runtime::Command(_));
             return if may_become_it { Judged::NotYet { why, has_quorum: true } } else { Judged::Wrong(why) };
         }
-        match self.observer.glance().await {
+        let looked = tokio::select! {
+            looked = self.observer.glance() => looked,
+            () = ended(&status) => {
+                return Judged::NotYet { why: Arc::from("its process ended"), has_quorum: true };
+            }
+        };
+        match looked {
             Ok(view) => {
                 self.blind = None;
                 let judged = match self.removed_by_view(member, &view).await {
@@ -379,6 +389,16 @@ impl Execution<'_> {
         };
         self.last_view.iter().flat_map(|view| &view.members).filter(|m| is_done(m)).map(|m| m.id).collect()
     }
+}
+
+/// Waits for the end of the process that a look found, if it is known.
+async fn ended(status: &Status) {
+    if let Some(Ok(Some(process))) = status.process().map(|process| process.identity.open())
+        && process.ended().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
 }
 
 fn judge_view(view: &ClusterView, member: MemberId, release: Option<&Release>) -> Judged {

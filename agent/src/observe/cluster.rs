@@ -33,6 +33,8 @@ use crate::playbook::cluster::Cluster;
 const OWN_KEY: &str = "/baton/run";
 /// How far apart the two looks at a member are that is not ready.
 const TWICE: Duration = Duration::from_secs(2);
+/// How long one member may take to answer what is missing of it, beside a second look.
+const MISSING: Duration = Duration::from_secs(10);
 /// How long a member is waited for that should be gone.
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// How often voters are asked for their leader while they disagree.
@@ -270,20 +272,23 @@ impl Means {
         let Look { listed, reached, disputed } = look;
         let at = reached.as_ref().ok().map(|reached| reached.address.clone());
         let answer = match reached {
-            Ok(reached) => self.complete(&listed, reached).await,
+            Ok(reached) => timeout(MISSING, self.complete(&listed, reached)).await.unwrap_or_else(|_| Err(late())),
             Err(reason) => Err(reason),
         };
         let mut warning = None;
         let answer = match answer {
             Ok((reached, details)) => {
                 warning.clone_from(&details.told.warning);
-                self.report(&listed, reached, details, leader_commit, patience).await
+                let report = self.report(&listed, reached, details, leader_commit, patience);
+                let late = |_| Answer::Silent { reason: late() };
+                timeout(MISSING + TWICE, report).await.unwrap_or_else(late)
             }
             Err(reason) => Answer::Silent { reason },
         };
+        let is_disputed = disputed.is_some();
         let answer = disputed.into_iter().fold(answer, in_doubt);
         let Listed { id, name, role, client_urls, .. } = listed;
-        (Member { id, name: name.into(), role, client_urls, reached: at, answer }, warning)
+        (Member { id, name: name.into(), role, client_urls, reached: at, is_disputed, answer }, warning)
     }
 
     /// A learner is asked after the leader was. An address that is not the member's own has to answer as this member
@@ -352,6 +357,10 @@ impl Means {
         };
         Ok((seen, told, health))
     }
+}
+
+fn late() -> String {
+    format!("it answers too slowly: not all was said within {} s", MISSING.as_secs())
 }
 
 /// Runs all of them at once; the results come in no order.

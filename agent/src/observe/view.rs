@@ -53,6 +53,9 @@ pub struct Member {
     /// Where it was reached; told nobody.
     #[serde(default, skip_serializing)]
     pub reached: Option<String>,
+    /// Whether the lists of the members differ about it: whoever answered may be another.
+    #[serde(default, skip_serializing)]
+    pub is_disputed: bool,
     /// What it answered.
     pub answer: Answer,
 }

@@ -33,6 +33,8 @@ use super::{
 const MAX_ADDRESSES: usize = 128;
 /// How many of them are asked at the same time.
 const AT_ONCE: usize = 64;
+/// How long all of them may take together: one that answers late with ever more addresses would be followed for minutes.
+const IN_ALL: Duration = Duration::from_secs(15);
 /// How long lists may differ before that is said: each member applies a change of the membership in its own time.
 const CATCHING_UP: Duration = Duration::from_secs(2);
 /// How often they are asked for meanwhile.
@@ -138,6 +140,7 @@ impl Wave {
         let known = failed.keys().cloned().collect();
         let (mut wave, mut queue) = (Self { failed, ..Self::default() }, Queue { known, ..Queue::default() });
         queue.add(means.access.directory().addresses());
+        let deadline = Instant::now() + IN_ALL;
         let mut asked = JoinSet::new();
         loop {
             while asked.len() < AT_ONCE
@@ -146,7 +149,8 @@ impl Wave {
                 let means = Arc::clone(means);
                 asked.spawn(async move { (address.clone(), find(&means, address).await) });
             }
-            match asked.join_next().await {
+            let Ok(answer) = timeout_at(deadline, asked.join_next()).await else { break };
+            match answer {
                 None => break,
                 Some(Ok((_, Ok(found)))) => {
                     queue.add(found.members.iter().flatten().flat_map(|member| member.client_urls.clone()));
@@ -157,10 +161,19 @@ impl Wave {
             }
         }
         wave.left_out = queue.left_out;
+        wave.count_late(queue);
         if wave.found.is_empty() {
             means.access.diagnose(&mut wave.failed).await;
         }
         wave
+    }
+
+    /// Who has not answered when the wave is over counts as silent.
+    fn count_late(&mut self, queue: Queue) {
+        let answered: BTreeSet<_> = self.found.iter().map(|found| found.address.clone()).collect();
+        for address in queue.known.difference(&answered) {
+            self.failed.entry(address.clone()).or_insert(CallError::TimedOut(IN_ALL));
+        }
     }
 
     /// Whether somebody is there who refuses to answer this user.

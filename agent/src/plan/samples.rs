@@ -38,7 +38,15 @@ fn member(word: &str) -> Member {
     let role = if sign == "l" { Role::Learner } else { Role::Voter };
     let url = format!("http://{id}");
     let reached = matches!(answer, Answer::Reported(_)).then(|| url.clone());
-    Member { id: MemberId(id.parse().unwrap()), name: Arc::from(id), role, client_urls: vec![url], reached, answer }
+    Member {
+        id: MemberId(id.parse().unwrap()),
+        name: Arc::from(id),
+        role,
+        client_urls: vec![url],
+        reached,
+        is_disputed: false,
+        answer,
+    }
 }
 
 fn report(health: Health) -> Report {

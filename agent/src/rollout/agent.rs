@@ -147,7 +147,7 @@ impl Agent {
             (Phase::Lowering, Event::Done) => self.look(),
             (Phase::Lowering, Event::Failed(why)) => self.leave(Ending::NotLowered(why)),
             (Phase::HandingOver(_), Event::Done) => {
-                self.hand_overs = 0;
+                self.hand_overs += 1;
                 self.look()
             }
             (Phase::HandingOver(member), Event::Failed(why)) => self.hand_over_failed(member, why),
@@ -320,8 +320,16 @@ impl Agent {
             return self.take_baton(TakeId(fresh));
         }
         match go.hand_over {
+            // Whoever takes the lead and gives it straight back would have it offered for ever.
+            Some(_) if self.hand_overs >= HAND_OVERS => {
+                let why = format!("it leads again after {HAND_OVERS} hand-overs").into();
+                self.leave(Ending::HandOver { member: go.member, why })
+            }
             Some(to) => self.ask(Phase::HandingOver(go.member), Act::HandOver { from: go.member, to }),
-            None => self.set_about(go, AttemptId(fresh)),
+            None => {
+                self.hand_overs = 0;
+                self.set_about(go, AttemptId(fresh))
+            }
         }
     }
 

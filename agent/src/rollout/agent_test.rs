@@ -87,6 +87,24 @@ fn a_member_that_is_down_is_started_again_unless_it_was_removed() {
     }
 }
 
+/// Whoever takes the lead and gives it straight back is not offered it for ever.
+#[test]
+fn a_member_that_leads_again_after_each_hand_over_is_left_alone() {
+    let mut driven = Driven::new(keys(RunState::Rolling), "1* 2+ 3+");
+    for member in [2, 3] {
+        let run = driven.keys.run.as_mut().unwrap();
+        run.value.done.push(MemberId(member));
+        crate::plan::samples::with_release(&mut driven.view, usize::try_from(member).unwrap() - 1, "3.5.30");
+    }
+    assert_eq!(driven.start(None), "prepare, look, register, look, take baton");
+    driven.keys.baton = Some(baton(1, 1));
+    assert_eq!(driven.then(Event::Yes(Revision(5))), "look, hand over");
+    assert_eq!(driven.then(Event::Done), "look, hand over");
+    assert_eq!(driven.then(Event::Done), "look, hand over");
+    assert_eq!(driven.then(Event::Done), "look, give back");
+    assert_eq!(driven.then(Event::Done), "end HandOver");
+}
+
 #[test]
 fn nothing_is_asked_of_a_cluster_that_nobody_leads() {
     let mut driven = Driven::new(keys(RunState::Rolling), "1+ 2+ 3+");

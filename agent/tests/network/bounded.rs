@@ -131,6 +131,36 @@ async fn endless() -> String {
     url
 }
 
+/// One that answers late, and each time with one more address, is not followed for minutes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_ends_though_ever_more_addresses_come_late() {
+    const LATE: Duration = Duration::from_secs(3);
+    let mut chain = Vec::new();
+    for _ in 0..12 {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        chain.push((listener, url));
+    }
+    let urls: Vec<_> = chain.iter().map(|(_, url)| url.clone()).collect();
+    let liars: Vec<_> = chain
+        .into_iter()
+        .enumerate()
+        .map(|(at, (listener, own))| {
+            let next = urls.get(at + 1).unwrap_or(&own);
+            let said = well(CLUSTER, 2, vec![member(1, &[]), member(2, &[&own, next])]);
+            Liar::at(listener, move |heard: &Heard| match said(heard) {
+                Reply::Says(message) => Reply::Late(LATE, message),
+                other => other,
+            })
+        })
+        .collect();
+    let one = Liar::new(well(CLUSTER, 1, vec![member(1, &[]), member(2, &[&urls[0]])])).await;
+    let view = observer(&[&one.url]).look().await.unwrap();
+    assert_eq!(view.members.len(), 2, "{view:?}");
+    assert_ne!(liars[0].calls("Maintenance/Status"), 0);
+    assert_eq!(liars[11].calls("Maintenance/Status"), 0, "it was followed to its end");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_never_ends_is_named_and_left() {
     let one = Liar::new(well(CLUSTER, 1, vec![member(1, &[])])).await;

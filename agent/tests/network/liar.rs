@@ -27,6 +27,8 @@ use tokio::{
 pub enum Reply {
     /// A message.
     Says(Vec<u8>),
+    /// A message, so much later.
+    Late(Duration, Vec<u8>),
     /// This message again and again.
     Endless(Vec<u8>),
     /// An error: gRPC's code, and words.
@@ -122,6 +124,10 @@ async fn served(
     notes.lock().unwrap().push(heard);
     let (frames, code, words) = match reply {
         Reply::Says(message) => (stream::iter([framed(&message)]).boxed(), 0, ""),
+        Reply::Late(by, message) => {
+            tokio::time::sleep(by).await;
+            (stream::iter([framed(&message)]).boxed(), 0, "")
+        }
         Reply::Endless(message) => (stream::repeat(framed(&message)).boxed(), 0, ""),
         Reply::Refuses(code, words) => (stream::empty().boxed(), code, words),
         Reply::Nothing => {

@@ -290,6 +290,7 @@ impl World {
             role: Role::Voter,
             client_urls: Vec::new(),
             reached: None,
+            is_disputed: false,
             answer,
         }
     }
