@@ -83,6 +83,8 @@ impl Shell {
         let mut shell = Command::new("bash");
         let lines = [&self.block("environment"), lines].concat();
         shell.args(["-e", "-c", &lines.join("\n")]).current_dir(&self.dir).env("PATH", path);
+        // etcdctl gives a call 5 s, and passwords are made expensive on purpose.
+        shell.env("ETCDCTL_COMMAND_TIMEOUT", "60s").env("ETCDCTL_DIAL_TIMEOUT", "60s");
         let mut child =
             shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("bash");
         let typed = child.stdin.take().map(|mut stdin| stdin.write_all(format!("{keys}\n").as_bytes()));
