@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use proto::Release;
 use tokio::{
     sync::watch,
-    time::{Instant, interval_at, timeout},
+    time::{Instant, interval_at},
 };
 
 use super::{
@@ -23,7 +23,7 @@ use crate::{
         runtime::systemd::check::Trying,
     },
     journal::progress::{InHand, Leg, Stage},
-    observe::{Observer, permission::Permission, view::Member},
+    observe::{Observer, awake::within, permission::Permission, view::Member},
     plan::Verb,
     playbook::{self, Playbook},
     report::{Happening, stop::Trouble},
@@ -240,7 +240,7 @@ pub(super) async fn is_unseen(node: &OwnNode, observer: &Observer) -> Result<boo
     if node.status().await?.is_running() {
         return Ok(false);
     }
-    let view = timeout(ANSWERS_WITHIN, observer.glance()).await.ok().and_then(Result::ok);
+    let view = within(ANSWERS_WITHIN, observer.glance()).await.and_then(Result::ok);
     let is_it = |member: &Member| member.report().is_some() && !member.is_disputed;
     let answers = view.is_some_and(|view| view.member(node.member).is_some_and(is_it));
     // A supervisor may have started it in between.

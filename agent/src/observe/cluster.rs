@@ -18,6 +18,7 @@ use tokio::{
 
 use super::{
     access::Access,
+    awake::within,
     directory::Listed,
     error::ObserveError,
     health::{Answers, Progress, Read, Verdict, judge, judge_twice},
@@ -272,7 +273,7 @@ impl Means {
         let Look { listed, reached, disputed } = look;
         let at = reached.as_ref().ok().map(|reached| reached.address.clone());
         let answer = match reached {
-            Ok(reached) => timeout(MISSING, self.complete(&listed, reached)).await.unwrap_or_else(|_| Err(late())),
+            Ok(reached) => within(MISSING, self.complete(&listed, reached)).await.unwrap_or_else(|| Err(late())),
             Err(reason) => Err(reason),
         };
         let mut warning = None;
@@ -280,8 +281,8 @@ impl Means {
             Ok((reached, details)) => {
                 warning.clone_from(&details.told.warning);
                 let report = self.report(&listed, reached, details, leader_commit, patience);
-                let late = |_| Answer::Silent { reason: late() };
-                timeout(MISSING + TWICE, report).await.unwrap_or_else(late)
+                let late = || Answer::Silent { reason: late() };
+                within(MISSING + TWICE, report).await.unwrap_or_else(late)
             }
             Err(reason) => Answer::Silent { reason },
         };

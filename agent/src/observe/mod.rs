@@ -6,6 +6,7 @@
 
 pub mod access;
 pub mod answer;
+pub mod awake;
 pub mod cluster;
 mod diagnosis;
 pub mod directory;

@@ -7,6 +7,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
+    pin::pin,
     sync::Arc,
     time::Duration,
 };
@@ -19,6 +20,7 @@ use tokio::{
 use tonic::Code;
 
 use super::{
+    awake::awake_for,
     cluster::{Means, Told, side_by_side},
     directory::{Findings, Listed, sole_owner},
     error::{CallError, ObserveError},
@@ -140,7 +142,7 @@ impl Wave {
         let known = failed.keys().cloned().collect();
         let (mut wave, mut queue) = (Self { failed, ..Self::default() }, Queue { known, ..Queue::default() });
         queue.add(means.access.directory().addresses());
-        let deadline = Instant::now() + IN_ALL;
+        let mut is_over = pin!(awake_for(IN_ALL));
         let mut asked = JoinSet::new();
         loop {
             while asked.len() < AT_ONCE
@@ -149,7 +151,11 @@ impl Wave {
                 let means = Arc::clone(means);
                 asked.spawn(async move { (address.clone(), find(&means, address).await) });
             }
-            let Ok(answer) = timeout_at(deadline, asked.join_next()).await else { break };
+            let answer = tokio::select! {
+                biased;
+                answer = asked.join_next() => answer,
+                () = &mut is_over => break,
+            };
             match answer {
                 None => break,
                 Some(Ok((_, Ok(found)))) => {
