@@ -243,9 +243,8 @@ impl Execution<'_> {
         match ending {
             Ending::Unprepared(_) if self.interrupt.is_asked() => Ending::Interrupted,
             Ending::Step { member, why, left } => {
-                let why = self.with_last_words(member, why);
                 let why = if left == Left::AsItIs { self.with_its_release(member, why) } else { why };
-                Ending::Step { member, why, left }
+                Ending::Step { member, why: self.with_last_words(member, why), left }
             }
             Ending::Sick { member, why } => Ending::Sick { member, why: self.with_last_words(member, why) },
             ending => ending,
