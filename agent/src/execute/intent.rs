@@ -6,15 +6,18 @@ use proto::ClusterId;
 
 use crate::{
     playbook::{self, Kind, Playbook},
-    rollout::keys::{Change, Finalize, Intent},
+    rollout::{
+        change::{Change, Downgrade, Restart, Upgrade},
+        keys::{Finalize, Intent},
+    },
 };
 
 /// The playbook's intent for this cluster. Paths, units, hooks and time-outs are each host's own, and not in it.
 pub fn intent(playbook: &Playbook, cluster: ClusterId) -> Arc<Intent> {
     let change = match &playbook.kind {
-        Kind::Upgrade { from, to, .. } => Change::Upgrade { from: from.clone(), to: to.clone() },
-        Kind::Downgrade { from, to, .. } => Change::Downgrade { from: from.clone(), to: to.clone() },
-        Kind::Restart { id } => Change::Restart { id: id.clone() },
+        Kind::Upgrade { from, to, .. } => Change::Upgrade(Upgrade { from: from.clone(), to: to.clone() }),
+        Kind::Downgrade { from, to, .. } => Change::Downgrade(Downgrade { from: from.clone(), to: to.clone() }),
+        Kind::Restart { id } => Change::Restart(Restart { id: id.clone() }),
     };
     let finalize = match playbook.strategy.finalize {
         playbook::Finalize::Auto => Finalize::Auto,

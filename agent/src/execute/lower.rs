@@ -66,8 +66,7 @@ impl Execution<'_> {
     /// Whether the downgrade of this run is still under way, though every member is where it leads to. Its leader ends it
     /// by itself, unless it was told not to look: then it is cancelled when half of the time has passed.
     pub(super) async fn still_going_down(&mut self, since: Instant) -> Option<Missing> {
-        let change = &self.me.intent.change;
-        let to = change.to().filter(|_| change.is_down())?.cluster_version();
+        let to = self.me.intent.change.kind().lowers_to()?;
         let leader = self.leader()?;
         if !self.observer.is_going_down(leader, to).await? {
             return None;

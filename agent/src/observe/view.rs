@@ -248,6 +248,16 @@ impl ClusterView {
         }
     }
 
+    /// What the members that answered said of themselves.
+    pub fn reports(&self) -> impl Iterator<Item = &Report> + Clone {
+        self.members.iter().filter_map(Member::report)
+    }
+
+    /// Where a downgrade leads to that is enabled.
+    pub fn downgrade(&self) -> Option<ClusterVersion> {
+        self.reports().find_map(|report| report.downgrade)
+    }
+
     /// Whether this member is in the membership, answered, and is ready.
     pub fn is_ready(&self, id: MemberId) -> bool {
         self.member(id).is_some_and(Member::is_ready)

@@ -4,9 +4,9 @@
 //! The same function is asked when planning, after the baton was taken, and once more right before a member
 //! is stopped, so the three can never disagree on what is safe. Source: ARCHITECTURE.md, I-1 to I-7.
 
+pub mod change;
 pub mod forecast;
 pub mod gates;
-mod lowering;
 pub mod no_return;
 pub mod order;
 pub mod put_back;
@@ -39,6 +39,7 @@ use crate::{
         txn::Txn,
     },
 };
+use change::Kind;
 use refusal::{Refusal, Wait};
 
 /// What does not change while an agent runs: who it is and what it was told to do.
@@ -178,6 +179,11 @@ impl Case<'_> {
         self.keys.run.as_ref().map(|run| &run.value).filter(|run| !run.is_over())
     }
 
+    /// What answers for the kind of change that is wanted.
+    fn kind(&self) -> &dyn Kind {
+        self.me.intent.change.kind()
+    }
+
     fn leg(&self) -> Leg {
         match self.standing().is_some_and(Run::is_going_back) {
             true => Leg::Back,
@@ -215,13 +221,13 @@ pub fn next(case: &Case) -> Next {
         shared::stale,
         shared::other_run,
         shared::versions,
-        shared::going_down,
+        shared::hindrance,
         shared::record,
         shared::lost,
         gates::supported,
     ];
     let within_a_run =
-        [verb::verb, shared::mark, lowering::cancelling, settled, hold, turn, quorum::alarm, lowering::lowering];
+        [verb::verb, shared::mark, before_members_go_back, settled, hold, turn, quorum::alarm, before_members];
     let decided = |rules: &[fn(&Case) -> Option<Next>]| rules.iter().find_map(|rule| rule(case));
     decided(&before_any_run)
         .or_else(|| finished(case))
@@ -229,11 +235,19 @@ pub fn next(case: &Case) -> Next {
         .unwrap_or_else(|| begin_first(case, order::order(case)))
 }
 
+fn before_members(case: &Case) -> Option<Next> {
+    case.kind().before_members(case)
+}
+
+fn before_members_go_back(case: &Case) -> Option<Next> {
+    case.kind().before_members_go_back(case)
+}
+
 /// A run is created by the first agent that nothing stands in the way of.
 fn begin_first(case: &Case, next: Next) -> Next {
     match next {
         Next::Go(_) if case.standing().is_none() => {
-            let unready = || lowering::unready(&case.me.intent, case.view).map(Next::Refuse);
+            let unready = || case.kind().unready(case.view).map(Next::Refuse);
             undecided(case).or_else(unready).unwrap_or(Next::Begin)
         }
         next => next,

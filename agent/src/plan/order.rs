@@ -6,7 +6,7 @@
 use proto::MemberId;
 
 use super::{
-    Case, Finish, Go, Next, lowering, no_return,
+    Case, Finish, Go, Next, no_return,
     quorum::{Objection, quorum},
     refusal::{Refusal, Wait},
     shared, target,
@@ -72,8 +72,8 @@ fn obstacle(case: &Case, pick: &Member) -> Option<Next> {
         Some(Objection::AnotherIsSick(other)) => return Some(another_is_sick(case, other)),
         None => {}
     }
-    if let Some(unfit) = lowering::unfit(case, pick) {
-        return Some(unfit);
+    if let Some(needed) = case.kind().before_member(case, pick) {
+        return Some(needed);
     }
     if case.leg() == Leg::Back && case.changes_minor() {
         no_way_back(case, pick).or_else(|| others_go_first(case, pick))
@@ -87,10 +87,7 @@ fn no_way_back(case: &Case, pick: &Member) -> Option<Next> {
     if super::has_no_way_back(case, Some(pick.id)) {
         return Some(Next::Refuse(Refusal::NoWayBack));
     }
-    // What is lowered starts on the higher release whatever the version is.
-    if case.me.intent.change.is_down() {
-        return None;
-    }
+    case.kind().old_starts_below()?;
     match no_return::witness_missing(case.view, pick.id)? {
         no_return::Missing::Readiness(other) => Some(another_is_sick(case, other)),
         no_return::Missing::Version(member) => Some(Next::Refuse(Refusal::NoClusterVersion { member })),

@@ -3,7 +3,7 @@
 //! Pure. Nobody may be at work on it, nothing may be down or lost, and what the members run must fit the new
 //! intent. Source: ARCHITECTURE.md, "A run's life".
 
-use super::{Me, lowering, no_version, refusal::Refusal, skew};
+use super::{Me, no_version, refusal::Refusal, skew};
 use crate::{
     observe::view::ClusterView,
     rollout::keys::{At, Keys, Run},
@@ -47,7 +47,7 @@ pub fn replacement<'a>(me: &Me, keys: &'a Keys, view: &ClusterView) -> Replaceme
 /// What a run of this intent would not begin with, if none stood.
 fn misfit(me: &Me, view: &ClusterView) -> Option<Refusal> {
     skew::skew(&me.intent, view)
-        .or_else(|| lowering::unready(&me.intent, view))
+        .or_else(|| me.intent.change.kind().unready(view))
         .or_else(|| no_version(&me.intent, view).map(|member| Refusal::NoClusterVersion { member }))
 }
 
@@ -72,14 +72,18 @@ mod tests {
     use crate::{
         observe::view::{Answer, Role},
         plan::samples,
-        rollout::keys::{Change, Intent, RunId, RunState},
+        rollout::{
+            change::{Change, Downgrade},
+            keys::{Intent, RunId, RunState},
+        },
         unknown::Unknown,
     };
 
     /// An upgrade stands; the new playbook goes down from 3.5.
     fn seen() -> (Me, Keys, ClusterView) {
         let mut me = samples::me(&[1]);
-        let change = Change::Downgrade { from: ">=3.5.0, <3.6.0".parse().unwrap(), to: "3.4.23".parse().unwrap() };
+        let change =
+            Change::Downgrade(Downgrade { from: ">=3.5.0, <3.6.0".parse().unwrap(), to: "3.4.23".parse().unwrap() });
         let intent = me.intent.clone();
         me.intent = Arc::new(Intent { change, ..(*intent).clone() });
         let run = Run {

@@ -8,8 +8,9 @@ use super::{Me, Verb};
 use crate::{
     observe::view::{Alarm, Answer, ClusterView, GateReport, Gates, Health, Leader, Member, Report, Role},
     rollout::{
+        change::{Change, Upgrade},
         host_id::HostId,
-        keys::{Change, Finalize, Intent},
+        keys::{Finalize, Intent},
     },
 };
 
@@ -105,7 +106,7 @@ fn gate_report(said: &str) -> GateReport {
 pub(crate) fn intent(from: &str, to: &str) -> Intent {
     Intent {
         cluster: ClusterId(0xc),
-        change: Change::Upgrade { from: from.parse().unwrap(), to: to.parse().unwrap() },
+        change: Change::Upgrade(Upgrade { from: from.parse().unwrap(), to: to.parse().unwrap() }),
         gates: Default::default(),
         finalize: Finalize::Auto,
     }

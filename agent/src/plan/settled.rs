@@ -2,12 +2,12 @@
 //!
 //! Pure. Hashes are compared apart, since they take a scan. Source: ARCHITECTURE.md, I-5.
 
-use proto::{ClusterVersion, MemberId, Release};
+use proto::{ClusterVersion, MemberId};
 
 use super::gates;
 use crate::{
     observe::view::{ClusterView, Member},
-    rollout::keys::{Change, Intent},
+    rollout::keys::Intent,
 };
 
 /// What is still missing.
@@ -121,17 +121,12 @@ pub fn missing(intent: &Intent, view: &ClusterView, back: bool) -> Option<Missin
 
 /// What of that is not of gates.
 pub(super) fn missing_versions(intent: &Intent, view: &ClusterView, back: bool) -> Option<Missing> {
-    let first = view.members.first()?.report().and_then(|report| report.cluster_version);
-    let wanted = match &intent.change {
-        Change::Upgrade { to, .. } | Change::Downgrade { to, .. } if !back => Some(to.cluster_version()),
-        // Cancelled, it rises again by itself.
-        Change::Downgrade { .. } => view.members.first()?.release().map(Release::cluster_version),
-        _ => first,
-    };
+    let kind = intent.change.kind();
+    view.members.first()?;
+    let wanted = kind.settled_version(view, back);
     let of_versions = view.members.iter().find_map(|member| versions(member, wanted, back));
-    let under_way = || view.members.iter().find_map(|member| member.report()?.downgrade);
-    let going_down = || under_way().filter(|_| intent.change.is_down()).map(|target| Missing::GoingDown { target });
-    of_versions.or_else(going_down)
+    let is_lowering = || kind.lowers_to().and(view.downgrade());
+    of_versions.or_else(|| is_lowering().map(|target| Missing::GoingDown { target }))
 }
 
 fn versions(member: &Member, wanted: Option<ClusterVersion>, back: bool) -> Option<Missing> {

@@ -13,7 +13,7 @@ use crate::{
     journal::progress::Leg,
     observe::view::Member,
     rollout::{
-        keys::{At, Change, Finalize, Intent, Run, RunState, TakeDown},
+        keys::{At, Finalize, Intent, Run, RunState, TakeDown},
         txn::Txn,
     },
 };
@@ -42,7 +42,6 @@ pub(super) fn other_run(case: &Case) -> Option<Next> {
 
 /// The parts in which the intent that stands and the one wanted differ.
 pub(super) fn differences(standing: &Intent, wanted: &Intent) -> Vec<Difference> {
-    use crate::rollout::keys::Change::{Downgrade, Restart, Upgrade};
     let mut differs = Vec::new();
     let mut add = |part, standing: String, wanted: String| {
         if standing != wanted {
@@ -50,26 +49,14 @@ pub(super) fn differences(standing: &Intent, wanted: &Intent) -> Vec<Difference>
         }
     };
     add("cluster", standing.cluster.to_string(), wanted.cluster.to_string());
-    match (&standing.change, &wanted.change) {
-        (Upgrade { from: a, to: b }, Upgrade { from: c, to: d })
-        | (Downgrade { from: a, to: b }, Downgrade { from: c, to: d }) => {
-            add("from", a.to_string(), c.to_string());
-            add("to", b.to_string(), d.to_string());
-        }
-        (Restart { id: a }, Restart { id: b }) => add("restart.id", format!("`{a}`"), format!("`{b}`")),
-        (standing, wanted) => add("kind", kind(standing), kind(wanted)),
+    let (a, b) = (standing.change.kind(), wanted.change.kind());
+    match std::mem::discriminant(&standing.change) == std::mem::discriminant(&wanted.change) {
+        true => a.parts().into_iter().zip(b.parts()).for_each(|((part, a), (_, b))| add(part, a, b)),
+        false => add("kind", a.phrase(), b.phrase()),
     }
     add("gates.expect", gates(standing), gates(wanted));
     add("strategy.finalize", finalize(standing).into(), finalize(wanted).into());
     differs
-}
-
-fn kind(change: &Change) -> String {
-    match change {
-        Change::Upgrade { to, .. } => format!("an upgrade to {to}"),
-        Change::Downgrade { to, .. } => format!("a downgrade to {to}"),
-        Change::Restart { id } => format!("a restart for `{id}`"),
-    }
 }
 
 fn gates(intent: &Intent) -> String {
@@ -93,10 +80,10 @@ pub(super) fn versions(case: &Case) -> Option<Next> {
     }
 }
 
-/// The way back needs no version that rises.
-pub(super) fn going_down(case: &Case) -> Option<Next> {
+/// The way back needs nothing of the kind.
+pub(super) fn hindrance(case: &Case) -> Option<Next> {
     let is_back = case.me.verb == Verb::Rollback || case.leg() == Leg::Back;
-    skew::going_down(&case.me.intent, case.view).filter(|_| !is_back).map(Next::Refuse)
+    case.kind().hindrance(case.view).filter(|_| !is_back).map(Next::Refuse)
 }
 
 /// Where downtime is allowed, two voters have no leader while one of them is down, and its host may have put the

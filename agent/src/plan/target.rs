@@ -2,58 +2,43 @@
 
 use std::sync::Arc;
 
-use proto::MemberId;
+use proto::Release;
 
 use super::Case;
 use crate::{
     journal::progress::Leg,
     observe::view::{ClusterView, Member},
-    rollout::keys::{Change, Intent, Run, RunId, RunState},
+    rollout::keys::{Intent, Run, RunId, RunState},
     unknown::Unknown,
 };
 
 /// Whether a member is at the end of its leg. A member that does not answer is judged by what its own
 /// agent wrote; one that does is judged by what it says (I-5).
 pub(super) fn is_at(case: &Case, member: &Member, leg: Leg) -> bool {
-    let written = case.standing().is_some_and(|run| is_written_done(run, member.id));
-    match &case.me.intent.change {
-        Change::Restart { .. } => case
-            .keys
-            .run
-            .as_ref()
-            .is_some_and(|run| *run.value.intent == *case.me.intent && is_written_done(&run.value, member.id)),
-        Change::Upgrade { to, .. } | Change::Downgrade { to, .. } => {
-            let is_new = member.release().map_or(written, |release| release == to);
-            is_new == (leg == Leg::Forward)
-        }
-    }
+    case.kind().is_at(case, member, leg)
 }
 
-/// Whether a member runs what it is to run at the end. A restart leaves every member its release.
+/// Whether a member runs what it is to run at the end.
 pub(super) fn has_its_release(case: &Case, member: &Member) -> bool {
-    match &case.me.intent.change {
-        Change::Restart { .. } => true,
-        Change::Upgrade { to, .. } | Change::Downgrade { to, .. } => member.release() == Some(to),
-    }
-}
-
-fn is_written_done(run: &Run, member: MemberId) -> bool {
-    run.done.contains(&member)
+    case.me.intent.change.to().is_none_or(|to| member.release() == Some(to))
 }
 
 /// Whether a member is on the minor that the run leads to: one whose start can raise the cluster version.
 pub(super) fn is_on_new_minor(case: &Case, member: &Member) -> bool {
     let Some(to) = case.me.intent.change.to() else { return true };
-    let written = || case.standing().is_some_and(|run| is_written_done(run, member.id));
+    let written = || case.standing().is_some_and(|run| run.done.contains(&member.id));
     member.release().map_or_else(written, |release| release.cluster_version() == to.cluster_version())
 }
 
 /// Whether this change takes any member to another minor. The cluster version speaks for members that are
 /// silent: none of them can be older than that, and where it is not known yet one may be.
 pub fn changes_minor(intent: &Intent, view: &ClusterView) -> bool {
-    let Some(to) = intent.change.to() else { return false };
+    intent.change.to().is_some_and(|to| changes_minor_to(to, view))
+}
+
+pub(super) fn changes_minor_to(to: &Release, view: &ClusterView) -> bool {
     let wanted = to.cluster_version();
-    let mut reports = view.members.iter().filter_map(Member::report);
+    let mut reports = view.reports();
     let has_risen = reports.clone().any(|report| report.cluster_version == Some(wanted));
     !has_risen || reports.any(|report| report.release.cluster_version() != wanted)
 }

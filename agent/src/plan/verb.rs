@@ -5,7 +5,7 @@ use super::{Case, Finish, Next, Verb, order, refusal::Refusal, shared, target};
 use crate::{
     journal::progress::Leg,
     observe::view::Member,
-    rollout::keys::{Change, Run, RunResult, RunState},
+    rollout::keys::{Run, RunResult, RunState},
 };
 
 pub(super) fn verb(case: &Case) -> Option<Next> {
@@ -25,8 +25,8 @@ fn opposed(case: &Case) -> Option<Next> {
 
 fn rollback(case: &Case) -> Option<Next> {
     let Some(run) = case.standing() else { return Some(rolled_back_before(case)) };
-    if matches!(run.intent.change, Change::Restart { .. }) {
-        return Some(Next::Refuse(Refusal::NothingToRollBack));
+    if let Some(refusal) = case.kind().refuses(Verb::Rollback) {
+        return Some(Next::Refuse(refusal));
     }
     if run.is_going_back() {
         return None;

@@ -8,6 +8,7 @@ use std::{
 use proto::MemberId;
 
 use super::{
+    change::words,
     forecast::StepLine,
     gates::{GatesLine, gates},
     happening::Happening,
@@ -19,7 +20,7 @@ use crate::{
     calendar::rfc3339,
     observe::view::ClusterView,
     plan::{refusal::Wait, settled::Missing},
-    rollout::keys::{Change, RunId},
+    rollout::{change::Change, keys::RunId},
 };
 
 /// So far.
@@ -277,12 +278,7 @@ impl Board {
     }
 
     fn line(&self, at: usize, step: &Begun) -> StepLine {
-        let action = match (&self.change, step.back) {
-            (_, true) => "put_back",
-            (Some(Change::Restart { .. }), false) => "restart",
-            (Some(Change::Downgrade { .. }), false) => "downgrade",
-            _ => "upgrade",
-        };
+        let action = if step.back { "put_back" } else { words(self.change.as_ref()).action };
         StepLine {
             id: (at + 1).to_string(),
             member: Some(self.names.short(step.member)),

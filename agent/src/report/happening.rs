@@ -5,7 +5,10 @@ use proto::{ClusterVersion, MemberId};
 use crate::{
     observe::view::ClusterView,
     plan::{refusal::Wait, settled::Missing},
-    rollout::keys::{Change, Keys, RunId},
+    rollout::{
+        change::Change,
+        keys::{Keys, RunId},
+    },
 };
 
 /// Something that happened. [`Happening::name`] is what an events file calls it.

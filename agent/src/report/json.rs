@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{forecast::StepLine, gates::GatesLine, names::Names, standing, stop::Stop};
 use crate::{
     observe::view::{Answer, ClusterView, Health, Member, Role},
-    rollout::keys::{Change, RunId},
+    rollout::{change::Change, keys::RunId},
     visible,
 };
 
@@ -141,8 +141,5 @@ fn lag(view: &ClusterView, member: &Member) -> Option<u64> {
 
 /// `from` and `to` of a change.
 pub fn versions(change: &Change) -> (Option<String>, Option<String>) {
-    match change {
-        Change::Upgrade { from, to } | Change::Downgrade { from, to } => (Some(from.to_string()), Some(to.to_string())),
-        Change::Restart { .. } => (None, None),
-    }
+    change.kind().releases().map(|(from, to)| (from.to_string(), to.to_string())).unzip()
 }

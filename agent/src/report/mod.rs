@@ -9,6 +9,7 @@
 
 pub mod abandoned;
 pub mod board;
+mod change;
 pub mod display;
 pub mod events;
 pub mod explain;

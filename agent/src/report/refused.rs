@@ -10,7 +10,7 @@ use crate::{
         refusal::{Difference, Refusal},
         replace::Obstacle,
     },
-    rollout::keys::{Change, TakeDown},
+    rollout::keys::TakeDown,
     words::typed,
 };
 
@@ -59,13 +59,7 @@ impl Context<'_> {
                 let message = "no run of this playbook stands, so none waits to be resumed".into();
                 self.stop(Reason::NothingToResume, message, "run")
             }
-            Refusal::NoWayBack => {
-                let message = match self.change.is_some_and(Change::is_down) {
-                    true => "no voter runs the higher release any more: from here the way up is an upgrade",
-                    false => "no voter runs the old release any more, and an old binary would refuse to start",
-                };
-                self.stop(Reason::NoWayBack, message.into(), "run")
-            }
+            Refusal::NoWayBack => self.stop(Reason::NoWayBack, self.words().no_way_back.into(), "run"),
             Refusal::NotHeld => {
                 self.stop(Reason::NotHeld, "the run does not hold before its last member".into(), "run")
             }
@@ -78,27 +72,20 @@ impl Context<'_> {
                 self.stop(Reason::NoLeader, message, "status")
             }
             Refusal::LeaderVersion { member, release } => {
-                let message = format!("the leader {} runs {release}, expected {}", name(*member), self.expected());
+                let message =
+                    format!("the leader {} runs {release}, expected {}", name(*member), self.words().expected);
                 self.stop(Reason::LeaderVersion, message, "status")
             }
             Refusal::MemberVersion { member, release } => {
-                let message = format!("{} runs {release}, expected {}", name(*member), self.expected());
+                let message = format!("{} runs {release}, expected {}", name(*member), self.words().expected);
                 self.stop(Reason::MemberVersion, message, "status")
             }
             Refusal::SkipsMinor { member, release } => {
-                let message = match self.change.filter(|change| change.is_down()).and_then(Change::to) {
-                    Some(to) => {
-                        format!("{} runs {release}, and {to} is neither of its minor nor one below", name(*member))
-                    }
-                    None => format!("{} runs {release}: {} leaves out a minor", name(*member), self.arrow()),
-                };
+                let message = format!("{} runs {release}{}", name(*member), self.words().skips_minor);
                 self.stop(Reason::SkipsMinor, message, "plan")
             }
             Refusal::GoingDown { target } => {
-                let why = match self.change.filter(|change| change.is_down()).and_then(Change::to) {
-                    Some(to) => format!("this one leads to {to}"),
-                    None => format!("{} needs a version that rises", self.arrow()),
-                };
+                let why = self.words().against_downgrade;
                 let message = format!("a downgrade to {target} is enabled, and {why}");
                 self.stop(Reason::GoingDown, message, self.onward()).leaving("`etcdctl downgrade cancel` ends it")
             }
@@ -167,20 +154,6 @@ impl Context<'_> {
             .filter_map(|member| Some(format!("{}: {}", self.names.short(member.id), printable(&member.trouble()?))))
             .collect();
         if troubles.is_empty() { String::new() } else { format!(" ({})", troubles.join("; ")) }
-    }
-
-    fn expected(&self) -> String {
-        match self.change {
-            Some(Change::Upgrade { from, to } | Change::Downgrade { from, to }) => format!("`{from}` or {to}"),
-            _ => "another".to_owned(),
-        }
-    }
-
-    fn arrow(&self) -> String {
-        match self.change {
-            Some(Change::Upgrade { to, .. } | Change::Downgrade { to, .. }) => format!("the way to {to}"),
-            _ => "the way".to_owned(),
-        }
     }
 
     fn below_quorum(&self, down: &str, standing: usize, needed: usize) -> Stop {

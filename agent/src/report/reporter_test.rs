@@ -20,15 +20,16 @@ use crate::{
     observe::view::ClusterView,
     plan::{refusal::Wait, samples, settled::Missing},
     rollout::{
+        change::{Change, Upgrade},
         host_id::HostId,
-        keys::{Change, RunId},
+        keys::RunId,
     },
 };
 
 const HOST: HostId = HostId { machine: Some(1), instance: 2 };
 
 fn change() -> Change {
-    Change::Upgrade { from: ">=3.4, <3.5".parse().unwrap(), to: Release::new(3, 5, 30) }
+    Change::Upgrade(Upgrade { from: ">=3.4, <3.5".parse().unwrap(), to: Release::new(3, 5, 30) })
 }
 
 fn view() -> ClusterView {

@@ -3,6 +3,7 @@
 use std::{fmt::Write as _, time::Duration};
 
 use super::{
+    change::words,
     gates::GatesLine,
     json::MemberLine,
     lowering::DowngradeLine,
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::{
     observe::view::ClusterView,
-    rollout::keys::{Change, Going, Keys, PREFIX, Run, RunResult, RunState, TakeDown},
+    rollout::keys::{Going, Keys, PREFIX, Run, RunResult, RunState, TakeDown},
 };
 
 /// The cluster, one line a member, its gates, and a downgrade under way; this host's own members have a star.
@@ -121,11 +122,7 @@ pub(super) fn take_down(record: &TakeDown, names: &Names) -> String {
 }
 
 fn run_line(run: &Run, names: &Names) -> String {
-    let what = match &run.intent.change {
-        Change::Upgrade { to, .. } => format!("to {to}"),
-        Change::Downgrade { to, .. } => format!("down to {to}"),
-        Change::Restart { id } => format!("restart `{}`", printable(id)),
-    };
+    let what = words(Some(&run.intent.change)).run;
     let done = if run.done.is_empty() { "none".to_owned() } else { names.list(&run.done) };
     let begun = run.begun_by.as_ref().map_or_else(String::new, |host| format!("; begun on {}", printable(host)));
     format!("run: {what}, {}; done: {done}{begun}\n", state(&run.state, names))

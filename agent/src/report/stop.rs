@@ -9,6 +9,7 @@ use proto::MemberId;
 use serde::Serialize;
 
 use super::{
+    change,
     names::{Names, printable},
     standing::standing,
     wait,
@@ -23,7 +24,8 @@ use crate::{
     plan::{Finish, Verb, refusal::Wait},
     rollout::{
         act::{Ending, Left},
-        keys::{Change, RunResult},
+        change::Change,
+        keys::RunResult,
     },
     words,
 };
@@ -246,16 +248,12 @@ impl Context<'_> {
         }
     }
 
-    fn target(&self) -> String {
-        match self.change {
-            Some(Change::Upgrade { to, .. } | Change::Downgrade { to, .. }) => format!("at {to}"),
-            Some(Change::Restart { id }) => format!("restarted for `{}`", printable(id)),
-            None => "at the target".to_owned(),
-        }
+    pub(super) fn words(&self) -> change::Words {
+        change::words(self.change)
     }
 
     fn finished(&self, finish: &Finish) -> Stop {
-        let (all, target) = (self.all(), self.target());
+        let (all, target) = (self.all(), self.words().at_target);
         match finish {
             Finish::Done(RunResult::Reached) => self
                 .stop(Reason::Done, format!("{all} {target}, and the cluster has settled"), "status")
@@ -285,7 +283,7 @@ impl Context<'_> {
     fn nothing_to_do(&self) -> String {
         match self.verb {
             Verb::Finalize => "nothing to finalize: nothing is held back".to_owned(),
-            _ => format!("nothing to do: {} {}", self.all(), self.target()),
+            _ => format!("nothing to do: {} {}", self.all(), self.words().at_target),
         }
     }
 

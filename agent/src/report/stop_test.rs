@@ -20,8 +20,9 @@ use crate::{
     },
     rollout::{
         act::{Ending, Left},
+        change::{Change, Upgrade},
         host_id::HostId,
-        keys::{AttemptId, Change, ProcessId, RunResult, TakeDown},
+        keys::{AttemptId, ProcessId, RunResult, TakeDown},
     },
     unknown::Unknown,
 };
@@ -29,7 +30,7 @@ use crate::{
 const HOST: HostId = HostId { machine: Some(1), instance: 2 };
 
 fn change() -> Change {
-    Change::Upgrade { from: ">=3.4, <3.5".parse().unwrap(), to: Release::new(3, 5, 30) }
+    Change::Upgrade(Upgrade { from: ">=3.4, <3.5".parse().unwrap(), to: Release::new(3, 5, 30) })
 }
 
 fn view() -> ClusterView {

@@ -9,10 +9,10 @@ use std::{
     sync::Arc,
 };
 
-use proto::{ClusterId, LeaseId, MemberId, Release, Revision};
+use proto::{ClusterId, LeaseId, MemberId, Revision};
 use serde::{Deserialize, Serialize};
 
-use super::host_id::HostId;
+use super::{change::Change, host_id::HostId};
 use crate::unknown::Unknown;
 
 /// What every key begins with. It is no setting: hosts that looked for the keys in two places would not see each
@@ -123,54 +123,6 @@ pub struct Intent {
 impl Hash for Intent {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.cluster.hash(state);
-    }
-}
-
-/// What a run changes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Change {
-    /// Every member to a newer release.
-    Upgrade {
-        /// What a member must run to take part, unless it is at `to` already (a semver requirement).
-        from: semver::VersionReq,
-        /// The one release to reach.
-        to: Release,
-    },
-    /// Every member to an older release, a minor down at most.
-    Downgrade {
-        /// What a member must run to take part, unless it is at `to` already (a semver requirement).
-        from: semver::VersionReq,
-        /// The one release to reach.
-        to: Release,
-    },
-    /// Every process anew, at the release it has.
-    Restart {
-        /// Free text that tells this restart from the last: a ticket, a date.
-        id: String,
-    },
-}
-
-impl Change {
-    /// The release that every member is to run; `None` where each keeps its own.
-    pub fn to(&self) -> Option<&Release> {
-        match self {
-            Self::Upgrade { to, .. } | Self::Downgrade { to, .. } => Some(to),
-            Self::Restart { .. } => None,
-        }
-    }
-
-    /// What a member must run to take part, and what it is to run.
-    pub fn releases(&self) -> Option<(&semver::VersionReq, &Release)> {
-        match self {
-            Self::Upgrade { from, to } | Self::Downgrade { from, to } => Some((from, to)),
-            Self::Restart { .. } => None,
-        }
-    }
-
-    /// Whether it leads down.
-    pub fn is_down(&self) -> bool {
-        matches!(self, Self::Downgrade { .. })
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod act;
 pub mod agent;
 mod answered;
+pub mod change;
 pub mod changes;
 #[cfg(test)]
 mod driven;

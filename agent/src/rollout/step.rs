@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
-use proto::{ClusterVersion, MemberId, Release, Revision};
+use proto::{MemberId, Revision};
 
 use super::{
     act::{Act, Ending, Event, Left, Looked},
     agent::{Agent, Phase},
     answered::Then,
-    keys::{AttemptId, Change, TakeDown},
+    keys::{AttemptId, TakeDown},
     txn::Txn,
 };
 use crate::{
@@ -273,7 +273,9 @@ impl Agent {
     /// Whether the old binary may be started: the new one is gone and no poll of it is in flight, so what
     /// the others say of the cluster version can no longer change.
     fn judge(&mut self, failure: Option<Arc<str>>, looked: &Looked) -> Act {
-        let Some(below) = self.goes_back_below() else { return self.switch(Leg::Back, failure) };
+        let Some(below) = self.me.intent.change.kind().old_starts_below() else {
+            return self.switch(Leg::Back, failure);
+        };
         let down = self.member();
         let is_open = looked.view.as_ref().is_some_and(|view| no_return::version_has_not_risen(view, down, below));
         match is_open {
@@ -341,13 +343,6 @@ impl Agent {
         }
     }
 
-    /// The old binary starts only below this cluster version; what is lowered starts on the higher release whatever
-    /// the version is.
-    fn goes_back_below(&self) -> Option<ClusterVersion> {
-        let up = Some(&self.me.intent.change).filter(|change| !change.is_down());
-        up.and_then(Change::to).map(Release::cluster_version)
-    }
-
     /// Leaves the new binary for the old one: because it failed, or because that was asked for.
     pub(super) fn turn_round(&mut self, failure: Option<Arc<str>>) -> Act {
         self.stepping(Stepping::LookingBack(failure), Act::Look)
@@ -357,7 +352,13 @@ impl Agent {
     fn turn_round_after(&mut self, failure: Option<Arc<str>>, looked: &Looked) -> Act {
         self.note(looked);
         let member = self.member();
-        let below = self.goes_back_below().filter(|_| self.changes_minor && self.rules.no_return_is_the_start);
+        let below = self
+            .me
+            .intent
+            .change
+            .kind()
+            .old_starts_below()
+            .filter(|_| self.changes_minor && self.rules.no_return_is_the_start);
         let runs = !looked.down.contains(&member);
         let objection = put_back::objection(&self.me, looked.view.as_ref(), member, below);
         match objection.filter(|_| runs && self.rules.put_back_looks_first) {

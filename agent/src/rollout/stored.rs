@@ -173,7 +173,8 @@ mod tests {
     use super::*;
     use crate::{
         rollout::{
-            keys::{AttemptId, Change, Finalize, Going, Intent, ProcessId, RunId, RunState, TakeId},
+            change::{Change, Upgrade},
+            keys::{AttemptId, Finalize, Going, Intent, ProcessId, RunId, RunState, TakeId},
             rules::Rules,
         },
         unknown::Unknown,
@@ -188,7 +189,7 @@ mod tests {
     }
 
     fn run(state: RunState) -> Run {
-        let change = Change::Upgrade { from: ">=3.4, <3.5".parse().unwrap(), to: Release::new(3, 5, 30) };
+        let change = Change::Upgrade(Upgrade { from: ">=3.4, <3.5".parse().unwrap(), to: Release::new(3, 5, 30) });
         let gates = [("LeaseCheckpoint".to_owned(), true)].into();
         let intent = Intent { cluster: ClusterId(0xc), change, gates, finalize: Finalize::Manual };
         Run {

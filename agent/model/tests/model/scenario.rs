@@ -5,8 +5,9 @@ use std::sync::Arc;
 use agent::{
     plan::{Me, Verb},
     rollout::{
+        change::{Change, Downgrade, Restart, Upgrade},
         host_id::HostId,
-        keys::{Change, Finalize, Intent},
+        keys::{Finalize, Intent},
         rules::Rules,
     },
 };
@@ -180,9 +181,9 @@ impl Scenario {
     pub fn intent(&self) -> Intent {
         let from = if self.leads_down() { ">=3.5, <3.6" } else { ">=3.4, <3.5" }.parse().unwrap();
         let change = match self.kind {
-            Kind::Down => Change::Downgrade { from, to: self.new_release() },
-            Kind::Minor | Kind::Patch => Change::Upgrade { from, to: self.new_release() },
-            Kind::Restart => Change::Restart { id: "1".into() },
+            Kind::Down => Change::Downgrade(Downgrade { from, to: self.new_release() }),
+            Kind::Minor | Kind::Patch => Change::Upgrade(Upgrade { from, to: self.new_release() }),
+            Kind::Restart => Change::Restart(Restart { id: "1".into() }),
         };
         Intent { cluster: ClusterId(1), change, gates: Default::default(), finalize: self.finalize }
     }

@@ -1,0 +1,100 @@
+//! What each kind of change asks of a run: one file a kind, and every kind answers the same questions.
+//!
+//! A rule asks [`Change::kind`] and never which kind it is. Pure. A new kind is a file here, an arm in `Change::kind`,
+//! its part of the playbook (`playbook/parse/kind.rs`), and its words (`report/change.rs`).
+
+mod downgrade;
+mod restart;
+mod upgrade;
+
+use proto::{ClusterVersion, Release};
+use semver::VersionReq;
+
+use super::{Case, Next, Verb, refusal::Refusal};
+use crate::{
+    journal::progress::Leg,
+    observe::view::{ClusterView, Member},
+    rollout::change::Change,
+};
+
+/// The questions.
+pub trait Kind {
+    /// What a member must run to take part, and what it is to run; `None` where each keeps its release.
+    fn releases(&self) -> Option<(&VersionReq, &Release)>;
+
+    /// Whether a member has reached the end of this leg; every other one is undone.
+    fn is_at(&self, case: &Case, member: &Member, leg: Leg) -> bool;
+
+    /// Whether a member on this release gets to its target without leaving out a minor.
+    fn is_one_step_from(&self, release: &Release) -> bool;
+
+    /// What would keep a run from its end for ever, at any time.
+    fn hindrance(&self, view: &ClusterView) -> Option<Refusal>;
+
+    /// What a run does not begin with.
+    fn unready(&self, view: &ClusterView) -> Option<Refusal>;
+
+    /// What the cluster needs before any member goes forward.
+    fn before_members(&self, case: &Case) -> Option<Next>;
+
+    /// What the cluster needs before any member goes back, or the run that goes back may end.
+    fn before_members_go_back(&self, case: &Case) -> Option<Next>;
+
+    /// What this member needs before it goes.
+    fn before_member(&self, case: &Case, member: &Member) -> Option<Next>;
+
+    /// The point of no return: an old binary starts only below this cluster version. `None`: whatever that is.
+    fn old_starts_below(&self) -> Option<ClusterVersion>;
+
+    /// The cluster version that every member must hold before the run has settled.
+    fn settled_version(&self, view: &ClusterView, back: bool) -> Option<ClusterVersion>;
+
+    /// The cluster version that etcd's downgrade leads to. The run enables that one, and has settled once it is over.
+    fn lowers_to(&self) -> Option<ClusterVersion>;
+
+    /// Why it does not allow what was typed.
+    fn refuses(&self, verb: Verb) -> Option<Refusal>;
+
+    /// In a phrase, for a playbook of another kind.
+    fn phrase(&self) -> String;
+
+    /// By name in the playbook, what two changes of this kind may differ in.
+    fn parts(&self) -> Vec<(&'static str, String)>;
+}
+
+impl Change {
+    /// What answers for its kind.
+    pub fn kind(&self) -> &dyn Kind {
+        match self {
+            Self::Upgrade(upgrade) => upgrade,
+            Self::Downgrade(downgrade) => downgrade,
+            Self::Restart(restart) => restart,
+        }
+    }
+
+    /// The release that every member is to run; `None` where each keeps its own.
+    pub fn to(&self) -> Option<&Release> {
+        self.kind().releases().map(|(_, to)| to)
+    }
+}
+
+fn is_at_release(case: &Case, member: &Member, leg: Leg, to: &Release) -> bool {
+    let written = || case.standing().is_some_and(|run| run.done.contains(&member.id));
+    let is_new = member.release().map_or_else(written, |release| release == to);
+    is_new == (leg == Leg::Forward)
+}
+
+/// Of one major, and no minor lies between them.
+fn is_one_step_up(lower: &Release, higher: &Release) -> bool {
+    let (lower, higher) = (&lower.0, &higher.0);
+    lower.major == higher.major && (lower.minor == higher.minor || lower.minor + 1 == higher.minor)
+}
+
+/// What the first member says, and so what all must say alike.
+fn common_version(view: &ClusterView) -> Option<ClusterVersion> {
+    view.members.first()?.report()?.cluster_version
+}
+
+fn parts_of(from: &VersionReq, to: &Release) -> Vec<(&'static str, String)> {
+    vec![("from", from.to_string()), ("to", to.to_string())]
+}

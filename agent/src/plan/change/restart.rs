@@ -1,0 +1,74 @@
+//! Every process anew, at the release it has. Nothing that a member says shows whether it was restarted, so what its own
+//! agent wrote into the run counts.
+
+use proto::{ClusterVersion, Release};
+use semver::VersionReq;
+
+use super::{Kind, common_version};
+use crate::{
+    journal::progress::Leg,
+    observe::view::{ClusterView, Member},
+    plan::{Case, Next, Verb, refusal::Refusal},
+    rollout::change::Restart,
+};
+
+impl Kind for Restart {
+    fn releases(&self) -> Option<(&VersionReq, &Release)> {
+        None
+    }
+
+    /// A run that is over counts, too: the same command again restarts nobody.
+    fn is_at(&self, case: &Case, member: &Member, _: Leg) -> bool {
+        let run = case.keys.run.as_ref().map(|run| &run.value);
+        run.is_some_and(|run| *run.intent == *case.me.intent && run.done.contains(&member.id))
+    }
+
+    fn is_one_step_from(&self, _: &Release) -> bool {
+        true
+    }
+
+    fn hindrance(&self, _: &ClusterView) -> Option<Refusal> {
+        None
+    }
+
+    fn unready(&self, _: &ClusterView) -> Option<Refusal> {
+        None
+    }
+
+    fn before_members(&self, _: &Case) -> Option<Next> {
+        None
+    }
+
+    fn before_members_go_back(&self, _: &Case) -> Option<Next> {
+        None
+    }
+
+    fn before_member(&self, _: &Case, _: &Member) -> Option<Next> {
+        None
+    }
+
+    fn old_starts_below(&self) -> Option<ClusterVersion> {
+        None
+    }
+
+    fn settled_version(&self, view: &ClusterView, _: bool) -> Option<ClusterVersion> {
+        common_version(view)
+    }
+
+    fn lowers_to(&self) -> Option<ClusterVersion> {
+        None
+    }
+
+    /// There is no other release to go back to.
+    fn refuses(&self, verb: Verb) -> Option<Refusal> {
+        (verb == Verb::Rollback).then_some(Refusal::NothingToRollBack)
+    }
+
+    fn phrase(&self) -> String {
+        format!("a restart for `{}`", self.id)
+    }
+
+    fn parts(&self) -> Vec<(&'static str, String)> {
+        vec![("restart.id", format!("`{}`", self.id))]
+    }
+}

@@ -1,0 +1,42 @@
+//! What a run changes, as the hosts share it. What each kind asks of a run is said in `plan/change/`.
+
+use proto::Release;
+use semver::VersionReq;
+use serde::{Deserialize, Serialize};
+
+/// One kind of change. In the shared keys it goes by the kind's name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// See [`Upgrade`].
+    Upgrade(Upgrade),
+    /// See [`Downgrade`].
+    Downgrade(Downgrade),
+    /// See [`Restart`].
+    Restart(Restart),
+}
+
+/// Every member to a newer release, a minor up at most.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Upgrade {
+    /// What a member must run to take part, unless it is at `to` already.
+    pub from: VersionReq,
+    /// The one release to reach.
+    pub to: Release,
+}
+
+/// Every member to an older release, a minor down at most.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Downgrade {
+    /// What a member must run to take part, unless it is at `to` already.
+    pub from: VersionReq,
+    /// The one release to reach.
+    pub to: Release,
+}
+
+/// Every process anew, at the release it has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restart {
+    /// Free text that tells this restart from the last: a ticket, a date.
+    pub id: String,
+}
