@@ -34,7 +34,7 @@ impl Execution<'_> {
         let keys = self.store.read().await?;
         let keys = stored::keys(&keys)?;
         let gone = gone(&self.store, &keys, &self.me, self.process).await.map_err(NotRead::from)?;
-        if let Some(twin) = plan::twin::of(self.me.host, self.process, &keys, &gone) {
+        if let Some(twin) = plan::rules::twin::of(self.me.host, self.process, &keys, &gone) {
             return Ok(Some(twin));
         }
         let view = self.observer.glance().await?;

@@ -7,11 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proto::MemberId;
 
-use super::{Case, Next, Verb, refusal::Refusal, settled::Missing, target};
-use crate::{
-    journal::progress::Leg,
-    observe::view::{ClusterView, GateReport, Gates, Member},
-};
+use super::{Case, settled::Missing};
+use crate::observe::view::{ClusterView, GateReport, Gates, Member};
 
 /// How the gates of the whole cluster stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,16 +100,6 @@ fn contrary(view: &ClusterView, standing: &Standing, gate: &str, wanted: bool) -
             Some(Missing::KeptOn { gate, is_wanted })
         }
     }
-}
-
-/// A member at its target that has no gates shows that the target has none; an older one can not tell.
-pub(super) fn supported(case: &Case) -> Option<Next> {
-    let is_asked = !case.me.intent.gates.is_empty() && case.me.verb != Verb::Rollback && case.leg() == Leg::Forward;
-    let has_none = |member: &&Member| {
-        member.report().is_some_and(|report| report.gates.is_none()) && target::has_its_release(case, member)
-    };
-    let member = case.view.members.iter().find(has_none).filter(|_| is_asked)?;
-    Some(Next::Refuse(Refusal::GatesUnsupported { member: member.id }))
 }
 
 /// Whether the gates are known to be otherwise than expected, where every member is at its target already.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::*;
 use crate::{
     plan::{
-        Finish, Me, next,
+        Finish, Me, Next, Verb, next,
+        refusal::Refusal,
         samples::{self, intent, with_cluster_version, with_gates, with_release},
     },
     rollout::{keys::Keys, rules::Rules},
@@ -122,17 +123,7 @@ fn decided(view: &ClusterView, expected: &str, verb: Verb) -> Next {
     let intent = crate::rollout::keys::Intent { gates: expecting(expected), ..intent(">=3.4, <3.5", "3.5.30") };
     let me = Me { intent: Arc::new(intent), verb, ..samples::me(&[1, 2, 3]) };
     let (me, rules, keys) = (&me, &Rules::default(), &Keys::default());
-    next(&Case {
-        me,
-        rules,
-        keys,
-        view,
-        gathered: true,
-        joined: None,
-        in_hand: None,
-        gone: &[],
-        process: Default::default(),
-    })
+    next(&samples::case(me, rules, keys, view))
 }
 
 #[test]

@@ -9,18 +9,15 @@ pub mod forecast;
 pub mod gates;
 pub mod no_return;
 pub mod order;
+mod owner;
 pub mod put_back;
-mod quorum;
 pub mod refusal;
 pub mod replace;
+pub mod rules;
 #[cfg(test)]
 pub(crate) mod samples;
 pub mod settled;
-mod shared;
-mod skew;
 pub mod target;
-pub mod twin;
-mod verb;
 
 use std::{
     hash::{Hash, Hasher},
@@ -31,10 +28,10 @@ use proto::{ClusterVersion, MemberId};
 
 use crate::{
     journal::progress::Leg,
-    observe::view::ClusterView,
+    observe::view::{ClusterView, Member},
     rollout::{
         host_id::HostId,
-        keys::{AttemptId, Going, Intent, Keys, ProcessId, Run, RunId, RunResult, RunState},
+        keys::{AttemptId, Intent, Keys, ProcessId, Run, RunId, RunResult, RunState},
         rules::Rules,
         txn::Txn,
     },
@@ -206,8 +203,13 @@ impl Case<'_> {
         members.filter(|member| !target::is_on_new_minor(self, member)).map(|member| member.id)
     }
 
+    /// Whether every member is ready and where the run wants it.
+    fn is_all_there(&self) -> bool {
+        self.undone().next().is_none() && self.view.members.iter().all(Member::is_ready)
+    }
+
     /// The members that are not at their target, in order of id.
-    fn undone(&self) -> impl Iterator<Item = &crate::observe::view::Member> {
+    fn undone(&self) -> impl Iterator<Item = &Member> {
         let leg = self.leg();
         self.view.members.iter().filter(move |member| !target::is_at(self, member, leg))
     }
@@ -215,127 +217,9 @@ impl Case<'_> {
 
 /// What may be done next.
 pub fn next(case: &Case) -> Next {
-    let before_any_run = [
-        twin::twin,
-        shared::ownership,
-        shared::stale,
-        shared::other_run,
-        shared::versions,
-        shared::hindrance,
-        shared::record,
-        shared::lost,
-        gates::supported,
-    ];
-    let within_a_run =
-        [verb::verb, shared::mark, before_members_go_back, settled, hold, turn, quorum::alarm, before_members];
-    let decided = |rules: &[fn(&Case) -> Option<Next>]| rules.iter().find_map(|rule| rule(case));
-    decided(&before_any_run)
-        .or_else(|| finished(case))
-        .or_else(|| decided(&within_a_run))
-        .unwrap_or_else(|| begin_first(case, order::order(case)))
-}
-
-fn before_members(case: &Case) -> Option<Next> {
-    case.kind().before_members(case)
-}
-
-fn before_members_go_back(case: &Case) -> Option<Next> {
-    case.kind().before_members_go_back(case)
-}
-
-/// A run is created by the first agent that nothing stands in the way of.
-fn begin_first(case: &Case, next: Next) -> Next {
-    match next {
-        Next::Go(_) if case.standing().is_none() => {
-            let unready = || case.kind().unready(case.view).map(Next::Refuse);
-            undecided(case).or_else(unready).unwrap_or(Next::Begin)
-        }
+    rules::before_any_member(case).unwrap_or_else(|| match order::order(case) {
+        // A run is created by the first agent that nothing stands in the way of.
+        Next::Go(_) if case.standing().is_none() => rules::before_a_run(case).unwrap_or(Next::Begin),
         next => next,
-    }
-}
-
-/// Whether there is a way back is read off the cluster version, so each member must say it before anything is
-/// stopped. A new cluster decides it within seconds.
-fn no_version(intent: &Intent, view: &ClusterView) -> Option<MemberId> {
-    intent.change.to()?;
-    let is_silent =
-        |member: &&crate::observe::view::Member| member.report().is_some_and(|report| report.cluster_version.is_none());
-    view.members.iter().find(is_silent).map(|member| member.id)
-}
-
-fn undecided(case: &Case) -> Option<Next> {
-    let member = no_version(&case.me.intent, case.view)?;
-    Some(match case.gathered {
-        true => Next::Refuse(Refusal::NoClusterVersion { member }),
-        false => Next::Wait(Wait::Gather),
     })
-}
-
-fn finished(case: &Case) -> Option<Next> {
-    let run = case.keys.run.as_ref().map(|run| &run.value);
-    match run {
-        Some(Run { id, state: RunState::Done { result }, .. })
-            if case.joined == Some(*id) && !is_contradicted(case, *result) =>
-        {
-            Some(Next::Finish(Finish::Done(*result)))
-        }
-        _ if case.standing().is_none() && case.me.verb != Verb::Rollback => {
-            all_ready_at_target(case).then(|| nothing_to_do(case))
-        }
-        _ => None,
-    }
-}
-
-/// What a key says of the end is believed only where no member says otherwise (I-5): whoever may write the keys could say
-/// that all is done.
-fn is_contradicted(case: &Case, result: RunResult) -> bool {
-    let Some(to) = case.me.intent.change.to() else { return false };
-    let is_elsewhere = |member: &crate::observe::view::Member| member.release().is_some_and(|release| release != to);
-    result == RunResult::Reached && case.view.members.iter().any(is_elsewhere)
-}
-
-/// Gates and versions that are not as expected are waited for, and told of, by a run in which no member goes.
-fn nothing_to_do(case: &Case) -> Next {
-    let is_unsettled = || settled::missing_versions(&case.me.intent, case.view, false).is_some();
-    match case.me.verb == Verb::Run && (gates::are_contrary(case) || is_unsettled()) {
-        true => Next::Begin,
-        false => Next::Finish(Finish::NothingToDo),
-    }
-}
-
-fn all_ready_at_target(case: &Case) -> bool {
-    case.undone().next().is_none() && case.view.members.iter().all(|member| member.is_ready())
-}
-
-fn settled(case: &Case) -> Option<Next> {
-    (case.standing().is_some() && all_ready_at_target(case)).then_some(Next::Settle)
-}
-
-/// `finalize: manual`: the run stops where one member of the old minor is left, and goes on when a person says so.
-fn hold(case: &Case) -> Option<Next> {
-    let run = case.standing()?;
-    if case.me.intent.finalize != crate::rollout::keys::Finalize::Manual || !case.changes_minor() {
-        return None;
-    }
-    let mut old = case.old();
-    let (last, more) = (old.next()?, old.next().is_some());
-    match (&run.state, more) {
-        (RunState::Rolling, false) => Some(Next::Move { to: RunState::Held { member: last }, at_rest: false }),
-        (RunState::Held { .. }, true) => Some(Next::Move { to: RunState::Rolling, at_rest: false }),
-        (RunState::Held { member }, false) => Some(Next::Finish(Finish::Held { member: *member })),
-        _ => None,
-    }
-}
-
-/// A run that goes back and finds no voter on the old release goes forward again.
-fn turn(case: &Case) -> Option<Next> {
-    let turns = case.standing()?.going()? == Going::RollingBack && has_no_way_back(case, None);
-    turns.then_some(Next::Move { to: RunState::Rolling, at_rest: true })
-}
-
-/// Whether no voter, other than this one, is seen on the old release any more, where that is the point of no return.
-fn has_no_way_back(case: &Case, except: Option<MemberId>) -> bool {
-    case.changes_minor()
-        && case.rules.back_needs_an_old_voter
-        && !no_return::another_is_old(&case.me.intent, case.view, except)
 }

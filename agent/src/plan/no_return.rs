@@ -9,7 +9,13 @@
 
 use proto::{ClusterVersion, MemberId};
 
+use super::Case;
 use crate::{observe::view::ClusterView, rollout::keys::Intent};
+
+/// Whether no voter, other than this one, is seen on the old release any more, where that is the point of no return.
+pub(super) fn has_no_way_back(case: &Case, except: Option<MemberId>) -> bool {
+    case.changes_minor() && case.rules.back_needs_an_old_voter && !another_is_old(&case.me.intent, case.view, except)
+}
 
 /// Whether a voter other than `except` is seen running an old release.
 pub(super) fn another_is_old(intent: &Intent, view: &ClusterView, except: Option<MemberId>) -> bool {

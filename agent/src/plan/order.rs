@@ -6,10 +6,10 @@
 use proto::MemberId;
 
 use super::{
-    Case, Finish, Go, Next, no_return,
-    quorum::{Objection, quorum},
+    Case, Finish, Go, Next,
     refusal::{Refusal, Wait},
-    shared, target,
+    rules::{self, failed},
+    target,
 };
 use crate::{
     journal::progress::Leg,
@@ -40,11 +40,11 @@ pub(super) fn standing(view: &ClusterView, member: &Member) -> Standing {
 
 pub(super) fn order(case: &Case) -> Next {
     let is_mine = |member: &&Member| case.me.owns.contains(&member.id);
-    let may_be_picked = |member: &&Member| shared::only(case).is_none_or(|only| only == member.id);
+    let may_be_picked = |member: &&Member| failed::only(case).is_none_or(|only| only == member.id);
     let pick = case.undone().filter(is_mine).filter(may_be_picked).min_by_key(|m| (standing(case.view, m), m.id));
     match pick {
         None => my_part_is_done(case),
-        Some(pick) => obstacle(case, pick).unwrap_or_else(|| go(case, pick)),
+        Some(pick) => rules::before_a_member(case, pick).unwrap_or_else(|| go(case, pick)),
     }
 }
 
@@ -63,37 +63,6 @@ fn my_part_is_done(case: &Case) -> Next {
     }
 }
 
-fn obstacle(case: &Case, pick: &Member) -> Option<Next> {
-    if pick.is_catching_up() {
-        return Some(Next::Wait(Wait::Ready { member: pick.id }));
-    }
-    match quorum(case.me, case.view, pick.id) {
-        Some(Objection::Below(refusal)) => return Some(Next::Refuse(refusal)),
-        Some(Objection::AnotherIsSick(other)) => return Some(another_is_sick(case, other)),
-        None => {}
-    }
-    if let Some(needed) = case.kind().before_member(case, pick) {
-        return Some(needed);
-    }
-    if case.leg() == Leg::Back && case.changes_minor() {
-        no_way_back(case, pick).or_else(|| others_go_first(case, pick))
-    } else {
-        others_go_first(case, pick)
-    }
-}
-
-/// What would close the way back once the member is down: better seen before it is stopped.
-fn no_way_back(case: &Case, pick: &Member) -> Option<Next> {
-    if super::has_no_way_back(case, Some(pick.id)) {
-        return Some(Next::Refuse(Refusal::NoWayBack));
-    }
-    case.kind().old_starts_below()?;
-    match no_return::witness_missing(case.view, pick.id)? {
-        no_return::Missing::Readiness(other) => Some(another_is_sick(case, other)),
-        no_return::Missing::Version(member) => Some(Next::Refuse(Refusal::NoClusterVersion { member })),
-    }
-}
-
 pub(super) fn another_is_sick(case: &Case, other: MemberId) -> Next {
     let is_awaited = case.me.owns.contains(&other)
         || case.keys.has_participant(other)
@@ -102,23 +71,6 @@ pub(super) fn another_is_sick(case: &Case, other: MemberId) -> Next {
         true => Next::Wait(Wait::Ready { member: other }),
         false if !case.gathered() => Next::Wait(Wait::Gather),
         false => Next::Refuse(Refusal::NotReady { member: other }),
-    }
-}
-
-/// A host lets members of an earlier standing go first; not under its own member's failure mark, where nobody
-/// else may go, and all would wait for one another.
-fn others_go_first(case: &Case, pick: &Member) -> Option<Next> {
-    if shared::only(case).is_some() {
-        return None;
-    }
-    let standing_of = |member: &Member| standing(case.view, member);
-    let earlier = case.undone().filter(|m| standing_of(m) < standing_of(pick) && !case.me.owns.contains(&m.id));
-    let (awaited, alone): (Vec<MemberId>, Vec<MemberId>) =
-        earlier.map(|member| member.id).partition(|member| case.keys.has_participant(*member));
-    match (awaited.is_empty(), alone.is_empty()) {
-        (false, _) => Some(Next::Wait(Wait::Others { members: awaited })),
-        (true, false) if !case.gathered() => Some(Next::Wait(Wait::Gather)),
-        _ => None,
     }
 }
 

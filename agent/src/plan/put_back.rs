@@ -6,7 +6,7 @@
 
 use proto::{ClusterVersion, MemberId};
 
-use super::{Me, no_return, quorum};
+use super::{Me, no_return, rules::quorum};
 use crate::observe::view::ClusterView;
 
 /// Why a member that runs is not stopped to be put back.
@@ -49,7 +49,7 @@ pub fn objection(
     if let Some(other) = quorum::sick_beside(me, view, member) {
         return Some(Objection::NotReady(name(other)));
     }
-    if quorum::quorum(me, view, member).is_some() {
+    if quorum::objection(me, view, member).is_some() {
         return Some(Objection::BelowQuorum);
     }
     let is_closed = below.is_some_and(|below| !no_return::others_are_below(view, member, below));

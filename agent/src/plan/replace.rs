@@ -3,7 +3,11 @@
 //! Pure. Nobody may be at work on it, nothing may be down or lost, and what the members run must fit the new
 //! intent. Source: ARCHITECTURE.md, "A run's life".
 
-use super::{Me, no_version, refusal::Refusal, skew};
+use super::{
+    Me,
+    refusal::Refusal,
+    rules::{cluster_version, versions},
+};
 use crate::{
     observe::view::ClusterView,
     rollout::keys::{At, Keys, Run},
@@ -46,9 +50,9 @@ pub fn replacement<'a>(me: &Me, keys: &'a Keys, view: &ClusterView) -> Replaceme
 
 /// What a run of this intent would not begin with, if none stood.
 fn misfit(me: &Me, view: &ClusterView) -> Option<Refusal> {
-    skew::skew(&me.intent, view)
+    versions::skew(&me.intent, view)
         .or_else(|| me.intent.change.kind().unready(view))
-        .or_else(|| no_version(&me.intent, view).map(|member| Refusal::NoClusterVersion { member }))
+        .or_else(|| cluster_version::silent_on_it(&me.intent, view).map(|member| Refusal::NoClusterVersion { member }))
 }
 
 fn obstacle(me: &Me, keys: &Keys) -> Option<Obstacle> {

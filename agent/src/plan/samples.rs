@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use proto::{ClusterId, LogIndex, MemberId, Release, Revision, Term};
 
-use super::{Me, Verb};
+use super::{Case, Me, Verb};
 use crate::{
     observe::view::{Alarm, Answer, ClusterView, GateReport, Gates, Health, Leader, Member, Report, Role},
     rollout::{
         change::{Change, Upgrade},
         host_id::HostId,
-        keys::{Finalize, Intent},
+        keys::{At, AttemptId, Finalize, Going, Intent, Keys, Participant, ProcessId, Run, RunId, RunState, TakeDown},
+        rules::Rules,
     },
+    unknown::Unknown,
 };
 
 /// A view in short: `+` a ready voter, `-` one that is not, `~` one that catches up, `.` a silent one,
@@ -124,4 +126,70 @@ pub(crate) fn me(owns: &[u64]) -> Me {
         put_back: true,
         expect_agents: None,
     }
+}
+
+/// What is asked by an agent that has waited for others, and has nothing in hand.
+pub(crate) fn case<'a>(me: &'a Me, rules: &'a Rules, keys: &'a Keys, view: &'a ClusterView) -> Case<'a> {
+    let process = ProcessId::default();
+    Case { me, rules, keys, view, gathered: true, joined: None, in_hand: None, gone: &[], process }
+}
+
+/// A value as the store has it.
+pub(crate) fn at<T>(value: T) -> At<T> {
+    At { created: Revision(3), modified: Revision(3), value }
+}
+
+/// The host that has this member.
+pub(crate) fn host(member: u64) -> HostId {
+    HostId { machine: None, instance: u128::from(member) }
+}
+
+/// Member 2's record, put by an agent of host 2.
+pub(crate) fn record() -> TakeDown {
+    let process = ProcessId { boot_id: 1, pid_namespace: 1, pid: 2, start_time: 3 };
+    let (member, attempt) = (MemberId(2), AttemptId(9));
+    TakeDown {
+        member,
+        host: host(2),
+        host_name: Arc::from("h2"),
+        attempt,
+        process,
+        back: false,
+        unknown: Unknown::default(),
+    }
+}
+
+/// A run that stands, with [`record`]; `failed`: it is marked for this member.
+pub(crate) fn keys(failed: Option<u64>, is_owner_there: bool) -> Keys {
+    let intent = me(&[1]).intent;
+    let state = match failed {
+        Some(member) => RunState::Failed { member: MemberId(member), why: Arc::from("it"), was: Going::Rolling },
+        None => RunState::Rolling,
+    };
+    let mut keys = Keys {
+        run: Some(at(Run {
+            id: RunId(1),
+            intent,
+            state,
+            changes_minor: true,
+            done: Vec::new(),
+            begun_by: None,
+            unknown: Unknown::default(),
+        })),
+        down: Some(at(record())),
+        ..Keys::default()
+    };
+    if is_owner_there {
+        let owns = vec![MemberId(2)];
+        let owner = Participant {
+            host_name: Arc::from("h2"),
+            process: ProcessId::default(),
+            owns,
+            done: Vec::new(),
+            waits_for: None,
+            unknown: Unknown::default(),
+        };
+        keys.agents.insert(host(2), at(owner));
+    }
+    keys
 }

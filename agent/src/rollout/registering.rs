@@ -12,7 +12,7 @@ use super::{
     txn::Txn,
 };
 use crate::{
-    plan::{refusal::Refusal, twin},
+    plan::{refusal::Refusal, rules::twin},
     unknown::Unknown,
 };
 

@@ -186,17 +186,7 @@ mod tests {
         let run = Some(At { created: Revision(3), modified: Revision(3), value: run });
         let (keys, view, rules) = (Keys { run, ..Keys::default() }, view(members), Rules::default());
         let (me, keys, rules) = (&me, &keys, &rules);
-        let case = Case {
-            me,
-            rules,
-            keys,
-            view: &view,
-            gathered: true,
-            joined: None,
-            in_hand: None,
-            gone: &[],
-            process: Default::default(),
-        };
+        let case = samples::case(me, rules, keys, &view);
         ask(&case, &view)
     }
 

@@ -88,7 +88,7 @@ mod tests {
     fn a_minor_left_out_is_refused_though_from_allows_it() {
         let mut view = view("1+ 2+ 3+");
         with_release(&mut view, 2, "3.4.23");
-        let found = crate::plan::skew::skew(&intent(">=3.4, <3.6", "3.6.14"), &view);
+        let found = crate::plan::rules::versions::skew(&intent(">=3.4, <3.6", "3.6.14"), &view);
         assert!(matches!(found, Some(Refusal::SkipsMinor { .. })), "{found:?}");
     }
 

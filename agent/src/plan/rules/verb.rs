@@ -1,10 +1,11 @@
 //! What the operator typed, held against the state of the run: when `rollback`, `finalize` and `resume`
 //! change it, and when `run` must not. Source: ARCHITECTURE.md, R-8 to R-10.
 
-use super::{Case, Finish, Next, Verb, order, refusal::Refusal, shared, target};
+use super::turn::turn;
 use crate::{
     journal::progress::Leg,
     observe::view::Member,
+    plan::{Case, Finish, Next, Verb, no_return, order, refusal::Refusal, target},
     rollout::keys::{Run, RunResult, RunState},
 };
 
@@ -19,8 +20,8 @@ pub(super) fn verb(case: &Case) -> Option<Next> {
 
 fn opposed(case: &Case) -> Option<Next> {
     let run = case.standing()?;
-    let turns = super::turn(case).is_some();
-    (shared::opposes(case.me.verb, run) && !turns).then_some(Next::Refuse(Refusal::GoingBack))
+    let turns = turn(case).is_some();
+    (opposes(case.me.verb, run) && !turns).then_some(Next::Refuse(Refusal::GoingBack))
 }
 
 fn rollback(case: &Case) -> Option<Next> {
@@ -31,7 +32,7 @@ fn rollback(case: &Case) -> Option<Next> {
     if run.is_going_back() {
         return None;
     }
-    if super::has_no_way_back(case, None) {
+    if no_return::has_no_way_back(case, None) {
         return Some(unseen_old_voter(case).unwrap_or(Next::Refuse(Refusal::NoWayBack)));
     }
     Some(Next::Move { to: RunState::RollingBack, at_rest: true })
@@ -86,6 +87,11 @@ fn resume(case: &Case) -> Option<Next> {
     }
 }
 
+/// Whether this verb would take the run the other way than it goes, marked or not.
+fn opposes(verb: Verb, run: &Run) -> bool {
+    run.is_going_back() && verb != Verb::Rollback
+}
+
 #[cfg(test)]
 mod tests {
     use proto::{MemberId, Revision};
@@ -129,17 +135,7 @@ mod tests {
             let mut view = samples::view("1+ 2+ 3+");
             samples::with_release(&mut view, 0, "3.5.30");
             let (me, rules, keys, view) = (&me, &Rules::default(), &keys, &view);
-            let case = Case {
-                me,
-                rules,
-                keys,
-                view,
-                gathered: true,
-                joined: None,
-                in_hand: None,
-                gone: &[],
-                process: Default::default(),
-            };
+            let case = samples::case(me, rules, keys, view);
             assert_eq!(next(&case) == Next::Refuse(Refusal::GoingBack), refused, "{text}");
         }
     }
@@ -151,17 +147,7 @@ mod tests {
             let mut view = samples::view("1+ 2+ 3+");
             (0..3).for_each(|at| samples::with_release(&mut view, at, release));
             let (rules, keys) = (Rules::default(), Keys::default());
-            let case = Case {
-                me: &me,
-                rules: &rules,
-                keys: &keys,
-                view: &view,
-                gathered: true,
-                joined: None,
-                in_hand: None,
-                gone: &[],
-                process: Default::default(),
-            };
+            let case = samples::case(&me, &rules, &keys, &view);
             assert_eq!(resume(&case), expected, "{release}");
         }
     }
@@ -194,17 +180,7 @@ mod tests {
             let mut view = samples::view(members);
             (0..3).for_each(|at| samples::with_release(&mut view, at, "3.5.30"));
             let (me, rules, keys, view) = (&me, &Rules::default(), &keys, &view);
-            let case = Case {
-                me,
-                rules,
-                keys,
-                view,
-                gathered: true,
-                joined: None,
-                in_hand: None,
-                gone: &[],
-                process: Default::default(),
-            };
+            let case = samples::case(me, rules, keys, view);
             assert_eq!(rollback(&case), Some(expected), "{members}");
         }
     }

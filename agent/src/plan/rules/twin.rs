@@ -4,10 +4,12 @@
 //! agent of this host left. So whatever bears this host's id counts as this host's only once its process is gone. Source:
 //! ARCHITECTURE.md, R-12.
 
-use super::{Case, Next, refusal::Refusal};
-use crate::rollout::{
-    host_id::HostId,
-    keys::{Keys, ProcessId},
+use crate::{
+    plan::{Case, Next, refusal::Refusal},
+    rollout::{
+        host_id::HostId,
+        keys::{Keys, ProcessId},
+    },
 };
 
 pub(super) fn twin(case: &Case) -> Option<Next> {

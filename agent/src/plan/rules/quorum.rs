@@ -6,12 +6,21 @@
 
 use proto::MemberId;
 
-use super::{Case, Me, Next, refusal::Refusal};
-use crate::observe::view::ClusterView;
+use crate::{
+    observe::view::{ClusterView, Member},
+    plan::{Case, Me, Next, order, refusal::Refusal},
+};
+
+pub(super) fn quorum(case: &Case, pick: &Member) -> Option<Next> {
+    match objection(case.me, case.view, pick.id)? {
+        Objection::Below(refusal) => Some(Next::Refuse(refusal)),
+        Objection::AnotherIsSick(other) => Some(order::another_is_sick(case, other)),
+    }
+}
 
 /// What stands in the way of taking a member down.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Objection {
+pub(in crate::plan) enum Objection {
     /// Another voter is not ready and must be seen to first.
     AnotherIsSick(MemberId),
     /// Too few would stand.
@@ -19,7 +28,7 @@ pub(super) enum Objection {
 }
 
 /// Why `down` may not go, if so.
-pub(super) fn quorum(me: &Me, view: &ClusterView, down: MemberId) -> Option<Objection> {
+pub(in crate::plan) fn objection(me: &Me, view: &ClusterView, down: MemberId) -> Option<Objection> {
     let voters = view.voters().count();
     let needed = voters / 2 + 1;
     let (ready, sick): (Vec<_>, Vec<_>) = view.voters().filter(|m| m.id != down).partition(|m| m.is_ready());
@@ -39,16 +48,9 @@ fn is_degraded_allowed(me: &Me, voters: usize) -> bool {
 }
 
 /// A voter beside `down` that is not ready, where nobody goes while one is.
-pub(super) fn sick_beside(me: &Me, view: &ClusterView, down: MemberId) -> Option<MemberId> {
+pub(in crate::plan) fn sick_beside(me: &Me, view: &ClusterView, down: MemberId) -> Option<MemberId> {
     let sick = view.voters().find(|member| member.id != down && !member.is_ready());
     sick.filter(|_| !is_degraded_allowed(me, view.voters().count())).map(|member| member.id)
-}
-
-/// While an alarm stands no member is ready, nobody can be waited for, and a member that is restarted may find
-/// no room: a person must see to it.
-pub(super) fn alarm(case: &Case) -> Option<Next> {
-    let alarm = case.view.alarm()?;
-    Some(Next::Refuse(Refusal::Alarm { kind: alarm.kind.as_str().into(), of: alarm.of }))
 }
 
 #[cfg(test)]
@@ -71,7 +73,7 @@ mod tests {
             ("1+", 1, false),
         ] {
             assert_eq!(
-                quorum(&me(&[1]), &view(members), MemberId(down)).is_none(),
+                objection(&me(&[1]), &view(members), MemberId(down)).is_none(),
                 allowed,
                 "{members} without {down}"
             );
@@ -91,7 +93,7 @@ mod tests {
             ("1+ 2+ 3+ 4+ 5-", 1, true), // three of five stand
             ("1+ 2+ 3+ 4- 5-", 1, false),
         ] {
-            assert_eq!(quorum(&me, &view(members), MemberId(down)).is_none(), allowed, "{members} without {down}");
+            assert_eq!(objection(&me, &view(members), MemberId(down)).is_none(), allowed, "{members} without {down}");
         }
     }
 }

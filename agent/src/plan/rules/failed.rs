@@ -1,0 +1,41 @@
+//! A step that failed marks the run: under the mark nobody goes but the failed member's owner.
+
+use crate::{
+    plan::{
+        Case, Next, owner,
+        refusal::{Refusal, Wait},
+        target,
+    },
+    rollout::keys::RunState,
+};
+use proto::MemberId;
+
+pub(super) fn failed(case: &Case) -> Option<Next> {
+    let RunState::Failed { member, why, was } = &case.standing()?.state else { return None };
+    if is_owner(case, *member) {
+        let done = case.view.member(*member).is_none_or(|m| m.is_ready() && target::is_at(case, m, case.leg()));
+        return done.then(|| Next::Move { to: (*was).into(), at_rest: false });
+    }
+    if !case.rules.owner_lifts_the_mark {
+        return Some(Next::Move { to: (*was).into(), at_rest: false });
+    }
+    if owner::is_removed(case, *member) {
+        return Some(Next::Move { to: (*was).into(), at_rest: true });
+    }
+    if case.keys.has_participant(*member) || !case.gathered() {
+        return Some(Next::Wait(Wait::FailedOwner { member: *member }));
+    }
+    Some(Next::Refuse(Refusal::Failed { member: *member, why: why.clone() }))
+}
+
+fn is_owner(case: &Case, member: MemberId) -> bool {
+    case.me.owns.contains(&member)
+}
+
+/// The member whose failed step is this host's own to try again; no other may go under its mark.
+pub(in crate::plan) fn only(case: &Case) -> Option<MemberId> {
+    match case.standing()?.state {
+        RunState::Failed { member, .. } if is_owner(case, member) => Some(member),
+        _ => None,
+    }
+}

@@ -1,0 +1,79 @@
+//! The rules: one a file, in the lists by which they are asked. The first that has something to say decides.
+//!
+//! Pure. A rule answers `None` where it has nothing to say. Source: ARCHITECTURE.md, I-1 to I-7, R-1 to R-12.
+
+mod alarm;
+mod catching_up;
+pub(super) mod cluster_version;
+pub(super) mod failed;
+mod finished;
+mod gates;
+mod hindrance;
+mod hold;
+mod lost;
+mod needs;
+mod other_run;
+mod others_first;
+mod ownership;
+pub(super) mod quorum;
+mod record;
+mod settle;
+mod turn;
+pub mod twin;
+mod unleased;
+mod verb;
+pub(super) mod versions;
+mod way_back;
+
+use super::{Case, Next};
+use crate::observe::view::Member;
+
+type Rule = fn(&Case) -> Option<Next>;
+
+/// At any time.
+const ALWAYS: &[Rule] = &[
+    twin::twin,
+    ownership::ownership,
+    unleased::unleased,
+    other_run::other_run,
+    versions::versions,
+    hindrance::hindrance,
+    record::record,
+    lost::lost,
+    gates::gates,
+    finished::finished,
+];
+
+/// As a run stands, or is about to.
+const WITHIN_A_RUN: &[Rule] = &[
+    verb::verb,
+    failed::failed,
+    needs::before_members_go_back,
+    settle::settle,
+    hold::hold,
+    turn::turn,
+    alarm::alarm,
+    needs::before_members,
+];
+
+/// Once before a run begins.
+const BEFORE_A_RUN: &[Rule] = &[cluster_version::cluster_version, needs::before_a_run];
+
+/// Before this member is taken down.
+const BEFORE_A_MEMBER: &[fn(&Case, &Member) -> Option<Next>] =
+    &[catching_up::catching_up, quorum::quorum, needs::before_member, way_back::way_back, others_first::others_first];
+
+/// What decides before it is asked who goes.
+pub(super) fn before_any_member(case: &Case) -> Option<Next> {
+    ALWAYS.iter().chain(WITHIN_A_RUN).find_map(|rule| rule(case))
+}
+
+/// What keeps a run from beginning.
+pub(super) fn before_a_run(case: &Case) -> Option<Next> {
+    BEFORE_A_RUN.iter().find_map(|rule| rule(case))
+}
+
+/// What keeps this member from going.
+pub(super) fn before_a_member(case: &Case, pick: &Member) -> Option<Next> {
+    BEFORE_A_MEMBER.iter().find_map(|rule| rule(case, pick))
+}

@@ -1,0 +1,53 @@
+//! A run with another intent, or one that a newer agent has paused, is left alone.
+
+use crate::{
+    plan::{
+        Case, Next,
+        refusal::{Difference, Refusal},
+    },
+    rollout::keys::{Finalize, Intent, RunState},
+};
+
+pub(super) fn other_run(case: &Case) -> Option<Next> {
+    let run = case.standing()?;
+    if *run.intent != *case.me.intent {
+        return Some(Next::Refuse(Refusal::OtherRun {
+            differs: differences(&run.intent, &case.me.intent),
+            begun_by: run.begun_by.clone(),
+        }));
+    }
+    (run.state == RunState::Paused).then_some(Next::Refuse(Refusal::Paused))
+}
+
+/// The parts in which the intent that stands and the one wanted differ.
+fn differences(standing: &Intent, wanted: &Intent) -> Vec<Difference> {
+    let mut differs = Vec::new();
+    let mut add = |part, standing: String, wanted: String| {
+        if standing != wanted {
+            differs.push(Difference { part, standing, wanted });
+        }
+    };
+    add("cluster", standing.cluster.to_string(), wanted.cluster.to_string());
+    let (a, b) = (standing.change.kind(), wanted.change.kind());
+    match std::mem::discriminant(&standing.change) == std::mem::discriminant(&wanted.change) {
+        true => a.parts().into_iter().zip(b.parts()).for_each(|((part, a), (_, b))| add(part, a, b)),
+        false => add("kind", a.phrase(), b.phrase()),
+    }
+    add("gates.expect", gates(standing), gates(wanted));
+    add("strategy.finalize", finalize(standing).into(), finalize(wanted).into());
+    differs
+}
+
+fn gates(intent: &Intent) -> String {
+    match intent.gates.is_empty() {
+        true => "none".to_owned(),
+        false => intent.gates.iter().map(|(gate, is_on)| format!("{gate}={is_on}")).collect::<Vec<_>>().join(" "),
+    }
+}
+
+fn finalize(intent: &Intent) -> &'static str {
+    match intent.finalize {
+        Finalize::Auto => "auto",
+        Finalize::Manual => "manual",
+    }
+}
