@@ -168,6 +168,7 @@ async fn inspect_node(
     // A release that is not there yet is tried by the run.
     let mut warnings = own.check_unit(&current, &playbook.strategy, Trying::Look).await?;
     warnings.extend(capability_warning);
+    warnings.extend(own.still_ending().await);
     // In the middle of a step link and process differ, and the run ends the step first.
     if past.in_hand.is_some_and(|in_hand| in_hand.step.member == member) {
         return Ok((warnings, false));

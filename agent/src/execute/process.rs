@@ -159,6 +159,21 @@ impl OwnNode {
         Err(NotEnded::Runs(why.into()))
     }
 
+    /// What is to be known of a process that was told to stop and still runs, before a run that waits for its end.
+    pub(super) async fn still_ending(&self) -> Option<String> {
+        let told = ToldFile::of(&self.nodes, &self.node.name).read().filter(|told| !told.is_of_another_boot())?;
+        // One whose `status` fails is warned of elsewhere.
+        let runs = matches!(self.ends_within(&told, Duration::ZERO).await, Ok(false));
+        let (name, timeout) = (&self.node.name, self.node.stop.timeout);
+        let process = told.process.map_or(String::new(), |process| format!(" ({process})"));
+        runs.then(|| {
+            format!(
+                "{name}{process} was told to stop by an earlier run and may end at any moment: a run waits up to \
+                 {timeout:?} for its end, starts it again, and is refused if it has not ended by then"
+            )
+        })
+    }
+
     async fn ends_within(&self, told: &Told, limit: Duration) -> Result<bool, NotEnded> {
         let deadline = Instant::now() + limit;
         loop {

@@ -68,7 +68,11 @@ async fn a_process_that_was_told_to_stop_is_neither_running_nor_stopped_until_it
             assert!(node.start().await.is_err() && node.start_stopped().await.is_err(), "nothing beside it");
         }
         assert!(process.is_alive());
+        let foretold = node.still_ending().await.unwrap();
+        assert!(foretold.starts_with(&format!("m1 ({}) was told to stop", process.identity())), "{foretold}");
         drop(process);
+        assert_eq!(node.still_ending().await, None);
+        assert!(file.read().is_some(), "a plan writes nothing");
         node.status().await.unwrap();
         assert_eq!(file.read(), None);
     }

@@ -123,21 +123,23 @@ fn addresses(url: &str) -> Vec<SocketAddr> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
+    use tokio::net::TcpSocket;
 
     use super::*;
 
-    #[test]
-    fn who_has_the_address_of_a_member_that_ended_is_named() {
-        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("https://localhost:{}", socket.local_addr().unwrap().port());
+    #[tokio::test]
+    async fn who_has_the_address_of_a_member_that_ended_is_named() {
+        // Bound all the time, so that nobody else takes the port; somebody is there only while it listens.
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let url = format!("https://{}", socket.local_addr().unwrap());
+        assert_eq!(who_listens(&url), None);
+        let _listener = socket.listen(1).unwrap();
         let said = who_listens(&url).unwrap();
         let own = format!("is in use by pid {} (user ", std::process::id());
         assert!(
             said.contains(&own) && said.contains(&std::env::current_exe().unwrap().display().to_string()),
             "{said}"
         );
-        drop(socket);
-        assert_eq!(who_listens(&url), None);
     }
 }
