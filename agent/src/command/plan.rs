@@ -11,7 +11,7 @@ use crate::{
         replace::not_replaced,
     },
     host::state_dir,
-    observe::view::{ClusterView, Member},
+    observe::view::ClusterView,
     plan::{
         self, Case, Me, Next, Verb,
         forecast::{Action, End, Forecast, Step, forecast},
@@ -29,6 +29,7 @@ use crate::{
         stop::{self, Context, Progress, Reason, Stop},
         text,
         trouble::Trouble,
+        warned::warned,
     },
     rollout::{
         NotRead,
@@ -243,9 +244,12 @@ impl Plan<'_> {
     }
 
     fn next(&self, keys: &Keys) -> Next {
-        let rules = Rules::default();
+        plan::next(&self.case(&Rules::default(), keys))
+    }
+
+    fn case<'b>(&'b self, rules: &'b Rules, keys: &'b Keys) -> Case<'b> {
         let (me, view, gone, process) = (self.me, self.view, self.gone, self.process);
-        plan::next(&Case { me, rules: &rules, keys, view, gathered: false, joined: None, in_hand: None, gone, process })
+        Case { me, rules, keys, view, gathered: false, joined: None, in_hand: None, gone, process }
     }
 
     fn begun(&self) -> Keys {
@@ -293,15 +297,11 @@ impl Plan<'_> {
     }
 
     fn warnings(&self) -> Vec<String> {
-        let alone = |member: &&Member| {
-            !member.is_ready() && !self.me.owns.contains(&member.id) && !self.keys.has_participant(member.id)
-        };
-        let warning = |member: &Member| {
-            format!("{} is not ready: refused, unless an agent runs on its host", self.names.member(member.id))
-        };
+        let rules = Rules::default();
+        let planned = plan::warnings(&self.case(&rules, self.keys));
+        let planned = planned.iter().map(|warning| warned(warning, self.names));
         let viewer = self.viewer.map(grants::not_asked);
-        let alone = self.view.members.iter().filter(alone).map(warning);
-        self.here.warnings.iter().chain(&self.view.warnings).cloned().chain(viewer).chain(alone).collect()
+        self.here.warnings.iter().chain(&self.view.warnings).cloned().chain(viewer).chain(planned).collect()
     }
 
     fn text(&self, forecast: &Forecast, would: &str) -> String {

@@ -9,7 +9,8 @@ use super::{Abort, Execution, gone::gone, send::Recorded};
 use crate::{
     journal::progress::Stage,
     observe::view::ClusterView,
-    report::Happening,
+    plan::warning::Warning,
+    report::{Happening, warned::warned},
     rollout::{
         NotRead,
         act::{Event, Looked},
@@ -133,6 +134,13 @@ impl Execution<'_> {
             }
             Err(_) => false,
         }
+    }
+
+    /// What the planner has to say of a look, and refuses nothing for.
+    pub(super) fn warn_of(&mut self, warnings: &[Warning]) {
+        let names = self.reporter.board().names();
+        let texts: Vec<_> = warnings.iter().map(|warning| warned(warning, names)).collect();
+        self.warn_once(&texts);
     }
 
     /// What every look finds again is said once.

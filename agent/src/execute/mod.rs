@@ -234,6 +234,9 @@ impl Execution<'_> {
                 Act::Exit(ending) => return Ok(self.ended(ending)),
                 act => self.perform(act).await?,
             };
+            if let Event::Looked(looked) = &event {
+                self.warn_of(&agent.warnings(looked));
+            }
             tracing::trace!(?event);
         }
     }

@@ -18,6 +18,7 @@ pub mod rules;
 pub(crate) mod samples;
 pub mod settled;
 pub mod target;
+pub mod warning;
 
 use std::{
     hash::{Hash, Hasher},
@@ -38,6 +39,7 @@ use crate::{
 };
 use change::Kind;
 use refusal::{Refusal, Wait};
+use warning::Warning;
 
 /// What does not change while an agent runs: who it is and what it was told to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -213,6 +215,11 @@ impl Case<'_> {
         let leg = self.leg();
         self.view.members.iter().filter(move |member| !target::is_at(self, member, leg))
     }
+}
+
+/// What a person should know before it is done.
+pub fn warnings(case: &Case) -> Vec<Warning> {
+    rules::warnings(case)
 }
 
 /// What may be done next.

@@ -34,6 +34,7 @@ pub mod stop;
 pub mod text;
 pub mod trouble;
 pub mod wait;
+pub mod warned;
 
 #[cfg(test)]
 mod reporter_test;

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     journal::progress::{InHand, Leg},
-    plan::{self, Case, Go, Me, Next, refusal::Refusal, refusal::Wait},
+    plan::{self, Case, Go, Me, Next, refusal::Refusal, refusal::Wait, warning::Warning},
     unknown::Unknown,
 };
 
@@ -250,10 +250,19 @@ impl Agent {
     }
 
     pub(super) fn next(&self, looked: &Looked, in_hand: Option<AttemptId>) -> Option<Next> {
+        Some(plan::next(&self.case(looked, in_hand)?))
+    }
+
+    /// What a person should know of what this look found.
+    pub fn warnings(&self, looked: &Looked) -> Vec<Warning> {
+        self.case(looked, None).map_or_else(Vec::new, |case| plan::warnings(&case))
+    }
+
+    fn case<'a>(&'a self, looked: &'a Looked, in_hand: Option<AttemptId>) -> Option<Case<'a>> {
         let (keys, view) = (looked.keys.as_ref()?, looked.view.as_ref()?);
         let (me, rules, gone, process) = (&*self.me, &self.rules, looked.gone.as_slice(), self.process);
         let (gathered, joined) = (looked.gathered, self.joined);
-        Some(plan::next(&Case { me, rules, keys, view, gathered, joined, in_hand, gone, process }))
+        Some(Case { me, rules, keys, view, gathered, joined, in_hand, gone, process })
     }
 
     fn decide(&mut self, looked: Looked) -> Act {

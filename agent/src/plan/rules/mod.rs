@@ -3,6 +3,7 @@
 //! Pure. A rule answers `None` where it has nothing to say. Source: ARCHITECTURE.md, I-1 to I-7, R-1 to R-12.
 
 mod alarm;
+mod alone;
 mod catching_up;
 pub(super) mod cluster_version;
 pub(super) mod failed;
@@ -25,7 +26,7 @@ mod verb;
 pub(super) mod versions;
 mod way_back;
 
-use super::{Case, Next};
+use super::{Case, Next, warning::Warning};
 use crate::observe::view::Member;
 
 type Rule = fn(&Case) -> Option<Next>;
@@ -63,6 +64,9 @@ const BEFORE_A_RUN: &[Rule] = &[cluster_version::cluster_version, needs::before_
 const BEFORE_A_MEMBER: &[fn(&Case, &Member) -> Option<Next>] =
     &[catching_up::catching_up, quorum::quorum, needs::before_member, way_back::way_back, others_first::others_first];
 
+/// What is told and refuses nothing.
+const WARNINGS: &[fn(&Case) -> Vec<Warning>] = &[alone::alone];
+
 /// What decides before it is asked who goes.
 pub(super) fn before_any_member(case: &Case) -> Option<Next> {
     ALWAYS.iter().chain(WITHIN_A_RUN).find_map(|rule| rule(case))
@@ -76,4 +80,9 @@ pub(super) fn before_a_run(case: &Case) -> Option<Next> {
 /// What keeps this member from going.
 pub(super) fn before_a_member(case: &Case, pick: &Member) -> Option<Next> {
     BEFORE_A_MEMBER.iter().find_map(|rule| rule(case, pick))
+}
+
+/// What a person should know.
+pub(super) fn warnings(case: &Case) -> Vec<Warning> {
+    WARNINGS.iter().flat_map(|rule| rule(case)).collect()
 }

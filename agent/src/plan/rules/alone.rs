@@ -1,0 +1,39 @@
+//! A member that is not ready and that no agent looks after keeps everybody from going, sooner or later.
+
+use crate::{
+    observe::view::Member,
+    plan::{Case, warning::Warning},
+};
+
+pub(super) fn alone(case: &Case) -> Vec<Warning> {
+    let is_alone = |member: &&Member| {
+        !member.is_ready() && !case.me.owns.contains(&member.id) && !case.keys.has_participant(member.id)
+    };
+    case.view.members.iter().filter(is_alone).map(|member| Warning::Alone { member: member.id }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::MemberId;
+
+    use super::*;
+    use crate::{
+        plan::samples::{case, keys, me, view},
+        rollout::rules::Rules,
+    };
+
+    #[test]
+    fn who_is_not_ready_and_has_no_agent_is_named() {
+        let (me, rules) = (me(&[1]), Rules::default());
+        for (members, has_agent, named) in [
+            ("1+ 2+ 3+", false, vec![]),
+            ("1- 2+ 3+", false, vec![]), // this host's own
+            ("1+ 2- 3.", false, vec![2, 3]),
+            ("1+ 2- 3~", true, vec![3]),
+        ] {
+            let (keys, view) = (keys(None, has_agent), view(members));
+            let expected: Vec<_> = named.into_iter().map(|id| Warning::Alone { member: MemberId(id) }).collect();
+            assert_eq!(alone(&case(&me, &rules, &keys, &view)), expected, "{members}, an agent of 2: {has_agent}");
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Warnings of the planner, as a person reads them.
+
+use super::names::Names;
+use crate::plan::warning::Warning;
+
+/// One sentence.
+pub fn warned(warning: &Warning, names: &Names) -> String {
+    match warning {
+        Warning::Alone { member } => {
+            format!("{} is not ready: refused, unless an agent runs on its host", names.member(*member))
+        }
+    }
+}
