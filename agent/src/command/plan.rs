@@ -11,7 +11,7 @@ use crate::{
         replace::not_replaced,
     },
     host::state_dir,
-    observe::view::ClusterView,
+    observe::{evidence::Evidence, view::ClusterView},
     plan::{
         self, Case, Me, Next, Verb,
         forecast::{Action, End, Forecast, Step, forecast},
@@ -107,6 +107,7 @@ struct Seen {
     me: Me,
     keys: Keys,
     view: ClusterView,
+    evidence: Evidence,
     names: Names,
     /// What a run would find on this host.
     here: Inspected,
@@ -140,7 +141,19 @@ impl Seen {
         let mut gone = gone(&eye.store, &keys, &me, process).await.map_err(NotRead::from)?;
         // This host's own agent, which is at work beside this look, is no twin.
         gone.extend(state_dir::holder(&playbook.state_dir));
-        Ok(Self { me, keys, view: sight.view, names: sight.names, here, gone, process, replaces: false, viewer })
+        let evidence = eye.observer().examine(&sight.view).await;
+        Ok(Self {
+            me,
+            keys,
+            view: sight.view,
+            evidence,
+            names: sight.names,
+            here,
+            gone,
+            process,
+            replaces: false,
+            viewer,
+        })
     }
 
     /// Forgets a run with another intent, where it may be replaced.
@@ -156,9 +169,22 @@ impl Seen {
     }
 
     fn plan<'a>(&'a self, path: &'a Path) -> Plan<'a> {
-        let Self { me, keys, view, names, here, gone, process, replaces, viewer } = self;
+        let Self { me, keys, view, evidence, names, here, gone, process, replaces, viewer } = self;
         let (typed, viewer) = (path.to_string_lossy(), viewer.as_deref());
-        Plan { path, typed, me, keys, view, names, here, gone, process: *process, replaces: *replaces, viewer }
+        Plan {
+            path,
+            typed,
+            me,
+            keys,
+            view,
+            evidence,
+            names,
+            here,
+            gone,
+            process: *process,
+            replaces: *replaces,
+            viewer,
+        }
     }
 }
 
@@ -169,6 +195,7 @@ struct Plan<'a> {
     me: &'a Me,
     keys: &'a Keys,
     view: &'a ClusterView,
+    evidence: &'a Evidence,
     names: &'a Names,
     here: &'a Inspected,
     gone: &'a [ProcessId],
@@ -179,7 +206,7 @@ struct Plan<'a> {
 
 impl Plan<'_> {
     fn outcome(&self) -> Outcome {
-        let forecast = forecast(self.me, self.keys, self.view, &self.here.down);
+        let forecast = self.forecast();
         let now = self.now();
         let stop = self.refusal(&forecast, &now).unwrap_or_else(|| self.stop(&forecast));
         let (from, to) = versions(&self.me.intent.change);
@@ -200,8 +227,12 @@ impl Plan<'_> {
         Outcome { stop, facts, text }
     }
 
+    fn forecast(&self) -> Forecast {
+        forecast(self.me, self.keys, (self.view, self.evidence), &self.here.down)
+    }
+
     fn foreseen(&self) -> Foreseen {
-        let forecast = forecast(self.me, self.keys, self.view, &self.here.down);
+        let forecast = self.forecast();
         let now = self.now();
         let refusal = self.refusal(&forecast, &now);
         let words = self.would(&forecast, &now);
@@ -249,7 +280,8 @@ impl Plan<'_> {
 
     fn case<'b>(&'b self, rules: &'b Rules, keys: &'b Keys) -> Case<'b> {
         let (me, view, gone, process) = (self.me, self.view, self.gone, self.process);
-        Case { me, rules, keys, view, gathered: false, joined: None, in_hand: None, gone, process }
+        let evidence = Some(self.evidence);
+        Case { me, rules, keys, view, evidence, gathered: false, joined: None, in_hand: None, gone, process }
     }
 
     fn begun(&self) -> Keys {

@@ -8,7 +8,7 @@ use std::{
 use super::{Abort, Execution, gone::gone, send::Recorded};
 use crate::{
     journal::progress::Stage,
-    observe::view::ClusterView,
+    observe::{evidence::Evidence, view::ClusterView},
     plan::warning::Warning,
     report::{Happening, warned::warned},
     rollout::{
@@ -75,6 +75,15 @@ impl Execution<'_> {
             gone,
             fresh: random(),
         })))
+    }
+
+    /// Asks the members of the look that was just made.
+    pub(super) async fn examine(&self) -> Event {
+        let evidence = match &self.last_view {
+            Some(view) => self.observer.examine(view).await,
+            None => Evidence::default(),
+        };
+        Event::Examined(Arc::new(evidence))
     }
 
     /// All shared keys. Between the record and the stop they are read through another member than the one that said that

@@ -273,6 +273,7 @@ impl Execution<'_> {
         Ok(match act {
             Act::Prepare => as_event(self.prepare().await),
             Act::Look => return self.look().await,
+            Act::Examine => self.examine().await,
             Act::Send(txn) => return self.send(&txn).await,
             Act::GiveBack(take) => self.give_back(take).await,
             Act::Journal(entry) => return self.write(entry),

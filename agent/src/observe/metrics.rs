@@ -1,4 +1,5 @@
-//! What is read off a member's `/metrics`: how many bytes it has received from its peers, and the cluster's gates.
+//! What is read off a member's `/metrics`: how many bytes it has received from its peers, how many its database may have,
+//! and the cluster's gates.
 //!
 //! The bytes move while a member takes in the log or a snapshot, even before any of that is applied. Of the gates the
 //! page alone tells whether they are decided and what a member wants (KEP-4647, "Milestones").
@@ -13,6 +14,8 @@ use super::view::GateReport;
 const RECEIVED: &str = "etcd_network_peer_received_bytes_total";
 /// Whose page this is.
 const SERVER_ID: &str = "etcd_server_id";
+/// Its name in etcd since 3.3.
+const QUOTA: &str = "etcd_server_quota_backend_bytes";
 const UNDECIDED: &str = "etcd_cluster_feature_undecided";
 const ENABLED: &str = "etcd_cluster_feature_enabled";
 const PROPOSED: &str = "etcd_cluster_feature_proposed";
@@ -28,18 +31,27 @@ pub fn received_bytes(page: &str) -> Option<u64> {
     bytes.fold(None, |sum, bytes| Some(sum.unwrap_or(0) + bytes as u64))
 }
 
+/// How large the database of this member may become; `None` on another member's page, and where it is not said.
+pub fn quota_bytes(page: &str, member: MemberId) -> Option<u64> {
+    let bytes = samples(page, QUOTA).next()?.value;
+    (is_of(page, member) && bytes.is_finite() && bytes > 0.0).then_some(bytes as u64)
+}
+
 /// What this member shows of the gates, all of it of one moment; `None` on another member's page, and where there is
 /// nothing of gates. What others propose is on the page too, and is asked of them.
 pub fn gates(page: &str, member: MemberId) -> Option<GateReport> {
-    let is_member = |label: Option<&String>| label.is_some_and(|id| id.parse() == Ok(member));
-    samples(page, SERVER_ID).find(|sample| is_member(sample.labels.get("server_id")))?;
-    let undecided = samples(page, UNDECIDED).next()?;
-    let proposed = samples(page, PROPOSED).filter(|sample| is_member(sample.labels.get("member")));
+    let undecided = samples(page, UNDECIDED).next().filter(|_| is_of(page, member))?;
+    let proposed = samples(page, PROPOSED).filter(|sample| sample.names("member", member));
     Some(GateReport {
         is_decided: undecided.value == 0.0,
         enabled: samples(page, ENABLED).filter_map(Sample::gate).take(MAX_GATES).collect(),
         proposed: proposed.filter_map(Sample::gate).take(MAX_GATES).collect(),
     })
+}
+
+/// Whether it is this member's page.
+fn is_of(page: &str, member: MemberId) -> bool {
+    samples(page, SERVER_ID).any(|sample| sample.names("server_id", member))
 }
 
 /// One line of Prometheus' text format.
@@ -49,6 +61,10 @@ struct Sample {
 }
 
 impl Sample {
+    fn names(&self, label: &str, member: MemberId) -> bool {
+        self.labels.get(label).is_some_and(|id| id.parse() == Ok(member))
+    }
+
     fn gate(mut self) -> Option<(String, bool)> {
         Some((self.labels.remove("name").filter(|name| name.len() <= MAX_NAME)?, self.value != 0.0))
     }
@@ -108,6 +124,22 @@ mod tests {
             ("etcd_network_peer_received_bytes_total{From=\"a\"} NaN\n", None),
         ] {
             assert_eq!(received_bytes(text), sum, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_members_page_tells_its_own_quota_alone() {
+        let page =
+            |bytes: &str| format!("etcd_server_id{{server_id=\"a1\"}} 1\netcd_server_quota_backend_bytes {bytes}\n");
+        for (page, member, bytes) in [
+            (page("2.147483648e+09"), 0xa1, Some(2_147_483_648)),
+            (page("2.147483648e+09"), 0xa2, None), // somebody else's page
+            (page("NaN"), 0xa1, None),
+            (page("0"), 0xa1, None),
+            (page("-1"), 0xa1, None),
+            ("etcd_server_id{server_id=\"a1\"} 1\n".to_owned(), 0xa1, None),
+        ] {
+            assert_eq!(quota_bytes(&page, MemberId(member)), bytes, "{page}");
         }
     }
 

@@ -12,6 +12,7 @@ mod diagnosis;
 pub mod directory;
 pub mod downgrade;
 pub mod error;
+pub mod evidence;
 mod fault;
 pub mod handover;
 pub mod hash;

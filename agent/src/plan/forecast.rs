@@ -16,7 +16,10 @@ use super::{
 };
 use crate::{
     journal::progress::Leg,
-    observe::view::{Answer, ClusterView, Gates, Health, Leader, Member, Report},
+    observe::{
+        evidence::Evidence,
+        view::{Answer, ClusterView, Gates, Health, Leader, Member, Report},
+    },
     rollout::{
         keys::{At, Keys, RunId, RunResult, RunState, TakeDown},
         rules::Rules,
@@ -101,7 +104,7 @@ pub enum End {
 }
 
 /// How the rollout would go for everybody, from what the keys and the view say, and which members of this host are `down`.
-pub fn forecast(me: &Me, keys: &Keys, view: &ClusterView, down: &[MemberId]) -> Forecast {
+pub fn forecast(me: &Me, keys: &Keys, (view, evidence): (&ClusterView, &Evidence), down: &[MemberId]) -> Forecast {
     let owns = view.members.iter().map(|member| member.id).collect();
     let is_mine = view.members.iter().any(|member| me.owns.contains(&member.id));
     let asked_as = Me { owns: if is_mine { owns } else { Vec::new() }, ..me.clone() };
@@ -111,6 +114,7 @@ pub fn forecast(me: &Me, keys: &Keys, view: &ClusterView, down: &[MemberId]) -> 
         names: keys,
         keys: foreseen(me, keys),
         view: view.clone(),
+        evidence,
         joined: None,
         steps: Vec::new(),
         number: 0,
@@ -137,6 +141,7 @@ struct World<'a> {
     names: &'a Keys,
     keys: Keys,
     view: ClusterView,
+    evidence: &'a Evidence,
     joined: Option<RunId>,
     steps: Vec<Step>,
     number: usize,
@@ -153,6 +158,7 @@ impl World<'_> {
                 rules: &rules,
                 keys,
                 view,
+                evidence: Some(self.evidence),
                 gathered: true,
                 joined,
                 in_hand: None,
@@ -210,7 +216,7 @@ impl World<'_> {
                 self.add(None, Action::Await(wait), false);
                 self.lowered(Some(target));
             }
-            Next::Wait(_) => return Some(End::Unforeseen),
+            Next::Wait(_) | Next::Examine => return Some(End::Unforeseen),
             Next::Begin => self.begin(),
             Next::Move { to, .. } => self.set_state(to),
             Next::Tidy(txn) => self.tidy(&txn),

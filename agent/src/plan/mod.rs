@@ -29,7 +29,10 @@ use proto::{ClusterVersion, MemberId};
 
 use crate::{
     journal::progress::Leg,
-    observe::view::{ClusterView, Member},
+    observe::{
+        evidence::Evidence,
+        view::{ClusterView, Member},
+    },
     rollout::{
         host_id::HostId,
         keys::{AttemptId, Intent, Keys, ProcessId, Run, RunId, RunResult, RunState},
@@ -95,6 +98,8 @@ pub struct Case<'a> {
     pub keys: &'a Keys,
     /// What the members said.
     pub view: &'a ClusterView,
+    /// What is asked once; `None` until it was.
+    pub evidence: Option<&'a Evidence>,
     /// Whether enough time has passed for other agents to come.
     pub gathered: bool,
     /// The run this process has been part of.
@@ -114,6 +119,8 @@ pub enum Next {
     Refuse(Refusal),
     /// Not yet.
     Wait(Wait),
+    /// Get the evidence that is asked for once, before a run begins.
+    Examine,
     /// Begin the run.
     Begin,
     /// Move the run to another state; `at_rest`: only while no record stands.

@@ -1,12 +1,15 @@
 //! Short notations for the tables of tests: `view("1+ 2- 3l")`.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use proto::{ClusterId, LogIndex, MemberId, Release, Revision, Term};
 
 use super::{Case, Me, Verb};
 use crate::{
-    observe::view::{Alarm, Answer, ClusterView, GateReport, Gates, Health, Leader, Member, Report, Role},
+    observe::{
+        evidence::Evidence,
+        view::{Alarm, Answer, ClusterView, GateReport, Gates, Health, Leader, Member, Report, Role},
+    },
     rollout::{
         change::{Change, Upgrade},
         host_id::HostId,
@@ -128,10 +131,13 @@ pub(crate) fn me(owns: &[u64]) -> Me {
     }
 }
 
+static NO_EVIDENCE: Evidence = Evidence { quotas: BTreeMap::new() };
+
 /// What is asked by an agent that has waited for others, and has nothing in hand.
 pub(crate) fn case<'a>(me: &'a Me, rules: &'a Rules, keys: &'a Keys, view: &'a ClusterView) -> Case<'a> {
     let process = ProcessId::default();
-    Case { me, rules, keys, view, gathered: true, joined: None, in_hand: None, gone: &[], process }
+    let evidence = Some(&NO_EVIDENCE);
+    Case { me, rules, keys, view, evidence, gathered: true, joined: None, in_hand: None, gone: &[], process }
 }
 
 /// A value as the store has it.

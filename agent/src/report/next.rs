@@ -9,6 +9,7 @@ pub fn words(next: &Next, names: &Names, refused: impl Fn(&Refusal) -> String) -
     match next {
         Next::Refuse(refusal) => format!("refuse: {}", refused(refusal)),
         Next::Wait(wait) => format!("wait for {}", wait::words(wait, names)),
+        Next::Examine => "ask what the members say before a run begins".into(),
         Next::Begin => "begin the run".into(),
         Next::Move { to, .. } => format!("write the run's state: {}", state(to, names)),
         Next::Tidy(_) => "delete what stands for nobody any more".into(),

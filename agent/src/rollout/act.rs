@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     journal::progress::{Binary, Entry, InHand},
-    observe::view::ClusterView,
+    observe::{evidence::Evidence, view::ClusterView},
     plan::{
         Finish,
         refusal::{Refusal, Wait},
@@ -27,6 +27,8 @@ pub enum Act {
     Prepare,
     /// Read every key in one Range, then ask every member. Answered by [`Event::Looked`].
     Look,
+    /// Ask what is costly to ask. Answered by [`Event::Examined`].
+    Examine,
     /// Answered by [`Event::Yes`], [`Event::No`] or [`Event::Unknown`].
     Send(Txn),
     /// Give the baton back by revoking the lease of this taking, so that no late sending of it can land
@@ -91,6 +93,8 @@ pub enum Event {
     },
     /// A look was made.
     Looked(Box<Looked>),
+    /// What was found; less where it was not to be had.
+    Examined(Arc<Evidence>),
     /// The Txn was done, at this revision.
     Yes(Revision),
     /// The Txn was refused; the keys as they stood.

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     journal::progress::{InHand, Leg},
+    observe::evidence::Evidence,
     plan::{self, Case, Go, Me, Next, refusal::Refusal, refusal::Wait, warning::Warning},
     unknown::Unknown,
 };
@@ -40,6 +41,8 @@ pub struct Agent {
     /// The baton, while this process holds it.
     pub(super) baton: Option<Held>,
     pub(super) joined: Option<RunId>,
+    /// What was asked once.
+    pub(super) evidence: Option<Arc<Evidence>>,
     /// Whether the run has a point of no return: one that was not read may have one.
     pub(super) changes_minor: bool,
     interrupted: bool,
@@ -65,6 +68,7 @@ pub(super) enum Phase {
     Mending(super::mend::Mending),
     Preparing,
     Looking,
+    Examining,
     Waiting(Wait),
     Settling(Leg),
     Lowering,
@@ -99,6 +103,7 @@ impl Agent {
             record: None,
             baton: None,
             joined: None,
+            evidence: None,
             changes_minor: true,
             interrupted: false,
             prepared: false,
@@ -141,6 +146,10 @@ impl Agent {
             }
             (Phase::Preparing, Event::Failed(why)) => self.leave(Ending::Unprepared(why)),
             (Phase::Looking, Event::Looked(looked)) => self.decide(*looked),
+            (Phase::Examining, Event::Examined(evidence)) => {
+                self.evidence = Some(evidence);
+                self.look()
+            }
             (Phase::Waiting(wait), Event::Woke { expired: true }) => self.leave(Ending::Expired(wait)),
             (Phase::Waiting(_), Event::Woke { expired: false }) => self.look(),
             (Phase::Settling(leg), event) => self.settled(leg, event),
@@ -261,8 +270,8 @@ impl Agent {
     fn case<'a>(&'a self, looked: &'a Looked, in_hand: Option<AttemptId>) -> Option<Case<'a>> {
         let (keys, view) = (looked.keys.as_ref()?, looked.view.as_ref()?);
         let (me, rules, gone, process) = (&*self.me, &self.rules, looked.gone.as_slice(), self.process);
-        let (gathered, joined) = (looked.gathered, self.joined);
-        Some(Case { me, rules, keys, view, gathered, joined, in_hand, gone, process })
+        let (gathered, joined, evidence) = (looked.gathered, self.joined, self.evidence.as_deref());
+        Some(Case { me, rules, keys, view, evidence, gathered, joined, in_hand, gone, process })
     }
 
     fn decide(&mut self, looked: Looked) -> Act {
@@ -288,6 +297,7 @@ impl Agent {
         match next {
             Next::Refuse(refusal) => self.refuse(refusal),
             Next::Wait(wait) => self.rest(wait),
+            Next::Examine => self.ask(Phase::Examining, Act::Examine),
             Next::Finish(finish) => self.leave(Ending::Finished(finish)),
             Next::Tidy(txn) => self.send(txn, Then::Look),
             Next::Adopt(member) => self.adopt(&keys, member, view.is_ready(member)),

@@ -165,6 +165,7 @@ impl Driven {
             Act::Send(txn) if is_registration(txn) => self.agent.on(Event::Yes(Revision(6))),
             Act::Send(_) | Act::Wait(_) | Act::Exit(_) | Act::GiveBack(_) | Act::HandOver { .. } => None,
             Act::Look => self.agent.on(self.looked()),
+            Act::Examine => self.agent.on(Event::Examined(Arc::default())),
             _ if (self.fails)(act) => self.agent.on(Event::Failed(Arc::from("it does not work"))),
             Act::AwaitReady { member, .. } if !self.view.ends_step(*member) => {
                 self.agent.on(Event::Failed(Arc::from("not ready")))
@@ -182,6 +183,7 @@ pub(super) fn word(act: &Act) -> String {
     match act {
         Act::Prepare => "prepare".into(),
         Act::Look => "look".into(),
+        Act::Examine => "examine".into(),
         Act::Send(txn) => txn.ops.iter().map(op).collect::<Vec<_>>().join(" and "),
         Act::GiveBack(_) => "give back".into(),
         Act::Journal(entry) => format!("note {}", note(*entry)),

@@ -1,7 +1,7 @@
 //! Golden plans: what a rollout would be, from a playbook, a view and the keys, printed.
 //!
 //! Each folder is a case: `playbook.yaml`, `view.json`, and `keys.json` where the hosts share something
-//! already, `down.json` where members of this host do not run; `plan.snap` is what is printed. `INSTA_UPDATE=always cargo test --test plans` rewrites them all.
+//! already, `down.json` where members of this host do not run, `evidence.json` what is asked once; `plan.snap` is what is printed. `INSTA_UPDATE=always cargo test --test plans` rewrites them all.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -13,7 +13,7 @@ use std::{
 
 use agent::{
     execute::intent::intent,
-    observe::view::ClusterView,
+    observe::{evidence::Evidence, view::ClusterView},
     plan::{
         Me, Verb,
         forecast::{End, forecast},
@@ -48,6 +48,11 @@ fn down(folder: &Path) -> Vec<String> {
         .map_or_else(|_| Vec::new(), |text| serde_json::from_str(&text).unwrap())
 }
 
+fn evidence(folder: &Path) -> Evidence {
+    fs::read_to_string(folder.join("evidence.json"))
+        .map_or_else(|_| Evidence::default(), |text| serde_json::from_str(&text).unwrap())
+}
+
 /// The verb is the playbook's first comment where it is not `run`.
 fn verb(folder: &Path) -> Verb {
     let text = fs::read_to_string(folder.join("playbook.yaml")).unwrap();
@@ -74,8 +79,13 @@ fn plan(folder: &Path) -> String {
         view.members.iter().filter(|member| down(folder).contains(&member.name.to_string())).map(|m| m.id).collect();
     let mut names = Names::of(&view);
     names.learn_hosts(&keys);
-    let forecast = forecast(&me, &keys, &view, &down);
-    assert_eq!(forecast, agent::plan::forecast::forecast(&me, &keys, &view, &down), "planning twice is equal");
+    let evidence = evidence(folder);
+    let forecast = forecast(&me, &keys, (&view, &evidence), &down);
+    assert_eq!(
+        forecast,
+        agent::plan::forecast::forecast(&me, &keys, (&view, &evidence), &down),
+        "planning twice is equal"
+    );
     let end = match &forecast.end {
         End::Refused(refusal) => {
             let context = Context {

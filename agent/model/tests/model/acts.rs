@@ -115,6 +115,7 @@ impl World {
                 self.judge_lowering(host, to.is_some())?;
                 self.lower(host, to.is_some(), outcome)
             }
+            Act::Examine => Event::Examined(Arc::default()),
             Act::Prepare | Act::HookBefore(_) | Act::HookAfter(_) | Act::Look | Act::Exit(_) => Event::Done,
         })
     }

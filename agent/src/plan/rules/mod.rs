@@ -6,6 +6,7 @@ mod alarm;
 mod alone;
 mod catching_up;
 pub(super) mod cluster_version;
+mod examined;
 pub(super) mod failed;
 mod finished;
 mod gates;
@@ -57,8 +58,8 @@ const WITHIN_A_RUN: &[Rule] = &[
     needs::before_members,
 ];
 
-/// Once before a run begins.
-const BEFORE_A_RUN: &[Rule] = &[cluster_version::cluster_version, needs::before_a_run];
+/// Once before a run begins. Only rules behind `examined` find evidence.
+const BEFORE_A_RUN: &[Rule] = &[cluster_version::cluster_version, needs::before_a_run, examined::examined];
 
 /// Before this member is taken down.
 const BEFORE_A_MEMBER: &[fn(&Case, &Member) -> Option<Next>] =

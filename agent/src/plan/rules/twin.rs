@@ -94,8 +94,7 @@ mod tests {
                 assert_eq!(found.is_some(), is_twin, "{what} of pid {pid}, gone {gone:?}");
                 let view = samples::view("1+ 2+ 3+");
                 let (me, rules, keys, view, gone) = (&me, &Rules::default(), &keys, &view, &gone);
-                let (joined, in_hand, gathered) = (None, None, true);
-                let case = Case { me, rules, keys, view, gathered, joined, in_hand, gone, process: process(1) };
+                let case = Case { gone, process: process(1), ..samples::case(me, rules, keys, view) };
                 let is_refused = matches!(next(&case), Next::Refuse(Refusal::TwinHost { .. }));
                 assert_eq!(is_refused, is_twin, "{what} of pid {pid}, gone {gone:?}");
             }
