@@ -7,6 +7,7 @@
 pub mod change;
 pub mod forecast;
 pub mod gates;
+pub mod hazard;
 pub mod no_return;
 pub mod order;
 mod owner;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use proto::{ClusterVersion, MemberId, Release};
 
+use super::hazard::Hazard;
 use crate::rollout::{
     host_id::HostId,
     keys::{ProcessId, TakeDown},
@@ -97,6 +98,8 @@ pub enum Refusal {
         /// The member.
         member: MemberId,
     },
+    /// Something known to hurt stands in the way.
+    Hazard(Hazard),
     /// An alarm stands, of this kind.
     Alarm {
         /// Its kind in etcd's own word.

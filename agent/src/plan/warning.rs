@@ -2,6 +2,8 @@
 
 use proto::MemberId;
 
+use super::hazard::Hazard;
+
 /// Something that may go wrong later.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Warning {
@@ -10,4 +12,6 @@ pub enum Warning {
         /// The member.
         member: MemberId,
     },
+    /// Something that is known to hurt, and has not come far enough to refuse for it.
+    Hazard(Hazard),
 }

@@ -17,6 +17,7 @@ pub mod forecast;
 pub mod gates;
 pub mod grants;
 pub mod happening;
+mod hazard;
 pub mod json;
 pub mod keys;
 pub mod lowering;

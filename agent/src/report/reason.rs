@@ -119,6 +119,7 @@ reasons! {
     BelowQuorum "below_quorum" Preflight, "too few ready voters would stand", "start the members that are down";
     MemberNotReady "member_not_ready" Preflight, "a member is not ready and its host takes no part", "agent run on its host, or mend it";
     NoClusterVersion "no_cluster_version" Preflight, "a member does not say which cluster version it holds", "wait for a new cluster to decide it, or set cluster.http";
+    Hazard "hazard" Preflight, "something that is known to hurt a member when it is restarted stands in the way", "see to what is named, then agent run";
     Alarm "alarm" Preflight, "an alarm stands: etcd wants none before a member is stopped", "see to its cause, etcdctl alarm disarm, then agent run";
     LostMember "lost_member" Preflight, "the host of an abandoned take-down may still wake up", "bring it back, replace the member, or agent abandon --host-is-fenced";
     TwinHost "twin_host" Preflight, "another agent goes by this host's id: a state directory was copied", "remove host-id from the state directory of the copy, then agent run";

@@ -1,6 +1,7 @@
 //! How the planner's refusals are told. Pure, beside [`super::stop`].
 
 use super::{
+    hazard,
     names::{Names, printable},
     reason::Reason,
     stop::{Context, Stop},
@@ -119,6 +120,10 @@ impl Context<'_> {
                 let release = release.map_or_else(String::new, |release| format!(" on {release}"));
                 let message = format!("{} has no cluster feature gates{release}, and some are expected", name(*member));
                 self.stop(Reason::GatesUnsupported, message, "validate").leaving("`gates.expect` asks for them")
+            }
+            Refusal::Hazard(found) => {
+                let hazard::Words { found, remedy } = hazard::words(found, self.names);
+                self.stop(Reason::Hazard, found, "plan").leaving(remedy)
             }
             Refusal::Alarm { kind, of } => {
                 let message = format!("the alarm {} of {} stands", printable(kind), name(*of));

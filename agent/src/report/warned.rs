@@ -1,6 +1,6 @@
 //! Warnings of the planner, as a person reads them.
 
-use super::names::Names;
+use super::{hazard, names::Names};
 use crate::plan::warning::Warning;
 
 /// One sentence.
@@ -8,6 +8,10 @@ pub fn warned(warning: &Warning, names: &Names) -> String {
     match warning {
         Warning::Alone { member } => {
             format!("{} is not ready: refused, unless an agent runs on its host", names.member(*member))
+        }
+        Warning::Hazard(hazard) => {
+            let words = hazard::words(hazard, names);
+            format!("{}; {}", words.found, words.remedy)
         }
     }
 }

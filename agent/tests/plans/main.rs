@@ -15,7 +15,7 @@ use agent::{
     execute::intent::intent,
     observe::{evidence::Evidence, view::ClusterView},
     plan::{
-        Me, Verb,
+        self, Case, Me, Verb,
         forecast::{End, forecast},
     },
     playbook::Playbook,
@@ -23,8 +23,9 @@ use agent::{
         forecast::text,
         names::Names,
         stop::{self, Context},
+        warned::warned,
     },
-    rollout::{RawKey, Snapshot, act::Ending, host_id::HostId, keys::Keys, stored},
+    rollout::{RawKey, Snapshot, act::Ending, host_id::HostId, keys::Keys, rules::Rules, stored},
 };
 use proto::{LeaseId, Revision};
 
@@ -81,11 +82,7 @@ fn plan(folder: &Path) -> String {
     names.learn_hosts(&keys);
     let evidence = evidence(folder);
     let forecast = forecast(&me, &keys, (&view, &evidence), &down);
-    assert_eq!(
-        forecast,
-        agent::plan::forecast::forecast(&me, &keys, (&view, &evidence), &down),
-        "planning twice is equal"
-    );
+    assert_eq!(forecast, plan::forecast::forecast(&me, &keys, (&view, &evidence), &down), "planning twice is equal");
     let end = match &forecast.end {
         End::Refused(refusal) => {
             let context = Context {
@@ -104,7 +101,13 @@ fn plan(folder: &Path) -> String {
         }
         other => format!("{other:?}"),
     };
-    format!("{}{end}\n", text(&forecast, &names))
+    let rules = Rules::default();
+    let (process, evidence, gone) = (Default::default(), Some(&evidence), &[][..]);
+    let (me, keys, view, joined, in_hand) = (&me, &keys, &view, None, None);
+    let case = Case { me, rules: &rules, keys, view, evidence, gathered: false, joined, in_hand, gone, process };
+    let warnings: String =
+        plan::warnings(&case).iter().map(|warning| format!("warning: {}\n", warned(warning, &names))).collect();
+    format!("{}{warnings}{end}\n", text(&forecast, &names))
 }
 
 fn cases() -> Vec<PathBuf> {

@@ -1,0 +1,6 @@
+//! What is known to hurt a member or the cluster when members are restarted on another release. Values:
+//! `report/hazard.rs` makes the sentences. A rule refuses for it, warns of it, or does either by how far it has come.
+
+/// One hazard, and what was found of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Hazard {}
