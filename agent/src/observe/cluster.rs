@@ -391,6 +391,12 @@ fn downgrade(status: &proto::etcdserverpb::StatusResponse) -> Option<ClusterVers
     status.downgrade_info.as_ref().filter(|info| info.enabled)?.target_version.parse().ok()
 }
 
+/// The quota by `Status`, which etcd 3.6.0 to 3.6.5 fill in wrongly (etcd issue 20790).
+fn quota_bytes(status: &proto::etcdserverpb::StatusResponse, release: &Release) -> Option<u64> {
+    let is_wrong = (Release::new(3, 6, 0)..Release::new(3, 6, 6)).contains(release);
+    u64::try_from(status.db_size_quota).ok().filter(|bytes| *bytes > 0 && !is_wrong)
+}
+
 /// A member that is not listed alike by all is waited for, however well it is.
 fn in_doubt(answer: Answer, dispute: String) -> Answer {
     match answer {
@@ -415,6 +421,7 @@ fn report(seen: &Seen, told: Told, health: Health) -> Answer {
     let statement = seen.statement();
     let Told { cluster_version, gates, .. } = told;
     Answer::Reported(Box::new(Report {
+        quota_bytes: quota_bytes(&seen.status, &release),
         release,
         cluster_version,
         storage_version: seen.status.storage_version.parse().ok(),

@@ -11,7 +11,7 @@ use super::{Observer, view::ClusterView};
 /// What was found; of what was not found there is nothing in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Evidence {
-    /// How large the database of each member may become, in bytes, by its `/metrics`.
+    /// How large the database of each member may become, in bytes, by its `/metrics`; of those whose `Status` does not say.
     #[serde(default)]
     pub quotas: BTreeMap<MemberId, u64>,
 }
@@ -21,7 +21,8 @@ impl Observer {
     pub async fn examine(&self, view: &ClusterView) -> Evidence {
         let mut asked = JoinSet::new();
         for member in &view.members {
-            let Some(address) = member.reached.clone() else { continue };
+            let says_it = member.report().is_some_and(|report| report.quota_bytes.is_some());
+            let Some(address) = member.reached.clone().filter(|_| !says_it) else { continue };
             let (means, id, name) = (self.means.clone(), member.id, member.name.clone());
             asked.spawn(async move { Some((id, means.http.quota_bytes(&name, &address, id).await?)) });
         }

@@ -107,6 +107,9 @@ pub struct Report {
     pub revision: Revision,
     /// Size of its database file, in bytes.
     pub db_bytes: i64,
+    /// How large that may become, in bytes; `None` where its `Status` does not say so, or not rightly.
+    #[serde(default)]
+    pub quota_bytes: Option<u64>,
     /// Whether it is ready to do without another.
     pub health: Health,
     /// What it says of the cluster's feature gates; `None` where the server has none.

@@ -1,6 +1,16 @@
 //! What is known to hurt a member or the cluster when members are restarted on another release. Values:
 //! `report/hazard.rs` makes the sentences. A rule refuses for it, warns of it, or does either by how far it has come.
 
+use proto::MemberId;
+
 /// One hazard, and what was found of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Hazard {}
+pub enum Hazard {
+    /// A database has little room left below its quota.
+    Quota {
+        /// The member that has least.
+        member: MemberId,
+        /// How much of it is used.
+        percent: u64,
+    },
+}

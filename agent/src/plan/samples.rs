@@ -67,6 +67,7 @@ fn report(health: Health) -> Report {
         applied: LogIndex(10),
         revision: Revision(5),
         db_bytes: 0,
+        quota_bytes: None,
         health,
         gates: None,
     }
@@ -84,6 +85,11 @@ pub(crate) fn with_release(view: &mut ClusterView, at: usize, release: &str) {
 
 pub(crate) fn with_cluster_version(view: &mut ClusterView, at: usize, version: &str) {
     edit(view, at, |report| report.cluster_version = version.parse().ok());
+}
+
+/// How large its database is, and of which quota, in bytes.
+pub(crate) fn with_database(view: &mut ClusterView, at: usize, (db_bytes, quota_bytes): (i64, Option<u64>)) {
+    edit(view, at, |report| (report.db_bytes, report.quota_bytes) = (db_bytes, quota_bytes));
 }
 
 /// What a member says of the gates, in short: `none`, `?` where it could not be asked, else `decided` or `open`, what is

@@ -13,6 +13,11 @@ pub struct Words {
 }
 
 /// Of one hazard.
-pub fn words(hazard: &Hazard, _: &Names) -> Words {
-    match *hazard {}
+pub fn words(hazard: &Hazard, names: &Names) -> Words {
+    match hazard {
+        Hazard::Quota { member, percent } => Words {
+            found: format!("the database of {} uses {percent} % of its quota", names.member(*member)),
+            remedy: "compact and defragment it, or raise its `--quota-backend-bytes`",
+        },
+    }
 }

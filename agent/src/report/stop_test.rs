@@ -15,6 +15,7 @@ use crate::{
     observe::view::ClusterView,
     plan::{
         Finish, Verb,
+        hazard::Hazard,
         refusal::{Difference, Refusal, Wait},
         samples,
     },
@@ -101,6 +102,7 @@ fn refusals() -> Vec<Refusal> {
         Refusal::NotReady { member: MemberId(2) },
         Refusal::NoClusterVersion { member: MemberId(2) },
         Refusal::GatesUnsupported { member: MemberId(2) },
+        Refusal::Hazard(Hazard::Quota { member, percent: 96 }),
         Refusal::Alarm { kind: "NOSPACE".into(), of: MemberId(2) },
         Refusal::Failed { member: MemberId(2), why: "it exits at once".into() },
         Refusal::Lost { record: record() },

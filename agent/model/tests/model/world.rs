@@ -310,6 +310,7 @@ impl World {
             applied: LogIndex(0),
             revision: Revision(0),
             db_bytes: 0,
+            quota_bytes: None,
             health,
             gates: None,
         }

@@ -18,6 +18,7 @@ mod other_run;
 mod others_first;
 mod ownership;
 pub(super) mod quorum;
+mod quota;
 mod record;
 mod settle;
 mod turn;
@@ -59,14 +60,15 @@ const WITHIN_A_RUN: &[Rule] = &[
 ];
 
 /// Once before a run begins. Only rules behind `examined` find evidence.
-const BEFORE_A_RUN: &[Rule] = &[cluster_version::cluster_version, needs::before_a_run, examined::examined];
+const BEFORE_A_RUN: &[Rule] =
+    &[cluster_version::cluster_version, needs::before_a_run, examined::examined, quota::quota];
 
 /// Before this member is taken down.
 const BEFORE_A_MEMBER: &[fn(&Case, &Member) -> Option<Next>] =
     &[catching_up::catching_up, quorum::quorum, needs::before_member, way_back::way_back, others_first::others_first];
 
 /// What is told and refuses nothing.
-const WARNINGS: &[fn(&Case) -> Vec<Warning>] = &[alone::alone];
+const WARNINGS: &[fn(&Case) -> Vec<Warning>] = &[alone::alone, quota::near_quota];
 
 /// What decides before it is asked who goes.
 pub(super) fn before_any_member(case: &Case) -> Option<Next> {
