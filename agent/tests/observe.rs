@@ -16,11 +16,7 @@ use agent::{
     boot_clock,
     observe::{HandOver, ObserveError, Observer},
     playbook::cluster::{Auth, Cluster, Tls},
-    rollout::{
-        Changes, KeepAlive, Lease, Store, TxnAnswer,
-        route::Excluded,
-        store::{Compare, Op},
-    },
+    store::{Changes, Compare, KeepAlive, Lease, Op, Store, TxnAnswer, route::Excluded},
 };
 use proto::{LeaseId, MemberId, Revision};
 

@@ -37,7 +37,7 @@ fn every_call_that_the_agent_makes_is_in_the_table_of_roles() {
     let mut known: BTreeSet<String> = roles::CALLS.iter().map(|call| plain(call.name)).collect();
     known.insert("featuregatestatus".into());
     let mut made = BTreeSet::new();
-    for room in ["observe", "rollout", "execute", "command"] {
+    for room in ["observe", "store", "execute", "command"] {
         for (path, text) in sources(&root().join("agent/src").join(room)) {
             for (at, _) in text.match_indices("Client::new(") {
                 // What is done with a channel or a client besides calls.
@@ -82,6 +82,13 @@ fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
     found
 }
 
+/// Every room of the agent: the folders of its sources.
+fn rooms() -> Vec<String> {
+    let entries = fs::read_dir(root().join("agent/src")).unwrap().map(|entry| entry.unwrap());
+    let folders = entries.filter(|entry| entry.path().is_dir());
+    folders.map(|entry| entry.file_name().into_string().unwrap()).collect()
+}
+
 /// Which rooms of the agent a room uses, tests aside.
 fn uses(room: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
@@ -117,26 +124,43 @@ fn rooms_after(text: &str) -> Vec<String> {
 
 #[test]
 fn no_arrow_between_rooms_turns() {
-    // `rollout` holds data (keys, txn), the machine, and the way to the store: only the last looks at `observe`.
     for (room, allowed) in [
         ("playbook", &["sha256", "regular_file", "visible"][..]),
-        ("journal", &["rollout", "host", "unknown", "words"][..]),
-        ("plan", &["observe", "rollout", "journal", "unknown"][..]),
+        ("keys", &["unknown"][..]),
+        ("journal", &["keys", "host", "unknown", "words"][..]),
+        ("plan", &["observe", "keys", "journal", "unknown"][..]),
         ("observe", &["playbook", "regular_file", "words"][..]),
-        ("host", &["rollout", "guarded", "sha256", "boot_clock", "calendar", "regular_file", "words"][..]),
-        ("rollout", &["observe", "plan", "journal", "boot_clock", "unknown", "words"][..]),
+        ("store", &["keys", "observe", "boot_clock", "unknown", "words"][..]),
+        ("machine", &["keys", "observe", "plan", "journal", "unknown"][..]),
+        ("host", &["keys", "guarded", "sha256", "boot_clock", "calendar", "regular_file", "words"][..]),
         ("matrix", &["playbook", "words"][..]),
         (
             "report",
-            &["guarded", "observe", "plan", "playbook", "rollout", "journal", "calendar", "visible", "words"][..],
+            &[
+                "guarded", "observe", "plan", "playbook", "keys", "store", "machine", "journal", "calendar", "visible",
+                "words",
+            ][..],
         ),
     ] {
         let allowed: BTreeSet<String> = allowed.iter().map(|room| (*room).to_owned()).collect();
         let turned: Vec<String> = uses(room).difference(&allowed).cloned().collect();
         assert!(turned.is_empty(), "{room} should not use {turned:?}");
     }
-    for room in ["playbook", "observe", "plan", "rollout", "journal", "host", "report", "execute", "matrix"] {
+    let rooms = rooms();
+    for room in rooms.iter().filter(|room| *room != "command") {
         assert!(!uses(room).contains("command"), "{room} uses command");
         assert!(room == "matrix" || !uses(room).contains("matrix"), "{room} uses matrix");
+    }
+}
+
+#[test]
+fn no_two_rooms_use_each_other() {
+    let rooms = rooms();
+    assert!(rooms.len() >= 12, "{rooms:?}");
+    let used: Vec<_> = rooms.iter().map(|room| uses(room)).collect();
+    for (at, one) in rooms.iter().enumerate() {
+        for (other, its) in rooms.iter().zip(&used).skip(at + 1) {
+            assert!(!(used[at].contains(other) && its.contains(one)), "{one} and {other} use each other");
+        }
     }
 }

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     cli::{self, Output},
     execute::interrupt::Interrupt,
+    keys::{At, Keys, TakeDown, rules::Rules, txn::Txn},
     playbook::Playbook,
     report::{
         abandoned,
@@ -23,12 +24,9 @@ use crate::{
         text,
         trouble::Trouble,
     },
-    rollout::{
+    store::{
         Store, TxnAnswer,
-        keys::{At, Keys, TakeDown},
-        rules::Rules,
         stored::{self, StoredError},
-        txn::Txn,
     },
 };
 

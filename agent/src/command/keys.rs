@@ -11,6 +11,7 @@ use super::{
 use crate::{
     cli::{self, Output},
     execute::interrupt::Interrupt,
+    keys::PREFIX,
     playbook::Playbook,
     report::{
         json::Facts,
@@ -19,12 +20,10 @@ use crate::{
         stop::{Reason, Stop},
         trouble::Trouble,
     },
-    rollout::{
-        Store, TxnAnswer, Unknown,
+    store::{
+        Compare, Op, RawKey, Store, TxnAnswer, Unknown,
         inventory::{Is, Item, is_ours, judge, writer},
-        keys::PREFIX,
         listing::One,
-        store::{Compare, Op, RawKey},
     },
 };
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use proto::ClusterVersion;
 
 use crate::{
+    keys::Keys,
     observe::{Observer, permission::Permission, view::ClusterView},
     playbook::{Cluster, Playbook},
     report::{names::Names, trouble::Trouble},
-    rollout::{NotRead, Snapshot, Store, keys::Keys, stored},
+    store::{NotRead, Snapshot, Store, stored},
 };
 
 /// The way to one cluster.

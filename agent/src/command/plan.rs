@@ -11,6 +11,8 @@ use crate::{
         replace::not_replaced,
     },
     host::state_dir,
+    keys::{At, Keys, ProcessId, RunId, rules::Rules},
+    machine::act::Ending,
     observe::{evidence::Evidence, view::ClusterView},
     plan::{
         self, Case, Me, Next, Verb,
@@ -31,12 +33,7 @@ use crate::{
         trouble::Trouble,
         warned::warned,
     },
-    rollout::{
-        NotRead,
-        act::Ending,
-        keys::{At, Keys, ProcessId, RunId},
-        rules::Rules,
-    },
+    store::NotRead,
     words::typed,
 };
 

@@ -13,6 +13,7 @@ use crate::{
         inspect::processes,
         setup::{self, Options, SetupError},
     },
+    machine::act::Ending,
     plan::{Me, Verb, refusal::Refusal},
     playbook::Playbook,
     report::{
@@ -21,7 +22,6 @@ use crate::{
         stop::{self, Context, Stop},
         trouble::Trouble,
     },
-    rollout::act::Ending,
     words::with_causes,
 };
 

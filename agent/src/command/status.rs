@@ -12,6 +12,7 @@ use super::{
 use crate::{
     cli,
     execute::identity,
+    keys::{Keys, PREFIX, RunResult, RunState},
     playbook::Playbook,
     report::{
         gates::gates,
@@ -23,10 +24,7 @@ use crate::{
         stop::{Progress, Reason, Stop},
         trouble::Trouble,
     },
-    rollout::{
-        Snapshot, Store,
-        keys::{Keys, PREFIX, RunResult, RunState},
-    },
+    store::{Snapshot, Store},
 };
 
 /// What to look at.
@@ -134,12 +132,12 @@ impl Place {
             json!({ "host": baton.value.host_name, "pid": baton.value.process.pid,
                 "lapses_in_s": lapses.map(|left| left.as_secs()) })
         });
-        let agent = |agent: &crate::rollout::keys::Participant| {
+        let agent = |agent: &crate::keys::Participant| {
             let members: Vec<_> = agent.owns.iter().map(|member| names.short(*member)).collect();
             json!({ "host": agent.host_name, "members": members, "waits_for": agent.waits_for })
         };
         let agents: Vec<_> = keys.agents.values().map(|at| agent(&at.value)).collect();
-        let take_down = |record: &crate::rollout::keys::TakeDown| {
+        let take_down = |record: &crate::keys::TakeDown| {
             json!({ "member": names.short(record.member), "id": record.member, "host": record.host_name,
                 "attempt": record.attempt, "pid": record.process.pid, "back": record.back })
         };

@@ -10,11 +10,9 @@ use proto::LeaseId;
 
 use crate::{
     boot_clock,
+    keys::{KeyName, Keys, ProcessId},
     plan::Me,
-    rollout::{
-        Store, Unknown,
-        keys::{KeyName, Keys, ProcessId},
-    },
+    store::{Store, Unknown},
 };
 
 /// Twice the time between two keep-alives.

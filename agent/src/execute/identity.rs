@@ -7,10 +7,10 @@ use proto::{ClusterId, MemberId};
 use super::intent::intent;
 use crate::{
     host::state_dir::machine_id,
+    keys::host_id::{HostId, hex_32},
     observe::view::ClusterView,
     plan::{Me, Verb},
     playbook::{OnFailure, Playbook},
-    rollout::host_id::{HostId, hex_32},
 };
 
 /// This host's name, for people.

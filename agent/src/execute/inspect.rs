@@ -201,8 +201,8 @@ mod tests {
             file::Header,
             progress::{Entry, Leg, Step},
         },
+        keys::{AttemptId, host_id::HostId},
         observe::view::Leader,
-        rollout::{host_id::HostId, keys::AttemptId},
     };
 
     #[test]

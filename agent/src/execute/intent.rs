@@ -5,11 +5,11 @@ use std::sync::Arc;
 use proto::ClusterId;
 
 use crate::{
-    playbook::{self, Kind, Playbook},
-    rollout::{
+    keys::{
+        Finalize, Intent,
         change::{Change, Downgrade, Restart, Upgrade},
-        keys::{Finalize, Intent},
     },
+    playbook::{self, Kind, Playbook},
 };
 
 /// The playbook's intent for this cluster. Paths, units, hooks and time-outs are each host's own, and not in it.

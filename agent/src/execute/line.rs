@@ -81,7 +81,7 @@ mod tests {
     use crate::{
         execute::node::Side,
         journal::progress::{Leg, Stage, Step},
-        rollout::keys::AttemptId,
+        keys::AttemptId,
     };
 
     fn planned(member: u64, attempt: u128, patch: u64) -> Line {

@@ -8,15 +8,12 @@ use std::{
 use super::{Abort, Execution, gone::gone, send::Recorded};
 use crate::{
     journal::progress::Stage,
+    keys::{At, Keys, Run, RunState, TakeDown},
+    machine::act::{Event, Looked},
     observe::{evidence::Evidence, view::ClusterView},
     plan::warning::Warning,
     report::{Happening, warned::warned},
-    rollout::{
-        NotRead,
-        act::{Event, Looked},
-        keys::{At, Keys, Run, RunState, TakeDown},
-        stored,
-    },
+    store::{NotRead, stored},
 };
 
 /// How long the last look may take.

@@ -43,19 +43,16 @@ use crate::{
         file::Journal,
         progress::{Entry, InHand, Leg, Stage, Step},
     },
+    keys::{ProcessId, rules::Rules},
+    machine::{
+        act::{Act, Ending, Event, Left},
+        agent::Agent,
+    },
     observe::{Observer, view::ClusterView},
     plan::{Me, refusal::Refusal},
     playbook::Playbook,
     report::{Happening, Reporter, stop::Trouble},
-    rollout::{
-        Store,
-        act::{Act, Ending, Event, Left},
-        agent::Agent,
-        keys::ProcessId,
-        route::Excluded,
-        rules::Rules,
-        stored::StoredError,
-    },
+    store::{Store, route::Excluded, stored::StoredError},
 };
 use interrupt::Interrupt;
 use line::{Line, Past};
@@ -91,7 +88,7 @@ pub struct Execution<'r> {
     /// Where all of it is told.
     pub reporter: &'r mut Reporter,
     /// Word that something changed, from the first wait on: a watch that is not needed only holds members up.
-    changes: Option<Arc<crate::rollout::Changes>>,
+    changes: Option<Arc<crate::store::Changes>>,
     /// The operator's signals.
     pub interrupt: Interrupt,
     leases: Leases,

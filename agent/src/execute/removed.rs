@@ -11,9 +11,10 @@ use proto::MemberId;
 use super::{Abort, Execution};
 use crate::{
     journal::progress::Entry,
+    keys::txn::Txn,
     observe::view::ClusterView,
     report::Happening,
-    rollout::{TxnAnswer, stored, txn::Txn},
+    store::{TxnAnswer, stored},
 };
 
 /// Between the two looks.

@@ -4,13 +4,12 @@ use std::time::{Duration, Instant};
 
 use super::{Execution, gone::gone, look::random};
 use crate::{
+    keys::{Run, RunId, txn::Txn},
     plan::{self, refusal::Refusal, replace::Replacement},
     report::{Decision, Happening, names::Names, refused, trouble::Trouble},
-    rollout::{
+    store::{
         NotRead, Snapshot, TxnAnswer,
-        keys::{Run, RunId},
         stored::{self, StoredError},
-        txn::Txn,
     },
 };
 

@@ -9,16 +9,15 @@ use proto::{LeaseId, Revision};
 
 use super::{Abort, Execution};
 use crate::{
-    plan::Verb,
-    report::{Decision, Happening},
-    rollout::{
-        KeepAlive, NotGranted, NotRead, Store, TxnAnswer, Unknown,
-        act::Event,
-        keys::{KeyName, Keys, PREFIX, Participant, RunState, TakeDown, TakeId},
+    keys::{
+        KeyName, Keys, PREFIX, Participant, RunState, TakeDown, TakeId,
         rules::Rules,
-        stored,
         txn::{Op, Txn},
     },
+    machine::act::Event,
+    plan::Verb,
+    report::{Decision, Happening},
+    store::{KeepAlive, NotGranted, NotRead, Store, TxnAnswer, Unknown, stored},
 };
 
 /// How long a lease lives without its agent (ARCHITECTURE.md, "Keys").

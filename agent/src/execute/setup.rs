@@ -30,11 +30,12 @@ use crate::{
         file::{Header, Journal, JournalError, Opened},
         progress::Illegal,
     },
+    keys::{ProcessId, host_id::HostId},
     observe::{ObserveError, Observer, secret_file},
     plan::{Me, Verb},
     playbook::Playbook,
     report::{Happening, Reporter, stop::Trouble},
-    rollout::{Store, host_id::HostId, keys::ProcessId, route::Excluded},
+    store::{Store, route::Excluded},
     words::with_causes,
 };
 

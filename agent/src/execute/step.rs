@@ -18,11 +18,11 @@ use super::{
 use crate::{
     host::{hook, runtime::Found},
     journal::progress::{Binary, InHand, Leg, Stage},
+    machine::act::Event,
     observe::HandOver,
     plan::Verb,
     playbook::{Hooks, POLLS, expand_all},
     report::Happening,
-    rollout::act::Event,
 };
 
 /// How long a member is looked at anew that is another process each time.

@@ -18,17 +18,15 @@ use crate::{
         runtime::{Status, sighting::undeleted},
     },
     journal::progress::Binary,
+    keys::{KeyName, Keys, ProcessId, RunId},
+    machine::act::Event,
     observe::{hash::Hashes, view::ClusterView},
     plan::{
         refusal::Wait,
         settled::{self, Missing},
     },
     report::{Happening, settling, wait::words},
-    rollout::{
-        Changes,
-        act::Event,
-        keys::{KeyName, Keys, ProcessId, RunId},
-    },
+    store::Changes,
     visible::line,
 };
 

@@ -15,8 +15,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use crate::rollout::host_id::hex_32;
-pub use crate::rollout::keys::ProcessId;
+pub use crate::keys::ProcessId;
+use crate::keys::host_id::hex_32;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::retry_on_intr,

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     calendar::rfc3339,
-    rollout::host_id::{HostId, hex_32},
+    keys::host_id::{HostId, hex_32},
     words::typed,
 };
 

@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use crate::{
     host::durable::{self, Access, At, FileError},
-    rollout::host_id::HostId,
+    keys::host_id::HostId,
     unknown::{self, Keeps, Unknown, keeps},
     words::typed,
 };

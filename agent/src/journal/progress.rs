@@ -5,7 +5,7 @@
 use proto::MemberId;
 use serde::{Deserialize, Serialize};
 
-use crate::rollout::keys::AttemptId;
+use crate::keys::AttemptId;
 
 /// One line of the journal, written and synced before what it announces is done (I-6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

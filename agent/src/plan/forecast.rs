@@ -16,14 +16,14 @@ use super::{
 };
 use crate::{
     journal::progress::Leg,
+    keys::{
+        At, Keys, RunId, RunResult, RunState, TakeDown,
+        rules::Rules,
+        txn::{Op, Txn},
+    },
     observe::{
         evidence::Evidence,
         view::{Answer, ClusterView, Gates, Health, Leader, Member, Report},
-    },
-    rollout::{
-        keys::{At, Keys, RunId, RunResult, RunState, TakeDown},
-        rules::Rules,
-        txn::{Op, Txn},
     },
 };
 
@@ -254,7 +254,7 @@ impl World<'_> {
 
     /// Txns that tidy up delete what stands for nobody.
     fn tidy(&mut self, txn: &Txn) {
-        use crate::rollout::keys::KeyName::{Down, Lost};
+        use crate::keys::KeyName::{Down, Lost};
         for op in &txn.ops {
             match op {
                 Op::Delete(Down) => self.keys.down = None,

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
+    keys::{Keys, rules::Rules},
     plan::{
         Finish, Me, Next, Verb, next,
         refusal::Refusal,
         samples::{self, intent, with_cluster_version, with_gates, with_release},
     },
-    rollout::{keys::Keys, rules::Rules},
 };
 
 const OFF_BY_2: [&str; 3] = ["decided -A | +A", "decided -A | -A", "decided -A | +A"];
@@ -108,7 +108,7 @@ fn learners_neither_decide_nor_keep_off() {
 
 #[test]
 fn versions_come_before_gates_and_the_way_back_expects_none() {
-    let intent = crate::rollout::keys::Intent { gates: expecting("+A"), ..intent(">=3.4, <3.5", "3.5.30") };
+    let intent = crate::keys::Intent { gates: expecting("+A"), ..intent(">=3.4, <3.5", "3.5.30") };
     let settled = |view: &ClusterView, back| in_short(crate::plan::settled::missing(&intent, view, back).as_ref());
     let mut one_behind = view(OFF_BY_2);
     with_cluster_version(&mut one_behind, 2, "3.4");
@@ -120,7 +120,7 @@ fn versions_come_before_gates_and_the_way_back_expects_none() {
 }
 
 fn decided(view: &ClusterView, expected: &str, verb: Verb) -> Next {
-    let intent = crate::rollout::keys::Intent { gates: expecting(expected), ..intent(">=3.4, <3.5", "3.5.30") };
+    let intent = crate::keys::Intent { gates: expecting(expected), ..intent(">=3.4, <3.5", "3.5.30") };
     let me = Me { intent: Arc::new(intent), verb, ..samples::me(&[1, 2, 3]) };
     let (me, rules, keys) = (&me, &Rules::default(), &Keys::default());
     next(&samples::case(me, rules, keys, view))

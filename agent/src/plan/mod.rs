@@ -30,15 +30,12 @@ use proto::{ClusterVersion, MemberId};
 
 use crate::{
     journal::progress::Leg,
+    keys::{
+        AttemptId, Intent, Keys, ProcessId, Run, RunId, RunResult, RunState, host_id::HostId, rules::Rules, txn::Txn,
+    },
     observe::{
         evidence::Evidence,
         view::{ClusterView, Member},
-    },
-    rollout::{
-        host_id::HostId,
-        keys::{AttemptId, Intent, Keys, ProcessId, Run, RunId, RunResult, RunState},
-        rules::Rules,
-        txn::Txn,
     },
 };
 use change::Kind;

@@ -10,7 +10,7 @@
 use proto::{ClusterVersion, MemberId};
 
 use super::Case;
-use crate::{observe::view::ClusterView, rollout::keys::Intent};
+use crate::{keys::Intent, observe::view::ClusterView};
 
 /// Whether no voter, other than this one, is seen on the old release any more, where that is the point of no return.
 pub(super) fn has_no_way_back(case: &Case, except: Option<MemberId>) -> bool {

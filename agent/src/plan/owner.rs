@@ -3,7 +3,7 @@
 use proto::MemberId;
 
 use super::{Case, Next, refusal::Refusal};
-use crate::rollout::keys::{At, TakeDown};
+use crate::keys::{At, TakeDown};
 
 pub(super) enum Whose {
     /// This host's, and the agent that put it is gone.

@@ -5,10 +5,7 @@ use std::sync::Arc;
 use proto::{ClusterVersion, MemberId, Release};
 
 use super::hazard::Hazard;
-use crate::rollout::{
-    host_id::HostId,
-    keys::{ProcessId, TakeDown},
-};
+use crate::keys::{ProcessId, TakeDown, host_id::HostId};
 
 /// A rule that forbids going on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -9,8 +9,8 @@ use super::{
     rules::{cluster_version, versions},
 };
 use crate::{
+    keys::{At, Keys, Run},
     observe::view::ClusterView,
-    rollout::keys::{At, Keys, Run},
 };
 
 /// The answer.
@@ -74,12 +74,12 @@ mod tests {
 
     use super::*;
     use crate::{
+        keys::{
+            Intent, RunId, RunState,
+            change::{Change, Downgrade},
+        },
         observe::view::{Answer, Role},
         plan::samples,
-        rollout::{
-            change::{Change, Downgrade},
-            keys::{Intent, RunId, RunState},
-        },
         unknown::Unknown,
     };
 

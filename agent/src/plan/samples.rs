@@ -6,15 +6,15 @@ use proto::{ClusterId, LogIndex, MemberId, Release, Revision, Term};
 
 use super::{Case, Me, Verb};
 use crate::{
+    keys::{
+        At, AttemptId, Finalize, Going, Intent, Keys, Participant, ProcessId, Run, RunId, RunState, TakeDown,
+        change::{Change, Upgrade},
+        host_id::HostId,
+        rules::Rules,
+    },
     observe::{
         evidence::Evidence,
         view::{Alarm, Answer, ClusterView, GateReport, Gates, Health, Leader, Member, Report, Role},
-    },
-    rollout::{
-        change::{Change, Upgrade},
-        host_id::HostId,
-        keys::{At, AttemptId, Finalize, Going, Intent, Keys, Participant, ProcessId, Run, RunId, RunState, TakeDown},
-        rules::Rules,
     },
     unknown::Unknown,
 };

@@ -6,8 +6,8 @@ use proto::{ClusterVersion, MemberId};
 
 use super::gates;
 use crate::{
+    keys::Intent,
     observe::view::{ClusterView, Member},
-    rollout::keys::Intent,
 };
 
 /// What is still missing.

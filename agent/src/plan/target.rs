@@ -7,8 +7,8 @@ use proto::Release;
 use super::Case;
 use crate::{
     journal::progress::Leg,
+    keys::{Intent, Run, RunId, RunState},
     observe::view::{ClusterView, Member},
-    rollout::keys::{Intent, Run, RunId, RunState},
     unknown::Unknown,
 };
 

@@ -8,8 +8,8 @@ use super::{
     stop::{Progress, Reason, Stop},
 };
 use crate::{
+    keys::{Keys, TakeDown},
     observe::view::ClusterView,
-    rollout::keys::{Keys, TakeDown},
 };
 
 /// The question before a take-down is given up: what is seen, and what a yes would mean.

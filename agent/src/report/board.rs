@@ -18,9 +18,9 @@ use super::{
 };
 use crate::{
     calendar::rfc3339,
+    keys::{RunId, change::Change},
     observe::view::ClusterView,
     plan::{refusal::Wait, settled::Missing},
-    rollout::{change::Change, keys::RunId},
 };
 
 /// So far.

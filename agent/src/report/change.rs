@@ -1,7 +1,7 @@
 //! The words for each kind of change. What it asks of a run is in `plan/change/`.
 
 use super::names::printable;
-use crate::rollout::change::{Change, Downgrade, Restart, Upgrade};
+use crate::keys::change::{Change, Downgrade, Restart, Upgrade};
 
 /// What people and scripts are told of one.
 pub(super) struct Words {

@@ -19,7 +19,7 @@ use super::{board::Board, gates::GatesLine, happening::Happening, names::printab
 use crate::{
     calendar::rfc3339,
     guarded::{At, FileError, Place},
-    rollout::keys::RunId,
+    keys::RunId,
     visible,
 };
 

@@ -3,12 +3,9 @@
 use proto::{ClusterVersion, MemberId};
 
 use crate::{
+    keys::{Keys, RunId, change::Change},
     observe::view::ClusterView,
     plan::{refusal::Wait, settled::Missing},
-    rollout::{
-        change::Change,
-        keys::{Keys, RunId},
-    },
 };
 
 /// Something that happened. [`Happening::name`] is what an events file calls it.

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::{forecast::StepLine, gates::GatesLine, names::Names, standing, stop::Stop};
 use crate::{
+    keys::{RunId, change::Change},
     observe::view::{Answer, ClusterView, Health, Member, Role},
-    rollout::{change::Change, keys::RunId},
     visible,
 };
 

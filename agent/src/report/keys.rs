@@ -8,10 +8,12 @@ use super::{
     names::{Names, printable},
     status::{state, take_down},
 };
-use crate::rollout::{
-    inventory::{Is, Item},
+use crate::{
     keys::{Keys, PREFIX},
-    reading::MOST_BYTES,
+    store::{
+        inventory::{Is, Item},
+        reading::MOST_BYTES,
+    },
 };
 
 /// One word for scripts.

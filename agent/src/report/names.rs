@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use proto::MemberId;
 
 use crate::{
+    keys::{Keys, host_id::HostId},
     observe::view::ClusterView,
-    rollout::{host_id::HostId, keys::Keys},
     visible,
 };
 

@@ -7,11 +7,11 @@ use super::{
     stop::{Context, Stop},
 };
 use crate::{
+    keys::TakeDown,
     plan::{
         refusal::{Difference, Refusal},
         replace::Obstacle,
     },
-    rollout::keys::TakeDown,
     words::typed,
 };
 

@@ -17,13 +17,13 @@ use super::{
     text,
 };
 use crate::{
-    observe::view::ClusterView,
-    plan::{refusal::Wait, samples, settled::Missing},
-    rollout::{
+    keys::{
+        RunId,
         change::{Change, Upgrade},
         host_id::HostId,
-        keys::RunId,
     },
+    observe::view::ClusterView,
+    plan::{refusal::Wait, samples, settled::Missing},
 };
 
 const HOST: HostId = HostId { machine: Some(1), instance: 2 };

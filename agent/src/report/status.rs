@@ -12,8 +12,8 @@ use super::{
     stop::HOLD,
 };
 use crate::{
+    keys::{Going, Keys, PREFIX, Run, RunResult, RunState, TakeDown},
     observe::view::ClusterView,
-    rollout::keys::{Going, Keys, PREFIX, Run, RunResult, RunState, TakeDown},
 };
 
 /// The cluster, one line a member, its gates, and a downgrade under way; this host's own members have a star.

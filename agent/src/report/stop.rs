@@ -20,13 +20,10 @@ pub use super::{
 };
 use crate::{
     calendar::rfc3339,
+    keys::{RunResult, change::Change},
+    machine::act::{Ending, Left},
     observe::view::{Alarm, ClusterView},
     plan::{Finish, Verb, refusal::Wait},
-    rollout::{
-        act::{Ending, Left},
-        change::Change,
-        keys::RunResult,
-    },
     words,
 };
 

@@ -12,18 +12,18 @@ use super::{
     stop::{self, Context, Progress, Reason, Stop, Trouble},
 };
 use crate::{
+    keys::{
+        AttemptId, ProcessId, RunResult, TakeDown,
+        change::{Change, Upgrade},
+        host_id::HostId,
+    },
+    machine::act::{Ending, Left},
     observe::view::ClusterView,
     plan::{
         Finish, Verb,
         hazard::Hazard,
         refusal::{Difference, Refusal, Wait},
         samples,
-    },
-    rollout::{
-        act::{Ending, Left},
-        change::{Change, Upgrade},
-        host_id::HostId,
-        keys::{AttemptId, ProcessId, RunResult, TakeDown},
     },
     unknown::Unknown,
 };

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     observe::ObserveError,
     playbook::PlaybookError,
-    rollout::{NotRead, stored::StoredError},
+    store::{NotRead, stored::StoredError},
     words::{typed, with_causes},
 };
 

@@ -8,6 +8,11 @@ use std::{
     time::Duration,
 };
 
+use super::{
+    ANOTHER, CLUSTER, FAILED_PRECONDITION, INVALID_ARGUMENT, header,
+    liar::{Heard, Liar, Reply},
+    member, observer, well,
+};
 use agent::{
     boot_clock,
     observe::{
@@ -15,7 +20,7 @@ use agent::{
         error::CallError,
         view::{Answer, Member},
     },
-    rollout::{KeepAlive, Lease, NotGranted, Store, TxnAnswer, route::Excluded},
+    store::{KeepAlive, Lease, NotGranted, Store, TxnAnswer, route::Excluded},
 };
 use prost::Message as _;
 use proto::{
@@ -26,12 +31,6 @@ use proto::{
     },
 };
 use tokio::net::TcpListener;
-
-use super::{
-    ANOTHER, CLUSTER, FAILED_PRECONDITION, INVALID_ARGUMENT, header,
-    liar::{Heard, Liar, Reply},
-    member, observer, well,
-};
 
 /// Some ten thousand years.
 const LONG: i64 = 1 << 38;

@@ -10,22 +10,21 @@ use std::{
     time::{Duration, Instant},
 };
 
+use super::{
+    CLUSTER, UNAVAILABLE, cluster, header,
+    liar::{Heard, Liar, Reply},
+    member, observer, status, well,
+};
 use agent::{
     observe::Observer,
     playbook::cluster::Cluster,
-    rollout::{Changes, Store},
+    store::{Changes, Store},
 };
 use prost::Message as _;
 use proto::etcdserverpb::{Member, MemberListResponse, StatusResponse, WatchResponse};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
-};
-
-use super::{
-    CLUSTER, UNAVAILABLE, cluster, header,
-    liar::{Heard, Liar, Reply},
-    member, observer, status, well,
 };
 
 #[tokio::test]

@@ -13,6 +13,8 @@ use std::{
 
 use agent::{
     execute::intent::intent,
+    keys::{Keys, host_id::HostId, rules::Rules},
+    machine::act::Ending,
     observe::{evidence::Evidence, view::ClusterView},
     plan::{
         self, Case, Me, Verb,
@@ -25,7 +27,7 @@ use agent::{
         stop::{self, Context},
         warned::warned,
     },
-    rollout::{RawKey, Snapshot, act::Ending, host_id::HostId, keys::Keys, rules::Rules, stored},
+    store::{RawKey, Snapshot, stored},
 };
 use proto::{LeaseId, Revision};
 

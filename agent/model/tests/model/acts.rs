@@ -2,21 +2,20 @@
 
 use std::{rc::Rc, sync::Arc};
 
-use agent::{
-    journal::progress::{self, Binary},
-    plan::refusal::Refusal,
-    rollout::{
-        act::{Act, Ending, Event, Looked},
-        keys::{Keys, Participant, ProcessId, TakeId},
-        txn::{Op, Txn},
-    },
-};
-
 use super::{
     judge::Violation,
     moves::{Outcome, is_registration},
     names::{id_of, machine_of, node_of},
     world::{Late, World},
+};
+use agent::{
+    journal::progress::{self, Binary},
+    keys::{
+        Keys, Participant, ProcessId, TakeId,
+        txn::{Op, Txn},
+    },
+    machine::act::{Act, Ending, Event, Looked},
+    plan::refusal::Refusal,
 };
 
 fn failed() -> Event {

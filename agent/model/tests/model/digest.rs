@@ -9,12 +9,11 @@
 
 use std::hash::{Hash, Hasher};
 
-use agent::rollout::{act::Act, keys::Keys};
-
 use super::{
     names::{HOSTS, MEMBERS, PROCESSES, copied_id, id_of, machine_of},
     world::World,
 };
+use agent::{keys::Keys, machine::act::Act};
 
 const MOST: usize = 8;
 /// The bits that tell members from each other, and processes.

@@ -1,21 +1,18 @@
 //! Whether an agent that ends was right to: nobody goes home who should wait, and what is said of a member
 //! is so. Source: ARCHITECTURE.md, "Who goes when", R-8, R-9.
 
-use agent::{
-    journal::progress::Binary,
-    plan::{Finish, refusal::Refusal},
-    rollout::{
-        act::{Act, Ending, Left},
-        keys::{Keys, RunState},
-    },
-};
-use proto::MemberId;
-
 use super::{
     judge::{Violation, check, marked_in},
     names::{id_of, node_of},
     world::World,
 };
+use agent::{
+    journal::progress::Binary,
+    keys::{Keys, RunState},
+    machine::act::{Act, Ending, Left},
+    plan::{Finish, refusal::Refusal},
+};
+use proto::MemberId;
 
 impl World {
     /// An end that was decided by the look that read these keys.

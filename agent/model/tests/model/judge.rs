@@ -1,22 +1,21 @@
 //! What must never happen, held against what happens: at each look that ends in a stop, at each stop and
 //! start, at each write, and when the cluster version rises.
 
-use agent::{
-    journal::progress::{Binary, Entry, Leg, Stage},
-    plan::Verb,
-    rollout::{
-        act::Act,
-        keys::{KeyName, RunState},
-        txn::{Is, Op, Txn},
-    },
-};
-
-use proto::MemberId;
-
 use super::{
     names::{id_of, node_of},
     world::{By, World},
 };
+use agent::{
+    journal::progress::{Binary, Entry, Leg, Stage},
+    keys::{
+        KeyName, RunState,
+        txn::{Is, Op, Txn},
+    },
+    machine::act::Act,
+    plan::Verb,
+};
+
+use proto::MemberId;
 
 /// What must never happen, and did.
 pub type Violation = &'static str;

@@ -5,12 +5,11 @@
 //! member follows with its own data; the leader ends the downgrade once all of them run the lower release. To enable one
 //! is refused while the version is low. What is known of it comes from the higher release alone.
 
-use agent::{journal::progress::Binary, rollout::act::Event};
-
 use super::{
     moves::{At, Move, Outcome},
     world::World,
 };
+use agent::{journal::progress::Binary, machine::act::Event};
 
 impl World {
     /// Whether a lower release may open this member's data.

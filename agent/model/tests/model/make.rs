@@ -1,23 +1,20 @@
 //! What comes of a move: to agents' processes, to members, to what operators typed.
 
-use agent::{
-    plan::Verb,
-    rollout::{
-        act::Act,
-        agent::Agent,
-        keys::{RunId, RunState},
-        txn::Txn,
-    },
-};
-use proto::MemberId;
-
 use super::{
     judge::Violation,
     moves::{Move, Outcome},
     names::{id_of, node_of, process_id},
     world::{By, Late, Process, Rise, World},
 };
-use agent::rollout::act::Event;
+use agent::{
+    keys::{RunId, RunState, txn::Txn},
+    machine::{
+        act::{Act, Event},
+        agent::Agent,
+    },
+    plan::Verb,
+};
+use proto::MemberId;
 
 const OPERATOR: By = By { verb: None, failed: None, owner: None };
 

@@ -1,19 +1,18 @@
 //! What can happen next in a world.
 
-use agent::{
-    journal::progress::Binary,
-    plan::Verb,
-    rollout::{
-        act::Act,
-        keys::{Going, RunState},
-        txn::{Op, Txn},
-    },
-};
-
 use super::{
     judge::marked_in,
     names::node_of,
     world::{Process, World},
+};
+use agent::{
+    journal::progress::Binary,
+    keys::{
+        Going, RunState,
+        txn::{Op, Txn},
+    },
+    machine::act::Act,
+    plan::Verb,
 };
 
 /// A host or a node, by its number.

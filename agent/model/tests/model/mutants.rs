@@ -1,7 +1,5 @@
 //! The protocol with one rule turned off: each must show, as the violation that the rule is there for.
 
-use agent::rollout::rules::Rules;
-
 use super::{
     BOUND,
     faults::Faults,
@@ -10,6 +8,7 @@ use super::{
     search::{Found, explore},
     sum_with, trace,
 };
+use agent::keys::rules::Rules;
 
 /// A rule turned off, and the faults under which that must show.
 fn mutant(name: &str, kind: Kind, turn_off: fn(&mut Rules), faults: fn(&mut Faults), shows_as: Violation) {

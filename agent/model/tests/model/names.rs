@@ -1,7 +1,7 @@
 //! The numbers that members, hosts and processes go by in the model: from ranges of their own, so that a hasher can
 //! tell them from any other number and from each other (`digest.rs`).
 
-use agent::rollout::{host_id::HostId, keys::ProcessId};
+use agent::keys::{ProcessId, host_id::HostId};
 use proto::MemberId;
 
 /// Above every other 64-bit number in a world but those of processes.

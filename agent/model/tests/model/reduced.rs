@@ -3,9 +3,8 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use agent::rollout::keys::RunState;
-
 use super::{faults, scenario::Scenario, world::World};
+use agent::keys::RunState;
 
 /// What comes after the end of the run is cut short wherever everybody has gone home.
 fn is_compared(world: &World) -> bool {

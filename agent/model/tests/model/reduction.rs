@@ -28,9 +28,8 @@
 //! The argument above, and the comparison of worlds, are for the fine ones. In the coarse ones a private act that ends in such a
 //! moment is done at once all the same, so some orders around it are tried by the fine searches only.
 
-use agent::rollout::act::Act;
-
 use super::{moves::is_registration, world::World};
+use agent::machine::act::Act;
 
 impl World {
     fn act_of(&self, host: usize) -> Option<&Act> {

@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
+use super::{faults::Faults, names::id_of};
 use agent::{
-    plan::{Me, Verb},
-    rollout::{
+    keys::{
+        Finalize, Intent,
         change::{Change, Downgrade, Restart, Upgrade},
         host_id::HostId,
-        keys::{Finalize, Intent},
         rules::Rules,
     },
+    plan::{Me, Verb},
 };
 use proto::{ClusterId, Release};
-
-use super::{faults::Faults, names::id_of};
 
 /// One search.
 #[derive(Clone, Debug)]

@@ -2,14 +2,13 @@
 
 use std::rc::Rc;
 
-use agent::rollout::{
+use super::world::{By, World};
+use agent::keys::{
+    At, Baton, KeyName, ProcessId, TakeId,
     host_id::HostId,
-    keys::{At, Baton, KeyName, ProcessId, TakeId},
     txn::{Is, Op, Txn},
 };
 use proto::Revision;
-
-use super::world::{By, World};
 
 /// A lease, by what is bound to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

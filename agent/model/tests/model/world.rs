@@ -6,25 +6,19 @@
 
 use std::{rc::Rc, sync::Arc};
 
-use agent::{
-    journal::progress::{Binary, InHand},
-    observe::view::{Answer, ClusterView, Health, Leader, Member, Report, Role},
-    plan::Verb,
-    rollout::{
-        act::Act,
-        agent::Agent,
-        host_id::HostId,
-        keys::{Intent, Keys, ProcessId, RunResult, RunState, TakeId},
-        txn::Txn,
-    },
-};
-use proto::{ClusterId, ClusterVersion, LogIndex, MemberId, Revision, Term};
-
 use super::{
     faults::Faults,
     names::{copied_id, host_id, id_of},
     scenario::Scenario,
 };
+use agent::{
+    journal::progress::{Binary, InHand},
+    keys::{Intent, Keys, ProcessId, RunResult, RunState, TakeId, host_id::HostId, txn::Txn},
+    machine::{act::Act, agent::Agent},
+    observe::view::{Answer, ClusterView, Health, Leader, Member, Report, Role},
+    plan::Verb,
+};
+use proto::{ClusterId, ClusterVersion, LogIndex, MemberId, Revision, Term};
 
 /// Everything there is. Parts that seldom change are shared between worlds.
 #[derive(Clone)]

@@ -11,13 +11,13 @@ use semver::VersionReq;
 use super::{Kind, is_at_release, is_one_step_up, parts_of};
 use crate::{
     journal::progress::Leg,
+    keys::change::Downgrade,
     observe::view::{ClusterView, Member, Role},
     plan::{
         Case, Next, Verb,
         refusal::{Refusal, Wait},
         target,
     },
-    rollout::change::Downgrade,
 };
 
 impl Kind for Downgrade {
@@ -138,13 +138,9 @@ mod tests {
 
     use super::*;
     use crate::{
+        keys::{At, Baton, Intent, Keys, ProcessId, Run, RunId, RunState, TakeId, change::Change, rules::Rules},
         observe::view::Answer,
         plan::{Me, samples},
-        rollout::{
-            change::Change,
-            keys::{At, Baton, Intent, Keys, ProcessId, Run, RunId, RunState, TakeId},
-            rules::Rules,
-        },
         unknown::Unknown,
     };
 

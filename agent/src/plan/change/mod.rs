@@ -13,8 +13,8 @@ use semver::VersionReq;
 use super::{Case, Next, Verb, refusal::Refusal};
 use crate::{
     journal::progress::Leg,
+    keys::change::Change,
     observe::view::{ClusterView, Member},
-    rollout::change::Change,
 };
 
 /// The questions.

@@ -7,9 +7,9 @@ use semver::VersionReq;
 use super::{Kind, common_version};
 use crate::{
     journal::progress::Leg,
+    keys::change::Restart,
     observe::view::{ClusterView, Member},
     plan::{Case, Next, Verb, refusal::Refusal},
-    rollout::change::Restart,
 };
 
 impl Kind for Restart {

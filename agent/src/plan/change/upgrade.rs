@@ -7,9 +7,9 @@ use semver::VersionReq;
 use super::{Kind, common_version, is_at_release, is_one_step_up, parts_of};
 use crate::{
     journal::progress::Leg,
+    keys::change::Upgrade,
     observe::view::{ClusterView, Member},
     plan::{Case, Next, Verb, refusal::Refusal},
-    rollout::change::Upgrade,
 };
 
 impl Kind for Upgrade {
@@ -76,12 +76,12 @@ impl Kind for Upgrade {
 mod tests {
     use super::*;
     use crate::{
+        keys::{
+            Intent,
+            change::{Change, Restart},
+        },
         observe::view::Answer,
         plan::samples::{intent, view, with_release},
-        rollout::{
-            change::{Change, Restart},
-            keys::Intent,
-        },
     };
 
     #[test]

@@ -18,8 +18,8 @@ mod tests {
 
     use super::*;
     use crate::{
+        keys::rules::Rules,
         plan::samples::{case, keys, me, view},
-        rollout::rules::Rules,
     };
 
     #[test]

@@ -3,12 +3,12 @@
 use proto::MemberId;
 
 use crate::{
+    keys::Intent,
     observe::view::{ClusterView, Member},
     plan::{
         Case, Next,
         refusal::{Refusal, Wait},
     },
-    rollout::keys::Intent,
 };
 
 pub(super) fn cluster_version(case: &Case) -> Option<Next> {

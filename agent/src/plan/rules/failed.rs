@@ -1,12 +1,12 @@
 //! A step that failed marks the run: under the mark nobody goes but the failed member's owner.
 
 use crate::{
+    keys::RunState,
     plan::{
         Case, Next, owner,
         refusal::{Refusal, Wait},
         target,
     },
-    rollout::keys::RunState,
 };
 use proto::MemberId;
 

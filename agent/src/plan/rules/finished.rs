@@ -1,9 +1,9 @@
 //! Whether there is nothing to do, or nothing more.
 
 use crate::{
+    keys::{Run, RunResult, RunState},
     observe::view::Member,
     plan::{Case, Finish, Next, Verb, gates, settled},
-    rollout::keys::{Run, RunResult, RunState},
 };
 
 pub(super) fn finished(case: &Case) -> Option<Next> {

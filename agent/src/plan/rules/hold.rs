@@ -1,8 +1,8 @@
 //! A run that waits for a person before the point of no return.
 
 use crate::{
+    keys::{Finalize, RunState},
     plan::{Case, Finish, Next},
-    rollout::keys::{Finalize, RunState},
 };
 
 /// `finalize: manual`: the run stops where one member of the old minor is left, and goes on when a person says so.

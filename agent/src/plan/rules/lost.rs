@@ -1,12 +1,12 @@
 //! Take-downs that were abandoned: their host may still wake up.
 
 use crate::{
+    keys::txn::Txn,
     plan::{
         Case, Next,
         owner::{self, Whose},
         refusal::{Refusal, Wait},
     },
-    rollout::txn::Txn,
 };
 
 pub(super) fn lost(case: &Case) -> Option<Next> {

@@ -1,11 +1,11 @@
 //! A run with another intent, or one that a newer agent has paused, is left alone.
 
 use crate::{
+    keys::{Finalize, Intent, RunState},
     plan::{
         Case, Next,
         refusal::{Difference, Refusal},
     },
-    rollout::keys::{Finalize, Intent, RunState},
 };
 
 pub(super) fn other_run(case: &Case) -> Option<Next> {

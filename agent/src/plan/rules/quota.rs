@@ -44,9 +44,9 @@ mod tests {
 
     use super::*;
     use crate::{
+        keys::{Keys, rules::Rules},
         observe::evidence::Evidence,
         plan::samples::{self, me, view, with_database},
-        rollout::{keys::Keys, rules::Rules},
     };
 
     #[test]

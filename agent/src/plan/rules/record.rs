@@ -1,14 +1,11 @@
 //! A record that stands: it is the lock.
 
 use crate::{
+    keys::{RunState, TakeDown, txn::Txn},
     plan::{
         Case, Next,
         owner::{self, Whose},
         refusal::{Refusal, Wait},
-    },
-    rollout::{
-        keys::{RunState, TakeDown},
-        txn::Txn,
     },
 };
 use proto::MemberId;
@@ -46,8 +43,8 @@ mod tests {
 
     use super::*;
     use crate::{
+        keys::rules::Rules,
         plan::{next, samples},
-        rollout::rules::Rules,
     };
 
     #[test]

@@ -1,8 +1,8 @@
 //! There may be no way back any more.
 
 use crate::{
+    keys::{Going, RunState},
     plan::{Case, Next, no_return},
-    rollout::keys::{Going, RunState},
 };
 
 /// A run that goes back and finds no voter on the old release goes forward again.

@@ -5,11 +5,8 @@
 //! ARCHITECTURE.md, R-12.
 
 use crate::{
+    keys::{Keys, ProcessId, host_id::HostId},
     plan::{Case, Next, refusal::Refusal},
-    rollout::{
-        host_id::HostId,
-        keys::{Keys, ProcessId},
-    },
 };
 
 pub(super) fn twin(case: &Case) -> Option<Next> {
@@ -34,11 +31,8 @@ mod tests {
 
     use super::*;
     use crate::{
+        keys::{At, AttemptId, Baton, Participant, TakeDown, TakeId, rules::Rules},
         plan::{next, samples},
-        rollout::{
-            keys::{At, AttemptId, Baton, Participant, TakeDown, TakeId},
-            rules::Rules,
-        },
         unknown::Unknown,
     };
 

@@ -1,8 +1,8 @@
 //! Keys that should be bound to a lease and are not: they would stand for ever.
 
 use crate::{
+    keys::txn::Txn,
     plan::{Case, Next},
-    rollout::txn::Txn,
 };
 
 /// What has no lease is nobody's: it goes before anything is planned.

@@ -4,9 +4,9 @@
 use super::turn::turn;
 use crate::{
     journal::progress::Leg,
+    keys::{Run, RunResult, RunState},
     observe::view::Member,
     plan::{Case, Finish, Next, Verb, no_return, order, refusal::Refusal, target},
-    rollout::keys::{Run, RunResult, RunState},
 };
 
 pub(super) fn verb(case: &Case) -> Option<Next> {
@@ -98,11 +98,8 @@ mod tests {
 
     use super::*;
     use crate::{
+        keys::{At, Going, Keys, Run, RunId, rules::Rules},
         plan::{Me, next, refusal::Wait, samples},
-        rollout::{
-            keys::{At, Going, Keys, Run, RunId},
-            rules::Rules,
-        },
         unknown::Unknown,
     };
 

@@ -6,12 +6,12 @@
 use proto::Release;
 
 use crate::{
+    keys::Intent,
     observe::view::{ClusterView, Member},
     plan::{
         Case, Next,
         refusal::{Refusal, Wait},
     },
-    rollout::keys::Intent,
 };
 
 pub(super) fn versions(case: &Case) -> Option<Next> {
@@ -56,12 +56,12 @@ mod tests {
 
     use super::*;
     use crate::{
+        keys::{Keys, rules::Rules},
         observe::view::Leader,
         plan::{
             Me, next,
             samples::{self, intent, view, with_release},
         },
-        rollout::{keys::Keys, rules::Rules},
     };
 
     #[test]

@@ -10,11 +10,8 @@ use proto::{
 };
 use tonic::Code;
 
-use super::{
-    keys::PREFIX,
-    store::{RawKey, Snapshot, range_of},
-};
-use crate::observe::error::CallError;
+use super::{RawKey, Snapshot, range_of};
+use crate::{keys::PREFIX, observe::error::CallError};
 
 /// The most keys below one folder: hosts of one cluster, many times over.
 pub const MOST_KEYS: usize = 256;

@@ -14,12 +14,11 @@ use tokio::{
 use tokio_stream::{StreamExt as _, wrappers::ReceiverStream};
 use tonic::{Request, Status, metadata::MetadataValue};
 
-use super::{
+use super::{Store, range_of, route::Route};
+use crate::{
     keys::PREFIX,
-    route::Route,
-    store::{Store, range_of},
+    observe::{access::CALL, error::CallError},
 };
-use crate::observe::{access::CALL, error::CallError};
 
 /// How often word is given while there is no watch.
 const WITHOUT_WATCH: Duration = Duration::from_millis(500);

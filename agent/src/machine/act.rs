@@ -7,12 +7,9 @@ use std::sync::Arc;
 
 use proto::{ClusterVersion, MemberId, Revision};
 
-use super::{
-    keys::{Keys, ProcessId, TakeId},
-    txn::Txn,
-};
 use crate::{
     journal::progress::{Binary, Entry, InHand},
+    keys::{Keys, ProcessId, TakeId, txn::Txn},
     observe::{evidence::Evidence, view::ClusterView},
     plan::{
         Finish,

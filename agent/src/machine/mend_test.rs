@@ -1,9 +1,9 @@
 //! The table of journal and record, row by row: what the same command does after a crash.
 
 use super::*;
-use crate::rollout::{
-    driven::{ATTEMPT, Driven, baton, in_hand, keys, process, record},
+use crate::{
     keys::{AttemptId, Keys, RunState},
+    machine::driven::{ATTEMPT, Driven, baton, in_hand, keys, process, record},
 };
 
 const OTHER: AttemptId = AttemptId(8);
@@ -153,7 +153,7 @@ fn a_step_that_ended_late_and_well_is_not_marked() {
         driven.agent.on(Event::Started { in_hand: Some(in_hand(Stage::Done(Leg::Forward))), down: Vec::new() });
     let mut words = Vec::new();
     while let Some(asked) = act {
-        words.push(crate::rollout::driven::word(&asked));
+        words.push(crate::machine::driven::word(&asked));
         if words.iter().filter(|word| *word == "look").count() == 3 {
             driven.keys.down = None;
         }

@@ -10,12 +10,11 @@ use super::{
     act::{Act, Ending, Left, Looked},
     agent::Agent,
     answered::Then,
-    keys::{At, Going, Keys, Run, RunState},
     step::{Closing, Stepping},
-    txn::Txn,
 };
 use crate::{
     journal::progress::{Entry, InHand, Leg, Stage},
+    keys::{At, Going, Keys, Run, RunState, txn::Txn},
     plan::refusal::Wait,
 };
 

@@ -6,11 +6,7 @@
 
 use proto::{MemberId, Revision};
 
-use super::{
-    host_id::HostId,
-    keys::{At, Baton, KeyName, Participant, Run, RunState, Stale, TakeDown},
-    rules::Rules,
-};
+use super::{At, Baton, KeyName, Participant, Run, RunState, Stale, TakeDown, host_id::HostId, rules::Rules};
 
 /// One etcd Txn: all compares hold and all ops are done, or the answer carries every key as it stood.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -187,8 +183,8 @@ mod tests {
 
     use super::*;
     use crate::{
+        keys::{AttemptId, Going, ProcessId, RunId},
         plan::samples,
-        rollout::keys::{AttemptId, Going, ProcessId, RunId},
         unknown::Unknown,
     };
 

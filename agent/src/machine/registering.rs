@@ -8,10 +8,9 @@ use super::{
     act::{Act, Looked},
     agent::Agent,
     answered::Then,
-    keys::Participant,
-    txn::Txn,
 };
 use crate::{
+    keys::{Participant, txn::Txn},
     plan::{refusal::Refusal, rules::twin},
     unknown::Unknown,
 };

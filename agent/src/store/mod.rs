@@ -3,6 +3,15 @@
 //! A transaction whose fate is unknown is never sent again here: only who wrote it knows how to make sending it again
 //! safe, and does. What the keys mean is not known here.
 
+pub mod changes;
+pub mod fate;
+pub mod inventory;
+pub mod keepalive;
+pub mod listing;
+pub mod reading;
+pub mod route;
+pub mod stored;
+
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -21,11 +30,6 @@ use proto::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use super::{
-    fate::{NotGranted, NotRead, TxnAnswer, Unknown, failed, is_lease_gone, is_passing, is_space_used_up},
-    reading::{MOST_ANSWERED, full, is_too_large, ranges, snapshot},
-    route::{Excluded, Route},
-};
 use crate::{
     boot_clock,
     observe::{
@@ -34,6 +38,13 @@ use crate::{
         error::CallError,
     },
 };
+use fate::{failed, is_lease_gone, is_passing, is_space_used_up};
+use reading::{MOST_ANSWERED, full, is_too_large, ranges, snapshot};
+use route::{Excluded, Route};
+
+pub use changes::Changes;
+pub use fate::{NotGranted, NotRead, TxnAnswer, Unknown};
+pub use keepalive::KeepAlive;
 
 /// What an answer lacks that is none to what was asked.
 const NO_KEYS: &str = "the answer carries no keys";

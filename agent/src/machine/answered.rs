@@ -10,10 +10,11 @@ use proto::Revision;
 use super::{
     act::{Act, Ending, Event},
     agent::{Agent, Held, Without},
-    keys::{Keys, TakeId},
-    txn::Txn,
 };
-use crate::plan::{Go, refusal::Wait};
+use crate::{
+    keys::{Keys, TakeId, txn::Txn},
+    plan::{Go, refusal::Wait},
+};
 
 /// What a Txn was sent for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

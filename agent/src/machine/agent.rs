@@ -13,14 +13,16 @@ use proto::{ClusterVersion, MemberId, Revision};
 use super::{
     act::{Act, Ending, Event, Left, Looked},
     answered::Then,
-    keys::{AttemptId, Baton, Keys, ProcessId, Run, RunId, RunResult, RunState, TakeId},
-    rules::Rules,
-    txn::Txn,
 };
 use crate::{
     journal::progress::{InHand, Leg},
+    keys::{AttemptId, Baton, Keys, ProcessId, Run, RunId, RunResult, RunState, TakeId, rules::Rules, txn::Txn},
     observe::evidence::Evidence,
-    plan::{self, Case, Go, Me, Next, refusal::Refusal, refusal::Wait, warning::Warning},
+    plan::{
+        self, Case, Go, Me, Next,
+        refusal::{Refusal, Wait},
+        warning::Warning,
+    },
     unknown::Unknown,
 };
 

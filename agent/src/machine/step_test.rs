@@ -2,12 +2,12 @@ use proto::{MemberId, Revision};
 
 use crate::{
     journal::progress::{Binary, InHand, Leg, Stage, Step},
-    plan::samples,
-    rollout::{
+    keys::RunState,
+    machine::{
         act::{Act, Ending, Event, Left},
         driven::{ATTEMPT, Driven, baton, in_hand, keys, record, word},
-        keys::RunState,
     },
+    plan::samples,
 };
 
 /// Whatever comes after a mended step, such as the host's other member, needs a host that was found fit.

@@ -22,9 +22,9 @@ use proto::{
 use tokio::{sync::Notify, time::sleep};
 
 use super::{
+    Lease,
     fate::is_lease_gone,
     route::{Excluded, Route},
-    store::Lease,
 };
 use crate::{
     boot_clock,

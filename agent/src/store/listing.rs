@@ -11,12 +11,12 @@ use proto::{
 };
 
 use super::{
+    RawKey, Store,
     fate::{Unknown, is_lease_gone},
-    keys::PREFIX,
+    range_of,
     reading::{MOST_ANSWERED, MOST_BYTES, MOST_KEYS, Oversize, full, is_too_large, raw_key},
-    store::{RawKey, Store, range_of},
 };
-use crate::observe::access::CALL;
+use crate::{keys::PREFIX, observe::access::CALL};
 
 /// The most keys that are listed.
 pub const MOST_LISTED: usize = 4 * MOST_KEYS;

@@ -13,10 +13,10 @@ use super::{
     act::{Act, Ending, Event, Looked},
     agent::{Agent, Phase},
     answered::Then,
-    txn::Txn,
 };
 use crate::{
     journal::progress::{Binary, InHand, Leg, Stage},
+    keys::txn::Txn,
     plan::refusal::Wait,
 };
 

@@ -11,13 +11,18 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    host_id::HostId,
-    keys::{At, Baton, KeyName, Keys, Participant, Run, Stale, TakeDown},
+    RawKey, Snapshot,
     reading::{MOST_BYTES, Oversize},
-    store::{self, RawKey, Snapshot},
-    txn::{Compare, Is, Op, Txn},
 };
-use crate::unknown::{self, Keeps, keeps};
+use crate::{
+    keys::{
+        At, Baton, KeyName, Keys, Participant, Run, Stale, TakeDown,
+        host_id::HostId,
+        txn::{Compare, Is, Op, Txn},
+    },
+    store,
+    unknown::{self, Keeps, keeps},
+};
 
 /// The format that this release writes, and the only one it reads.
 pub const FORMAT: u64 = 1;
@@ -172,9 +177,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        rollout::{
+        keys::{
+            AttemptId, Finalize, Going, Intent, ProcessId, RunId, RunState, TakeId,
             change::{Change, Upgrade},
-            keys::{AttemptId, Finalize, Going, Intent, ProcessId, RunId, RunState, TakeId},
             rules::Rules,
         },
         unknown::Unknown,
@@ -390,7 +395,7 @@ mod tests {
         for at in [&["intent"][..], &["intent", "change", "upgrade"]] {
             let newer = with(RunState::Rolling, at);
             assert!(matches!(newer, Err(StoredError::Newer { found: FORMAT, .. })), "{at:?}: {newer:?}");
-            let done = RunState::Done { result: crate::rollout::keys::RunResult::Reached };
+            let done = RunState::Done { result: crate::keys::RunResult::Reached };
             assert!(with(done, at).is_ok(), "{at:?}: history");
         }
         assert!(with(RunState::Rolling, &[]).is_ok());

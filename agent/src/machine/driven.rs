@@ -8,13 +8,15 @@ use proto::{MemberId, Revision};
 use super::{
     act::{Act, Event, Looked},
     agent::Agent,
-    host_id::HostId,
-    keys::{At, AttemptId, Baton, Keys, Participant, ProcessId, Run, RunId, RunState, TakeDown, TakeId},
-    rules::Rules,
-    txn::{Op, Txn},
 };
 use crate::{
     journal::progress::{Binary, Entry, InHand, Leg, Stage, Step},
+    keys::{
+        At, AttemptId, Baton, Keys, Participant, ProcessId, Run, RunId, RunState, TakeDown, TakeId,
+        host_id::HostId,
+        rules::Rules,
+        txn::{Op, Txn},
+    },
     observe::view::ClusterView,
     plan::{Me, samples},
     unknown::Unknown,

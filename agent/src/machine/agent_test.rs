@@ -1,9 +1,9 @@
 //! What was seen before the baton decides nothing; and nobody holds it while waiting.
 
 use super::*;
-use crate::rollout::{
-    driven::{Driven, baton, host, keys, record},
+use crate::{
     keys::AttemptId,
+    machine::driven::{Driven, baton, host, keys, record},
 };
 
 /// An agent that has just asked for the baton.
@@ -63,7 +63,7 @@ fn a_run_is_ended_only_as_it_stands_after_the_cluster_settled() {
         let mut act = driven.agent.on(Event::Started { in_hand: None, down: Vec::new() });
         let mut words = Vec::new();
         while let Some(asked) = act {
-            words.push(crate::rollout::driven::word(&asked));
+            words.push(crate::machine::driven::word(&asked));
             if matches!(asked, Act::AwaitSettled { .. }) {
                 driven.keys.run = keys(state.clone()).run;
             }
@@ -115,7 +115,7 @@ fn nothing_is_asked_of_a_cluster_that_nobody_leads() {
 #[test]
 fn under_its_own_mark_a_member_that_leads_does_not_wait_for_the_others() {
     let why = Arc::from("slow");
-    let failed = RunState::Failed { member: MemberId(1), why, was: super::super::keys::Going::Rolling };
+    let failed = RunState::Failed { member: MemberId(1), why, was: crate::keys::Going::Rolling };
     let mut driven = Driven::new(keys(failed), "1* 2+ 3+");
     assert_eq!(driven.start(None), "prepare, look, register, look, take baton");
     driven.keys.baton = Some(baton(1, 1));

@@ -1,7 +1,13 @@
 //! What the hosts share: the keys below [`PREFIX`], as data.
 //!
-//! No I/O and no decisions. Who writes a key, and under which compare, is said in `txn.rs`; ARCHITECTURE.md
+//! No I/O and no decisions; every change of them is a transaction, as data, too (`txn.rs`). Who writes a key, and under which compare, is said in `txn.rs`; ARCHITECTURE.md
 //! draws the whole protocol.
+
+pub mod change;
+mod hex;
+pub mod host_id;
+pub mod rules;
+pub mod txn;
 
 use std::{
     collections::BTreeMap,
@@ -12,8 +18,9 @@ use std::{
 use proto::{ClusterId, LeaseId, MemberId, Revision};
 use serde::{Deserialize, Serialize};
 
-use super::{change::Change, host_id::HostId};
 use crate::unknown::Unknown;
+use change::Change;
+use host_id::HostId;
 
 /// What every key begins with. It is no setting: hosts that looked for the keys in two places would not see each
 /// other, and each could take a member down.
@@ -86,17 +93,17 @@ pub struct Run {
 /// A random id, made by the agent that creates the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct RunId(#[serde(with = "super::hex")] pub u128);
+pub struct RunId(#[serde(with = "hex")] pub u128);
 
 /// Tells one attempt at taking a member down from every other, through crashes and late answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct AttemptId(#[serde(with = "super::hex")] pub u128);
+pub struct AttemptId(#[serde(with = "hex")] pub u128);
 
 /// Tells one taking of the baton from every other; each has a lease of its own, whose id is made of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct TakeId(#[serde(with = "super::hex")] pub u128);
+pub struct TakeId(#[serde(with = "hex")] pub u128);
 
 impl TakeId {
     /// The id of its lease: 63 bits of it, never 0, which would let etcd choose one.
@@ -251,7 +258,7 @@ pub struct TakeDown {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProcessId {
     /// The boot it was started in.
-    #[serde(with = "super::hex")]
+    #[serde(with = "hex")]
     pub boot_id: u128,
     /// The namespace that its pid counts in, by the inode of `/proc/self/ns/pid` (pid_namespaces(7)).
     pub pid_namespace: u64,

@@ -5,11 +5,11 @@
 use proto::LeaseId;
 
 use super::{
-    keys::{KeyName, ProcessId, Run},
+    RawKey, Snapshot,
     listing::{One, Remaining},
-    store::{RawKey, Snapshot},
     stored::{self, StoredError},
 };
+use crate::keys::{KeyName, ProcessId, Run};
 
 /// A key, judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,9 +39,9 @@ pub struct Writer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Is {
     /// An agent's or the baton, under a lease.
-    Leased(Box<super::keys::Keys>),
+    Leased(Box<crate::keys::Keys>),
     /// A run, a record or a sign, which need none.
-    Standing(Box<super::keys::Keys>),
+    Standing(Box<crate::keys::Keys>),
     /// A run that is done.
     History(Box<Run>),
     /// An agent's or the baton, without a lease: nobody's.
@@ -74,7 +74,7 @@ pub fn judge(raw: &RawKey, one: Option<&One>) -> Is {
                 Ok(keys) if is_leased_kind => Is::Leased(keys.into()),
                 Ok(keys) => match keys.run {
                     Some(run) if run.value.is_over() => Is::History(run.value.into()),
-                    run => Is::Standing(super::keys::Keys { run, ..keys }.into()),
+                    run => Is::Standing(crate::keys::Keys { run, ..keys }.into()),
                 },
                 Err(StoredError::Newer { .. }) => Is::Newer,
                 Err(StoredError::Oversize(_)) => Is::TooLarge,

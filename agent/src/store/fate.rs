@@ -5,7 +5,7 @@
 use proto::Revision;
 use tonic::Code;
 
-use super::{reading::Oversize, store::Snapshot};
+use super::{Snapshot, reading::Oversize};
 use crate::observe::error::CallError;
 
 /// What became of a transaction.

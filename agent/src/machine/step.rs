@@ -12,11 +12,10 @@ use super::{
     act::{Act, Ending, Event, Left, Looked},
     agent::{Agent, Phase},
     answered::Then,
-    keys::{AttemptId, TakeDown},
-    txn::Txn,
 };
 use crate::{
     journal::progress::{self, Entry, InHand, Leg, Step},
+    keys::{AttemptId, TakeDown, txn::Txn},
     plan::{Go, Next, no_return, put_back},
     unknown::Unknown,
 };
