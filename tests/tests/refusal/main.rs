@@ -8,6 +8,7 @@ mod locked;
 mod misfit;
 mod mistake;
 mod other_run;
+mod quota;
 mod version;
 mod voters;
 
