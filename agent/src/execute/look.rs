@@ -8,7 +8,7 @@ use std::{
 use super::{Abort, Execution, gone::gone, send::Recorded};
 use crate::{
     journal::progress::Stage,
-    keys::{At, Keys, Run, RunState, TakeDown},
+    keys::{At, Keys, PREFIX, Run, RunState, TakeDown},
     machine::act::{Event, Looked},
     observe::{evidence::Evidence, view::ClusterView},
     plan::warning::Warning,
@@ -29,6 +29,7 @@ impl Execution<'_> {
         let keys = self.read_keys().await?;
         if let Some(keys) = &keys {
             self.stay_clear(keys);
+            self.miss_record(keys);
         }
         let view = match self.observer.look().await {
             Ok(view) => {
@@ -114,6 +115,23 @@ impl Execution<'_> {
         Ok(None)
     }
 
+    /// The record is the lock: where somebody else deletes it, another member may go beside this host's. That is said.
+    fn miss_record(&mut self, keys: &Keys) {
+        let Some(in_hand) = self.past.in_hand else { return };
+        let attempt = in_hand.step.attempt;
+        let stands = keys.down.as_ref().is_some_and(|down| down.value.attempt == attempt);
+        let is_given_up = keys.lost.values().any(|lost| lost.value.attempt == attempt);
+        if stands {
+            self.leases.seen = Some(attempt);
+        } else if self.leases.seen.take_if(|seen| *seen == attempt).is_some() && !is_given_up {
+            let name = self.name_of(in_hand.step.member);
+            self.warn(&format!(
+                "the take-down record of {name} was deleted while its step was under way, and not by this agent: another \
+                 member may have been down beside it; look at who else may write below {PREFIX}"
+            ));
+        }
+    }
+
     /// Takes a view over, and tells it.
     pub(super) fn saw(&mut self, view: &ClusterView) {
         self.tell(Happening::Looked(view));
@@ -150,7 +168,7 @@ impl Execution<'_> {
     }
 
     /// What every look finds again is said once.
-    fn warn_once(&mut self, warnings: &[String]) {
+    pub(super) fn warn_once(&mut self, warnings: &[String]) {
         for text in warnings {
             if self.warned.len() < MAX_WARNINGS && self.warned.insert(text.clone()) {
                 self.warn(text);

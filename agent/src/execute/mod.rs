@@ -5,6 +5,7 @@
 //! ARCHITECTURE.md, "The way of one `agent run`".
 
 pub mod bring_up;
+mod confirm;
 mod evidence;
 pub mod gone;
 pub mod identity;
@@ -103,6 +104,8 @@ pub struct Execution<'r> {
     /// Which step of a downgrade is asked for, and since when, though it is not known what came of it.
     lowering: Option<(Option<proto::ClusterVersion>, Instant)>,
     touched: bool,
+    /// The member that may be stopped now.
+    confirmed: Option<confirm::Confirmed>,
     /// Which warnings of looks were told.
     warned: BTreeSet<String>,
     trouble: Option<Trouble>,
@@ -278,6 +281,7 @@ impl Execution<'_> {
             Act::Lower(to) => self.lower(to).await,
             Act::HookBefore(member) => as_event(self.hooks_before(member).await),
             Act::HookAfter(member) => self.hooks_after(member).await,
+            Act::Confirm(member) => self.confirm(member).await,
             Act::Stop(member) => {
                 self.leases.recorded = None;
                 as_event(self.stop(member).await)

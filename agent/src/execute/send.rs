@@ -10,7 +10,7 @@ use proto::{LeaseId, Revision};
 use super::{Abort, Execution};
 use crate::{
     keys::{
-        KeyName, Keys, PREFIX, Participant, RunState, TakeDown, TakeId,
+        AttemptId, KeyName, Keys, PREFIX, Participant, RunState, TakeDown, TakeId,
         rules::Rules,
         txn::{Op, Txn},
     },
@@ -47,6 +47,8 @@ pub(super) struct Leases {
     key: Option<Revision>,
     /// When its key was put, or tried to be put, while it mended.
     tried: Option<Instant>,
+    /// The step whose record was seen to stand, until this agent itself is about to delete it.
+    pub(super) seen: Option<AttemptId>,
     /// The record of a step that has stopped nothing yet.
     pub(super) recorded: Option<Recorded>,
 }
@@ -91,6 +93,9 @@ impl Execution<'_> {
             Err(NotGranted::Refused(_)) => return self.refused_with_keys().await,
             Err(NotGranted::Unknown(_)) => return Ok(self.unknown().await),
         };
+        if txn.ops.iter().any(|op| matches!(op, Op::Delete(KeyName::Down))) {
+            self.leases.seen = None;
+        }
         let (compares, ops) = stored::txn(txn, lease);
         match self.store.txn(&compares, &ops).await {
             TxnAnswer::Yes { revision } => {

@@ -215,6 +215,7 @@ pub async fn set_up(
         blind: None,
         last_words: Default::default(),
         touched: false,
+        confirmed: None,
         warned: Default::default(),
     })
 }

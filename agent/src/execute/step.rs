@@ -80,7 +80,7 @@ impl Execution<'_> {
     }
 
     pub(super) async fn stop(&mut self, member: MemberId) -> Result<(), Why> {
-        let mut found = self.found(member).await?;
+        let mut found = self.confirmed(member).await?;
         if self
             .past
             .in_hand
@@ -122,7 +122,7 @@ impl Execution<'_> {
     }
 
     /// Refuses a stop that would end something else than the member, and says which process it is, where that is known.
-    async fn found(&self, member: MemberId) -> Result<Found, Why> {
+    pub(super) async fn found(&self, member: MemberId) -> Result<Found, Why> {
         let Some(node) = self.node(member) else { return Ok(Found::Unknown) };
         // Since preflight hours may have passed. What turns back is not asked: it has to.
         if let Some(leg) = self.stops_for(member).filter(|_| !self.turns_back(member)) {

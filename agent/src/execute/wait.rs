@@ -339,9 +339,8 @@ impl Execution<'_> {
         match self.observer.hashes(&view, self.playbook.verify.max_db).await {
             Hashes::Equal { .. } => {}
             Hashes::Different { revision, hashes } => {
-                return Event::Failed(Arc::from(format!(
-                    "the members' hashes differ at revision {revision}: {hashes:?}"
-                )));
+                let names = self.reporter.board().names();
+                return Event::Failed(settling::hashes_differ(revision, &hashes, names).into());
             }
             Hashes::NotCompared(reason) => self.warn(&format!("the members' hashes were not compared: {reason}")),
         }

@@ -47,6 +47,9 @@ pub enum Act {
     HookBefore(MemberId),
     /// Run the `after_node` hooks. A failure is a warning.
     HookAfter(MemberId),
+    /// Right before a stop: have every other ready voter show at once that the record stands (I-2, R-2). Answered by
+    /// [`Event::Done`], by [`Event::Unconfirmed`], or by [`Event::Failed`] where this host itself keeps from the stop.
+    Confirm(MemberId),
     /// Stop a member's process. [`Event::Failed`] means that it still runs.
     Stop(MemberId),
     /// Make this binary and its files the member's own.
@@ -105,6 +108,8 @@ pub enum Event {
     Done,
     /// The act failed.
     Failed(Arc<str>),
+    /// Somebody did not show what was asked for.
+    Unconfirmed(Arc<str>),
     /// The member could not be judged: there is no quorum.
     NoQuorum,
     /// The wait ended; the time that was waited for has passed, or something has changed.

@@ -51,6 +51,8 @@ pub struct Agent {
     prepared: bool,
     pub(super) is_registered: bool,
     hand_overs: u8,
+    /// How often in a row a stop was not confirmed.
+    pub(super) unconfirmed: u8,
 }
 
 /// The baton in this process's hand.
@@ -111,6 +113,7 @@ impl Agent {
             prepared: false,
             is_registered: false,
             hand_overs: 0,
+            unconfirmed: 0,
         }
     }
 

@@ -99,6 +99,8 @@ pub(super) struct Driven {
     /// This host's members that do not run.
     pub(super) removed: Vec<MemberId>,
     pub(super) down: Vec<MemberId>,
+    /// Whether others show, right before a stop, that the record stands.
+    pub(super) is_confirmed: bool,
     /// Which acts fail.
     pub(super) fails: fn(&Act) -> bool,
     answers: bool,
@@ -116,6 +118,7 @@ impl Driven {
             gone: vec![process(8), process(9)],
             removed: Vec::new(),
             down: Vec::new(),
+            is_confirmed: true,
             fails: |_| false,
             answers: true,
         }
@@ -168,6 +171,7 @@ impl Driven {
             Act::Send(_) | Act::Wait(_) | Act::Exit(_) | Act::GiveBack(_) | Act::HandOver { .. } => None,
             Act::Look => self.agent.on(self.looked()),
             Act::Examine => self.agent.on(Event::Examined(Arc::default())),
+            Act::Confirm(_) if !self.is_confirmed => self.agent.on(Event::Unconfirmed(Arc::from("m2 did not answer"))),
             _ if (self.fails)(act) => self.agent.on(Event::Failed(Arc::from("it does not work"))),
             Act::AwaitReady { member, .. } if !self.view.ends_step(*member) => {
                 self.agent.on(Event::Failed(Arc::from("not ready")))
@@ -193,6 +197,7 @@ pub(super) fn word(act: &Act) -> String {
         Act::Lower(to) => if to.is_some() { "lower" } else { "cancel" }.into(),
         Act::HookBefore(_) => "hook".into(),
         Act::HookAfter(_) => "hook after".into(),
+        Act::Confirm(_) => "confirm".into(),
         Act::Stop(_) => "stop".into(),
         Act::Switch { to, .. } => format!("switch {}", if *to == Binary::Old { "old" } else { "new" }),
         Act::Start(_) => "start".into(),

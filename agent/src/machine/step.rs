@@ -20,6 +20,9 @@ use crate::{
     unknown::Unknown,
 };
 
+/// How often in a row a stop may be left unconfirmed.
+pub(super) const UNCONFIRMED: u8 = 5;
+
 /// What is under way within a step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Stepping {
@@ -33,6 +36,8 @@ pub(super) enum Stepping {
     Announcing(Go),
     /// The last look before the stop.
     Checking(Go),
+    /// The others are asked once more, right before the stop.
+    Confirming(Go),
     /// A step that did nothing is being forgotten.
     Forgetting,
     /// The process is being stopped. With a reason: because its new binary failed.
@@ -125,6 +130,12 @@ impl Agent {
             (S::Putting(go), Event::Looked(looked)) => self.put_down(go, &looked),
             (S::Announcing(go), Event::Done) => self.stepping(S::Checking(go), Act::Look),
             (S::Checking(go), Event::Looked(looked)) => self.check(go, &looked),
+            (S::Confirming(go), Event::Done) => {
+                self.unconfirmed = 0;
+                self.stop(go.leg, None)
+            }
+            (S::Confirming(_), Event::Unconfirmed(why)) => self.unconfirmed(why),
+            (S::Confirming(_), Event::Failed(why)) => self.relaunch(why),
             (S::Forgetting, Event::Done) => self.set_out(),
             (S::Stopping(leg, failure), Event::Done) => self.stopped(leg, failure),
             // It may yet end, when nobody looks any more.
@@ -230,9 +241,19 @@ impl Agent {
             false => true,
         };
         if holds && looked.lease_is_fresh && !leads && !self.is_interrupted() {
-            return self.stop(go.leg, None);
+            return self.stepping(Stepping::Confirming(go), Act::Confirm(go.member));
         }
         self.undo()
+    }
+
+    /// All is looked at again, but not for ever: a voter may be too slow each time.
+    fn unconfirmed(&mut self, why: Arc<str>) -> Act {
+        self.unconfirmed += 1;
+        if self.unconfirmed < UNCONFIRMED {
+            return self.undo();
+        }
+        self.unconfirmed = 0;
+        self.relaunch(why)
     }
 
     pub(super) fn attempt(&self) -> Option<AttemptId> {

@@ -6,6 +6,7 @@ use crate::{
     machine::{
         act::{Act, Ending, Event, Left},
         driven::{ATTEMPT, Driven, baton, in_hand, keys, record, word},
+        step::UNCONFIRMED,
     },
     plan::samples,
 };
@@ -34,11 +35,42 @@ fn a_member_that_does_not_end_is_started_again_if_it_has() {
     driven.keys.down = Some(record(1, 1, in_hand.step.attempt));
     let created = driven.keys.down.as_ref().map(|down| down.created).unwrap();
     driven.fails = |act| matches!(act, Act::Stop(_));
-    let acts = "note stopping forward, look, stop, start, ready, look, delete down and run failed";
+    let acts = "note stopping forward, look, confirm, stop, start, ready, look, delete down and run failed";
     assert_eq!(driven.then(Event::Yes(created)), acts);
     driven.keys.down = None;
     assert_eq!(driven.then(Event::Yes(Revision(9))), "note forgotten, give back");
     assert!(matches!(driven.agent.ending(), Some(Ending::Step { left: Left::AsItWas, .. })));
+}
+
+/// What the last look saw may be over by its end; and a voter that is too slow each time does not keep all busy for ever.
+#[test]
+fn a_stop_that_others_do_not_confirm_is_not_made() {
+    let mut driven = Driven::new(keys(RunState::Rolling), "1+ 2+ 3*");
+    driven.is_confirmed = false;
+    assert_eq!(driven.start(None), "prepare, look, register, look, take baton");
+    driven.keys.baton = Some(baton(1, 1));
+    let mut acts = driven.then(Event::Yes(Revision(5)));
+    for _ in 1..UNCONFIRMED {
+        assert!(acts.ends_with("look, hook, note planned step, look, put down"), "{acts}");
+        assert_eq!(puts_record(&mut driven), "note stopping forward, look, confirm, delete down");
+        driven.keys.down = None;
+        acts = driven.then(Event::Yes(Revision(9)));
+    }
+    let acts = "note stopping forward, look, confirm, start, ready, look, delete down and run failed";
+    assert_eq!(puts_record(&mut driven), acts);
+    driven.keys.down = None;
+    driven.then(Event::Yes(Revision(9)));
+    let Some(Ending::Step { why, left: Left::AsItWas, .. }) = driven.agent.ending() else { panic!("it was stopped") };
+    assert_eq!(&**why, "m2 did not answer");
+}
+
+/// The record that was asked for stands.
+fn puts_record(driven: &mut Driven) -> String {
+    let in_hand = driven.agent.in_hand().expect("a step is in hand");
+    let record = record(1, 1, in_hand.step.attempt);
+    let created = record.created;
+    driven.keys.down = Some(record);
+    driven.then(Event::Yes(created))
 }
 
 /// There is nothing else to start, and nobody may be told that the old one runs.

@@ -10,6 +10,7 @@ pub mod keepalive;
 pub mod listing;
 pub mod reading;
 pub mod route;
+pub mod shown;
 pub mod stored;
 
 use std::{

@@ -92,6 +92,11 @@ pub fn keys(snapshot: &Snapshot) -> Result<Keys, StoredError> {
     Ok(keys)
 }
 
+/// The take-down record; `None` where it is none of an agent's.
+pub(super) fn record(raw: &RawKey) -> Option<TakeDown> {
+    Some(value::<TakeDown>(raw).ok()?.value)
+}
+
 /// A run that is done is history, whatever else it was to do.
 fn run(raw: &RawKey) -> Result<At<Run>, StoredError> {
     let run: At<Run> = value(raw)?;

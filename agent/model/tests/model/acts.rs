@@ -115,7 +115,9 @@ impl World {
                 self.lower(host, to.is_some(), outcome)
             }
             Act::Examine => Event::Examined(Arc::default()),
-            Act::Prepare | Act::HookBefore(_) | Act::HookAfter(_) | Act::Look | Act::Exit(_) => Event::Done,
+            Act::Prepare | Act::Confirm(_) | Act::HookBefore(_) | Act::HookAfter(_) | Act::Look | Act::Exit(_) => {
+                Event::Done
+            }
         })
     }
 

@@ -18,6 +18,8 @@
 //! to it, and can come first. (Godefroid, "Partial-Order Methods", persistent sets; the worlds themselves are
 //! compared in `reduced.rs`.)
 //!
+//! To *confirm* a stop is taken to succeed at once: what else may come of it leads where the look before it may lead, too.
+//!
 //! Two acts have an exception. To *switch* is seen where the version rises, and the *polls* are waited for
 //! because it may: neither is private while a rise is pending. With its own member down none can become so.
 //!
@@ -37,9 +39,9 @@ impl World {
     }
 
     pub fn is_private(&self, host: usize) -> bool {
-        use Act::{AwaitPolls, Examine, Exit, HookAfter, HookBefore, Journal, Prepare, Switch, Wait};
+        use Act::{AwaitPolls, Confirm, Examine, Exit, HookAfter, HookBefore, Journal, Prepare, Switch, Wait};
         match self.act_of(host) {
-            Some(Journal(_) | Prepare | Examine | HookBefore(_) | HookAfter(_) | Wait(_)) => true,
+            Some(Journal(_) | Prepare | Examine | Confirm(_) | HookBefore(_) | HookAfter(_) | Wait(_)) => true,
             Some(Switch { .. } | AwaitPolls) => !self.may_rise(),
             // Its leases are left behind, so it is but one process less; a twin sees that nobody renews them.
             Some(Exit(_)) => self.scenario.is_fine && !self.scenario.has_twins,

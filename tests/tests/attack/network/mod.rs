@@ -3,6 +3,7 @@
 
 mod certificates;
 mod flood;
+mod last_look;
 mod late;
 mod one_liar;
 mod password;

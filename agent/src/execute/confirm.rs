@@ -1,0 +1,105 @@
+//! The last question before a healthy member is stopped.
+//!
+//! The look that let it go took as long as the slowest member's answers: what was read first in it may be many seconds old,
+//! and a member that answers late chooses how many. So each voter that was ready is asked once more, all at once and for a
+//! short time only, to show by itself that the step's record stands as of now. It serves, then, and nobody has taken the lock
+//! away (I-1, I-2, R-2).
+
+use std::{sync::Arc, time::Duration};
+
+use proto::MemberId;
+use tokio::{task::JoinSet, time::timeout};
+
+use super::{Execution, Why};
+use crate::{
+    boot_clock,
+    host::runtime::Found,
+    keys::AttemptId,
+    machine::act::Event,
+    observe::{
+        access::Access,
+        view::{Member, Role},
+    },
+    store::shown::record_by,
+};
+
+/// How long they may take to answer.
+const AT_ONCE: Duration = Duration::from_secs(2);
+/// How old their answers may be when the member is stopped, on the clock that counts suspend.
+const MOST_AGE: Duration = Duration::from_secs(3);
+
+/// What was found of a member that may be stopped now.
+#[derive(Debug)]
+pub(super) struct Confirmed {
+    member: MemberId,
+    found: Found,
+    /// Since when, on the boot clock.
+    since: Duration,
+}
+
+impl Execution<'_> {
+    /// What takes long is found out first, so that nothing but the stop itself comes after the answers.
+    pub(super) async fn confirm(&mut self, member: MemberId) -> Event {
+        let found = match self.found(member).await {
+            Ok(found) => found,
+            Err(why) => return Event::Failed(why),
+        };
+        let since = boot_clock::now();
+        match self.record_is_shown(member).await {
+            Ok(()) => {
+                self.confirmed = Some(Confirmed { member, found, since });
+                Event::Done
+            }
+            Err(why) => {
+                self.warn_once(&[format!("{} is not stopped yet: {why}", self.name_of(member))]);
+                Event::Unconfirmed(why)
+            }
+        }
+    }
+
+    /// What was found of this member, where it was confirmed just now. An agent that stood still since then asks again, and
+    /// so does one whose member turns back while it runs: that one may serve.
+    pub(super) async fn confirmed(&mut self, member: MemberId) -> Result<Found, Why> {
+        let is_now = |confirmed: &Confirmed| boot_clock::now().saturating_sub(confirmed.since) < MOST_AGE;
+        if let Some(confirmed) =
+            self.confirmed.take().filter(|confirmed| confirmed.member == member && is_now(confirmed))
+        {
+            return Ok(confirmed.found);
+        }
+        let found = self.found(member).await?;
+        let runs = match self.node(member) {
+            Some(node) => node.peek().await?.is_running(),
+            None => false,
+        };
+        if runs {
+            self.record_is_shown(member).await?;
+        }
+        Ok(found)
+    }
+
+    /// Whether every other voter that was ready shows the record of the step in hand.
+    async fn record_is_shown(&self, member: MemberId) -> Result<(), Why> {
+        let (Some(view), Some(in_hand)) = (&self.last_view, self.past.in_hand) else { return Ok(()) };
+        let others = view.members.iter().filter(|other| other.role == Role::Voter && other.is_ready());
+        let asked: JoinSet<_> = others
+            .filter(|other| other.id != member)
+            .map(|other| shows(Arc::clone(self.observer.access()), other.clone(), in_hand.step.attempt))
+            .collect();
+        match asked.join_all().await.into_iter().find_map(Result::err) {
+            None => Ok(()),
+            Some(why) => Err(format!("right before the stop {why}").into()),
+        }
+    }
+}
+
+async fn shows(access: Arc<Access>, member: Member, attempt: AttemptId) -> Result<(), String> {
+    let name = &member.name;
+    let Some(address) = &member.reached else { return Err(format!("{name} was not reached")) };
+    match timeout(AT_ONCE, record_by(&access, member.id, address)).await {
+        Err(_) => Err(format!("{name} did not answer within {} s", AT_ONCE.as_secs())),
+        Ok(Err(error)) => Err(format!("{name} did not answer: {error}")),
+        Ok(Ok(Some(record))) if record.attempt == attempt => Ok(()),
+        Ok(Ok(Some(record))) => Err(format!("{name} showed a step of the agent on {} instead", record.host_name)),
+        Ok(Ok(None)) => Err(format!("{name} did not show the record of this step")),
+    }
+}
