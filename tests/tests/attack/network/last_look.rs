@@ -50,7 +50,7 @@ impl Slow {
     }
 
     /// Waits for a record of another attempt than this, and into the look that follows it.
-    async fn into_the_last_look(&self, before: Option<&Value>) -> Value {
+    async fn is_in_the_last_look(&self, before: Option<&Value>) -> Value {
         let record = self.rollout.until_keys("a record", |keys| {
             keys.get("down").map(|down| down["attempt"].clone()).filter(|attempt| Some(attempt) != before)
         });
@@ -65,7 +65,7 @@ async fn a_member_that_dies_in_the_last_look_keeps_the_next_one_up(system: Syste
     let rollout = &slow.rollout;
     let before = rollout.member(0).process().expect("up").pid;
     let agent = rollout.start(0);
-    slow.into_the_last_look(None).await;
+    slow.is_in_the_last_look(None).await;
     rollout.member(1).end(Signal::KILL).expect("ended");
     let agent = agent.ends().await;
     agent.must_be(3, "member_not_ready");
@@ -80,10 +80,10 @@ async fn a_record_that_is_deleted_in_the_last_look_stops_nobody(system: System) 
     let rollout = &slow.rollout;
     let before = rollout.member(0).process().expect("up").pid;
     let agent = rollout.start(0);
-    let attempt = slow.into_the_last_look(None).await;
+    let attempt = slow.is_in_the_last_look(None).await;
     let question = DeleteRangeRequest { key: b"/baton/down".to_vec(), ..Default::default() };
     KvClient::new(rollout.client(1).channel()).delete_range(question).await.expect("deleted");
-    slow.into_the_last_look(Some(&attempt)).await;
+    slow.is_in_the_last_look(Some(&attempt)).await;
     assert_eq!(rollout.member(0).process().map(|process| process.pid), Some(before), "it was stopped without a record");
     let agent = agent.ends().await;
     agent.must_be(0, "partial");
