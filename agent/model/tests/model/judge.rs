@@ -51,7 +51,7 @@ impl World {
     pub fn judge_check(&self, host: usize) -> Result<(), Violation> {
         let seen = self.view();
         let member = match (&self.process(host).act, self.process(host).agent.in_hand()) {
-            (Act::Stop(member), _) if self.takes_down(host) => *member,
+            (Act::Confirm(member), _) if self.takes_down(host) => *member,
             (Act::Journal(Entry::Stopping(Leg::Back)), Some(in_hand)) => {
                 return self.judge_put_back(in_hand.step.member);
             }
