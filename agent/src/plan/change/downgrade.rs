@@ -63,6 +63,8 @@ impl Kind for Downgrade {
             Some(other) if other != target => Some(Next::Refuse(Refusal::GoingDown { target: other })),
             _ if is_lowered => None,
             None => Some(Next::Lower(Some(target))),
+            // To enable it twice does no harm, and nobody waits for what one member made up.
+            Some(_) if most_deny_it(case.view, target) => Some(Next::Lower(Some(target))),
             Some(_) => {
                 let holds =
                     |member: &&Member| member.report().and_then(|report| report.cluster_version) == Some(target);
@@ -130,6 +132,13 @@ impl Downgrade {
     }
 }
 
+/// Whether, of the members whose release tells of a downgrade, more say that none is enabled.
+fn most_deny_it(view: &ClusterView, target: ClusterVersion) -> bool {
+    let tells = view.reports().filter(|report| report.release.cluster_version() > target);
+    let (confirm, deny): (Vec<_>, Vec<_>) = tells.partition(|report| report.downgrade.is_some());
+    deny.len() > confirm.len()
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -194,7 +203,9 @@ mod tests {
         let elsewhere = Some(Next::Refuse(Refusal::GoingDown { target: ClusterVersion { major: 3, minor: 4 } }));
         for (members, expected) in [
             ([high, high, high], Some(Next::Lower(Some(V3_5)))),
-            ([high, enabled, high], waits(1)),
+            ([high, enabled, high], Some(Next::Lower(Some(V3_5)))), // it alone says so
+            ([high, enabled, enabled], waits(1)),
+            ([high, enabled, "silent"], waits(3)),
             ([enabled, "silent", enabled], waits(2)), // it is what keeps the version up
             ([lowered, lowered, lowered], None),
             ([lowered, enabled, lowered], None), // it has not heard yet; its own data is asked for apart
