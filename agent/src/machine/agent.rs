@@ -43,7 +43,7 @@ pub struct Agent {
     /// The baton, while this process holds it.
     pub(super) baton: Option<Held>,
     pub(super) joined: Option<RunId>,
-    /// What was asked once.
+    /// What was asked, until the run has begun.
     pub(super) evidence: Option<Arc<Evidence>>,
     /// Whether the run has a point of no return: one that was not read may have one.
     pub(super) changes_minor: bool,
@@ -260,6 +260,8 @@ impl Agent {
         if let Some(run) = run.filter(|run| *run.intent == *self.me.intent && !run.is_over()) {
             self.joined = Some(run.id);
             self.changes_minor = run.changes_minor;
+            // It was for the beginning, and what it warns of was told.
+            self.evidence = None;
         }
     }
 

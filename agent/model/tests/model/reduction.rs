@@ -64,10 +64,12 @@ impl World {
         }
     }
 
-    /// Whether only one thing can come of it. To be killed in a wait is to be killed before the look after it.
+    /// Whether only one thing can come of it. To be killed in a wait, or while something is asked that is asked of nobody's
+    /// state here, is to be killed before the look or the stop after it.
     fn is_undisturbed(&self, host: usize) -> bool {
         let process = self.process(host);
-        let is_killed = self.left.kill + self.left.lose_directory > 0 && !matches!(process.act, Act::Wait(_));
+        let is_killed = self.left.kill + self.left.lose_directory > 0
+            && !matches!(process.act, Act::Wait(_) | Act::Examine | Act::Confirm(_));
         !is_killed && self.outcomes(host, process).len() == 1
     }
 }
