@@ -14,11 +14,11 @@ use super::{Execution, Why};
 use crate::{
     boot_clock,
     host::runtime::Found,
-    keys::AttemptId,
+    keys::{AttemptId, TakeDown},
     machine::act::Event,
     observe::{
         access::Access,
-        view::{Member, Role},
+        view::{ClusterView, Member},
     },
     store::shown::record_by,
 };
@@ -79,27 +79,70 @@ impl Execution<'_> {
 
     /// Whether every other voter that was ready shows the record of the step in hand.
     async fn record_is_shown(&self, member: MemberId) -> Result<(), Why> {
-        let (Some(view), Some(in_hand)) = (&self.last_view, self.past.in_hand) else { return Ok(()) };
-        let others = view.members.iter().filter(|other| other.role == Role::Voter && other.is_ready());
-        let asked: JoinSet<_> = others
-            .filter(|other| other.id != member)
+        let (Some(view), Some(in_hand)) = (&self.last_view, self.past.in_hand) else {
+            return Err("nobody was seen who could show the record".into());
+        };
+        let asked: JoinSet<_> = witnesses(view, member)
             .map(|other| shows(Arc::clone(self.observer.access()), other.clone(), in_hand.step.attempt))
             .collect();
-        match asked.join_all().await.into_iter().find_map(Result::err) {
+        match asked.join_all().await.into_iter().flatten().next() {
             None => Ok(()),
-            Some(why) => Err(format!("right before the stop {why}").into()),
+            Some(doubt) => Err(format!("right before the stop {doubt}").into()),
         }
     }
 }
 
-async fn shows(access: Arc<Access>, member: Member, attempt: AttemptId) -> Result<(), String> {
+/// Who can do without this member, and must: the voters that were ready beside it.
+fn witnesses(view: &ClusterView, member: MemberId) -> impl Iterator<Item = &Member> {
+    view.voters().filter(move |other| other.id != member && other.is_ready())
+}
+
+/// Asks one; what keeps from the stop, if anything does.
+async fn shows(access: Arc<Access>, member: Member, attempt: AttemptId) -> Option<String> {
     let name = &member.name;
-    let Some(address) = &member.reached else { return Err(format!("{name} was not reached")) };
+    let Some(address) = &member.reached else { return Some(format!("{name} was not reached")) };
     match timeout(AT_ONCE, record_by(&access, member.id, address)).await {
-        Err(_) => Err(format!("{name} did not answer within {} s", AT_ONCE.as_secs())),
-        Ok(Err(error)) => Err(format!("{name} did not answer: {error}")),
-        Ok(Ok(Some(record))) if record.attempt == attempt => Ok(()),
-        Ok(Ok(Some(record))) => Err(format!("{name} showed a step of the agent on {} instead", record.host_name)),
-        Ok(Ok(None)) => Err(format!("{name} did not show the record of this step")),
+        Err(_) => Some(format!("{name} did not answer within {} s", AT_ONCE.as_secs())),
+        Ok(Err(error)) => Some(format!("{name} did not answer: {error}")),
+        Ok(Ok(record)) => Some(format!("{name} {}", doubt(record.as_ref(), attempt)?)),
+    }
+}
+
+/// What is wrong with the record that a member shows.
+fn doubt(record: Option<&TakeDown>, attempt: AttemptId) -> Option<String> {
+    match record {
+        Some(record) if record.attempt == attempt => None,
+        Some(record) => Some(format!("showed a step of the agent on {} instead", record.host_name)),
+        None => Some("did not show the record of this step".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::samples::{record, view};
+
+    #[test]
+    fn every_other_voter_that_was_ready_is_asked() {
+        for (members, down, asked) in [
+            ("1+ 2+ 3*", 1, vec![2, 3]),
+            ("1- 2+ 3*", 1, vec![2, 3]), // it is mended
+            ("1+ 2+ 3-", 1, vec![2]),    // allowed to be degraded: it was no loss before
+            ("1+ 2+ 3. 4~ 5+", 5, vec![1, 2]),
+            ("1+ 2+ 3l", 1, vec![2]), // a learner has no vote
+            ("1+", 1, vec![]),
+        ] {
+            let view = view(members);
+            let found: Vec<_> = witnesses(&view, MemberId(down)).map(|member| member.id.0).collect();
+            assert_eq!(found, asked, "{members} without {down}");
+        }
+    }
+
+    #[test]
+    fn another_record_or_none_is_doubted() {
+        let (shown, other) = (record(), AttemptId(10));
+        assert_eq!(doubt(Some(&shown), shown.attempt), None);
+        assert!(doubt(Some(&shown), other).unwrap().contains("on h2 instead"));
+        assert!(doubt(None, other).unwrap().contains("did not show the record"));
     }
 }

@@ -288,15 +288,7 @@ impl Execution<'_> {
             return;
         }
         self.leases.tried = Some(Instant::now());
-        let participant = Participant {
-            host_name: self.me.host_name.clone(),
-            process: self.process,
-            owns: self.me.owns.clone(),
-            done: Vec::new(),
-            waits_for: None,
-            unknown: Default::default(),
-        };
-        self.put_own_key(participant).await;
+        self.put_own_key(self.me.participant(self.process)).await;
     }
 
     /// An agent whose lease ran out while it was frozen, or that got no lease or no answer, says again that it takes

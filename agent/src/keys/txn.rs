@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        keys::{AttemptId, Going, ProcessId, RunId},
+        keys::{AttemptId, Going, ProcessId},
         plan::samples,
         unknown::Unknown,
     };
@@ -203,18 +203,7 @@ mod tests {
     fn whoever_writes_the_run_compares_it_as_it_was_seen() {
         let rules = Rules::default();
         let failed = RunState::Failed { member: MemberId(1), why: Arc::from("it"), was: Going::Rolling };
-        let run = |state| {
-            let (intent, done) = (samples::me(&[1]).intent, Vec::new());
-            at(Run {
-                id: RunId(1),
-                intent,
-                state,
-                changes_minor: true,
-                done,
-                begun_by: None,
-                unknown: Unknown::default(),
-            })
-        };
+        let run = |state| at(samples::run(state));
         let rolling = run(RunState::Rolling);
         let marked = run(failed.clone());
         let after = rolling.value.in_state(failed.clone());

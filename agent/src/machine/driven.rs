@@ -12,7 +12,7 @@ use super::{
 use crate::{
     journal::progress::{Binary, Entry, InHand, Leg, Stage, Step},
     keys::{
-        At, AttemptId, Baton, Keys, Participant, ProcessId, Run, RunId, RunState, TakeDown, TakeId,
+        At, AttemptId, Baton, Keys, Participant, ProcessId, RunState, TakeDown, TakeId,
         host_id::HostId,
         rules::Rules,
         txn::{Op, Txn},
@@ -63,16 +63,6 @@ pub(super) fn baton(by: u64, pid: u32) -> At<Baton> {
 
 /// A run in this state, and every host at work.
 pub(super) fn keys(state: RunState) -> Keys {
-    let intent = samples::me(&[1]).intent;
-    let run = Run {
-        id: RunId(1),
-        intent,
-        state,
-        changes_minor: true,
-        done: Vec::new(),
-        begun_by: None,
-        unknown: Unknown::default(),
-    };
     let participant = |owner| Participant {
         host_name: Arc::from(""),
         process: process(8),
@@ -82,7 +72,7 @@ pub(super) fn keys(state: RunState) -> Keys {
         unknown: Unknown::default(),
     };
     let agents = (1..=3).map(|owner| (host(owner), at(participant(owner)))).collect();
-    Keys { run: Some(at(run)), agents, ..Keys::default() }
+    Keys { run: Some(at(samples::run(state))), agents, ..Keys::default() }
 }
 
 pub(super) fn in_hand(stage: Stage) -> InHand {

@@ -10,9 +10,8 @@ use super::{
     answered::Then,
 };
 use crate::{
-    keys::{Participant, txn::Txn},
+    keys::txn::Txn,
     plan::{refusal::Refusal, rules::twin},
-    unknown::Unknown,
 };
 
 impl Agent {
@@ -36,14 +35,7 @@ impl Agent {
             self.is_registered = true;
             return None;
         }
-        let participant = Participant {
-            host_name: self.me.host_name.clone(),
-            process: self.process,
-            owns: self.me.owns.clone(),
-            done: Vec::new(),
-            waits_for: None,
-            unknown: Unknown::default(),
-        };
+        let participant = self.me.participant(self.process);
         let txn = Txn::register(self.me.host, participant, seen.map(|seen| seen.modified), &self.rules);
         Some(self.send(txn, Then::Register))
     }

@@ -31,12 +31,14 @@ use proto::{ClusterVersion, MemberId};
 use crate::{
     journal::progress::Leg,
     keys::{
-        AttemptId, Intent, Keys, ProcessId, Run, RunId, RunResult, RunState, host_id::HostId, rules::Rules, txn::Txn,
+        AttemptId, Intent, Keys, Participant, ProcessId, Run, RunId, RunResult, RunState, host_id::HostId,
+        rules::Rules, txn::Txn,
     },
     observe::{
         evidence::Evidence,
         view::{ClusterView, Member},
     },
+    unknown::Unknown,
 };
 use change::Kind;
 use refusal::{Refusal, Wait};
@@ -63,6 +65,20 @@ pub struct Me {
     pub put_back: bool,
     /// `--expect-agents`: so many are all there will be.
     pub expect_agents: Option<usize>,
+}
+
+impl Me {
+    /// What this process says of itself where it begins to take part.
+    pub fn participant(&self, process: ProcessId) -> Participant {
+        Participant {
+            host_name: self.host_name.clone(),
+            process,
+            owns: self.owns.clone(),
+            done: Vec::new(),
+            waits_for: None,
+            unknown: Unknown::default(),
+        }
+    }
 }
 
 /// Cheap, for the model checker: nothing else of it differs between the agents of one host.

@@ -171,26 +171,26 @@ pub(crate) fn record() -> TakeDown {
     }
 }
 
+/// A run in this state, in which nobody is done.
+pub(crate) fn run(state: RunState) -> Run {
+    Run {
+        id: RunId(1),
+        intent: me(&[1]).intent,
+        state,
+        changes_minor: true,
+        done: Vec::new(),
+        begun_by: None,
+        unknown: Unknown::default(),
+    }
+}
+
 /// A run that stands, with [`record`]; `failed`: it is marked for this member.
 pub(crate) fn keys(failed: Option<u64>, is_owner_there: bool) -> Keys {
-    let intent = me(&[1]).intent;
     let state = match failed {
         Some(member) => RunState::Failed { member: MemberId(member), why: Arc::from("it"), was: Going::Rolling },
         None => RunState::Rolling,
     };
-    let mut keys = Keys {
-        run: Some(at(Run {
-            id: RunId(1),
-            intent,
-            state,
-            changes_minor: true,
-            done: Vec::new(),
-            begun_by: None,
-            unknown: Unknown::default(),
-        })),
-        down: Some(at(record())),
-        ..Keys::default()
-    };
+    let mut keys = Keys { run: Some(at(run(state))), down: Some(at(record())), ..Keys::default() };
     if is_owner_there {
         let owns = vec![MemberId(2)];
         let owner = Participant {

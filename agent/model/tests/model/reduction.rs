@@ -1,8 +1,8 @@
 //! Which orders are taken for one.
 //!
 //! An act is *private* when no other host, no member and no lease can see it, change it or hinder it: what is
-//! written to a host's own journal, its preparation and hooks, what it asks that nobody changes, the switch of a binary whose member is down, a
-//! wait. Done before or after anything that happens elsewhere it comes to the same world, so the search lets
+//! written to a host's own journal, its preparation and hooks, the switch of a binary whose member is down, a wait, and the
+//! two questions whose answers are always the same here: *examine*, and *confirm*. Done before or after anything that happens elsewhere it comes to the same world, so the search lets
 //! the first host that is about to do such a thing do it, and tries nothing else there: not even a signal or
 //! the loss of a lease, which leave the act as it was. What ends its process and so takes the act's place, a
 //! kill or the loss of its directory, is tried beside it, and so are all of its outcomes. Where there is but
@@ -18,7 +18,7 @@
 //! to it, and can come first. (Godefroid, "Partial-Order Methods", persistent sets; the worlds themselves are
 //! compared in `reduced.rs`.)
 //!
-//! To *confirm* a stop is taken to succeed at once: what else may come of it leads where the look before it may lead, too.
+//! To *confirm* a stop succeeds at once here. A stop that is not confirmed is undone, as after a look that forbids it.
 //!
 //! Two acts have an exception. To *switch* is seen where the version rises, and the *polls* are waited for
 //! because it may: neither is private while a rise is pending. With its own member down none can become so.
@@ -64,8 +64,7 @@ impl World {
         }
     }
 
-    /// Whether only one thing can come of it. To be killed in a wait, or while something is asked that is asked of nobody's
-    /// state here, is to be killed before the look or the stop after it.
+    /// Whether only one thing can come of it. To be killed in a wait or a question is to be killed before the act after it.
     fn is_undisturbed(&self, host: usize) -> bool {
         let process = self.process(host);
         let is_killed = self.left.kill + self.left.lose_directory > 0

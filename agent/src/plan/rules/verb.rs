@@ -162,16 +162,7 @@ mod tests {
             if matches!(expected, Next::Wait(_)) {
                 me.owns.push(MemberId(3));
             }
-            let (intent, state) = (me.intent.clone(), RunState::Rolling);
-            let run = Run {
-                id: RunId(1),
-                intent,
-                state,
-                changes_minor: true,
-                done,
-                begun_by: None,
-                unknown: Unknown::default(),
-            };
+            let run = Run { done, ..samples::run(RunState::Rolling) };
             let at = Some(At { created: Revision(3), modified: Revision(3), value: run });
             let keys = Keys { run: at, ..Keys::default() };
             let mut view = samples::view(members);
