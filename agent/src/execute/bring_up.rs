@@ -26,7 +26,7 @@ pub(super) async fn open_node(
 ) -> Result<OwnNode, SetupError> {
     let fault = |why| SetupError::Node { name: node.name.clone(), why };
     let mut own = OwnNode::open(node, member, state, past.sides.get(&member).cloned()).map_err(fault)?;
-    if let Some(in_hand) = past.in_hand.filter(|in_hand| in_hand.step.member == member) {
+    if let Some(in_hand) = past.restart().filter(|in_hand| in_hand.step.member == member) {
         own.check_begun().map_err(fault)?;
         own.restore_link(in_hand.binary()).map_err(fault)?;
         own.may_be_stopped = in_hand.may_have_stopped();
@@ -79,7 +79,7 @@ pub async fn start_in_hand(playbook: &Playbook) -> Result<Option<(String, Vec<St
     let (_, opened) = open(&held)?;
     let Some((journal, lines)) = opened else { return Ok(None) };
     let past = past(&lines).map_err(illegal(&held))?;
-    let Some(in_hand) = past.in_hand else { return Ok(None) };
+    let Some(in_hand) = past.restart() else { return Ok(None) };
     let of_step = journal.header().members.iter().find(|(_, member)| **member == in_hand.step.member);
     let Some((name, member)) = of_step else { return Ok(None) };
     let Some(node) = playbook.node(name) else { return Ok(None) };
@@ -95,7 +95,7 @@ async fn bring_up_one(
     state: &Layout,
     past: &Past,
 ) -> Result<Option<Vec<String>>, Why> {
-    let in_hand = past.in_hand.filter(|in_hand| in_hand.step.member == member);
+    let in_hand = past.restart().filter(|in_hand| in_hand.step.member == member);
     // Whatever the playbook says by now, it is down by the `binary` that its step began with.
     let begun = in_hand.and_then(|_| past.sides.get(&member)?.binary.clone());
     let node = playbook::Node { binary: begun.or_else(|| node.binary.clone()), ..node.clone() };

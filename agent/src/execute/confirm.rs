@@ -83,7 +83,7 @@ impl Execution<'_> {
             return Err("nobody was seen who could show the record".into());
         };
         let asked: JoinSet<_> = witnesses(view, member)
-            .map(|other| shows(Arc::clone(self.observer.access()), other.clone(), in_hand.step.attempt))
+            .map(|other| shows(Arc::clone(self.observer.access()), other.clone(), in_hand.attempt()))
             .collect();
         match asked.join_all().await.into_iter().flatten().next() {
             None => Ok(()),

@@ -9,19 +9,22 @@ use std::path::Path;
 use proto::MemberId;
 
 use super::{Abort, Execution};
-use crate::journal::progress::{Entry, Leg, Stage};
+use crate::journal::{
+    progress,
+    restart::{Entry, Leg, Stage},
+};
 
 impl Execution<'_> {
     pub(super) async fn catch_up_with_what_runs(&mut self) -> Result<(), Abort> {
-        let Some(in_hand) = self.past.in_hand else { return Ok(()) };
+        let Some(in_hand) = self.past.restart() else { return Ok(()) };
         let (Stage::Stopping(leg) | Stage::Switched(leg)) = in_hand.stage else { return Ok(()) };
         if !self.is_started(in_hand.step.member, leg).await {
             return Ok(());
         }
         if in_hand.stage == Stage::Stopping(leg) {
-            self.write(Entry::Switched(leg))?;
+            self.write(progress::Entry::Restart(Entry::Switched(leg)))?;
         }
-        self.write(Entry::Starting(leg)).map(drop)
+        self.write(progress::Entry::Restart(Entry::Starting(leg))).map(drop)
     }
 
     /// Whether a member is seen to run the binary that this leg leads to, and not the one it comes from.

@@ -91,9 +91,7 @@ pub async fn standing(playbook: &Playbook) -> Standing {
     let in_hand = match Journal::<Line>::peek(&layout.journal()) {
         Ok(None) => None,
         Ok(Some((header, lines))) => match past(&lines) {
-            Ok(past) => {
-                past.in_hand.map(|in_hand| header.members.into_iter().find(|(_, id)| *id == in_hand.step.member))
-            }
+            Ok(past) => past.in_hand.map(|in_hand| header.members.into_iter().find(|(_, id)| *id == in_hand.member())),
             Err(_) => return unreadable,
         },
         Err(_) => return unreadable,
@@ -141,7 +139,7 @@ async fn inspect_node(
     past: &Past,
 ) -> Result<(Vec<String>, bool), Why> {
     let mut own = OwnNode::open(node, member, layout, past.sides.get(&member).cloned())?;
-    if past.in_hand.is_some_and(|in_hand| in_hand.step.member == member) {
+    if past.in_hand.is_some_and(|in_hand| in_hand.member() == member) {
         own.check_begun()?;
     }
     let seen = view.member(member);
@@ -170,7 +168,7 @@ async fn inspect_node(
     warnings.extend(capability_warning);
     warnings.extend(own.still_ending().await);
     // In the middle of a step link and process differ, and the run ends the step first.
-    if past.in_hand.is_some_and(|in_hand| in_hand.step.member == member) {
+    if past.in_hand.is_some_and(|in_hand| in_hand.member() == member) {
         return Ok((warnings, false));
     }
     let status = own.peek().await?;
@@ -199,7 +197,8 @@ mod tests {
         execute::node::{Side, Sides},
         journal::{
             file::Header,
-            progress::{Entry, Leg, Step},
+            progress::Entry,
+            restart::{self, Leg, Step},
         },
         keys::{AttemptId, host_id::HostId},
         observe::view::Leader,
@@ -225,7 +224,7 @@ mod tests {
         let side = Side { release: Release::new(3, 5, 30), executable: None };
         let sides = Sides { old: side.clone(), new: side, binary: None };
         let step = Step { member: MemberId(1), attempt: AttemptId(1), leg: Leg::Forward };
-        journal.append(&Line::new(Entry::Planned(step), Some(sides))).unwrap();
+        journal.append(&Line::new(Entry::Restart(restart::Entry::Planned(step)), Some(sides))).unwrap();
         read_journal(&layout, &view(1)).unwrap();
         let other = read_journal(&layout, &view(2)).unwrap_err();
         assert!(matches!(other, SetupError::Journal(JournalError::OtherCluster { .. })), "{other}");

@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::node::Sides;
 use crate::{
-    journal::progress::{self, Entry, Illegal, InHand},
+    journal::{
+        progress::{self, Entry, Illegal, InHand},
+        restart,
+    },
     unknown::{Unknown, keeps},
 };
 
@@ -16,7 +19,7 @@ use crate::{
 pub struct Line {
     /// What was about to be done, or was.
     pub entry: Entry,
-    /// With [`Entry::Planned`]: what the member runs before and after.
+    /// With [`restart::Entry::Planned`]: what the member runs before and after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sides: Option<Sides>,
     /// What a newer agent wrote beside it.
@@ -43,6 +46,11 @@ pub struct Past {
 }
 
 impl Past {
+    /// The restart in hand.
+    pub fn restart(&self) -> Option<restart::InHand> {
+        self.in_hand?.restart()
+    }
+
     /// Whether no step was ever planned.
     pub fn is_empty(&self) -> bool {
         self.in_hand.is_none() && self.sides.is_empty()
@@ -56,7 +64,7 @@ impl Past {
 pub fn past(lines: &[Line]) -> Result<Past, Illegal> {
     let in_hand = progress::replay(lines.iter().map(|line| line.entry))?;
     let planned = lines.iter().filter_map(|line| match (line.entry, &line.sides) {
-        (Entry::Planned(step), Some(sides)) => Some((step.member, sides.clone())),
+        (Entry::Restart(restart::Entry::Planned(step)), Some(sides)) => Some((step.member, sides.clone())),
         _ => None,
     });
     Ok(Past { in_hand, sides: planned.collect() })
@@ -66,11 +74,11 @@ pub fn past(lines: &[Line]) -> Result<Past, Illegal> {
 pub fn compact(lines: Vec<Line>) -> Vec<Line> {
     let mut last: BTreeMap<MemberId, Line> = BTreeMap::new();
     for line in lines {
-        if let Entry::Planned(step) = line.entry {
+        if let Entry::Restart(restart::Entry::Planned(step)) = line.entry {
             last.insert(step.member, line);
         }
     }
-    last.into_values().flat_map(|line| [line, Line::new(Entry::Forgotten, None)]).collect()
+    last.into_values().flat_map(|line| [line, Line::new(Entry::Restart(restart::Entry::Forgotten), None)]).collect()
 }
 
 #[cfg(test)]
@@ -80,39 +88,47 @@ mod tests {
     use super::*;
     use crate::{
         execute::node::Side,
-        journal::progress::{Leg, Stage, Step},
+        journal::restart::{Leg, Stage, Step},
         keys::AttemptId,
     };
 
     fn planned(member: u64, attempt: u128, patch: u64) -> Line {
         let side = |patch| Side { release: Release::new(3, 5, patch), executable: None };
         let step = Step { member: MemberId(member), attempt: AttemptId(attempt), leg: Leg::Forward };
-        Line::new(Entry::Planned(step), Some(Sides { old: side(patch), new: side(patch + 1), binary: None }))
+        Line::new(
+            Entry::Restart(restart::Entry::Planned(step)),
+            Some(Sides { old: side(patch), new: side(patch + 1), binary: None }),
+        )
     }
 
-    fn bare(entry: Entry) -> Line {
-        Line::new(entry, None)
+    fn bare(entry: restart::Entry) -> Line {
+        Line::new(Entry::Restart(entry), None)
     }
 
     /// What a newer agent wrote into the lines that stay is written again.
     #[test]
     fn a_compaction_keeps_lines_as_they_are() {
-        let json = serde_json::json!({ "entry": { "planned": { "member": "1",
-            "attempt": format!("{:032x}", 1), "leg": "forward", "why": "asked" } }, "at": 7 });
+        let json = serde_json::json!({ "entry": { "restart": { "planned": { "member": "1",
+            "attempt": format!("{:032x}", 1), "leg": "forward", "why": "asked" } } }, "at": 7 });
         let line: Line = crate::unknown::read(json.clone()).unwrap();
-        let kept = compact(vec![line, bare(Entry::Forgotten)]);
+        let kept = compact(vec![line, bare(restart::Entry::Forgotten)]);
         assert_eq!(crate::unknown::written(&kept[0]).unwrap(), json);
     }
 
     #[test]
     fn the_last_sides_of_each_member_outlive_the_step_and_the_compaction() {
-        let lines =
-            vec![planned(1, 1, 1), bare(Entry::Forgotten), planned(1, 2, 5), bare(Entry::Forgotten), planned(2, 3, 7)];
+        let lines = vec![
+            planned(1, 1, 1),
+            bare(restart::Entry::Forgotten),
+            planned(1, 2, 5),
+            bare(restart::Entry::Forgotten),
+            planned(2, 3, 7),
+        ];
         let found = past(&lines).unwrap();
-        assert_eq!(found.in_hand.map(|in_hand| in_hand.stage), Some(Stage::Planned));
+        assert_eq!(found.restart().map(|in_hand| in_hand.stage), Some(Stage::Planned));
         assert_eq!(found.sides[&MemberId(1)].old.release, Release::new(3, 5, 5));
         let mut ended = lines;
-        ended.push(bare(Entry::Forgotten));
+        ended.push(bare(restart::Entry::Forgotten));
         let sides = past(&ended).unwrap().sides;
         let compacted = past(&compact(ended)).unwrap();
         assert_eq!((compacted.in_hand, compacted.sides), (None, sides));

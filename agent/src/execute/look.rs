@@ -7,7 +7,7 @@ use std::{
 
 use super::{Abort, Execution, gone::gone, send::Recorded};
 use crate::{
-    journal::progress::Stage,
+    journal::restart::Stage,
     keys::{At, Keys, PREFIX, Run, RunState, TakeDown},
     machine::act::{Event, Looked},
     observe::{evidence::Evidence, view::ClusterView},
@@ -118,13 +118,13 @@ impl Execution<'_> {
     /// The record is the lock: where somebody else deletes it, another member may go beside this host's. That is said.
     fn miss_record(&mut self, keys: &Keys) {
         let Some(in_hand) = self.past.in_hand else { return };
-        let attempt = in_hand.step.attempt;
+        let attempt = in_hand.attempt();
         let stands = keys.down.as_ref().is_some_and(|down| down.value.attempt == attempt);
         let is_given_up = keys.lost.values().any(|lost| lost.value.attempt == attempt);
         if stands {
             self.leases.seen = Some(attempt);
         } else if self.leases.seen.take_if(|seen| *seen == attempt).is_some() && !is_given_up {
-            let name = self.name_of(in_hand.step.member);
+            let name = self.name_of(in_hand.member());
             self.warn(&format!(
                 "the take-down record of {name} was deleted while its step was under way, and not by this agent: another \
                  member may have been down beside it; look at who else may write below {PREFIX}"
@@ -210,7 +210,7 @@ impl Execution<'_> {
     /// asked to end. A step of this host has its own member to avoid, and only while that is down: a sole voter is the
     /// only way to the record that is to be deleted.
     fn stay_clear(&self, keys: &Keys) {
-        let stage = self.past.in_hand.map(|in_hand| in_hand.stage);
+        let stage = self.past.restart().map(|in_hand| in_hand.stage);
         if matches!(stage, None | Some(Stage::Planned | Stage::Done(_))) {
             let down = keys.down.as_ref().map(|down| down.value.member);
             self.excluded.set(down.filter(|member| !self.me.owns.contains(member)));

@@ -42,7 +42,8 @@ use crate::{
     host::state_dir::StateDir,
     journal::{
         file::Journal,
-        progress::{Entry, InHand, Leg, Stage, Step},
+        progress::{self, Entry},
+        restart::{self, InHand, Leg, Stage, Step},
     },
     keys::{ProcessId, rules::Rules},
     machine::{
@@ -211,7 +212,7 @@ impl Execution<'_> {
             view: self.last_view,
             trouble: self.trouble,
             blind: self.blind,
-            in_hand: self.past.in_hand.map(|in_hand| in_hand.step.member),
+            in_hand: self.past.in_hand.map(|in_hand| in_hand.member()),
         }
     }
 
@@ -298,12 +299,12 @@ impl Execution<'_> {
 
     fn write(&mut self, entry: Entry) -> Result<Event, Abort> {
         let sides = match entry {
-            Entry::Planned(step) => self.sides_of(&step),
+            Entry::Restart(restart::Entry::Planned(step)) => self.sides_of(&step),
             _ => None,
         };
         self.journal.append(&Line::new(entry, sides)).map_err(Abort::Journal)?;
-        let before = self.past.in_hand;
-        if let Ok(in_hand) = crate::journal::progress::advance(before, entry) {
+        let before = self.past.restart();
+        if let Ok(in_hand) = progress::advance(self.past.in_hand, entry) {
             self.past.in_hand = in_hand;
         }
         if let Some(before) = before.filter(|_| !self.past.in_hand.is_some_and(|now| now.may_have_stopped()))
@@ -311,9 +312,8 @@ impl Execution<'_> {
         {
             node.believe_looks();
         }
-        if let (Entry::Starting(Leg::Forward), Some(InHand { step, stage: Stage::Stopping(Leg::Back) })) =
-            (entry, before)
-        {
+        let is_started = entry == Entry::Restart(restart::Entry::Starting(Leg::Forward));
+        if let Some(InHand { step, stage: Stage::Stopping(Leg::Back) }) = before.filter(|_| is_started) {
             self.tell(Happening::KeptNew { member: step.member });
         }
         Ok(Event::Done)
@@ -334,7 +334,7 @@ impl Execution<'_> {
     /// Starts what this host has down, before anything that needs the cluster.
     pub async fn bring_up(&mut self) {
         self.mend_before_abort().await;
-        let in_hand = self.past.in_hand.map(|in_hand| in_hand.step.member);
+        let in_hand = self.past.in_hand.map(|in_hand| in_hand.member());
         for member in self.down().await.into_iter().filter(|member| Some(*member) != in_hand) {
             if let Err(error) = self.start(member).await {
                 self.warn(&format!("{} could not be started: {error}", self.name_of(member)));
@@ -345,7 +345,7 @@ impl Execution<'_> {
     /// Nothing more can be decided or written down, so whatever this host has down is started again: on the
     /// binary that the last durable entry says.
     async fn mend_before_abort(&mut self) {
-        let Some(in_hand) = self.past.in_hand else { return };
+        let Some(in_hand) = self.past.restart() else { return };
         let member = in_hand.step.member;
         // One that cannot be told from another may be down: its start finds out.
         let is_unclear = match self.node(member) {
@@ -399,7 +399,7 @@ impl Execution<'_> {
     async fn processes(&self) -> (Vec<MemberId>, Vec<String>) {
         let mut down = Vec::new();
         let mut unclear = Vec::new();
-        let stopped = self.past.in_hand.filter(InHand::may_have_stopped).map(|in_hand| in_hand.step.member);
+        let stopped = self.past.in_hand.filter(progress::InHand::may_have_stopped).map(|in_hand| in_hand.member());
         for node in &self.nodes {
             match node.status().await {
                 // Whoever answers for it now, its step has stopped it.

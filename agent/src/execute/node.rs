@@ -29,7 +29,7 @@ use crate::{
         },
         state_dir::Layout,
     },
-    journal::progress::Binary,
+    journal::restart::Binary,
     playbook::{self, Node},
     words::with_causes,
 };

@@ -22,7 +22,7 @@ use crate::{
         cgroup, download,
         runtime::systemd::check::Trying,
     },
-    journal::progress::{InHand, Leg, Stage},
+    journal::restart::{InHand, Leg, Stage},
     observe::{Observer, awake::within, permission::Permission, view::Member},
     plan::Verb,
     playbook::{self, Playbook},
@@ -50,7 +50,8 @@ impl Execution<'_> {
     /// A step that has begun to start its new binary, or to leave it, goes on with the artifact that the playbook names
     /// now: the one it had may be what failed, and where the way back is closed only another one mends it.
     pub(super) async fn correct_new_side(&mut self) {
-        let Some(InHand { step, stage }) = self.past.in_hand.filter(|in_hand| in_hand.step.leg == Leg::Forward) else {
+        let Some(InHand { step, stage }) = self.past.restart().filter(|in_hand| in_hand.step.leg == Leg::Forward)
+        else {
             return;
         };
         if !matches!(stage, Stage::Starting(Leg::Forward) | Stage::Stopping(Leg::Back) | Stage::Switched(Leg::Back)) {

@@ -19,7 +19,7 @@ use crate::{
         release_record,
         runtime::Runtime,
     },
-    journal::progress::Binary,
+    journal::restart::Binary,
     playbook,
 };
 

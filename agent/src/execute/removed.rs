@@ -10,7 +10,6 @@ use proto::MemberId;
 
 use super::{Abort, Execution};
 use crate::{
-    journal::progress::Entry,
     keys::txn::Txn,
     observe::view::ClusterView,
     report::Happening,
@@ -25,7 +24,7 @@ const SAID_WITHIN: Duration = Duration::from_secs(2);
 impl Execution<'_> {
     /// Whether this process has stopped the member, in the step in hand.
     pub(super) fn has_stopped(&self, member: MemberId) -> bool {
-        self.touched && self.past.in_hand.is_some_and(|in_hand| in_hand.step.member == member)
+        self.touched && self.past.in_hand.is_some_and(|in_hand| in_hand.member() == member)
     }
 
     /// The names of the members that say that it was removed, where they are enough to be believed.
@@ -62,7 +61,7 @@ impl Execution<'_> {
     pub(super) async fn let_go(&mut self, member: MemberId, by: Vec<Arc<str>>) -> Abort {
         self.excluded.set(None);
         self.tell(Happening::Failed { member, why: "it was removed from the cluster" });
-        let attempt = self.past.in_hand.map(|in_hand| in_hand.step.attempt);
+        let attempt = self.past.in_hand.map(|in_hand| in_hand.attempt());
         let Some(keys) = self.keys().await else { return Abort::Removed { member, by, is_recorded: true } };
         let record = keys.down.filter(|down| Some(down.value.attempt) == attempt);
         let is_recorded = match record {
@@ -72,7 +71,8 @@ impl Execution<'_> {
             }
             None => false,
         };
-        if !is_recorded && let Err(abort) = self.write(Entry::Forgotten) {
+        let forgotten = self.past.in_hand.filter(|_| !is_recorded).map(|in_hand| in_hand.forgotten());
+        if let Some(Err(abort)) = forgotten.map(|entry| self.write(entry)) {
             return abort;
         }
         Abort::Removed { member, by, is_recorded }

@@ -253,7 +253,7 @@ impl Execution<'_> {
                 Op::PutDown(record) => self.tell(Happening::RecordPut { member: record.member, back: record.back }),
                 Op::Delete(KeyName::Down) => {
                     if let Some(in_hand) = self.past.in_hand {
-                        self.tell(Happening::RecordDeleted { member: in_hand.step.member });
+                        self.tell(Happening::RecordDeleted { member: in_hand.member() });
                     }
                 }
                 _ => {}

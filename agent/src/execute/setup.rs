@@ -271,7 +271,7 @@ impl Identity {
     /// A step in hand binds the host to the nodes that it began with.
     fn member(&self, name: &str, past: &Past, state: &Layout) -> Result<MemberId, SetupError> {
         self.members.get(name).copied().ok_or_else(|| {
-            let step = past.in_hand.map(|in_hand| in_hand.step.member).unwrap_or_default();
+            let step = past.in_hand.map(|in_hand| in_hand.member()).unwrap_or_default();
             let of_step = self.members.iter().find(|(_, member)| **member == step);
             SetupError::NewNode {
                 name: name.to_owned(),

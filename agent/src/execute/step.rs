@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     host::{hook, runtime::Found},
-    journal::progress::{Binary, InHand, Leg, Stage},
+    journal::restart::{Binary, InHand, Leg, Stage},
     machine::act::Event,
     observe::HandOver,
     plan::Verb,
@@ -49,7 +49,7 @@ impl Execution<'_> {
             return Ok(());
         }
         // Before a step nothing is in hand yet; then it is the verb that says where it leads.
-        let in_hand = self.past.in_hand.filter(|in_hand| in_hand.step.member == member);
+        let in_hand = self.past.restart().filter(|in_hand| in_hand.step.member == member);
         let wanted = if self.me.verb == Verb::Rollback { Leg::Back } else { Leg::Forward };
         let leg = in_hand.map_or(wanted, |in_hand| in_hand.step.leg);
         let node = self.node_mut(member)?;
@@ -83,7 +83,7 @@ impl Execution<'_> {
         let mut found = self.confirmed(member).await?;
         if self
             .past
-            .in_hand
+            .restart()
             .is_some_and(|in_hand| in_hand.stage == Stage::Stopping(Leg::Back) && in_hand.step.leg == Leg::Forward)
         {
             self.tell(Happening::PuttingBack { member });
@@ -136,7 +136,7 @@ impl Execution<'_> {
 
     /// The leg that this member is about to be stopped for.
     fn stops_for(&self, member: MemberId) -> Option<Leg> {
-        match self.past.in_hand {
+        match self.past.restart() {
             Some(InHand { step, stage: Stage::Stopping(leg) }) if step.member == member => Some(leg),
             _ => None,
         }
@@ -144,12 +144,12 @@ impl Execution<'_> {
 
     /// Whether this member is stopped to leave what its step has brought it to.
     fn turns_back(&self, member: MemberId) -> bool {
-        let in_hand = self.past.in_hand;
+        let in_hand = self.past.restart();
         self.stops_for(member).is_some_and(|leg| in_hand.is_some_and(|in_hand| in_hand.step.leg != leg))
     }
 
     pub(super) fn switch(&mut self, member: MemberId, to: Binary) -> Result<(), Why> {
-        let in_hand = self.past.in_hand.filter(|in_hand| in_hand.step.member == member);
+        let in_hand = self.past.restart().filter(|in_hand| in_hand.step.member == member);
         let is_mended = in_hand.is_some_and(|in_hand| in_hand.binary() == to);
         // Only a step that goes where it was to go can still be left undone.
         let is_asked_for = in_hand.is_some_and(|in_hand| in_hand.step.leg.to() == to) && !is_mended;
@@ -171,7 +171,7 @@ impl Execution<'_> {
     }
 
     pub(super) async fn start(&mut self, member: MemberId) -> Result<(), Why> {
-        let in_hand = self.past.in_hand.filter(|in_hand| in_hand.step.member == member);
+        let in_hand = self.past.restart().filter(|in_hand| in_hand.step.member == member);
         let node = self.node_mut(member)?;
         let started = match node.may_be_stopped {
             true => node.start_stopped().await,

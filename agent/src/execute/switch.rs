@@ -10,7 +10,7 @@ use crate::{
         files::{self, NewContent},
         launcher,
     },
-    journal::progress::Binary,
+    journal::restart::Binary,
     playbook,
 };
 

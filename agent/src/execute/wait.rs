@@ -17,7 +17,7 @@ use crate::{
         blocking::blocking,
         runtime::{Status, sighting::undeleted},
     },
-    journal::progress::Binary,
+    journal::restart::Binary,
     keys::{KeyName, Keys, ProcessId, RunId},
     machine::act::Event,
     observe::{hash::Hashes, view::ClusterView},

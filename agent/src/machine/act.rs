@@ -8,7 +8,10 @@ use std::sync::Arc;
 use proto::{ClusterVersion, MemberId, Revision};
 
 use crate::{
-    journal::progress::{Binary, Entry, InHand},
+    journal::{
+        progress::{Entry, InHand},
+        restart::Binary,
+    },
     keys::{Keys, ProcessId, TakeId, txn::Txn},
     observe::{evidence::Evidence, view::ClusterView},
     plan::{

@@ -2,8 +2,8 @@
 //!
 //! Pure, and whole: what the keys and the members are is known only through events, and nothing is done
 //! but by acts. Whom to take down is asked of [`plan::next`] in every state that needs it. This file holds
-//! the machine's state and the looks; `answered.rs` has what comes of a Txn, `step.rs` takes a member down,
-//! `mend.rs` starts over after a crash. The model checker explores this type; `execute/` performs its acts. Source:
+//! the machine's state and the looks; `answered.rs` has what comes of a Txn, `step/` carries
+//! out the planner's actions, `mend.rs` starts over after a crash. The model checker explores this type; `execute/` performs its acts. Source:
 //! ARCHITECTURE.md, "The protocol".
 
 use std::sync::Arc;
@@ -13,13 +13,15 @@ use proto::{ClusterVersion, MemberId, Revision};
 use super::{
     act::{Act, Ending, Event, Left, Looked},
     answered::Then,
+    step::Restarting,
 };
 use crate::{
-    journal::progress::{InHand, Leg},
+    journal::{progress::InHand, restart::Leg},
     keys::{AttemptId, Baton, Keys, ProcessId, Run, RunId, RunResult, RunState, TakeId, rules::Rules, txn::Txn},
     observe::evidence::Evidence,
     plan::{
-        self, Case, Go, Me, Next,
+        self, Case, Me, Next,
+        action::{Action, Restart},
         refusal::{Refusal, Wait},
         warning::Warning,
     },
@@ -79,8 +81,8 @@ pub(super) enum Phase {
     HandingOver(MemberId),
     GivingBack(TakeId, Without),
     Sending(Txn, Then),
-    /// `step.rs`
-    Stepping(super::step::Stepping),
+    /// `step/restart.rs`
+    Restarting(Restarting),
     Ended,
 }
 
@@ -167,7 +169,7 @@ impl Agent {
             (Phase::HandingOver(member), Event::Failed(why)) => self.hand_over_failed(member, why),
             (Phase::GivingBack(take, then), event) => self.given_back(take, then, &event),
             (Phase::Sending(txn, then), event) => self.answered(txn, then, event),
-            (Phase::Stepping(stepping), event) => self.step(stepping, event),
+            (Phase::Restarting(restarting), event) => self.restart(restarting, event),
             // An answer to nothing that was asked: the world around the machine is broken, so touch nothing.
             (phase, _) => {
                 self.phase = phase;
@@ -323,7 +325,7 @@ impl Agent {
                 None => self.look(),
             },
             Next::Lower(to) => self.lower(to, fresh),
-            Next::Go(go) => self.go(go, fresh),
+            Next::Step(Action::Restart(go)) => self.go(go, fresh),
         }
     }
 
@@ -341,7 +343,7 @@ impl Agent {
         }
     }
 
-    fn go(&mut self, go: Go, fresh: u128) -> Act {
+    fn go(&mut self, go: Restart, fresh: u128) -> Act {
         if self.baton.is_none() {
             return self.take_baton(TakeId(fresh));
         }
@@ -397,7 +399,7 @@ impl Agent {
     }
 
     pub(super) fn is_mine(&self, attempt: AttemptId) -> bool {
-        self.in_hand.is_some_and(|in_hand| in_hand.step.attempt == attempt)
+        self.in_hand.is_some_and(|in_hand| in_hand.attempt() == attempt)
     }
 
     pub(super) fn baton(&self) -> Option<Revision> {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     keys::{Keys, TakeId, txn::Txn},
-    plan::{Go, refusal::Wait},
+    plan::{action::Restart, refusal::Wait},
 };
 
 /// What a Txn was sent for.
@@ -30,7 +30,7 @@ pub(super) enum Then {
         may_land: bool,
     },
     /// To begin taking this member down.
-    PutDown(Go),
+    PutDown(Restart),
     /// To leave a step that did not stop anything, or was undone.
     Undo,
     /// To end a step.

@@ -10,7 +10,10 @@ use super::{
     agent::Agent,
 };
 use crate::{
-    journal::progress::{Binary, Entry, InHand, Leg, Stage, Step},
+    journal::{
+        progress,
+        restart::{Binary, InHand, Leg, Stage, Step},
+    },
     keys::{
         At, AttemptId, Baton, Keys, Participant, ProcessId, RunState, TakeDown, TakeId,
         host_id::HostId,
@@ -75,8 +78,9 @@ pub(super) fn keys(state: RunState) -> Keys {
     Keys { run: Some(at(samples::run(state))), agents, ..Keys::default() }
 }
 
-pub(super) fn in_hand(stage: Stage) -> InHand {
-    InHand { step: Step { member: MemberId(1), attempt: ATTEMPT, leg: Leg::Forward }, stage }
+pub(super) fn in_hand(stage: Stage) -> progress::InHand {
+    let step = Step { member: MemberId(1), attempt: ATTEMPT, leg: Leg::Forward };
+    progress::InHand::Restart(InHand { step, stage })
 }
 
 /// An agent at work.
@@ -121,7 +125,7 @@ impl Driven {
     }
 
     /// Starts it over this journal and tells its acts up to the first write, wait or end.
-    pub(super) fn start(&mut self, in_hand: Option<InHand>) -> String {
+    pub(super) fn start(&mut self, in_hand: Option<progress::InHand>) -> String {
         let act = self.agent.on(Event::Started { in_hand, down: Vec::new() });
         self.follow(act)
     }
@@ -210,7 +214,7 @@ fn op(op: &Op) -> String {
     }
 }
 
-fn note(entry: Entry) -> String {
+fn note(progress::Entry::Restart(entry): progress::Entry) -> String {
     name_of(&entry).to_lowercase()
 }
 

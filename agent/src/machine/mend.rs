@@ -15,7 +15,10 @@ use super::{
     answered::Then,
 };
 use crate::{
-    journal::progress::{Binary, InHand, Leg, Stage},
+    journal::{
+        progress,
+        restart::{Binary, InHand, Leg, Stage},
+    },
     keys::txn::Txn,
     plan::refusal::Wait,
 };
@@ -58,8 +61,9 @@ impl Agent {
         self.ask(Phase::Mending(mending), act)
     }
 
-    pub(super) fn boot(&mut self, in_hand: Option<InHand>, down: Vec<MemberId>) -> Act {
+    pub(super) fn boot(&mut self, in_hand: Option<progress::InHand>, down: Vec<MemberId>) -> Act {
         self.in_hand = in_hand;
+        let in_hand = self.restart_in_hand();
         match in_hand {
             Some(InHand { stage: Stage::Stopping(_) | Stage::Switched(_) | Stage::Starting(_), step }) => {
                 let others = down.into_iter().filter(|member| *member != step.member).collect();
@@ -95,7 +99,7 @@ impl Agent {
     }
 
     fn heal(&mut self) -> Act {
-        let Some(in_hand) = self.in_hand else { return self.set_out() };
+        let Some(in_hand) = self.restart_in_hand() else { return self.set_out() };
         match in_hand.stage {
             Stage::Planned | Stage::Done(_) => self.mending(Mending::Resolving { sick: None }, Act::Look),
             Stage::Stopping(_) | Stage::Switched(_) | Stage::Starting(_) => {
@@ -110,7 +114,7 @@ impl Agent {
             (Mending::Switching(mut others), event) => {
                 // Where the switch failed, what is installed may be the binary that must not be started yet.
                 let is_switched = !matches!(event, Event::Failed(_));
-                let own = self.in_hand.map(|in_hand| in_hand.step.member).filter(|_| is_switched);
+                let own = self.in_hand.map(|in_hand| in_hand.member()).filter(|_| is_switched);
                 let started = others.clone();
                 others.extend(own);
                 self.start_next(others, started)
@@ -122,7 +126,7 @@ impl Agent {
             (Mending::Healing, Event::Done) => self.mending(Mending::Resolving { sick: None }, Act::Look),
             (Mending::Healing, Event::Failed(why)) => self.mending(Mending::Resolving { sick: Some(why) }, Act::Look),
             (Mending::Healing, _) => {
-                let member = self.in_hand.map_or(MemberId::default(), |in_hand| in_hand.step.member);
+                let member = self.member();
                 self.leave(Ending::NoQuorum { member })
             }
             (Mending::Resolving { sick }, Event::Looked(looked)) => self.resolve(sick, &looked),
@@ -134,7 +138,7 @@ impl Agent {
 
     /// The table of journal and record.
     fn resolve(&mut self, sick: Option<Arc<str>>, looked: &Looked) -> Act {
-        let Some(in_hand) = self.in_hand else { return self.set_out() };
+        let Some(in_hand) = self.restart_in_hand() else { return self.set_out() };
         let Some(keys) = &looked.keys else {
             return self.unanswered_mending(sick);
         };

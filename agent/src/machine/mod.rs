@@ -1,7 +1,7 @@
 //! The rollout machine: pure, and whole. What is asked of the world is an act, what it answers an event.
 //!
-//! `agent.rs` holds the machine's state and the looks; `answered.rs` has what comes of a Txn, `step.rs` takes a member
-//! down, `mend.rs` starts over after a crash. Source: ARCHITECTURE.md, "The protocol".
+//! `agent.rs` holds the machine's state and the looks; `answered.rs` has what comes of a Txn, `step/` carries out the
+//! planner's actions, `mend.rs` starts over after a crash. Source: ARCHITECTURE.md, "The protocol".
 
 pub mod act;
 pub mod agent;
@@ -11,4 +11,3 @@ mod driven;
 mod mend;
 mod registering;
 mod step;
-mod step_end;

@@ -9,13 +9,15 @@ use std::sync::Arc;
 use proto::{ClusterVersion, MemberId, Release, Revision, Term};
 
 use super::{
-    Case, Finish, Go, Me, Next, next, no_return,
+    Case, Finish, Me, Next,
+    action::{self, Restart},
+    next, no_return,
     order::{Standing, standing},
     refusal::{Refusal, Wait},
     target,
 };
 use crate::{
-    journal::progress::Leg,
+    journal::restart::Leg,
     keys::{
         At, Keys, RunId, RunResult, RunState, TakeDown,
         rules::Rules,
@@ -226,7 +228,7 @@ impl World<'_> {
                 self.becomes_ready(member);
             }
             Next::Lower(to) => self.lower(to),
-            Next::Go(go) => self.go(go),
+            Next::Step(action::Action::Restart(go)) => self.go(go),
             Next::Settle => self.settle(),
             Next::Finish(Finish::Done(result)) => return Some(End::Done(result)),
             Next::Finish(Finish::NothingToDo) if self.steps.is_empty() => return Some(End::NothingToDo),
@@ -289,7 +291,7 @@ impl World<'_> {
         self.set_state(RunState::Done { result });
     }
 
-    fn go(&mut self, go: Go) {
+    fn go(&mut self, go: Restart) {
         let Some(member) = self.view.member(go.member) else { return };
         let (from, to) = (member.release().cloned(), self.release_after(go.leg));
         let standing = standing(&self.view, member);

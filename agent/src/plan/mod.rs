@@ -4,6 +4,7 @@
 //! The same function is asked when planning, after the baton was taken, and once more right before a member
 //! is stopped, so the three can never disagree on what is safe. Source: ARCHITECTURE.md, I-1 to I-7.
 
+pub mod action;
 pub mod change;
 pub mod forecast;
 pub mod gates;
@@ -29,7 +30,7 @@ use std::{
 use proto::{ClusterVersion, MemberId};
 
 use crate::{
-    journal::progress::Leg,
+    journal::restart::Leg,
     keys::{
         AttemptId, Intent, Keys, Participant, ProcessId, Run, RunId, RunResult, RunState, host_id::HostId,
         rules::Rules, txn::Txn,
@@ -40,6 +41,7 @@ use crate::{
     },
     unknown::Unknown,
 };
+use action::Action;
 use change::Kind;
 use refusal::{Refusal, Wait};
 use warning::Warning;
@@ -150,23 +152,12 @@ pub enum Next {
     Adopt(MemberId),
     /// Enable a downgrade to this version, or cancel the one that is enabled.
     Lower(Option<ClusterVersion>),
-    /// Take this member down. Needs the baton.
-    Go(Go),
+    /// Needs the baton.
+    Step(Action),
     /// Every member is where it should be: wait for the cluster to settle, then end the run.
     Settle,
     /// Nothing more for this host.
     Finish(Finish),
-}
-
-/// The next step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Go {
-    /// The member.
-    pub member: MemberId,
-    /// Its direction.
-    pub leg: Leg,
-    /// It leads: leadership must pass to this member first.
-    pub hand_over: Option<MemberId>,
 }
 
 /// How an agent ends well.
@@ -247,7 +238,7 @@ pub fn warnings(case: &Case) -> Vec<Warning> {
 pub fn next(case: &Case) -> Next {
     rules::before_any_member(case).unwrap_or_else(|| match order::order(case) {
         // A run is created by the first agent that nothing stands in the way of.
-        Next::Go(_) if case.standing().is_none() => rules::before_a_run(case).unwrap_or(Next::Begin),
+        Next::Step(_) if case.standing().is_none() => rules::before_a_run(case).unwrap_or(Next::Begin),
         next => next,
     })
 }

@@ -6,13 +6,14 @@
 use proto::MemberId;
 
 use super::{
-    Case, Finish, Go, Next,
+    Case, Finish, Next,
+    action::{Action, Restart},
     refusal::{Refusal, Wait},
     rules::{self, failed},
     target,
 };
 use crate::{
-    journal::progress::Leg,
+    journal::restart::Leg,
     observe::view::{ClusterView, Member, Role},
 };
 
@@ -83,7 +84,7 @@ fn go(case: &Case, pick: &Member) -> Next {
             successor => successor,
         },
     };
-    Next::Go(Go { member: pick.id, leg, hand_over })
+    Next::Step(Action::Restart(Restart { member: pick.id, leg, hand_over }))
 }
 
 /// A ready voter to lead next: one that is done already if there is one, else one that does not go next,

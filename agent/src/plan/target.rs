@@ -6,7 +6,7 @@ use proto::Release;
 
 use super::Case;
 use crate::{
-    journal::progress::Leg,
+    journal::restart::Leg,
     keys::{Intent, Run, RunId, RunState},
     observe::view::{ClusterView, Member},
     unknown::Unknown,

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{names::Names, wait};
 use crate::{
-    journal::progress::Leg,
+    journal::restart::Leg,
     plan::{
         forecast::{Action, Forecast, Step},
         order::Standing,

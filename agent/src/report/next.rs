@@ -1,7 +1,7 @@
 //! What a host would do next, in words.
 
 use super::{names::Names, status::state, wait};
-use crate::plan::{Finish, Next, refusal::Refusal};
+use crate::plan::{Finish, Next, action::Action, refusal::Refusal};
 
 /// As in `this host would now: …`; `refused` has the words for a refusal.
 pub fn words(next: &Next, names: &Names, refused: impl Fn(&Refusal) -> String) -> String {
@@ -14,7 +14,7 @@ pub fn words(next: &Next, names: &Names, refused: impl Fn(&Refusal) -> String) -
         Next::Move { to, .. } => format!("write the run's state: {}", state(to, names)),
         Next::Tidy(_) => "delete what stands for nobody any more".into(),
         Next::Adopt(member) => format!("bring {} up and finish what an earlier agent began", short(*member)),
-        Next::Go(go) => match go.hand_over {
+        Next::Step(Action::Restart(go)) => match go.hand_over {
             Some(to) => format!("pass leadership from {} to {}, then take it down", short(go.member), short(to)),
             None => format!("take {} down", short(go.member)),
         },

@@ -9,7 +9,7 @@ use super::{
     world::{Late, World},
 };
 use agent::{
-    journal::progress::{self, Binary},
+    journal::{progress, restart::Binary},
     keys::{
         Keys, Participant, ProcessId, TakeId,
         txn::{Op, Txn},

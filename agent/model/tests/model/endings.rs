@@ -7,7 +7,7 @@ use super::{
     world::World,
 };
 use agent::{
-    journal::progress::Binary,
+    journal::restart::Binary,
     keys::{Keys, RunState},
     machine::act::{Act, Ending, Left},
     plan::{Finish, refusal::Refusal},

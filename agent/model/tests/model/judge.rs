@@ -6,7 +6,10 @@ use super::{
     world::{By, World},
 };
 use agent::{
-    journal::progress::{Binary, Entry, Leg, Stage},
+    journal::{
+        progress,
+        restart::{Binary, Entry, Leg, Stage},
+    },
     keys::{
         KeyName, RunState,
         txn::{Is, Op, Txn},
@@ -43,16 +46,16 @@ pub fn check(holds: bool, otherwise: Violation) -> Result<(), Violation> {
 impl World {
     /// The stage of a step in which its member is taken down; going back after a failure is not that.
     fn takes_down(&self, host: usize) -> bool {
-        let in_hand = self.process(host).agent.in_hand();
+        let in_hand = self.process(host).restart();
         in_hand.is_some_and(|in_hand| in_hand.stage == Stage::Stopping(in_hand.step.leg))
     }
 
     /// A stop that was decided by this look: of a member that goes, or of one that runs and is to be put back.
     pub fn judge_check(&self, host: usize) -> Result<(), Violation> {
         let seen = self.view();
-        let member = match (&self.process(host).act, self.process(host).agent.in_hand()) {
+        let member = match (&self.process(host).act, self.process(host).restart()) {
             (Act::Confirm(member), _) if self.takes_down(host) => *member,
-            (Act::Journal(Entry::Stopping(Leg::Back)), Some(in_hand)) => {
+            (Act::Journal(progress::Entry::Restart(Entry::Stopping(Leg::Back))), Some(in_hand)) => {
                 return self.judge_put_back(in_hand.step.member);
             }
             _ => return Ok(()),
@@ -75,8 +78,8 @@ impl World {
 
     /// The stop itself, some time after that look.
     pub fn judge_stop(&self, host: usize, node: usize) -> Result<(), Violation> {
-        let in_hand = self.process(host).agent.in_hand().ok_or("stopped without a journal")?;
-        check(self.hosts[host].journal == Some(in_hand), "stopped before the journal said so")?;
+        let in_hand = self.process(host).restart().ok_or("stopped without a journal")?;
+        check(self.hosts[host].journal == self.process(host).agent.in_hand(), "stopped before the journal said so")?;
         if !self.takes_down(host) {
             return Ok(());
         }
@@ -157,8 +160,7 @@ impl World {
     pub fn by(&self, host: usize) -> By {
         let process = self.process(host);
         let failed = process
-            .agent
-            .in_hand()
+            .restart()
             .filter(|in_hand| in_hand.step.leg == Leg::Forward && in_hand.stage == Stage::Done(Leg::Back));
         By {
             verb: Some(process.verb),

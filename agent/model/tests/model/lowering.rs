@@ -9,7 +9,7 @@ use super::{
     moves::{At, Move, Outcome},
     world::World,
 };
-use agent::{journal::progress::Binary, machine::act::Event};
+use agent::{journal::restart::Binary, machine::act::Event};
 
 impl World {
     /// Whether a lower release may open this member's data.

@@ -6,7 +6,7 @@ use super::{
     world::{Process, World},
 };
 use agent::{
-    journal::progress::Binary,
+    journal::restart::Binary,
     keys::{
         Going, RunState,
         txn::{Op, Txn},

@@ -12,7 +12,10 @@ use super::{
     scenario::Scenario,
 };
 use agent::{
-    journal::progress::{Binary, InHand},
+    journal::{
+        progress::InHand,
+        restart::{self, Binary},
+    },
     keys::{Intent, Keys, ProcessId, RunResult, RunState, TakeId, host_id::HostId, txn::Txn},
     machine::{act::Act, agent::Agent},
     observe::view::{Answer, ClusterView, Health, Leader, Member, Report, Role},
@@ -120,6 +123,13 @@ pub struct Process {
 
 pub fn version(is_new: bool) -> ClusterVersion {
     ClusterVersion { major: 3, minor: if is_new { 5 } else { 4 } }
+}
+
+impl Process {
+    /// The restart that its agent has in hand.
+    pub fn restart(&self) -> Option<restart::InHand> {
+        self.agent.in_hand()?.restart()
+    }
 }
 
 impl Node {

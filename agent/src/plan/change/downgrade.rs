@@ -10,7 +10,7 @@ use semver::VersionReq;
 
 use super::{Kind, is_at_release, is_one_step_up, parts_of};
 use crate::{
-    journal::progress::Leg,
+    journal::restart::Leg,
     keys::change::Downgrade,
     observe::view::{ClusterView, Member, Role},
     plan::{

@@ -12,7 +12,7 @@ use semver::VersionReq;
 
 use super::{Case, Next, Verb, refusal::Refusal};
 use crate::{
-    journal::progress::Leg,
+    journal::restart::Leg,
     keys::change::Change,
     observe::view::{ClusterView, Member},
 };

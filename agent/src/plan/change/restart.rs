@@ -6,7 +6,7 @@ use semver::VersionReq;
 
 use super::{Kind, common_version};
 use crate::{
-    journal::progress::Leg,
+    journal::restart::Leg,
     keys::change::Restart,
     observe::view::{ClusterView, Member},
     plan::{Case, Next, Verb, refusal::Refusal},

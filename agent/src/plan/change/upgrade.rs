@@ -6,7 +6,7 @@ use semver::VersionReq;
 
 use super::{Kind, common_version, is_at_release, is_one_step_up, parts_of};
 use crate::{
-    journal::progress::Leg,
+    journal::restart::Leg,
     keys::change::Upgrade,
     observe::view::{ClusterView, Member},
     plan::{Case, Next, Verb, refusal::Refusal},

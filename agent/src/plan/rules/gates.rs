@@ -1,7 +1,7 @@
 //! Gates are expected: the target must have them.
 
 use crate::{
-    journal::progress::Leg,
+    journal::restart::Leg,
     observe::view::Member,
     plan::{Case, Next, Verb, refusal::Refusal, target},
 };

@@ -1,7 +1,7 @@
 //! What stands in the cluster and would keep this kind of change from its end.
 
 use crate::{
-    journal::progress::Leg,
+    journal::restart::Leg,
     plan::{Case, Next, Verb},
 };
 

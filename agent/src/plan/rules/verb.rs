@@ -3,7 +3,7 @@
 
 use super::turn::turn;
 use crate::{
-    journal::progress::Leg,
+    journal::restart::Leg,
     keys::{Run, RunResult, RunState},
     observe::view::Member,
     plan::{Case, Finish, Next, Verb, no_return, order, refusal::Refusal, target},

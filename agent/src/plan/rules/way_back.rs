@@ -1,7 +1,7 @@
 //! Nobody is stopped on its way back where the old binary would not start.
 
 use crate::{
-    journal::progress::Leg,
+    journal::restart::Leg,
     observe::view::Member,
     plan::{Case, Next, no_return, order, refusal::Refusal},
 };

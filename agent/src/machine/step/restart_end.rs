@@ -1,4 +1,4 @@
-//! The end of a step: its record goes, and the run says so or is marked.
+//! The end of a restart: its record goes, and the run says so or is marked.
 //!
 //! Both are one write, so that nobody finds neither. Source: ARCHITECTURE.md, R-5, R-8.
 
@@ -6,30 +6,30 @@ use std::sync::Arc;
 
 use proto::MemberId;
 
-use super::{
-    act::{Act, Ending, Left, Looked},
-    agent::Agent,
-    answered::Then,
-    step::{Closing, Stepping},
-};
+use super::{Closing, Restarting};
 use crate::{
-    journal::progress::{Entry, InHand, Leg, Stage},
+    journal::restart::{Entry, InHand, Leg, Stage},
     keys::{At, Going, Keys, Run, RunState, txn::Txn},
+    machine::{
+        act::{Act, Ending, Left, Looked},
+        agent::Agent,
+        answered::Then,
+    },
     plan::refusal::Wait,
 };
 
 impl Agent {
-    pub(super) fn keep_as_it_is(&mut self, why: Arc<str>) -> Act {
+    pub(in crate::machine) fn keep_as_it_is(&mut self, why: Arc<str>) -> Act {
         let ending = Self::failed(self.member(), why, Left::AsItIs);
         self.mark(ending)
     }
 
     /// Marks the run while the record stays: nobody goes, and the member's own host knows what to mend.
-    pub(super) fn mark(&mut self, ending: Ending) -> Act {
-        self.stepping(Stepping::Marking(ending), Act::Look)
+    pub(in crate::machine) fn mark(&mut self, ending: Ending) -> Act {
+        self.restarting(Restarting::Marking(ending), Act::Look)
     }
 
-    pub(super) fn put_mark(&mut self, ending: Ending, looked: &Looked) -> Act {
+    pub(in crate::machine) fn put_mark(&mut self, ending: Ending, looked: &Looked) -> Act {
         self.note(looked);
         let run = looked.keys.as_ref().and_then(|keys| keys.run.as_ref());
         let Ending::Step { member, why, .. } = &ending else { return self.leave(ending) };
@@ -51,18 +51,18 @@ impl Agent {
         keys.down.iter().chain(keys.lost.values()).any(|record| self.is_mine(record.value.attempt))
     }
 
-    pub(super) fn end_step(&mut self, failure: Option<Arc<str>>, looked: &Looked) -> Act {
+    pub(in crate::machine) fn end_step(&mut self, failure: Option<Arc<str>>, looked: &Looked) -> Act {
         self.note(looked);
         match &looked.keys {
             Some(keys) => self.end_step_with(failure, keys),
             None if self.is_interrupted() => self.leave_record(),
-            None => self.stepping(Stepping::Unread(failure), Act::Wait(Wait::Answer)),
+            None => self.restarting(Restarting::Unread(failure), Act::Wait(Wait::Answer)),
         }
     }
 
     /// Ends with a record that cannot be deleted now: the next run of this host does it.
-    pub(super) fn leave_record(&mut self) -> Act {
-        let record = self.in_hand.map(|in_hand| in_hand.step.member);
+    pub(in crate::machine) fn leave_record(&mut self) -> Act {
+        let record = self.in_hand.map(|in_hand| in_hand.member());
         self.leave(Ending::NoAnswer { record })
     }
 
@@ -83,7 +83,7 @@ impl Agent {
     fn run_after(&self, run: &At<Run>, failure: Option<&Arc<str>>) -> Run {
         let member = self.member();
         let mut after = run.value.clone();
-        let is_forward = matches!(self.in_hand, Some(InHand { stage: Stage::Done(Leg::Forward), .. }));
+        let is_forward = matches!(self.restart_in_hand(), Some(InHand { stage: Stage::Done(Leg::Forward), .. }));
         after.done.retain(|done| *done != member);
         if is_forward {
             after.done.push(member);
@@ -100,14 +100,14 @@ impl Agent {
 
     /// The record is mine but the run has changed: say it again with the new one. Or the record is gone: an
     /// earlier sending did it, or the take-down was abandoned and its sign is cleared by the planner's rule.
-    pub(super) fn end_step_refused(&mut self, failure: Option<Arc<str>>, keys: &Keys) -> Act {
+    pub(in crate::machine) fn end_step_refused(&mut self, failure: Option<Arc<str>>, keys: &Keys) -> Act {
         self.end_step_with(failure, keys)
     }
 
     /// The record is gone; what is left of the step is its last entry in the journal.
-    pub(super) fn step_ended(&mut self, failure: Option<Arc<str>>) -> Act {
+    pub(in crate::machine) fn step_ended(&mut self, failure: Option<Arc<str>>) -> Act {
         self.record = None;
-        let Some(InHand { step, stage }) = self.in_hand else { return self.set_out() };
+        let Some(InHand { step, stage }) = self.restart_in_hand() else { return self.set_out() };
         let was_asked_for = stage == Stage::Done(step.leg);
         let left = match stage {
             Stage::Done(Leg::Back) if !was_asked_for => Left::PutBack,
@@ -118,14 +118,14 @@ impl Agent {
             None if was_asked_for => Closing::Well(step.member),
             None => Closing::Undone,
         };
-        self.journal(Entry::Forgotten, Stepping::Closing(closing))
+        self.journal(Entry::Forgotten, Restarting::Closing(closing))
     }
 
-    pub(super) fn closed(&mut self, closing: Closing) -> Act {
+    pub(in crate::machine) fn closed(&mut self, closing: Closing) -> Act {
         match closing {
             Closing::Failed(ending) if !self.rules.mark_is_one_write => self.mark(ending),
             Closing::Failed(ending) => self.leave(ending),
-            Closing::Well(member) => self.stepping(Stepping::HookAfter, Act::HookAfter(member)),
+            Closing::Well(member) => self.restarting(Restarting::HookAfter, Act::HookAfter(member)),
             Closing::Undone => self.set_out(),
         }
     }

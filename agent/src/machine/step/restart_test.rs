@@ -1,12 +1,15 @@
 use proto::{MemberId, Revision};
 
 use crate::{
-    journal::progress::{Binary, InHand, Leg, Stage, Step},
+    journal::{
+        progress,
+        restart::{Binary, InHand, Leg, Stage, Step},
+    },
     keys::RunState,
     machine::{
         act::{Act, Ending, Event, Left},
         driven::{ATTEMPT, Driven, baton, in_hand, keys, record, word},
-        step::UNCONFIRMED,
+        step::restart::UNCONFIRMED,
     },
     plan::samples,
 };
@@ -32,7 +35,7 @@ fn a_member_that_does_not_end_is_started_again_if_it_has() {
     driven.keys.baton = Some(baton(1, 1));
     driven.then(Event::Yes(Revision(5)));
     let Some(in_hand) = driven.agent.in_hand() else { panic!("a step is in hand") };
-    driven.keys.down = Some(record(1, 1, in_hand.step.attempt));
+    driven.keys.down = Some(record(1, 1, in_hand.attempt()));
     let created = driven.keys.down.as_ref().map(|down| down.created).unwrap();
     driven.fails = |act| matches!(act, Act::Stop(_));
     let acts = "note stopping forward, look, confirm, stop, start, ready, look, delete down and run failed";
@@ -67,7 +70,7 @@ fn a_stop_that_others_do_not_confirm_is_not_made() {
 /// The record that was asked for stands.
 fn puts_record(driven: &mut Driven) -> String {
     let in_hand = driven.agent.in_hand().expect("a step is in hand");
-    let record = record(1, 1, in_hand.step.attempt);
+    let record = record(1, 1, in_hand.attempt());
     let created = record.created;
     driven.keys.down = Some(record);
     driven.then(Event::Yes(created))
@@ -91,7 +94,7 @@ fn a_member_whose_way_back_closes_after_its_stop_is_kept_and_marked() {
     let mut driven = Driven::new(keys(RunState::RollingBack), "1. 2+ 3*");
     driven.keys.down = Some(record(1, 1, ATTEMPT));
     let step = Step { member: MemberId(1), attempt: ATTEMPT, leg: Leg::Back };
-    let in_hand = Some(InHand { step, stage: Stage::Stopping(Leg::Back) });
+    let in_hand = Some(progress::InHand::Restart(InHand { step, stage: Stage::Stopping(Leg::Back) }));
     let mut act = driven.agent.on(Event::Started { in_hand, down: Vec::new() });
     let mut words = Vec::new();
     while let Some(asked) = act {
@@ -141,7 +144,11 @@ fn what_was_brought_up_on_its_new_binary_again_is_looked_at_before_it_turns_roun
             let mut driven = Driven::new(keys(state.clone()), "1- 2. 3*");
             driven.keys.down = Some(record(1, 1, ATTEMPT));
             let step = Step { member: MemberId(1), attempt: ATTEMPT, leg };
-            assert_eq!(driven.start(Some(InHand { step, stage })), stayed, "{leg:?} {stage:?}");
+            assert_eq!(
+                driven.start(Some(progress::InHand::Restart(InHand { step, stage }))),
+                stayed,
+                "{leg:?} {stage:?}"
+            );
         }
     }
 }

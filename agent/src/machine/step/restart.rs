@@ -1,4 +1,4 @@
-//! Taking one member down and bringing it back: hooks, record, check, stop, switch, start, health, end; and
+//! A restart on another release: hooks, record, check, stop, switch, start, health, end; and
 //! the way back when the new binary fails.
 //!
 //! The record stands from before the stop until the member is ready or put back. Source: ARCHITECTURE.md,
@@ -8,36 +8,43 @@ use std::sync::Arc;
 
 use proto::{MemberId, Revision};
 
-use super::{
-    act::{Act, Ending, Event, Left, Looked},
-    agent::{Agent, Phase},
-    answered::Then,
-};
 use crate::{
-    journal::progress::{self, Entry, InHand, Leg, Step},
+    journal::{
+        progress,
+        restart::{Entry, InHand, Leg, Step},
+    },
     keys::{AttemptId, TakeDown, txn::Txn},
-    plan::{Go, Next, no_return, put_back},
+    machine::{
+        act::{Act, Ending, Event, Left, Looked},
+        agent::{Agent, Phase},
+        answered::Then,
+    },
+    plan::{
+        Next,
+        action::{Action, Restart},
+        no_return, put_back,
+    },
     unknown::Unknown,
 };
 
 /// How often in a row a stop may be left unconfirmed.
-pub(super) const UNCONFIRMED: u8 = 5;
+pub(in crate::machine) const UNCONFIRMED: u8 = 5;
 
-/// What is under way within a step.
+/// What is under way within a restart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Stepping {
+pub(crate) enum Restarting {
     /// The `before_node` hooks.
-    HookBefore(Go, AttemptId),
+    HookBefore(Restart, AttemptId),
     /// *Planned* is being written.
-    Planning(Go),
+    Planning(Restart),
     /// The run is read, to put the record with.
-    Putting(Go),
+    Putting(Restart),
     /// *Stopping* is being written.
-    Announcing(Go),
+    Announcing(Restart),
     /// The last look before the stop.
-    Checking(Go),
+    Checking(Restart),
     /// The others are asked once more, right before the stop.
-    Confirming(Go),
+    Confirming(Restart),
     /// A step that did nothing is being forgotten.
     Forgetting,
     /// The process is being stopped. With a reason: because its new binary failed.
@@ -88,7 +95,7 @@ pub(super) enum Stepping {
 
 /// What comes once a step is forgotten.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Closing {
+pub(crate) enum Closing {
     /// The end of this process.
     Failed(Ending),
     /// The member is where it was to go.
@@ -98,37 +105,42 @@ pub(super) enum Closing {
 }
 
 impl Agent {
-    pub(super) fn stepping(&mut self, stepping: Stepping, act: Act) -> Act {
-        self.ask(Phase::Stepping(stepping), act)
+    pub(in crate::machine) fn restarting(&mut self, restarting: Restarting, act: Act) -> Act {
+        self.ask(Phase::Restarting(restarting), act)
     }
 
-    pub(super) fn journal(&mut self, entry: Entry, stepping: Stepping) -> Act {
+    pub(in crate::machine) fn journal(&mut self, entry: Entry, restarting: Restarting) -> Act {
         // Every entry written here follows from the phase; one that could not is not written.
+        let entry = progress::Entry::Restart(entry);
         if let Ok(in_hand) = progress::advance(self.in_hand, entry) {
             self.in_hand = in_hand;
         }
-        self.stepping(stepping, Act::Journal(entry))
+        self.restarting(restarting, Act::Journal(entry))
     }
 
-    pub(super) fn member(&self) -> MemberId {
-        self.in_hand.map_or(MemberId::default(), |in_hand| in_hand.step.member)
+    pub(in crate::machine) fn restart_in_hand(&self) -> Option<InHand> {
+        self.in_hand?.restart()
     }
 
-    pub(super) fn set_about(&mut self, go: Go, attempt: AttemptId) -> Act {
-        self.stepping(Stepping::HookBefore(go, attempt), Act::HookBefore(go.member))
+    pub(in crate::machine) fn member(&self) -> MemberId {
+        self.in_hand.map_or(MemberId::default(), |in_hand| in_hand.member())
     }
 
-    pub(super) fn step(&mut self, stepping: Stepping, event: Event) -> Act {
-        use Stepping as S;
-        match (stepping, event) {
+    pub(in crate::machine) fn set_about(&mut self, go: Restart, attempt: AttemptId) -> Act {
+        self.restarting(Restarting::HookBefore(go, attempt), Act::HookBefore(go.member))
+    }
+
+    pub(in crate::machine) fn restart(&mut self, restarting: Restarting, event: Event) -> Act {
+        use Restarting as S;
+        match (restarting, event) {
             (S::HookBefore(go, attempt), Event::Done) => {
                 let step = Step { member: go.member, attempt, leg: go.leg };
                 self.journal(Entry::Planned(step), S::Planning(go))
             }
             (S::HookBefore(go, _), Event::Failed(why)) => self.leave(Ending::Hook { member: go.member, why }),
-            (S::Planning(go), Event::Done) => self.stepping(S::Putting(go), Act::Look),
+            (S::Planning(go), Event::Done) => self.restarting(S::Putting(go), Act::Look),
             (S::Putting(go), Event::Looked(looked)) => self.put_down(go, &looked),
-            (S::Announcing(go), Event::Done) => self.stepping(S::Checking(go), Act::Look),
+            (S::Announcing(go), Event::Done) => self.restarting(S::Checking(go), Act::Look),
             (S::Checking(go), Event::Looked(looked)) => self.check(go, &looked),
             (S::Confirming(go), Event::Done) => {
                 self.unconfirmed = 0;
@@ -143,7 +155,7 @@ impl Agent {
             (S::Stopping(_, Some(failure)), Event::Failed(why)) => {
                 self.keep_as_it_is(format!("{failure}; and it could not be stopped: {why}").into())
             }
-            (S::Draining(failure), _) => self.stepping(S::Judging(failure), Act::Look),
+            (S::Draining(failure), _) => self.restarting(S::Judging(failure), Act::Look),
             (S::Judging(failure), Event::Looked(looked)) => self.judge(failure, &looked),
             (S::Switching(leg, failure), Event::Done) => self.journal(Entry::Switched(leg), S::Switched(leg, failure)),
             (S::Switching(leg, None), Event::Failed(why)) => self.unswitch(leg, why),
@@ -158,11 +170,11 @@ impl Agent {
             (S::TurningRound(failure), Event::Done) => self.stop(Leg::Back, failure),
             (S::Keeping(why), Event::Done) => {
                 let start = Act::Start(self.member());
-                self.stepping(S::KeepingUp(why), start)
+                self.restarting(S::KeepingUp(why), start)
             }
             (S::KeepingUp(why), _) => {
                 let act = Act::AwaitReady { member: self.member(), on: Some(Leg::Forward.to()) };
-                self.stepping(S::KeptUp(why), act)
+                self.restarting(S::KeptUp(why), act)
             }
             // It was to go forward, and did.
             (S::KeptUp(_), Event::Done) if self.goes_forward() => self.healed(Leg::Forward, None, Event::Done),
@@ -170,10 +182,10 @@ impl Agent {
                 let ending = Self::failed(self.member(), why, Left::NewBinaryKept);
                 self.mark(ending)
             }
-            (S::Finishing(failure), Event::Done) => self.stepping(S::Ending(failure), Act::Look),
+            (S::Finishing(failure), Event::Done) => self.restarting(S::Ending(failure), Act::Look),
             (S::Ending(failure), Event::Looked(looked)) => self.end_step(failure, &looked),
             (S::Unread(_), Event::Woke { expired: true }) => self.leave_record(),
-            (S::Unread(failure), _) => self.stepping(S::Ending(failure), Act::Look),
+            (S::Unread(failure), _) => self.restarting(S::Ending(failure), Act::Look),
             (S::Closing(closing), Event::Done) => self.closed(closing),
             // A step that was mended ends in a process that has not looked at its own host yet.
             (S::HookAfter, _) => self.set_out(),
@@ -181,28 +193,28 @@ impl Agent {
             (S::Unswitching(leg, why), _) => self.unswitched(leg, why),
             (S::Relaunching(why), _) => {
                 let act = Act::AwaitReady { member: self.member(), on: None };
-                self.stepping(S::Recovering(why), act)
+                self.restarting(S::Recovering(why), act)
             }
-            (S::Recovering(why), Event::Done) => self.stepping(S::Ending(Some(why)), Act::Look),
+            (S::Recovering(why), Event::Done) => self.restarting(S::Ending(Some(why)), Act::Look),
             (S::Recovering(why), _) => self.keep_as_it_is(why),
             (S::Marking(ending), Event::Looked(looked)) => self.put_mark(ending, &looked),
-            (stepping, _) => self.retry(stepping),
+            (restarting, _) => self.retry(restarting),
         }
     }
 
     /// The world answered something else than was asked; only a look can be asked again without harm.
-    fn retry(&mut self, stepping: Stepping) -> Act {
-        self.stepping(stepping, Act::Look)
+    fn retry(&mut self, restarting: Restarting) -> Act {
+        self.restarting(restarting, Act::Look)
     }
 
     /// Puts the record, if the run is still in a state that lets this member go.
-    fn put_down(&mut self, go: Go, looked: &Looked) -> Act {
+    fn put_down(&mut self, go: Restart, looked: &Looked) -> Act {
         self.note(looked);
-        let is_still_next = self.next(looked, None) == Some(Next::Go(go));
+        let is_still_next = self.next(looked, None) == Some(Next::Step(Action::Restart(go)));
         let (Some(baton), Some(run)) = (self.baton(), looked.keys.as_ref().and_then(|keys| keys.run.as_ref())) else {
             return self.forget();
         };
-        match self.in_hand {
+        match self.restart_in_hand() {
             Some(in_hand) if is_still_next => {
                 let record = self.new_record(in_hand, go);
                 self.send(Txn::put_down(baton, run, record, &self.rules), Then::PutDown(go))
@@ -211,7 +223,7 @@ impl Agent {
         }
     }
 
-    fn new_record(&self, in_hand: InHand, go: Go) -> TakeDown {
+    fn new_record(&self, in_hand: InHand, go: Restart) -> TakeDown {
         TakeDown {
             member: go.member,
             host: self.me.host,
@@ -223,25 +235,25 @@ impl Agent {
         }
     }
 
-    pub(super) fn record_stands(&mut self, go: Go, created: Revision) -> Act {
+    pub(in crate::machine) fn record_stands(&mut self, go: Restart, created: Revision) -> Act {
         self.record = Some(created);
-        self.journal(Entry::Stopping(go.leg), Stepping::Announcing(go))
+        self.journal(Entry::Stopping(go.leg), Restarting::Announcing(go))
     }
 
     /// The last look: every condition that let the member go must still hold, by the same function.
-    fn check(&mut self, go: Go, looked: &Looked) -> Act {
+    fn check(&mut self, go: Restart, looked: &Looked) -> Act {
         self.note(looked);
         let leads = looked.view.as_ref().is_none_or(|view| view.voters().count() > 1 && view.is_leader(go.member));
         let holds = match self.rules.check_asks_everything {
             true => {
                 self.is_recorded(looked)
                     && self.holds_baton()
-                    && self.next(looked, self.attempt()) == Some(Next::Go(go))
+                    && self.next(looked, self.attempt()) == Some(Next::Step(Action::Restart(go)))
             }
             false => true,
         };
         if holds && looked.lease_is_fresh && !leads && !self.is_interrupted() {
-            return self.stepping(Stepping::Confirming(go), Act::Confirm(go.member));
+            return self.restarting(Restarting::Confirming(go), Act::Confirm(go.member));
         }
         self.undo()
     }
@@ -256,8 +268,8 @@ impl Agent {
         self.relaunch(why)
     }
 
-    pub(super) fn attempt(&self) -> Option<AttemptId> {
-        self.in_hand.map(|in_hand| in_hand.step.attempt)
+    pub(in crate::machine) fn attempt(&self) -> Option<AttemptId> {
+        self.in_hand.map(|in_hand| in_hand.attempt())
     }
 
     fn is_recorded(&self, looked: &Looked) -> bool {
@@ -266,28 +278,28 @@ impl Agent {
     }
 
     /// Takes the record away: its member was not stopped, or is ready again on the binary it had.
-    pub(super) fn undo(&mut self) -> Act {
+    pub(in crate::machine) fn undo(&mut self) -> Act {
         match self.record.take() {
             Some(created) => self.send(Txn::delete_down(created), Then::Undo),
             None => self.forget(),
         }
     }
 
-    pub(super) fn forget(&mut self) -> Act {
+    pub(in crate::machine) fn forget(&mut self) -> Act {
         self.record = None;
-        self.journal(Entry::Forgotten, Stepping::Forgetting)
+        self.journal(Entry::Forgotten, Restarting::Forgetting)
     }
 
     fn stop(&mut self, leg: Leg, failure: Option<Arc<str>>) -> Act {
         let stop = Act::Stop(self.member());
-        self.stepping(Stepping::Stopping(leg, failure), stop)
+        self.restarting(Restarting::Stopping(leg, failure), stop)
     }
 
     fn stopped(&mut self, leg: Leg, failure: Option<Arc<str>>) -> Act {
         if leg == Leg::Forward || !self.changes_minor || !self.rules.no_return_is_the_start {
             return self.switch(leg, failure);
         }
-        self.stepping(Stepping::Draining(failure), Act::AwaitPolls)
+        self.restarting(Restarting::Draining(failure), Act::AwaitPolls)
     }
 
     /// Whether the old binary may be started: the new one is gone and no poll of it is in flight, so what
@@ -309,18 +321,18 @@ impl Agent {
 
     fn switch(&mut self, leg: Leg, failure: Option<Arc<str>>) -> Act {
         let act = Act::Switch { member: self.member(), to: leg.to() };
-        self.stepping(Stepping::Switching(leg, failure), act)
+        self.restarting(Restarting::Switching(leg, failure), act)
     }
 
     fn unswitch(&mut self, leg: Leg, why: Arc<str>) -> Act {
         let act = Act::Switch { member: self.member(), to: leg.from() };
-        self.stepping(Stepping::Unswitching(leg, why), act)
+        self.restarting(Restarting::Unswitching(leg, why), act)
     }
 
     /// The binary from before the switch is in place again. Where that is the new one, which was to be left because
     /// it had failed, it has another chance: there is nothing else to start.
     fn unswitched(&mut self, leg: Leg, why: Arc<str>) -> Act {
-        let is_turning_round = self.in_hand.is_some_and(|in_hand| in_hand.step.leg != leg);
+        let is_turning_round = self.restart_in_hand().is_some_and(|in_hand| in_hand.step.leg != leg);
         match is_turning_round {
             true => self.keep_new(why),
             false => self.relaunch(why),
@@ -328,31 +340,31 @@ impl Agent {
     }
 
     fn goes_forward(&self) -> bool {
-        self.in_hand.is_some_and(|in_hand| in_hand.step.leg == Leg::Forward)
+        self.restart_in_hand().is_some_and(|in_hand| in_hand.step.leg == Leg::Forward)
     }
 
     fn keep_new(&mut self, why: Arc<str>) -> Act {
-        self.journal(Entry::Starting(Leg::Forward), Stepping::Keeping(why))
+        self.journal(Entry::Starting(Leg::Forward), Restarting::Keeping(why))
     }
 
     fn relaunch(&mut self, why: Arc<str>) -> Act {
         let start = Act::Start(self.member());
-        self.stepping(Stepping::Relaunching(why), start)
+        self.restarting(Restarting::Relaunching(why), start)
     }
 
     fn launch(&mut self, leg: Leg, failure: Option<Arc<str>>) -> Act {
         let start = Act::Start(self.member());
-        self.stepping(Stepping::Launching(leg, failure), start)
+        self.restarting(Restarting::Launching(leg, failure), start)
     }
 
-    pub(super) fn await_ready(&mut self, leg: Leg, failure: Option<Arc<str>>) -> Act {
+    pub(in crate::machine) fn await_ready(&mut self, leg: Leg, failure: Option<Arc<str>>) -> Act {
         let act = Act::AwaitReady { member: self.member(), on: Some(leg.to()) };
-        self.stepping(Stepping::Healing(leg, failure), act)
+        self.restarting(Restarting::Healing(leg, failure), act)
     }
 
-    pub(super) fn healed(&mut self, leg: Leg, failure: Option<Arc<str>>, event: Event) -> Act {
+    pub(in crate::machine) fn healed(&mut self, leg: Leg, failure: Option<Arc<str>>, event: Event) -> Act {
         match event {
-            Event::Done => self.journal(Entry::Done(leg), Stepping::Finishing(failure)),
+            Event::Done => self.journal(Entry::Done(leg), Restarting::Finishing(failure)),
             Event::NoQuorum => {
                 let member = self.member();
                 self.leave(Ending::NoQuorum { member })
@@ -364,8 +376,8 @@ impl Agent {
     }
 
     /// Leaves the new binary for the old one: because it failed, or because that was asked for.
-    pub(super) fn turn_round(&mut self, failure: Option<Arc<str>>) -> Act {
-        self.stepping(Stepping::LookingBack(failure), Act::Look)
+    pub(in crate::machine) fn turn_round(&mut self, failure: Option<Arc<str>>) -> Act {
+        self.restarting(Restarting::LookingBack(failure), Act::Look)
     }
 
     /// A process that runs may serve, whatever its step lacked, and is stopped only where the cluster can do without it.
@@ -382,7 +394,7 @@ impl Agent {
         let runs = !looked.down.contains(&member);
         let objection = put_back::objection(&self.me, looked.view.as_ref(), member, below);
         match objection.filter(|_| runs && self.rules.put_back_looks_first) {
-            None => self.journal(Entry::Stopping(Leg::Back), Stepping::TurningRound(failure)),
+            None => self.journal(Entry::Stopping(Leg::Back), Restarting::TurningRound(failure)),
             Some(objection) => {
                 let failure = failure.unwrap_or_else(|| Arc::from("its new binary did not become ready"));
                 let why = format!("{failure}; it runs, and was not stopped to be put back: {objection}").into();
@@ -397,5 +409,5 @@ impl Agent {
 }
 
 #[cfg(test)]
-#[path = "step_test.rs"]
+#[path = "restart_test.rs"]
 mod tests;

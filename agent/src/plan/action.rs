@@ -1,0 +1,33 @@
+//! What is done to one member under the lock. Each action is a type, with entries of its own in the journal
+//! (`journal/`) and a file of its own in the machine (`machine/step/`).
+
+use proto::MemberId;
+
+use crate::journal::restart::Leg;
+
+/// An action that can cost the quorum: one at a time in the whole cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// See [`Restart`].
+    Restart(Restart),
+}
+
+/// Stops a member and starts it on the release of the other side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Restart {
+    /// Whom.
+    pub member: MemberId,
+    /// To which release.
+    pub leg: Leg,
+    /// It leads: leadership must pass to this member first.
+    pub hand_over: Option<MemberId>,
+}
+
+impl Action {
+    /// Whom it is done to.
+    pub fn member(&self) -> MemberId {
+        match self {
+            Self::Restart(restart) => restart.member,
+        }
+    }
+}
