@@ -18,7 +18,7 @@ use crate::{
     cli::{self, Kind},
     execute::{identity::host_name, resident::resident},
     host::{
-        binary::{Binary, BinaryError},
+        link::{Link, LinkError},
         portrait::{Portrait, carried, is_secret},
         runtime::likeness,
     },
@@ -230,9 +230,9 @@ fn node(member: &Member, seen: &Portrait, is_restart: bool) -> Result<DraftNode,
             let why = "runs a file that was deleted or replaced since; restart it, then run this again";
             return Err(unfit(why.into()));
         }
-        false => match Binary::open(&seen.program) {
+        false => match Link::open(&seen.program) {
             Ok(binary) => (Some(binary.link().to_owned()), None),
-            Err(BinaryError::NotALink { path, commands }) => (Some(path), Some(commands)),
+            Err(LinkError::NotALink { path, commands }) => (Some(path), Some(commands)),
             Err(error) => return Err(unfit(format!("has a program that cannot be used: {}", with_causes(&error)))),
         },
     };

@@ -13,11 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::process::Memory;
 use crate::{
     host::{
-        binary::Binary as Link,
         capabilities, executable,
         files::{self, Saved},
         launcher,
-        path_owner::{self, Writers},
         runtime::{
             Runtime, Status,
             command::{CommandRuntime, LastNamed},
@@ -28,6 +26,7 @@ use crate::{
             systemd::SystemdRuntime,
         },
         state_dir::Layout,
+        switch::Switch,
     },
     journal::restart::Binary,
     playbook::{self, Node},
@@ -82,7 +81,7 @@ pub struct OwnNode {
     pub node: Node,
     /// The member it is.
     pub member: MemberId,
-    pub(super) link: Option<Link>,
+    pub(super) switch: Switch,
     pub(super) nodes: PathBuf,
     pub(super) saved: Saved,
     /// Both sides, once they are known.
@@ -105,14 +104,14 @@ pub struct OwnNode {
 impl OwnNode {
     /// Opens its link; nothing is run yet.
     pub fn open(node: &Node, member: MemberId, state: &Layout, sides: Option<Sides>) -> Result<Self, Why> {
-        let link = node.binary.as_deref().map(Link::open).transpose().map_err(|error| why(&error))?;
+        let switch = Switch::open(node.binary.as_deref()).map_err(|error| why(&error))?;
         let saved = Saved::new(state.saved_files().join(&node.name));
         let (node, nodes) = (node.clone(), state.nodes());
         let belief = Belief::default();
         Ok(Self {
             node,
             member,
-            link,
+            switch,
             nodes,
             saved,
             sides,
@@ -128,28 +127,25 @@ impl OwnNode {
 
     /// Where releases lie, beside the link.
     pub fn releases(&self) -> Option<PathBuf> {
-        self.link.as_ref().map(Link::releases)
+        self.switch.releases()
     }
 
     /// What it is set to run now.
     pub async fn current(&self) -> Result<Side, Why> {
-        match &self.link {
-            Some(link) => {
-                let executable = link.current().map_err(|error| why(&error))?;
-                Ok(Side { release: self.release_of(&executable).await?, executable: Some(executable) })
-            }
+        match self.executable()? {
+            Some(executable) => Ok(Side { release: self.release_of(&executable).await?, executable: Some(executable) }),
             None => Ok(Side { release: self.release_without_link().await, executable: None }),
         }
     }
 
     /// The program that it is set to run now; `None` without `binary`.
     pub fn executable(&self) -> Result<Option<PathBuf>, Why> {
-        self.link.as_ref().map(Link::current).transpose().map_err(|error| why(&error))
+        self.switch.current().map_err(|error| why(&error))
     }
 
     /// Whether its release can only be had from the member.
     pub fn needs_report(&self) -> bool {
-        self.link.is_none()
+        self.switch == Switch::Nothing
     }
 
     /// Without `binary` nothing is switched, and the release chooses `files` and `args` by their `for:` and stands for
@@ -281,13 +277,8 @@ impl OwnNode {
         if let Some(executable) = &current.executable {
             executable::check(executable).map_err(|error| why(&error))?;
         }
-        match &self.link {
-            Some(link) if current.release != *to => {
-                link.check().map_err(|error| why(&error))?;
-                // What is written there as root must not land elsewhere.
-                path_owner::check(link.folder(), &Writers::own()).map_err(|error| why(&error))?;
-            }
-            _ => {}
+        if current.release != *to {
+            self.switch.check().map_err(|error| why(&error))?;
         }
         self.check_release(current)?;
         self.check_runtime(current).await
@@ -297,9 +288,9 @@ impl OwnNode {
     pub async fn rehearse(&self, sides: &Sides) -> Result<(), Why> {
         let tried = async |old: Option<&Path>, new: &Path| self.try_switched(old, new).await;
         files::rehearse(&self.files_for(&sides.new.release)?, tried).await.map_err(|error| why(&error))?;
-        match &self.link {
-            Some(link) if sides.old.executable != sides.new.executable => link.rehearse().map_err(|error| why(&error)),
-            _ => Ok(()),
+        match sides.old.executable == sides.new.executable {
+            true => Ok(()),
+            false => self.switch.rehearse().map_err(|error| why(&error)),
         }
     }
 
@@ -360,11 +351,8 @@ impl OwnNode {
 
     /// Makes a link that leads nowhere again as the step in hand has it: without it its member could not be started.
     pub fn restore_link(&self, to: Binary) -> Result<(), Why> {
-        let (Some(link), Some(sides)) = (&self.link, &self.sides) else { return Ok(()) };
-        match &sides.side(to).executable {
-            Some(executable) if link.leads_nowhere() => link.switch(executable).map_err(|error| why(&error)),
-            _ => Ok(()),
-        }
+        let executable = self.sides.as_ref().and_then(|sides| sides.side(to).executable.as_deref());
+        executable.map_or(Ok(()), |executable| self.switch.restore(executable).map_err(|error| why(&error)))
     }
 }
 

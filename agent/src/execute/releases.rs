@@ -86,8 +86,7 @@ impl OwnNode {
     pub(super) async fn check_safe(&self, side: &Side) -> Result<(), Why> {
         let Some(executable) = &side.executable else { return Ok(()) };
         let writers = self.runs_as(executable).await?.writers();
-        let link = self.link.as_ref().map(|link| link.link().to_owned());
-        for path in link.iter().chain([executable]) {
+        for path in self.switch.path().into_iter().chain([executable.as_path()]) {
             path_owner::check(path, &writers).map_err(|error| why(&error))?;
         }
         release_record::check(executable).map_err(|error| why(&error))
@@ -105,7 +104,7 @@ impl OwnNode {
         let entries = std::fs::read_dir(self.releases()?).ok()?;
         let mut found: Vec<Side> = Vec::new();
         for folder in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-            let Some(executable) = executable_in(&folder, self.link.as_ref()?.link()) else { continue };
+            let Some(executable) = executable_in(&folder, self.switch.path()?) else { continue };
             if let Ok(release) = self.release_of(&executable).await {
                 found.push(Side { release, executable: Some(executable) });
             }

@@ -34,8 +34,8 @@ impl OwnNode {
             self.check_unchanged(to)?;
         }
         let judged = judge(self.switch_files(sides, to))?;
-        if let (Some(link), Some(executable)) = (&self.link, &sides.side(to).executable) {
-            link.switch(executable).map_err(|error| why(&error))?;
+        if let Some(executable) = &sides.side(to).executable {
+            self.switch.to(executable).map_err(|error| why(&error))?;
         }
         Ok(judged)
     }

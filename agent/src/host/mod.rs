@@ -5,7 +5,6 @@
 
 mod archive;
 pub mod artifact;
-pub mod binary;
 pub(crate) mod blocking;
 pub mod capabilities;
 pub mod cgroup;
@@ -20,6 +19,7 @@ pub mod hook;
 mod last_words;
 pub mod launcher;
 mod limits;
+pub mod link;
 pub mod listener;
 mod log;
 mod log_end;
@@ -32,5 +32,6 @@ mod program_path;
 pub mod release_record;
 pub mod runtime;
 pub mod state_dir;
+pub mod switch;
 mod trial;
 pub mod unpack;

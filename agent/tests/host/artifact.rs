@@ -9,8 +9,8 @@ use std::{
 use agent::{
     host::{
         artifact::{Artifact, ArtifactError, Installed, Source, Underway, install},
-        binary::Binary,
         digest::Sha256,
+        link::Link,
         unpack::UnpackError,
     },
     words::with_causes,
@@ -344,7 +344,7 @@ async fn leftovers_go_and_releases_stay() {
     let old = case.write("releases/3.4.23-aaaaaaaaaaaa/etcd", b"\x7fELF old", 0o755);
     case.write("releases/3.3.0-bbbbbbbbbbbb/etcd", b"\x7fELF older", 0o755);
     symlink("releases/3.4.23-aaaaaaaaaaaa/etcd", case.at("current")).unwrap();
-    let binary = Binary::open(&case.at("current")).unwrap();
+    let binary = Link::open(&case.at("current")).unwrap();
     let installed = case.install(&local(case.release_folder())).await.unwrap();
     assert_eq!(case.installed().len(), 3);
     binary.switch(&installed.executable).unwrap();

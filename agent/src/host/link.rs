@@ -15,7 +15,7 @@ use crate::{
 
 /// Why `binary` cannot be used or switched.
 #[derive(Debug, thiserror::Error)]
-pub enum BinaryError {
+pub enum LinkError {
     /// The system refused.
     #[error(transparent)]
     File(#[from] FileError),
@@ -51,20 +51,20 @@ pub enum BinaryError {
 
 /// A symlink to a node's executable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Binary {
+pub struct Link {
     link: PathBuf,
 }
 
-impl Binary {
+impl Link {
     /// The link at this path, or the one that is to be there; refused when it is anything else. What it points to is not
     /// looked at.
-    pub fn open(link: &Path) -> Result<Self, BinaryError> {
+    pub fn open(link: &Path) -> Result<Self, LinkError> {
         match fs::symlink_metadata(link) {
             Ok(metadata) if metadata.is_symlink() => Ok(Self { link: link.into() }),
             // Commands that root types in a folder of somebody else's are that one's to lead elsewhere.
             Ok(_) => {
                 Place::named(link)?;
-                Err(BinaryError::NotALink { path: link.into(), commands: link_commands(link) })
+                Err(LinkError::NotALink { path: link.into(), commands: link_commands(link) })
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { link: link.into() }),
             Err(error) => Err(error).at("look at", link)?,
@@ -77,12 +77,12 @@ impl Binary {
     }
 
     /// The executable that it leads to, through all links on the way.
-    pub fn current(&self) -> Result<PathBuf, BinaryError> {
+    pub fn current(&self) -> Result<PathBuf, LinkError> {
         match fs::canonicalize(&self.link) {
             Ok(path) => Ok(path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(match fs::read_link(&self.link) {
-                Ok(target) => BinaryError::Dangling { path: self.link.clone(), target },
-                Err(_) => BinaryError::Missing { path: self.link.clone() },
+                Ok(target) => LinkError::Dangling { path: self.link.clone(), target },
+                Err(_) => LinkError::Missing { path: self.link.clone() },
             }),
             Err(error) => Err(error).at("follow", &self.link)?,
         }
@@ -90,7 +90,7 @@ impl Binary {
 
     /// Whether it is gone, or leads to something that is.
     pub fn leads_nowhere(&self) -> bool {
-        matches!(self.current(), Err(BinaryError::Missing { .. } | BinaryError::Dangling { .. }))
+        matches!(self.current(), Err(LinkError::Missing { .. } | LinkError::Dangling { .. }))
     }
 
     /// The folder that it lies in, with all that is below: where this node's executables are.
@@ -105,7 +105,7 @@ impl Binary {
 
     /// Looks, without changing anything, whether it can be switched, and by nobody else: the releases that it leads to are
     /// made beside it.
-    pub fn check(&self) -> Result<(), BinaryError> {
+    pub fn check(&self) -> Result<(), LinkError> {
         match Folder::open(&self.releases()) {
             Err(error) if !error.is_absent() => return Err(error.into()),
             _ => {}
@@ -114,7 +114,7 @@ impl Binary {
     }
 
     /// Does all of a switch but its last rename, and leaves nothing: to be asked before anything is stopped.
-    pub fn rehearse(&self) -> Result<(), BinaryError> {
+    pub fn rehearse(&self) -> Result<(), LinkError> {
         self.check()?;
         Ok(self.place()?.rehearse_link(&self.link)?)
     }
@@ -125,9 +125,9 @@ impl Binary {
 
     /// Points it to another executable: durable when this returns, and at any instant either the old or the new. One
     /// that points there already is not touched: what keeps it from being switched must not keep its node down.
-    pub fn switch(&self, to: &Path) -> Result<(), BinaryError> {
+    pub fn switch(&self, to: &Path) -> Result<(), LinkError> {
         if !to.is_file() {
-            return Err(BinaryError::NoTarget { target: to.into() });
+            return Err(LinkError::NoTarget { target: to.into() });
         }
         // Relative where it can be, so that the folder may be moved or mounted elsewhere as a whole.
         let absolute = std::path::absolute(to).at("find", to)?;
@@ -178,7 +178,7 @@ mod tests {
         let link = folder.join("current");
         symlink(&old, &link).unwrap();
         symlink("left by a crash", folder.join(temporary_name("current".as_ref()))).unwrap();
-        let binary = Binary::open(&link).unwrap();
+        let binary = Link::open(&link).unwrap();
         for to in [&new, &new, &old, &new] {
             binary.switch(to).unwrap();
             assert_eq!(&binary.current().unwrap(), to);
@@ -199,7 +199,7 @@ mod tests {
         symlink(&old, &link).unwrap();
         let inode = || fs::symlink_metadata(&link).map(|link| std::os::unix::fs::MetadataExt::ino(&link)).unwrap();
         let before = inode();
-        Binary::open(&link).unwrap().switch(&old).unwrap();
+        Link::open(&link).unwrap().switch(&old).unwrap();
         assert_eq!(inode(), before);
     }
 
@@ -208,11 +208,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("current");
         symlink("/bin/true", &link).unwrap();
-        let binary = Binary::open(&link).unwrap();
+        let binary = Link::open(&link).unwrap();
         binary.rehearse().unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
         // Nobody may make files there, root neither.
-        let error = Binary { link: "/sys/current".into() }.rehearse().unwrap_err();
+        let error = Link { link: "/sys/current".into() }.rehearse().unwrap_err();
         assert!(crate::words::with_causes(&error).contains("/sys"), "{error}");
     }
 
@@ -221,11 +221,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("the etcd");
         fs::write(&path, "program").unwrap();
-        let Err(BinaryError::NotALink { commands, .. }) = Binary::open(&path) else { panic!("not refused") };
+        let Err(LinkError::NotALink { commands, .. }) = Link::open(&path) else { panic!("not refused") };
         for command in commands {
             assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success(), "{command}");
         }
-        let current = Binary::open(&path).unwrap().current().unwrap();
+        let current = Link::open(&path).unwrap().current().unwrap();
         assert_eq!(fs::read_to_string(&current).unwrap(), "program");
         assert!(current.ends_with("releases/original/the etcd"), "{}", current.display());
     }
@@ -234,15 +234,15 @@ mod tests {
     fn what_is_not_there_is_said() {
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("current");
-        let binary = Binary::open(&link).unwrap();
-        assert!(matches!(binary.current(), Err(BinaryError::Missing { .. })));
+        let binary = Link::open(&link).unwrap();
+        assert!(matches!(binary.current(), Err(LinkError::Missing { .. })));
         assert!(binary.leads_nowhere());
         symlink("releases/gone/etcd", &link).unwrap();
         assert!(binary.leads_nowhere());
         let error = binary.current().unwrap_err().to_string();
         assert!(error.contains("points to releases/gone/etcd, which is not there"), "{error}");
         let error = binary.switch(&folder.path().join("releases/absent/etcd")).unwrap_err();
-        assert!(matches!(error, BinaryError::NoTarget { .. }), "the link is left alone");
+        assert!(matches!(error, LinkError::NoTarget { .. }), "the link is left alone");
         assert_eq!(fs::read_link(&link).unwrap(), Path::new("releases/gone/etcd"));
         let old = release(folder.path(), "3.4.23-aaa");
         fs::remove_file(&link).unwrap();
