@@ -14,7 +14,7 @@ use super::{
 use crate::{
     cli::{self, Output},
     execute::interrupt::Interrupt,
-    keys::{At, Keys, TakeDown, rules::Rules, txn::Txn},
+    keys::{At, Keys, TakeDown, rules::Rules, seat::Seats, txn::Txn},
     playbook::Playbook,
     report::{
         abandoned,
@@ -148,7 +148,7 @@ async fn send(store: &Store, txn: &Txn) -> Result<Result<proto::Revision, Keys>,
 }
 
 fn told(typed: &cli::Abandon, sight: &Sight, keys: &Keys, record: &TakeDown, changed: bool) -> Outcome {
-    let (gates, members) = (gates(&sight.view, &sight.names), members(&sight.view, &sight.names, &[]));
+    let (gates, members) = (gates(&sight.view, &sight.names), members(&sight.view, &sight.names, &Seats::default()));
     let mut facts = Facts { changed, members, gates, ..Facts::default() };
     facts.run = keys.run.as_ref().map(|run| run.value.id);
     facts.warnings.extend(abandoned::warning(record, keys, &sight.names));

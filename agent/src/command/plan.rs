@@ -124,15 +124,16 @@ impl Seen {
         let mut sight = eye.look().await?;
         let viewer = eye.viewer(playbook).await?;
         let here = inspect(playbook, &sight.view, eye.observer()).await.map_err(trouble_of_setup)?;
-        let owns = identity::mine(playbook, &sight.view);
-        let me = identity::me(playbook, identity::host_id(&playbook.state_dir), sight.view.cluster, owns, verb);
+        let host = identity::host_id(&playbook.state_dir);
+        let seats = identity::mine(playbook, host, &sight.view);
+        let me = identity::me(playbook, host, sight.view.cluster, seats, verb);
         let keys = match sight.keys() {
             // Without a leader the keys cannot be read, and that is what a person must know.
             Err(_) if sight.view.leader().is_none() => Keys::default(),
             Ok(keys) => keys,
             Err(trouble) => return Err(eye.unread(trouble, viewer).await),
         };
-        sight.names.learn_host(me.host, &me.host_name, &me.owns);
+        sight.names.learn_host(me.host, &me.host_name, me.seats.members());
         let process =
             ProcessId::own().map_err(|error| Trouble::System(format!("no process of this agent: {error}")))?;
         let mut gone = gone(&eye.store, &keys, &me, process).await.map_err(NotRead::from)?;
@@ -211,7 +212,7 @@ impl Plan<'_> {
             run: self.keys.run.as_ref().map(|run| run.value.id),
             from,
             to,
-            members: members(self.view, self.names, &self.me.owns),
+            members: members(self.view, self.names, &self.me.seats),
             gates: gates(self.view, self.names),
             steps: told::lines(&forecast, self.names),
             warnings: self.warnings(),
@@ -237,7 +238,7 @@ impl Plan<'_> {
         let is_down = |step: &Step| match step.action {
             // Whoever finalizes or rolls back decides it for every host.
             Action::Restart { .. } if self.me.verb != Verb::Run => true,
-            Action::Restart { .. } => step.member.is_some_and(|member| self.me.owns.contains(&member)),
+            Action::Restart { .. } => step.member.is_some_and(|member| self.me.seats.has(member)),
             Action::Lower(_) => true,
             _ => false,
         };

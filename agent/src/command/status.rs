@@ -12,7 +12,7 @@ use super::{
 use crate::{
     cli,
     execute::identity,
-    keys::{Keys, PREFIX, RunResult, RunState},
+    keys::{Keys, PREFIX, RunResult, RunState, seat::Seats},
     playbook::Playbook,
     report::{
         gates::gates,
@@ -81,11 +81,12 @@ impl Place {
     ) -> Outcome {
         let mine = match &self.playbook {
             Some(playbook) => {
-                let mine = identity::mine(playbook, &sight.view);
-                sight.names.learn_host(identity::host_id(&playbook.state_dir), &identity::host_name(), &mine);
+                let host = identity::host_id(&playbook.state_dir);
+                let mine = identity::mine(playbook, host, &sight.view);
+                sight.names.learn_host(host, &identity::host_name(), mine.members());
                 mine
             }
-            None => Vec::new(),
+            None => Seats::default(),
         };
         let (view, names) = (&sight.view, &sight.names);
         let (gates, members) = (gates(view, names), members(view, names, &mine));
@@ -133,7 +134,7 @@ impl Place {
                 "lapses_in_s": lapses.map(|left| left.as_secs()) })
         });
         let agent = |agent: &crate::keys::Participant| {
-            let members: Vec<_> = agent.owns.iter().map(|member| names.short(*member)).collect();
+            let members: Vec<_> = agent.seats.members().map(|member| names.short(member)).collect();
             json!({ "host": agent.host_name, "members": members, "waits_for": agent.waits_for })
         };
         let agents: Vec<_> = keys.agents.values().map(|at| agent(&at.value)).collect();

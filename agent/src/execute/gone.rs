@@ -44,7 +44,7 @@ fn named(keys: &Keys, me: &Me) -> Vec<ProcessId> {
     let baton = keys.baton.iter().filter(|at| at.value.host == me.host).map(|at| at.value.process);
     let records = keys.down.iter().chain(keys.lost.values()).map(|at| &at.value).filter(|record| {
         let is_here = record.host.machine.is_some() && record.host.machine == me.host.machine;
-        record.host == me.host || (is_here && me.owns.contains(&record.member))
+        record.host == me.host || (is_here && me.seats.has(record.member))
     });
     let mut named: Vec<_> = agent.into_iter().chain(baton).chain(records.map(|record| record.process)).collect();
     named.sort();

@@ -2,12 +2,15 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use proto::{ClusterId, MemberId};
+use proto::ClusterId;
 
 use super::intent::intent;
 use crate::{
     host::state_dir::machine_id,
-    keys::host_id::{HostId, hex_32},
+    keys::{
+        host_id::{HostId, hex_32},
+        seat::Seats,
+    },
     observe::view::ClusterView,
     plan::{Me, Verb},
     playbook::{OnFailure, Playbook},
@@ -26,18 +29,19 @@ pub fn host_id(state_dir: &Path) -> HostId {
     HostId { machine: machine_id(), instance: instance.unwrap_or(0) }
 }
 
-/// The members that the playbook's nodes are, by name.
-pub fn mine(playbook: &Playbook, view: &ClusterView) -> Vec<MemberId> {
+/// The seats that the playbook's nodes are, by the names of members.
+pub fn mine(playbook: &Playbook, host: HostId, view: &ClusterView) -> Seats {
     let is_mine = |name: &str| playbook.node(name).is_some();
-    view.members.iter().filter(|member| is_mine(&member.name)).map(|member| member.id).collect()
+    let members = view.members.iter().filter(|member| is_mine(&member.name));
+    Seats::on(host, members.map(|member| (member.name.clone(), member.id)))
 }
 
-/// What does not change while an agent runs; `owns` are its members in this cluster.
-pub fn me(playbook: &Playbook, host: HostId, cluster: ClusterId, owns: Vec<MemberId>, verb: Verb) -> Me {
+/// What does not change while an agent runs; `seats` are its nodes.
+pub fn me(playbook: &Playbook, host: HostId, cluster: ClusterId, seats: Seats, verb: Verb) -> Me {
     Me {
         host,
         host_name: host_name(),
-        owns,
+        seats,
         intent: intent(playbook, cluster),
         verb,
         allow_degraded: playbook.strategy.allow_degraded,

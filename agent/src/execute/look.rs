@@ -135,7 +135,7 @@ impl Execution<'_> {
     /// Takes a view over, and tells it.
     pub(super) fn saw(&mut self, view: &ClusterView) {
         self.tell(Happening::Looked(view));
-        if view.is_whole() && self.me.owns.iter().all(|member| view.member(*member).is_some()) {
+        if view.is_whole() && self.me.seats.members().all(|member| view.member(member).is_some()) {
             self.whole_view = Some(view.clone());
         }
         (self.last_view, self.last_seen) = (Some(view.clone()), Some(SystemTime::now()));
@@ -213,7 +213,7 @@ impl Execution<'_> {
         let stage = self.past.restart().map(|in_hand| in_hand.stage);
         if matches!(stage, None | Some(Stage::Planned | Stage::Done(_))) {
             let down = keys.down.as_ref().map(|down| down.value.member);
-            self.excluded.set(down.filter(|member| !self.me.owns.contains(member)));
+            self.excluded.set(down.filter(|member| !self.me.seats.has(*member)));
         }
     }
 }

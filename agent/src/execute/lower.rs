@@ -52,7 +52,7 @@ impl Execution<'_> {
     /// Whether this leader leads no more, or a member of this host does not answer.
     async fn has_changed_hands(&self, leader: MemberId) -> bool {
         let Ok(view) = self.observer.glance().await else { return false };
-        let is_gone = |member: &Member| self.me.owns.contains(&member.id) && member.report().is_none();
+        let is_gone = |member: &Member| self.me.seats.has(member.id) && member.report().is_none();
         view.leader().is_none_or(|now| now.id != leader) || view.members.iter().any(is_gone)
     }
 

@@ -219,7 +219,7 @@ impl Execution<'_> {
     async fn drive(&mut self) -> Result<Ending, Abort> {
         let mut agent = Agent::new(self.me.clone(), Rules::default(), self.process);
         let mut is_told = false;
-        self.observer.access().directory().prefer(&self.me.owns);
+        self.observer.access().directory().prefer(&self.me.seats.members().collect::<Vec<_>>());
         self.catch_up_with_what_runs().await?;
         self.correct_new_side().await;
         let down = self.down().await;

@@ -48,9 +48,9 @@ impl Execution<'_> {
     pub(super) async fn removed(&self, view: Option<&ClusterView>) -> Vec<MemberId> {
         let mut removed = Vec::new();
         if let Some(view) = view {
-            for member in self.me.owns.iter().filter(|member| view.member(**member).is_none()) {
-                if self.removed_by_view(*member, view).await.is_some() {
-                    removed.push(*member);
+            for member in self.me.seats.members().filter(|member| view.member(*member).is_none()) {
+                if self.removed_by_view(member, view).await.is_some() {
+                    removed.push(member);
                 }
             }
         }

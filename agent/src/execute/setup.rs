@@ -30,7 +30,7 @@ use crate::{
         file::{Header, Journal, JournalError, Opened},
         progress::Illegal,
     },
-    keys::{ProcessId, host_id::HostId},
+    keys::{ProcessId, host_id::HostId, seat::Seats},
     observe::{ObserveError, Observer, secret_file},
     plan::{Me, Verb},
     playbook::Playbook,
@@ -185,7 +185,7 @@ pub async fn set_up(
     let process = ProcessId::own().map_err(SetupError::Own)?;
     let me = Arc::new(me(&playbook, &options, &state, &identity));
     reporter.learn(&identity.members);
-    reporter.own(&me.owns);
+    reporter.own(&me.seats);
     reporter.tell(Happening::Begun { change: Some(&me.intent.change) });
     let excluded = Arc::new(Excluded::default());
     let store = Store::new(&observer, excluded.clone());
@@ -221,8 +221,9 @@ pub async fn set_up(
 }
 
 fn me(playbook: &Playbook, options: &Options, state: &StateDir, identity: &Identity) -> Me {
-    let owns = identity.members.values().copied().collect();
-    let me = identity::me(playbook, state.host(), identity.cluster, owns, options.verb);
+    let nodes = identity.members.iter().map(|(name, member)| (Arc::from(name.as_str()), *member));
+    let seats = Seats::on(state.host(), nodes);
+    let me = identity::me(playbook, state.host(), identity.cluster, seats, options.verb);
     Me { expect_agents: options.expect_agents, ..me }
 }
 

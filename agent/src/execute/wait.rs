@@ -277,7 +277,7 @@ impl Execution<'_> {
     /// Waits until versions, gates and hashes agree everywhere.
     pub(super) async fn await_settled(&mut self, back: bool) -> Event {
         self.tell(Happening::Settling);
-        self.say_in_key(self.me.owns.clone(), Some("the cluster to settle".into())).await;
+        self.say_in_key(self.me.seats.members().collect(), Some("the cluster to settle".into())).await;
         let began = Instant::now();
         let deadline = began + self.playbook.strategy.convergence;
         loop {
@@ -382,7 +382,7 @@ impl Execution<'_> {
     fn done_members(&self) -> Vec<MemberId> {
         let target = self.playbook.target();
         let is_done = |member: &crate::observe::view::Member| {
-            member.is_ready() && self.me.owns.contains(&member.id) && member.release() == target
+            member.is_ready() && self.me.seats.has(member.id) && member.release() == target
         };
         self.last_view.iter().flat_map(|view| &view.members).filter(|m| is_done(m)).map(|m| m.id).collect()
     }

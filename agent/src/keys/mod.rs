@@ -7,6 +7,7 @@ pub mod change;
 mod hex;
 pub mod host_id;
 pub mod rules;
+pub mod seat;
 pub mod txn;
 
 use std::{
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::unknown::Unknown;
 use change::Change;
 use host_id::HostId;
+use seat::Seats;
 
 /// What every key begins with. It is no setting: hosts that looked for the keys in two places would not see each
 /// other, and each could take a member down.
@@ -205,9 +207,9 @@ pub struct Participant {
     pub host_name: Arc<str>,
     /// The agent's process, by which another one of the same host id is known.
     pub process: ProcessId,
-    /// The members that run on it.
-    pub owns: Vec<MemberId>,
-    /// Those of them that are done.
+    /// Those of its nodes.
+    pub seats: Seats,
+    /// Those of its members that are done.
     #[serde(default)]
     pub done: Vec<MemberId>,
     /// What it waits for, for people.
@@ -324,7 +326,7 @@ impl From<Going> for RunState {
 impl Keys {
     /// The live agent that owns this member.
     pub fn owner_of(&self, member: MemberId) -> Option<(HostId, &Participant)> {
-        self.agents.iter().find(|(_, agent)| agent.value.owns.contains(&member)).map(|(host, at)| (*host, &at.value))
+        self.agents.iter().find(|(_, agent)| agent.value.seats.has(member)).map(|(host, at)| (*host, &at.value))
     }
 
     /// Whether a live agent owns this member.

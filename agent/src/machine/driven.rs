@@ -18,6 +18,7 @@ use crate::{
         At, AttemptId, Baton, Keys, Participant, ProcessId, RunState, TakeDown, TakeId,
         host_id::HostId,
         rules::Rules,
+        seat::Seats,
         txn::{Op, Txn},
     },
     observe::view::ClusterView,
@@ -69,7 +70,7 @@ pub(super) fn keys(state: RunState) -> Keys {
     let participant = |owner| Participant {
         host_name: Arc::from(""),
         process: process(8),
-        owns: vec![MemberId(owner)],
+        seats: Seats::on(host(owner), [(Arc::from(""), MemberId(owner))]),
         done: Vec::new(),
         waits_for: None,
         unknown: Unknown::default(),

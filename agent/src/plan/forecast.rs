@@ -21,6 +21,7 @@ use crate::{
     keys::{
         At, Keys, RunId, RunResult, RunState, TakeDown,
         rules::Rules,
+        seat::Seats,
         txn::{Op, Txn},
     },
     observe::{
@@ -107,9 +108,9 @@ pub enum End {
 
 /// How the rollout would go for everybody, from what the keys and the view say, and which members of this host are `down`.
 pub fn forecast(me: &Me, keys: &Keys, (view, evidence): (&ClusterView, &Evidence), down: &[MemberId]) -> Forecast {
-    let owns = view.members.iter().map(|member| member.id).collect();
-    let is_mine = view.members.iter().any(|member| me.owns.contains(&member.id));
-    let asked_as = Me { owns: if is_mine { owns } else { Vec::new() }, ..me.clone() };
+    let everybody = view.members.iter().map(|member| (member.name.clone(), member.id));
+    let is_mine = view.members.iter().any(|member| me.seats.has(member.id));
+    let asked_as = Me { seats: if is_mine { Seats::on(me.host, everybody) } else { Seats::default() }, ..me.clone() };
     let mut world = World {
         me: asked_as,
         home: me,
@@ -390,7 +391,7 @@ impl World<'_> {
     }
 
     fn host(&self, member: MemberId) -> Option<Arc<str>> {
-        if self.home.owns.contains(&member) {
+        if self.home.seats.has(member) {
             return Some(self.home.host_name.clone());
         }
         self.names.owner_of(member).map(|(_, agent)| agent.host_name.clone())

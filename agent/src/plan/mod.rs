@@ -33,7 +33,7 @@ use crate::{
     journal::restart::Leg,
     keys::{
         AttemptId, Intent, Keys, Participant, ProcessId, Run, RunId, RunResult, RunState, host_id::HostId,
-        rules::Rules, txn::Txn,
+        rules::Rules, seat::Seats, txn::Txn,
     },
     observe::{
         evidence::Evidence,
@@ -53,8 +53,8 @@ pub struct Me {
     pub host: HostId,
     /// Its name, for people.
     pub host_name: Arc<str>,
-    /// The members that run on it.
-    pub owns: Vec<MemberId>,
+    /// Those of its nodes.
+    pub seats: Seats,
     /// What the playbook wants.
     pub intent: Arc<Intent>,
     /// What was typed.
@@ -75,7 +75,7 @@ impl Me {
         Participant {
             host_name: self.host_name.clone(),
             process,
-            owns: self.owns.clone(),
+            seats: self.seats.clone(),
             done: Vec::new(),
             waits_for: None,
             unknown: Unknown::default(),
@@ -213,19 +213,18 @@ impl Case<'_> {
 
     /// The members that are not on the run's minor yet, in order of id: the last one's start closes the way back.
     fn old(&self) -> impl Iterator<Item = MemberId> {
-        let members = self.view.members.iter();
-        members.filter(|member| !target::is_on_new_minor(self, member)).map(|member| member.id)
+        target::seated(self).filter(|member| !target::is_on_new_minor(self, member)).map(|member| member.id)
     }
 
     /// Whether every member is ready and where the run wants it.
     fn is_all_there(&self) -> bool {
-        self.undone().next().is_none() && self.view.members.iter().all(Member::is_ready)
+        self.undone().next().is_none() && target::seated(self).all(Member::is_ready)
     }
 
     /// The members that are not at their target, in order of id.
     fn undone(&self) -> impl Iterator<Item = &Member> {
         let leg = self.leg();
-        self.view.members.iter().filter(move |member| !target::is_at(self, member, leg))
+        target::seated(self).filter(move |member| !target::is_at(self, member, leg))
     }
 }
 

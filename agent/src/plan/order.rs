@@ -40,7 +40,7 @@ pub(super) fn standing(view: &ClusterView, member: &Member) -> Standing {
 }
 
 pub(super) fn order(case: &Case) -> Next {
-    let is_mine = |member: &&Member| case.me.owns.contains(&member.id);
+    let is_mine = |member: &&Member| case.me.seats.has(member.id);
     let may_be_picked = |member: &&Member| failed::only(case).is_none_or(|only| only == member.id);
     let pick = case.undone().filter(is_mine).filter(may_be_picked).min_by_key(|m| (standing(case.view, m), m.id));
     match pick {
@@ -53,7 +53,7 @@ pub(super) fn order(case: &Case) -> Next {
 fn my_part_is_done(case: &Case) -> Next {
     let is_open = |m: &&Member| !m.is_ready() || !target::is_at(case, m, case.leg());
     let (mine, left): (Vec<MemberId>, Vec<MemberId>) =
-        case.view.members.iter().filter(is_open).map(|m| m.id).partition(|id| case.me.owns.contains(id));
+        case.view.members.iter().filter(is_open).map(|m| m.id).partition(|id| case.me.seats.has(*id));
     match mine.first() {
         Some(member) => Next::Wait(Wait::Ready { member: *member }),
         None if left.iter().all(|member| case.keys.has_participant(*member)) => {
@@ -65,7 +65,7 @@ fn my_part_is_done(case: &Case) -> Next {
 }
 
 pub(super) fn another_is_sick(case: &Case, other: MemberId) -> Next {
-    let is_awaited = case.me.owns.contains(&other)
+    let is_awaited = case.me.seats.has(other)
         || case.keys.has_participant(other)
         || case.view.member(other).is_some_and(Member::is_catching_up);
     match is_awaited {

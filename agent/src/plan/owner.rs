@@ -17,7 +17,7 @@ pub(super) enum Whose {
 /// process at work was refused before.
 pub(super) fn whose(case: &Case, record: &TakeDown) -> Whose {
     let is_gone = case.process == record.process || case.gone.contains(&record.process);
-    let owns = case.me.owns.contains(&record.member);
+    let owns = case.me.seats.has(record.member);
     match record.host == case.me.host {
         true if !case.rules.twins_are_refused => Whose::Mine,
         _ if owns && is_gone => Whose::Mine,
@@ -34,7 +34,7 @@ pub(super) fn refuse(record: &At<TakeDown>, case: &Case) -> Next {
 
 /// Whether a majority says that this member was removed. Where this host has all voters there is nobody else to ask.
 pub(super) fn is_removed(case: &Case, member: MemberId) -> bool {
-    let is_all_mine = || case.view.voters().all(|voter| voter.is_ready() && case.me.owns.contains(&voter.id));
+    let is_all_mine = || case.view.voters().all(|voter| voter.is_ready() && case.me.seats.has(voter.id));
     let is_gone = case.view.leader().is_some() && case.view.member(member).is_none();
     is_gone && (case.view.removed_by(member, None).is_some() || is_all_mine())
 }

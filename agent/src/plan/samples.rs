@@ -11,6 +11,7 @@ use crate::{
         change::{Change, Upgrade},
         host_id::HostId,
         rules::Rules,
+        seat::Seats,
     },
     observe::{
         evidence::Evidence,
@@ -123,11 +124,17 @@ pub(crate) fn intent(from: &str, to: &str) -> Intent {
     }
 }
 
+/// Of these members of a host.
+pub(crate) fn seats(host: HostId, members: &[u64]) -> Seats {
+    Seats::on(host, members.iter().map(|id| (Arc::from(format!("m{id}")), MemberId(*id))))
+}
+
 pub(crate) fn me(owns: &[u64]) -> Me {
+    let host = HostId { machine: None, instance: u128::from(owns[0]) };
     Me {
-        host: HostId { machine: None, instance: u128::from(owns[0]) },
+        host,
         host_name: Arc::from("here"),
-        owns: owns.iter().copied().map(MemberId).collect(),
+        seats: seats(host, owns),
         intent: Arc::new(intent(">=3.4, <3.5", "3.5.30")),
         verb: Verb::Run,
         allow_degraded: false,
@@ -192,11 +199,10 @@ pub(crate) fn keys(failed: Option<u64>, is_owner_there: bool) -> Keys {
     };
     let mut keys = Keys { run: Some(at(run(state))), down: Some(at(record())), ..Keys::default() };
     if is_owner_there {
-        let owns = vec![MemberId(2)];
         let owner = Participant {
             host_name: Arc::from("h2"),
             process: ProcessId::default(),
-            owns,
+            seats: seats(host(2), &[2]),
             done: Vec::new(),
             waits_for: None,
             unknown: Unknown::default(),

@@ -1,4 +1,4 @@
-//! Whether a member is where the run wants it.
+//! Where a run leads, and whether a member is there.
 
 use std::sync::Arc;
 
@@ -11,6 +11,29 @@ use crate::{
     observe::view::{ClusterView, Member},
     unknown::Unknown,
 };
+
+/// The end of a run that goes forward.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target<'a> {
+    /// Which seats there are then, and in which role each one's member is.
+    pub seats: Seated,
+    /// What every member runs then; `None` where each keeps its own.
+    pub release: Option<&'a Release>,
+}
+
+/// Who has a seat at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seated {
+    /// Whoever is listed, in the role it has: nobody comes and nobody goes.
+    AsListed,
+}
+
+/// The members that have a seat at the end, and so are to be brought to the target, in order of id.
+pub(super) fn seated<'a>(case: &'a Case) -> impl Iterator<Item = &'a Member> + use<'a> {
+    match case.kind().target().seats {
+        Seated::AsListed => case.view.members.iter(),
+    }
+}
 
 /// Whether a member is at the end of its leg. A member that does not answer is judged by what its own
 /// agent wrote; one that does is judged by what it says (I-5).

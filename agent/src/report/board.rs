@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     calendar::rfc3339,
-    keys::{RunId, change::Change},
+    keys::{RunId, change::Change, seat::Seats},
     observe::view::ClusterView,
     plan::{refusal::Wait, settled::Missing},
 };
@@ -27,7 +27,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct Board {
     names: Names,
-    mine: Vec<MemberId>,
+    mine: Seats,
     view: Option<ClusterView>,
     seen_at: Option<SystemTime>,
     /// Members of this host that do not run.
@@ -61,8 +61,8 @@ impl Board {
     }
 
     /// Says which members run on this host.
-    pub fn own(&mut self, members: &[MemberId]) {
-        self.mine = members.to_vec();
+    pub fn own(&mut self, seats: &Seats) {
+        self.mine = seats.clone();
     }
 
     /// Says which of them do not run, at the end.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{forecast::StepLine, gates::GatesLine, names::Names, standing, stop::Stop};
 use crate::{
-    keys::{RunId, change::Change},
+    keys::{RunId, change::Change, seat::Seats},
     observe::view::{Answer, ClusterView, Health, Member, Role},
     visible,
 };
@@ -89,11 +89,11 @@ pub fn object(stop: &Stop, facts: &Facts) -> String {
 }
 
 /// The members of a view; `mine` are those of this host.
-pub fn members(view: &ClusterView, names: &Names, mine: &[MemberId]) -> Vec<MemberLine> {
+pub fn members(view: &ClusterView, names: &Names, mine: &Seats) -> Vec<MemberLine> {
     view.members.iter().map(|member| line(view, member, names, mine)).collect()
 }
 
-fn line(view: &ClusterView, member: &Member, names: &Names, mine: &[MemberId]) -> MemberLine {
+fn line(view: &ClusterView, member: &Member, names: &Names, mine: &Seats) -> MemberLine {
     let report = member.report();
     MemberLine {
         name: standing::name(member),
@@ -102,7 +102,7 @@ fn line(view: &ClusterView, member: &Member, names: &Names, mine: &[MemberId]) -
         version: member.release().map(ToString::to_string),
         role: role(view, member),
         state: state(member),
-        mine: mine.contains(&member.id),
+        mine: mine.has(member.id),
         trouble: member.trouble().map(|text| super::names::printable(&text).to_string()),
         lag: lag(view, member),
         cluster_version: report.and_then(|report| report.cluster_version).map(|version| version.to_string()),
@@ -141,5 +141,8 @@ fn lag(view: &ClusterView, member: &Member) -> Option<u64> {
 
 /// `from` and `to` of a change.
 pub fn versions(change: &Change) -> (Option<String>, Option<String>) {
-    change.kind().releases().map(|(from, to)| (from.to_string(), to.to_string())).unzip()
+    {
+        let kind = change.kind();
+        (kind.from().map(ToString::to_string), kind.target().release.map(ToString::to_string))
+    }
 }

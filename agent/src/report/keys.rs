@@ -68,7 +68,12 @@ fn what_stands(keys: &Keys, names: &Names) -> String {
     if let Some(lost) = keys.lost.values().next() {
         return format!("a step that was given up: {}", take_down(&lost.value, names));
     }
-    let owns = keys.agents.values().next().map(|agent| names.list(&agent.value.owns)).unwrap_or_default();
+    let owns = keys
+        .agents
+        .values()
+        .next()
+        .map(|agent| names.list(&agent.value.seats.members().collect::<Vec<_>>()))
+        .unwrap_or_default();
     format!("an agent at work, of {owns}")
 }
 

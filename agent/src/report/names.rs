@@ -40,20 +40,20 @@ impl Names {
     /// Takes over the hosts' names, and which host has which member.
     pub fn learn_hosts(&mut self, keys: &Keys) {
         for (host, agent) in &keys.agents {
-            self.learn_host(*host, &agent.value.host_name, &agent.value.owns);
+            self.learn_host(*host, &agent.value.host_name, agent.value.seats.members());
         }
         for record in keys.down.iter().chain(keys.lost.values()) {
-            self.learn_host(record.value.host, &record.value.host_name, &[record.value.member]);
+            self.learn_host(record.value.host, &record.value.host_name, [record.value.member]);
         }
         if let Some(baton) = &keys.baton {
-            self.learn_host(baton.value.host, &baton.value.host_name, &[]);
+            self.learn_host(baton.value.host, &baton.value.host_name, []);
         }
     }
 
     /// Takes over one host's name, and its members.
-    pub fn learn_host(&mut self, host: HostId, name: &str, members: &[MemberId]) {
+    pub fn learn_host(&mut self, host: HostId, name: &str, members: impl IntoIterator<Item = MemberId>) {
         let name = printable(name);
-        self.host_of.extend(members.iter().map(|member| (*member, name.clone())));
+        self.host_of.extend(members.into_iter().map(|member| (member, name.clone())));
         self.hosts.insert(host, name);
     }
 

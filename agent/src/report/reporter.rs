@@ -24,7 +24,7 @@ use super::{
     text,
     trouble::Trouble,
 };
-use crate::{calendar::rfc3339, guarded::FileError, visible};
+use crate::{calendar::rfc3339, guarded::FileError, keys::seat::Seats, visible};
 
 /// Tells what happens.
 #[derive(Debug)]
@@ -73,8 +73,8 @@ impl Reporter {
     }
 
     /// Says which members run on this host.
-    pub fn own(&mut self, members: &[MemberId]) {
-        self.board.own(members);
+    pub fn own(&mut self, seats: &Seats) {
+        self.board.own(seats);
     }
 
     /// Says which of them do not run, at the end.

@@ -86,7 +86,7 @@ fn happenings<'a>(view: &'a ClusterView, change: &'a Change) -> Vec<Happening<'a
 fn board_after(count: usize) -> Board {
     let (view, change) = (view(), change());
     let (mut board, start) = (Board::default(), Instant::now());
-    board.own(&[MemberId(1), MemberId(2)]);
+    board.own(&samples::seats(HOST, &[1, 2]));
     for (at, happening) in happenings(&view, &change).iter().take(count).enumerate() {
         board.take(happening, start + Duration::from_millis(at as u64 * 100));
     }

@@ -100,7 +100,8 @@ pub fn keys(keys: &Keys, names: &Names, lapses: Option<Duration>) -> String {
         );
     }
     for agent in keys.agents.values() {
-        let (host, owns) = (printable(&agent.value.host_name), names.list(&agent.value.owns));
+        let (host, owns) =
+            (printable(&agent.value.host_name), names.list(&agent.value.seats.members().collect::<Vec<_>>()));
         let waits = agent.value.waits_for.as_deref().map(printable);
         let doing = waits.map_or_else(|| "at work".to_owned(), |waits| format!("waits for {waits}"));
         let _ = writeln!(text, "agent: {host} ({owns}): {doing}");

@@ -45,7 +45,7 @@ fn view() -> ClusterView {
 
 fn names(view: &ClusterView) -> Names {
     let mut names = Names::of(view);
-    names.learn_host(HOST, "h2", &[MemberId(2)]);
+    names.learn_host(HOST, "h2", [MemberId(2)]);
     names
 }
 

@@ -103,7 +103,7 @@ mod tests {
     fn a_key_is_judged_by_its_name_lease_and_value() {
         let agent = "agents/none-000000000000000000000000000000ab";
         let process = serde_json::to_string(&ProcessId::default()).unwrap();
-        let participant = format!(r#"{{"format":1,"host_name":"h","process":{process},"owns":[]}}"#);
+        let participant = format!(r#"{{"format":1,"host_name":"h","process":{process},"seats":[]}}"#);
         let participant = participant.as_str();
         for (key, lease, value, expected) in [
             (agent, true, participant, "Leased"),

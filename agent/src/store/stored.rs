@@ -186,6 +186,7 @@ mod tests {
             AttemptId, Finalize, Going, Intent, ProcessId, RunId, RunState, TakeId,
             change::{Change, Upgrade},
             rules::Rules,
+            seat::Seats,
         },
         unknown::Unknown,
     };
@@ -247,7 +248,7 @@ mod tests {
         let participant = Participant {
             host_name: "h1".into(),
             process: process(),
-            owns: vec![MemberId(1)],
+            seats: Seats::on(host(), [(Arc::from("m1"), MemberId(1))]),
             done: vec![],
             waits_for: Some("x".into()),
             unknown: Unknown::default(),
@@ -349,7 +350,7 @@ mod tests {
         let participant = Participant {
             host_name: "h1".into(),
             process: process(),
-            owns: vec![],
+            seats: Seats::default(),
             done: vec![],
             waits_for: None,
             unknown: Unknown::default(),
@@ -411,7 +412,7 @@ mod tests {
         let agent = format!("agents/{}", host());
         let leased = Some(LeaseId(7));
         let process = serde_json::to_string(&process()).unwrap();
-        let participant = format!(r#"{{"format":1,"host_name":"h","process":{process},"owns":[]}}"#);
+        let participant = format!(r#"{{"format":1,"host_name":"h","process":{process},"seats":[]}}"#);
         let participant = participant.as_str();
         for (key, value, lease, stale) in [
             (agent.as_str(), participant, leased, None),

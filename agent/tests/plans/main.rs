@@ -13,7 +13,7 @@ use std::{
 
 use agent::{
     execute::intent::intent,
-    keys::{Keys, host_id::HostId, rules::Rules},
+    keys::{Keys, host_id::HostId, rules::Rules, seat::Seats},
     machine::act::Ending,
     observe::{evidence::Evidence, view::ClusterView},
     plan::{
@@ -67,10 +67,11 @@ fn plan(folder: &Path) -> String {
     let view: ClusterView = serde_json::from_str(&fs::read_to_string(folder.join("view.json")).unwrap()).unwrap();
     let keys = keys(folder);
     let owned = view.members.iter().filter(|member| playbook.node(&member.name).is_some());
+    let host = HostId { machine: Some(1), instance: 1 };
     let me = Me {
-        host: HostId { machine: Some(1), instance: 1 },
+        host,
         host_name: "h1".into(),
-        owns: owned.map(|member| member.id).collect(),
+        seats: Seats::on(host, owned.map(|member| (member.name.clone(), member.id))),
         intent: intent(&playbook, view.cluster),
         verb: verb(folder),
         allow_degraded: playbook.strategy.allow_degraded,

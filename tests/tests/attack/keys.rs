@@ -43,7 +43,7 @@ async fn participant(rollout: &Rollout, member: usize) -> Value {
     let status = rollout.client(member).status().await.expect("it answers");
     let id = MemberId(status.header.unwrap_or_default().member_id);
     let process = json!({ "boot_id": format!("{:032x}", 1), "pid": 1, "pid_namespace": 1, "start_time": 1 });
-    json!({ "format": 1, "host_name": "ghost", "process": process, "owns": [id], "done": [], "waits_for": "nothing" })
+    json!({ "format": 1, "host_name": "ghost", "process": process, "seats": [{ "name": "m", "member": id }], "done": [], "waits_for": "nothing" })
 }
 
 /// A copy of all keys that was put back without their leases, say.

@@ -5,7 +5,7 @@ use std::{rc::Rc, sync::Arc};
 use super::{
     judge::Violation,
     moves::{Outcome, is_registration},
-    names::{id_of, machine_of, node_of},
+    names::{machine_of, node_of},
     world::{Late, World},
 };
 use agent::{
@@ -176,11 +176,11 @@ impl World {
         let id = self.id_of_host(host);
         let process = self.process(host).id;
         if self.process(host).is_registered && !self.keys.agents.contains_key(&id) && self.has_quorum() {
-            let owns = self.scenario.owned_by(host).map(id_of).collect();
+            let seats = self.scenario.seats(host, id);
             let participant = Participant {
                 host_name: Arc::default(),
                 process,
-                owns,
+                seats,
                 done: vec![],
                 waits_for: None,
                 unknown: Default::default(),

@@ -9,6 +9,7 @@ use agent::{
         change::{Change, Downgrade, Restart, Upgrade},
         host_id::HostId,
         rules::Rules,
+        seat::Seats,
     },
     plan::{Me, Verb},
 };
@@ -163,11 +164,16 @@ impl Scenario {
         }
     }
 
+    /// A host's.
+    pub fn seats(&self, host: usize, id: HostId) -> Seats {
+        Seats::on(id, self.owned_by(host).map(|node| (Arc::from(""), id_of(node))))
+    }
+
     pub fn me(&self, host: usize, id: HostId, verb: Verb, intent: Arc<Intent>) -> Arc<Me> {
         Arc::new(Me {
             host: id,
             host_name: Arc::from(""),
-            owns: self.owned_by(host).map(id_of).collect(),
+            seats: self.seats(host, id),
             intent,
             verb,
             allow_degraded: false,

@@ -8,7 +8,7 @@
 use proto::{ClusterVersion, Release};
 use semver::VersionReq;
 
-use super::{Kind, is_at_release, is_one_step_up, parts_of};
+use super::{Kind, is_at_release, is_one_step_up, parts_of, same_seats};
 use crate::{
     journal::restart::Leg,
     keys::change::Downgrade,
@@ -16,13 +16,17 @@ use crate::{
     plan::{
         Case, Next, Verb,
         refusal::{Refusal, Wait},
-        target,
+        target::{self, Target},
     },
 };
 
 impl Kind for Downgrade {
-    fn releases(&self) -> Option<(&VersionReq, &Release)> {
-        Some((&self.from, &self.to))
+    fn target(&self) -> Target<'_> {
+        same_seats(Some(&self.to))
+    }
+
+    fn from(&self) -> Option<&VersionReq> {
+        Some(&self.from)
     }
 
     fn is_at(&self, case: &Case, member: &Member, leg: Leg) -> bool {

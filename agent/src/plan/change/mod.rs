@@ -10,7 +10,11 @@ mod upgrade;
 use proto::{ClusterVersion, Release};
 use semver::VersionReq;
 
-use super::{Case, Next, Verb, refusal::Refusal};
+use super::{
+    Case, Next, Verb,
+    refusal::Refusal,
+    target::{Seated, Target},
+};
 use crate::{
     journal::restart::Leg,
     keys::change::Change,
@@ -19,8 +23,11 @@ use crate::{
 
 /// The questions.
 pub trait Kind {
-    /// What a member must run to take part, and what it is to run; `None` where each keeps its release.
-    fn releases(&self) -> Option<(&VersionReq, &Release)>;
+    /// Where it leads.
+    fn target(&self) -> Target<'_>;
+
+    /// What a member must run to take part, unless it is at the target; `None`: whatever it runs.
+    fn from(&self) -> Option<&VersionReq>;
 
     /// Whether a member has reached the end of this leg; every other one is undone.
     fn is_at(&self, case: &Case, member: &Member, leg: Leg) -> bool;
@@ -74,8 +81,13 @@ impl Change {
 
     /// The release that every member is to run; `None` where each keeps its own.
     pub fn to(&self) -> Option<&Release> {
-        self.kind().releases().map(|(_, to)| to)
+        self.kind().target().release
     }
+}
+
+/// Nobody comes and nobody goes.
+fn same_seats(release: Option<&Release>) -> Target<'_> {
+    Target { seats: Seated::AsListed, release }
 }
 
 fn is_at_release(case: &Case, member: &Member, leg: Leg, to: &Release) -> bool {

@@ -4,16 +4,20 @@
 use proto::{ClusterVersion, Release};
 use semver::VersionReq;
 
-use super::{Kind, common_version};
+use super::{Kind, common_version, same_seats};
 use crate::{
     journal::restart::Leg,
     keys::change::Restart,
     observe::view::{ClusterView, Member},
-    plan::{Case, Next, Verb, refusal::Refusal},
+    plan::{Case, Next, Verb, refusal::Refusal, target::Target},
 };
 
 impl Kind for Restart {
-    fn releases(&self) -> Option<(&VersionReq, &Release)> {
+    fn target(&self) -> Target<'_> {
+        same_seats(None)
+    }
+
+    fn from(&self) -> Option<&VersionReq> {
         None
     }
 

@@ -4,17 +4,21 @@
 use proto::{ClusterVersion, Release};
 use semver::VersionReq;
 
-use super::{Kind, common_version, is_at_release, is_one_step_up, parts_of};
+use super::{Kind, common_version, is_at_release, is_one_step_up, parts_of, same_seats};
 use crate::{
     journal::restart::Leg,
     keys::change::Upgrade,
     observe::view::{ClusterView, Member},
-    plan::{Case, Next, Verb, refusal::Refusal},
+    plan::{Case, Next, Verb, refusal::Refusal, target::Target},
 };
 
 impl Kind for Upgrade {
-    fn releases(&self) -> Option<(&VersionReq, &Release)> {
-        Some((&self.from, &self.to))
+    fn target(&self) -> Target<'_> {
+        same_seats(Some(&self.to))
+    }
+
+    fn from(&self) -> Option<&VersionReq> {
+        Some(&self.from)
     }
 
     fn is_at(&self, case: &Case, member: &Member, leg: Leg) -> bool {

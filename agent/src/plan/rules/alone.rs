@@ -6,9 +6,8 @@ use crate::{
 };
 
 pub(super) fn alone(case: &Case) -> Vec<Warning> {
-    let is_alone = |member: &&Member| {
-        !member.is_ready() && !case.me.owns.contains(&member.id) && !case.keys.has_participant(member.id)
-    };
+    let is_alone =
+        |member: &&Member| !member.is_ready() && !case.me.seats.has(member.id) && !case.keys.has_participant(member.id);
     case.view.members.iter().filter(is_alone).map(|member| Warning::Alone { member: member.id }).collect()
 }
 

@@ -29,7 +29,7 @@ pub(super) fn failed(case: &Case) -> Option<Next> {
 }
 
 fn is_owner(case: &Case, member: MemberId) -> bool {
-    case.me.owns.contains(&member)
+    case.me.seats.has(member)
 }
 
 /// The member whose failed step is this host's own to try again; no other may go under its mark.

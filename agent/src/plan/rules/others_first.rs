@@ -15,7 +15,7 @@ pub(super) fn others_first(case: &Case, pick: &Member) -> Option<Next> {
         return None;
     }
     let standing_of = |member: &Member| standing(case.view, member);
-    let earlier = case.undone().filter(|m| standing_of(m) < standing_of(pick) && !case.me.owns.contains(&m.id));
+    let earlier = case.undone().filter(|m| standing_of(m) < standing_of(pick) && !case.me.seats.has(m.id));
     let (awaited, alone): (Vec<MemberId>, Vec<MemberId>) =
         earlier.map(|member| member.id).partition(|member| case.keys.has_participant(*member));
     match (awaited.is_empty(), alone.is_empty()) {

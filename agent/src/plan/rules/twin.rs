@@ -31,7 +31,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        keys::{At, AttemptId, Baton, Participant, TakeDown, TakeId, rules::Rules},
+        keys::{At, AttemptId, Baton, Participant, TakeDown, TakeId, rules::Rules, seat::Seats},
         plan::{next, samples},
         unknown::Unknown,
     };
@@ -60,8 +60,8 @@ mod tests {
         let mut keys = Keys::default();
         match what {
             "agent" => {
-                let (owns, done) = (vec![member], vec![]);
-                let agent = Participant { host_name, process, owns, done, waits_for: None, unknown };
+                let (seats, done) = (Seats::on(host, [("m".into(), member)]), vec![]);
+                let agent = Participant { host_name, process, seats, done, waits_for: None, unknown };
                 keys.agents.insert(host, at(agent));
             }
             "baton" => keys.baton = Some(at(Baton { host, process, host_name, take: TakeId(1), unknown })),

@@ -69,7 +69,7 @@ fn finalize(case: &Case) -> Option<Next> {
         Some(RunState::Held { .. } | RunState::Rolling) if is_last => {
             Some(Next::Move { to: RunState::Approved, at_rest: true })
         }
-        Some(RunState::Approved) if left.iter().any(|member| !case.me.owns.contains(member)) => {
+        Some(RunState::Approved) if left.iter().any(|member| !case.me.seats.has(*member)) => {
             Some(Next::Finish(Finish::Approved { left }))
         }
         Some(RunState::Approved | RunState::Failed { .. }) => None,
@@ -160,7 +160,7 @@ mod tests {
         ] {
             let mut me = Me { verb: Verb::Rollback, ..samples::me(&[1]) };
             if matches!(expected, Next::Wait(_)) {
-                me.owns.push(MemberId(3));
+                me.seats = samples::seats(me.host, &[1, 3]);
             }
             let run = Run { done, ..samples::run(RunState::Rolling) };
             let at = Some(At { created: Revision(3), modified: Revision(3), value: run });

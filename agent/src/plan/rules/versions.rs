@@ -24,9 +24,8 @@ pub(super) fn versions(case: &Case) -> Option<Next> {
 /// Where downtime is allowed, two voters have no leader while one of them is down, and its host may have put the
 /// record of that after the keys were read.
 fn without_leader(case: &Case) -> Next {
-    let is_awaited = |member: &&Member| {
-        !member.is_ready() && !case.me.owns.contains(&member.id) && case.keys.has_participant(member.id)
-    };
+    let is_awaited =
+        |member: &&Member| !member.is_ready() && !case.me.seats.has(member.id) && case.keys.has_participant(member.id);
     let is_expected = case.me.allow_downtime && case.view.voters().count() <= 2;
     match case.view.voters().find(is_awaited).filter(|_| is_expected) {
         Some(member) => Next::Wait(Wait::Ready { member: member.id }),
@@ -38,7 +37,7 @@ fn without_leader(case: &Case) -> Next {
 pub(in crate::plan) fn skew(intent: &Intent, view: &ClusterView) -> Option<Refusal> {
     let Some(leader) = view.leader() else { return Some(Refusal::NoLeader) };
     let kind = intent.change.kind();
-    let (from, to) = kind.releases()?;
+    let (from, to) = (kind.from()?, kind.target().release?);
     let allowed = |release: &Release| release == to || from.matches(&release.0);
     if let Some(release) = leader.release().filter(|release| !allowed(release)) {
         return Some(Refusal::LeaderVersion { member: leader.id, release: release.clone() });
