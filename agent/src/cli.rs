@@ -1,6 +1,6 @@
 //! The command line, as it is typed. What the words mean is each verb's own affair.
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use proto::Release;
@@ -54,7 +54,7 @@ pub enum Verb {
     Abandon(Abandon),
     /// Show every key that the agents share, and what it is; with --clear delete those that are nobody's
     Keys(Keys),
-    /// Run every path, size and fault of a matrix on real members of this machine
+    /// Run every path, size and fault of a matrix on real members of this machine; agent-matrix does it
     Matrix(Matrix),
     /// Write a playbook for the members that run on this host, from what the cluster and they say
     Init(Box<Init>),
@@ -184,45 +184,11 @@ pub struct Keys {
 
 /// `agent matrix`
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
+#[command(disable_help_flag = true)]
 pub struct Matrix {
-    /// The matrix, a YAML file
-    pub matrix: PathBuf,
-    /// Only the plans whose name contains this, such as etcd/3.5.30-3.6.14/3/mixed/7; may be given several times
-    #[arg(long, value_name = "NAME")]
-    pub only: Vec<String>,
-    /// The first seed, instead of the file's
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub seed: Option<u64>,
-    /// How many plans of each cell, instead of the file's
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
-    pub plans: Option<u64>,
-    /// So many plans in all, round the cells, each from the next seed
-    #[arg(long, value_name = "N", allow_negative_numbers = true, conflicts_with = "plans", value_parser = clap::value_parser!(u64).range(1..))]
-    pub sample: Option<u64>,
-    /// How many plans run at the same time
-    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
-    pub jobs: u16,
-    /// Print the plans and run none
-    #[arg(long)]
-    pub list: bool,
-    /// Of one plan only these steps and faults, as the smallest plan that failed names them
-    #[arg(long, value_name = "ID,…", value_delimiter = ',', requires = "only")]
-    pub keep: Vec<String>,
-    /// Do not look for a smaller plan that fails
-    #[arg(long)]
-    pub no_shrink: bool,
-    /// Where releases stay, and the clusters of plans that failed [default: a temporary folder, kept when a plan fails]
-    #[arg(long, value_name = "FOLDER")]
-    pub dir: Option<PathBuf>,
-    /// Write the result as JUnit XML
-    #[arg(long, value_name = "FILE")]
-    pub junit: Option<PathBuf>,
-    /// Write the result as a page with a grid
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-    /// Write the result as JSON
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    /// What agent-matrix takes: agent matrix --help
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<OsString>,
 }
 
 /// `agent init`
@@ -297,7 +263,6 @@ pub struct Completions {
 
 /// A shell that completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "their names say it, and would stand in the help twice")]
 pub enum Shell {
     Bash,
     Zsh,
@@ -337,8 +302,9 @@ impl Verb {
             Self::Status(status) => status.playbook.as_ref(),
             Self::Abandon(abandon) => Some(&abandon.playbook),
             Self::Keys(keys) => Some(&keys.playbook),
-            Self::Matrix(matrix) => Some(&matrix.matrix),
-            Self::Init(_) | Self::Explain(_) | Self::Schema | Self::Completions(_) | Self::Man => None,
+            Self::Matrix(_) | Self::Init(_) | Self::Explain(_) | Self::Schema | Self::Completions(_) | Self::Man => {
+                None
+            }
         }
     }
 }
@@ -354,7 +320,7 @@ fn hosts(text: &str) -> Result<usize, String> {
 ///
 /// # Errors
 /// clap's own: help and version among them, which are no mistakes.
-pub fn parse(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Cli, clap::Error> {
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&command().try_get_matches_from(arguments)?)
 }
 

@@ -10,7 +10,6 @@ pub mod host;
 pub mod journal;
 pub mod keys;
 pub mod machine;
-pub mod matrix;
 pub mod observe;
 pub mod plan;
 pub mod playbook;

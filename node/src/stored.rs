@@ -1,6 +1,6 @@
 //! The messages of `proto/*.proto`: what a stored state and an entry are made of.
 
-#![allow(missing_docs, clippy::all)]
+#![allow(clippy::all)]
 
 include!(concat!(env!("OUT_DIR"), "/baton.state.rs"));
 

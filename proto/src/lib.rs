@@ -3,6 +3,8 @@
 //! [`etcdserverpb`] and [`mvccpb`] are generated from `etcd/*.proto`; everything else here is a newtype
 //! over a number or text of that API, so that ids, revisions and versions are never mixed up.
 
+#![warn(missing_docs)]
+
 mod member_id;
 mod position;
 mod version;

@@ -4,12 +4,12 @@
 
 pub mod abandon;
 pub mod ask;
+pub mod companion;
 pub mod explain;
 pub mod init;
 pub mod keys;
 pub mod look;
 pub mod manual;
-pub mod matrix;
 pub mod plan;
 pub mod print_role;
 mod reach;
@@ -71,13 +71,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
         Verb::Status(typed) => carried_out(look(typed, cli.output)),
         Verb::Abandon(typed) => carried_out(abandon::abandon(typed, cli.output)),
         Verb::Keys(typed) => carried_out(keys::keys(typed, cli.output)),
-        Verb::Matrix(typed) => {
-            let runtime = several_threads()?;
-            let ended = runtime.block_on(matrix::matrix(typed));
-            // Whoever waits for an agent that was just killed may wait long.
-            runtime.shutdown_background();
-            ended
-        }
+        Verb::Matrix(typed) => return companion::matrix(cli, typed),
         Verb::Init(typed) if typed.print_role => carried_out(print_role::print_role(typed)),
         Verb::Init(typed) => carried_out(init::init(typed)),
         Verb::Explain(typed) => explain::explain(typed),
@@ -119,7 +113,11 @@ fn rollout(verb: crate::plan::Verb, typed: &cli::Rollout, replace: bool, output:
     ended
 }
 
-fn several_threads() -> Result<tokio::runtime::Runtime, Trouble> {
+/// What a verb runs on that takes long.
+///
+/// # Errors
+/// The system has no more threads.
+pub fn several_threads() -> Result<tokio::runtime::Runtime, Trouble> {
     built(tokio::runtime::Builder::new_multi_thread().worker_threads(2))
 }
 
@@ -227,7 +225,7 @@ fn shown_text(text: &str) -> String {
 
 /// A command line that clap did not take: help and version are no mistakes, the rest is exit 2, as an object
 /// where one was asked for.
-fn misread(error: &clap::Error, arguments: &[OsString]) -> u8 {
+pub fn misread(error: &clap::Error, arguments: &[OsString]) -> u8 {
     if error.exit_code() == 0 || !wants_json(arguments) {
         // A closed stdout changes no exit code.
         let _ = error.print();
@@ -243,7 +241,11 @@ fn wants_json(arguments: &[OsString]) -> bool {
     pairs || arguments.iter().any(|argument| argument == "--output=json")
 }
 
-fn log_to_stderr(filter: &str) -> Result<(), Trouble> {
+/// What `--log` asks for.
+///
+/// # Errors
+/// It is no filter.
+pub fn log_to_stderr(filter: &str) -> Result<(), Trouble> {
     let wrong = |error| Trouble::Usage(format!("--log {filter}: {error}"));
     let filter = EnvFilter::try_new(filter).map_err(wrong)?;
     // Its own complaint about a closed stderr would be a panic.

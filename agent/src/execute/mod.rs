@@ -16,7 +16,7 @@ pub mod line;
 mod look;
 mod lower;
 pub mod node;
-pub(crate) mod prepare;
+pub mod prepare;
 mod process;
 mod process_member;
 mod releases;

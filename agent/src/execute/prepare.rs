@@ -249,7 +249,7 @@ pub(super) async fn is_unseen(node: &OwnNode, observer: &Observer) -> Result<boo
 }
 
 /// The artifact of the playbook, as this host knows artifacts.
-pub(crate) fn wanted(to: &Release, artifact: &playbook::Artifact) -> Result<artifact::Artifact, Why> {
+pub fn wanted(to: &Release, artifact: &playbook::Artifact) -> Result<artifact::Artifact, Why> {
     Ok(artifact::Artifact {
         release: to.clone(),
         source: source(&artifact.source)?,

@@ -64,27 +64,27 @@ pub struct Place {
 
 /// A mistake as the rooms of this folder find it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
-    pub(crate) place: Option<Place>,
-    pub(crate) problem: String,
-    pub(crate) expected: String,
+pub struct Fault {
+    pub place: Option<Place>,
+    pub problem: String,
+    pub expected: String,
 }
 
 impl Fault {
-    pub(crate) fn new(place: Place, problem: impl Into<String>, expected: impl Into<String>) -> Self {
+    pub fn new(place: Place, problem: impl Into<String>, expected: impl Into<String>) -> Self {
         Self { place: Some(place), problem: problem.into(), expected: expected.into() }
     }
 
-    pub(crate) fn of_file(problem: impl Into<String>, expected: impl Into<String>) -> Self {
+    pub fn of_file(problem: impl Into<String>, expected: impl Into<String>) -> Self {
         Self { place: None, problem: problem.into(), expected: expected.into() }
     }
 
     /// For what a playbook may say one day, and this release would have to ignore.
-    pub(crate) fn not_in_this_release(place: Place, what: &str, instead: &str) -> Self {
+    pub fn not_in_this_release(place: Place, what: &str, instead: &str) -> Self {
         Self::new(place, format!("{what} is not in this release"), instead)
     }
 
-    pub(crate) fn in_source(self, file: &Path, source: &str) -> PlaybookError {
+    pub fn in_source(self, file: &Path, source: &str) -> PlaybookError {
         let line = self.place.map(|place| secret::line(source, place.line.saturating_sub(1)));
         PlaybookError::Mistake(Box::new(Mistake {
             file: file.into(),

@@ -6,7 +6,7 @@ use super::{
 };
 
 impl Tree {
-    pub(crate) fn fault(&self, problem: impl Into<String>, expected: impl Into<String>) -> Fault {
+    pub fn fault(&self, problem: impl Into<String>, expected: impl Into<String>) -> Fault {
         Fault::new(self.place, problem, expected)
     }
 
@@ -27,7 +27,7 @@ impl Tree {
     }
 
     /// The characters of a scalar whatever YAML takes them for: `3.10` is a version here, never a fraction.
-    pub(crate) fn written(&self, expected: &str) -> Result<&str, Fault> {
+    pub fn written(&self, expected: &str) -> Result<&str, Fault> {
         match &self.value {
             Value::Scalar { text, plain } if !(*plain && is_null(text)) => Ok(text),
             _ => Err(self.wrong_type(expected)),
@@ -35,7 +35,7 @@ impl Tree {
     }
 
     /// A text, perhaps an empty one. A number or boolean wants quotes, so that nothing is guessed.
-    pub(crate) fn word(&self, expected: &str) -> Result<&str, Fault> {
+    pub fn word(&self, expected: &str) -> Result<&str, Fault> {
         match &self.value {
             Value::Scalar { text, plain: true } if is_bool(text) || is_number(text) => {
                 let problem = format!("{} stands here, where a text belongs", self.describe());
@@ -49,14 +49,14 @@ impl Tree {
     }
 
     /// A text that is not empty.
-    pub(crate) fn text(&self, expected: &str) -> Result<&str, Fault> {
+    pub fn text(&self, expected: &str) -> Result<&str, Fault> {
         match self.word(expected)? {
             "" => Err(self.fault("an empty text stands here", expected)),
             text => Ok(text),
         }
     }
 
-    pub(crate) fn bool(&self) -> Result<bool, Fault> {
+    pub fn bool(&self) -> Result<bool, Fault> {
         match &self.value {
             Value::Scalar { text, plain: true } if text == "true" => Ok(true),
             Value::Scalar { text, plain: true } if text == "false" => Ok(false),
@@ -64,14 +64,14 @@ impl Tree {
         }
     }
 
-    pub(crate) fn list(&self, expected: &str) -> Result<&[Tree], Fault> {
+    pub fn list(&self, expected: &str) -> Result<&[Tree], Fault> {
         match &self.value {
             Value::List(items) => Ok(items),
             _ => Err(self.wrong_type(expected)),
         }
     }
 
-    pub(crate) fn map(&self, expected: &str) -> Result<&[Entry], Fault> {
+    pub fn map(&self, expected: &str) -> Result<&[Entry], Fault> {
         match &self.value {
             Value::Map(entries) => Ok(entries),
             _ => Err(self.wrong_type(expected)),
@@ -79,7 +79,7 @@ impl Tree {
     }
 
     /// One word out of a closed list.
-    pub(crate) fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, Fault> {
+    pub fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, Fault> {
         let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
         let expected = one_of(&names);
         let word = self.written(&expected)?;
@@ -90,7 +90,7 @@ impl Tree {
 
 /// A mapping whose keys are all known.
 #[derive(Clone, Copy)]
-pub(crate) struct Fields<'t> {
+pub struct Fields<'t> {
     name: &'static str,
     place: Place,
     entries: &'t [Entry],
@@ -98,12 +98,12 @@ pub(crate) struct Fields<'t> {
 
 impl<'t> Fields<'t> {
     /// Takes `tree` as the mapping `name`, its keys not yet looked at.
-    pub(crate) fn open(tree: &'t Tree, name: &'static str, expected: &str) -> Result<Self, Fault> {
+    pub fn open(tree: &'t Tree, name: &'static str, expected: &str) -> Result<Self, Fault> {
         Ok(Self { name, place: tree.place, entries: tree.map(expected)? })
     }
 
     /// Refuses every key that is not in `known`.
-    pub(crate) fn only(self, known: &[&str]) -> Result<Self, Fault> {
+    pub fn only(self, known: &[&str]) -> Result<Self, Fault> {
         match self.entries.iter().find(|entry| !known.contains(&entry.key.as_str())) {
             Some(stranger) => Err(self.unknown(stranger, known)),
             None => Ok(self),
@@ -111,38 +111,29 @@ impl<'t> Fields<'t> {
     }
 
     /// Takes `tree` as the mapping `name` with keys in `known` alone.
-    pub(crate) fn of(tree: &'t Tree, name: &'static str, known: &[&str]) -> Result<Self, Fault> {
+    pub fn of(tree: &'t Tree, name: &'static str, known: &[&str]) -> Result<Self, Fault> {
         Self::open(tree, name, &format!("a mapping with keys out of {}", quoted(known)))?.only(known)
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<&'t Tree> {
+    pub fn get(&self, key: &str) -> Option<&'t Tree> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
-    pub(crate) fn key_place(&self, key: &str) -> Option<Place> {
+    pub fn key_place(&self, key: &str) -> Option<Place> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| entry.key_place)
     }
 
-    pub(crate) fn need(&self, key: &str, expected: &str) -> Result<&'t Tree, Fault> {
+    pub fn need(&self, key: &str, expected: &str) -> Result<&'t Tree, Fault> {
         self.get(key).ok_or_else(|| Fault::new(self.place, format!("{} lacks `{key}`", self.name), expected))
     }
 
     /// Reads an optional key with `read`, or takes `default`.
-    pub(crate) fn or<T>(
-        &self,
-        key: &str,
-        default: T,
-        read: impl FnOnce(&'t Tree) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
+    pub fn or<T>(&self, key: &str, default: T, read: impl FnOnce(&'t Tree) -> Result<T, Fault>) -> Result<T, Fault> {
         self.get(key).map_or(Ok(default), read)
     }
 
     /// Reads a key that may be absent.
-    pub(crate) fn maybe<T>(
-        &self,
-        key: &str,
-        read: impl FnOnce(&'t Tree) -> Result<T, Fault>,
-    ) -> Result<Option<T>, Fault> {
+    pub fn maybe<T>(&self, key: &str, read: impl FnOnce(&'t Tree) -> Result<T, Fault>) -> Result<Option<T>, Fault> {
         self.get(key).map(read).transpose()
     }
 
@@ -157,7 +148,7 @@ impl<'t> Fields<'t> {
 }
 
 /// The known word that was most likely meant.
-pub(crate) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+pub fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let plain = |text: &str| text.to_lowercase().replace(['-', '_'], "");
     let word = plain(word);
     let distance = |near: &&str| strsim::damerau_levenshtein(&word, &plain(near));
@@ -169,7 +160,7 @@ pub(crate) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     known.iter().filter(close).min_by_key(|near| distance(near)).copied()
 }
 
-pub(crate) fn one_of(words: &[&str]) -> String {
+pub fn one_of(words: &[&str]) -> String {
     match words {
         [word] => format!("`{word}`"),
         _ => format!("one of {}", quoted(words)),

@@ -14,10 +14,10 @@ pub mod select;
 pub mod template;
 pub mod unit;
 
-pub(crate) mod fields;
-pub(crate) mod parse;
-pub(crate) mod secret;
-pub(crate) mod tree;
+pub mod fields;
+pub mod parse;
+pub mod secret;
+pub mod tree;
 
 mod check;
 
@@ -62,7 +62,7 @@ impl Playbook {
 }
 
 /// The text of a file that is read strictly; `expected` is what it should be.
-pub(crate) fn text(path: &Path, expected: &'static str) -> Result<String, PlaybookError> {
+pub fn text(path: &Path, expected: &'static str) -> Result<String, PlaybookError> {
     let bytes = regular_file::read(path, LARGEST).map_err(|error| match error {
         ReadError::TooLarge(_) => {
             Fault::of_file("the file is larger than 1 MiB", format!("{expected}, and has a few thousand bytes"))
@@ -84,7 +84,7 @@ fn read(source: &str, folder: &Path) -> Result<Playbook, Fault> {
 }
 
 /// The folder of `file`, absolute where the current folder can be told.
-pub(crate) fn folder(file: &Path) -> PathBuf {
+pub fn folder(file: &Path) -> PathBuf {
     let file = path::absolute(file).unwrap_or_else(|_| file.into());
     file.parent().unwrap_or(Path::new("/")).into()
 }

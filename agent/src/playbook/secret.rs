@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer, ser::SerializeSeq};
 const HIDDEN: char = '*';
 
 /// The line at `index` of a source, from 0, without its secrets.
-pub(crate) fn line(source: &str, index: usize) -> String {
+pub fn line(source: &str, index: usize) -> String {
     let mut block: Option<Block> = None;
     let mut shown = String::new();
     for line in source.lines().take(index + 1) {
@@ -75,7 +75,7 @@ fn hide_from(line: &str, column: usize) -> String {
 }
 
 /// A text without user, password and query of the URLs in it.
-pub(crate) fn in_text(text: &str) -> String {
+pub fn in_text(text: &str) -> String {
     let ends = |c: char| c.is_whitespace() || "\"'`<>".contains(c);
     text.split_inclusive(ends).map(in_word).collect()
 }

@@ -19,14 +19,14 @@ const DEEPEST: usize = 32;
 
 /// A value and its place.
 #[derive(Debug, Clone)]
-pub(crate) struct Tree {
-    pub(crate) place: Place,
-    pub(crate) value: Value,
+pub struct Tree {
+    pub place: Place,
+    pub value: Value,
 }
 
 /// What a value is, as far as the syntax says.
 #[derive(Debug, Clone)]
-pub(crate) enum Value {
+pub enum Value {
     /// Text as it was written; `plain` when without quotes, so that it might stand for a number.
     Scalar {
         text: String,
@@ -38,22 +38,22 @@ pub(crate) enum Value {
 
 /// One key of a mapping and its value.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
-    pub(crate) key_place: Place,
-    pub(crate) value: Tree,
+pub struct Entry {
+    pub key: String,
+    pub key_place: Place,
+    pub value: Tree,
 }
 
 /// One step from a value to a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
     Key(&'static str),
     Item(usize),
 }
 
 impl Tree {
     /// Reads the one document in `source`; `expected` is what it should be.
-    pub(crate) fn read(source: &str, expected: &'static str) -> Result<Self, Fault> {
+    pub fn read(source: &str, expected: &'static str) -> Result<Self, Fault> {
         let options = granit_parser::options! {
             disallow_directives: true,
             flow_nesting_limit: DEEPEST,
@@ -65,7 +65,7 @@ impl Tree {
     }
 
     /// The place of the part that `path` leads to, or of the last part on the way that was written down.
-    pub(crate) fn place_of(&self, path: &[Step]) -> Place {
+    pub fn place_of(&self, path: &[Step]) -> Place {
         let Some((step, rest)) = path.split_first() else { return self.place };
         let part = match (&self.value, step) {
             (Value::Map(entries), Step::Key(key)) => entries.iter().find(|e| e.key == *key).map(|e| &e.value),

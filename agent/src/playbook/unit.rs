@@ -5,8 +5,8 @@ use std::{fmt::Display, time::Duration};
 
 use serde::{Serializer, ser::SerializeMap};
 
-pub(crate) const DURATION: &str = "a duration with its unit, such as `500ms`, `10s`, `1m30s` or `2h`";
-pub(crate) const SIZE: &str = "a size with its unit, such as `512B`, `64KiB`, `256MiB` or `2GiB`";
+pub const DURATION: &str = "a duration with its unit, such as `500ms`, `10s`, `1m30s` or `2h`";
+pub const SIZE: &str = "a size with its unit, such as `512B`, `64KiB`, `256MiB` or `2GiB`";
 /// Long enough for any wait, and short enough that adding it to a clock cannot overflow.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
 

@@ -12,6 +12,8 @@
 //! seconds, and another raft can take its place behind the same interface. Everything that is stored or sent is a message
 //! of `proto/raft.proto` (`format`).
 
+#![warn(missing_docs)]
+
 mod acknowledged;
 mod ahead;
 mod answer;

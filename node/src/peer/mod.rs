@@ -8,7 +8,7 @@ mod received;
 mod server;
 
 /// The messages and the service of `proto/peer.proto`.
-#[allow(missing_docs, clippy::all)]
+#[allow(clippy::all)]
 pub(crate) mod wire {
     tonic::include_proto!("baton.peer");
 }

@@ -18,6 +18,8 @@
 //! There is nothing here about raft's rules, the network or time: an entry is an id and bytes, a vote is bytes.
 //! Source: raft paper, figure 2 ("persistent state on all servers").
 
+#![warn(missing_docs)]
+
 mod active;
 mod contents;
 mod disk;

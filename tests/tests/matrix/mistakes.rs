@@ -19,6 +19,25 @@ fn a_matrix_that_cannot_be_is_refused_at_its_place() {
 }
 
 #[test]
+fn what_is_no_matrix_is_refused_with_what_to_type_next() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (half, playbook) = (home.path().join("half.yaml"), home.path().join("playbook.yaml"));
+    std::fs::write(&half, "apiVersion: baton/v1\nkind: Matrix\nname: ci\n").expect("written");
+    std::fs::write(&playbook, "apiVersion: baton/v1\nkind: Upgrade\n").expect("written");
+    for (file, expected) in [
+        (half, ""),
+        (playbook, ""),
+        (home.path().join("nosuch.yaml"), "there is no such file\nexpected: a matrix"),
+        (home.path().to_owned(), "this is a folder\nexpected: a matrix"),
+    ] {
+        let done = matrix(&file, &[]);
+        let next = format!("next:  agent matrix {} --list\n", file.display());
+        assert_eq!(done.status.code(), Some(2), "{}", said(&done));
+        assert!(said(&done).contains(&next) && said(&done).contains(expected), "{}", said(&done));
+    }
+}
+
+#[test]
 fn a_release_that_is_not_there_is_named() {
     let home = tempfile::tempdir().expect("a folder");
     let file = home.path().join("matrix.yaml");

@@ -18,7 +18,7 @@ use crate::playbook::{
 const KINDS: &str = "`Upgrade`, `Downgrade` or `Restart`";
 /// No release below this minor takes part in a downgrade: 3.4 has none, and what 3.5 writes it may not read (etcd's
 /// downgrade guides).
-pub(crate) const LOWEST: ClusterVersion = ClusterVersion { major: 3, minor: 5 };
+pub const LOWEST: ClusterVersion = ClusterVersion { major: 3, minor: 5 };
 const RELEASE: &str = "one exact release, such as `3.6.14`";
 
 pub(super) fn kind(fields: Fields<'_>, folder: &Path) -> Result<Kind, Fault> {
@@ -96,7 +96,7 @@ fn release(tree: &Tree) -> Result<Release, Fault> {
 }
 
 /// An artifact, as every release of a matrix is one too.
-pub(crate) fn artifact(tree: &Tree, folder: &Path, to: &Release) -> Result<Artifact, Fault> {
+pub fn artifact(tree: &Tree, folder: &Path, to: &Release) -> Result<Artifact, Fault> {
     let fields = Fields::of(tree, "`artifact`", &["source", "sha256", "executable"])?;
     let sha256 = fields.maybe("sha256", digest)?;
     let source = source(fields.need("source", "`source`, a path or a URL")?, sha256, folder, to)?;

@@ -4,10 +4,10 @@
 //! impossible together is `check`'s, but where a type in the model already says it.
 
 mod cluster;
-pub(crate) mod kind;
+pub mod kind;
 mod node;
 mod strategy;
-pub(crate) mod value;
+pub mod value;
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ use super::{
 };
 
 /// The format that this release reads.
-pub(crate) const API_VERSION: &str = "baton/v1";
+pub const API_VERSION: &str = "baton/v1";
 const KEYS: [&str; 13] = [
     "apiVersion",
     "kind",

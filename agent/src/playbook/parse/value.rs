@@ -35,7 +35,7 @@ pub(super) fn absolute(folder: &Path, text: &str) -> PathBuf {
 }
 
 /// A name: it becomes part of paths and of a person's command line.
-pub(crate) fn name<'t>(tree: &'t Tree, expected: &str) -> Result<&'t str, Fault> {
+pub fn name<'t>(tree: &'t Tree, expected: &str) -> Result<&'t str, Fault> {
     let text = tree.text(expected)?;
     let path_like = text.contains('/') || matches!(text, "." | "..");
     if path_like || text.contains("{{") || text.chars().any(|c| c.is_control() || c.is_whitespace()) {

@@ -1,0 +1,194 @@
+//! What is to be run: a matrix, and the cells that it comes to.
+
+use std::{collections::BTreeMap, fmt};
+
+use lab::{chance::Chance, system::System};
+use proto::Release;
+
+use agent::playbook::Artifact;
+
+/// A matrix, as its file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Matrix {
+    /// What it is called in reports.
+    pub name: String,
+    /// What is tested, of either system.
+    pub systems: Vec<Tested>,
+    /// How many members clusters have.
+    pub sizes: Vec<usize>,
+    /// What goes wrong.
+    pub faults: Vec<Column>,
+    /// How many plans of each cell, each from a seed of its own.
+    pub plans: u64,
+    /// The first seed.
+    pub seed: u64,
+}
+
+/// One system's releases and the ways between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tested {
+    /// What its members are.
+    pub system: System,
+    /// Where each release comes from.
+    pub releases: BTreeMap<Release, Artifact>,
+    /// From which one to which.
+    pub paths: Vec<Path>,
+}
+
+/// From one release to another, a minor apart at most.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// What members run at first.
+    pub from: Release,
+    /// What they run in the end.
+    pub to: Release,
+}
+
+/// One kind of trouble, or all kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Column {
+    /// Nothing goes wrong.
+    None,
+    /// Agents are killed when they sync their journal.
+    AgentKilled,
+    /// Agents come late.
+    AgentLate,
+    /// Leadership is moved by somebody else.
+    LeaderMoved,
+    /// Members are killed, and started again by whoever looks after them.
+    MemberKilled,
+    /// Members stand still for a while.
+    MemberPaused,
+    /// Members are restarted by hand, when it is not their turn.
+    MemberRestarted,
+    /// Hosts lose what their members' file system had not on disk.
+    PowerCut,
+    /// Any of these.
+    Mixed,
+}
+
+impl Column {
+    /// All of them, in the order of a report.
+    pub const ALL: [Self; 9] = [
+        Self::None,
+        Self::AgentKilled,
+        Self::AgentLate,
+        Self::LeaderMoved,
+        Self::MemberKilled,
+        Self::MemberPaused,
+        Self::MemberRestarted,
+        Self::PowerCut,
+        Self::Mixed,
+    ];
+
+    /// As a matrix file has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::AgentKilled => "agent_killed",
+            Self::AgentLate => "agent_late",
+            Self::LeaderMoved => "leader_moved",
+            Self::MemberKilled => "member_killed",
+            Self::MemberPaused => "member_paused",
+            Self::MemberRestarted => "member_restarted",
+            Self::PowerCut => "power_cut",
+            Self::Mixed => "mixed",
+        }
+    }
+}
+
+/// One plan to be made and run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// What members are.
+    pub system: System,
+    /// From where to where.
+    pub path: Path,
+    /// How many members.
+    pub size: usize,
+    /// What goes wrong.
+    pub column: Column,
+    /// What decides the rest.
+    pub seed: u64,
+}
+
+impl Matrix {
+    /// Every cell, in the order of a report.
+    pub fn cells(&self) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for tested in &self.systems {
+            for path in &tested.paths {
+                for size in &self.sizes {
+                    for column in &self.faults {
+                        for seed in self.seed..self.seed.saturating_add(self.plans) {
+                            let (system, path) = (tested.system, path.clone());
+                            cells.push(Cell { system, path, size: *size, column: *column, seed });
+                        }
+                    }
+                }
+            }
+        }
+        cells
+    }
+
+    /// So many of the cells that are wanted, round and round, each from the next seed.
+    pub fn sample(&self, count: usize, is_wanted: impl Fn(&Cell) -> bool) -> Vec<Cell> {
+        let one = Self { plans: 1, ..self.clone() };
+        let wanted: Vec<Cell> = one.cells().into_iter().filter(is_wanted).collect();
+        let seeded = |(cell, seed): (&Cell, u64)| Cell { seed, ..cell.clone() };
+        wanted.iter().cycle().zip(self.seed..=u64::MAX).take(count).map(seeded).collect()
+    }
+
+    /// The cell of this whole name, whatever its seed.
+    pub fn cell(&self, id: &str) -> Option<Cell> {
+        let (_, seed) = id.rsplit_once('/')?;
+        let seed = seed.parse().ok()?;
+        let one = Self { seed, plans: 1, ..self.clone() };
+        one.cells().into_iter().find(|cell| cell.id() == id)
+    }
+}
+
+impl Cell {
+    /// What `--only` takes: `etcd/3.5.30-3.6.14/3/mixed/7`.
+    pub fn id(&self) -> String {
+        let Self { system, path, size, column, seed } = self;
+        format!("{system}/{}-{}/{size}/{}/{seed}", path.from, path.to, column.name())
+    }
+
+    /// What it is, but for its faults and its seed: a row of a report.
+    pub fn row(&self) -> String {
+        let members = if self.size == 1 { "1 member".into() } else { format!("{} members", self.size) };
+        format!("{} {}, {members}", self.system, self.path)
+    }
+
+    /// The chance that makes its plan: of its seed, and of all else that it is, so that no two cells get the same.
+    pub fn chance(&self) -> Chance {
+        // FNV-1a, which will be the same tomorrow.
+        let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        Chance::of(self.id().bytes().fold(0xcbf2_9ce4_8422_2325, mix))
+    }
+}
+
+impl Path {
+    /// Whether it leads down a minor.
+    pub fn is_down(&self) -> bool {
+        self.to.cluster_version() < self.from.cluster_version()
+    }
+
+    /// Whether there is a point of no return on it.
+    pub fn changes_minor(&self) -> bool {
+        self.to.cluster_version() != self.from.cluster_version()
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} -> {}", self.from, self.to)
+    }
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, faults: {}, seed {}", self.row(), self.column.name(), self.seed)
+    }
+}

@@ -1,0 +1,156 @@
+//! The cluster of a plan, and what is known of it: who runs what by now, and what was written.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use lab::{
+    Error,
+    client::Client,
+    cluster::{Cluster, Layout, Member, Spec},
+    mounted::Mounted,
+    playbook::Upgrade,
+    system::Build,
+};
+use proto::ClusterVersion;
+
+use super::{record::Record, written::Written};
+use crate::{
+    plan::{Host, Plan, Trouble},
+    verdict::Standing,
+};
+
+/// What a member's file system of its own holds, in bytes; the file it is in takes what is used.
+const DISK: u64 = 1 << 30;
+/// For agents: what a person would wait for minutes is given up sooner, and nobody waits long for company.
+const STRATEGY: [&str; 6] = [
+    "soak: 0s",
+    "gather: 1s",
+    "health: { timeout: 60s }",
+    "convergence: { timeout: 60s }",
+    "turn: { timeout: 150s }",
+    "allow_downtime: true",
+];
+
+/// A cluster under a plan.
+pub(super) struct Stage {
+    pub(super) from: Build,
+    pub(super) to: Build,
+    pub(super) cluster: Cluster,
+    /// The program that agents are.
+    pub(super) agent: PathBuf,
+    /// Each host's playbook.
+    pub(super) playbooks: Vec<PathBuf>,
+    /// Whether each member is at the new release by now.
+    pub(super) is_forward: Vec<bool>,
+    /// The file systems that can lose power, by their member.
+    pub(super) disks: BTreeMap<Host, Mounted>,
+    /// All that was acknowledged, of which samples are read back.
+    pub(super) written: Written,
+}
+
+impl Stage {
+    /// Lays the cluster of a plan out in this folder, and starts nothing.
+    pub(super) fn laid_out(
+        plan: &Plan,
+        (from, to): (&Build, &Build),
+        agent: &Path,
+        folder: &Path,
+        record: &Record,
+    ) -> Result<Self, Error> {
+        let size = plan.cell.size;
+        let cluster = Cluster::laid_out(&Spec { size, dir: Some(folder.into()), ..Spec::new(from.clone()) })?;
+        let disks = disks(plan, &cluster.layout, record)?;
+        let mut upgrade = Upgrade::new(&cluster.layout, to);
+        let downtime = if size < 3 { STRATEGY.len() } else { STRATEGY.len() - 1 };
+        upgrade.strategy = STRATEGY[..downtime].iter().map(ToString::to_string).collect();
+        let playbooks = upgrade.write(&cluster.layout)?;
+        let (from, to, agent, is_forward) = (from.clone(), to.clone(), agent.into(), vec![false; size]);
+        let written = Written::default();
+        Ok(Self { from, to, cluster, agent, playbooks, is_forward, disks, written })
+    }
+
+    pub(super) async fn start(&mut self, leader: Host) -> Result<(), Error> {
+        self.cluster.begin().await?;
+        if self.size() > 1 {
+            self.layout().make_leader(self.member(leader)).await?;
+        }
+        let clients = self.clients()?;
+        self.written.fill(&clients).await
+    }
+
+    pub(super) fn layout(&self) -> &Layout {
+        &self.cluster.layout
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.layout().members.len()
+    }
+
+    pub(super) fn member(&self, host: Host) -> &Member {
+        &self.layout().members[host]
+    }
+
+    pub(super) fn clients(&self) -> Result<Vec<Client>, Error> {
+        self.layout().members.iter().map(|member| self.layout().client(member)).collect()
+    }
+
+    /// The release that this member runs when nothing is under way.
+    pub(super) fn release(&self, host: Host) -> &Build {
+        if self.is_forward[host] { &self.to } else { &self.from }
+    }
+
+    /// Which cluster version all members hold when nothing is under way: the lowest of what they run, and that of the
+    /// target as soon as a downgrade to it has begun.
+    pub(super) fn cluster_version(&self) -> ClusterVersion {
+        let (old, new) = (self.from.release.cluster_version(), self.to.release.cluster_version());
+        let forward = self.is_forward.iter().filter(|is_forward| **is_forward).count();
+        let has_changed = if new < old { forward > 0 } else { forward == self.size() };
+        if has_changed { new } else { old }
+    }
+
+    /// How members stand, as far as they say.
+    pub(super) async fn standing(&self) -> Vec<Standing> {
+        let mut standing = Vec::new();
+        for member in &self.layout().members {
+            let said = match self.layout().client(member) {
+                Ok(client) => client.versions().await.ok(),
+                Err(_) => None,
+            };
+            let (runs, cluster_version) = said.map(|said| (said.server, said.cluster)).unzip();
+            let binary = member.release().ok().map(|release| release.to_string());
+            standing.push(Standing { member: member.name.clone(), binary, runs, cluster_version });
+        }
+        standing
+    }
+}
+
+/// A file system of its own for the data of each member whose host loses power; where none can be mounted the fault is
+/// not injected, and the plan goes on.
+fn disks(plan: &Plan, layout: &Layout, record: &Record) -> Result<BTreeMap<Host, Mounted>, Error> {
+    let mut disks = BTreeMap::new();
+    for step in &plan.steps {
+        for fault in &step.faults {
+            let Trouble::PowerCut { member } = fault.trouble else { continue };
+            if disks.contains_key(&member) {
+                continue;
+            }
+            let dir = &layout.members[member].dir;
+            let mounted = Mounted::ext4(&dir.join("disk"), &dir.join("disk.img"), DISK);
+            let mounted = mounted.and_then(|disk| {
+                // Not the file system itself: what a member's folder has beside its data would be refused.
+                fs::create_dir(dir.join("disk/data"))?;
+                std::os::unix::fs::symlink("disk/data", dir.join("data"))?;
+                disk.sync()?;
+                Ok(disk)
+            });
+            match mounted {
+                Ok(disk) => drop(disks.insert(member, disk)),
+                Err(error) => record.missed(step, fault, error.to_string()),
+            }
+        }
+    }
+    Ok(disks)
+}

@@ -1,0 +1,102 @@
+//! The model checker: the shipped rollout machine on several hosts, in every order, with faults.
+//!
+//! Each test explores one scenario: every world that can be reached from a cluster on its old release, by
+//! the moves of agents, members, leases and operators, and by the faults that the scenario allows. In each
+//! of them nothing forbidden may happen (`judge.rs`, `endings.rs`), and from each the end must be within
+//! reach once nothing goes wrong any more: the same commands run again, leases run out, what is late lands. A
+//! search that is cut off is no verdict, and fails.
+//!
+//! What is modelled: the store and its Txns, late and lost ones too; leases, each by itself; journals and state directories;
+//! members' processes, binaries, health and quorum; elections; the version's rise, and its fall by a downgrade; the
+//! verbs; `abandon` and `--replace`. What is not: time (a lease may run out at any instant, 20 s pass at once), learners,
+//! alarms, gates, hashes, the network between any two, torn writes, keep-alives (a process that stands still loses all of
+//! its leases at once) and what performs the acts (`execute/`); nor a cancel of a downgrade that is done only after its
+//! agent has lost the baton: that call compares nothing, so it may undo what a later run enabled, and a lower release that
+//! does not start is put back. A registration and an end are of one instant with what comes before (`reduction.rs`).
+//!
+//! What is judged (ARCHITECTURE.md): `judge_check` I-2, I-3, R-2; `judge_stop` I-1, I-6, R-1, R-7, R-8, R-10, R-11 and
+//! the hold of R-9; `judge_start` and `judge_rise`; `judge_lowering` R-11; `follow` and `may_lift`;
+//! `judge_ending` and `judge_exit` who may go home, and what is said of a member; the way back from every state, I-10.
+//! The order of members is nobody's safety: the golden plans and unit tests hold that.
+
+// A test binary of several files: what is allowed in tests is allowed in all of it.
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
+
+mod acts;
+mod digest;
+mod down;
+mod endings;
+mod faults;
+mod judge;
+mod lowering;
+mod make;
+mod moves;
+mod mutants;
+mod names;
+mod pairs;
+mod reduced;
+mod reduction;
+mod scenario;
+mod search;
+mod singles;
+mod store;
+mod trace;
+mod world;
+
+use std::{
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    time::Instant,
+};
+
+use scenario::Scenario;
+use search::{Found, explore};
+
+/// More states than any scenario has; what a search remembers of each is some 60 bytes.
+const BOUND: usize = 60_000_000;
+
+static SCENARIOS: AtomicUsize = AtomicUsize::new(0);
+static STATES: AtomicUsize = AtomicUsize::new(0);
+
+/// Adds to what all searches of this process have visited, and says how much that is.
+fn sum_with(states: usize) -> String {
+    let scenarios = SCENARIOS.fetch_add(1, Relaxed) + 1;
+    let all = STATES.fetch_add(states, Relaxed) + states;
+    format!("together {all} in {scenarios} searches")
+}
+
+/// Explores a scenario in which nothing may go wrong.
+fn must_be_sound(scenario: Scenario) {
+    must_all_be_sound([scenario]);
+}
+
+/// Explores them all, whatever the first ones come to.
+fn must_all_be_sound(scenarios: impl IntoIterator<Item = Scenario>) {
+    let faults: Vec<String> = scenarios.into_iter().filter_map(|scenario| fault_of(&scenario)).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n\n"));
+}
+
+fn fault_of(scenario: &Scenario) -> Option<String> {
+    let begun = Instant::now();
+    let name = &scenario.name;
+    match explore(scenario, BOUND) {
+        Found::Sound { states, ends } => {
+            println!("counted: {name}: {states} states, {ends} ends, {:.1?}; {}", begun.elapsed(), sum_with(states));
+            None
+        }
+        Found::Broken { what, states, moves } => {
+            Some(format!("{name}: {what}, after {states} states:\n  {}", trace::replay(scenario, &moves)))
+        }
+        Found::CutOff { states } => Some(format!("{name}: cut off after {states} states, no verdict")),
+    }
+}
+
+macro_rules! sound {
+    ($($name:ident: $scenario:expr;)*) => {
+        $(#[test]
+        fn $name() {
+            let scenario: fn(&str) -> $crate::scenario::Scenario = $scenario;
+            $crate::must_be_sound(scenario(stringify!($name)));
+        })*
+    };
+}
+use sound;
