@@ -6,7 +6,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use proto::Release;
 
 pub use crate::report::Output;
-use crate::report::reason;
+use crate::report::stop::reason;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -4,6 +4,7 @@ pub mod boot_clock;
 pub mod calendar;
 pub mod cli;
 pub mod command;
+pub mod event;
 pub mod execute;
 pub mod guarded;
 pub mod host;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use agent::{command, host::launcher};
+use agent::{command, host::program::launcher};
 
 fn main() -> ExitCode {
     // A launcher becomes a node: nothing of an agent, not even a thread, may have begun.

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agent::report::{reason, roles};
+use agent::report::{shown::roles, stop::reason};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
@@ -125,7 +125,7 @@ fn rooms_after(text: &str) -> Vec<String> {
 #[test]
 fn no_arrow_between_rooms_turns() {
     for (room, allowed) in [
-        ("playbook", &["sha256", "regular_file", "visible"][..]),
+        ("playbook", &["sha256", "regular_file", "visible", "boot_clock", "visible"][..]),
         ("keys", &["unknown"][..]),
         ("journal", &["keys", "host", "unknown", "words"][..]),
         ("plan", &["observe", "keys", "journal", "unknown"][..]),
@@ -133,11 +133,31 @@ fn no_arrow_between_rooms_turns() {
         ("store", &["keys", "observe", "boot_clock", "unknown", "words"][..]),
         ("machine", &["keys", "observe", "plan", "journal", "unknown"][..]),
         ("host", &["keys", "guarded", "sha256", "boot_clock", "calendar", "regular_file", "words"][..]),
+        ("event", &["observe", "plan", "playbook", "keys", "store", "words"][..]),
+        (
+            "execute",
+            &[
+                "event",
+                "guarded",
+                "host",
+                "journal",
+                "keys",
+                "machine",
+                "observe",
+                "plan",
+                "playbook",
+                "report",
+                "store",
+                "regular_file",
+                "unknown",
+                "words",
+            ][..],
+        ),
         (
             "report",
             &[
-                "guarded", "observe", "plan", "playbook", "keys", "store", "machine", "journal", "calendar", "visible",
-                "words",
+                "event", "guarded", "observe", "plan", "playbook", "keys", "store", "machine", "journal", "calendar",
+                "visible", "words",
             ][..],
         ),
     ] {

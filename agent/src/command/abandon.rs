@@ -13,16 +13,16 @@ use super::{
 };
 use crate::{
     cli::{self, Output},
+    event::trouble::Trouble,
     execute::interrupt::Interrupt,
     keys::{At, Keys, TakeDown, rules::Rules, seat::Seats, txn::Txn},
     playbook::Playbook,
     report::{
-        abandoned,
-        gates::gates,
-        json::{Facts, members},
+        file::json::{Facts, members},
+        live::text,
         names::Names,
-        text,
-        trouble::Trouble,
+        shown::gates::gates,
+        stop::abandoned,
     },
     store::{
         Store, TxnAnswer,

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     cli::{Output, Rollout},
+    event::trouble::Trouble,
     execute::{
         bring_up,
         identity::host_name,
@@ -24,7 +25,7 @@ use crate::{
     },
     plan::Verb,
     playbook::Playbook,
-    report::{Reporter, forecast, names::printable, trouble::Trouble},
+    report::{Reporter, names::printable, shown::forecast},
     visible,
 };
 

@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     cli::{Cli, Matrix, Output},
-    report::trouble::Trouble,
+    event::trouble::Trouble,
 };
 
 /// Becomes agent-matrix, with the agent that was started as the one that is tested.

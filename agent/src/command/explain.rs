@@ -3,8 +3,9 @@
 use super::{Outcome, shown};
 use crate::{
     cli,
+    event::trouble::Trouble,
     playbook::reference::{self, FIELDS},
-    report::{explain, trouble::Trouble},
+    report::shown::explain,
 };
 
 /// Explains a field with all below it, or lists every field.

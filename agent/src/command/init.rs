@@ -16,10 +16,11 @@ use super::{
 use crate::{
     calendar::rfc3339,
     cli::{self, Kind},
+    event::trouble::Trouble,
     execute::{identity::host_name, resident::resident},
     host::{
-        link::{Link, LinkError},
-        portrait::{Portrait, carried, is_secret},
+        process::portrait::{Portrait, carried, is_secret},
+        release::link::{Link, LinkError},
         runtime::likeness,
     },
     observe::{
@@ -31,9 +32,8 @@ use crate::{
         draft::{Draft, DraftMember, DraftNode, DraftProcess, DraftRuntime, Work},
     },
     report::{
-        json::Facts,
+        file::json::Facts,
         stop::{Reason, Stop},
-        trouble::Trouble,
     },
     words::with_causes,
 };
@@ -347,7 +347,7 @@ mod tests {
             env: Default::default(),
             cwd: "/".into(),
             user: None,
-            credentials: crate::host::credentials::Credentials::own(),
+            credentials: crate::host::process::credentials::Credentials::own(),
             log: None,
             unit: None,
             is_replaced: false,

@@ -10,15 +10,15 @@ use super::{
 };
 use crate::{
     cli::{self, Output},
+    event::trouble::Trouble,
     execute::interrupt::Interrupt,
     keys::PREFIX,
     playbook::Playbook,
     report::{
-        json::Facts,
-        keys as told,
+        file::json::Facts,
         names::Names,
+        shown::keys as told,
         stop::{Reason, Stop},
-        trouble::Trouble,
     },
     store::{
         Compare, Op, RawKey, Store, TxnAnswer, Unknown,

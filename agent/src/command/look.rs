@@ -5,10 +5,11 @@ use std::sync::Arc;
 use proto::ClusterVersion;
 
 use crate::{
+    event::trouble::Trouble,
     keys::Keys,
     observe::{Observer, permission::Permission, view::ClusterView},
     playbook::{Cluster, Playbook},
-    report::{names::Names, trouble::Trouble},
+    report::names::Names,
     store::{NotRead, Snapshot, Store, stored},
 };
 

@@ -10,11 +10,7 @@ use clap_mangen::{
 };
 
 use super::{Outcome, shown};
-use crate::{
-    cli,
-    playbook::reference::FIELDS,
-    report::{reason::Reason, trouble::Trouble},
-};
+use crate::{cli, event::trouble::Trouble, playbook::reference::FIELDS, report::stop::reason::Reason};
 
 /// Prints the manual page: the agent, each of its verbs, and every end with its exit code.
 ///

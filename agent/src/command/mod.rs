@@ -30,11 +30,11 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     cli::{self, Cli, Output, Verb},
+    event::trouble::Trouble,
     report::{
-        json::{self, Facts},
+        file::json::{self, Facts},
+        live::text,
         stop::{Reason, Stop},
-        text,
-        trouble::Trouble,
     },
     visible, words,
 };

@@ -4,13 +4,14 @@ use std::{borrow::Cow, fmt::Write as _, path::Path};
 
 use super::{Outcome, look::Eye, run::trouble_of_setup, trusted_playbook};
 use crate::{
+    event::trouble::Trouble,
     execute::{
         gone::gone,
         identity,
         inspect::{self, Inspected, inspect},
         replace::not_replaced,
     },
-    host::state_dir,
+    host::files::state_dir,
     keys::{At, Keys, ProcessId, RunId, rules::Rules},
     machine::act::Ending,
     observe::{evidence::Evidence, view::ClusterView},
@@ -22,16 +23,11 @@ use crate::{
     },
     playbook::Playbook,
     report::{
-        forecast as told,
-        gates::gates,
-        grants,
-        json::{Facts, members, versions},
+        file::json::{Facts, members, versions},
+        live::text,
         names::Names,
-        next, refused,
-        stop::{self, Context, Progress, Reason, Stop},
-        text,
-        trouble::Trouble,
-        warned::warned,
+        shown::{forecast as told, gates::gates, grants, next},
+        stop::{self, Context, Progress, Reason, Stop, refused, warned::warned},
     },
     store::NotRead,
     words::typed,

@@ -4,10 +4,8 @@
 use super::{Outcome, shown};
 use crate::{
     cli,
-    report::{
-        grants::{self, Asked},
-        trouble::Trouble,
-    },
+    event::trouble::Trouble,
+    report::shown::grants::{self, Asked},
 };
 
 /// Prints what is to be typed.

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     cli,
+    event::trouble::Trouble,
     playbook::{Auth, Cluster, Tls},
-    report::trouble::Trouble,
 };
 
 /// The cluster behind these endpoints.

@@ -7,6 +7,7 @@ use proto::MemberId;
 use super::{ask::ask, trusted_playbook};
 use crate::{
     cli::Rollout,
+    event::trouble::Trouble,
     execute::{
         Abort, Ended, LAST_STATUS,
         identity::host_name,
@@ -20,7 +21,6 @@ use crate::{
         Output, Reporter,
         names::Names,
         stop::{self, Context, Stop},
-        trouble::Trouble,
     },
     words::with_causes,
 };
@@ -112,7 +112,7 @@ fn trouble_of_abort(abort: Abort, in_hand: Option<MemberId>, names: &Names) -> T
 
 /// How it is told that a run could not begin.
 pub(super) fn trouble_of_setup(error: SetupError) -> Trouble {
-    use crate::{host::state_dir::StateDirError, journal::file::JournalError};
+    use crate::{host::files::state_dir::StateDirError, journal::file::JournalError};
     let damaged = |text, journal: PathBuf| Trouble::JournalDamaged { text, journal };
     match error {
         SetupError::StateDir(error @ StateDirError::Locked { .. }) => Trouble::StateDirLocked(with_causes(&error)),

@@ -11,18 +11,20 @@ use super::{
 };
 use crate::{
     cli,
+    event::trouble::Trouble,
     execute::identity,
     keys::{Keys, PREFIX, RunResult, RunState, seat::Seats},
     playbook::Playbook,
     report::{
-        gates::gates,
-        json::{Facts, members, versions},
-        lowering::downgrade,
+        file::json::{Facts, members, versions},
         names::Names,
-        standing::{cluster_version, standing},
-        status as told,
+        shown::{
+            gates::gates,
+            lowering::downgrade,
+            standing::{cluster_version, standing},
+            status as told,
+        },
         stop::{Progress, Reason, Stop},
-        trouble::Trouble,
     },
     store::{Snapshot, Store},
 };

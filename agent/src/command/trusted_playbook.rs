@@ -7,9 +7,9 @@
 use std::{env, fs, os::unix::fs::MetadataExt, path::Path};
 
 use crate::{
-    host::path_owner::{self, Writers},
+    event::trouble::Trouble,
+    host::program::path_owner::{self, Writers},
     playbook::Playbook,
-    report::trouble::Trouble,
     words::with_causes,
 };
 

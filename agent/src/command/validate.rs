@@ -4,11 +4,11 @@ use std::path::Path;
 
 use super::Outcome;
 use crate::{
+    event::trouble::Trouble,
     playbook::Playbook,
     report::{
-        json::Facts,
+        file::json::Facts,
         stop::{Reason, Stop},
-        trouble::Trouble,
     },
 };
 

@@ -12,10 +12,11 @@ use super::{
     step::files_are_wrong,
 };
 use crate::{
-    host::state_dir::{Held, Layout, StateDir},
+    event::Happening,
+    host::files::state_dir::{Held, Layout, StateDir},
     journal::file::{Header, Journal},
     playbook::{self, Playbook},
-    report::{Happening, Reporter},
+    report::Reporter,
 };
 
 pub(super) async fn open_node(

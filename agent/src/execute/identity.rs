@@ -6,7 +6,7 @@ use proto::ClusterId;
 
 use super::intent::intent;
 use crate::{
-    host::state_dir::machine_id,
+    host::files::state_dir::machine_id,
     keys::{
         host_id::{HostId, hex_32},
         seat::Seats,

@@ -17,9 +17,9 @@ use super::{
 };
 use crate::{
     host::{
-        artifact,
+        files::state_dir::Layout,
+        release::artifact,
         runtime::{Status, systemd::check::Trying},
-        state_dir::Layout,
     },
     journal::file::{Journal, JournalError},
     observe::{Observer, secret_file, view::ClusterView},

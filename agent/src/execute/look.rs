@@ -7,12 +7,13 @@ use std::{
 
 use super::{Abort, Execution, gone::gone, send::Recorded};
 use crate::{
+    event::Happening,
     journal::restart::Stage,
     keys::{At, Keys, PREFIX, Run, RunState, TakeDown},
     machine::act::{Event, Looked},
     observe::{evidence::Evidence, view::ClusterView},
     plan::warning::Warning,
-    report::{Happening, warned::warned},
+    report::stop::warned::warned,
     store::{NotRead, stored},
 };
 

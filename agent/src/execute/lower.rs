@@ -6,10 +6,10 @@ use proto::{ClusterVersion, MemberId};
 
 use super::Execution;
 use crate::{
+    event::Happening,
     machine::act::Event,
     observe::{downgrade::Downgraded, view::Member},
     plan::settled::Missing,
-    report::Happening,
 };
 
 /// Between two tries.

@@ -39,7 +39,8 @@ use std::{
 use proto::MemberId;
 
 use crate::{
-    host::state_dir::StateDir,
+    event::{Happening, trouble::Trouble},
+    host::files::state_dir::StateDir,
     journal::{
         file::Journal,
         progress::{self, Entry},
@@ -53,7 +54,7 @@ use crate::{
     observe::{Observer, view::ClusterView},
     plan::{Me, refusal::Refusal},
     playbook::Playbook,
-    report::{Happening, Reporter, stop::Trouble},
+    report::Reporter,
     store::{Store, route::Excluded, stored::StoredError},
 };
 use interrupt::Interrupt;

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::process::Memory;
 use crate::{
     host::{
-        capabilities, executable,
-        files::{self, Saved},
-        launcher,
+        files::{self, Saved, state_dir::Layout},
+        program::{capabilities, executable, launcher},
+        release::switch::Switch,
         runtime::{
             Runtime, Status,
             command::{CommandRuntime, LastNamed},
@@ -25,8 +25,6 @@ use crate::{
             sighting::{Belief, undeleted},
             systemd::SystemdRuntime,
         },
-        state_dir::Layout,
-        switch::Switch,
     },
     journal::restart::Binary,
     playbook::{self, Node},

@@ -7,7 +7,7 @@ use std::{
 use tempfile::TempDir;
 
 use super::*;
-use crate::{host::state_dir::StateDir, playbook::Playbook};
+use crate::{host::files::state_dir::StateDir, playbook::Playbook};
 
 struct Case {
     folder: TempDir,

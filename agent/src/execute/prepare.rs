@@ -17,16 +17,19 @@ use super::{
     why,
 };
 use crate::{
+    event::{Happening, trouble::Trouble},
     host::{
-        artifact::{self, Underway},
-        cgroup, download,
+        process::cgroup,
+        release::{
+            artifact::{self, Underway},
+            download,
+        },
         runtime::systemd::check::Trying,
     },
     journal::restart::{InHand, Leg, Stage},
     observe::{Observer, awake::within, permission::Permission, view::Member},
     plan::Verb,
     playbook::{self, Playbook},
-    report::{Happening, stop::Trouble},
 };
 
 /// How long a corrected artifact is waited for while its member may be down.

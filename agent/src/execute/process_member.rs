@@ -17,9 +17,11 @@ use super::node::{OwnNode, Why};
 use crate::{
     host::{
         blocking::blocking,
-        listener::sockets_of,
-        member_name::member_name,
-        process_id::{ProcessId, family},
+        process::{
+            listener::sockets_of,
+            member_name::member_name,
+            process_id::{ProcessId, family},
+        },
         runtime::{Found, Judged},
     },
     observe::{Observer, directory::Listed, local::Identity},

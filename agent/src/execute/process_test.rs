@@ -7,7 +7,7 @@ use proto::MemberId;
 
 use super::*;
 use crate::{
-    host::{process_id::ProcessId, state_dir::StateDir},
+    host::{files::state_dir::StateDir, process::process_id::ProcessId},
     playbook::{self, Playbook},
 };
 

@@ -13,10 +13,12 @@ use proto::Release;
 use super::node::{OwnNode, Side, Why, why};
 use crate::{
     host::{
-        credentials::Credentials,
-        executable,
-        path_owner::{self, Writers},
-        release_record,
+        process::credentials::Credentials,
+        program::{
+            executable,
+            path_owner::{self, Writers},
+        },
+        release::release_record,
         runtime::Runtime,
     },
     journal::restart::Binary,

@@ -10,9 +10,9 @@ use proto::MemberId;
 
 use super::{Abort, Execution};
 use crate::{
+    event::Happening,
     keys::txn::Txn,
     observe::view::ClusterView,
-    report::Happening,
     store::{TxnAnswer, stored},
 };
 

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use super::{Execution, gone::gone, look::random};
 use crate::{
+    event::{Decision, Happening, trouble::Trouble},
     keys::{Run, RunId, txn::Txn},
     plan::{self, refusal::Refusal, replace::Replacement},
-    report::{Decision, Happening, names::Names, refused, trouble::Trouble},
+    report::{names::Names, stop::refused},
     store::{
         NotRead, Snapshot, TxnAnswer,
         stored::{self, StoredError},

@@ -11,12 +11,13 @@ use std::{
 use super::node::{OwnNode, Why, why};
 use crate::{
     host::{
-        credentials::Credentials,
-        executable,
-        listener::{Listener, listener, shown},
-        path_owner,
-        portrait::Portrait,
-        process_id::{ProcessId, read_bounded},
+        process::{
+            credentials::Credentials,
+            listener::{Listener, listener, shown},
+            portrait::Portrait,
+            process_id::{ProcessId, read_bounded},
+        },
+        program::{executable, path_owner},
     },
     observe::{Observer, view::Member},
 };

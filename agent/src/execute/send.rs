@@ -9,6 +9,7 @@ use proto::{LeaseId, Revision};
 
 use super::{Abort, Execution};
 use crate::{
+    event::{Decision, Happening},
     keys::{
         AttemptId, KeyName, Keys, PREFIX, Participant, RunState, TakeDown, TakeId,
         rules::Rules,
@@ -16,7 +17,6 @@ use crate::{
     },
     machine::act::Event,
     plan::Verb,
-    report::{Decision, Happening},
     store::{KeepAlive, NotGranted, NotRead, Store, TxnAnswer, Unknown, stored},
 };
 

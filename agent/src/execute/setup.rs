@@ -25,7 +25,8 @@ use super::{
     wait,
 };
 use crate::{
-    host::state_dir::{Held, Layout, StateDir, StateDirError},
+    event::{Happening, trouble::Trouble},
+    host::files::state_dir::{Held, Layout, StateDir, StateDirError},
     journal::{
         file::{Header, Journal, JournalError, Opened},
         progress::Illegal,
@@ -34,7 +35,7 @@ use crate::{
     observe::{ObserveError, Observer, secret_file},
     plan::{Me, Verb},
     playbook::Playbook,
-    report::{Happening, Reporter, stop::Trouble},
+    report::Reporter,
     store::{Store, route::Excluded},
     words::with_causes,
 };

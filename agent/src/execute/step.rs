@@ -16,13 +16,13 @@ use super::{
     why,
 };
 use crate::{
-    host::{hook, runtime::Found},
+    event::Happening,
+    host::{program::hook, runtime::Found},
     journal::restart::{Binary, InHand, Leg, Stage},
     machine::act::Event,
     observe::HandOver,
     plan::Verb,
     playbook::{Hooks, POLLS, expand_all},
-    report::Happening,
 };
 
 /// How long a member is looked at anew that is another process each time.

@@ -8,7 +8,7 @@ use super::node::{OwnNode, Sides, Why, why};
 use crate::{
     host::{
         files::{self, NewContent},
-        launcher,
+        program::launcher,
     },
     journal::restart::Binary,
     playbook,

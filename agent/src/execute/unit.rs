@@ -3,7 +3,7 @@
 use super::node::{OwnNode, Side, Why, why};
 use crate::{
     host::{
-        credentials::Credentials,
+        process::credentials::Credentials,
         runtime::{
             Runtime,
             systemd::{

@@ -13,6 +13,7 @@ use proto::{MemberId, Release, Revision};
 
 use super::{Abort, Execution, Why, resident::who_listens, why};
 use crate::{
+    event::Happening,
     host::{
         blocking::blocking,
         runtime::{Status, sighting::undeleted},
@@ -25,7 +26,7 @@ use crate::{
         refusal::Wait,
         settled::{self, Missing},
     },
-    report::{Happening, settling, wait::words},
+    report::{settling, wait::words},
     store::Changes,
     visible::line,
 };

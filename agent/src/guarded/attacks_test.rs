@@ -164,10 +164,10 @@ fn a_tree_is_removed_without_its_links() {
         fs::create_dir_all(host.at("state")).unwrap();
         symlink(host.at("theirs"), host.at(link)).unwrap();
         fs::write(host.at("theirs/kept"), "kept").unwrap();
-        crate::host::durable::remove_tree(&host.at(link)).unwrap();
+        crate::host::files::durable::remove_tree(&host.at(link)).unwrap();
         assert!(fs::symlink_metadata(host.at(link)).is_err() && host.at("theirs/kept").exists(), "{link}");
     }
-    let error = crate::host::durable::remove_tree(&host.at("theirs/kept")).unwrap_err();
+    let error = crate::host::files::durable::remove_tree(&host.at("theirs/kept")).unwrap_err();
     assert!(error.is_unguarded() && host.at("theirs/kept").exists(), "{error:?}");
 }
 

@@ -3,7 +3,7 @@
 //! Root and the agent's own user are trusted, nobody else. An ACL (acl(5)) that lets others write shows in the bits of
 //! the group, which are its mask.
 //!
-//! `host/path_owner.rs` judges the way to a program by another rule: there one more user may write, and a group of nobody
+//! `host/program/path_owner.rs` judges the way to a program by another rule: there one more user may write, and a group of nobody
 //! else, as users have one each, since a program is often that user's own. What is written here as root is never.
 
 use std::path::Path;

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    host::durable::{self, Access, At, FileError},
+    host::files::durable::{self, Access, At, FileError},
     keys::host_id::HostId,
     unknown::{self, Keeps, Unknown, keeps},
     words::typed,

@@ -1,5 +1,5 @@
 //! What is known to hurt a member or the cluster when members are restarted on another release. Values:
-//! `report/hazard.rs` makes the sentences. A rule refuses for it, warns of it, or does either by how far it has come.
+//! `report/stop/hazard.rs` makes the sentences. A rule refuses for it, warns of it, or does either by how far it has come.
 
 use proto::MemberId;
 

@@ -1,4 +1,4 @@
-//! Why the planner says no, or not yet. Values, not errors: `report/stop.rs` makes the sentences.
+//! Why the planner says no, or not yet. Values, not errors: `report/stop/mod.rs` makes the sentences.
 
 use std::sync::Arc;
 

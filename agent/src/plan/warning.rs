@@ -1,4 +1,4 @@
-//! What a person should know, and nothing is refused for. Values: `report/warned.rs` makes the sentences.
+//! What a person should know, and nothing is refused for. Values: `report/stop/warned.rs` makes the sentences.
 
 use proto::MemberId;
 

@@ -4,7 +4,7 @@ use super::names::printable;
 use crate::keys::change::{Change, Downgrade, Restart, Upgrade};
 
 /// What people and scripts are told of one.
-pub(super) struct Words {
+pub(crate) struct Words {
     /// Of members that have got there: `at 3.5.30`.
     pub at_target: String,
     /// Of a run: `to 3.5.30`.
@@ -22,7 +22,7 @@ pub(super) struct Words {
 }
 
 /// The words; general ones where it is not known what is changed.
-pub(super) fn words(change: Option<&Change>) -> Words {
+pub(crate) fn words(change: Option<&Change>) -> Words {
     match change {
         Some(Change::Upgrade(Upgrade { from, to })) => Words {
             at_target: format!("at {to}"),

@@ -86,7 +86,7 @@ fn the_manual_page_is_rendered_without_a_complaint() {
     for wanted in ["AGENT RUN", "AGENT INIT", "--endpoints", "EXIT STATUS"] {
         assert!(shown.contains(wanted), "{wanted} is missing in\n{shown}");
     }
-    for reason in agent::report::reason::Reason::ALL {
+    for reason in agent::report::stop::reason::Reason::ALL {
         assert!(shown.contains(reason.name()), "{}", reason.name());
     }
 }

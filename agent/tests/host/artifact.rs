@@ -7,7 +7,7 @@ use std::{
 };
 
 use agent::{
-    host::{
+    host::release::{
         artifact::{Artifact, ArtifactError, Installed, Source, Underway, install},
         digest::Sha256,
         link::Link,
@@ -317,9 +317,9 @@ async fn folders_that_others_may_write_to_are_refused() {
     open("src/etcd-v3.5.30", 0o777);
     let error = case.install(&artifact).await.unwrap_err().to_string();
     assert!(error.starts_with("the artifact has no `sha256`, and ") && error.contains("chmod go-w "), "{error}");
-    assert!(agent::host::artifact::check(&artifact, &case.releases()).is_err());
+    assert!(agent::host::release::artifact::check(&artifact, &case.releases()).is_err());
     // What it holds is known beforehand: then it may lie anywhere. But it is not run there.
-    assert_eq!(agent::host::artifact::check(&pinned, &case.releases()).unwrap(), None);
+    assert_eq!(agent::host::release::artifact::check(&pinned, &case.releases()).unwrap(), None);
     case.install(&pinned).await.unwrap();
 
     open("src/etcd-v3.5.30", 0o755);
@@ -328,7 +328,7 @@ async fn folders_that_others_may_write_to_are_refused() {
         open(&place, 0o777);
         for error in [
             with_causes(&case.install(&pinned).await.unwrap_err()),
-            with_causes(&agent::host::artifact::check(&pinned, &case.releases()).unwrap_err()),
+            with_causes(&agent::host::release::artifact::check(&pinned, &case.releases()).unwrap_err()),
         ] {
             assert!(error.contains("0777") && error.contains("chmod go-w "), "{error}");
         }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use agent::host::{
-    process_id::ProcessId,
+    process::process_id::ProcessId,
     runtime::{
         Found, Status,
         command::{CommandError, CommandRuntime},

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use agent::host::{
+use agent::host::release::{
     digest::Sha256,
     download::{DownloadError, MAX_BYTES, Pace, clear, download, download_at},
 };

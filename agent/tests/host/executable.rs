@@ -8,8 +8,8 @@ use std::{
 };
 
 use agent::host::{
-    credentials::Credentials,
-    executable::{ExecutableError, release_by},
+    process::credentials::Credentials,
+    program::executable::{ExecutableError, release_by},
 };
 use proto::Release;
 use tempfile::TempDir;

@@ -14,7 +14,7 @@ use std::{
 };
 
 use agent::host::{
-    process_id::ProcessId,
+    process::process_id::ProcessId,
     runtime::{
         Process, Runtime, Status,
         fitness::Needs,

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agent::host::{process_id::ProcessId, runtime::Status};
+use agent::host::{process::process_id::ProcessId, runtime::Status};
 
 use crate::process::{AGENT, Host, LIMIT, order, process, session};
 

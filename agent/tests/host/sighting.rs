@@ -3,7 +3,7 @@
 use std::{fs, process::Child};
 
 use agent::host::{
-    process_id::ProcessId,
+    process::process_id::ProcessId,
     runtime::{
         Status,
         process::ProcessError,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use agent::host::{
-    process_id::{ProcessHandle, ProcessId},
+    process::process_id::{ProcessHandle, ProcessId},
     runtime::{Runtime, Status, fitness::Needs, process::ProcessError},
 };
 use rustix::process::Signal;

@@ -22,10 +22,9 @@ use agent::{
     },
     playbook::Playbook,
     report::{
-        forecast::text,
         names::Names,
-        stop::{self, Context},
-        warned::warned,
+        shown::forecast::text,
+        stop::{self, Context, warned::warned},
     },
     store::{RawKey, Snapshot, stored},
 };

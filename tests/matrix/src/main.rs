@@ -4,8 +4,9 @@ use std::{ffi::OsString, process::ExitCode};
 
 use agent::{
     command::{self, Outcome},
-    host::launcher,
-    report::{json::Facts, trouble::Trouble},
+    event::trouble::Trouble,
+    host::program::launcher,
+    report::file::json::Facts,
 };
 use clap::Parser;
 use matrix::cli::Cli;

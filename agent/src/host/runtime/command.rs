@@ -23,11 +23,12 @@ use super::{
 };
 use crate::{
     host::{
-        durable::{self, At},
-        exec::{self, Ended, ExecError, Output, Unwaited},
-        listener::shown,
-        process_id::ProcessId,
-        program_path,
+        files::durable::{self, At},
+        process::{listener::shown, process_id::ProcessId},
+        program::{
+            exec::{self, Ended, ExecError, Output, Unwaited},
+            program_path,
+        },
         runtime::launch::node_file,
     },
     words::with_causes,

@@ -7,10 +7,12 @@ use std::{
 
 use crate::{
     host::{
-        durable::FileError,
-        exec::{ExecError, quoted},
-        listener::shown,
-        path_owner::PathOwnerError,
+        files::durable::FileError,
+        process::listener::shown,
+        program::{
+            exec::{ExecError, quoted},
+            path_owner::PathOwnerError,
+        },
     },
     words::typed,
 };

@@ -163,7 +163,7 @@ async fn below_a_supervisor_the_node_is_killed() {
     let waits = "child=$!; while ! wait $child && kill -0 $child; do :; done";
     let node = Supervised::stubborn("{ trap : TERM; ", &format!(" & {waits}; }}")).await;
     let named = node.identity().await.unwrap();
-    let family = crate::host::process_id::family(named.pid).unwrap();
+    let family = crate::host::process::process_id::family(named.pid).unwrap();
     let child = ProcessId::of(*family.last().unwrap()).unwrap().unwrap();
     assert_ne!(named, child);
     node.runtime.stop(Duration::from_millis(300), true, Found::Shown(Judged { named, node: child })).await.unwrap();

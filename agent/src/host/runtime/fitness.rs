@@ -14,11 +14,13 @@ use super::{Runtime, command::CommandRuntime, launch::NodeCommand, process::Proc
 use crate::{
     guarded::{FileError, Place},
     host::{
-        credentials::Credentials,
-        launcher,
-        path_owner::{self, PathOwnerError, Writers},
-        program_path,
-        trial::Trial,
+        process::credentials::Credentials,
+        program::{
+            launcher,
+            path_owner::{self, PathOwnerError, Writers},
+            program_path,
+            trial::Trial,
+        },
     },
     words::with_causes,
 };

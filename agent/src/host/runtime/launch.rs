@@ -32,8 +32,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     boot_clock,
     host::{
-        durable::{self, At, FileError},
-        process_id::ProcessId,
+        files::durable::{self, At, FileError},
+        process::process_id::ProcessId,
     },
 };
 

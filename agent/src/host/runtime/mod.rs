@@ -4,7 +4,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use super::process_id::ProcessId;
+use super::process::process_id::ProcessId;
 
 pub mod command;
 pub mod command_error;

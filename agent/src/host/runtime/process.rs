@@ -1,8 +1,8 @@
 //! Runtime `process`: the agent starts the node itself, and the node outlives it.
 //!
-//! The node is started by a launcher (`host/launcher.rs`), in a session of its own and as nobody's child, so that
+//! The node is started by a launcher (`host/program/launcher.rs`), in a session of its own and as nobody's child, so that
 //! the agent's end, by whatever signal, means nothing to it. It has at least the resource limits that it had before it was
-//! stopped (`host/limits.rs`), and stays in the agent's control group, with its nice value and processors. Nobody restarts it after a reboot: for tests, or under a supervisor of one's own.
+//! stopped (`host/process/limits.rs`), and stays in the agent's control group, with its nice value and processors. Nobody restarts it after a reboot: for tests, or under a supervisor of one's own.
 
 use std::{
     io,
@@ -26,10 +26,12 @@ use super::{
     told::{Told, ToldFile},
 };
 use crate::host::{
-    durable::{self, FileError},
-    launcher,
-    limits::{self, Limits},
-    process_id::{ProcessHandle, ProcessId},
+    files::durable::{self, FileError},
+    process::{
+        limits::{self, Limits},
+        process_id::{ProcessHandle, ProcessId},
+    },
+    program::launcher,
 };
 
 /// How long a launch may take: it writes two small files.

@@ -28,11 +28,13 @@ use super::{
     likeness,
 };
 use crate::host::{
-    credentials::Credentials,
-    durable::{self, Access, At, FileError},
-    listener::shown,
-    path_owner::user_name,
-    process_id::{ProcessId, all_pids, command_line},
+    files::durable::{self, Access, At, FileError},
+    process::{
+        credentials::Credentials,
+        listener::shown,
+        process_id::{ProcessId, all_pids, command_line},
+    },
+    program::path_owner::user_name,
 };
 
 /// Why it cannot be said whether a node runs.

@@ -15,7 +15,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::host::durable::{self, Access, At, FileError};
+use crate::host::files::durable::{self, Access, At, FileError};
 
 /// The lock, in the hand of the agent that runs the command, too.
 #[derive(Debug)]

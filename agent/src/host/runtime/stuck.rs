@@ -19,8 +19,8 @@ use rustix::{
 use tokio::time::{sleep, timeout};
 
 use crate::host::{
-    launcher,
-    process_id::{ProcessHandle, ProcessId, all_pids, command_line},
+    process::process_id::{ProcessHandle, ProcessId, all_pids, command_line},
+    program::launcher,
 };
 
 /// How long the kernel is given to stop or to end it.

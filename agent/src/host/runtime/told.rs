@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::launch::node_file;
 use crate::host::{
-    durable::{self, Access, At, FileError},
-    process_id::ProcessId,
+    files::durable::{self, Access, At, FileError},
+    process::process_id::ProcessId,
 };
 
 const FORMAT: u32 = 1;

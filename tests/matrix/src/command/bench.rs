@@ -9,7 +9,7 @@ use std::{
 use lab::system::Build;
 
 use agent::{
-    command::companion, execute::prepare::wanted, host::artifact, report::trouble::Trouble, words::with_causes,
+    command::companion, event::trouble::Trouble, execute::prepare::wanted, host::release::artifact, words::with_causes,
 };
 
 use crate::{

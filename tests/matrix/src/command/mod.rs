@@ -7,11 +7,11 @@ use std::{fs, path::PathBuf};
 
 use agent::{
     command::Outcome,
+    event::trouble::Trouble,
     execute::interrupt::Interrupt,
     report::{
-        json::Facts,
+        file::json::Facts,
         stop::{Reason, Stop},
-        trouble::Trouble,
     },
 };
 

@@ -10,7 +10,11 @@ use super::{
     program::leads_through,
     unit::Unit,
 };
-use crate::host::{credentials::Credentials, launcher, runtime::fitness::Needs, trial::Trial};
+use crate::host::{
+    process::credentials::Credentials,
+    program::{launcher, trial::Trial},
+    runtime::fitness::Needs,
+};
 
 /// What may be done to find out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use super::{
     Process, Status,
     sighting::{self, undeleted},
 };
-use crate::host::process_id::ProcessId;
+use crate::host::process::process_id::ProcessId;
 
 mod bus;
 pub mod check;

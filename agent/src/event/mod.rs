@@ -1,0 +1,245 @@
+//! What may happen while an agent works: the one vocabulary of display, lines, events and result.
+
+pub mod trouble;
+
+use proto::{ClusterVersion, MemberId};
+
+use crate::{
+    keys::{Keys, RunId, change::Change},
+    observe::view::ClusterView,
+    plan::{refusal::Wait, settled::Missing},
+};
+
+/// Something that happened. [`Happening::name`] is what an events file calls it.
+#[derive(Clone, Debug)]
+pub enum Happening<'a> {
+    /// The agent has begun to work; nothing was asked yet.
+    Begun {
+        /// What it is to do, once the cluster is known; `None` before.
+        change: Option<&'a Change>,
+    },
+    /// It makes its host fit for the step, which takes a while.
+    Preparing {
+        /// What it is about, and how far that is.
+        what: &'a str,
+    },
+    /// It takes part in this run.
+    Joined {
+        /// Which.
+        run: RunId,
+    },
+    /// An operator's word was written into the run.
+    Decided(Decision),
+    /// It waits.
+    Waiting(Wait),
+    /// It holds the baton.
+    BatonTaken,
+    /// It gave the baton back.
+    BatonGivenBack,
+    /// Leadership was passed on.
+    HandedOver {
+        /// By this member.
+        from: MemberId,
+        /// To this one.
+        to: MemberId,
+    },
+    /// A downgrade to this version is enabled, or the one that was is cancelled.
+    Lowering {
+        /// Where it leads to.
+        to: Option<ClusterVersion>,
+    },
+    /// The take-down record stands.
+    RecordPut {
+        /// Of this member.
+        member: MemberId,
+        /// Whether the member goes back.
+        back: bool,
+    },
+    /// A member is being stopped.
+    Stopping {
+        /// Which.
+        member: MemberId,
+    },
+    /// It is down.
+    Stopped {
+        /// Which.
+        member: MemberId,
+    },
+    /// Its binary and files were switched.
+    Switched {
+        /// Whose.
+        member: MemberId,
+    },
+    /// Its process was started.
+    Started {
+        /// Which.
+        member: MemberId,
+    },
+    /// It is ready, and has been for the soak time.
+    Ready {
+        /// Which.
+        member: MemberId,
+    },
+    /// The take-down record is gone: the step is over.
+    RecordDeleted {
+        /// Of this member.
+        member: MemberId,
+    },
+    /// A step failed.
+    Failed {
+        /// Whose.
+        member: MemberId,
+        /// Why.
+        why: &'a str,
+    },
+    /// A failed member is being put back on its old binary.
+    PuttingBack {
+        /// Which.
+        member: MemberId,
+    },
+    /// A failed member is kept on its new binary: the way back is closed.
+    KeptNew {
+        /// Which.
+        member: MemberId,
+    },
+    /// A member that was found down was started.
+    Mended {
+        /// Which.
+        member: MemberId,
+    },
+    /// A node that was found down was started, before anybody could say which member it is.
+    NodeStarted {
+        /// Its name in the playbook.
+        node: &'a str,
+    },
+    /// A hook ended well.
+    HookRan {
+        /// The member it ran for.
+        member: MemberId,
+        /// The program.
+        hook: &'a str,
+    },
+    /// A hook failed.
+    HookFailed {
+        /// The member it ran for.
+        member: MemberId,
+        /// The program.
+        hook: &'a str,
+        /// Why.
+        why: &'a str,
+    },
+    /// Every member is at its target; versions, gates and hashes are awaited.
+    Settling,
+    /// It has not settled yet.
+    Unsettled(&'a Missing),
+    /// The cluster's gates are equal on every member, and as expected.
+    GatesSettled,
+    /// They all agree.
+    Settled,
+    /// A look was made. Shown, never written to an events file.
+    Looked(&'a ClusterView),
+    /// The keys were read. Shown, never written to an events file.
+    Read(&'a Keys),
+    /// Something that stops nothing, and that a person should know.
+    Warning(&'a str),
+    /// The agent ends.
+    Ended {
+        /// The exit code.
+        exit: u8,
+        /// The reason's name.
+        reason: &'static str,
+    },
+}
+
+/// What an operator has decided about a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// `run --replace`: this intent stands in the place of another.
+    Replaced,
+    /// `finalize`: the last member may go.
+    Approved,
+    /// `rollback`: the run goes back.
+    TurnedBack,
+    /// `resume`: the mark of a failed step is lifted.
+    Resumed,
+}
+
+impl Decision {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Replaced => "run_replaced",
+            Self::Approved => "run_approved",
+            Self::TurnedBack => "run_turned_back",
+            Self::Resumed => "run_resumed",
+        }
+    }
+}
+
+impl Happening<'_> {
+    /// Its name in an events file; `None` for what is not written there.
+    pub fn name(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Begun { .. } => "begun",
+            Self::Preparing { .. } => "preparing",
+            Self::Joined { .. } => "joined",
+            Self::Decided(decision) => decision.name(),
+            Self::Waiting(_) => "waiting",
+            Self::BatonTaken => "baton_taken",
+            Self::BatonGivenBack => "baton_given_back",
+            Self::HandedOver { .. } => "handed_over",
+            Self::Lowering { to: Some(_) } => "downgrade_enabled",
+            Self::Lowering { to: None } => "downgrade_cancelled",
+            Self::RecordPut { .. } => "record_put",
+            Self::Stopping { .. } => "member_stopping",
+            Self::Stopped { .. } => "member_stopped",
+            Self::Switched { .. } => "member_switched",
+            Self::Started { .. } => "member_started",
+            Self::Ready { .. } => "member_ready",
+            Self::RecordDeleted { .. } => "record_deleted",
+            Self::Failed { .. } => "member_failed",
+            Self::PuttingBack { .. } => "member_putting_back",
+            Self::KeptNew { .. } => "member_kept_new",
+            Self::Mended { .. } => "member_mended",
+            Self::NodeStarted { .. } => "node_started",
+            Self::HookRan { .. } => "hook_ran",
+            Self::HookFailed { .. } => "hook_failed",
+            Self::Settling => "settling",
+            Self::Unsettled(_) => "unsettled",
+            Self::GatesSettled => "gates_settled",
+            Self::Settled => "settled",
+            Self::Warning(_) => "warning",
+            Self::Ended { .. } => "ended",
+            Self::Looked(_) | Self::Read(_) => return None,
+        })
+    }
+
+    /// The member it is about.
+    pub fn member(&self) -> Option<MemberId> {
+        match self {
+            Self::RecordPut { member, .. }
+            | Self::Stopping { member }
+            | Self::Stopped { member }
+            | Self::Switched { member }
+            | Self::Started { member }
+            | Self::Ready { member }
+            | Self::RecordDeleted { member }
+            | Self::Failed { member, .. }
+            | Self::PuttingBack { member }
+            | Self::KeptNew { member }
+            | Self::Mended { member }
+            | Self::HookRan { member, .. }
+            | Self::HookFailed { member, .. } => Some(*member),
+            Self::HandedOver { from, .. } => Some(*from),
+            Self::Waiting(wait) => match wait {
+                Wait::Record { member, .. }
+                | Wait::Ready { member }
+                | Wait::Lowering { member, .. }
+                | Wait::Storage { member, .. }
+                | Wait::FailedOwner { member }
+                | Wait::LostOwner { member } => Some(*member),
+                Wait::Answer | Wait::Baton { .. } | Wait::Gather | Wait::Others { .. } => None,
+            },
+            _ => None,
+        }
+    }
+}

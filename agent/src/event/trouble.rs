@@ -1,0 +1,164 @@
+//! What ends a command and the rollout machine never hears of: a wrong command line, a damaged file, a cluster that nobody
+//! reaches. How each is told stands in `report/stop/trouble.rs`.
+
+use std::{path::PathBuf, sync::Arc};
+
+use proto::MemberId;
+
+use crate::{
+    observe::ObserveError,
+    playbook::PlaybookError,
+    store::{NotRead, stored::StoredError},
+    words::with_causes,
+};
+
+/// Something that ends a command outside the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The command line cannot be understood.
+    Usage(String),
+    /// The playbook cannot be used; the whole text with place and caret.
+    Playbook(String),
+    /// `agent abandon` of somebody who is no member.
+    NoSuchMember {
+        /// What was typed.
+        typed: String,
+        /// The members there are.
+        members: String,
+    },
+    /// Another agent holds the lock on the state directory.
+    StateDirLocked(String),
+    /// The state directory cannot be used.
+    StateDir(String),
+    /// The journal is damaged.
+    JournalDamaged {
+        /// How.
+        text: String,
+        /// Its path.
+        journal: PathBuf,
+    },
+    /// The journal is of a newer format.
+    JournalNewer(String),
+    /// The journal or an address belongs to another cluster.
+    OtherCluster(String),
+    /// Nobody answers.
+    Unreachable(String),
+    /// A certificate, key or password file cannot be used.
+    Credentials(String),
+    /// The cluster refuses user or password.
+    AuthRefused(String),
+    /// The user is no administrator.
+    NotRoot {
+        /// The user of the playbook.
+        user: String,
+    },
+    /// The user may not read the shared keys.
+    KeysForbidden {
+        /// The user of the playbook.
+        user: String,
+    },
+    /// A newer agent's key.
+    NewerAgent {
+        /// The key.
+        key: String,
+        /// The host it came from, if it says.
+        host: Option<Arc<str>>,
+    },
+    /// A key that no agent wrote.
+    KeysDamaged(String),
+    /// A key that is larger than any agent makes it, or too many of them.
+    KeysTooLarge(String),
+    /// No take-down of this member to abandon.
+    NothingToAbandon {
+        /// The member, as it was typed.
+        member: String,
+    },
+    /// The agent whose take-down is to be given up keeps its lease alive.
+    AgentAtWork {
+        /// Its member, with its id.
+        member: String,
+        /// Its host.
+        host: Arc<str>,
+    },
+    /// The question before a take-down is given up was not answered with yes.
+    NotConfirmed,
+    /// The record changed between the look and the Txn.
+    RecordChanged {
+        /// Its member's name.
+        member: String,
+    },
+    /// The cluster did not answer.
+    NoAnswer(String),
+    /// This host's members were started, and there is no quorum.
+    NoQuorum(String),
+    /// A signal, before anything was begun.
+    Interrupted,
+    /// The answer to the question after the plan was not yes.
+    Declined {
+        /// The names of this host's members that do not run.
+        down: Vec<String>,
+    },
+    /// This host lacks something.
+    Unprepared(String),
+    /// The operating system refused something.
+    System(String),
+    /// The member of the step in hand was removed from the cluster.
+    Removed {
+        /// Its name.
+        name: String,
+        /// Its name and id.
+        member: String,
+        /// Who says so, by name.
+        by: String,
+        /// Whether its take-down record may still stand.
+        is_recorded: bool,
+    },
+    /// A second signal.
+    InterruptedAtOnce {
+        /// The member of the step in hand, if there was one.
+        member: Option<(MemberId, String)>,
+    },
+}
+
+impl From<PlaybookError> for Trouble {
+    fn from(error: PlaybookError) -> Self {
+        Self::Playbook(error.to_string())
+    }
+}
+
+impl From<ObserveError> for Trouble {
+    fn from(error: ObserveError) -> Self {
+        let text = with_causes(&error);
+        match error {
+            ObserveError::File { .. }
+            | ObserveError::Pem { .. }
+            | ObserveError::Tls(_)
+            | ObserveError::Untrusted { .. } => Self::Credentials(text),
+            ObserveError::Address { .. } => Self::Playbook(text),
+            ObserveError::NobodyAnswered { .. } | ObserveError::NoMembership { .. } => Self::unanswered(text),
+            ObserveError::AnotherCluster { .. } => Self::OtherCluster(text),
+            ObserveError::NotRoot { user } => Self::NotRoot { user },
+            ObserveError::Auth { .. } => Self::AuthRefused(text),
+        }
+    }
+}
+
+impl From<StoredError> for Trouble {
+    fn from(error: StoredError) -> Self {
+        let text = with_causes(&error);
+        match error {
+            StoredError::Newer { key, host, .. } => Self::NewerAgent { key, host },
+            StoredError::Damaged { .. } => Self::KeysDamaged(text),
+            StoredError::Oversize(_) => Self::KeysTooLarge(text),
+        }
+    }
+}
+
+impl From<NotRead> for Trouble {
+    fn from(error: NotRead) -> Self {
+        match error {
+            NotRead::Oversize(oversize) => StoredError::from(oversize).into(),
+            NotRead::Unknown(unknown) => Self::NoAnswer(unknown.to_string()),
+        }
+    }
+}

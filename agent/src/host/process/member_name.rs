@@ -1,0 +1,97 @@
+//! The name that a process was started with, where it was started as a member.
+//!
+//! etcd takes it from its configuration file alone where there is one, else from its flags, else from its environment
+//! (etcd, "Configuration options"). So does the bundled node.
+
+use std::path::{Path, PathBuf};
+
+use super::process_id::{bounded, command_line, read_bounded};
+use crate::{host::runtime::likeness::value, regular_file};
+
+/// A configuration file is smaller, in bytes.
+const MAX_FILE: usize = 1 << 20;
+/// Only a member is started with one of these: the `--name` of a container's client is none.
+const OF_A_MEMBER: [&str; 5] =
+    ["data-dir", "listen-client-urls", "advertise-client-urls", "listen-peer-urls", "initial-cluster"];
+const PREFIX: &str = "ETCD_";
+/// The key of the name, as YAML may write it.
+const NAME: [&str; 3] = ["name:", "\"name\":", "'name':"];
+/// A name is shorter, in bytes. Brackets in a long line cost libyaml the square of their number.
+const MAX_NAME: usize = 1024;
+
+/// The name that this process was started with; `None` where it was given none, is no member, or cannot be looked at.
+pub fn member_name(pid: u32) -> Option<String> {
+    let arguments = command_line(pid).ok()?;
+    let environment = read_bounded(&format!("/proc/{pid}/environ")).unwrap_or_default();
+    let environment: Vec<_> = environment
+        .split(|byte| *byte == 0)
+        .filter_map(|variable| std::str::from_utf8(variable).ok()?.strip_prefix(PREFIX)?.split_once('='))
+        .collect();
+    named(&arguments, &environment, |file| {
+        let folder = if file.is_absolute() { "root" } else { "cwd" };
+        let file = Path::new("/proc").join(pid.to_string()).join(folder).join(file.strip_prefix("/").unwrap_or(file));
+        let path = file.clone();
+        let read = bounded(&file.to_string_lossy(), move || Ok(regular_file::read(&path, MAX_FILE)?));
+        String::from_utf8(read.ok()?).ok()
+    })
+}
+
+/// Variables come without their prefix.
+fn named(
+    arguments: &[String],
+    variables: &[(&str, &str)],
+    read: impl FnOnce(&Path) -> Option<String>,
+) -> Option<String> {
+    let variable = |name: &str| variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| *value);
+    let file = value(arguments, "config-file").or_else(|| variable("CONFIG_FILE"));
+    if let Some(file) = file.filter(|file| !file.is_empty()) {
+        return configured(&read(&PathBuf::from(file))?);
+    }
+    let is_member = OF_A_MEMBER.iter().any(|flag| value(arguments, flag).is_some()) || !variables.is_empty();
+    let name = value(arguments, "name").or_else(|| variable("NAME"));
+    name.filter(|name| is_member && !name.is_empty()).map(str::to_owned)
+}
+
+/// The name in a configuration file, which its member's user writes: YAML as a whole may be made of aliases that have no end.
+fn configured(config: &str) -> Option<String> {
+    if let Ok(config) = serde_json::from_str::<serde_json::Value>(config) {
+        return config.get("name")?.as_str().map(str::to_owned);
+    }
+    let name = config.lines().find_map(|line| NAME.iter().find_map(|key| line.strip_prefix(key)))?;
+    serde_yaml::from_str(Some(name).filter(|name| name.len() <= MAX_NAME)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_as_etcd_reads_it() {
+        let list = |of: usize| format!("l{of}: &l{of} [{}]\n", format!("*l{},", of - 1).repeat(50));
+        let bomb = format!("l0: &l0 [{}]\n{}name: m1\n", "x,".repeat(50), (1..6).map(list).collect::<String>());
+        let brackets = format!("name: {}", "[? ".repeat(300_000));
+        for (line, variables, file, expected) in [
+            ("etcd --name m1 --data-dir /d", vec![], None, Some("m1")),
+            ("etcd -name=m1 -data-dir=/d", vec![("NAME", "m2")], None, Some("m1")),
+            ("etcd", vec![("NAME", "m1")], None, Some("m1")),
+            ("etcd --name m1", vec![("DATA_DIR", "/d")], None, Some("m1")),
+            ("etcd --data-dir /d", vec![], None, None),
+            ("etcd --name m1 --config-file /c", vec![], Some("name: m2\ndata-dir: /d\n"), Some("m2")),
+            ("etcd", vec![("CONFIG_FILE", "/c"), ("NAME", "m1")], Some("{\"name\": \"m2\"}"), Some("m2")),
+            ("etcd --name m1 --config-file /c", vec![], None, None),
+            ("etcd --config-file /c", vec![], Some("data-dir: /d"), None),
+            ("etcd --config-file /c", vec![], Some("[\"name\"]"), None),
+            ("etcd --config-file /c", vec![], Some("name: m1\ncors: '*'\n"), Some("m1")),
+            ("etcd --config-file /c", vec![], Some(&bomb), Some("m1")),
+            ("etcd --config-file /c", vec![], Some(&brackets), None),
+            ("etcd --config-file /c", vec![], Some("\"name\": m1\ncors: '*'\n"), Some("m1")),
+            // What runs a container, alone and with the member's own line.
+            ("docker run --name c1 etcd", vec![], None, None),
+            ("docker run --name c1 etcd --name m1 --data-dir /d", vec![], None, Some("m1")),
+        ] {
+            let arguments: Vec<_> = line.split(' ').map(str::to_owned).collect();
+            let found = named(&arguments, &variables, |_| file.map(str::to_owned));
+            assert_eq!(found.as_deref(), expected, "{line} {variables:?} {file:?}");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! A process of this host that runs: who it is, as whom it runs, with which limits, at which addresses.
+
+pub mod cgroup;
+pub mod credentials;
+pub mod limits;
+pub mod listener;
+pub mod member_name;
+pub mod portrait;
+pub mod process_id;

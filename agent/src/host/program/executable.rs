@@ -1,0 +1,215 @@
+//! What an executable is before it is trusted: a program of its own, that nobody else may change, of a release that it
+//! names itself, asked as the user that it is for (`probe.rs`).
+
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::fs::PermissionsExt,
+    },
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use proto::Release;
+
+use super::{
+    exec::{self, ExecError, Output, Unwaited, quoted},
+    launcher,
+    path_owner::{self, PathOwnerError},
+    probe,
+};
+use crate::host::{
+    files::durable::{At, FileError},
+    process::{credentials::Credentials, process_id::ProcessId},
+    runtime::launch::Answer,
+};
+
+/// How long `--version` may take.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Why a file will not do as a node's executable.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecutableError {
+    /// It could not be looked at.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Somebody else may change it, or could not be told from one who may.
+    #[error(transparent)]
+    Owner(#[from] PathOwnerError),
+    /// It is a folder, a device or the like, or has no execute permission.
+    #[error("{} is no executable file", path.display())]
+    NotExecutable {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is a script or another file that the kernel hands to an interpreter: then the running process is the
+    /// interpreter, and nothing can be said of the release it runs.
+    #[error("{} is {what}, not a program: name the program that it starts", path.display())]
+    Wrapper {
+        /// The file.
+        path: PathBuf,
+        /// `a script (#!/bin/sh)`, `no ELF file`.
+        what: String,
+    },
+    /// `--version` could not be run to its end.
+    #[error("cannot ask {} for its version", path.display())]
+    Ask {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: ExecError,
+    },
+    /// It could not be run as that user.
+    #[error("cannot ask {} for its version: {reason}", path.display())]
+    NotRun {
+        /// The file.
+        path: PathBuf,
+        /// The launcher's words.
+        reason: String,
+    },
+    /// It was run but named no version.
+    #[error("{} --version ended with {how} and named no version{}", path.display(), quoted(output))]
+    NoVersion {
+        /// The file.
+        path: PathBuf,
+        /// `exit 1`, `signal 9`.
+        how: String,
+        /// The end of its output.
+        output: String,
+    },
+}
+
+/// Refuses what is not a program in ELF form with execute permission (elf(5)).
+pub fn check(path: &Path) -> Result<(), ExecutableError> {
+    check_at(path, path)
+}
+
+/// Looks at the one path and speaks of the other.
+fn check_at(here: &Path, path: &Path) -> Result<(), ExecutableError> {
+    let metadata = fs::metadata(here).at("look at", path)?;
+    if !metadata.is_file() || metadata.permissions().mode() & 0o111 == 0 {
+        return Err(ExecutableError::NotExecutable { path: path.into() });
+    }
+    let head = head(&mut File::open(here).at("open", path)?).at("read", path)?;
+    if head.starts_with(ELF) { Ok(()) } else { Err(ExecutableError::Wrapper { path: path.into(), what: kind(&head) }) }
+}
+
+/// How a program in ELF form begins.
+pub(crate) const ELF: &[u8] = b"\x7fELF";
+
+/// The first bytes of a file, enough to know its kind.
+pub(crate) fn head(file: &mut File) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    file.take(128).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// What a file that is no program is, by its first bytes.
+pub(crate) fn kind(head: &[u8]) -> String {
+    match head.split(|byte| *byte == b'\n').next() {
+        Some(line) if line.starts_with(b"#!") => format!("a script ({})", String::from_utf8_lossy(line).trim()),
+        _ => "no ELF file".into(),
+    }
+}
+
+/// Runs it with `--version` as this user and takes the first version in what it says (`etcd Version: 3.5.30`).
+///
+/// # Errors
+/// Among others: somebody else than root and that user may change it.
+pub async fn release(path: &Path, user: &Credentials) -> Result<Release, ExecutableError> {
+    release_by(&launcher::own(), path, user).await
+}
+
+/// As [`release`], with another program as launcher, which must do as [`launcher::main`]: for callers that are not the
+/// agent.
+pub async fn release_by(launcher: &[String], path: &Path, user: &Credentials) -> Result<Release, ExecutableError> {
+    ask(launcher, path_owner::open(path, &user.writers())?, path, user).await
+}
+
+/// As [`release`], of a program that runs: the very file that its process executes, whatever has its name by now, and as
+/// nobody else than the process runs as.
+pub async fn release_of_process(process: ProcessId, user: &Credentials) -> Result<Release, ExecutableError> {
+    let path = PathBuf::from(format!("/proc/{}/exe", process.pid));
+    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+    let program = rustix::fs::open(&path, flags, rustix::fs::Mode::empty()).at("open", &path)?;
+    // Asked after it was opened: the file is this process's, and this process is that user's.
+    let is_its = Credentials::of_process(process.pid).at("look at", &path)? == *user;
+    match process.is_alive().at("look at", &path)? && is_its {
+        true => ask(&launcher::own(), program, &path, user).await,
+        false => Err(io::Error::from(io::ErrorKind::NotFound)).at("look at", &path)?,
+    }
+}
+
+async fn ask(
+    launcher: &[String],
+    program: OwnedFd,
+    path: &Path,
+    user: &Credentials,
+) -> Result<Release, ExecutableError> {
+    // By the descriptor: what is looked at is what is run.
+    check_at(&PathBuf::from(format!("/proc/self/fd/{}", program.as_raw_fd())), path)?;
+    let argv = probe::argv(launcher, path, &user.clone().that_may_be_had());
+    let asked = exec::run_with(&argv, program.into(), LIMIT, &Output::Kept, Unwaited::KilledInItsSession).await;
+    let ended = asked.map_err(|source| ExecutableError::Ask { path: path.into(), source })?;
+    if let Some(reason) = not_run(&ended) {
+        return Err(ExecutableError::NotRun { path: path.into(), reason });
+    }
+    let named = first_release(&ended.stdout).or_else(|| first_release(&ended.stderr));
+    named.filter(|_| ended.is_success()).ok_or_else(|| ExecutableError::NoVersion {
+        path: path.into(),
+        output: ended.output().to_owned(),
+        how: ended.how.clone(),
+    })
+}
+
+/// Why the launcher did not become the program.
+fn not_run(ended: &exec::Ended) -> Option<String> {
+    match serde_json::from_str(ended.stdout.lines().next_back()?) {
+        Ok(Answer::Failed { reason }) if !ended.is_success() => Some(reason),
+        _ => None,
+    }
+}
+
+fn first_release(text: &str) -> Option<Release> {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+')));
+    words.map(|word| word.trim_start_matches('v').trim_end_matches('.')).find_map(|word| word.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_version_is_found_in_what_programs_say() {
+        for (text, release) in [
+            ("etcd Version: 3.5.30\nGit SHA: 1a2b3c4\nGo Version: go1.25.1\n", Some("3.5.30")),
+            ("node 3.6.0", Some("3.6.0")),
+            ("tool v1.2.3, built 2026.", Some("1.2.3")),
+            ("release 3.7.0-rc.1.", Some("3.7.0-rc.1")),
+            ("address 127.0.0.1 only", None),
+            ("", None),
+        ] {
+            assert_eq!(first_release(text).map(|r| r.to_string()).as_deref(), release, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_wrapper_is_refused_by_name_and_kind() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, content, mode, expected) in [
+            ("script", "#!/bin/sh -e\nexec etcd\n", 0o755, "script is a script (#!/bin/sh -e), not a program"),
+            ("text", "hello", 0o755, "text is no ELF file, not a program"),
+            ("empty", "", 0o755, "empty is no ELF file, not a program"),
+            ("plain", "\x7fELF", 0o644, "plain is no executable file"),
+        ] {
+            let path = folder.path().join(name);
+            fs::write(&path, content).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let error = check(&path).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        assert!(matches!(check(folder.path()), Err(ExecutableError::NotExecutable { .. })));
+    }
+}

@@ -1,0 +1,295 @@
+//! What has happened so far, as data: the state behind display, lines and result. No I/O.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant, SystemTime},
+};
+
+use proto::MemberId;
+
+use crate::{
+    calendar::rfc3339,
+    event::Happening,
+    keys::{RunId, change::Change, seat::Seats},
+    observe::view::ClusterView,
+    plan::{refusal::Wait, settled::Missing},
+    report::{
+        change::words,
+        file::json::{Facts, MemberLine, members, versions},
+        names::{Names, printable},
+        settling,
+        shown::{
+            forecast::StepLine,
+            gates::{GatesLine, gates},
+        },
+        wait,
+    },
+};
+
+/// So far.
+#[derive(Debug, Default)]
+pub struct Board {
+    names: Names,
+    mine: Seats,
+    view: Option<ClusterView>,
+    seen_at: Option<SystemTime>,
+    /// Members of this host that do not run.
+    down: Vec<MemberId>,
+    run: Option<RunId>,
+    change: Option<Change>,
+    waiting: Option<Wait>,
+    unsettled: Option<Missing>,
+    preparing: Option<String>,
+    steps: Vec<Begun>,
+    warnings: Vec<String>,
+    changed: bool,
+    /// What is done to a member at the moment, by this process.
+    doing: Option<(MemberId, &'static str)>,
+}
+
+/// A step that this process began.
+#[derive(Debug)]
+struct Begun {
+    member: MemberId,
+    back: bool,
+    state: &'static str,
+    since: Instant,
+    took: Option<Duration>,
+}
+
+impl Board {
+    /// Says who is called what, before the members themselves were asked.
+    pub fn learn(&mut self, members: &BTreeMap<String, MemberId>) {
+        self.names.learn(members);
+    }
+
+    /// Says which members run on this host.
+    pub fn own(&mut self, seats: &Seats) {
+        self.mine = seats.clone();
+    }
+
+    /// Says which of them do not run, at the end.
+    pub fn down(&mut self, members: &[MemberId]) {
+        self.down = members.to_vec();
+    }
+
+    /// Says when the members were seen.
+    pub fn seen(&mut self, at: SystemTime) {
+        self.seen_at = Some(at);
+    }
+
+    /// Takes in what happened.
+    pub fn take(&mut self, happening: &Happening, now: Instant) {
+        self.waiting = match happening {
+            Happening::Waiting(wait) => Some(wait.clone()),
+            // A look or a word in the middle of a wait does not end it.
+            Happening::Looked(_) | Happening::Read(_) | Happening::Warning(_) | Happening::Ended { .. } => {
+                self.waiting.take()
+            }
+            Happening::BatonGivenBack => self.waiting.take(),
+            _ => None,
+        };
+        self.unsettled = match happening {
+            Happening::Unsettled(missing) => Some((*missing).clone()),
+            Happening::Looked(_) | Happening::Read(_) | Happening::Warning(_) | Happening::Ended { .. } => {
+                self.unsettled.take()
+            }
+            _ => None,
+        };
+        self.preparing = match happening {
+            Happening::Preparing { what } => Some(printable(what).to_string()),
+            Happening::Warning(_) => self.preparing.take(),
+            _ => None,
+        };
+        match happening {
+            Happening::Begun { change: Some(change) } => self.change = Some((*change).clone()),
+            Happening::Joined { run } => self.run = Some(*run),
+            Happening::Looked(view) => {
+                self.names.learn_members(view);
+                self.view = Some((*view).clone());
+            }
+            Happening::Read(keys) => self.names.learn_hosts(keys),
+            Happening::Warning(text) => self.warnings.push(printable(text).to_string()),
+            Happening::HookFailed { hook, why, .. } => {
+                self.warnings.push(format!("hook {} failed: {}", printable(hook), printable(why)));
+            }
+            Happening::Decided(_)
+            | Happening::Mended { .. }
+            | Happening::NodeStarted { .. }
+            | Happening::Switched { .. }
+            | Happening::Started { .. } => self.changed = true,
+            _ => {}
+        }
+        self.follow_the_step(happening, now);
+    }
+
+    fn follow_the_step(&mut self, happening: &Happening, now: Instant) {
+        let Some(member) = happening.member() else { return };
+        let doing = match happening {
+            Happening::RecordPut { back, .. } => {
+                self.steps.push(Begun { member, back: *back, state: "running", since: now, took: None });
+                "next"
+            }
+            Happening::Stopping { .. } => {
+                self.changed = true;
+                "stopping"
+            }
+            Happening::Stopped { .. } => "stopped",
+            Happening::Switched { .. } => {
+                self.take_over_step(member, now);
+                "switched"
+            }
+            Happening::Started { .. } => {
+                self.take_over_step(member, now);
+                "starting"
+            }
+            Happening::Ready { .. } => {
+                self.end_step(member, "done", now);
+                "ready"
+            }
+            Happening::Failed { .. } => {
+                self.end_step(member, "failed", now);
+                "failed"
+            }
+            Happening::PuttingBack { .. } => {
+                self.end_step(member, "put_back", now);
+                "putting back"
+            }
+            Happening::KeptNew { .. } => {
+                self.end_step(member, "kept_new", now);
+                "kept on the new binary"
+            }
+            Happening::RecordDeleted { .. } => {
+                self.forget_step(member);
+                self.doing = None;
+                return;
+            }
+            _ => return,
+        };
+        self.doing = Some((member, doing));
+    }
+
+    /// A step that an earlier process of this host began, and this one goes on with.
+    fn take_over_step(&mut self, member: MemberId, now: Instant) {
+        if !self.steps.iter().any(|step| step.member == member) {
+            self.steps.push(Begun { member, back: false, state: "running", since: now, took: None });
+        }
+    }
+
+    /// The last word on a step stands: a member that was put back and is ready again was put back.
+    fn end_step(&mut self, member: MemberId, state: &'static str, now: Instant) {
+        if let Some(step) = self.steps.last_mut().filter(|step| step.member == member) {
+            let keeps = matches!(step.state, "put_back" | "kept_new") && matches!(state, "done" | "failed");
+            step.state = if keeps { step.state } else { state };
+            step.took = Some(now.saturating_duration_since(step.since));
+        }
+    }
+
+    /// A record that was taken away again before anything was stopped began no step.
+    fn forget_step(&mut self, member: MemberId) {
+        let nothing_done = self.doing == Some((member, "next"));
+        if nothing_done {
+            self.steps.pop();
+        }
+    }
+
+    /// Who is called what.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// The run it takes part in.
+    pub fn run(&self) -> Option<RunId> {
+        self.run
+    }
+
+    /// The number of the step in hand, or of the last one.
+    pub fn step(&self) -> Option<usize> {
+        Some(self.steps.len()).filter(|count| *count > 0)
+    }
+
+    /// The members as last seen, with what is done to them at the moment.
+    pub fn rows(&self) -> Vec<(MemberLine, Option<&'static str>)> {
+        let Some(view) = &self.view else { return Vec::new() };
+        let doing = |line: &MemberLine| self.doing.filter(|(member, _)| *member == line.id).map(|(_, doing)| doing);
+        let lines = members(view, &self.names, &self.mine).into_iter();
+        lines
+            .map(|line| {
+                let doing = doing(&line);
+                match self.down.contains(&line.id) {
+                    true => {
+                        let trouble = Some("it is not running".to_owned());
+                        (MemberLine { state: "silent", trouble, ..line }, None)
+                    }
+                    false => (line, doing),
+                }
+            })
+            .collect()
+    }
+
+    /// Whether this is what it waits for already.
+    pub fn is_waiting(&self, wait: &Wait) -> bool {
+        self.waiting.as_ref() == Some(wait)
+    }
+
+    /// Whether this process has changed anything.
+    pub fn has_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// Whether this is what keeps the cluster from having settled already.
+    pub fn is_unsettled(&self, missing: &Missing) -> bool {
+        self.unsettled.as_ref() == Some(missing)
+    }
+
+    /// The cluster's gates as last seen; `None` where no member has any.
+    pub fn gates(&self) -> Option<GatesLine> {
+        gates(self.view.as_ref()?, &self.names)
+    }
+
+    /// What takes long before its host is fit.
+    pub fn preparing(&self) -> Option<&str> {
+        self.preparing.as_deref()
+    }
+
+    /// What is waited for, in words.
+    pub fn waiting(&self) -> Option<String> {
+        self.waiting.as_ref().map(|waited| wait::words(waited, &self.names))
+    }
+
+    /// What keeps the cluster from having settled, in words.
+    pub fn unsettled(&self) -> Option<String> {
+        self.unsettled.as_ref().map(|missing| settling::words(missing, &self.names))
+    }
+
+    /// The result so far.
+    pub fn facts(&self) -> Facts {
+        let (from, to) = self.change.as_ref().map_or((None, None), versions);
+        Facts {
+            changed: self.changed,
+            run: self.run,
+            from,
+            to,
+            gates: self.gates(),
+            members: self.rows().into_iter().map(|(line, _)| line).collect(),
+            seen_at: self.seen_at.map(rfc3339),
+            waiting_for: self.waiting().or_else(|| self.unsettled()),
+            steps: self.steps.iter().enumerate().map(|(at, step)| self.line(at, step)).collect(),
+            warnings: self.warnings.clone(),
+            more: Default::default(),
+        }
+    }
+
+    fn line(&self, at: usize, step: &Begun) -> StepLine {
+        let action = if step.back { "put_back" } else { words(self.change.as_ref()).action };
+        StepLine {
+            id: (at + 1).to_string(),
+            member: Some(self.names.short(step.member)),
+            action,
+            state: step.state,
+            ms: step.took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
+            no_return: false,
+            host: None,
+        }
+    }
+}

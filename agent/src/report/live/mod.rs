@@ -1,0 +1,10 @@
+//! What happens, told while it happens: to a terminal, or in lines.
+
+pub mod board;
+pub mod display;
+pub mod pipe;
+pub mod reporter;
+pub mod text;
+
+#[cfg(test)]
+mod reporter_test;

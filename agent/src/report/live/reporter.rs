@@ -1,0 +1,181 @@
+//! [`Reporter`]: hears what happens and tells it on: to a terminal, in lines, to an events file, as a result.
+//!
+//! Telling never fails and never waits. What cannot be written is said once, as a warning.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, IsTerminal},
+    path::Path,
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
+
+use proto::MemberId;
+
+use super::{
+    board::Board,
+    display::{Screen, frame, size},
+    pipe::{Pipe, Target},
+    text,
+};
+use crate::{
+    calendar::rfc3339,
+    event::{Happening, trouble::Trouble},
+    guarded::FileError,
+    keys::seat::Seats,
+    report::{
+        Output,
+        file::{events::Events, json},
+        stop::Stop,
+    },
+    visible,
+};
+
+/// Tells what happens.
+#[derive(Debug)]
+pub struct Reporter {
+    board: Board,
+    output: Output,
+    events: Option<Events>,
+    /// Where progress is shown: stdout, or stderr where stdout is for the result alone.
+    progress: Pipe,
+    /// Where progress is drawn rather than written line by line.
+    screen: Option<Screen>,
+    began: Instant,
+    is_broken: bool,
+}
+
+impl Reporter {
+    /// Opens the events file, and looks whether there is a terminal. `host` is this host's name.
+    ///
+    /// # Errors
+    /// [`Trouble::Usage`] when the events file cannot be opened.
+    pub fn open(output: Output, events: Option<&Path>, host: Arc<str>) -> Result<Self, Trouble> {
+        let cannot =
+            |path: &Path, error: FileError| Trouble::Usage(format!("--events {}: {}", path.display(), error.source));
+        let events = match events {
+            Some(path) => Some(Events::open(path, host).map_err(|error| cannot(path, error))?),
+            None => None,
+        };
+        let (target, is_terminal) = match output {
+            Output::Text => (Target::Stdout, io::stdout().is_terminal()),
+            Output::Json => (Target::Stderr, false),
+        };
+        Ok(Self {
+            board: Board::default(),
+            output,
+            events,
+            progress: Pipe::new(target),
+            screen: is_terminal.then(Screen::default),
+            began: Instant::now(),
+            is_broken: false,
+        })
+    }
+
+    /// Says who is called what, before the members themselves were asked.
+    pub fn learn(&mut self, members: &BTreeMap<String, MemberId>) {
+        self.board.learn(members);
+    }
+
+    /// Says which members run on this host.
+    pub fn own(&mut self, seats: &Seats) {
+        self.board.own(seats);
+    }
+
+    /// Says which of them do not run, at the end.
+    pub fn down(&mut self, members: &[MemberId]) {
+        self.board.down(members);
+    }
+
+    /// What has happened so far, and who is called what.
+    pub fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// Tells what happened.
+    pub fn tell(&mut self, happening: Happening) {
+        let is_new = self.is_new(&happening);
+        if matches!(happening, Happening::Looked(_)) {
+            self.board.seen(SystemTime::now());
+        }
+        self.board.take(&happening, Instant::now());
+        if is_new {
+            let warning =
+                self.events.as_mut().and_then(|events| events.write(&happening, &self.board, SystemTime::now()));
+            self.show(&happening);
+            if let Some(warning) = warning {
+                self.warn(&warning);
+            }
+        }
+        if let Some(why) = self.progress.failure().filter(|_| !std::mem::replace(&mut self.is_broken, true)) {
+            self.warn(&format!("progress cannot be shown: {why}"));
+        }
+    }
+
+    /// The same wait, begun again after another look, is no news.
+    fn is_new(&self, happening: &Happening) -> bool {
+        match happening {
+            Happening::Waiting(wait) => !self.board.is_waiting(wait),
+            Happening::Unsettled(missing) => !self.board.is_unsettled(missing),
+            _ => true,
+        }
+    }
+
+    fn warn(&mut self, text: &str) {
+        let warning = Happening::Warning(text);
+        self.board.take(&warning, Instant::now());
+        self.show(&warning);
+    }
+
+    fn show(&mut self, happening: &Happening) {
+        match (&self.screen, text::line(happening, &self.board)) {
+            (Some(_), line) => {
+                let stays = matches!(
+                    happening,
+                    Happening::Warning(_) | Happening::Failed { .. } | Happening::HookFailed { .. }
+                );
+                self.draw(&line.filter(|_| stays).into_iter().collect::<Vec<_>>());
+            }
+            (None, Some(line)) => {
+                let time = rfc3339(SystemTime::now());
+                // A line that does not fit is lost: the run goes on.
+                self.progress.offer(format!("{}  {}\n", &time[11..19], visible::line(&line)));
+            }
+            (None, None) => {}
+        }
+    }
+
+    fn draw(&mut self, above: &[String]) {
+        let Some(screen) = &self.screen else { return };
+        let size = size(io::stdout());
+        let mut next = screen.clone();
+        let drawn = next.draw(above, &frame(&self.board, self.began.elapsed(), size), size);
+        // A drawing that was not taken has not changed the screen.
+        if self.progress.offer(drawn) {
+            self.screen = Some(next);
+        }
+    }
+
+    /// Ends without a word, once all that was told is written.
+    pub fn close(self) {
+        self.progress.end(String::new());
+    }
+
+    /// Tells the end, prints the result, and gives the exit code.
+    pub fn end(mut self, stop: &Stop) -> u8 {
+        self.tell(Happening::Ended { exit: stop.exit, reason: stop.reason.name() });
+        let facts = self.board.facts();
+        match self.output {
+            Output::Text if stop.exit == 0 => self.progress.end(text::end(stop)),
+            Output::Text => {
+                self.progress.end(String::new());
+                Pipe::new(Target::Stderr).end(text::end(stop));
+            }
+            Output::Json => {
+                Pipe::new(Target::Stdout).end(json::object(stop, &facts) + "\n");
+                self.progress.end(String::new());
+            }
+        }
+        stop.exit
+    }
+}

@@ -1,0 +1,31 @@
+//! What a host would do next, in words.
+
+use super::status::state;
+use crate::{
+    plan::{Finish, Next, action::Action, refusal::Refusal},
+    report::{names::Names, wait},
+};
+
+/// As in `this host would now: …`; `refused` has the words for a refusal.
+pub fn words(next: &Next, names: &Names, refused: impl Fn(&Refusal) -> String) -> String {
+    let short = |member| names.short(member);
+    match next {
+        Next::Refuse(refusal) => format!("refuse: {}", refused(refusal)),
+        Next::Wait(wait) => format!("wait for {}", wait::words(wait, names)),
+        Next::Examine => "ask what the members say before a run begins".into(),
+        Next::Begin => "begin the run".into(),
+        Next::Move { to, .. } => format!("write the run's state: {}", state(to, names)),
+        Next::Tidy(_) => "delete what stands for nobody any more".into(),
+        Next::Adopt(member) => format!("bring {} up and finish what an earlier agent began", short(*member)),
+        Next::Step(Action::Restart(go)) => match go.hand_over {
+            Some(to) => format!("pass leadership from {} to {}, then take it down", short(go.member), short(to)),
+            None => format!("take {} down", short(go.member)),
+        },
+        Next::Lower(Some(to)) => format!("enable a downgrade to {to}"),
+        Next::Lower(None) => "cancel the downgrade".into(),
+        Next::Settle => "wait until versions, gates and hashes agree".into(),
+        Next::Finish(Finish::Held { member }) => format!("nothing: the run holds before {}", short(*member)),
+        Next::Finish(Finish::Partial { left }) => format!("nothing: its part is done; left are {}", names.list(left)),
+        Next::Finish(_) => "nothing".into(),
+    }
+}

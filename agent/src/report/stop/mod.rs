@@ -1,0 +1,357 @@
+//! How an end is told: exit code, reason, one sentence, what was left, what to type next.
+//!
+//! Pure. [`of`] is for the ends of the rollout machine, [`super::trouble`] for those that never reach it. The
+//! list of reasons is [`super::reason`].
+
+pub mod abandoned;
+pub mod hazard;
+pub mod reason;
+pub mod refused;
+pub mod trouble;
+pub mod warned;
+
+#[cfg(test)]
+mod stop_test;
+
+use std::{path::Path, time::SystemTime};
+
+use proto::MemberId;
+use serde::Serialize;
+
+pub use super::stop::reason::{Exit, Reason, markdown, table};
+use super::{
+    change,
+    names::{Names, printable},
+    shown::standing::standing,
+    wait,
+};
+pub use crate::event::trouble::Trouble;
+use crate::{
+    calendar::rfc3339,
+    keys::{RunResult, change::Change},
+    machine::act::{Ending, Left},
+    observe::view::{Alarm, ClusterView},
+    plan::{Finish, Verb, refusal::Wait},
+    words,
+};
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Stop {
+    /// The process's exit code.
+    pub exit: u8,
+    /// Why, for scripts.
+    pub reason: Reason,
+    /// What happened, in one sentence for a person.
+    pub message: String,
+    /// What state things were left in; empty where nothing is known or to be said.
+    pub left: String,
+    /// The next command to type.
+    pub next: Option<String>,
+    /// How far the cluster is, where this is known.
+    pub cluster: Option<Progress>,
+}
+
+/// How far the cluster is with the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Progress {
+    /// Every member is where it should be.
+    Done,
+    /// Some are not.
+    Partial,
+    /// All but the last, and the run holds.
+    Held,
+}
+
+/// What the machine's own word does not say.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// Who is called what.
+    pub names: &'a Names,
+    /// The last look.
+    pub view: Option<&'a ClusterView>,
+    /// When that was, where things may stand otherwise by now.
+    pub stale: Option<SystemTime>,
+    /// Members of this host that do not run.
+    pub down: &'a [MemberId],
+    /// The playbook's path, as it was typed.
+    pub playbook: &'a str,
+    /// What was typed.
+    pub verb: Verb,
+    /// What the run changes.
+    pub change: Option<&'a Change>,
+    /// Whether this process has stopped a member.
+    pub touched: bool,
+    /// `--require-complete`
+    pub require_complete: bool,
+}
+
+/// A verb as it is typed.
+pub fn typed(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Run => "run",
+        Verb::Rollback => "rollback",
+        Verb::Finalize => "finalize",
+        Verb::Resume => "resume",
+    }
+}
+
+/// How the machine's end is told.
+pub fn of(ending: &Ending, context: &Context) -> Stop {
+    match ending {
+        Ending::Finished(finish) => context.finished(finish),
+        Ending::Refused(refusal) => context.refused(refusal),
+        Ending::Unprepared(why) => context.stop(
+            Reason::Unprepared,
+            format!("this host is not fit for its step: {}", printable(why)),
+            context.onward(),
+        ),
+        Ending::Hook { member, why } => {
+            let message = format!("a before_node hook of {} failed: {}", context.names.member(*member), printable(why));
+            context.stop(Reason::HookFailed, message, context.onward()).leaving("it was not stopped")
+        }
+        Ending::HandOver { member, why } => {
+            let message = format!("{} did not pass leadership on: {}", context.names.member(*member), printable(why));
+            context.stop(Reason::HandOverFailed, message, context.onward()).leaving("it was not stopped")
+        }
+        Ending::NotLowered(why) => {
+            let message = format!("a step of the downgrade was not done: {}", printable(why));
+            context.stop(Reason::NotLowered, message, context.onward()).leaving("no member was stopped for it")
+        }
+        Ending::Step { member, why, left } => {
+            let message = format!("the step of {} failed: {}", context.names.member(*member), printable(why));
+            context.step_failed(message, &context.names.short(*member), *left)
+        }
+        Ending::Sick { member, why } => {
+            let message =
+                format!("{} runs and does not become ready: {}", context.names.member(*member), printable(why));
+            context.stop(Reason::MemberSick, message, context.onward())
+        }
+        Ending::NoQuorum { member } => {
+            let message = format!("{} runs, but there is no quorum to judge it by", context.names.member(*member));
+            let left = "its take-down record, if it stands, is deleted by the next run";
+            context.stop(Reason::NoQuorum, message, context.onward()).leaving(left)
+        }
+        Ending::NotSettled(why) => {
+            let message =
+                format!("the members are at their target, but the cluster did not settle: {}", printable(why));
+            context.stop(Reason::NotSettled, message, context.onward())
+        }
+        Ending::Expired(waited) => context.expired(waited),
+        Ending::NoAnswer { record: Some(member) } => {
+            if let Some(alarm) = context.view.filter(|_| context.stale.is_none()).and_then(ClusterView::alarm) {
+                return context.alarm_keeps_record(alarm, *member);
+            }
+            let member = context.names.member(*member);
+            let message = format!("the cluster did not answer, so the take-down record of {member} may still stand");
+            context.stop(Reason::RecordLeft, message, context.onward()).leaving("the next run on this host deletes it")
+        }
+        Ending::NoAnswer { record: None } => {
+            context.stop(Reason::NoAnswer, "the cluster did not answer for too long".into(), context.onward())
+        }
+        Ending::Interrupted => {
+            let message = "a signal asked for an end; the step in hand was finished or undone".into();
+            context.stop(Reason::Interrupted, message, context.typed()).leaving("this host holds no baton")
+        }
+    }
+}
+
+/// The same where the last look was refused: members do answer, and not this user.
+pub fn denied(ending: &Ending, denial: &Trouble, context: &Context) -> Option<Stop> {
+    let member = match ending {
+        Ending::NoQuorum { member } => Some(*member),
+        Ending::NoAnswer { record } => *record,
+        _ => return None,
+    };
+    let told = denial.stop(context.typed(), Some(context.playbook), context.touched);
+    let step = member.map(|member| format!("the step of {} could not be ended: ", context.names.member(member)));
+    Some(Stop {
+        message: format!("{}{}", step.unwrap_or_default(), told.message),
+        cluster: Some(Progress::Partial),
+        left: of(ending, context).left,
+        ..told
+    })
+}
+
+impl Stop {
+    /// A good end of a verb that takes nothing down.
+    pub fn well(reason: Reason, message: String, next: &str, playbook: &Path) -> Self {
+        let next = Some(format!("agent {next} {}", words::typed(&playbook.to_string_lossy())));
+        Self { exit: reason.exit().code(false), reason, message, left: String::new(), next, cluster: None }
+    }
+
+    pub(crate) fn leaving(self, what: &str) -> Self {
+        let left = if self.left.is_empty() { what.to_owned() } else { format!("{what}; {}", self.left) };
+        Self { left, ..self }
+    }
+
+    pub(crate) fn next(self, next: String) -> Self {
+        Self { next: Some(next), ..self }
+    }
+
+    fn without_next(self) -> Self {
+        Self { next: None, ..self }
+    }
+
+    fn cluster(self, cluster: Progress) -> Self {
+        Self { cluster: Some(cluster), ..self }
+    }
+}
+
+impl Context<'_> {
+    pub(crate) fn stop(&self, reason: Reason, message: String, verb: &str) -> Stop {
+        Stop {
+            exit: reason.exit().code(self.touched),
+            reason,
+            message,
+            left: self.standing(),
+            next: Some(self.command(verb)),
+            cluster: Some(Progress::Partial),
+        }
+    }
+
+    /// How things stand, as far as it is known.
+    pub fn standing(&self) -> String {
+        let down = match self.down {
+            [] => None,
+            [member] => Some(format!("{} is not running", self.names.short(*member))),
+            members => Some(format!("{} are not running", self.names.list(members))),
+        };
+        let seen = self.view.map(|view| match self.stale {
+            Some(at) => format!("last seen at {} UTC: {}", &rfc3339(at)[11..19], standing(view)),
+            None => standing(view),
+        });
+        down.into_iter().chain(seen).collect::<Vec<_>>().join("; ")
+    }
+
+    pub(crate) fn typed(&self) -> &'static str {
+        typed(self.verb)
+    }
+
+    /// What goes on from here: the same command again; `finalize` and `resume` are said once.
+    pub(crate) fn onward(&self) -> &'static str {
+        match self.verb {
+            Verb::Rollback => "rollback",
+            Verb::Run | Verb::Finalize | Verb::Resume => "run",
+        }
+    }
+
+    pub(crate) fn command(&self, verb: &str) -> String {
+        format!("agent {verb} {}", words::typed(self.playbook))
+    }
+
+    pub(crate) fn command_on(&self, verb: &str, place: &str) -> String {
+        format!("{}  # on {}", self.command(verb), words::remark(place))
+    }
+
+    fn all(&self) -> String {
+        match self.view.map_or(0, |view| view.members.len()) {
+            0 => "every member".to_owned(),
+            1 => "the one member".to_owned(),
+            count => format!("all {count} members"),
+        }
+    }
+
+    pub(crate) fn words(&self) -> change::Words {
+        change::words(self.change)
+    }
+
+    fn finished(&self, finish: &Finish) -> Stop {
+        let (all, target) = (self.all(), self.words().at_target);
+        match finish {
+            Finish::Done(RunResult::Reached) => self
+                .stop(Reason::Done, format!("{all} {target}, and the cluster has settled"), "status")
+                .without_next()
+                .cluster(Progress::Done),
+            Finish::Done(RunResult::RolledBack) => self
+                .stop(Reason::RolledBack, format!("{all} back on the old release"), "status")
+                .without_next()
+                .cluster(Progress::Done),
+            Finish::NothingToDo => {
+                self.stop(Reason::NothingToDo, self.nothing_to_do(), "status").without_next().cluster(Progress::Done)
+            }
+            Finish::Partial { left } => self.partial(left),
+            Finish::Held { member } => {
+                let message = format!("{} is the last one, and the run holds before it", self.names.member(*member));
+                let next = self.command_on("finalize", &self.names.place(*member));
+                self.open(Reason::Held, message, Progress::Held).next(next).leaving(HOLD)
+            }
+            Finish::Approved { left } => {
+                let message = format!("{} may go now; its host must run", self.names.list(left));
+                let place = left.first().map_or_else(|| "the host that is left".to_owned(), |m| self.names.place(*m));
+                self.open(Reason::Approved, message, Progress::Partial).next(self.command_on("run", &place))
+            }
+        }
+    }
+
+    fn nothing_to_do(&self) -> String {
+        match self.verb {
+            Verb::Finalize => "nothing to finalize: nothing is held back".to_owned(),
+            _ => format!("nothing to do: {} {}", self.all(), self.words().at_target),
+        }
+    }
+
+    fn partial(&self, left: &[MemberId]) -> Stop {
+        let message = format!("this host's part is done; left without an agent: {}", self.names.list(left));
+        let place = left.iter().map(|member| self.names.place(*member)).collect::<Vec<_>>().join(", ");
+        self.open(Reason::Partial, message, Progress::Partial).next(self.command_on(self.typed(), &place))
+    }
+
+    /// An end that is well for this host and not yet for the cluster.
+    fn open(&self, reason: Reason, message: String, cluster: Progress) -> Stop {
+        let stop = self.stop(reason, message, "run").cluster(cluster);
+        match self.require_complete {
+            true => Stop { exit: Reason::Incomplete.exit().code(self.touched), reason: Reason::Incomplete, ..stop },
+            false => stop,
+        }
+    }
+
+    fn step_failed(&self, message: String, member: &str, left: Left) -> Stop {
+        match left {
+            Left::PutBack => self
+                .stop(Reason::PutBack, message, self.onward())
+                .leaving(&format!("{member} put back on its old binary, ready")),
+            Left::AsItWas => {
+                let left = format!("{member} runs on the binary it had, ready");
+                self.stop(Reason::StepFailed, message, self.onward()).leaving(&left)
+            }
+            Left::AsItIs => {
+                let left = format!("{member} as it is; its take-down record stands, so no other member goes");
+                self.stop(Reason::StepFailed, message, self.onward()).leaving(&left)
+            }
+            Left::NewBinaryKept => {
+                let left = format!(
+                    "{member} kept on its new binary, as the way back is closed; its take-down record stands, \
+                     so no other member goes"
+                );
+                self.stop(Reason::NewBinaryKept, message, self.onward()).leaving(&left)
+            }
+        }
+    }
+
+    /// The cluster did answer, and takes no writes.
+    fn alarm_keeps_record(&self, alarm: &Alarm, member: MemberId) -> Stop {
+        let (member, of) = (self.names.member(member), self.names.member(alarm.of));
+        let message = format!(
+            "the alarm {} of {of} stands, under which the cluster takes no writes, so the take-down record of {member} \
+             could not be deleted",
+            printable(&alarm.kind)
+        );
+        self.stop(Reason::Alarm, message, self.onward()).leaving(
+            "no other member goes; once the cause is seen to and `etcdctl alarm disarm` was typed, the next run on this \
+             host deletes the record",
+        )
+    }
+
+    fn expired(&self, waited: &Wait) -> Stop {
+        let message =
+            format!("nobody made progress for too long while waiting for {}", wait::words(waited, self.names));
+        let reason = if *waited == Wait::Answer { Reason::NoAnswer } else { Reason::Turn };
+        self.stop(reason, message, "status")
+    }
+}
+
+/// What a person must know of a hold.
+pub const HOLD: &str =
+    "the way back is open until then; removing or replacing the held member raises the version at once";

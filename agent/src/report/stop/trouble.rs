@@ -1,0 +1,172 @@
+//! Ends that the rollout machine never hears of: a wrong command line, a damaged file, a cluster that nobody
+//! reaches. Each is a typed trouble; how it is told stands here.
+
+use super::{Reason, Stop};
+use crate::{
+    event::trouble::Trouble,
+    report::{names::printable, shown::grants},
+    words::typed,
+};
+
+impl Trouble {
+    /// Nobody answered what was asked; where members do answer, and want a user, that is said instead.
+    pub fn unanswered(text: String) -> Self {
+        match text.contains("etcdserver: user name is empty") {
+            true => Self::user_wanted(),
+            false => Self::Unreachable(text),
+        }
+    }
+
+    /// Auth is on, and nobody was named.
+    pub fn user_wanted() -> Self {
+        let instead = "auth is on in this cluster, so it wants a user (`cluster.auth`, or --user)";
+        Self::AuthRefused(format!("{instead}; {} says how to make one", grants::COMMAND))
+    }
+
+    /// Whether somebody answers who refuses this user, or his certificate.
+    pub fn is_denial(&self) -> bool {
+        matches!(self, Self::Credentials(_) | Self::AuthRefused(_) | Self::NotRoot { .. } | Self::KeysForbidden { .. })
+    }
+
+    /// How it is told; `playbook` as it was typed, `verb` as in `agent VERB`, `touched` whether this process has
+    /// stopped a member.
+    pub fn stop(&self, verb: &str, playbook: Option<&str>, touched: bool) -> Stop {
+        let again = playbook.map(|path| format!("agent {verb} {}", typed(path)));
+        let with = |verb: &str| playbook.map(|path| format!("agent {verb} {}", typed(path)));
+        let (reason, message, left, next) = match self {
+            Self::Usage(text) => {
+                (Reason::Usage, text.clone(), "", Some(format!("agent help {verb}").trim_end().into()))
+            }
+            Self::Playbook(text) if verb == "matrix" => {
+                (Reason::Playbook, text.clone(), NOTHING, again.map(|again| again + " --list"))
+            }
+            Self::Playbook(text) => (Reason::Playbook, text.clone(), NOTHING, with("validate")),
+            Self::NoSuchMember { typed, members } => {
+                let message = format!("the cluster has no member `{}`; its members are {members}", printable(typed));
+                (Reason::NoSuchMember, message, NOTHING, with("status"))
+            }
+            Self::StateDirLocked(text) => (Reason::StateDirLocked, text.clone(), NOTHING, with("status")),
+            Self::StateDir(text) => (Reason::StateDir, text.clone(), NOTHING, again),
+            Self::JournalDamaged { text, journal } => {
+                let path = journal.to_string_lossy();
+                let aside = format!("mv {} {}", typed(&path), typed(&format!("{path}.damaged")));
+                let message = format!("{text}; put it aside, and the same command goes on from what it finds");
+                (Reason::JournalDamaged, message, NOTHING, Some(aside))
+            }
+            Self::JournalNewer(text) => (Reason::NewerAgent, text.clone(), NOTHING, None),
+            Self::OtherCluster(text) => (Reason::OtherCluster, text.clone(), NOTHING, with("status")),
+            Self::Unreachable(text) => (Reason::Unreachable, text.clone(), NOTHING, again),
+            Self::Credentials(text) => (Reason::Credentials, text.clone(), NOTHING, again),
+            Self::AuthRefused(text) => (Reason::AuthRefused, text.clone(), NOTHING, again),
+            Self::NotRoot { user } => {
+                let message = format!(
+                    "user `{}` does not have the role root, which this needs of etcd: agent run always, and in some \
+                     releases whoever looks",
+                    printable(user)
+                );
+                (Reason::NotRoot, message, NOTHING, Some(grants::COMMAND.into()))
+            }
+            Self::KeysForbidden { user } => {
+                let message = format!(
+                    "user `{}` may not read the shared keys, so it is not known whether a run stands: it wants the \
+                     role root, or one with `read` on /baton/",
+                    printable(user)
+                );
+                (Reason::NotRoot, message, NOTHING, Some(grants::COMMAND.into()))
+            }
+            Self::NewerAgent { key, host } => {
+                let host = host.as_deref().map_or_else(String::new, |host| format!(" on {}", printable(host)));
+                let message = format!("a newer agent{host} wrote the key `{}`", printable(key));
+                (Reason::NewerAgent, message, NOTHING, None)
+            }
+            Self::KeysDamaged(text) => (Reason::KeysDamaged, text.clone(), NOTHING, with("keys")),
+            Self::KeysTooLarge(text) => (Reason::KeysTooLarge, text.clone(), NOTHING, with("keys")),
+            Self::NothingToAbandon { member } => {
+                let message = format!("no take-down of {member} stands");
+                (Reason::NothingToAbandon, message, NOTHING, with("status"))
+            }
+            Self::AgentAtWork { member, host } => {
+                let message = format!("the agent on {} is at work, and may be on {member}", printable(host));
+                let left = "nothing was touched; end that agent first, or with --yes two members may be down at once";
+                (Reason::AgentAtWork, message, left, with("status"))
+            }
+            Self::NotConfirmed => (Reason::Declined, "the answer was not yes".into(), NOTHING, with("status")),
+            Self::RecordChanged { member } => {
+                let message = format!("the take-down of {member} has ended or changed meanwhile");
+                (Reason::RecordChanged, message, NOTHING, with("status"))
+            }
+            Self::NoAnswer(text) => (Reason::NoAnswer, format!("the cluster did not answer: {text}"), "", again),
+            Self::NoQuorum(text) => (Reason::NoQuorum, text.clone(), "", again),
+            Self::Interrupted => {
+                (Reason::Interrupted, "a signal asked for an end before anything was begun".into(), NOTHING, again)
+            }
+            Self::Declined { .. } => {
+                (Reason::Declined, "the answer was not yes".into(), "no member was taken down or started", again)
+            }
+            Self::Unprepared(text) => (Reason::Unprepared, text.clone(), NOTHING, again),
+            Self::System(text) => (Reason::System, text.clone(), NOTHING, again),
+            Self::Removed { name, member, by, is_recorded } => {
+                let message = format!(
+                    "{member} was removed from the cluster in the middle of its step, as {by} say, so it is not started \
+                     again; keep its data until `etcdctl member list` through another member shows that it is gone; then \
+                     `etcdctl member add {}` has it back, with a new data directory",
+                    typed(name)
+                );
+                let left = match is_recorded {
+                    true => "its take-down record, if it stands, is deleted by the next run on this host",
+                    false => "its step is over, and its take-down record is gone",
+                };
+                (Reason::StepFailed, message, left, with("status"))
+            }
+            Self::InterruptedAtOnce { member: None } => {
+                (Reason::InterruptedAtOnce, "ended at once by a signal".into(), "no step was in hand", again)
+            }
+            Self::InterruptedAtOnce { member: Some((id, name)) } => {
+                let message = format!("ended at once by a signal, in the middle of the step of {name} ({id})");
+                let left = "that member may be down; the same command brings it up and goes on";
+                (Reason::InterruptedAtOnce, message, left, again)
+            }
+        };
+        // Only these two have lines of their own; nothing that others wrote may begin one.
+        let message = match self {
+            Self::Usage(_) | Self::Playbook(_) => message,
+            _ => printable(&message).to_string(),
+        };
+        let left = if left == NOTHING && touched { "" } else { left };
+        let stop = Stop { exit: reason.exit().code(touched), reason, message, left: left.into(), next, cluster: None };
+        match self {
+            Self::Declined { down } => stop.with_down(down, &[]),
+            _ => stop,
+        }
+    }
+}
+
+const NOTHING: &str = "nothing was touched";
+
+const ONLY_STARTED: &str = "no member was taken down by this command; what was down was started";
+
+impl Stop {
+    /// The same end of a command that has started members before it.
+    pub fn after_a_start(self) -> Self {
+        let left = if self.left == NOTHING { ONLY_STARTED.to_owned() } else { self.left };
+        Self { left, ..self }
+    }
+
+    /// The same end beside members of this host that do not run, and such as could not be looked at: whoever reads that
+    /// nothing was touched would take them to be well.
+    pub fn with_down(self, down: &[String], unclear: &[String]) -> Self {
+        let told = |what: &str, names: &[String]| {
+            (!names.is_empty()).then(|| format!("{what}: {}", printable(&names.join(", "))))
+        };
+        let mut parts: Vec<_> =
+            told("not running", down).into_iter().chain(told("not known whether they run", unclear)).collect();
+        if parts.is_empty() {
+            return self;
+        }
+        let left = if self.left == NOTHING { "no member was taken down by this command" } else { &self.left };
+        if !left.is_empty() {
+            parts.insert(0, left.into());
+        }
+        Self { left: parts.join("; "), ..self }
+    }
+}

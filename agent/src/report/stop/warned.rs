@@ -1,0 +1,17 @@
+//! Warnings of the planner, as a person reads them.
+
+use super::hazard;
+use crate::{plan::warning::Warning, report::names::Names};
+
+/// One sentence.
+pub fn warned(warning: &Warning, names: &Names) -> String {
+    match warning {
+        Warning::Alone { member } => {
+            format!("{} is not ready: refused, unless an agent runs on its host", names.member(*member))
+        }
+        Warning::Hazard(hazard) => {
+            let words = hazard::words(hazard, names);
+            format!("{}; {}", words.found, words.remedy)
+        }
+    }
+}
