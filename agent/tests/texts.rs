@@ -151,6 +151,8 @@ fn no_arrow_between_rooms_turns() {
                 "regular_file",
                 "unknown",
                 "words",
+                "boot_clock",
+                "visible",
             ][..],
         ),
         (
