@@ -26,7 +26,6 @@ pub const PIPE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The system's.
     #[error("{}", why_unreadable(.0))]
     System(#[source] io::Error),
     /// A folder, a FIFO, a device, a socket.

@@ -11,7 +11,6 @@ pub struct Sha256(pub [u8; 32]);
 /// A text that is no digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DigestError {
-    /// Too short or too long.
     #[error("it has {0} characters, not 64")]
     Length(usize),
     /// A character that is no hexadecimal digit.

@@ -29,9 +29,7 @@ impl Unknown {
 
 /// A value that keeps what this release does not know of it, apart from what it is made of.
 pub trait Keeps: DeserializeOwned + Serialize {
-    /// What it keeps.
     fn unknown(&self) -> &Unknown;
-    /// Keeps this.
     fn keep(&mut self, unknown: Unknown);
 }
 

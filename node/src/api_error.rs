@@ -21,14 +21,12 @@ pub enum Code {
     OutOfRange = 11,
     /// It may go better later, or elsewhere.
     Unavailable = 14,
-    /// The data is damaged.
     DataLoss = 15,
 }
 
 /// A request that was refused, or whose outcome was not heard: one that timed out may have been carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ApiError {
-    /// A key is empty.
     #[error("etcdserver: key is not provided")]
     EmptyKey,
     /// A put that keeps value or lease found no key to keep them from, or an operation of a transaction is empty.
@@ -67,7 +65,6 @@ pub enum ApiError {
     /// The request is larger than what may stand in the log.
     #[error("etcdserver: request is too large")]
     RequestTooLarge,
-    /// Too much is under way.
     #[error("etcdserver: too many requests")]
     TooManyRequests,
     /// The state is as large as it may be, or was so and the alarm still stands.
@@ -76,7 +73,6 @@ pub enum ApiError {
     /// Members hold different data.
     #[error("etcdserver: corrupt cluster")]
     Corrupt,
-    /// Nobody leads.
     #[error("etcdserver: no leader")]
     NoLeader,
     /// This member does not lead, and the request is for the one that does.
@@ -118,7 +114,6 @@ pub enum ApiError {
     /// The cluster has no version yet that could be lowered.
     #[error("etcdserver: cluster version not found during downgrade")]
     ClusterVersionUnavailable,
-    /// One is under way.
     #[error("etcdserver: cluster has a downgrade job in progress")]
     DowngradeInProcess,
     /// None is under way.

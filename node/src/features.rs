@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use proto::ClusterVersion;
 
-/// Names, on or off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Features(BTreeMap<String, bool>);
 
@@ -17,7 +16,6 @@ impl Features {
         self.0.get(name).copied()
     }
 
-    /// All names, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
@@ -43,36 +41,27 @@ impl FromIterator<(String, bool)> for Features {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides(pub BTreeMap<String, bool>);
 
-/// Whose a feature is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Each server's own.
     Server,
-    /// The whole cluster's.
     Cluster,
 }
 
-/// How mature a feature is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// May vanish in any release; off by default.
     Alpha,
-    /// On its way.
     Beta,
-    /// Here to stay.
     Ga,
-    /// On its way out.
     Deprecated,
 }
 
 /// What holds of a feature from one minor on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// From this minor on.
     pub since: ClusterVersion,
     /// What it is where nobody says otherwise.
     pub default: bool,
-    /// How mature it is.
     pub stage: Stage,
     /// Whether nobody may say otherwise.
     pub is_locked: bool,
@@ -85,12 +74,9 @@ impl Spec {
     }
 }
 
-/// A feature.
 #[derive(Clone, Copy, Debug)]
 pub struct Feature {
-    /// Its name.
     pub name: &'static str,
-    /// Whose it is.
     pub level: Level,
     /// What holds of it, by minor, oldest first.
     pub specs: &'static [Spec],
@@ -110,7 +96,6 @@ pub struct Registry(pub &'static [Feature]);
 /// Remaining times of leases go through the log, so that they outlive a change of leader.
 pub const LEASE_CHECKPOINT: &str = "LeaseCheckpoint";
 
-/// What this source knows.
 pub const FEATURES: Registry = Registry(&[Feature {
     name: LEASE_CHECKPOINT,
     level: Level::Cluster,

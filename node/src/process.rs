@@ -16,13 +16,13 @@ use tracing_subscriber::EnvFilter;
 use crate::{
     config::{Config, SETTINGS},
     features::FEATURES,
-    listening::Bound,
     member::{Running, Setup, start},
     serve::{ServeOptions, Server},
+    transport::listening::Bound,
 };
 
 /// How long the connections of clients are waited for at the end, beyond what the server itself takes.
-const LAST: Duration = Duration::from_millis(500);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -80,8 +80,8 @@ fn serve(release: &str, arguments: Vec<String>) -> Outcome {
     let running = raft.block_on(start(setup))?;
     let outcome = clients.block_on(live(&running, sockets, options, &mut signals));
     raft.block_on(running.end());
-    raft.shutdown_timeout(LAST);
-    clients.shutdown_timeout(LAST);
+    raft.shutdown_timeout(DRAIN_TIMEOUT);
+    clients.shutdown_timeout(DRAIN_TIMEOUT);
     outcome
 }
 
@@ -102,7 +102,7 @@ async fn live(running: &Running, sockets: Bound, options: ServeOptions, signals:
     let outcome = until_the_end(running, signals).await;
     drop(ends);
     // What a client still waits for is answered by this member as a follower.
-    let _ = timeout(LAST, serving).await;
+    let _ = timeout(DRAIN_TIMEOUT, serving).await;
     outcome
 }
 

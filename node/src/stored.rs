@@ -9,7 +9,6 @@ pub mod cluster {
     include!(concat!(env!("OUT_DIR"), "/baton.cluster.rs"));
 }
 
-/// What stands in the log.
 pub mod entry {
     include!(concat!(env!("OUT_DIR"), "/baton.entry.rs"));
 }

@@ -11,7 +11,6 @@ pub struct Brake {
 }
 
 impl Brake {
-    /// A brake that is on.
     pub fn new(layout: &Layout) -> Self {
         Self { go: layout.dir.join("go") }
     }

@@ -18,9 +18,7 @@ use crate::{
 
 /// A cluster that is up, and what shall become of it.
 pub struct Case {
-    /// The cluster.
     pub cluster: Cluster,
-    /// What it runs.
     pub from: Build,
     /// What every member shall run in the end.
     pub to: Build,
@@ -41,7 +39,6 @@ impl Case {
         Self::path(system, system.main_job(), change).await
     }
 
-    /// Any two releases.
     pub async fn path(system: System, (from, to): (&str, &str), change: impl FnOnce(&mut Spec)) -> Option<Self> {
         let (from, to) = (build_or_skip(system, from)?, build_or_skip(system, to)?);
         let mut spec = Spec::new(from.clone());
@@ -57,22 +54,18 @@ impl Case {
         self
     }
 
-    /// Where everything is.
     pub fn layout(&self) -> &Layout {
         &self.cluster.layout
     }
 
-    /// One of the members.
     pub fn member(&self, index: usize) -> &Member {
         &self.layout().members[index]
     }
 
-    /// A client of one member.
     pub fn client(&self, index: usize) -> Client {
         sure(self.layout().client(self.member(index)))
     }
 
-    /// Which member leads.
     pub async fn leader(&self) -> usize {
         let leader = sure(self.layout().leader().await);
         self.layout().members.iter().take_while(|member| member.name != leader.name).count()

@@ -39,9 +39,7 @@ use crate::{
 
 /// What becomes of one call.
 pub enum Word {
-    /// It goes on as it is.
     Truth,
-    /// The same, so much later.
     Late(Duration),
     /// This is answered, and nobody else hears of it.
     Says(Vec<u8>),
@@ -51,13 +49,11 @@ pub enum Word {
     Refuses(u16, String),
 }
 
-/// One call.
 pub struct Call {
     /// Which connection it came over.
     pub connection: u64,
     /// The method, as `KV/Txn`.
     pub method: String,
-    /// What was asked.
     pub message: Vec<u8>,
 }
 

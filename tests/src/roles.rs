@@ -101,7 +101,6 @@ impl Shell {
         self.dir.join(format!("{user}.password"))
     }
 
-    /// A user's password.
     pub fn password(&self, user: &str) -> String {
         sure(fs::read_to_string(self.password_file(user))).trim_end().to_owned()
     }

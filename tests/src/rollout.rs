@@ -28,7 +28,6 @@ pub struct Rollout {
     case: Case,
     /// A playbook per host; to write it again, for another upgrade, leaves it where it is.
     pub playbooks: Vec<PathBuf>,
-    /// Who watches.
     pub witness: Witness,
 }
 

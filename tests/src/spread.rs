@@ -1,6 +1,5 @@
 //! Many measurements in a few characters.
 
-/// The middle one.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

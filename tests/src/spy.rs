@@ -48,12 +48,10 @@ impl Spy {
         }
     }
 
-    /// A name in its folder.
     pub fn at(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// The program.
     pub fn program(&self) -> PathBuf {
         self.at("spy")
     }
@@ -98,7 +96,6 @@ impl Spy {
 pub struct Listening(Child);
 
 impl Listening {
-    /// Its number.
     pub fn pid(&self) -> u32 {
         self.0.id()
     }

@@ -16,7 +16,6 @@ type Moment = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// A way that is open, or has shut; it ends with the value.
 pub struct Trapdoor {
-    /// Where it is.
     pub port: u16,
     shut: watch::Receiver<bool>,
     task: AbortHandle,

@@ -17,7 +17,6 @@ use crate::Error;
 /// A server at work; it ends with the value.
 #[derive(Debug)]
 pub struct Web {
-    /// Where the file is.
     pub url: String,
     asked: Arc<Mutex<Vec<u64>>>,
     task: AbortHandle,

@@ -29,9 +29,7 @@ use crate::{
     visible,
 };
 
-/// What a yes is to.
 enum Question {
-    /// All that the plan has.
     Run(String),
     /// The start of what is down, and no more: what comes then cannot be planned before.
     Start(String),

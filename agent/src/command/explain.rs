@@ -21,7 +21,6 @@ pub fn explain(typed: &cli::Explain) -> Result<Outcome, Trouble> {
     Ok(shown(text, "fields", explain::objects(found)))
 }
 
-/// Prints the JSON Schema.
 pub fn schema() -> Outcome {
     let schema = reference::schema();
     shown(format!("{schema:#}\n"), "schema", schema)

@@ -13,22 +13,17 @@ use crate::{
     store::{NotRead, Snapshot, Store, stored},
 };
 
-/// The way to one cluster.
 #[derive(Debug)]
 pub struct Eye {
     observer: Observer,
-    /// The shared keys.
     pub store: Store,
 }
 
-/// What was seen.
 #[derive(Debug)]
 pub struct Sight {
-    /// The members.
     pub view: ClusterView,
     /// The keys as they are stored, or why they could not be read: without quorum they cannot.
     pub raw: Result<Snapshot, NotRead>,
-    /// Who is called what.
     pub names: Names,
 }
 
@@ -37,7 +32,6 @@ pub struct Sight {
 pub enum Downgrade {
     /// There is none, or the members say it themselves.
     None,
-    /// It leads there.
     To(ClusterVersion),
     /// It does not say, as to a user without the role root.
     NotTold,

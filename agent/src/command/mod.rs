@@ -42,12 +42,9 @@ use crate::{
 /// How often `status --watch` looks.
 const WATCH: Duration = Duration::from_secs(1);
 
-/// What a verb ended with.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// How.
     pub stop: Stop,
-    /// The rest of the result.
     pub facts: Facts,
     /// What is printed for a person; an error's own lines are added to it.
     pub text: String,

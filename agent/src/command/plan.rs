@@ -72,7 +72,6 @@ async fn unforeseen(playbook: &Playbook, path: &Path, trouble: Trouble) -> Resul
 pub struct Foreseen {
     /// The steps, what this host would do now, and why it would be refused if it would.
     pub text: String,
-    /// Whether it would be.
     pub refused: bool,
     /// Whether it begins with the start of members that are down.
     pub starts: bool,
@@ -106,7 +105,6 @@ struct Seen {
     here: Inspected,
     /// Processes that are gone, of those that keys name.
     gone: Vec<ProcessId>,
-    /// This one.
     process: ProcessId,
     /// Whether another run stands that is to be replaced.
     replaces: bool,
@@ -184,7 +182,6 @@ impl Seen {
 
 struct Plan<'a> {
     path: &'a Path,
-    /// As it was typed.
     typed: Cow<'a, str>,
     me: &'a Me,
     keys: &'a Keys,

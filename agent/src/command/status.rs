@@ -29,7 +29,6 @@ use crate::{
     store::{Snapshot, Store},
 };
 
-/// What to look at.
 #[derive(Debug)]
 pub struct Place {
     playbook: Option<Playbook>,

@@ -25,86 +25,64 @@ pub enum Happening<'a> {
     },
     /// It takes part in this run.
     Joined {
-        /// Which.
         run: RunId,
     },
     /// An operator's word was written into the run.
     Decided(Decision),
-    /// It waits.
     Waiting(Wait),
-    /// It holds the baton.
     BatonTaken,
-    /// It gave the baton back.
     BatonGivenBack,
     /// Leadership was passed on.
     HandedOver {
-        /// By this member.
         from: MemberId,
-        /// To this one.
         to: MemberId,
     },
     /// A downgrade to this version is enabled, or the one that was is cancelled.
     Lowering {
-        /// Where it leads to.
         to: Option<ClusterVersion>,
     },
     /// The take-down record stands.
     RecordPut {
-        /// Of this member.
         member: MemberId,
         /// Whether the member goes back.
         back: bool,
     },
     /// A member is being stopped.
     Stopping {
-        /// Which.
         member: MemberId,
     },
-    /// It is down.
     Stopped {
-        /// Which.
         member: MemberId,
     },
     /// Its binary and files were switched.
     Switched {
-        /// Whose.
         member: MemberId,
     },
-    /// Its process was started.
     Started {
-        /// Which.
         member: MemberId,
     },
     /// It is ready, and has been for the soak time.
     Ready {
-        /// Which.
         member: MemberId,
     },
     /// The take-down record is gone: the step is over.
     RecordDeleted {
-        /// Of this member.
         member: MemberId,
     },
-    /// A step failed.
     Failed {
-        /// Whose.
         member: MemberId,
-        /// Why.
         why: &'a str,
     },
     /// A failed member is being put back on its old binary.
     PuttingBack {
-        /// Which.
         member: MemberId,
     },
     /// A failed member is kept on its new binary: the way back is closed.
     KeptNew {
-        /// Which.
         member: MemberId,
     },
     /// A member that was found down was started.
     Mended {
-        /// Which.
         member: MemberId,
     },
     /// A node that was found down was started, before anybody could say which member it is.
@@ -112,20 +90,13 @@ pub enum Happening<'a> {
         /// Its name in the playbook.
         node: &'a str,
     },
-    /// A hook ended well.
     HookRan {
-        /// The member it ran for.
         member: MemberId,
-        /// The program.
         hook: &'a str,
     },
-    /// A hook failed.
     HookFailed {
-        /// The member it ran for.
         member: MemberId,
-        /// The program.
         hook: &'a str,
-        /// Why.
         why: &'a str,
     },
     /// Every member is at its target; versions, gates and hashes are awaited.
@@ -134,7 +105,6 @@ pub enum Happening<'a> {
     Unsettled(&'a Missing),
     /// The cluster's gates are equal on every member, and as expected.
     GatesSettled,
-    /// They all agree.
     Settled,
     /// A look was made. Shown, never written to an events file.
     Looked(&'a ClusterView),
@@ -142,11 +112,8 @@ pub enum Happening<'a> {
     Read(&'a Keys),
     /// Something that stops nothing, and that a person should know.
     Warning(&'a str),
-    /// The agent ends.
     Ended {
-        /// The exit code.
         exit: u8,
-        /// The reason's name.
         reason: &'static str,
     },
 }
@@ -213,7 +180,6 @@ impl Happening<'_> {
         })
     }
 
-    /// The member it is about.
     pub fn member(&self) -> Option<MemberId> {
         match self {
             Self::RecordPut { member, .. }

@@ -21,27 +21,21 @@ pub enum Trouble {
     Playbook(String),
     /// `agent abandon` of somebody who is no member.
     NoSuchMember {
-        /// What was typed.
         typed: String,
-        /// The members there are.
         members: String,
     },
     /// Another agent holds the lock on the state directory.
     StateDirLocked(String),
     /// The state directory cannot be used.
     StateDir(String),
-    /// The journal is damaged.
     JournalDamaged {
-        /// How.
         text: String,
-        /// Its path.
         journal: PathBuf,
     },
     /// The journal is of a newer format.
     JournalNewer(String),
     /// The journal or an address belongs to another cluster.
     OtherCluster(String),
-    /// Nobody answers.
     Unreachable(String),
     /// A certificate, key or password file cannot be used.
     Credentials(String),
@@ -57,9 +51,7 @@ pub enum Trouble {
         /// The user of the playbook.
         user: String,
     },
-    /// A newer agent's key.
     NewerAgent {
-        /// The key.
         key: String,
         /// The host it came from, if it says.
         host: Option<Arc<str>>,
@@ -75,16 +67,13 @@ pub enum Trouble {
     },
     /// The agent whose take-down is to be given up keeps its lease alive.
     AgentAtWork {
-        /// Its member, with its id.
         member: String,
-        /// Its host.
         host: Arc<str>,
     },
     /// The question before a take-down is given up was not answered with yes.
     NotConfirmed,
     /// The record changed between the look and the Txn.
     RecordChanged {
-        /// Its member's name.
         member: String,
     },
     /// The cluster did not answer.
@@ -104,11 +93,8 @@ pub enum Trouble {
     System(String),
     /// The member of the step in hand was removed from the cluster.
     Removed {
-        /// Its name.
         name: String,
-        /// Its name and id.
         member: String,
-        /// Who says so, by name.
         by: String,
         /// Whether its take-down record may still stand.
         is_recorded: bool,

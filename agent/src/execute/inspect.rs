@@ -29,7 +29,6 @@ use crate::{
 /// What a run would find on this host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspected {
-    /// What it would warn of.
     pub warnings: Vec<String>,
     /// Members that it would start, as they do not run.
     pub down: Vec<MemberId>,

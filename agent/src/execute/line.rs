@@ -28,7 +28,6 @@ pub struct Line {
 }
 
 impl Line {
-    /// A line of this release.
     pub fn new(entry: Entry, sides: Option<Sides>) -> Self {
         Self { entry, sides, unknown: Unknown::default() }
     }
@@ -39,14 +38,12 @@ keeps! { Line }
 /// What a journal's lines add up to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Past {
-    /// The step in hand.
     pub in_hand: Option<InHand>,
     /// The last sides of each member.
     pub sides: BTreeMap<MemberId, Sides>,
 }
 
 impl Past {
-    /// The restart in hand.
     pub fn restart(&self) -> Option<restart::InHand> {
         self.in_hand?.restart()
     }

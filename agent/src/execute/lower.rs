@@ -12,7 +12,6 @@ use crate::{
     plan::settled::Missing,
 };
 
-/// Between two tries.
 const AGAIN: Duration = Duration::from_millis(500);
 
 impl Execution<'_> {

@@ -68,31 +68,22 @@ pub const LAST_STATUS: Duration = Duration::from_secs(5);
 /// Everything one run works with.
 #[derive(Debug)]
 pub struct Execution<'r> {
-    /// What the operator wrote.
     pub playbook: Playbook,
-    /// Who this agent is.
     pub me: Arc<Me>,
-    /// This process.
     pub process: ProcessId,
-    /// Looks at the cluster.
     pub observer: Observer,
-    /// The shared keys.
     pub store: Store,
     /// The member no call goes through.
     pub excluded: Arc<Excluded>,
-    /// This host's members.
     pub nodes: Vec<OwnNode>,
     /// The lock on the state directory, held to the end.
     pub state: StateDir,
     /// What this host was about to do.
     pub journal: Journal<Line>,
-    /// What it had done before.
     pub past: Past,
-    /// Where all of it is told.
     pub reporter: &'r mut Reporter,
     /// Word that something changed, from the first wait on: a watch that is not needed only holds members up.
     changes: Option<Arc<crate::store::Changes>>,
-    /// The operator's signals.
     pub interrupt: Interrupt,
     leases: Leases,
     /// When this agent said that it takes part: only from then on can others be missed.
@@ -101,7 +92,6 @@ pub struct Execution<'r> {
     last_view: Option<ClusterView>,
     /// The last view in which all was well: by its voters it is judged whether a member was removed.
     whole_view: Option<ClusterView>,
-    /// When the last view was.
     last_seen: Option<SystemTime>,
     /// Which step of a downgrade is asked for, and since when, though it is not known what came of it.
     lowering: Option<(Option<proto::ClusterVersion>, Instant)>,
@@ -135,7 +125,6 @@ pub enum Abort {
     /// The member of the step in hand was removed from the cluster.
     #[error("member {member} was removed from the cluster")]
     Removed {
-        /// The member.
         member: MemberId,
         /// The names of those who say so.
         by: Vec<Arc<str>>,
@@ -150,11 +139,9 @@ pub enum Abort {
 /// What is left when a run has ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// How.
     pub ending: Result<Ending, Abort>,
     /// Whether this process has stopped a member.
     pub touched: bool,
-    /// The last view.
     pub view: Option<ClusterView>,
     /// When that was, where it is not how things stand at the end.
     pub stale: Option<SystemTime>,

@@ -34,7 +34,6 @@ use crate::{
 /// One of the two things a member may run in a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Side {
-    /// The release.
     pub release: Release,
     /// The executable that `binary` points to; `None` where the playbook has no `binary`.
     pub executable: Option<PathBuf>,
@@ -43,9 +42,7 @@ pub struct Side {
 /// Both of them: what the member ran before the step, and what the step brings it to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sides {
-    /// Before.
     pub old: Side,
-    /// After.
     pub new: Side,
     /// The playbook's `binary` when the step began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,7 +50,6 @@ pub struct Sides {
 }
 
 impl Sides {
-    /// One of them.
     pub fn side(&self, which: Binary) -> &Side {
         match which {
             Binary::Old => &self.old,
@@ -72,12 +68,10 @@ pub(super) fn why(error: &dyn std::error::Error) -> Why {
     with_causes(error).into()
 }
 
-/// A member of this host.
 #[derive(Debug)]
 pub struct OwnNode {
     /// What the playbook says of it.
     pub node: Node,
-    /// The member it is.
     pub member: MemberId,
     pub(super) switch: Switch,
     pub(super) nodes: PathBuf,

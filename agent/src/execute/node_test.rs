@@ -69,7 +69,6 @@ async fn a_release_that_nobody_knows_is_refused_only_where_something_goes_by_it(
     }
 }
 
-/// Killed with the test.
 struct Running(Child);
 
 impl Drop for Running {

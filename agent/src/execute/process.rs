@@ -23,7 +23,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// What came of an attempt to stop a member.
 pub(super) enum Stopped {
-    /// It has ended.
     Ended,
     /// Nothing was done: another process than the one that was found is named as it. It may have been restarted in between.
     Another(Why),

@@ -59,13 +59,11 @@ impl From<Found> for Judgement {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
-    /// This one is the member.
     Same(ProcessId),
     /// It says that it is another one.
     Answers(SocketAddr, Identity),
     /// It does not answer, and was started as another one.
     Named(String),
-    /// Nothing is known of it.
     Unknown,
 }
 

@@ -16,7 +16,6 @@ use crate::{
     store::{TxnAnswer, stored},
 };
 
-/// Between the two looks.
 const BETWEEN: Duration = Duration::from_millis(500);
 /// How long the cluster has to say so: without a quorum a member that has ended is started without asking (I-10).
 const SAID_WITHIN: Duration = Duration::from_secs(2);

@@ -16,7 +16,6 @@ use crate::{
 
 /// How long an answer is asked for.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two sendings.
 const AGAIN: Duration = Duration::from_millis(200);
 
 impl Execution<'_> {

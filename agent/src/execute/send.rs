@@ -56,9 +56,7 @@ pub(super) struct Leases {
 /// A take-down record as one member said that it was put.
 #[derive(Debug)]
 pub(super) struct Recorded {
-    /// Which.
     pub(super) record: TakeDown,
-    /// Its create revision.
     pub(super) created: Revision,
     /// The address that said so.
     pub(super) by: String,

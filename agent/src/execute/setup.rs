@@ -43,7 +43,6 @@ use crate::{
 /// What was typed beside the playbook.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The verb.
     pub verb: Verb,
     /// `--expect-agents`
     pub expect_agents: Option<usize>,
@@ -52,39 +51,22 @@ pub struct Options {
 /// Why a run could not even begin. Nothing was touched, but that members may have been started.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// The state directory.
     #[error("the state directory cannot be used")]
     StateDir(#[source] StateDirError),
-    /// The journal.
     #[error("the journal cannot be used")]
     Journal(#[source] JournalError),
     /// The journal's entries contradict each other.
     #[error("{} is damaged", path.display())]
-    Illegal {
-        /// The journal.
-        path: PathBuf,
-        /// Which two.
-        source: Illegal,
-    },
+    Illegal { path: PathBuf, source: Illegal },
     /// The cluster cannot be reached as the playbook says.
     #[error("the cluster cannot be looked at")]
     Observe(#[source] ObserveError),
     /// The cluster has no member of this name.
     #[error("the cluster has no member {name}; it has {}", known.join(", "))]
-    NoSuchMember {
-        /// The playbook's name.
-        name: String,
-        /// The members' names.
-        known: Vec<String>,
-    },
+    NoSuchMember { name: String, known: Vec<String> },
     /// The cluster has two members of this name.
     #[error("the cluster has two members {name}, {} and {}: it cannot be told which one runs here", ids[0], ids[1])]
-    SameName {
-        /// The playbook's name.
-        name: String,
-        /// Two of them.
-        ids: [MemberId; 2],
-    },
+    SameName { name: String, ids: [MemberId; 2] },
     /// The playbook has a node that it did not have when the step in hand began.
     #[error(
         "a step of {step} is in hand{}, and the playbook had {} when it began, not {name}: give the node the name {step} \
@@ -96,11 +78,8 @@ pub enum SetupError {
         journal.display()
     )]
     NewNode {
-        /// The playbook's name.
         name: String,
-        /// The names then.
         known: Vec<String>,
-        /// Whose step.
         step: String,
         /// Whether the step may have stopped it.
         may_be_down: bool,
@@ -118,12 +97,7 @@ pub enum SetupError {
     Interrupted,
     /// Something about a node of this host.
     #[error("{name}: {why}")]
-    Node {
-        /// Its name.
-        name: String,
-        /// What.
-        why: Why,
-    },
+    Node { name: String, why: Why },
     /// This process cannot be told apart from others, or handle signals.
     #[error("the agent cannot find out about its own process")]
     Own(#[source] std::io::Error),

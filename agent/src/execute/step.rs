@@ -27,7 +27,6 @@ use crate::{
 
 /// How long a member is looked at anew that is another process each time.
 const RESTARTS: Duration = Duration::from_secs(10);
-/// How often.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 impl Execution<'_> {

@@ -41,7 +41,6 @@ impl OwnNode {
         }
     }
 
-    /// As whom its unit runs.
     pub(super) async fn unit_runs_as(&self) -> Result<Credentials, Why> {
         let playbook::Runtime::Systemd(systemd) = &self.node.runtime else { return Ok(Credentials::own()) };
         let (name, unit) = (self.node.name.clone(), systemd.unit.clone());
@@ -49,7 +48,6 @@ impl OwnNode {
         unit.runs_as().await.map_err(|error| why(&error))
     }
 
-    /// Whether it is a unit.
     pub(super) fn is_unit(&self) -> bool {
         matches!(self.node.runtime, playbook::Runtime::Systemd(_))
     }

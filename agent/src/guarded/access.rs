@@ -62,7 +62,6 @@ impl Access {
         Self { mode, owner: None, attributes: None }
     }
 
-    /// That of a file.
     pub(super) fn of(file: &File) -> io::Result<Self> {
         let metadata = file.metadata()?;
         let owner = Some((metadata.uid(), metadata.gid()));

@@ -54,7 +54,6 @@ fn lock(path: &std::path::Path) -> Result<fs::File, FileError> {
     Place::named(path)?.open(OFlags::RDWR | OFlags::CREATE, 0o600, Content::Believed)
 }
 
-/// Every way to use a path.
 fn uses(path: &std::path::Path) -> Vec<(&'static str, Result<(), FileError>)> {
     vec![
         ("append", Place::of(path).and_then(|place| place.append(Some(0o600))).map(drop)),

@@ -13,7 +13,6 @@ use crate::words::typed;
 pub struct FileError {
     /// A verb: `read`, `write`.
     pub doing: &'static str,
-    /// The file or folder.
     pub path: PathBuf,
     /// The system's answer, or an [`Unguarded`].
     pub source: io::Error,
@@ -60,7 +59,6 @@ pub enum Unguarded {
     Owner {
         /// The folder, link or file on the way.
         path: PathBuf,
-        /// Whose it is.
         owner: u32,
         /// Whose it should be: the agent's user.
         us: u32,
@@ -70,28 +68,17 @@ pub enum Unguarded {
         "{} may be written by others (mode {mode:04o}); look at what is there, then name another folder, or: chmod go-w {}",
         path.display(), typed(&path.to_string_lossy())
     )]
-    Writable {
-        /// The folder or file.
-        path: PathBuf,
-        /// Its permission bits.
-        mode: u32,
-    },
+    Writable { path: PathBuf, mode: u32 },
     /// The same file has another name, maybe in a folder of somebody else's.
     #[error(
         "{} is one of {count} names of the same file (hard links), so it may be another's; where it is yours: \
          cp -p {typed} {typed}.copy && mv {typed}.copy {typed}",
         path.display(), typed = typed(&path.to_string_lossy())
     )]
-    SeveralNames {
-        /// The file.
-        path: PathBuf,
-        /// How many there are.
-        count: u64,
-    },
+    SeveralNames { path: PathBuf, count: u64 },
     /// It is a link, a folder, a device or the like.
     #[error("{} is no plain file but {kind}; look at it, then: rm {}", path.display(), typed(&path.to_string_lossy()))]
     Kind {
-        /// The path.
         path: PathBuf,
         /// `a link`, `a folder`.
         kind: &'static str,

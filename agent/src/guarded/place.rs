@@ -85,7 +85,6 @@ impl Place {
         self.was_link
     }
 
-    /// What is there.
     pub(crate) fn look(&self) -> Result<Option<Metadata>, FileError> {
         let found = self.folder.entry(&self.name).at("look at", &self.path())?;
         found.map(|found| found.metadata().at("look at", &self.path())).transpose()
@@ -206,7 +205,6 @@ impl Place {
         }
     }
 
-    /// Makes the name durable.
     pub(crate) fn sync(&self) -> Result<(), FileError> {
         self.folder.sync()
     }
@@ -254,7 +252,6 @@ impl Drop for Rehearsal<'_> {
     }
 }
 
-/// Beside a place.
 struct TemporaryPlace<'p> {
     folder: &'p Folder,
     name: OsString,

@@ -27,7 +27,6 @@ pub(super) struct Bits {
 /// Whether others may add names to a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sharing {
-    /// Nobody else may.
     Own,
     /// Others may, but can not change what is ours, as in `/tmp`: each name in it is to be judged by its owner.
     Shared,
@@ -35,7 +34,6 @@ pub(super) enum Sharing {
     Group,
 }
 
-/// What may lie on a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// Folders in which nobody can exchange what is ours.

@@ -40,7 +40,6 @@ pub(crate) struct Folder {
     way: Way,
 }
 
-/// Where a walk ended.
 pub(super) struct Walked {
     pub(super) folder: Folder,
     /// What is left; `None` where the path names the folder itself, such as `/`.
@@ -242,5 +241,4 @@ impl Folder {
     }
 }
 
-/// How a folder is opened.
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);

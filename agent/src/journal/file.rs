@@ -59,27 +59,17 @@ impl Header {
 /// Why a journal cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The system refused.
     #[error(transparent)]
     File(#[from] FileError),
     /// A record could not be appended, for want of space for one; the file is as it was before.
     #[error("cannot append to {}", path.display())]
-    Append {
-        /// The journal.
-        path: PathBuf,
-        /// The system's answer.
-        source: io::Error,
-    },
+    Append { path: PathBuf, source: io::Error },
     /// An append failed before, and the file could not be brought back to where it was.
     #[error("{} is not to be trusted since an append to it failed", path.display())]
-    Abandoned {
-        /// The journal.
-        path: PathBuf,
-    },
+    Abandoned { path: PathBuf },
     /// A line that is not the last one does not match its checksum.
     #[error("{}, line {line}: damaged, and not by a crash, which can only cut the last line", path.display())]
     Damaged {
-        /// The journal.
         path: PathBuf,
         /// Counted from 1.
         line: usize,
@@ -87,21 +77,14 @@ pub enum JournalError {
     /// A line is whole but no record that this release knows.
     #[error("{}, line {line}: not a record that this release knows", path.display())]
     Unreadable {
-        /// The journal.
         path: PathBuf,
         /// Counted from 1.
         line: usize,
-        /// What JSON's reader says.
         source: serde_json::Error,
     },
     /// A format from the future.
     #[error("{} has format {found}, written by a newer agent; this one knows {FORMAT}", path.display())]
-    Newer {
-        /// The journal.
-        path: PathBuf,
-        /// Its format.
-        found: u32,
-    },
+    Newer { path: PathBuf, found: u32 },
     /// It was written for another cluster.
     #[error(
         "{} belongs to cluster {found}, not to {expected}; correct `cluster.endpoints`, or where they are right put the \
@@ -109,9 +92,7 @@ pub enum JournalError {
         typed(&format!("{}.of-{found}", path.display()))
     )]
     OtherCluster {
-        /// The journal.
         path: PathBuf,
-        /// The cluster it names.
         found: ClusterId,
         /// The cluster that was asked for.
         expected: ClusterId,
@@ -163,7 +144,6 @@ impl<T: Keeps> Journal<T> {
         read(path, &bytes).map(|contents| Some((contents.header, contents.records)))
     }
 
-    /// Whose journal it is.
     pub fn header(&self) -> &Header {
         &self.header
     }

@@ -13,14 +13,12 @@ use crate::keys::AttemptId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entry {
-    /// Of a restart.
     Restart(restart::Entry),
 }
 
 /// An action that the journal has not forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InHand {
-    /// A restart.
     Restart(restart::InHand),
 }
 
@@ -28,14 +26,11 @@ pub enum InHand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{entry:?} cannot follow {at:?}")]
 pub struct Illegal {
-    /// Where the journal stood.
     pub at: Option<InHand>,
-    /// What came next.
     pub entry: Entry,
 }
 
 impl InHand {
-    /// Whom it is done to.
     pub fn member(&self) -> MemberId {
         match self {
             Self::Restart(restart) => restart.step.member,
@@ -56,7 +51,6 @@ impl InHand {
         }
     }
 
-    /// The entry that ends it.
     pub fn forgotten(&self) -> Entry {
         match self {
             Self::Restart(_) => Entry::Restart(restart::Entry::Forgotten),

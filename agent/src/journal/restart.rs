@@ -26,7 +26,6 @@ pub enum Entry {
 /// One attempt at one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Step {
-    /// The member.
     pub member: MemberId,
     /// The same id as in the take-down record.
     pub attempt: AttemptId,
@@ -54,7 +53,6 @@ pub enum Binary {
     New,
 }
 
-/// How far a step has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// See [`Entry::Planned`].
@@ -72,9 +70,7 @@ pub enum Stage {
 /// A restart that the journal has not forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct InHand {
-    /// The step.
     pub step: Step,
-    /// How far it came.
     pub stage: Stage,
 }
 

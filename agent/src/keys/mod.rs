@@ -35,7 +35,6 @@ pub struct Keys {
     pub run: Option<At<Run>>,
     /// The agents at work. Leased: an agent that dies disappears.
     pub agents: BTreeMap<HostId, At<Participant>>,
-    /// Who may act now. Leased.
     pub baton: Option<At<Baton>>,
     /// The take-down record. Not leased: the real lock.
     pub down: Option<At<TakeDown>>,
@@ -51,7 +50,6 @@ pub struct Keys {
 /// A key that should be bound to a lease and is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stale {
-    /// Which.
     pub key: KeyName,
     /// The revision that wrote it last.
     pub modified: Revision,
@@ -64,7 +62,6 @@ pub struct At<T> {
     pub created: Revision,
     /// The revision that wrote it last.
     pub modified: Revision,
-    /// What it holds.
     pub value: T,
 }
 
@@ -75,7 +72,6 @@ pub struct Run {
     pub id: RunId,
     /// What all hosts agreed to do.
     pub intent: Arc<Intent>,
-    /// How it stands.
     pub state: RunState,
     /// Whether members go to another minor, as the agent that began the run saw it: then there is a point of
     /// no return.
@@ -117,9 +113,7 @@ impl TakeId {
 /// What all hosts must agree on; paths, units, hooks and time-outs are each host's own and not in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
-    /// The cluster it is for.
     pub cluster: ClusterId,
-    /// What is to be changed.
     pub change: Change,
     /// What the cluster's gates must be at the end.
     #[serde(default)]
@@ -139,41 +133,30 @@ impl Hash for Intent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finalize {
-    /// It goes through.
     Auto,
     /// It holds before the last member.
     Manual,
 }
 
-/// How a run stands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
-    /// Members go forward.
     Rolling,
     /// A step failed: nobody takes anything down until its owner lifts the mark.
     Failed {
-        /// Whose step failed.
         member: MemberId,
-        /// Why, for people.
         why: Arc<str>,
-        /// The state to go on in.
         was: Going,
     },
     /// One member is left and a person must say so before it goes.
     Held {
-        /// The last old member.
         member: MemberId,
     },
-    /// The last member may go.
     Approved,
-    /// Members go back.
     RollingBack,
     /// Reserved: a newer agent may pause a run; this one then takes nothing down.
     Paused,
-    /// History.
     Done {
-        /// Where it ended.
         result: RunResult,
     },
 }
@@ -190,7 +173,6 @@ pub enum Going {
     RollingBack,
 }
 
-/// Where a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunResult {
@@ -207,7 +189,6 @@ pub struct Participant {
     pub host_name: Arc<str>,
     /// The agent's process, by which another one of the same host id is known.
     pub process: ProcessId,
-    /// Those of its nodes.
     pub seats: Seats,
     /// Those of its members that are done.
     #[serde(default)]
@@ -220,16 +201,13 @@ pub struct Participant {
     pub unknown: Unknown,
 }
 
-/// The leave to act.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Baton {
-    /// Whose it is.
     pub host: HostId,
     /// The process that took it: a later process of the same host deletes it.
     pub process: ProcessId,
     /// The host's name, for people.
     pub host_name: Arc<str>,
-    /// This taking of it.
     pub take: TakeId,
     /// What a newer agent wrote beside it.
     #[serde(skip)]
@@ -239,13 +217,10 @@ pub struct Baton {
 /// The take-down record: this member is, or may at any instant be, down by our hand.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TakeDown {
-    /// The member.
     pub member: MemberId,
-    /// Its host.
     pub host: HostId,
     /// The host's name, for people.
     pub host_name: Arc<str>,
-    /// This attempt.
     pub attempt: AttemptId,
     /// The agent's process, by which a host without its state directory sees whether it still lives.
     pub process: ProcessId,
@@ -264,7 +239,6 @@ pub struct ProcessId {
     pub boot_id: u128,
     /// The namespace that its pid counts in, by the inode of `/proc/self/ns/pid` (pid_namespaces(7)).
     pub pid_namespace: u64,
-    /// Its pid.
     pub pid: u32,
     /// Its start, in clock ticks since that boot.
     pub start_time: u64,

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::host_id::HostId;
 
-/// One of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seat {
     /// The node's name in the playbook, which is its member's name too.
@@ -23,7 +22,6 @@ pub struct Seat {
     pub member: Option<MemberId>,
 }
 
-/// The seats of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seats(pub Vec<Seat>);
@@ -47,7 +45,6 @@ impl Seats {
         self.members().any(|one| one == member)
     }
 
-    /// Who has them.
     pub fn members(&self) -> impl Iterator<Item = MemberId> + Clone {
         self.0.iter().filter_map(|seat| seat.member)
     }

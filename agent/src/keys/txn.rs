@@ -11,25 +11,19 @@ use super::{At, Baton, KeyName, Participant, Run, RunState, Stale, TakeDown, hos
 /// One etcd Txn: all compares hold and all ops are done, or the answer carries every key as it stood.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Txn {
-    /// All must hold.
     pub compares: Vec<Compare>,
-    /// Done together.
     pub ops: Vec<Op>,
 }
 
-/// A condition on one key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Compare {
-    /// The key.
     pub key: KeyName,
-    /// What must be true of it.
     pub is: Is,
 }
 
 /// What can be asked of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Is {
-    /// There is no such key.
     Absent,
     /// It was created at this revision and not deleted since.
     Created(Revision),
@@ -37,10 +31,8 @@ pub enum Is {
     Modified(Revision),
 }
 
-/// One write.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
-    /// Put the run.
     PutRun(Run),
     /// Put this host's participant key, under the agent's own lease.
     PutAgent(HostId, Participant),
@@ -50,7 +42,6 @@ pub enum Op {
     PutDown(TakeDown),
     /// Put the sign of an abandoned take-down, without a lease.
     PutLost(TakeDown),
-    /// Delete a key.
     Delete(KeyName),
 }
 
@@ -97,7 +88,6 @@ impl Txn {
         Self { compares, ops: vec![Op::PutRun(run)] }
     }
 
-    /// Takes the baton.
     pub fn take_baton(baton: Baton) -> Self {
         Self { compares: vec![compare(KeyName::Baton, Is::Absent)], ops: vec![Op::PutBaton(baton)] }
     }

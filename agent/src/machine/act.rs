@@ -38,9 +38,7 @@ pub enum Act {
     Journal(Entry),
     /// Pass leadership on. Answered by [`Event::Done`] once the target says so itself, else [`Event::Failed`].
     HandOver {
-        /// The leader.
         from: MemberId,
-        /// Who is to lead.
         to: MemberId,
     },
     /// Enable a downgrade to this version, or cancel the one that is enabled. Answered by [`Event::Done`] also where it is
@@ -66,7 +64,6 @@ pub enum Act {
     Start(MemberId),
     /// Wait until a member has been healthy for the soak time, at the release of `on` where that is given.
     AwaitReady {
-        /// The member.
         member: MemberId,
         /// The binary it must be seen to run.
         on: Option<Binary>,
@@ -80,7 +77,6 @@ pub enum Act {
     },
     /// Wait until the keys or the members change, or for a while.
     Wait(Wait),
-    /// End.
     Exit(Ending),
 }
 
@@ -94,7 +90,6 @@ pub enum Event {
         /// Members of this host whose process does not run.
         down: Vec<MemberId>,
     },
-    /// A look was made.
     Looked(Box<Looked>),
     /// What was found; less where it was not to be had.
     Examined(Arc<Evidence>),
@@ -107,9 +102,7 @@ pub enum Event {
         /// Whether it has been sent for long enough to end without knowing.
         give_up: bool,
     },
-    /// The act was done.
     Done,
-    /// The act failed.
     Failed(Arc<str>),
     /// Somebody did not show what was asked for.
     Unconfirmed(Arc<str>),
@@ -146,12 +139,9 @@ pub struct Looked {
     pub fresh: u128,
 }
 
-/// How an agent ends.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Ending {
-    /// Well.
     Finished(Finish),
-    /// A rule forbids going on.
     Refused(Refusal),
     /// This host is not fit for the step.
     Unprepared(Arc<str>),
@@ -159,32 +149,23 @@ pub enum Ending {
     Hook {
         /// The member whose turn it was.
         member: MemberId,
-        /// Why.
         why: Arc<str>,
     },
     /// Leadership could not be passed on; nothing was stopped.
     HandOver {
-        /// The leader.
         member: MemberId,
-        /// Why.
         why: Arc<str>,
     },
     /// The cluster refuses to enable a downgrade, or to cancel it; nothing was stopped.
     NotLowered(Arc<str>),
-    /// A step failed.
     Step {
-        /// The member.
         member: MemberId,
-        /// Why.
         why: Arc<str>,
-        /// What it was left on.
         left: Left,
     },
     /// A member of this host does not become ready.
     Sick {
-        /// The member.
         member: MemberId,
-        /// Why.
         why: Arc<str>,
     },
     /// This host's members run, but there is no quorum to judge them by.
@@ -201,7 +182,6 @@ pub enum Ending {
         /// The member whose record may stand.
         record: Option<MemberId>,
     },
-    /// By a signal.
     Interrupted,
 }
 

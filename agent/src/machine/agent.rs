@@ -31,7 +31,6 @@ use crate::{
 /// How often leadership is offered before an agent gives up.
 const HAND_OVERS: u8 = 3;
 
-/// One agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Agent {
     pub(super) me: Arc<Me>,
@@ -60,9 +59,7 @@ pub struct Agent {
 /// The baton in this process's hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Held {
-    /// Its create revision.
     pub(super) created: Revision,
-    /// This taking of it.
     pub(super) take: TakeId,
 }
 
@@ -89,11 +86,9 @@ pub(super) enum Phase {
 /// What the baton is given back for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Without {
-    /// To wait.
     Rest(Wait),
     /// To wait for the cluster to settle.
     Settle(Leg),
-    /// To end.
     Leave(Ending),
 }
 
@@ -124,7 +119,6 @@ impl Agent {
         self.baton.is_some()
     }
 
-    /// The step it has in hand.
     pub fn in_hand(&self) -> Option<InHand> {
         self.in_hand
     }

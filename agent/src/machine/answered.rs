@@ -16,14 +16,11 @@ use crate::{
     plan::{action::Restart, refusal::Wait},
 };
 
-/// What a Txn was sent for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Then {
     /// To look again, whatever the answer.
     Look,
-    /// To take part.
     Register,
-    /// To hold the baton.
     Baton {
         take: TakeId,
         /// An earlier sending had no answer, and may still land after this one was refused.
@@ -33,7 +30,6 @@ pub(super) enum Then {
     PutDown(Restart),
     /// To leave a step that did not stop anything, or was undone.
     Undo,
-    /// To end a step.
     EndStep(Option<Arc<str>>),
     /// To mark the run, with the record kept.
     Mark(Ending),

@@ -84,7 +84,6 @@ pub(super) fn in_hand(stage: Stage) -> progress::InHand {
     progress::InHand::Restart(InHand { step, stage })
 }
 
-/// An agent at work.
 pub(super) struct Driven {
     pub(super) agent: Agent,
     pub(super) keys: Keys,
@@ -96,7 +95,6 @@ pub(super) struct Driven {
     pub(super) down: Vec<MemberId>,
     /// Whether others show, right before a stop, that the record stands.
     pub(super) is_confirmed: bool,
-    /// Which acts fail.
     pub(super) fails: fn(&Act) -> bool,
     answers: bool,
 }
@@ -119,7 +117,6 @@ impl Driven {
         }
     }
 
-    /// No Range is answered.
     pub(super) fn without_answers(mut self) -> Self {
         self.answers = false;
         self

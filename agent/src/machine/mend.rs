@@ -30,18 +30,12 @@ pub(super) enum Mending {
     Switching(Vec<MemberId>),
     /// A process is being started; these are still to do, then those are awaited.
     Starting {
-        /// Still to start.
         left: Vec<MemberId>,
         /// Started, and not of the step in hand.
         started: Vec<MemberId>,
     },
     /// A member of no step becomes ready; these are to be awaited after it.
-    Reviving {
-        /// Which.
-        member: MemberId,
-        /// Then.
-        left: Vec<MemberId>,
-    },
+    Reviving { member: MemberId, left: Vec<MemberId> },
     /// The member of the step in hand becomes ready.
     Healing,
     /// Journal and record are held against each other.

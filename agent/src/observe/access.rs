@@ -77,7 +77,6 @@ impl Access {
         Self { tls, login, directory, lines: Mutex::default(), meeting: tokio::sync::Mutex::default() }
     }
 
-    /// Who is where.
     pub fn directory(&self) -> &Directory {
         &self.directory
     }

@@ -6,7 +6,6 @@ use proto::etcdserverpb::{
     RangeResponse, ResponseHeader, StatusResponse, TxnResponse,
 };
 
-/// An answer of a member.
 pub trait Answered {
     /// Who says so; etcd leaves it out of some answers.
     fn header(&self) -> Option<&ResponseHeader>;

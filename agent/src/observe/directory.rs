@@ -35,11 +35,9 @@ struct Known {
 /// A member as the membership lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Raft's id of it.
     pub id: MemberId,
     /// Its name; empty while it has never started.
     pub name: String,
-    /// Whether it votes.
     pub role: Role,
     /// Where it says it serves clients, as far as that may be asked.
     pub client_urls: Vec<String>,
@@ -57,11 +55,8 @@ impl Listed {
 /// What one look found out about addresses.
 #[derive(Debug)]
 pub struct Findings {
-    /// The cluster.
     pub cluster: ClusterId,
-    /// The membership.
     pub members: Vec<Listed>,
-    /// Who answered where.
     pub answered: BTreeMap<String, MemberId>,
     /// Where each member that answered is asked.
     pub chosen: BTreeMap<MemberId, String>,

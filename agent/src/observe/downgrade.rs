@@ -14,10 +14,8 @@ use super::{access::CALL, cluster::Observer, handover::is_definite};
 const IN_PROGRESS: &str = "etcdserver: cluster has a downgrade job in progress";
 const NONE_IN_PROGRESS: &str = "etcdserver: no inflight downgrade job";
 
-/// What became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Downgraded {
-    /// It is so, now or before.
     Done,
     /// It was refused, and nothing has changed.
     Refused(String),

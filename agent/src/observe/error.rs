@@ -13,31 +13,16 @@ use crate::words::said;
 pub enum ObserveError {
     /// A file that the playbook names cannot be read.
     #[error("cannot read {}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The system's words.
-        source: std::io::Error,
-    },
+    File { path: PathBuf, source: std::io::Error },
     /// A certificate, key or authority is none.
     #[error("{} is no usable PEM {expected}", path.display())]
-    Pem {
-        /// The file.
-        path: PathBuf,
-        /// What it should hold.
-        expected: &'static str,
-    },
+    Pem { path: PathBuf, expected: &'static str },
     /// A certificate is not of the key beside it, or one of them cannot be used.
     #[error("the files of `cluster.tls` do not fit together")]
     Tls(#[source] Box<dyn Error + Send + Sync>),
     /// An address that is no http(s) URL, or an https one where the playbook has no `cluster.tls`.
     #[error("`{address}` cannot be reached: {expected}")]
-    Address {
-        /// The address, as written.
-        address: String,
-        /// What was expected.
-        expected: &'static str,
-    },
+    Address { address: String, expected: &'static str },
     /// No endpoint, and no member known from an earlier look, answered.
     #[error("no member answered: {}", reasons.join("; "))]
     NobodyAnswered {
@@ -61,25 +46,15 @@ pub enum ObserveError {
     AnotherCluster {
         /// The address that stands out.
         address: String,
-        /// Its cluster.
         found: ClusterId,
-        /// The others' cluster.
         expected: ClusterId,
     },
     /// The cluster takes the playbook's user, and answers its questions to the role `root` only.
     #[error("user `{user}` does not have the role root, which the agent needs")]
-    NotRoot {
-        /// The user.
-        user: String,
-    },
+    NotRoot { user: String },
     /// The cluster does not take the playbook's user or password.
     #[error("the cluster refuses user `{user}`: {reason}")]
-    Auth {
-        /// The user.
-        user: String,
-        /// The cluster's words.
-        reason: String,
-    },
+    Auth { user: String, reason: String },
 }
 
 impl ObserveError {

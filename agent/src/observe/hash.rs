@@ -20,33 +20,23 @@ use super::{
 /// How often it is tried before it is given up with a warning.
 const TRIES: usize = 3;
 
-/// What the hashes say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hashes {
     /// Every member that was asked has the same.
     Equal {
-        /// At this revision.
         revision: Revision,
         /// How many were asked; a learner may refuse, and is left out.
         members: usize,
     },
     /// They differ: data is damaged.
-    Different {
-        /// At this revision.
-        revision: Revision,
-        /// Each member's hash.
-        hashes: Vec<(MemberId, u32)>,
-    },
+    Different { revision: Revision, hashes: Vec<(MemberId, u32)> },
     /// They could not be compared, and why.
     NotCompared(String),
 }
 
-/// One member's hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashAnswer {
-    /// Whose.
     pub member: MemberId,
-    /// The hash.
     pub hash: u32,
     /// Below which it has no history.
     pub compacted: Revision,

@@ -31,16 +31,13 @@ pub struct Answers {
     pub read: Read,
     /// What `Status` calls wrong, alarms among it.
     pub errors: Vec<String>,
-    /// How far it has applied.
     pub applied: LogIndex,
     /// The agreed leader's commit index, read before `applied`; `None` without a leader.
     pub leader_commit: Option<LogIndex>,
 }
 
-/// A first judgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Ready.
     Ready,
     /// Not ready, and time may mend it: look twice.
     Behind(String),
@@ -53,7 +50,6 @@ pub enum Verdict {
 /// How far a member had come at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// How far it had applied.
     pub applied: LogIndex,
     /// How many bytes it had received from its peers, where that is known.
     pub received: Option<u64>,

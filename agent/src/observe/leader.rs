@@ -10,7 +10,6 @@ use super::view::Leader;
 /// What one voter said of the leadership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// The term it is in.
     pub term: Term,
     /// Whom it follows, if anybody.
     pub leader: Option<MemberId>,

@@ -32,13 +32,11 @@ const PING: Duration = Duration::from_secs(10);
 /// One connection, made when it is first used.
 #[derive(Debug)]
 pub(crate) struct Line {
-    /// Where it leads.
     pub address: String,
     /// What calls are sent over.
     pub channel: Channel,
     /// Which state of the TLS files it was made with.
     pub(super) generation: u64,
-    /// Who answered over it.
     pub(super) peer: OnceLock<Peer>,
 }
 

@@ -25,9 +25,7 @@ const MAX_NAMES: usize = 16;
 /// A member, and the cluster that it is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The member.
     pub member: MemberId,
-    /// Its cluster.
     pub cluster: ClusterId,
 }
 

@@ -63,13 +63,11 @@ struct Credentials {
 enum Session {
     #[default]
     NotYet,
-    /// Calls carry this.
     Token(Token),
     /// The cluster has auth switched off.
     NotNeeded,
     /// Nobody who answers takes the user or the password, in their words, since then.
     Refused(String, Instant),
-    /// Nobody could be asked.
     NoAnswer(Instant),
 }
 
@@ -225,7 +223,6 @@ fn first_line(path: &Path) -> Result<String, ObserveError> {
 }
 
 impl std::fmt::Debug for Credentials {
-    /// Without the password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Credentials({})", self.name)
     }

@@ -38,9 +38,7 @@ const MAX_ERRORS: usize = 64;
 /// A member's `Status`.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
-    /// Who answered.
     pub id: MemberId,
-    /// What it said.
     pub status: StatusResponse,
 }
 

@@ -15,22 +15,17 @@ use super::{directory::Listed, view::Role};
 /// How many addresses a sentence names.
 const NAMED: usize = 5;
 
-/// A list, and whose it is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List<'a> {
-    /// Who said it.
     pub by: MemberId,
-    /// Where.
     pub address: &'a str,
     /// How far it has applied the log, in which changes of the membership stand.
     pub applied: LogIndex,
     /// Whether it is known that it cannot read through the quorum.
     pub is_cut_off: bool,
-    /// The members.
     pub members: &'a [Listed],
 }
 
-/// What all lists come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Membership {
     /// Whoever is listed, by id.

@@ -12,7 +12,6 @@ use super::view::GateReport;
 
 /// Its name in etcd; it has a series for each peer.
 const RECEIVED: &str = "etcd_network_peer_received_bytes_total";
-/// Whose page this is.
 const SERVER_ID: &str = "etcd_server_id";
 /// Its name in etcd since 3.3.
 const QUOTA: &str = "etcd_server_quota_backend_bytes";

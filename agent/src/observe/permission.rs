@@ -8,11 +8,8 @@ use super::{access::CALL, cluster::Observer};
 /// What etcd says to a read of Baton's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
-    /// It answers.
     Given,
-    /// Not to this user.
     Denied,
-    /// Not without a user.
     UserWanted,
 }
 

@@ -77,7 +77,6 @@ impl Renewed {
         (state.files.clone(), state.generation)
     }
 
-    /// That number alone.
     pub(super) fn generation(&self) -> u64 {
         self.current().1
     }
@@ -134,7 +133,6 @@ impl TlsFiles {
         Ok(read)
     }
 
-    /// For tonic.
     pub fn for_grpc(&self) -> ClientTlsConfig {
         let config = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(&self.authorities));
         match &self.own {
@@ -180,7 +178,6 @@ impl TlsFiles {
 }
 
 impl std::fmt::Debug for Own {
-    /// Without the key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Own { .. }")
     }
@@ -209,7 +206,6 @@ mod tests {
         Tls { ca: files.ca.clone(), cert: Some(client.cert.clone()), key: Some(client.key.clone()) }
     }
 
-    /// A check is due.
     fn look_again(renewed: &Renewed) -> u64 {
         renewed.state.lock().unwrap().checked -= RECHECK_INTERVAL;
         renewed.generation()

@@ -29,12 +29,7 @@ pub struct ClusterView {
 #[serde(rename_all = "snake_case")]
 pub enum Leader {
     /// A majority of voters named this member in this term, the highest that any of them reported.
-    Agreed {
-        /// The leader.
-        member: MemberId,
-        /// The term it leads in.
-        term: Term,
-    },
+    Agreed { member: MemberId, term: Term },
     /// No majority agreed within three election time-outs.
     Unknown,
 }
@@ -42,11 +37,9 @@ pub enum Leader {
 /// One member of the membership, and what it said of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// Raft's id of it.
     pub id: MemberId,
     /// Its `--name`; empty while it has never started.
     pub name: Arc<str>,
-    /// Whether it votes.
     pub role: Role,
     /// Where it serves clients, as it advertises, and may be asked.
     pub client_urls: Vec<String>,
@@ -56,7 +49,6 @@ pub struct Member {
     /// Whether the lists of the members differ about it: whoever answered may be another.
     #[serde(default, skip_serializing)]
     pub is_disputed: bool,
-    /// What it answered.
     pub answer: Answer,
 }
 
@@ -64,7 +56,6 @@ pub struct Member {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Counts in every quorum.
     Voter,
     /// Receives the log, has no vote.
     Learner,
@@ -86,7 +77,6 @@ pub enum Answer {
 /// What a member reported of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// The release it runs.
     pub release: Release,
     /// The cluster version it holds; `None` while the cluster has not decided one, or it could not be asked.
     pub cluster_version: Option<ClusterVersion>,
@@ -97,9 +87,7 @@ pub struct Report {
     pub downgrade: Option<ClusterVersion>,
     /// Whom it takes for the leader.
     pub leader: Option<MemberId>,
-    /// Its term.
     pub term: Term,
-    /// How far its log reaches.
     pub log_index: LogIndex,
     /// How far it has applied it.
     pub applied: LogIndex,
@@ -120,11 +108,9 @@ pub struct Report {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gates {
-    /// It answered.
     Said(GateReport),
     /// It could not be asked.
     Unknown {
-        /// Why.
         reason: String,
     },
 }
@@ -147,15 +133,9 @@ pub enum Health {
     /// A voter: a linearizable read through it answered, no alarm, no error. A learner: caught up.
     Ready,
     /// Not ready, and worth waiting for: its applied index moves towards the leader's, or members do not list it alike.
-    CatchingUp {
-        /// What is missing.
-        reason: String,
-    },
+    CatchingUp { reason: String },
     /// Not ready and not moving.
-    Sick {
-        /// What is wrong.
-        reason: String,
-    },
+    Sick { reason: String },
     /// Not ready until a person has seen to the alarms and disarmed them. Every member reports every alarm.
     Alarmed {
         /// Which stand; at least one.
@@ -233,17 +213,14 @@ fn alarmed(alarms: &[Alarm], besides: Option<&str>) -> String {
 }
 
 impl ClusterView {
-    /// The members that vote.
     pub fn voters(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|member| member.role == Role::Voter)
     }
 
-    /// The member with this id.
     pub fn member(&self, id: MemberId) -> Option<&Member> {
         self.members.iter().find(|member| member.id == id)
     }
 
-    /// The agreed leader.
     pub fn leader(&self) -> Option<&Member> {
         match self.leader {
             Leader::Agreed { member, .. } => self.member(member),

@@ -17,18 +17,15 @@ pub(super) enum Voice {
     Unclaimed,
     /// It advertises it, as others do.
     Shared,
-    /// It alone advertises it.
     Own,
 }
 
 /// What one look knows of addresses.
 #[derive(Debug)]
 pub(super) struct Voices<'a> {
-    /// The membership.
     pub members: &'a [Listed],
     /// The playbook's endpoints.
     pub endpoints: &'a [String],
-    /// Who answered where.
     pub answers: Vec<(&'a str, MemberId)>,
     /// Whether voters are reached as they advertise ([`is_reached_as_advertised`]). Then each has to be.
     pub as_advertised: bool,

@@ -119,7 +119,6 @@ fn called(member: &Listed) -> String {
     if member.name.is_empty() { member.id.to_string() } else { member.name.clone() }
 }
 
-/// What a wave comes to.
 #[derive(Debug)]
 pub(super) struct Settled {
     pub cluster: ClusterId,
@@ -127,7 +126,6 @@ pub(super) struct Settled {
     pub warnings: Vec<String>,
 }
 
-/// A member that answered.
 #[derive(Clone, Debug)]
 pub(super) struct Reached {
     pub address: String,

@@ -15,16 +15,13 @@ pub enum Action {
 /// Stops a member and starts it on the release of the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Restart {
-    /// Whom.
     pub member: MemberId,
-    /// To which release.
     pub leg: Leg,
     /// It leads: leadership must pass to this member first.
     pub hand_over: Option<MemberId>,
 }
 
 impl Action {
-    /// Whom it is done to.
     pub fn member(&self) -> MemberId {
         match self {
             Self::Restart(restart) => restart.member,

@@ -38,26 +38,21 @@ const ENOUGH: usize = 1000;
 pub struct Forecast {
     /// What would be done, in order.
     pub steps: Vec<Step>,
-    /// How it would end.
     pub end: End,
 }
 
-/// One thing to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Its number: `3`, and for the parts of step 3 `3.1`, `3.2` and so on.
     pub id: String,
-    /// Whom it is about.
     pub member: Option<MemberId>,
     /// The host whose agent does it, where it is known.
     pub host: Option<Arc<str>>,
-    /// What is done.
     pub action: Action,
     /// Whether there is no way back once this was begun.
     pub is_no_return: bool,
 }
 
-/// What can be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Wait, before anything else.
@@ -66,11 +61,9 @@ pub enum Action {
     Mend,
     /// Take a member down and bring it back; the parts follow.
     Restart {
-        /// What it runs.
         from: Option<Release>,
         /// What it is to run; `None` where the release stays, or is not known.
         to: Option<Release>,
-        /// Whether it goes back.
         leg: Leg,
         /// What it is in the cluster.
         standing: Standing,
@@ -93,14 +86,12 @@ pub enum Action {
     Settle,
 }
 
-/// How a forecast ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// With every member where the run wants it.
     Done(RunResult),
     /// At once: there is nothing to do.
     NothingToDo,
-    /// A rule forbids going on.
     Refused(Refusal),
     /// It cannot be told how it goes on.
     Unforeseen,
@@ -136,7 +127,6 @@ fn foreseen(me: &Me, keys: &Keys) -> Keys {
     keys
 }
 
-/// The simulated world.
 struct World<'a> {
     me: Me,
     home: &'a Me,

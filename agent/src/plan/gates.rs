@@ -17,7 +17,6 @@ pub struct Standing {
     pub is_decided: bool,
     /// The voters whose proposal is not there yet.
     pub awaited: Vec<MemberId>,
-    /// Each feature, by name.
     pub features: BTreeMap<String, Feature>,
 }
 

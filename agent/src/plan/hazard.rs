@@ -10,7 +10,6 @@ pub enum Hazard {
     Quota {
         /// The member that has least.
         member: MemberId,
-        /// How much of it is used.
         percent: u64,
     },
 }

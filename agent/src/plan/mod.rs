@@ -49,15 +49,10 @@ use warning::Warning;
 /// What does not change while an agent runs: who it is and what it was told to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Me {
-    /// This host.
     pub host: HostId,
-    /// Its name, for people.
     pub host_name: Arc<str>,
-    /// Those of its nodes.
     pub seats: Seats,
-    /// What the playbook wants.
     pub intent: Arc<Intent>,
-    /// What was typed.
     pub verb: Verb,
     /// `strategy.allow_degraded`
     pub allow_degraded: bool,
@@ -90,7 +85,6 @@ impl Hash for Me {
     }
 }
 
-/// What the operator typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
     /// `agent run`
@@ -106,13 +100,9 @@ pub enum Verb {
 /// Everything one decision is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
-    /// Who asks.
     pub me: &'a Me,
-    /// The protocol's rules.
     pub rules: &'a Rules,
-    /// What the hosts share.
     pub keys: &'a Keys,
-    /// What the members said.
     pub view: &'a ClusterView,
     /// What is asked once; `None` until it was.
     pub evidence: Option<&'a Evidence>,
@@ -124,24 +114,18 @@ pub struct Case<'a> {
     pub in_hand: Option<AttemptId>,
     /// Processes that have put something in this host's name, or at its members, and are gone.
     pub gone: &'a [ProcessId],
-    /// The process that asks.
     pub process: ProcessId,
 }
 
-/// What may be done next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// A rule forbids going on.
     Refuse(Refusal),
-    /// Not yet.
     Wait(Wait),
     /// Get the evidence that is asked for once, before a run begins.
     Examine,
-    /// Begin the run.
     Begin,
     /// Move the run to another state; `at_rest`: only while no record stands.
     Move {
-        /// The state.
         to: RunState,
         /// Whether the absence of a record is compared.
         at_rest: bool,
@@ -152,7 +136,6 @@ pub enum Next {
     Adopt(MemberId),
     /// Enable a downgrade to this version, or cancel the one that is enabled.
     Lower(Option<ClusterVersion>),
-    /// Needs the baton.
     Step(Action),
     /// Every member is where it should be: wait for the cluster to settle, then end the run.
     Settle,
@@ -160,21 +143,17 @@ pub enum Next {
     Finish(Finish),
 }
 
-/// How an agent ends well.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Finish {
-    /// The run is done.
     Done(RunResult),
     /// Everything was at its target before.
     NothingToDo,
     /// This host's part is done; these members have no agent at work.
     Partial {
-        /// Who is left.
         left: Vec<MemberId>,
     },
     /// The run holds before its last member.
     Held {
-        /// The last member.
         member: MemberId,
     },
     /// The last member may go; its host must run.
@@ -233,7 +212,6 @@ pub fn warnings(case: &Case) -> Vec<Warning> {
     rules::warnings(case)
 }
 
-/// What may be done next.
 pub fn next(case: &Case) -> Next {
     rules::before_any_member(case).unwrap_or_else(|| match order::order(case) {
         // A run is created by the first agent that nothing stands in the way of.

@@ -20,13 +20,9 @@ use crate::{
 /// What a member is in the cluster when its turn comes; in the order of going, first to last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
-    /// Not ready.
     NotReady,
-    /// Without a vote.
     Learner,
-    /// With one.
     Follower,
-    /// The leader.
     Leader,
 }
 

@@ -12,21 +12,17 @@ use crate::observe::view::ClusterView;
 /// Why a member that runs is not stopped to be put back.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Objection {
-    /// Nobody was seen.
     #[error("the other members were not seen; see to them")]
     NotSeen,
-    /// An alarm stands.
     #[error("alarm {kind} of {of} stands; see to its cause, then `etcdctl alarm disarm`")]
     Alarm {
         /// In etcd's own word.
         kind: String,
-        /// Whose.
         of: String,
     },
     /// Another voter is not ready.
     #[error("{0} is not ready; see to it first")]
     NotReady(String),
-    /// Too few would stand.
     #[error("fewer than a majority of the voters would stand")]
     BelowQuorum,
     /// The version rose, or a member did not say that it has not.

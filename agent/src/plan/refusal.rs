@@ -12,12 +12,10 @@ use crate::keys::{ProcessId, TakeDown, host_id::HostId};
 pub enum Refusal {
     /// A run with another intent stands; these are the parts that differ.
     OtherRun {
-        /// The parts.
         differs: Vec<Difference>,
         /// The host whose agent began it, where that is known.
         begun_by: Option<Arc<str>>,
     },
-    /// The run is paused.
     Paused,
     /// The run goes back; `agent run` would go forward.
     GoingBack,
@@ -35,64 +33,51 @@ pub enum Refusal {
     NoLeader,
     /// The leader runs a release that neither `from` nor `to` allows.
     LeaderVersion {
-        /// The leader.
         member: MemberId,
-        /// What it runs.
         release: Release,
     },
     /// A member other than the leader does.
     MemberVersion {
-        /// The member.
         member: MemberId,
-        /// What it runs.
         release: Release,
     },
     /// The step would leave out a minor.
     SkipsMinor {
         /// The member that is too old.
         member: MemberId,
-        /// What it runs.
         release: Release,
     },
     /// A downgrade is enabled: the cluster version cannot rise, and falls.
     GoingDown {
-        /// Where it leads to.
         target: ClusterVersion,
     },
     /// A downgrade would begin while members run several minors.
     Mixed {
         /// The first that is not of the higher one.
         member: MemberId,
-        /// What it runs.
         release: Release,
     },
     /// A downgrade would begin while there is a learner.
     Learner {
-        /// The learner.
         member: MemberId,
     },
     /// Too few ready voters would stand.
     BelowQuorum {
         /// The member that would go down.
         down: MemberId,
-        /// How many would stand.
         standing: usize,
-        /// How many are needed.
         needed: usize,
     },
     /// A member is not ready and its host takes no part.
     NotReady {
-        /// The member.
         member: MemberId,
     },
     /// A member does not say which cluster version it holds.
     NoClusterVersion {
-        /// The member.
         member: MemberId,
     },
     /// Gates are expected, and a member that runs the target's release has none.
     GatesUnsupported {
-        /// The member.
         member: MemberId,
     },
     /// Something known to hurt stands in the way.
@@ -106,26 +91,20 @@ pub enum Refusal {
     },
     /// A step failed, and its owner has not come back.
     Failed {
-        /// Whose step.
         member: MemberId,
-        /// Why.
         why: Arc<str>,
     },
     /// An abandoned take-down's host may still wake up.
     Lost {
-        /// The take-down.
         record: TakeDown,
     },
     /// Another agent goes by this host's id.
     TwinHost {
-        /// Its host's name.
         host_name: Arc<str>,
-        /// Its process.
         process: ProcessId,
     },
     /// A record of this host's member, put by an agent that still lives, or lived on another machine.
     RecordOfAnother {
-        /// The record.
         record: TakeDown,
         /// Whether its process was seen alive.
         alive: bool,
@@ -137,63 +116,50 @@ pub enum Refusal {
 pub struct Difference {
     /// Its name in the playbook.
     pub part: &'static str,
-    /// In the run that stands.
     pub standing: String,
-    /// In this playbook.
     pub wanted: String,
 }
 
-/// What an agent waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Wait {
     /// The keys could not be read, or no member answered.
     Answer,
     /// Somebody else's take-down.
     Record {
-        /// The member that is down.
         member: MemberId,
-        /// Who takes it down.
         host: HostId,
     },
-    /// Somebody else's baton.
     Baton {
-        /// Who holds it.
         host: HostId,
     },
     /// Other agents that may still come.
     Gather,
     /// Members that go first, each with a live participant.
     Others {
-        /// These.
         members: Vec<MemberId>,
     },
     /// The cluster version to be lowered to where a downgrade leads.
     Lowering {
         /// A member that does not hold it yet.
         member: MemberId,
-        /// Where it leads to.
         target: ClusterVersion,
     },
     /// A member's own data to be fit for the lower release.
     Storage {
-        /// The member.
         member: MemberId,
         /// Where the downgrade leads to.
         target: ClusterVersion,
     },
     /// A member that is not ready.
     Ready {
-        /// The member.
         member: MemberId,
     },
     /// The owner of a failed step.
     FailedOwner {
-        /// Its member.
         member: MemberId,
     },
     /// The host of an abandoned take-down.
     LostOwner {
-        /// Its member.
         member: MemberId,
     },
 }

@@ -13,16 +13,13 @@ use crate::{
     observe::view::ClusterView,
 };
 
-/// The answer.
 #[derive(Debug)]
 pub enum Replacement<'a> {
     /// No run with another intent stands.
     NotNeeded,
-    /// Not now.
     Forbidden(Obstacle),
     /// A run of the new intent would not begin.
     Refused(Refusal),
-    /// This one may be.
     Of(&'a At<Run>),
 }
 

@@ -10,54 +10,39 @@ use crate::{
     observe::view::{ClusterView, Member},
 };
 
-/// What is still missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// Nobody could be asked.
     Answer {
-        /// Why.
         why: String,
     },
     /// A member does not answer.
     Silent {
-        /// The member.
         member: MemberId,
-        /// Why.
         why: String,
     },
     /// A member holds another cluster version.
     ClusterVersion {
-        /// The member.
         member: MemberId,
-        /// What it holds.
         found: Option<ClusterVersion>,
-        /// What it should.
         wanted: Option<ClusterVersion>,
     },
     /// A member's data has another version.
     StorageVersion {
-        /// The member.
         member: MemberId,
-        /// What it has.
         found: Option<ClusterVersion>,
-        /// What it should.
         wanted: Option<ClusterVersion>,
     },
     /// A downgrade is still enabled.
     GoingDown {
-        /// Where it leads to.
         target: ClusterVersion,
     },
     /// Gates are expected of a member that has none.
     NoGates {
-        /// The member.
         member: MemberId,
     },
     /// A member could not be asked for its gates.
     GatesUnknown {
-        /// The member.
         member: MemberId,
-        /// Why.
         reason: String,
     },
     /// The gates are not decided yet.
@@ -67,26 +52,21 @@ pub enum Missing {
     },
     /// The members have a gate differently.
     Differing {
-        /// The gate.
         gate: String,
     },
     /// No member knows a gate that is expected.
     NoSuchGate {
-        /// The gate.
         gate: String,
-        /// Those that they know.
         there_are: Vec<String>,
     },
     /// A gate is off that is expected on.
     KeptOff {
-        /// The gate.
         gate: String,
         /// The voters whose proposal keeps it off.
         by: Vec<MemberId>,
     },
     /// A gate is on that is expected off.
     KeptOn {
-        /// The gate.
         gate: String,
         /// Whether every voter wants it on.
         is_wanted: bool,

@@ -8,10 +8,7 @@ use super::hazard::Hazard;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Warning {
     /// A member is not ready, and no agent runs on its host.
-    Alone {
-        /// The member.
-        member: MemberId,
-    },
+    Alone { member: MemberId },
     /// Something that is known to hurt, and has not come far enough to refuse for it.
     Hazard(Hazard),
 }

@@ -43,7 +43,6 @@ pub struct Tls {
 /// The user that the agent authenticates as. The password is never in the playbook itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Auth {
-    /// The user's name.
     pub user: String,
     /// A file that holds the password.
     pub password_file: PathBuf,

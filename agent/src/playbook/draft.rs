@@ -15,15 +15,11 @@ use super::{Cluster, fields::is_plain, unit::format_duration};
 /// What is to stand in a playbook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
-    /// This host's name.
     pub host: String,
     /// The cluster, its endpoints left out.
     pub cluster: Cluster,
-    /// Every member.
     pub members: Vec<DraftMember>,
-    /// How many of them vote.
     pub voters: usize,
-    /// What is to be done.
     pub work: Work,
     /// Where the state lies, if not at the default.
     pub state_dir: Option<PathBuf>,
@@ -31,7 +27,6 @@ pub struct Draft {
     pub nodes: Vec<DraftNode>,
 }
 
-/// A member of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DraftMember {
     /// Where it answers, or says that it does.
@@ -40,10 +35,8 @@ pub struct DraftMember {
     pub remark: String,
 }
 
-/// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// Another release.
     Release {
         /// `Upgrade` or `Downgrade`.
         kind: &'static str,
@@ -53,32 +46,24 @@ pub enum Work {
         to: Release,
         /// Where it comes from, if that is known.
         source: Option<String>,
-        /// Its digest.
         sha256: Option<String>,
-        /// The executable's name.
         executable: String,
     },
-    /// Once more the same.
     Restart {
-        /// What names it.
         id: String,
     },
 }
 
-/// A member of this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DraftNode {
-    /// Its name.
     pub name: String,
     /// The symlink that is switched; none for a restart.
     pub binary: Option<PathBuf>,
     /// What is to be done before that is one.
     pub to_link: Option<[String; 2]>,
-    /// How it is run.
     pub runtime: DraftRuntime,
 }
 
-/// How a member is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DraftRuntime {
     /// By systemd, as this unit.
@@ -92,13 +77,10 @@ pub enum DraftRuntime {
 pub struct DraftProcess {
     /// Its program; `binary` where there is one.
     pub program: PathBuf,
-    /// Its arguments.
     pub arguments: Vec<String>,
-    /// Its own variables.
     pub env: BTreeMap<String, String>,
     /// Variables that are kept out of the file.
     pub withheld: Vec<String>,
-    /// Its working folder.
     pub cwd: PathBuf,
     /// Its user, where that is another than the agent's.
     pub user: Option<String>,
@@ -107,7 +89,6 @@ pub struct DraftProcess {
 }
 
 impl Draft {
-    /// The playbook's text.
     pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a String cannot fail.

@@ -26,9 +26,7 @@ pub enum PlaybookError {
     Unreadable {
         /// The file as it was named.
         file: PathBuf,
-        /// Why.
         source: ReadError,
-        /// What it should be.
         expected: &'static str,
     },
     /// The file was read and is no playbook.
@@ -45,7 +43,6 @@ pub struct Mistake {
     pub place: Option<Place>,
     /// The line at `place`, without what is nobody's to see.
     pub line: String,
-    /// What is wrong.
     pub problem: String,
     /// What should have been there.
     pub expected: String,

@@ -19,7 +19,6 @@ use super::{Sha256, cluster::Cluster, secret, unit};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "apiVersion", rename = "baton/v1")]
 pub struct Playbook {
-    /// What is to be done.
     #[serde(flatten)]
     pub kind: Kind,
     /// The cluster it is done to.
@@ -28,7 +27,6 @@ pub struct Playbook {
     pub state_dir: PathBuf,
     /// The members that run on this host; never empty, names distinct.
     pub nodes: Vec<Node>,
-    /// How it is done.
     pub strategy: Strategy,
     /// What is compared at the end.
     pub verify: Verify,
@@ -38,7 +36,6 @@ pub struct Playbook {
     pub hooks: Hooks,
 }
 
-/// The work of a playbook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind")]
 pub enum Kind {
@@ -48,7 +45,6 @@ pub enum Kind {
         /// requirement that does not name one (semver's own rule).
         #[serde(serialize_with = "unit::text")]
         from: VersionReq,
-        /// One exact release.
         to: Release,
         /// Where the new release comes from.
         artifact: Artifact,
@@ -58,9 +54,7 @@ pub enum Kind {
         /// What every member must run before, or already be at `to`.
         #[serde(serialize_with = "unit::text")]
         from: VersionReq,
-        /// One exact release.
         to: Release,
-        /// Where that comes from.
         artifact: Artifact,
     },
     /// Every member was started once for this id: a change of configuration or gates.
@@ -84,7 +78,6 @@ impl Kind {
 /// A release to be installed: a directory, one executable, or a `.tar.gz`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Artifact {
-    /// Where it is.
     #[serde(flatten)]
     pub source: Source,
     /// The executable's file name inside a directory or archive.
@@ -106,10 +99,8 @@ pub enum Source {
     },
     /// A file or directory of this host.
     Path {
-        /// Where it lies.
         #[serde(rename = "source")]
         path: PathBuf,
-        /// Compared when given.
         #[serde(skip_serializing_if = "Option::is_none")]
         sha256: Option<Sha256>,
     },
@@ -166,9 +157,7 @@ pub struct Process {
 /// A supervisor's commands: argv lists, never empty, never a shell; templates not yet expanded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Command {
-    /// Starts the member.
     pub start: Vec<String>,
-    /// Stops the member.
     pub stop: Vec<String>,
     /// Exits 0 when it runs and 3 when it is stopped; prints the pid if it knows it.
     pub status: Vec<String>,
@@ -177,7 +166,6 @@ pub struct Command {
 /// A service of the host's systemd. Flags and variables are the unit's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Systemd {
-    /// The unit's name.
     pub unit: String,
 }
 
@@ -196,7 +184,6 @@ pub struct ConditionalArgs {
 pub struct ConditionalFile {
     /// The file that the member reads.
     pub path: PathBuf,
-    /// What it shall hold.
     pub source: PathBuf,
     /// `for:`, a requirement on the release about to be started; without one it is always put.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none", serialize_with = "unit::optional_text")]
@@ -214,7 +201,6 @@ pub struct Stop {
     pub kill: bool,
 }
 
-/// How a rollout proceeds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Strategy {
     /// In which order members are taken down.
@@ -268,7 +254,6 @@ pub enum Finalize {
 pub enum OnFailure {
     /// It is put back, where that is safe.
     Rollback,
-    /// It is left as it is.
     Stop,
 }
 
@@ -283,7 +268,6 @@ pub struct Verify {
 /// What the cluster's feature gates must be at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Gates {
-    /// Gate name to on or off.
     pub expect: BTreeMap<String, bool>,
 }
 

@@ -16,7 +16,6 @@ pub struct Context<'a> {
     pub binary: Option<&'a Path>,
 }
 
-/// A template's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name {
     /// `{{version}}`

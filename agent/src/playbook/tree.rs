@@ -17,7 +17,6 @@ const MOST_BYTES: usize = 4 << 20;
 /// How deep lists and mappings may be nested; a playbook needs five levels.
 const DEEPEST: usize = 32;
 
-/// A value and its place.
 #[derive(Debug, Clone)]
 pub struct Tree {
     pub place: Place,

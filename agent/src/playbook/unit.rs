@@ -16,30 +16,14 @@ const SIZE_UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB"
 /// Why a text is no duration or size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// A number alone.
     #[error("`{text}` has no unit")]
-    NoUnit {
-        /// What was written.
-        text: String,
-        /// What should have been.
-        expected: &'static str,
-    },
+    NoUnit { text: String, expected: &'static str },
     /// Another unit, a fraction, a sign, units out of order, or no number at all.
     #[error("`{text}` cannot be read")]
-    Unreadable {
-        /// What was written.
-        text: String,
-        /// What should have been.
-        expected: &'static str,
-    },
+    Unreadable { text: String, expected: &'static str },
     /// More than the agent can work with.
     #[error("`{text}` is too much")]
-    TooMuch {
-        /// What was written.
-        text: String,
-        /// What should have been.
-        expected: &'static str,
-    },
+    TooMuch { text: String, expected: &'static str },
 }
 
 impl UnitError {

@@ -62,12 +62,10 @@ impl Names {
         self.members.get(&member).map_or_else(|| member.to_string(), |name| name.to_string())
     }
 
-    /// A member's name and id.
     pub fn member(&self, member: MemberId) -> String {
         self.members.get(&member).map_or_else(|| format!("member {member}"), |name| format!("{name} ({member})"))
     }
 
-    /// Several members' names.
     pub fn list(&self, members: &[MemberId]) -> String {
         members.iter().map(|member| self.short(*member)).collect::<Vec<_>>().join(", ")
     }

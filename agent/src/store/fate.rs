@@ -12,10 +12,7 @@ use crate::observe::error::CallError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TxnAnswer {
     /// All conditions held, all changes were made.
-    Yes {
-        /// At this revision.
-        revision: Revision,
-    },
+    Yes { revision: Revision },
     /// A condition did not hold, nothing was changed.
     No(Snapshot),
     /// Nor was anything changed here, but the keys that came with it are more than is read.
@@ -28,29 +25,24 @@ pub enum TxnAnswer {
     Unknown(Unknown),
 }
 
-/// No answer, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unknown(pub String);
 
-/// Why there are no keys.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotRead {
     /// They are more than is read.
     #[error(transparent)]
     Oversize(#[from] Oversize),
-    /// Nobody answered.
     #[error(transparent)]
     Unknown(#[from] Unknown),
 }
 
-/// Why there is no lease.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotGranted {
     /// The cluster refuses it in so many words: its space is used up, for one.
     #[error("{0}")]
     Refused(String),
-    /// It may be granted yet.
     #[error(transparent)]
     Unknown(#[from] Unknown),
 }

@@ -11,7 +11,6 @@ use super::{
 };
 use crate::keys::{KeyName, ProcessId, Run};
 
-/// A key, judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
     /// As it was listed, without its value.
@@ -22,37 +21,28 @@ pub struct Item {
     pub lease: Option<(LeaseId, Option<Remaining>)>,
     /// Who wrote it, where it says so.
     pub by: Option<Writer>,
-    /// What it is.
     pub is: Is,
 }
 
-/// Who wrote a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Writer {
-    /// The host's name.
     pub host_name: String,
     /// The agent's process, where the key names one.
     pub process: Option<ProcessId>,
 }
 
-/// What a key is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Is {
     /// An agent's or the baton, under a lease.
     Leased(Box<crate::keys::Keys>),
     /// A run, a record or a sign, which need none.
     Standing(Box<crate::keys::Keys>),
-    /// A run that is done.
     History(Box<Run>),
     /// An agent's or the baton, without a lease: nobody's.
     Stale,
-    /// No agent wrote it so.
     Damaged(String),
-    /// Nor so much.
     TooLarge,
-    /// A newer agent did.
     Newer,
-    /// No name of ours.
     Foreign,
 }
 

@@ -92,7 +92,6 @@ impl KeepAlive {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// The lease.
     pub fn lease(&self) -> LeaseId {
         self.shared.lease
     }

@@ -33,9 +33,7 @@ pub struct Listing {
 /// One key, as far as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum One {
-    /// All of it.
     Whole(RawKey),
-    /// It is gone by now.
     Gone,
     /// Its value is not taken: it is of so many bytes at least.
     Oversize(usize),
@@ -46,7 +44,6 @@ pub enum One {
 pub struct Remaining {
     /// How long it lives if nobody keeps it alive, in whole seconds.
     pub left: Duration,
-    /// What it was granted for.
     pub granted: Duration,
 }
 

@@ -58,12 +58,10 @@ pub struct Store {
     told: Mutex<Option<String>>,
 }
 
-/// One key as it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawKey {
     /// The key, without the prefix.
     pub key: String,
-    /// What it holds.
     pub value: Vec<u8>,
     /// The revision that created it.
     pub created: Revision,
@@ -78,7 +76,6 @@ pub struct RawKey {
 pub struct Snapshot {
     /// The store's revision that this is of.
     pub revision: Revision,
-    /// The keys, in order.
     pub keys: Vec<RawKey>,
 }
 
@@ -91,16 +88,12 @@ pub enum Compare {
     Modified(String, Revision),
 }
 
-/// A change of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Writes it.
     Put {
         /// The key, without the prefix.
         key: String,
-        /// What it is to hold.
         value: Vec<u8>,
-        /// The lease to bind it to.
         lease: Option<LeaseId>,
     },
     /// Deletes it; that there is none is fine.
@@ -110,10 +103,8 @@ pub enum Op {
     },
 }
 
-/// A granted lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// Its id.
     pub id: LeaseId,
     /// How long it lives without being kept alive.
     pub ttl: Duration,
@@ -127,7 +118,6 @@ impl Store {
         Self { route: Route::new(Arc::clone(observer.access()), excluded), told: Mutex::default() }
     }
 
-    /// The way its calls go.
     pub fn route(&self) -> &Route {
         &self.route
     }

@@ -26,7 +26,6 @@ const FOLDERS: [&str; 2] = ["agents/", "lost/"];
 /// What agents share is larger than any agent makes it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Oversize {
-    /// One value.
     #[error("the key {PREFIX}{key} holds {bytes} bytes, and no agent writes more than {MOST_BYTES} into one")]
     Value {
         /// The key, without the prefix.
@@ -34,12 +33,8 @@ pub enum Oversize {
         /// Its size, or the least it can be.
         bytes: usize,
     },
-    /// Too many keys.
     #[error("more than {MOST_KEYS} keys lie below {PREFIX}{folder}")]
-    Keys {
-        /// Where.
-        folder: &'static str,
-    },
+    Keys { folder: &'static str },
     /// None by itself.
     #[error("the keys below {PREFIX} hold more than {MOST_ANSWERED} bytes together")]
     Together,

@@ -31,7 +31,6 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// How long others are tried before an address at which a call failed.
 const PASSED_OVER: Duration = Duration::from_secs(10);
 
-/// Longer than any run.
 const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The way to whoever serves; remembers at which addresses calls failed.
@@ -70,7 +69,6 @@ impl Route {
         Self { access, distrusted: Mutex::default(), excluded }
     }
 
-    /// The connections.
     pub fn access(&self) -> &Arc<Access> {
         &self.access
     }

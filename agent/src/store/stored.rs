@@ -48,7 +48,6 @@ pub enum StoredError {
     Damaged {
         /// The key, without the prefix.
         key: String,
-        /// What is wrong with it.
         source: serde_json::Error,
     },
 }

@@ -28,21 +28,21 @@ use crate::{
 };
 
 /// A member gets as many entries in no time.
-const SOON: u64 = 1_000;
+const CATCH_UP_ENTRIES: u64 = 1_000;
 
 /// A member of a raft group, while it runs. Every clone is the same.
 #[derive(Clone)]
 pub struct Group {
     pub(crate) raft: Raft<Types, Applier>,
     pub(crate) snapshots: Snapshots,
-    standing: watch::Receiver<Standing>,
+    raft_status: watch::Receiver<RaftStatus>,
     /// Why it was ended, where its leader knew that it must not go on.
     pub(crate) ended: Arc<OnceLock<String>>,
 }
 
 /// How a member stands in the group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct RaftStatus {
     /// Its term.
     pub term: u64,
     /// Who leads there, as far as it knows.
@@ -131,8 +131,8 @@ impl Group {
         let snapshots = applier.snapshots.clone();
         let network = Network::new(peers, settings.patience());
         let raft = Raft::new(id, config, network, LogStore::new(wal), applier).await.map_err(stopped)?;
-        let standing = watched(&raft);
-        Ok(Self { raft, snapshots, standing, ended: Arc::default() })
+        let raft_status = watched(&raft);
+        Ok(Self { raft, snapshots, raft_status, ended: Arc::default() })
     }
 
     /// Makes the first membership of a new group, where this member has heard of none. Every founder may do it.
@@ -193,8 +193,8 @@ impl Group {
     }
 
     /// How it stands, as that changes.
-    pub fn standing(&self) -> watch::Receiver<Standing> {
-        self.standing.clone()
+    pub fn raft_status(&self) -> watch::Receiver<RaftStatus> {
+        self.raft_status.clone()
     }
 
     /// The last entry of its log, and the last that it knows to be committed.
@@ -237,7 +237,7 @@ impl Group {
         let others = metrics.membership_config.voter_ids().filter(|id| *id != metrics.id);
         let fit = others.filter_map(|id| {
             let (matched, age) = (matched(&id)?, heard(&id)?);
-            (age <= recent && matched + SOON >= last).then_some((std::cmp::Reverse(matched), age, id))
+            (age <= recent && matched + CATCH_UP_ENTRIES >= last).then_some((std::cmp::Reverse(matched), age, id))
         });
         let mut fit: Vec<_> = fit.collect();
         fit.sort();
@@ -281,27 +281,27 @@ impl Group {
 
 impl fmt::Debug for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Group").field("standing", &*self.standing.borrow()).finish_non_exhaustive()
+        f.debug_struct("Group").field("standing", &*self.raft_status.borrow()).finish_non_exhaustive()
     }
 }
 
 /// Standing, taken off openraft's metrics, which change with every entry.
-fn watched(raft: &Raft<Types, Applier>) -> watch::Receiver<Standing> {
+fn watched(raft: &Raft<Types, Applier>) -> watch::Receiver<RaftStatus> {
     let mut metrics = raft.metrics();
-    let look = |metrics: &openraft::RaftMetrics<Types>| Standing {
+    let look = |metrics: &openraft::RaftMetrics<Types>| RaftStatus {
         term: metrics.current_term,
         leader: metrics.current_leader,
         // One that has not read yet who the members are is none: clients would not try again what a learner refuses.
         is_learner: metrics.membership_config.membership().learner_ids().any(|id| id == metrics.id),
         is_running: metrics.running_state.is_ok(),
     };
-    let (sender, standing) = watch::channel(look(&metrics.borrow_watched()));
+    let (sender, raft_status) = watch::channel(look(&metrics.borrow_watched()));
     tokio::spawn(async move {
         while metrics.changed().await.is_ok() && !sender.is_closed() {
             let now = look(&metrics.borrow_watched());
-            sender.send_if_modified(|standing| std::mem::replace(standing, now) != now);
+            sender.send_if_modified(|raft_status| std::mem::replace(raft_status, now) != now);
         }
-        sender.send_modify(|standing| standing.is_running = false);
+        sender.send_modify(|raft_status| raft_status.is_running = false);
     });
-    standing
+    raft_status
 }

@@ -15,7 +15,6 @@
 #![warn(missing_docs)]
 
 mod acknowledged;
-mod ahead;
 mod answer;
 mod format;
 mod group;
@@ -23,14 +22,15 @@ mod log_store;
 mod machine;
 mod network;
 mod peers;
+mod read_ahead;
 mod settings;
 mod snapshots;
 mod types;
 
 pub use answer::AnswerError;
-pub use group::{Group, GroupError, ProposeError, ReadError, Standing, prepare, with_causes};
+pub use group::{Group, GroupError, ProposeError, RaftStatus, ReadError, prepare, with_causes};
 pub use log_store::LogStore;
-pub use machine::{Applier, Frozen, Machine, Stop, aside};
+pub use machine::{Applier, Frozen, Machine, Stop, off_thread};
 pub use peers::{Outgoing, Peer, PeerError, Peers, Pipe, Question};
 pub use settings::Settings;
 pub use snapshots::{SnapshotError, SnapshotFile, Snapshots};

@@ -47,7 +47,7 @@ const BATCH: usize = 4096;
 
 /// Does what takes long, or waits for a lock, while another thread goes on with raft's tasks: without heartbeats the
 /// others would elect another leader.
-pub fn aside<T>(work: impl FnOnce() -> T) -> T {
+pub fn off_thread<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => block_in_place(work),
         _ => work(),
@@ -170,7 +170,7 @@ impl RaftStateMachine<Types> for Applier {
     }
 
     async fn install_snapshot(&mut self, meta: &SnapshotMeta, snapshot: SnapshotFile) -> io::Result<()> {
-        aside(|| self.install(meta, snapshot))
+        off_thread(|| self.install(meta, snapshot))
     }
 
     async fn get_current_snapshot(&mut self) -> io::Result<Option<Snapshot>> {
@@ -184,7 +184,7 @@ impl RaftSnapshotBuilder<Types> for Applier {
     type SnapshotData = SnapshotFile;
 
     async fn build_snapshot(&mut self) -> io::Result<Snapshot> {
-        let (meta, frozen) = aside(|| self.freeze());
+        let (meta, frozen) = off_thread(|| self.freeze());
         let (snapshots, written) = (self.snapshots.clone(), meta.clone());
         let write = move || snapshots.write(&written, frozen);
         let file = tokio::task::spawn_blocking(write).await.map_err(io::Error::other)?.map_err(io::Error::other)?;

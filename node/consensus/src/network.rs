@@ -31,7 +31,7 @@ type Answers<'s> = BoxStream<'s, Result<AppendResult, Failed>>;
 /// As many appends are under way on a stream at once.
 const WINDOW: usize = 64;
 /// Between two tries to reach a member that is away: soon, as one that is restarted is away for a moment only.
-const AGAIN: Duration = Duration::from_millis(50);
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Makes the connections.
 #[derive(Clone)]
@@ -292,6 +292,6 @@ impl RaftNetworkV2<Types> for Connection {
     }
 
     fn backoff(&self) -> Option<Backoff> {
-        Some(Backoff::new(std::iter::repeat(AGAIN)))
+        Some(Backoff::new(std::iter::repeat(RETRY_INTERVAL)))
     }
 }

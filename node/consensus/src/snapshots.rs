@@ -14,9 +14,9 @@ use crc32c::crc32c;
 use prost::Message;
 
 use crate::{
-    ahead::Ahead,
     format::{FormatError, Wire, message},
     machine::{Frozen, Stop},
+    read_ahead::ReadAhead,
     types::{LogId, SnapshotMeta, StoredMembership},
 };
 
@@ -201,7 +201,7 @@ impl SnapshotFile {
         &self,
         take: impl FnOnce(&mut dyn BufRead) -> Result<(), Stop>,
     ) -> Result<SnapshotMeta, SnapshotError> {
-        let mut reader = Ahead::of(self.opened()?);
+        let mut reader = ReadAhead::of(self.opened()?);
         let meta = self.head(&mut reader)?;
         take(&mut reader).map_err(|source| SnapshotError::State { path: self.path.clone(), source })?;
         Ok(meta)

@@ -15,14 +15,14 @@ impl Cluster {
     /// Applies the entry at this index of the log. Whether it has changed anything.
     pub fn apply(&mut self, index: LogIndex, entry: Entry) -> bool {
         match entry {
-            Entry::Found { id, members } if self.members.is_empty() => {
+            Entry::Bootstrap { id, members } if self.members.is_empty() => {
                 self.id = id;
                 let member = |(name, peer_urls)| Member { name, peer_urls, ..Member::default() };
                 self.members = members.into_iter().map(|(id, said)| (id, member(said))).collect();
                 self.inputs = index;
                 true
             }
-            Entry::Found { .. } => false,
+            Entry::Bootstrap { .. } => false,
             Entry::Publish { member, starts, attributes } => self.publish(index, member, starts, attributes),
             Entry::Reset { prepares } => self.reset(index, prepares),
             Entry::SetVersion { version, heard } => self.set_version(index, version, &heard),

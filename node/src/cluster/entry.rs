@@ -7,23 +7,19 @@ use proto::{ClusterId, ClusterVersion, LogIndex, MemberId};
 use super::member::{Attributes, Starts};
 use crate::features::Features;
 
-/// An entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// The first of a new cluster: who is in it. Where there are members already it says nothing.
-    Found {
-        /// Which cluster.
+    Bootstrap {
         id: ClusterId,
         /// Its voters, by id, with their names and peer URLs.
         members: BTreeMap<MemberId, (String, Vec<String>)>,
     },
     /// A member says who it is and what it wants.
     Publish {
-        /// Which.
         member: MemberId,
         /// How often it has started.
         starts: Starts,
-        /// What it says.
         attributes: Attributes,
     },
     /// The gate is closed, before the cluster version changes (KEP-4647, "Start a New Cluster", step 2).
@@ -33,7 +29,6 @@ pub enum Entry {
     },
     /// The cluster version is this one from here on.
     SetVersion {
-        /// The version.
         version: ClusterVersion,
         /// Every member that was heard, with the count of its starts: a member that has started anew since then was
         /// not heard, and the decision falls.
@@ -46,7 +41,6 @@ pub enum Entry {
     },
     /// The gate is this from here on.
     Decide {
-        /// Each proposed feature.
         features: Features,
         /// What it was decided from ([`super::Cluster::inputs`]).
         inputs: LogIndex,

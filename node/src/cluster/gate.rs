@@ -5,7 +5,6 @@ use crate::features::Features;
 /// The gate. Undecided is something else than decided with nothing in it: the one asks for a decision, the other is one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Gate {
-    /// Nothing is on.
     #[default]
     Undecided,
     /// Each proposed feature, on or off.

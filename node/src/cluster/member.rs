@@ -4,7 +4,6 @@ use proto::ClusterVersion;
 
 use crate::features::Features;
 
-/// A member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Member {
     /// Its name; empty until it has published it.
@@ -13,7 +12,6 @@ pub struct Member {
     pub peer_urls: Vec<String>,
     /// Where it serves clients; empty until it has published them.
     pub client_urls: Vec<String>,
-    /// Whether it has no vote.
     pub is_learner: bool,
     /// How often it had started when it published last: what an earlier process of it says later is no news.
     pub starts: Starts,
@@ -37,9 +35,7 @@ pub struct Proposal {
 /// What a member publishes of itself (KEP-4647, `Attributes`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
-    /// Its name.
     pub name: String,
-    /// Where it serves clients.
     pub client_urls: Vec<String>,
     /// Its proposal; none leaves the one that is stored, as a member that does not know the cluster's version yet has
     /// nothing to say about it.

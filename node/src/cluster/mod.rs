@@ -1,16 +1,16 @@
 //! What every member holds in common about the cluster itself: its version, its members, its gate.
 //!
 //! Pure and the same on every member: [`Cluster::apply`] reads the state and one entry, never a flag, a clock or the
-//! binary's own release. What a leader proposes is said by [`duty`], what a member proposes of itself by
+//! binary's own release. What a leader proposes is said by [`leader_proposals`], what a member proposes of itself by
 //! [`member::Member`] held against its wishes; both go by what *is*, not by what has just happened, so that a message
 //! that is lost, late or doubled costs time and never agreement.
 //! Source: KEP-4647, "Consensus Algorithm".
 
 mod apply;
 pub mod downgrade;
-pub mod duty;
 pub mod entry;
 pub mod gate;
+pub mod leader_proposals;
 pub mod member;
 
 use std::collections::BTreeMap;
@@ -25,14 +25,11 @@ use member::Member;
 /// Downgrade Strategy").
 pub const FIRST_WITH_GATES: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
 
-/// The state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cluster {
-    /// Which cluster this is.
     pub id: ClusterId,
     /// What the members have agreed on; `None` until the first decision.
     pub version: Option<ClusterVersion>,
-    /// The members, by id.
     pub members: BTreeMap<MemberId, Member>,
     /// What is on for the whole cluster.
     pub gate: Gate,
@@ -77,4 +74,5 @@ impl Cluster {
 }
 
 #[cfg(test)]
+#[path = "cluster_test.rs"]
 mod tests;

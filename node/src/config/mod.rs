@@ -16,10 +16,8 @@ pub use url::{Url, UrlError};
 
 use crate::features::Overrides;
 
-/// A member's set-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Its name.
     pub name: String,
     /// Where it keeps what it must not forget.
     pub data_dir: PathBuf,
@@ -58,7 +56,6 @@ pub struct Config {
 pub enum InitialState {
     /// The members start it together.
     New,
-    /// This one joins.
     Existing,
 }
 
@@ -79,4 +76,5 @@ impl Config {
 }
 
 #[cfg(test)]
+#[path = "config_test.rs"]
 mod tests;

@@ -9,12 +9,10 @@ use super::{
 };
 use crate::features::Overrides;
 
-/// A setting.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// As after `--`, and as a key of the file; `ETCD_` and capitals in the environment.
     pub name: &'static str,
-    /// What its text must be.
     pub kind: Kind,
     /// What it is where nobody says anything.
     pub default: &'static str,
@@ -25,9 +23,7 @@ pub struct Setting {
 /// What a setting's text must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Any text.
     Text,
-    /// One of these.
     One(&'static [&'static str]),
     /// URLs with commas between.
     Urls,
@@ -35,7 +31,6 @@ pub enum Kind {
     Members,
     /// A whole number of milliseconds above 0.
     Millis,
-    /// A whole number.
     Number,
     /// `Name=true` or `Name=false` with commas between.
     Gates,
@@ -59,7 +54,6 @@ const fn setting(name: &'static str, kind: Kind, default: &'static str, help: &'
     Setting { name, kind, default, help }
 }
 
-/// All settings.
 pub const SETTINGS: &[Setting] = &[
     setting("name", Kind::Text, "default", "this member's name"),
     setting("data-dir", Kind::Text, "", "where it keeps what it must not forget (NAME.etcd)"),

@@ -7,12 +7,9 @@ use super::setting::{SETTINGS, Setting};
 /// The text of each setting that was given, and by what.
 pub(super) type Given = BTreeMap<&'static str, (Origin, String)>;
 
-/// What gave a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A flag.
     Flag(String),
-    /// An environment variable.
     Variable(String),
     /// A key of the configuration file.
     Key(PathBuf, String),
@@ -33,41 +30,24 @@ impl fmt::Display for Origin {
 /// A set-up that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// A value that is none.
     #[error("{origin}: `{found}` is wrong: expected {expected}")]
-    Value {
-        /// What gave it.
-        origin: Origin,
-        /// What it was.
-        found: String,
-        /// What was expected.
-        expected: String,
-    },
+    Value { origin: Origin, found: String, expected: String },
     /// A flag or key that there is not.
     #[error("{origin}: there is no such setting{}", nearest.map_or_else(String::new, |name| format!("; is it `{name}`?")))]
     Unknown {
-        /// What gave it.
         origin: Origin,
         /// The setting that looks most like it.
         nearest: Option<&'static str>,
     },
     /// A flag without its value.
     #[error("{origin}: expected a value")]
-    Bare {
-        /// The flag.
-        origin: Origin,
-    },
+    Bare { origin: Origin },
     /// An argument that is no flag.
     #[error("`{0}`: expected a flag such as --name")]
     Stray(String),
     /// A file that cannot be used.
     #[error("--config-file {}: {why}", file.display())]
-    File {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        why: String,
-    },
+    File { file: PathBuf, why: String },
 }
 
 const FILE: &str = "config-file";

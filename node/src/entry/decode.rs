@@ -4,7 +4,7 @@ use bytes::Bytes;
 use prost::Message;
 use proto::{ClusterId, ClusterVersion, LogIndex, MemberId};
 
-use super::{Entry, EntryError, What};
+use super::{Entry, EntryError, EntryKind};
 use crate::{
     cluster::{
         self, Cluster,
@@ -44,15 +44,15 @@ impl Entry {
             return Err(EntryError::Newer(since));
         }
         let what = match entry.what.ok_or_else(missing("what it does"))? {
-            Written::Put(bytes) => What::Put(message(&bytes)?),
-            Written::DeleteRange(bytes) => What::DeleteRange(message(&bytes)?),
-            Written::Txn(bytes) => What::Txn(message(&bytes)?),
-            Written::Compact(bytes) => What::Compact(message(&bytes)?),
-            Written::LeaseGrant(bytes) => What::LeaseGrant(message(&bytes)?),
-            Written::LeaseRevoke(bytes) => What::LeaseRevoke(message(&bytes)?),
-            Written::LeaseCheckpoint(bytes) => What::LeaseCheckpoint(message(&bytes)?),
-            Written::Alarm(bytes) => What::Alarm(message(&bytes)?),
-            cluster => What::Cluster(of_cluster(cluster)?),
+            Written::Put(bytes) => EntryKind::Put(message(&bytes)?),
+            Written::DeleteRange(bytes) => EntryKind::DeleteRange(message(&bytes)?),
+            Written::Txn(bytes) => EntryKind::Txn(message(&bytes)?),
+            Written::Compact(bytes) => EntryKind::Compact(message(&bytes)?),
+            Written::LeaseGrant(bytes) => EntryKind::LeaseGrant(message(&bytes)?),
+            Written::LeaseRevoke(bytes) => EntryKind::LeaseRevoke(message(&bytes)?),
+            Written::LeaseCheckpoint(bytes) => EntryKind::LeaseCheckpoint(message(&bytes)?),
+            Written::Alarm(bytes) => EntryKind::Alarm(message(&bytes)?),
+            cluster => EntryKind::Cluster(of_cluster(cluster)?),
         };
         Ok(Self { requires: entry.requires, what })
     }
@@ -63,7 +63,7 @@ fn of_cluster(what: Written) -> Read<cluster::entry::Entry> {
     Ok(match what {
         Written::Found(stored::Found { cluster, members }) => {
             let founder = |founder: written::Founder| (MemberId(founder.id), (founder.name, founder.peer_urls));
-            E::Found { id: ClusterId(cluster), members: members.into_iter().map(founder).collect() }
+            E::Bootstrap { id: ClusterId(cluster), members: members.into_iter().map(founder).collect() }
         }
         Written::Publish(stored::Publish { member, starts, attributes: said }) => E::Publish {
             member: MemberId(member),

@@ -3,7 +3,7 @@
 use prost::Message;
 use proto::ClusterVersion;
 
-use super::{Entry, What};
+use super::{Entry, EntryKind};
 use crate::{
     cluster::{self, gate::Gate, member::Attributes},
     features::Features,
@@ -18,15 +18,15 @@ impl Entry {
     pub fn encode(&self) -> Vec<u8> {
         let bytes = |message: &dyn Fn() -> Vec<u8>| message().into();
         let what = match &self.what {
-            What::Put(request) => Written::Put(bytes(&|| request.encode_to_vec())),
-            What::DeleteRange(request) => Written::DeleteRange(bytes(&|| request.encode_to_vec())),
-            What::Txn(request) => Written::Txn(bytes(&|| request.encode_to_vec())),
-            What::Compact(request) => Written::Compact(bytes(&|| request.encode_to_vec())),
-            What::LeaseGrant(request) => Written::LeaseGrant(bytes(&|| request.encode_to_vec())),
-            What::LeaseRevoke(request) => Written::LeaseRevoke(bytes(&|| request.encode_to_vec())),
-            What::LeaseCheckpoint(request) => Written::LeaseCheckpoint(bytes(&|| request.encode_to_vec())),
-            What::Alarm(request) => Written::Alarm(bytes(&|| request.encode_to_vec())),
-            What::Cluster(entry) => of_cluster(entry),
+            EntryKind::Put(request) => Written::Put(bytes(&|| request.encode_to_vec())),
+            EntryKind::DeleteRange(request) => Written::DeleteRange(bytes(&|| request.encode_to_vec())),
+            EntryKind::Txn(request) => Written::Txn(bytes(&|| request.encode_to_vec())),
+            EntryKind::Compact(request) => Written::Compact(bytes(&|| request.encode_to_vec())),
+            EntryKind::LeaseGrant(request) => Written::LeaseGrant(bytes(&|| request.encode_to_vec())),
+            EntryKind::LeaseRevoke(request) => Written::LeaseRevoke(bytes(&|| request.encode_to_vec())),
+            EntryKind::LeaseCheckpoint(request) => Written::LeaseCheckpoint(bytes(&|| request.encode_to_vec())),
+            EntryKind::Alarm(request) => Written::Alarm(bytes(&|| request.encode_to_vec())),
+            EntryKind::Cluster(entry) => of_cluster(entry),
         };
         let since = Some(version(self.what.since()));
         stored::Entry { since, requires: self.requires.clone(), what: Some(what) }.encode_to_vec()
@@ -36,7 +36,7 @@ impl Entry {
 fn of_cluster(entry: &cluster::entry::Entry) -> Written {
     use cluster::entry::Entry as E;
     match entry {
-        E::Found { id, members } => {
+        E::Bootstrap { id, members } => {
             let founder = |(id, (name, peer_urls)): (&proto::MemberId, &(String, Vec<String>))| written::Founder {
                 id: id.0,
                 name: name.clone(),

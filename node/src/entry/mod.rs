@@ -22,29 +22,21 @@ use crate::cluster;
 /// The first release of this node, and what every one of them knows.
 const FIRST: ClusterVersion = ClusterVersion { major: 3, minor: 5 };
 
-/// An entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// Features of the cluster that must be on at its index; else it is refused there (KEP-4647, "Client APIs Changes").
     pub requires: Vec<String>,
-    /// What is to be done.
-    pub what: What,
+    pub what: EntryKind,
 }
 
-/// What an entry does.
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
-    /// Writes a key.
+pub enum EntryKind {
     Put(PutRequest),
-    /// Deletes keys.
     DeleteRange(DeleteRangeRequest),
     /// A transaction that writes.
     Txn(TxnRequest),
-    /// Drops old history.
     Compact(CompactionRequest),
-    /// Grants a lease.
     LeaseGrant(LeaseGrantRequest),
-    /// Ends a lease.
     LeaseRevoke(LeaseRevokeRequest),
     /// Writes down what leases have left.
     LeaseCheckpoint(LeaseCheckpointRequest),
@@ -54,7 +46,7 @@ pub enum What {
     Cluster(cluster::entry::Entry),
 }
 
-impl What {
+impl EntryKind {
     /// The first minor that knows it: no leader proposes it below that cluster version.
     pub fn since(&self) -> ClusterVersion {
         match self {
@@ -70,8 +62,8 @@ impl What {
     }
 }
 
-impl From<What> for Entry {
-    fn from(what: What) -> Self {
+impl From<EntryKind> for Entry {
+    fn from(what: EntryKind) -> Self {
         Self { requires: Vec::new(), what }
     }
 }
@@ -82,10 +74,10 @@ pub enum EntryError {
     /// A release that this one does not know wrote it.
     #[error("entry of release {0}, which this member does not know")]
     Newer(ClusterVersion),
-    /// It is none.
     #[error("a damaged entry: {0}")]
     Damaged(String),
 }
 
 #[cfg(test)]
+#[path = "entry_test.rs"]
 mod tests;

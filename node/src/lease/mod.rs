@@ -25,7 +25,6 @@ pub fn least_ttl_s(election_timeout: Duration) -> i64 {
     i64::try_from(least_ns.div_ceil(1_000_000_000)).unwrap_or(MAX_TTL_S)
 }
 
-/// One lease.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lease {
     granted_s: i64,
@@ -55,24 +54,20 @@ impl Lease {
     }
 }
 
-/// All leases.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Leases {
     by_id: BTreeMap<LeaseId, Lease>,
 }
 
 impl Leases {
-    /// The lease of this id.
     pub fn get(&self, id: LeaseId) -> Option<&Lease> {
         self.by_id.get(&id)
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.by_id.len()
     }
 
-    /// All leases, by id.
     pub fn iter(&self) -> impl Iterator<Item = (LeaseId, &Lease)> {
         self.by_id.iter().map(|(id, lease)| (*id, lease))
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use consensus::{Frozen, Stop, aside};
+use consensus::{Frozen, Stop, off_thread};
 use proto::{ClusterVersion, LogIndex, Release};
 
 use super::{Machine, Outcome, Proposal};
@@ -20,23 +20,13 @@ use crate::{
 pub enum Fault {
     /// An entry that it does not know, or that is damaged.
     #[error("cannot apply entry {index}: {source}")]
-    Entry {
-        /// Where in the log.
-        index: LogIndex,
-        /// Why.
-        source: EntryError,
-    },
+    Entry { index: LogIndex, source: EntryError },
     /// The cluster has moved on without it (KEP-4647, "Restart").
     #[error(
         "the cluster is at version {version}, above {release} that this member runs: start it with release {version}, or \
          lower the cluster first (`etcdctl downgrade enable`) and wait until this member's storage version is down"
     )]
-    ClusterVersion {
-        /// The cluster's.
-        version: ClusterVersion,
-        /// Its own.
-        release: Release,
-    },
+    ClusterVersion { version: ClusterVersion, release: Release },
 }
 
 /// An entry of the log, read; one without a command is raft's own.
@@ -103,7 +93,7 @@ impl Machine {
             Ok(state) => state,
             // Some reader of much is not done yet.
             Err(TryLockError::WouldBlock) => {
-                aside(|| self.shared.state.write().unwrap_or_else(PoisonError::into_inner))
+                off_thread(|| self.shared.state.write().unwrap_or_else(PoisonError::into_inner))
             }
             Err(TryLockError::Poisoned(state)) => state.into_inner(),
         }
@@ -117,7 +107,7 @@ impl consensus::Machine for Machine {
         let may_take_long =
             |entry: &Committed| entry.command.as_ref().is_some_and(|(_, entry)| entry.what.may_take_long());
         match entries.iter().any(may_take_long) {
-            true => aside(|| self.apply_all(entries))?,
+            true => off_thread(|| self.apply_all(entries))?,
             false => self.apply_all(entries)?,
         }
         Ok(())

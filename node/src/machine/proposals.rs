@@ -18,13 +18,11 @@ use crate::{
     stored::entry as stored,
 };
 
-/// What came of a proposal.
 pub type Outcome = Result<Applied, Refusal>;
 
 /// What stands in the log: an entry and who has proposed it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proposal {
-    /// Which.
     pub id: ProposalId,
     /// Below this number its process waits for none.
     pub settled: u64,
@@ -110,7 +108,6 @@ impl Proposals {
         })
     }
 
-    /// How many wait.
     pub fn under_way(&self) -> usize {
         self.waiting().by_number.len()
     }
@@ -133,7 +130,6 @@ impl Proposals {
 }
 
 impl Waiting {
-    /// Which of this process.
     pub fn number(&self) -> u64 {
         self.number
     }

@@ -12,8 +12,8 @@ impl Member {
     /// # Errors
     /// This one does not lead, the other is no voter, or it did not take over in time.
     pub async fn move_leader(&self, to: MemberId) -> Result<(), Refusal> {
-        let standing = self.standing();
-        if standing.leader != Some(self.identity().member) {
+        let raft_status = self.raft_status();
+        if raft_status.leader != Some(self.identity().member) {
             return Err(Refusal::Request(ApiError::NotLeader));
         }
         if to == self.identity().member {
@@ -31,7 +31,7 @@ impl Member {
     /// # Errors
     /// Nobody took over in time.
     pub async fn step_down(&self) -> Result<(), Refusal> {
-        let leads = self.standing().leader == Some(self.identity().member);
+        let leads = self.raft_status().leader == Some(self.identity().member);
         let others = self.read(|state| state.cluster.voters().count());
         if !leads || others < 2 {
             return Ok(());
@@ -48,14 +48,14 @@ impl Member {
             let fit = shared.group.successors(shared.limits.recent);
             match fit.into_iter().find(|id| wanted.is_none_or(|wanted| wanted.0 == *id)) {
                 Some(to) => break to,
-                None if Instant::now() < deadline => sleep(super::AGAIN).await,
+                None if Instant::now() < deadline => sleep(super::RETRY_INTERVAL).await,
                 None => return Err(late),
             }
         };
-        let mut standing = shared.group.standing();
+        let mut raft_status = shared.group.raft_status();
         tracing::info!(to = format!("{to:x}"), "hands leadership over");
         shared.group.transfer(to).await.map_err(|_| Refusal::Request(ApiError::Stopped))?;
-        let moved = standing.wait_for(|now| now.leader.is_some_and(|leader| leader != own));
+        let moved = raft_status.wait_for(|now| now.leader.is_some_and(|leader| leader != own));
         match timeout_at(deadline, moved).await {
             Ok(Ok(now)) if wanted.is_none_or(|wanted| now.leader == Some(wanted.0)) => Ok(()),
             _ => Err(late),

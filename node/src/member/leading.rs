@@ -11,33 +11,35 @@ use tokio::{
 };
 use tonic::Status;
 
-use super::{Shared, identity::founders, lease_clock, wire};
+use super::{Shared, lease_clock, wire};
 use crate::{
     cluster::{
-        duty::{self, Heard},
         entry::Entry,
+        leader_proposals::{self, Heard},
     },
     config::Config,
-    entry::What,
+    entry::EntryKind,
+    identity::founders,
     state::Applied,
 };
 
 /// Before a member that was not heard is called again, and before a decision that fell is made anew.
-const AGAIN: Duration = Duration::from_millis(20);
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 type AllHeard = watch::Sender<BTreeMap<MemberId, Heard>>;
 
 /// Leads whenever this member is the leader.
 pub(super) async fn run(shared: Arc<Shared>, config: Arc<Config>) {
-    let mut standing = shared.group.standing();
+    let mut raft_status = shared.group.raft_status();
     let own = shared.identity.member.0;
     loop {
-        let Ok(term) = standing.wait_for(|standing| standing.leader == Some(own)).await.map(|now| now.term) else {
+        let Ok(term) = raft_status.wait_for(|raft_status| raft_status.leader == Some(own)).await.map(|now| now.term)
+        else {
             return;
         };
         tokio::select! {
             () = lead(&shared, &config, term) => {}
-            _ = standing.wait_for(|now| now.leader != Some(own) || now.term != term) => {}
+            _ = raft_status.wait_for(|now| now.leader != Some(own) || now.term != term) => {}
         }
         shared.clock.stop();
     }
@@ -48,7 +50,7 @@ async fn lead(shared: &Arc<Shared>, config: &Config, term: u64) {
     let index = loop {
         match shared.read_index_here().await {
             Ok(index) => break LogIndex(index),
-            Err(_) => sleep(AGAIN).await,
+            Err(_) => sleep(RETRY_INTERVAL).await,
         }
     };
     if shared.machine.applied().wait_for(|applied| *applied >= index).await.is_err() {
@@ -74,7 +76,7 @@ async fn keep_greeting(shared: &Shared, id: u64, term: u64, heard: &AllHeard) {
             tracing::debug!(member = format!("{id:x}"), %status, "a member is not heard");
         }
         heard.send_if_modified(|heard| heard.remove(&MemberId(id)).is_some());
-        sleep(AGAIN).await;
+        sleep(RETRY_INTERVAL).await;
     }
 }
 
@@ -103,7 +105,7 @@ async fn decide(shared: &Shared, config: &Config, heard: &AllHeard) {
         let now = hearing.borrow_and_update().clone();
         let due = shared.machine.read(|state| match state.cluster.members.is_empty() {
             true => Some(found(shared, config)),
-            false => duty::of_leader(&state.cluster, &now),
+            false => leader_proposals::of_leader(&state.cluster, &now),
         });
         let Some(entry) = due else {
             tokio::select! {
@@ -113,15 +115,15 @@ async fn decide(shared: &Shared, config: &Config, heard: &AllHeard) {
             continue;
         };
         tracing::info!(?entry, "decides");
-        match shared.propose(What::Cluster(entry).into()).await {
+        match shared.propose(EntryKind::Cluster(entry).into()).await {
             Ok(Applied::Cluster { changed: true }) => {}
             // It came too late, or not at all: what it was made from has changed, or will.
-            _ => sleep(AGAIN).await,
+            _ => sleep(RETRY_INTERVAL).await,
         }
     }
 }
 
 fn found(shared: &Shared, config: &Config) -> Entry {
     let members = founders(config).into_iter().map(|(id, name, urls)| (id, (name, urls))).collect();
-    Entry::Found { id: shared.identity.cluster, members }
+    Entry::Bootstrap { id: shared.identity.cluster, members }
 }

@@ -18,7 +18,7 @@ use tonic::Status;
 
 use super::Shared;
 use crate::{
-    entry::What,
+    entry::EntryKind,
     features::{LEASE_CHECKPOINT, Registry},
     state::State,
 };
@@ -27,9 +27,9 @@ use crate::{
 const LOOK: Duration = Duration::from_millis(250);
 /// What a lease has left is written down at the latest after this (etcd, `defaultLeaseCheckpointInterval`), and after half
 /// of what it was granted for: one that is kept alive as clients do it, three times in its life, never needs it.
-const CHECKPOINT: Duration = Duration::from_secs(300);
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(300);
 /// As many leases are ended at a look, and as many written down (etcd, `leaseRevokeRate`, `maxLeaseCheckpointBatchSize`).
-const AT_ONCE: usize = 1000;
+const MAX_LEASES_A_LOOK: usize = 1000;
 
 /// The times, while this member leads.
 #[derive(Debug, Default)]
@@ -114,7 +114,7 @@ impl LeaseClock {
         let now = now();
         let times = self.times();
         let ended = times.iter().flatten().filter(|(_, times)| times.ends <= now);
-        ended.map(|(lease, _)| *lease).take(AT_ONCE).collect()
+        ended.map(|(lease, _)| *lease).take(MAX_LEASES_A_LOOK).collect()
     }
 
     /// What is to be written down now.
@@ -123,7 +123,10 @@ impl LeaseClock {
         let mut due = Vec::new();
         for (lease, times) in self.times().iter_mut().flatten() {
             let granted = state.keys.leases().get(*lease).map_or(Duration::ZERO, |lease| seconds(lease.granted_s()));
-            if due.len() < AT_ONCE && now >= times.noted + CHECKPOINT.min(granted / 2) && times.ends > now {
+            if due.len() < MAX_LEASES_A_LOOK
+                && now >= times.noted + CHECKPOINT_INTERVAL.min(granted / 2)
+                && times.ends > now
+            {
                 times.noted = now;
                 let remaining_ttl = (times.ends - now).as_secs().max(1) as i64;
                 due.push(LeaseCheckpoint { id: lease.0, remaining_ttl });
@@ -143,7 +146,7 @@ pub(super) async fn run(shared: &Arc<Shared>) {
             if is_on { shared.clock.due(state) } else { Vec::new() }
         });
         if !due.is_empty() {
-            let checkpoint = What::LeaseCheckpoint(LeaseCheckpointRequest { checkpoints: due });
+            let checkpoint = EntryKind::LeaseCheckpoint(LeaseCheckpointRequest { checkpoints: due });
             if let Err(error) = shared.propose(checkpoint.into()).await {
                 tracing::warn!(%error, "what leases have left was not written down");
             }
@@ -152,7 +155,7 @@ pub(super) async fn run(shared: &Arc<Shared>) {
             // One at a time would be slow with many; each is its own proposal, and none waits for another.
             let shared = shared.clone();
             tokio::spawn(async move {
-                let revoke = What::LeaseRevoke(LeaseRevokeRequest { id: lease.0 });
+                let revoke = EntryKind::LeaseRevoke(LeaseRevokeRequest { id: lease.0 });
                 if let Err(error) = shared.propose(revoke.into()).await {
                     tracing::debug!(%error, lease = lease.0, "a lease that has ended was not revoked");
                 }

@@ -13,7 +13,7 @@ const GRACE: Duration = Duration::from_secs(1);
 /// A state with the one lease of a minute.
 fn state() -> State {
     let mut state = State::default();
-    let grant = What::LeaseGrant(LeaseGrantRequest { id: LEASE.0, ttl: 60 });
+    let grant = EntryKind::LeaseGrant(LeaseGrantRequest { id: LEASE.0, ttl: 60 });
     state.apply(LogIndex(1), grant.into(), &FEATURES).unwrap();
     state
 }

@@ -8,9 +8,8 @@ use tokio::time::{Instant, sleep_until};
 use tonic::{Code, Status};
 
 use super::{Member, Shared, wire};
-use crate::{api_error::ApiError, entry::What, features::LEASE_CHECKPOINT, state::Refusal};
+use crate::{api_error::ApiError, entry::EntryKind, features::LEASE_CHECKPOINT, state::Refusal};
 
-/// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ask {
     Renew,
@@ -25,7 +24,7 @@ impl Shared {
         // Another leader would give it what was written down before, where that counts.
         if is_noted && self.writes_checkpoints() {
             let checkpoints = vec![LeaseCheckpoint { id: lease.0, remaining_ttl: 0 }];
-            let clear = What::LeaseCheckpoint(LeaseCheckpointRequest { checkpoints });
+            let clear = EntryKind::LeaseCheckpoint(LeaseCheckpointRequest { checkpoints });
             self.propose(clear.into()).await.map_err(|error| Status::unavailable(error.to_string()))?;
         }
         Ok(if self.clock.renew(lease, granted_s)? { granted_s } else { 0 })
@@ -50,7 +49,7 @@ impl Shared {
     }
 
     async fn ask_leader(&self, lease: LeaseId, ask: Ask) -> Result<i64, Status> {
-        let leader = self.group.standing().borrow().leader;
+        let leader = self.group.raft_status().borrow().leader;
         let leader = leader.ok_or_else(|| Status::unavailable("no leader"))?;
         if leader == self.identity.member.0 {
             return match ask {
@@ -75,7 +74,7 @@ impl Shared {
     async fn ask_until(&self, lease: LeaseId, ask: Ask) -> Result<i64, Refusal> {
         let deadline = Instant::now() + self.limits.request;
         loop {
-            let again = Instant::now() + super::AGAIN;
+            let again = Instant::now() + super::RETRY_INTERVAL;
             match tokio::time::timeout_at(deadline, self.ask_leader(lease, ask)).await {
                 Ok(Ok(seconds)) => return Ok(seconds),
                 Ok(Err(status)) if status.code() == Code::Unavailable && again < deadline => sleep_until(again).await,

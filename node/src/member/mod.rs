@@ -1,16 +1,16 @@
 //! A running member, as those see it who serve its clients: it proposes, reads, and says how things stand.
 
+mod downgrade;
 mod handing_over;
-mod identity;
 mod leading;
 mod lease_clock;
 mod leases;
-mod lowering;
 mod proposing;
 mod publishing;
 mod reading;
 mod start;
 
+use crate::identity::Identity;
 use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -22,7 +22,6 @@ use tokio::{
 };
 use tonic::Status;
 
-pub use identity::{Identity, IdentityError};
 pub use start::{Running, Setup, StartError, start};
 
 use crate::{
@@ -34,18 +33,16 @@ use crate::{
 };
 
 /// Before somebody is asked again who did not know.
-const AGAIN: Duration = Duration::from_millis(5);
+const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How a member stands in the raft group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
-    /// The term it knows.
+pub struct RaftStatus {
     pub term: Term,
     /// Who leads, as far as it knows.
     pub leader: Option<MemberId>,
     /// The last entry that it knows to be committed.
     pub committed: LogIndex,
-    /// Whether it has no vote.
     pub is_learner: bool,
 }
 
@@ -54,11 +51,9 @@ pub struct Standing {
 struct Limits {
     /// A client's request (etcd, `ReqTimeout`: 5 s and two elections).
     request: Duration,
-    /// A quorum round.
     round: Duration,
     /// A member that has answered within this is there.
     recent: Duration,
-    /// An election.
     election: Duration,
 }
 
@@ -100,16 +95,16 @@ impl Shared {
     /// What a leader answers, for as long as it leads: one that stands still answers nobody, and another may lead long
     /// before its connection is given up.
     async fn while_leads<T>(&self, leader: u64, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
-        let mut standing = self.group.standing();
+        let mut raft_status = self.group.raft_status();
         tokio::select! {
             answer = call => answer,
-            _ = standing.wait_for(|now| now.leader != Some(leader)) => Err(Status::unavailable("it leads no more")),
+            _ = raft_status.wait_for(|now| now.leader != Some(leader)) => Err(Status::unavailable("it leads no more")),
         }
     }
 
     /// Why an answer did not come in time, as far as anybody knows.
     fn late(&self) -> ApiError {
-        match self.group.standing().borrow().leader {
+        match self.group.raft_status().borrow().leader {
             Some(_) => ApiError::Timeout,
             None => ApiError::TimeoutLeaderFail,
         }
@@ -117,12 +112,10 @@ impl Shared {
 }
 
 impl Member {
-    /// Who it is.
     pub fn identity(&self) -> &Identity {
         &self.shared.identity
     }
 
-    /// The state machine.
     pub fn machine(&self) -> &Machine {
         &self.shared.machine
     }
@@ -142,15 +135,14 @@ impl Member {
         self.shared.machine.applied()
     }
 
-    /// How it stands.
-    pub fn standing(&self) -> Standing {
-        let standing = *self.shared.group.standing().borrow();
+    pub fn raft_status(&self) -> RaftStatus {
+        let raft_status = *self.shared.group.raft_status().borrow();
         let (_, committed) = self.shared.group.reach();
-        Standing {
-            term: Term(standing.term),
-            leader: standing.leader.map(MemberId),
+        RaftStatus {
+            term: Term(raft_status.term),
+            leader: raft_status.leader.map(MemberId),
             committed: LogIndex(committed),
-            is_learner: standing.is_learner,
+            is_learner: raft_status.is_learner,
         }
     }
 

@@ -14,7 +14,7 @@ const BATCH: usize = 1024;
 /// As many batches are under way at once.
 const UNDER_WAY: usize = 8;
 /// Before the same leader is asked again.
-const AGAIN: Duration = Duration::from_millis(5);
+const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// One that waits, with its entry.
 pub(super) type Queued = (u64, Bytes);
@@ -36,7 +36,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<Queued>) 
 }
 
 async fn send(shared: Arc<Shared>, mut batch: Vec<Queued>) {
-    let mut standing = shared.group.standing();
+    let mut raft_status = shared.group.raft_status();
     loop {
         let proposals = shared.machine.proposals();
         let mut bytes = Vec::with_capacity(batch.len());
@@ -44,7 +44,7 @@ async fn send(shared: Arc<Shared>, mut batch: Vec<Queued>) {
         if batch.is_empty() {
             return;
         }
-        let leader = standing.borrow_and_update().leader;
+        let leader = raft_status.borrow_and_update().leader;
         let again = match leader {
             Some(leader) if leader == shared.identity.member.0 => Some(shared.propose_here(bytes).await),
             Some(leader) => propose_there(&shared, leader, bytes).await,
@@ -56,7 +56,7 @@ async fn send(shared: Arc<Shared>, mut batch: Vec<Queued>) {
             batch.retain(|_| places.next().is_some_and(|place| again.contains(&place)));
         }
         if !batch.is_empty() {
-            let _ = tokio::time::timeout(AGAIN, standing.changed()).await;
+            let _ = tokio::time::timeout(RETRY_INTERVAL, raft_status.changed()).await;
         }
     }
 }

@@ -6,21 +6,20 @@ use tokio::time::sleep;
 
 use super::{Member, Shared};
 use crate::{
-    cluster::duty::{self, Own},
+    cluster::leader_proposals::{self, Own},
     config::Config,
-    entry::What,
+    entry::EntryKind,
     state::Applied,
 };
 
-/// Before it is said again.
-const AGAIN: Duration = Duration::from_millis(50);
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Publishes what is news, for as long as the member runs. Not before it has caught up: an old cluster version in the log
 /// that is replayed is none to make a proposal at.
 pub(super) async fn run(shared: Arc<Shared>, config: Arc<Config>) {
     let member = Member { shared: shared.clone() };
     while member.linearize().await.is_err() {
-        sleep(AGAIN).await;
+        sleep(RETRY_INTERVAL).await;
     }
     let own = Own {
         id: shared.identity.member,
@@ -33,8 +32,9 @@ pub(super) async fn run(shared: Arc<Shared>, config: Arc<Config>) {
     loop {
         cluster.borrow_and_update();
         let registry = shared.machine.registry();
-        let (due, version) =
-            shared.machine.read(|state| (duty::of_member(&state.cluster, &own, registry), state.cluster.version));
+        let (due, version) = shared
+            .machine
+            .read(|state| (leader_proposals::of_member(&state.cluster, &own, registry), state.cluster.version));
         let Some(entry) = due else {
             if cluster.changed().await.is_err() {
                 return;
@@ -46,11 +46,11 @@ pub(super) async fn run(shared: Arc<Shared>, config: Arc<Config>) {
                 tracing::warn!(feature, %version, "--cluster-feature-gates is overruled: the cluster version locks it");
             }
         }
-        match shared.propose(What::Cluster(entry).into()).await {
+        match shared.propose(EntryKind::Cluster(entry).into()).await {
             Ok(Applied::Cluster { changed: true }) => {}
             outcome => {
                 tracing::debug!(?outcome, "this member's attributes are not published yet");
-                sleep(AGAIN).await;
+                sleep(RETRY_INTERVAL).await;
             }
         }
     }

@@ -16,11 +16,10 @@ use super::{Shared, wire};
 use crate::api_error::ApiError;
 
 /// Before the same leader is asked again.
-const AGAIN: Duration = Duration::from_millis(5);
+const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 /// As many wait for one round.
 const MOST: usize = 65_536;
 
-/// One that waits.
 pub(super) type Waiter = oneshot::Sender<Result<(), ApiError>>;
 
 /// One that waits for a round of this member as the leader.
@@ -53,9 +52,9 @@ pub(super) async fn run(shared: Arc<Shared>, mut waiting: mpsc::Receiver<Waiter>
 
 async fn round(shared: &Shared) -> Result<(), ApiError> {
     let deadline = Instant::now() + shared.limits.request;
-    let mut standing = shared.group.standing();
+    let mut raft_status = shared.group.raft_status();
     let index = loop {
-        let leader = standing.borrow_and_update().leader;
+        let leader = raft_status.borrow_and_update().leader;
         let index = match leader {
             Some(leader) if leader == shared.identity.member.0 => shared.read_index_here().await,
             Some(leader) => read_index_there(shared, leader).await,
@@ -68,7 +67,7 @@ async fn round(shared: &Shared) -> Result<(), ApiError> {
         if Instant::now() >= deadline {
             return Err(if leader.is_none() { ApiError::TimeoutLeaderFail } else { ApiError::Timeout });
         }
-        let _ = timeout_at(deadline.min(Instant::now() + AGAIN), standing.changed()).await;
+        let _ = timeout_at(deadline.min(Instant::now() + RETRY_INTERVAL), raft_status.changed()).await;
     };
     let mut applied = shared.machine.applied();
     match timeout_at(deadline, applied.wait_for(|applied| *applied >= index)).await {

@@ -14,13 +14,11 @@ use tokio::{
 use tonic::Status;
 use wal::{Options, RealDisk, Wal, WalError};
 
-use super::{
-    Identity, IdentityError, Limits, Member, Shared, identity::founders, leading, lowering, proposing, publishing,
-    reading, wire,
-};
+use super::{Limits, Member, Shared, downgrade, leading, proposing, publishing, reading, wire};
 use crate::{
     config::{Config, InitialState},
     features::Registry,
+    identity::{Identity, IdentityError, founders},
     machine::{Machine, Proposals},
     peer::{self, Answers, Handshake, Links},
 };
@@ -33,12 +31,7 @@ const QUEUE: usize = 16_384;
 pub enum StartError {
     /// Its data directory cannot be made.
     #[error("cannot make the data directory {}: {source}", path.display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// The system's answer.
-        source: io::Error,
-    },
+    Folder { path: PathBuf, source: io::Error },
     /// Who it is cannot be said.
     #[error(transparent)]
     Identity(#[from] IdentityError),
@@ -57,15 +50,11 @@ pub enum StartError {
          or the data directory that this member had",
         path.display()
     )]
-    Joins {
-        /// The data directory.
-        path: PathBuf,
-    },
+    Joins { path: PathBuf },
 }
 
 /// A member that runs, and what ends it.
 pub struct Running {
-    /// The member.
     pub member: Member,
     group: Group,
     ends: watch::Sender<bool>,
@@ -74,9 +63,9 @@ pub struct Running {
 impl Running {
     /// Resolves when raft has stopped by itself, with the reason: then the member must end.
     pub async fn failed(&self) -> String {
-        let mut standing = self.group.standing();
+        let mut raft_status = self.group.raft_status();
         // Without a sender there is nobody left to say more.
-        let _ = standing.wait_for(|standing| !standing.is_running).await;
+        let _ = raft_status.wait_for(|raft_status| !raft_status.is_running).await;
         self.group.fault().unwrap_or_else(|| "raft has stopped".into())
     }
 
@@ -90,9 +79,7 @@ impl Running {
 /// What a member is started with.
 #[derive(Debug)]
 pub struct Setup {
-    /// How it is set up.
     pub config: Config,
-    /// What it is a release of.
     pub release: Release,
     /// What that knows of features.
     pub registry: Registry,
@@ -162,7 +149,7 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
     tokio::spawn(reading::lead(shared.clone(), asked));
     tokio::spawn(found(group.clone(), config.clone()));
     tokio::spawn(leading::run(shared.clone(), config.clone()));
-    tokio::spawn(lowering::run(shared.clone()));
+    tokio::spawn(downgrade::run(shared.clone()));
     tokio::spawn(publishing::run(shared.clone(), config));
     Ok(Running { member: Member { shared }, group, ends })
 }
@@ -216,9 +203,10 @@ impl Shared {
 async fn found(group: Group, config: Arc<Config>) {
     let founders = founders(&config);
     let is_first = founders.first().is_some_and(|(_, name, _)| *name == config.name);
-    let mut standing = group.standing();
+    let mut raft_status = group.raft_status();
     if !is_first {
-        let _ = timeout(config.election_timeout, standing.wait_for(|standing| standing.leader.is_some())).await;
+        let _ =
+            timeout(config.election_timeout, raft_status.wait_for(|raft_status| raft_status.leader.is_some())).await;
     }
     let members = founders.into_iter().map(|(id, _, urls)| (id.0, urls.join(","))).collect();
     match group.is_founded().await {

@@ -35,7 +35,6 @@ impl Bound {
     }
 }
 
-/// A stretch of history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stretch {
     /// What happened to the keys that were asked about.

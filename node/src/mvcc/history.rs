@@ -20,7 +20,6 @@ pub(super) struct Record {
     pub(super) live: Option<Live>,
 }
 
-/// A key that is there.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Live {
     pub(super) created: Revision,

@@ -5,7 +5,6 @@ use std::ops::Bound;
 /// A range of keys, as etcd's requests write it (etcd API reference, "Key ranges").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyRange<'a> {
-    /// One key.
     One(&'a [u8]),
     /// This key and all after it.
     From(&'a [u8]),

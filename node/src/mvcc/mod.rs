@@ -82,7 +82,6 @@ impl Default for Store {
 }
 
 impl Store {
-    /// The newest revision.
     pub fn revision(&self) -> Revision {
         self.revision
     }
@@ -148,7 +147,6 @@ impl Store {
     }
 }
 
-/// A key that is there.
 #[derive(Clone, Copy)]
 struct Found<'a> {
     key: &'a Bytes,

@@ -49,7 +49,6 @@ impl Write<'_> {
         Ok(PutResponse { header: header(self.revision()), prev_kv })
     }
 
-    /// Performs a deletion.
     pub(super) fn delete_request(&mut self, request: &DeleteRangeRequest) -> DeleteRangeResponse {
         let range = KeyRange::new(&request.key, &request.range_end);
         let mut prev_kvs = Vec::new();

@@ -24,10 +24,8 @@ pub enum SnapshotError {
     /// A newer release wrote it; nothing of it is taken.
     #[error("a stored state of format {0}, which is newer than the {FORMAT} that this release reads")]
     Newer(u32),
-    /// It ends too early.
     #[error("a stored state that is cut off")]
     CutOff,
-    /// A part is no message.
     #[error("a stored state with a part that is damaged")]
     Part(#[from] DecodeError),
     /// The parts do not make up a state.

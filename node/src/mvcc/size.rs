@@ -15,7 +15,6 @@ const RECORD_BYTES: u64 = 128;
 const LEASE_BYTES: u64 = 64;
 
 impl Store {
-    /// How large it is.
     pub fn size_bytes(&self) -> u64 {
         self.records_bytes + LEASE_BYTES * self.leases.len() as u64
     }

@@ -16,7 +16,6 @@ use tonic::codegen::Service;
 
 use crate::config::{Url, UrlError};
 
-/// Where one member is.
 #[derive(Clone, Debug)]
 pub(super) struct Dial {
     authorities: Vec<String>,

@@ -21,8 +21,8 @@ use tonic::{
 
 use super::{
     Handshake, Hello, MAX_MESSAGE,
-    complaint::Complaints,
     dial::Dial,
+    log_throttle::LogThrottle,
     wire::{self, Frame, peer_client::PeerClient},
 };
 
@@ -41,7 +41,7 @@ type Client = PeerClient<Channel>;
 #[derive(Clone)]
 pub struct Links {
     handshake: Handshake,
-    complaints: Arc<Complaints>,
+    log_throttle: Arc<LogThrottle>,
     open: Arc<Mutex<BTreeMap<(u64, String), Link>>>,
 }
 
@@ -62,7 +62,7 @@ fn broken(status: &Status) -> PeerError {
 impl Links {
     /// For a member that shakes hands so.
     pub fn new(handshake: Handshake) -> Self {
-        Self { handshake, complaints: Arc::default(), open: Arc::default() }
+        Self { handshake, log_throttle: Arc::default(), open: Arc::default() }
     }
 
     /// A connection for what is not raft's.
@@ -70,12 +70,10 @@ impl Links {
         self.link(peer).map(|link| link.other).map_err(|error| Status::unavailable(error.to_string()))
     }
 
-    /// A call to this member.
     pub(crate) fn call<T>(&self, to: u64, message: T) -> tonic::Request<T> {
         self.handshake.call(MemberId(to), message)
     }
 
-    /// Who has answered it.
     pub(crate) fn answerer<T>(&self, called: u64, response: &Response<T>) -> Result<Hello, Status> {
         self.handshake.answerer(MemberId(called), response.metadata())
     }
@@ -84,7 +82,7 @@ impl Links {
     fn outcome<T>(&self, outcome: Result<T, Status>) -> Result<T, PeerError> {
         outcome.map_err(|status| {
             if status.code() == Code::FailedPrecondition {
-                self.complaints.say("another member is not the one that --initial-cluster says", status.message());
+                self.log_throttle.say("another member is not the one that --initial-cluster says", status.message());
             }
             broken(&status)
         })
@@ -188,7 +186,6 @@ impl Peers for Links {
     }
 }
 
-/// Frames as they come in.
 pub(super) fn frames(streaming: Streaming<Frame>) -> impl futures_util::Stream<Item = Result<Bytes, Status>> + Send {
     streaming.map(|frame| frame.map(|frame| frame.bytes))
 }

@@ -1,9 +1,9 @@
 //! Members among themselves: one gRPC service, with a handshake on every call.
 
-mod complaint;
 mod dial;
-mod hello;
+mod handshake;
 mod links;
+mod log_throttle;
 mod received;
 mod server;
 
@@ -13,7 +13,7 @@ pub(crate) mod wire {
     tonic::include_proto!("baton.peer");
 }
 
-pub use hello::{Handshake, Hello};
+pub use handshake::{Handshake, Hello};
 pub use links::Links;
 pub use received::Received;
 pub use server::{Answers, serve};

@@ -14,18 +14,17 @@ use proto::LeaseId;
 use tokio::{net::TcpListener, sync::watch};
 use tonic::{Request, Response, Status, Streaming, transport::Server};
 
+use crate::transport::MAX_PENDING_RESETS;
+
 use super::{
     Handshake, Hello, MAX_MESSAGE, Received,
-    complaint::Complaints,
     links::frames,
+    log_throttle::LogThrottle,
     wire::{
         self, Frame, Greeting, Nothing, Proposals, Proposed, ReadAt,
         peer_server::{Peer, PeerServer},
     },
 };
-
-/// As many calls of one member can be given up before they were looked at, as when this one stood still for a moment.
-const GIVEN_UP: usize = 1024;
 
 type Answer<T> = Result<Response<T>, Status>;
 type Answering<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -38,10 +37,8 @@ pub trait Answers: Send + Sync + 'static {
     /// Up to where a reader must wait.
     fn read_index(&self) -> impl Future<Output = Result<u64, Status>> + Send;
 
-    /// Renews a lease.
     fn renew(&self, lease: LeaseId) -> impl Future<Output = Result<i64, Status>> + Send;
 
-    /// What a lease has left.
     fn left(&self, lease: LeaseId) -> impl Future<Output = Result<i64, Status>> + Send;
 }
 
@@ -51,7 +48,7 @@ struct Service<A> {
     answers: Arc<A>,
     received: Received,
     ends: watch::Receiver<bool>,
-    complaints: Complaints,
+    log_throttle: LogThrottle,
 }
 
 /// Answers on this listener until `ends` says so.
@@ -66,15 +63,15 @@ pub async fn serve<A: Answers>(
     listener: TcpListener,
     ends: watch::Receiver<bool>,
 ) -> Result<(), tonic::transport::Error> {
-    let complaints = Complaints::default();
-    let service = Service { handshake, group, answers, received, ends: ends.clone(), complaints };
+    let log_throttle = LogThrottle::default();
+    let service = Service { handshake, group, answers, received, ends: ends.clone(), log_throttle };
     let service =
         PeerServer::new(service).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
     let incoming = tonic::transport::server::TcpIncoming::from(listener).with_nodelay(Some(true));
     Server::builder()
         .initial_stream_window_size(4 << 20)
         .initial_connection_window_size(8 << 20)
-        .http2_max_pending_accept_reset_streams(Some(GIVEN_UP))
+        .http2_max_pending_accept_reset_streams(Some(MAX_PENDING_RESETS))
         .add_service(service)
         .serve_with_incoming_shutdown(incoming, ended(ends))
         .await
@@ -96,7 +93,7 @@ impl<A: Answers> Service<A> {
     fn check<T>(&self, request: &Request<T>) -> Result<Hello, Status> {
         self.handshake
             .caller(request.metadata())
-            .inspect_err(|status| self.complaints.say("refuses calls on the peer port", status.message()))
+            .inspect_err(|status| self.log_throttle.say("refuses calls on the peer port", status.message()))
     }
 
     fn answer<T>(&self, message: T) -> Answer<T> {

@@ -5,7 +5,7 @@
 
 use tonic::{Status, metadata::MetadataMap};
 
-use super::front::Front;
+use super::context::ServiceContext;
 use crate::{
     api_error::ApiError,
     features::Registry,
@@ -17,10 +17,10 @@ const HAS_LEADER: &str = "hasleader";
 /// A feature that must be on, by name.
 const REQUIRE_FEATURE: &str = "require-feature";
 
-impl Front {
+impl ServiceContext {
     /// Lets a request in that learners do not serve; the features that it requires.
     pub(super) fn admit(&self, metadata: &MetadataMap) -> Result<Vec<String>, Status> {
-        if self.member.standing().is_learner {
+        if self.member.raft_status().is_learner {
             return Err(ApiError::NotSupportedForLearner.into());
         }
         self.admit_to_any(metadata)
@@ -28,7 +28,7 @@ impl Front {
 
     /// Lets a request in that learners serve too; the features that it requires.
     pub(super) fn admit_to_any(&self, metadata: &MetadataMap) -> Result<Vec<String>, Status> {
-        if wants_leader(metadata) && self.member.standing().leader.is_none() {
+        if wants_leader(metadata) && self.member.raft_status().leader.is_none() {
             return Err(ApiError::NoLeader.into());
         }
         let names = metadata.get_all(REQUIRE_FEATURE).iter();

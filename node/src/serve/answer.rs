@@ -6,10 +6,9 @@ use proto::etcdserverpb::{
 };
 use tonic::{Response, Status};
 
-use super::front::Front;
+use super::context::ServiceContext;
 use crate::state::Applied;
 
-/// An answer.
 pub(super) trait Answer {
     fn header(&mut self) -> &mut Option<ResponseHeader>;
 }
@@ -19,8 +18,7 @@ pub(super) trait Outcome: Answer + Sized {
     fn of(applied: Applied) -> Option<Self>;
 }
 
-impl Front {
-    /// Signs an answer.
+impl ServiceContext {
     pub(super) fn answer<A: Answer>(&self, mut answer: A) -> Result<Response<A>, Status> {
         self.sign(answer.header());
         Ok(Response::new(answer))

@@ -7,14 +7,14 @@ use proto::etcdserverpb::{
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use super::front::Front;
+use super::context::ServiceContext;
 
 fn not_yet<T>() -> Result<Response<T>, Status> {
     Err(Status::unimplemented("this release of the node has no users and roles"))
 }
 
 #[async_trait]
-impl Auth for Front {
+impl Auth for ServiceContext {
     /// Clients with a password ask for a token first, and go on without one after these words.
     async fn authenticate(&self, _: Request<AuthenticateRequest>) -> Result<Response<AuthenticateResponse>, Status> {
         Err(Status::failed_precondition("etcdserver: authentication is not enabled"))

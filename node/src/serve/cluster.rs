@@ -10,7 +10,7 @@ use proto::{
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use super::front::Front;
+use super::context::ServiceContext;
 use crate::{cluster::member::Member, state::State};
 
 fn not_yet<T>() -> Result<Response<T>, Status> {
@@ -18,7 +18,7 @@ fn not_yet<T>() -> Result<Response<T>, Status> {
 }
 
 #[async_trait]
-impl Cluster for Front {
+impl Cluster for ServiceContext {
     async fn member_list(&self, request: Request<MemberListRequest>) -> Result<Response<MemberListResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
         let requires = self.admit(&metadata)?;

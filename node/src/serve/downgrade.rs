@@ -6,10 +6,10 @@ use proto::{
 };
 use tonic::Status;
 
-use super::front::Front;
-use crate::{api_error::ApiError, cluster::entry::Entry, entry::What, state::Applied};
+use super::context::ServiceContext;
+use crate::{api_error::ApiError, cluster::entry::Entry, entry::EntryKind, state::Applied};
 
-impl Front {
+impl ServiceContext {
     /// Asks whether one can begin, begins it, or ends it. What follows the cluster does by itself.
     pub(super) async fn downgrade_step(&self, request: &DowngradeRequest) -> Result<DowngradeResponse, Status> {
         let target = || request.version.parse::<ClusterVersion>().map_err(|_| ApiError::WrongDowngradeTarget);
@@ -26,7 +26,7 @@ impl Front {
             Ok(DowngradeAction::Cancel) => (None, ApiError::NoInflightDowngrade),
             Err(_) => return Err(Status::invalid_argument("etcdserver: unknown action of a downgrade")),
         };
-        match self.propose(Vec::new(), What::Cluster(Entry::Downgrade { to }), 0).await? {
+        match self.propose(Vec::new(), EntryKind::Cluster(Entry::Downgrade { to }), 0).await? {
             Applied::Cluster { changed: true } => Ok(self.downgraded()),
             _ => Err(otherwise.into()),
         }

@@ -7,7 +7,7 @@ use proto::{MemberId, etcdserverpb::AlarmType};
 use serde::Serialize;
 
 use super::{
-    front::Front,
+    context::ServiceContext,
     http::{Answer, json, values},
 };
 
@@ -20,8 +20,8 @@ struct Health {
 }
 
 /// `GET /health`: with `serializable=true` of this process alone; `exclude=NOSPACE` passes over an alarm.
-pub(super) async fn health(front: &Front, query: &str) -> Answer {
-    match sickness(front, query).await {
+pub(super) async fn health(context: &ServiceContext, query: &str) -> Answer {
+    match sickness(context, query).await {
         None => (StatusCode::OK, TEXT, json(&Health { health: "true", reason: String::new() })),
         Some(reason) => {
             let health = json(&Health { health: "false", reason });
@@ -30,10 +30,10 @@ pub(super) async fn health(front: &Front, query: &str) -> Answer {
     }
 }
 
-async fn sickness(front: &Front, query: &str) -> Option<String> {
+async fn sickness(context: &ServiceContext, query: &str) -> Option<String> {
     let is_serializable = values(query, "serializable").next() == Some("true");
     let excluded = |kind: &str| values(query, "exclude").any(|name| name == kind);
-    let alarm = front.member.read(|state| {
+    let alarm = context.member.read(|state| {
         let kinds = state.alarms.iter().map(|(_, kind)| name_of(*kind));
         kinds.into_iter().find(|kind| !excluded(kind))
     });
@@ -43,10 +43,10 @@ async fn sickness(front: &Front, query: &str) -> Option<String> {
     if is_serializable {
         return None;
     }
-    if front.member.standing().leader.is_none() {
+    if context.member.raft_status().leader.is_none() {
         return Some("RAFT NO LEADER".to_owned());
     }
-    front.member.linearize().await.err().map(|error| format!("RANGE ERROR:{error}"))
+    context.member.linearize().await.err().map(|error| format!("RANGE ERROR:{error}"))
 }
 
 fn name_of(kind: i32) -> &'static str {
@@ -58,11 +58,8 @@ fn name_of(kind: i32) -> &'static str {
 enum Check {
     /// No member's data differs.
     DataCorruption,
-    /// The state can be read.
     SerializableRead,
-    /// There is a quorum.
     LinearizableRead,
-    /// This member votes.
     NonLearner,
 }
 
@@ -76,17 +73,17 @@ impl Check {
         }
     }
 
-    async fn failure(self, front: &Front) -> Option<String> {
+    async fn failure(self, context: &ServiceContext) -> Option<String> {
         match self {
             Self::DataCorruption => {
                 let is_corrupt = |(_, kind): &(MemberId, i32)| *kind == AlarmType::Corrupt as i32;
-                let stands = front.member.read(|state| state.alarms.iter().any(is_corrupt));
+                let stands = context.member.read(|state| state.alarms.iter().any(is_corrupt));
                 stands.then(|| "alarm activated: CORRUPT".to_owned())
             }
             // Whoever gets the lock can read.
-            Self::SerializableRead => front.member.read(|_| None),
-            Self::LinearizableRead => front.member.linearize().await.err().map(|error| error.to_string()),
-            Self::NonLearner => front.member.standing().is_learner.then(|| "not supported for learner".to_owned()),
+            Self::SerializableRead => context.member.read(|_| None),
+            Self::LinearizableRead => context.member.linearize().await.err().map(|error| error.to_string()),
+            Self::NonLearner => context.member.raft_status().is_learner.then(|| "not supported for learner".to_owned()),
         }
     }
 }
@@ -116,10 +113,10 @@ impl Probe {
     }
 
     /// `ok`, or 503 with what failed; `verbose` lists the checks, `exclude=NAME` leaves one out.
-    pub(super) async fn answer(&self, front: &Front, query: &str) -> Answer {
+    pub(super) async fn answer(&self, context: &ServiceContext, query: &str) -> Answer {
         let (mut report, mut has_failed) = (String::new(), false);
         for check in self.0.iter().filter(|check| !values(query, "exclude").any(|name| name == check.name())) {
-            let failure = check.failure(front).await;
+            let failure = check.failure(context).await;
             has_failed |= failure.is_some();
             report += &match failure {
                 Some(reason) => format!("[-]{} failed: {reason}\n", check.name()),

@@ -11,14 +11,13 @@ use serde::{Deserialize, Serialize};
 use tonic::{Code, Status, body::Body};
 
 use super::{
-    front::{Front, LONGEST_MESSAGE_BYTES},
+    context::{LONGEST_MESSAGE_BYTES, ServiceContext},
     health::{self, Probe},
     metrics,
 };
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
-/// Prometheus' text format.
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Where KEP-4647 has `FeatureGateStatus` for those who speak no gRPC ("Client APIs Changes").
 const FEATURE_GATE: &str = "/v3/maintenance/featuregate";
@@ -36,12 +35,12 @@ enum Place {
 }
 
 impl Place {
-    fn of(front: &Front, path: &str) -> Option<Self> {
+    fn of(context: &ServiceContext, path: &str) -> Option<Self> {
         match path {
             "/version" => Some(Self::Version),
             "/metrics" => Some(Self::Metrics),
             "/health" => Some(Self::Health),
-            FEATURE_GATE => front.has_gates().then_some(Self::FeatureGate),
+            FEATURE_GATE => context.has_gates().then_some(Self::FeatureGate),
             _ => Probe::of(path).map(Self::Probe),
         }
     }
@@ -52,20 +51,20 @@ impl Place {
 }
 
 /// Answers whatever is no gRPC call.
-pub(super) async fn answer(front: &Front, request: Request<Incoming>) -> Response<Body> {
+pub(super) async fn answer(context: &ServiceContext, request: Request<Incoming>) -> Response<Body> {
     let query = request.uri().query().unwrap_or_default();
-    let Some(place) = Place::of(front, request.uri().path()) else {
+    let Some(place) = Place::of(context, request.uri().path()) else {
         return response((StatusCode::NOT_FOUND, TEXT, "404 page not found\n".to_owned()));
     };
     if *request.method() != place.method() {
         return not_allowed(&place.method());
     }
     response(match place {
-        Place::Version => (StatusCode::OK, JSON, version(front)),
-        Place::Metrics => (StatusCode::OK, METRICS, metrics::text(front)),
-        Place::Health => health::health(front, query).await,
-        Place::Probe(probe) => probe.answer(front, query).await,
-        Place::FeatureGate => feature_gate(front, request.into_body()).await,
+        Place::Version => (StatusCode::OK, JSON, version(context)),
+        Place::Metrics => (StatusCode::OK, METRICS, metrics::text(context)),
+        Place::Health => health::health(context, query).await,
+        Place::Probe(probe) => probe.answer(context, query).await,
+        Place::FeatureGate => feature_gate(context, request.into_body()).await,
     })
 }
 
@@ -91,12 +90,12 @@ struct Versions {
     storage: Option<String>,
 }
 
-fn version(front: &Front) -> String {
-    let (cluster, storage) = front.member.read(|state| (state.cluster.version, front.storage_version(state)));
+fn version(context: &ServiceContext) -> String {
+    let (cluster, storage) = context.member.read(|state| (state.cluster.version, context.storage_version(state)));
     let versions = Versions {
-        etcdserver: front.member.identity().release.to_string(),
+        etcdserver: context.member.identity().release.to_string(),
         etcdcluster: cluster.map_or_else(|| "not_decided".to_owned(), |version| format!("{version}.0")),
-        storage: front.has_storage_version().then(|| storage.unwrap_or_else(|| "unknown".to_owned())),
+        storage: context.has_storage_version().then(|| storage.unwrap_or_else(|| "unknown".to_owned())),
     };
     json(&versions)
 }
@@ -128,7 +127,7 @@ struct Asked {
     features: Vec<String>,
 }
 
-async fn feature_gate(front: &Front, body: Incoming) -> Answer {
+async fn feature_gate(context: &ServiceContext, body: Incoming) -> Answer {
     let bytes = match Limited::new(body, LONGEST_MESSAGE_BYTES).collect().await {
         Ok(body) => body.to_bytes(),
         Err(error) => return (StatusCode::BAD_REQUEST, TEXT, format!("{error}\n")),
@@ -143,7 +142,7 @@ async fn feature_gate(front: &Front, body: Incoming) -> Answer {
             return (StatusCode::BAD_REQUEST, TEXT, format!("expected {{\"features\": [\"NAME\"]}}: {error}\n"));
         }
     };
-    match front.feature_gate(&[], &FeatureGateStatusRequest { features }).await {
+    match context.feature_gate(&[], &FeatureGateStatusRequest { features }).await {
         Ok(found) => {
             let header = found.header.unwrap_or_default();
             let features = found.features.into_iter();

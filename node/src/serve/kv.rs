@@ -7,16 +7,16 @@ use proto::etcdserverpb::{
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{
-    front::Front,
+    context::ServiceContext,
     quota::{self, Cost},
 };
 use crate::{
-    entry::What,
+    entry::EntryKind,
     mvcc::{check, is_read_only, is_serializable},
 };
 
 #[async_trait]
-impl Kv for Front {
+impl Kv for ServiceContext {
     async fn range(&self, request: Request<RangeRequest>) -> Result<Response<RangeResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
         let look = |state: &crate::state::State| state.keys.range(&request);
@@ -43,7 +43,7 @@ impl Kv for Front {
         let requires = self.admit(&metadata)?;
         self.check_room(quota::put(&request)).await?;
         check::put(&request)?;
-        self.outcome(self.propose_request(requires, request, What::Put).await?)
+        self.outcome(self.propose_request(requires, request, EntryKind::Put).await?)
     }
 
     async fn delete_range(
@@ -54,7 +54,7 @@ impl Kv for Front {
         let requires = self.admit(&metadata)?;
         check::delete_range(&request)?;
         self.check_room(Cost::NONE).await?;
-        self.outcome(self.propose_request(requires, request, What::DeleteRange).await?)
+        self.outcome(self.propose_request(requires, request, EntryKind::DeleteRange).await?)
     }
 
     async fn txn(&self, request: Request<TxnRequest>) -> Result<Response<TxnResponse>, Status> {
@@ -70,7 +70,7 @@ impl Kv for Front {
         }
         self.check_room(quota::txn(&request)).await?;
         check::txn(&request, check::MAX_TXN_OPERATIONS)?;
-        self.outcome(self.propose_request(requires, request, What::Txn).await?)
+        self.outcome(self.propose_request(requires, request, EntryKind::Txn).await?)
     }
 
     /// `physical` changes nothing: what was compacted is gone when the answer is given.
@@ -78,6 +78,6 @@ impl Kv for Front {
         let (metadata, _, request) = request.into_parts();
         let requires = self.admit(&metadata)?;
         self.check_room(Cost::NONE).await?;
-        self.outcome(self.propose_request(requires, request, What::Compact).await?)
+        self.outcome(self.propose_request(requires, request, EntryKind::Compact).await?)
     }
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::front::Front;
+use super::context::ServiceContext;
 
 /// For how many election time-outs a stream outlasts the lack of a leader: to open all of them anew is dearer than to wait
 /// for an election (etcd, `maxNoLeaderCnt`).
 const PATIENCE: u32 = 3;
 
-impl Front {
+impl ServiceContext {
     /// Returns once no leader was known for a while; never for a stream that does not ask for one.
     pub(super) async fn leader_lost(&self, wanted: bool) {
         if !wanted {
@@ -21,7 +21,7 @@ impl Front {
         let mut without = 0;
         while without < PATIENCE {
             looks.tick().await;
-            without = if self.member.standing().leader.is_none() { without + 1 } else { 0 };
+            without = if self.member.raft_status().leader.is_none() { without + 1 } else { 0 };
         }
     }
 }

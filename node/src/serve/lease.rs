@@ -11,11 +11,11 @@ use proto::{
 };
 use tonic::{Request, Response, Status, Streaming, async_trait};
 
-use super::{admission::wants_leader, front::Front, quota::Cost, random};
-use crate::{api_error::ApiError, entry::What, lease::least_ttl_s, state::Refusal};
+use super::{admission::wants_leader, context::ServiceContext, quota::Cost, random};
+use crate::{api_error::ApiError, entry::EntryKind, lease::least_ttl_s, state::Refusal};
 
 #[async_trait]
-impl Lease for Front {
+impl Lease for ServiceContext {
     /// What depends on this member, the id and the least time, is settled before it is proposed.
     async fn lease_grant(&self, request: Request<LeaseGrantRequest>) -> Result<Response<LeaseGrantResponse>, Status> {
         let (metadata, _, mut request) = request.into_parts();
@@ -26,7 +26,7 @@ impl Lease for Front {
             request.id = (random::number() >> 1) as i64;
         }
         request.ttl = request.ttl.max(least_ttl_s(self.options.election_timeout));
-        self.outcome(self.propose_request(requires, request, What::LeaseGrant).await?)
+        self.outcome(self.propose_request(requires, request, EntryKind::LeaseGrant).await?)
     }
 
     async fn lease_revoke(
@@ -36,7 +36,7 @@ impl Lease for Front {
         let (metadata, _, request) = request.into_parts();
         let requires = self.admit(&metadata)?;
         self.check_room(Cost::NONE).await?;
-        self.outcome(self.propose_request(requires, request, What::LeaseRevoke).await?)
+        self.outcome(self.propose_request(requires, request, EntryKind::LeaseRevoke).await?)
     }
 
     type LeaseKeepAliveStream = BoxStream<'static, Result<LeaseKeepAliveResponse, Status>>;
@@ -50,7 +50,7 @@ impl Lease for Front {
         if !requires.is_empty() {
             self.read(&requires, |_| Ok(())).await?;
         }
-        let alive = KeepAlive { front: self.clone(), requests: request.into_inner(), wants_leader };
+        let alive = KeepAlive { context: self.clone(), requests: request.into_inner(), wants_leader };
         Ok(Response::new(Box::pin(stream::unfold(Some(alive), KeepAlive::step))))
     }
 
@@ -81,7 +81,7 @@ impl Lease for Front {
 
 /// A stream of keep-alives: one at a time is renewed, and no answer is kept for a client that does not read.
 struct KeepAlive {
-    front: Front,
+    context: ServiceContext,
     requests: Streaming<LeaseKeepAliveRequest>,
     wants_leader: bool,
 }
@@ -90,18 +90,18 @@ impl KeepAlive {
     /// The next answer; the last one is an error.
     async fn step(alive: Option<Self>) -> Option<(Result<LeaseKeepAliveResponse, Status>, Option<Self>)> {
         let mut alive = alive?;
-        let Self { front, requests, wants_leader } = &mut alive;
+        let Self { context, requests, wants_leader } = &mut alive;
         let answered = tokio::select! {
-            answered = front.keep_alive(requests) => answered.transpose()?,
-            () = front.stopping.cancelled() => Err(ApiError::Stopped.into()),
-            () = front.leader_lost(*wants_leader) => Err(ApiError::NoLeader.into()),
+            answered = context.keep_alive(requests) => answered.transpose()?,
+            () = context.stopping.cancelled() => Err(ApiError::Stopped.into()),
+            () = context.leader_lost(*wants_leader) => Err(ApiError::NoLeader.into()),
         };
         let rest = answered.is_ok().then_some(alive);
         Some((answered, rest))
     }
 }
 
-impl Front {
+impl ServiceContext {
     /// Renews the next lease that is asked for; `None` when the client has no more to ask.
     async fn keep_alive(
         &self,

@@ -13,20 +13,20 @@ use proto::{
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use super::{feature, front::Front, snapshot};
-use crate::{api_error::ApiError, entry::What, state::State};
+use super::{context::ServiceContext, feature, snapshot};
+use crate::{api_error::ApiError, entry::EntryKind, state::State};
 
 /// The release that first told of the version of its stored data, and from what revision a hash is.
 const FIRST_WITH_STORAGE_VERSION: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
 
 #[async_trait]
-impl Maintenance for Front {
+impl Maintenance for ServiceContext {
     /// To ask which stand is a read here, where etcd proposes it.
     async fn alarm(&self, request: Request<AlarmRequest>) -> Result<Response<AlarmResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
         let requires = self.admit(&metadata)?;
         if request.action() != AlarmAction::Get {
-            return self.outcome(self.propose_request(requires, request, What::Alarm).await?);
+            return self.outcome(self.propose_request(requires, request, EntryKind::Alarm).await?);
         }
         let listed = |state: &State| {
             let asked = state.alarms.iter().filter(|(_, kind)| request.alarm == 0 || *kind == request.alarm);
@@ -77,7 +77,7 @@ impl Maintenance for Front {
     async fn move_leader(&self, request: Request<MoveLeaderRequest>) -> Result<Response<MoveLeaderResponse>, Status> {
         let (metadata, _, MoveLeaderRequest { target_id }) = request.into_parts();
         self.admit(&metadata)?;
-        if self.member.standing().leader != Some(self.member.identity().member) {
+        if self.member.raft_status().leader != Some(self.member.identity().member) {
             return Err(ApiError::NotLeader.into());
         }
         self.member.move_leader(MemberId(target_id)).await?;
@@ -104,7 +104,7 @@ impl Maintenance for Front {
     }
 }
 
-impl Front {
+impl ServiceContext {
     /// What is on, once this member has applied all that was committed when it was asked.
     pub(super) async fn feature_gate(
         &self,
@@ -118,20 +118,20 @@ impl Front {
     }
 
     fn status_now(&self) -> StatusResponse {
-        let standing = self.member.standing();
-        let no_leader = standing.leader.is_none().then(|| ApiError::NoLeader.to_string());
+        let raft_status = self.member.raft_status();
+        let no_leader = raft_status.leader.is_none().then(|| ApiError::NoLeader.to_string());
         let mut status = self.member.read(|state| StatusResponse {
             header: state.keys.header(),
             version: self.member.identity().release.to_string(),
             db_size: state.keys.size_bytes() as i64,
             db_size_in_use: state.keys.size_bytes() as i64,
-            leader: standing.leader.map_or(0, |leader| leader.0),
+            leader: raft_status.leader.map_or(0, |leader| leader.0),
             // Known before the state was looked at, which may have moved on since.
-            raft_index: standing.committed.max(state.applied).0,
-            raft_term: standing.term.0,
+            raft_index: raft_status.committed.max(state.applied).0,
+            raft_term: raft_status.term.0,
             raft_applied_index: state.applied.0,
             errors: no_leader.into_iter().chain(state.alarms.iter().map(alarm)).collect(),
-            is_learner: standing.is_learner,
+            is_learner: raft_status.is_learner,
             storage_version: self.storage_version(state).unwrap_or_default(),
             db_size_quota: if self.has_storage_version() { self.options.quota_bytes() as i64 } else { 0 },
             downgrade_info: self.has_storage_version().then(|| DowngradeInfo {

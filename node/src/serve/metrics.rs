@@ -6,7 +6,7 @@ use std::fmt::{Display, Write};
 
 use proto::MemberId;
 
-use super::{front::Front, process::Process};
+use super::{context::ServiceContext, process::Process};
 use crate::{
     cluster::{Cluster, gate::Gate, member::Starts},
     features::{Feature, Features, Stage},
@@ -44,23 +44,22 @@ fn labels(pairs: &[(&str, &str)]) -> String {
     format!("{{{}}}", pairs.join(","))
 }
 
-/// The whole page.
-pub(super) fn text(front: &Front) -> String {
+pub(super) fn text(context: &ServiceContext) -> String {
     let mut page = Page::default();
-    member(front, &mut page);
-    peers(front, &mut page);
-    front.member.read(|state| {
+    member(context, &mut page);
+    peers(context, &mut page);
+    context.member.read(|state| {
         store(state, &mut page);
-        if front.has_gates() {
-            gates(front, state, &mut page);
+        if context.has_gates() {
+            gates(context, state, &mut page);
         }
     });
     process(&mut page);
     page.0
 }
 
-fn member(front: &Front, page: &mut Page) {
-    let (identity, standing) = (front.member.identity(), front.member.standing());
+fn member(context: &ServiceContext, page: &mut Page) {
+    let (identity, raft_status) = (context.member.identity(), context.member.raft_status());
     let release = identity.release.to_string();
     page.family(
         "gauge",
@@ -74,18 +73,18 @@ fn member(front: &Front, page: &mut Page) {
         "This member's id.",
         [(labels(&[("server_id", &identity.member.to_string())]), 1)],
     );
-    let leads = standing.leader == Some(identity.member);
-    page.gauge("etcd_server_has_leader", "Whether a leader is known.", i32::from(standing.leader.is_some()));
+    let leads = raft_status.leader == Some(identity.member);
+    page.gauge("etcd_server_has_leader", "Whether a leader is known.", i32::from(raft_status.leader.is_some()));
     page.gauge("etcd_server_is_leader", "Whether this member leads.", i32::from(leads));
-    page.gauge("etcd_server_is_learner", "Whether this member has no vote.", i32::from(standing.is_learner));
-    page.gauge("etcd_server_proposals_committed_total", "The last entry known to be committed.", standing.committed);
-    let pending = front.member.machine().proposals().under_way();
+    page.gauge("etcd_server_is_learner", "Whether this member has no vote.", i32::from(raft_status.is_learner));
+    page.gauge("etcd_server_proposals_committed_total", "The last entry known to be committed.", raft_status.committed);
+    let pending = context.member.machine().proposals().under_way();
     page.gauge("etcd_server_proposals_pending", "Proposals of this member under way.", pending);
-    page.gauge("etcd_server_quota_backend_bytes", "How large the state may grow.", front.options.quota_bytes());
+    page.gauge("etcd_server_quota_backend_bytes", "How large the state may grow.", context.options.quota_bytes());
 }
 
-fn peers(front: &Front, page: &mut Page) {
-    let received = front.member.received().bytes();
+fn peers(context: &ServiceContext, page: &mut Page) {
+    let received = context.member.received().bytes();
     let samples = received.iter().map(|(from, bytes)| (labels(&[("From", &from.to_string())]), bytes));
     let help = "Bytes of log entries and snapshots that came from a member.";
     page.family("counter", "etcd_network_peer_received_bytes_total", help, samples);
@@ -111,8 +110,8 @@ fn store(state: &State, page: &mut Page) {
 }
 
 /// What is on for the whole cluster, and who wants what: so one sees who keeps a feature off (KEP-4647, "Milestones").
-fn gates(front: &Front, state: &State, page: &mut Page) {
-    let (cluster, registry) = (&state.cluster, front.member.machine().registry());
+fn gates(context: &ServiceContext, state: &State, page: &mut Page) {
+    let (cluster, registry) = (&state.cluster, context.member.machine().registry());
     let undecided = i32::from(cluster.gate == Gate::Undecided);
     page.gauge("etcd_cluster_feature_undecided", "Whether the cluster's gate is open to be decided.", undecided);
     let known: Vec<_> = cluster.version.into_iter().flat_map(|version| registry.known_at(version)).collect();
@@ -124,7 +123,7 @@ fn gates(front: &Front, state: &State, page: &mut Page) {
     page.family("gauge", "etcd_server_feature_enabled", "What is on here.", enabled);
     let enabled = known.iter().map(|(feature, _)| (labels(&[("name", feature.name)]), is_on(feature)));
     page.family("gauge", "etcd_cluster_feature_enabled", "What is on for the whole cluster.", enabled);
-    let identity = front.member.identity();
+    let identity = context.member.identity();
     let proposed = proposed(cluster, identity.member, identity.starts);
     page.family("gauge", "etcd_cluster_feature_proposed", "What each member wants.", proposed);
 }

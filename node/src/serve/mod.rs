@@ -8,10 +8,9 @@ mod admission;
 mod answer;
 mod auth;
 mod cluster;
-mod connection;
+mod context;
 mod downgrade;
 mod feature;
-mod front;
 mod health;
 mod http;
 mod kv;
@@ -31,8 +30,9 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 
-use crate::member::Member;
-use front::Front;
+use crate::{member::Member, transport::connection};
+use context::ServiceContext;
+use route::Routes;
 
 /// etcd's `--quota-backend-bytes` where nobody says otherwise (etcd, `DefaultQuotaBytes`).
 const DEFAULT_QUOTA_BYTES: u64 = 2 << 30;
@@ -65,21 +65,21 @@ impl ServeOptions {
     }
 }
 
-/// What clients talk to.
 #[derive(Debug)]
 pub struct Server {
-    front: Front,
+    context: ServiceContext,
 }
 
 impl Server {
     /// A server for this member.
     pub fn new(member: Member, options: ServeOptions) -> Self {
-        Self { front: Front::new(member, options) }
+        Self { context: ServiceContext::new(member, options) }
     }
 
     /// Serves on these sockets until `shutdown`, then lets requests under way finish, ends streams in etcd's words, and
     /// returns: in well under a second, whatever clients do.
     pub async fn run(self, listeners: impl IntoIterator<Item = TcpListener>, shutdown: impl Future<Output = ()>) {
-        connection::serve(self.front, listeners, shutdown).await;
+        let stopping = self.context.stopping.clone();
+        connection::serve(Routes::new(self.context), listeners, shutdown, stopping).await;
     }
 }

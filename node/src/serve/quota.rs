@@ -12,8 +12,8 @@ use proto::{
 };
 use tonic::Status;
 
-use super::front::Front;
-use crate::{api_error::ApiError, entry::What, state::State};
+use super::context::ServiceContext;
+use crate::{api_error::ApiError, entry::EntryKind, state::State};
 
 /// What etcd takes a key for, beside its bytes.
 const KEY_BYTES: u64 = 256;
@@ -27,11 +27,9 @@ pub(super) struct Cost(u64);
 impl Cost {
     /// A request that adds nothing.
     pub(super) const NONE: Self = Self(0);
-    /// A lease.
     pub(super) const LEASE: Self = Self(LEASE_BYTES);
 }
 
-/// What a put costs.
 pub(super) fn put(request: &PutRequest) -> Cost {
     Cost(KEY_BYTES + (request.key.len() + request.value.len()) as u64)
 }
@@ -58,7 +56,7 @@ struct Room {
     is_corrupt: bool,
 }
 
-impl Front {
+impl ServiceContext {
     /// That there is room for a write; where there is none, the alarm is raised, for all members to know.
     pub(super) async fn check_room(&self, cost: Cost) -> Result<(), Status> {
         let room = self.member.read(|state| self.room(state, cost));
@@ -97,7 +95,7 @@ impl Front {
         }
         let MemberId(member_id) = self.member.identity().member;
         let (action, alarm) = (AlarmAction::Activate.into(), AlarmType::Nospace.into());
-        let raised = self.member.propose(What::Alarm(AlarmRequest { action, member_id, alarm }).into()).await;
+        let raised = self.member.propose(EntryKind::Alarm(AlarmRequest { action, member_id, alarm }).into()).await;
         if let Err(error) = raised {
             tracing::warn!(%error, "the alarm NOSPACE was not raised");
         }

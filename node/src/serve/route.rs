@@ -16,37 +16,41 @@ use proto::etcdserverpb::{
 };
 use tonic::{Code, Status, body::Body, codegen::Service as _};
 
+use crate::transport::connection::Answering;
+
 use super::{
-    front::{Front, LONGEST_MESSAGE_BYTES},
+    context::{LONGEST_MESSAGE_BYTES, ServiceContext},
     http,
 };
 
 /// All services of a member; to clone it is cheap.
 #[derive(Clone, Debug)]
 pub(super) struct Routes {
-    front: Front,
-    kv: KvServer<Front>,
-    watch: WatchServer<Front>,
-    lease: LeaseServer<Front>,
-    cluster: ClusterServer<Front>,
-    maintenance: MaintenanceServer<Front>,
-    auth: AuthServer<Front>,
+    context: ServiceContext,
+    kv: KvServer<ServiceContext>,
+    watch: WatchServer<ServiceContext>,
+    lease: LeaseServer<ServiceContext>,
+    cluster: ClusterServer<ServiceContext>,
+    maintenance: MaintenanceServer<ServiceContext>,
+    auth: AuthServer<ServiceContext>,
 }
 
 impl Routes {
-    pub(super) fn new(front: Front) -> Self {
+    pub(super) fn new(context: ServiceContext) -> Self {
         let longest = LONGEST_MESSAGE_BYTES;
         Self {
-            kv: KvServer::new(front.clone()).max_decoding_message_size(longest),
-            watch: WatchServer::new(front.clone()).max_decoding_message_size(longest),
-            lease: LeaseServer::new(front.clone()).max_decoding_message_size(longest),
-            cluster: ClusterServer::new(front.clone()).max_decoding_message_size(longest),
-            maintenance: MaintenanceServer::new(front.clone()).max_decoding_message_size(longest),
-            auth: AuthServer::new(front.clone()).max_decoding_message_size(longest),
-            front,
+            kv: KvServer::new(context.clone()).max_decoding_message_size(longest),
+            watch: WatchServer::new(context.clone()).max_decoding_message_size(longest),
+            lease: LeaseServer::new(context.clone()).max_decoding_message_size(longest),
+            cluster: ClusterServer::new(context.clone()).max_decoding_message_size(longest),
+            maintenance: MaintenanceServer::new(context.clone()).max_decoding_message_size(longest),
+            auth: AuthServer::new(context.clone()).max_decoding_message_size(longest),
+            context,
         }
     }
 }
+
+impl Answering for Routes {}
 
 impl Service<Request<Incoming>> for Routes {
     type Response = Response<Body>;
@@ -67,8 +71,8 @@ impl Service<Request<Incoming>> for Routes {
                 std::future::ready(Ok(status.into_http())).boxed()
             }
             _ => {
-                let front = self.front.clone();
-                async move { Ok(http::answer(&front, request).await) }.boxed()
+                let context = self.context.clone();
+                async move { Ok(http::answer(&context, request).await) }.boxed()
             }
         };
         answer.map_ok(in_etcds_words)

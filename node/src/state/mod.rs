@@ -23,19 +23,16 @@ pub use snapshot::{Restore, StateError};
 use crate::{
     api_error::ApiError,
     cluster::Cluster,
-    entry::{Entry, What},
+    entry::{Entry, EntryKind},
     features::{LEASE_CHECKPOINT, Registry},
     mvcc::Store,
 };
 
-/// The state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct State {
     /// The last entry that was applied.
     pub applied: LogIndex,
-    /// Keys and leases.
     pub keys: Store,
-    /// Version, members, gate.
     pub cluster: Cluster,
     /// Which proposals were applied already.
     pub sessions: Sessions,
@@ -46,21 +43,15 @@ pub struct State {
 /// What came of an entry, for whoever proposed it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Applied {
-    /// A key was written.
     Put(PutResponse),
-    /// Keys were deleted.
     DeleteRange(DeleteRangeResponse),
     /// A transaction was performed.
     Txn(TxnResponse),
-    /// Old history was dropped.
     Compact(CompactionResponse),
-    /// A lease was granted.
     LeaseGrant(LeaseGrantResponse),
-    /// A lease was ended.
     LeaseRevoke(LeaseRevokeResponse),
     /// What leases had left was written down, or not, as the feature is off.
     LeaseCheckpoint {
-        /// Whether it was.
         written: bool,
     },
     /// The alarms that stand now, of those that were asked about.
@@ -95,21 +86,21 @@ impl State {
             return Err(Refusal::FeatureOff(feature.clone()));
         }
         Ok(match entry.what {
-            What::Put(request) => Applied::Put(self.keys.put(request)?),
-            What::DeleteRange(request) => Applied::DeleteRange(self.keys.delete_range(&request)),
-            What::Txn(request) => Applied::Txn(self.keys.txn(request)?),
-            What::Compact(request) => Applied::Compact(self.keys.compact(&request)?),
-            What::LeaseGrant(request) => Applied::LeaseGrant(self.keys.lease_grant(&request)?),
-            What::LeaseRevoke(request) => Applied::LeaseRevoke(self.keys.lease_revoke(&request)?),
-            What::LeaseCheckpoint(request) => {
+            EntryKind::Put(request) => Applied::Put(self.keys.put(request)?),
+            EntryKind::DeleteRange(request) => Applied::DeleteRange(self.keys.delete_range(&request)),
+            EntryKind::Txn(request) => Applied::Txn(self.keys.txn(request)?),
+            EntryKind::Compact(request) => Applied::Compact(self.keys.compact(&request)?),
+            EntryKind::LeaseGrant(request) => Applied::LeaseGrant(self.keys.lease_grant(&request)?),
+            EntryKind::LeaseRevoke(request) => Applied::LeaseRevoke(self.keys.lease_revoke(&request)?),
+            EntryKind::LeaseCheckpoint(request) => {
                 let written = self.cluster.is_enabled(LEASE_CHECKPOINT, registry);
                 if written {
                     self.keys.lease_checkpoint(&request);
                 }
                 Applied::LeaseCheckpoint { written }
             }
-            What::Alarm(request) => Applied::Alarm(self.alarm(&request)),
-            What::Cluster(entry) => Applied::Cluster { changed: self.cluster.apply(index, entry) },
+            EntryKind::Alarm(request) => Applied::Alarm(self.alarm(&request)),
+            EntryKind::Cluster(entry) => Applied::Cluster { changed: self.cluster.apply(index, entry) },
         })
     }
 
@@ -140,4 +131,5 @@ impl State {
 }
 
 #[cfg(test)]
+#[path = "state_test.rs"]
 mod tests;

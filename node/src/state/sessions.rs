@@ -12,7 +12,6 @@ use crate::cluster::member::Starts;
 /// Which proposal: no other, of whatever member and process, has the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ProposalId {
-    /// Whose.
     pub member: MemberId,
     /// Of which of its processes.
     pub starts: Starts,

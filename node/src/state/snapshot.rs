@@ -29,7 +29,6 @@ pub enum StateError {
     /// Its head is damaged, or cut off.
     #[error("a stored state whose head is damaged: {0}")]
     Head(String),
-    /// Its keys are.
     #[error(transparent)]
     Keys(#[from] SnapshotError),
 }

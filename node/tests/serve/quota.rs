@@ -1,6 +1,6 @@
 //! Room, and alarms: who is refused, who is not, and how a full member gets room again.
 
-use node::{entry::What, serve::ServeOptions};
+use node::{entry::EntryKind, serve::ServeOptions};
 use proto::etcdserverpb::{
     AlarmMember, AlarmRequest, AlarmType, CompactionRequest, DefragmentRequest, DeleteRangeRequest, LeaseGrantRequest,
     LeaseRevokeRequest, PutRequest, RangeRequest, RequestOp, StatusRequest, TxnRequest, alarm_request::AlarmAction,
@@ -17,7 +17,7 @@ const TOO_LARGE: &str = "etcdserver: request is too large";
 /// Raises an alarm of the member.
 pub async fn raise(served: &Served, alarm: AlarmType) {
     let (action, alarm) = (AlarmAction::Activate.into(), alarm.into());
-    served.apply(What::Alarm(AlarmRequest { action, member_id: ID.0, alarm })).await;
+    served.apply(EntryKind::Alarm(AlarmRequest { action, member_id: ID.0, alarm })).await;
 }
 
 async fn alarms(served: &Served) -> Vec<AlarmMember> {

@@ -5,7 +5,7 @@ use std::future::Future;
 use node::{
     cluster::gate::Gate,
     config::Config,
-    entry::What,
+    entry::EntryKind,
     features::{FEATURES, Registry},
     member::{self, Member, Running},
     serve::{ServeOptions, Server},
@@ -111,7 +111,7 @@ impl Served {
     }
 
     /// Performs an entry that no client can ask for.
-    pub async fn apply(&self, what: What) {
+    pub async fn apply(&self, what: EntryKind) {
         self.member.propose(what.into()).await.unwrap();
     }
 

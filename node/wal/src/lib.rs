@@ -26,11 +26,11 @@ mod disk;
 mod entry;
 mod error;
 mod marks;
+mod open_log;
 mod options;
 mod record;
 mod recovery;
 mod segment;
-mod shared;
 mod wal;
 mod writer;
 

@@ -13,10 +13,10 @@ use crate::{
     disk::{Disk, NamedFile, RealDisk},
     entry::{Entry, EntryId, LogIndex, Payload},
     error::{At, WalError},
+    open_log::OpenLog,
     options::Options,
     record::{Record, check_size, decode},
     recovery::{Recovered, recover},
-    shared::Shared,
 };
 
 /// A raft log. Every clone is the same log; with the last one the log is written out and closed.
@@ -42,7 +42,7 @@ pub struct LogState {
 }
 
 struct Open {
-    shared: Arc<Shared>,
+    shared: Arc<OpenLog>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -57,7 +57,7 @@ impl Wal {
     pub fn open_on(disk: Arc<dyn Disk>, options: Options) -> Result<Self, WalError> {
         let path = disk.path("");
         let Recovered { contents, files, mut writer } = recover(disk, options)?;
-        let shared = Arc::new(Shared::new(contents, files));
+        let shared = Arc::new(OpenLog::new(contents, files));
         writer.remove_purged(&shared)?;
         let theirs = shared.clone();
         let thread = thread::Builder::new().name("wal".into()).spawn(move || writer.run(&theirs));

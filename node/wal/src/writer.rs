@@ -11,10 +11,10 @@ use crate::{
     entry::{Entry, LogIndex},
     error::{At, WalError},
     marks::Marks,
+    open_log::{Batch, OpenLog},
     options::Options,
     record::Record,
     segment,
-    shared::{Batch, Shared},
 };
 
 /// A segment that is no longer written.
@@ -38,7 +38,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Writes until the log is closed or fails.
-    pub(crate) fn run(mut self, shared: &Arc<Shared>) {
+    pub(crate) fn run(mut self, shared: &Arc<OpenLog>) {
         let _guard = Guard(shared.clone());
         while let Some(Batch { records, callbacks }) = shared.next_batch() {
             if let Err(error) = self.write(&records, shared).and_then(|()| self.remove_purged(shared)) {
@@ -50,7 +50,7 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, records: &[Record], shared: &Shared) -> Result<(), WalError> {
+    fn write(&mut self, records: &[Record], shared: &OpenLog) -> Result<(), WalError> {
         let mut stored: Vec<(Entry, Place)> = Vec::new();
         for record in records {
             if !self.active.has_room(record.size()) {
@@ -68,7 +68,7 @@ impl Writer {
     }
 
     /// Goes on in a new segment, once everything before it is durable.
-    fn roll(&mut self, size: u32, shared: &Shared) -> Result<(), WalError> {
+    fn roll(&mut self, size: u32, shared: &OpenLog) -> Result<(), WalError> {
         let end = self.active.commit()?;
         let after = (self.active.number + 1, end);
         let next = Active::create(&*self.disk, &self.options, after, &self.marks, size)?;
@@ -79,7 +79,7 @@ impl Writer {
     }
 
     /// Removes the oldest segments, so far as every entry that was ever in them is purged for good.
-    pub(crate) fn remove_purged(&mut self, shared: &Shared) -> Result<(), WalError> {
+    pub(crate) fn remove_purged(&mut self, shared: &OpenLog) -> Result<(), WalError> {
         let Some(purged) = self.marks.purged else { return Ok(()) };
         let before = self.closed.len();
         while let Some(closed) = self.closed.front().filter(|closed| closed.top <= Some(purged.index)).copied() {
@@ -96,7 +96,7 @@ impl Writer {
 }
 
 /// Fails the log when a callback panics: nobody would write any more, and everybody wait.
-struct Guard(Arc<Shared>);
+struct Guard(Arc<OpenLog>);
 
 impl Drop for Guard {
     fn drop(&mut self) {

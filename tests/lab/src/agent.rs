@@ -101,7 +101,6 @@ impl Agent {
         Ok(Self { child, command: format!("agent {verb} {}", playbook.display()), files })
     }
 
-    /// Its number.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -5,12 +5,10 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// A row of numbers.
 #[derive(Debug)]
 pub struct Chance(u64);
 
 impl Chance {
-    /// From this seed.
     pub fn of(seed: u64) -> Self {
         Self(seed)
     }

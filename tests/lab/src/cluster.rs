@@ -33,12 +33,10 @@ use crate::{
     wait,
 };
 
-/// What is wanted.
 #[derive(Clone, Debug)]
 pub struct Spec {
     /// The release that every member starts with.
     pub build: Build,
-    /// How many members.
     pub size: usize,
     /// Where it lives; a temporary folder, removed at the end, where there is none.
     pub dir: Option<PathBuf>,
@@ -64,7 +62,6 @@ impl Spec {
 pub struct Layout {
     /// The folder of everything.
     pub dir: PathBuf,
-    /// What its members are.
     pub system: System,
     /// The release it was started with.
     pub release: Release,
@@ -80,7 +77,6 @@ pub struct Layout {
 /// A running cluster; its processes end with this value, unless [`Cluster::leave_running`] is called.
 #[derive(Debug)]
 pub struct Cluster {
-    /// Where everything is.
     pub layout: Layout,
     _ports: Option<Ports>,
     ends: bool,

@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use crate::events::Event;
 
-/// An agent that ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
     /// Its verb and its playbook.
@@ -17,7 +16,6 @@ pub struct Ended {
     pub signal: Option<i32>,
     /// The one object that `--output json` prints.
     pub result: Option<Value>,
-    /// What it wrote to stderr.
     pub stderr: String,
     /// What it wrote with `--events`.
     pub events: Vec<Event>,
@@ -43,7 +41,6 @@ impl Ended {
         self.said("message")
     }
 
-    /// Any text of its result.
     pub fn said(&self, field: &str) -> &str {
         self.result.as_ref().and_then(|result| result[field].as_str()).unwrap_or_default()
     }

@@ -19,12 +19,9 @@ mod name {
 pub struct Event {
     /// When, RFC 3339 in UTC.
     pub time: String,
-    /// What happened.
     pub event: String,
-    /// To which member.
     #[serde(default)]
     pub member: Option<String>,
-    /// In which step.
     #[serde(default)]
     pub step: Option<serde_json::Value>,
 }

@@ -19,11 +19,9 @@ use crate::{Error, process::Process, wait};
 pub struct Cut {
     /// The file whose syncs are counted.
     pub file: PathBuf,
-    /// Which kind of them.
     pub call: Call,
     /// At which of them, from 1. With fewer of them the process runs to its own end.
     pub nth: usize,
-    /// On which side of it.
     pub moment: Moment,
     /// Where strace writes what it saw; made anew.
     pub trace: PathBuf,
@@ -129,7 +127,6 @@ impl Cut {
 /// A file that cannot be written to from some call on, as on a full disk.
 #[derive(Clone, Debug)]
 pub struct Unwritable {
-    /// The file.
     pub file: PathBuf,
     /// Which `write(2)` to it fails first, from 1; so do all after it, with "no space left on device".
     pub from: usize,
@@ -153,7 +150,6 @@ pub struct Brink {
 }
 
 impl Brink {
-    /// Longer than any test.
     const DELAY: &str = "inject=pidfd_send_signal:delay_enter=3600000000:when=1";
     /// `pidfd_send_signal(2)`, which has one number on all machines.
     const CALL: &str = "424 ";

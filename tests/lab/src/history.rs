@@ -26,7 +26,6 @@ pub struct Operation {
     pub returned: Option<u64>,
 }
 
-/// What an operation did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Wrote this value. Values are unique, but for the repetition of an attempt that failed.
@@ -38,12 +37,9 @@ pub enum Action {
 /// What every client did, by key, in any order.
 pub type History = BTreeMap<String, Vec<Operation>>;
 
-/// How much was judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Judged {
-    /// Keys.
     pub keys: usize,
-    /// Operations in them.
     pub operations: usize,
     /// Configurations that the search went through.
     pub configurations: usize,
@@ -55,7 +51,6 @@ pub enum HistoryError {
     /// No order of the operations explains what was read.
     #[error("key {key}: no order explains {}, after {explained} operations and with {value:?} written", list(.stuck))]
     NotLinearizable {
-        /// The key.
         key: String,
         /// Operations explained by the best attempt.
         explained: usize,
@@ -64,14 +59,8 @@ pub enum HistoryError {
         /// What would have to come next.
         stuck: Vec<Operation>,
     },
-    /// The search was cut off.
     #[error("key {key}: undecided after {bound} configurations")]
-    Undecided {
-        /// The key.
-        key: String,
-        /// The bound that was hit.
-        bound: usize,
-    },
+    Undecided { key: String, bound: usize },
 }
 
 /// Judges every key; `bound` is the number of configurations to look at in one key.
@@ -118,7 +107,6 @@ fn check_key(key: &str, operations: &[Operation], bound: usize) -> Result<usize,
 struct Register {
     /// Operations with an answer, by time of invocation.
     sure: Vec<Operation>,
-    /// Writes without one.
     maybe: Vec<Operation>,
 }
 

@@ -19,20 +19,14 @@ use crate::{
     wait,
 };
 
-/// One member.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Member {
     /// Its `--name`.
     pub name: String,
-    /// What it is.
     pub system: System,
-    /// Its folder.
     pub dir: PathBuf,
-    /// Where it serves clients.
     pub client_url: String,
-    /// The port of that.
     pub client_port: u16,
-    /// The port for its peers.
     pub peer_port: u16,
     /// Its flags, the executable not among them.
     pub flags: Vec<String>,
@@ -135,7 +129,6 @@ impl Member {
         Process::under(&self.bin()).pop()
     }
 
-    /// Whether it has one.
     pub fn is_running(&self) -> bool {
         self.process().is_some()
     }

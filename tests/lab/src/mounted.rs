@@ -76,14 +76,12 @@ impl Mounted {
         Ok(())
     }
 
-    /// Takes all of its space.
     pub fn fill(&self) -> Result<(), Error> {
         let mut ballast = File::create(self.ballast())?;
         while ballast.write(&[1; 4096]).is_ok_and(|written| written > 0) {}
         Ok(())
     }
 
-    /// Gives the space back.
     pub fn make_space(&self) -> Result<(), Error> {
         Ok(fs::remove_file(self.ballast())?)
     }

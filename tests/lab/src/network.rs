@@ -54,12 +54,10 @@ impl Network {
         Ok(Self { cut, _doors: doors })
     }
 
-    /// Cuts a member off.
     pub fn cut(&self, member: usize) {
         self.cut.send_modify(|cut| _ = cut.insert(member));
     }
 
-    /// Mends every cut.
     pub fn mend(&self) {
         self.cut.send_modify(Cut::clear);
     }

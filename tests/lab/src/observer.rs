@@ -25,7 +25,6 @@ use crate::{Error, cluster::Layout, process::Process};
 /// The time between two looks.
 const PERIOD: Duration = Duration::from_millis(4);
 
-/// An observer at work.
 pub struct Observer {
     over: Arc<AtomicBool>,
     looks: Arc<AtomicU64>,
@@ -33,7 +32,6 @@ pub struct Observer {
     thread: Option<JoinHandle<Report>>,
 }
 
-/// What it saw.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// The most members that were down in one look.
@@ -42,17 +40,14 @@ pub struct Report {
     pub worst: Vec<String>,
     /// Every time that a member went down.
     pub outages: Vec<Outage>,
-    /// How often it looked.
     pub looks: u64,
     /// The longest time between the beginnings of two looks. A port closed for less, or a process that
     /// stood still for less, may be missed; a process that ended never is.
     pub longest_blind: Duration,
 }
 
-/// One member, down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// Its name.
     pub member: String,
     /// When it was first seen down, since the observer began.
     pub from: Duration,

@@ -36,7 +36,6 @@ pub struct Upgrade {
     pub every_node: Vec<String>,
     /// Lines under `strategy`, such as `soak: 0s`.
     pub strategy: Vec<String>,
-    /// More top-level lines.
     pub extra: Vec<String>,
 }
 

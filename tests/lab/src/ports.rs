@@ -22,7 +22,6 @@ const COUNT: u16 = 11_000;
 /// Ports of 127.0.0.1 that nobody else takes while this value lives.
 #[derive(Debug)]
 pub struct Ports {
-    /// The ports.
     pub numbers: Vec<u16>,
     _locks: Vec<File>,
 }

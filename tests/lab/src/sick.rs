@@ -16,7 +16,6 @@ use crate::{
     system::{Build, System},
 };
 
-/// What is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Illness {
     /// It ends at once, with exit code 1.
@@ -34,11 +33,8 @@ pub enum Illness {
 pub struct Order {
     /// Of which system it says that it is, for `--version`.
     pub system: System,
-    /// Which release.
     pub version: String,
-    /// The real one.
     pub real: PathBuf,
-    /// What is wrong.
     pub illness: Illness,
 }
 

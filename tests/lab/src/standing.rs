@@ -15,7 +15,6 @@ pub const PREFIX: &str = "/baton/";
 pub struct Standing {
     /// Each member's process, the file it runs and where its symlink points.
     pub members: BTreeMap<String, (Option<i32>, Option<PathBuf>, PathBuf)>,
-    /// The agents' keys.
     pub keys: BTreeMap<String, Value>,
 }
 

@@ -11,13 +11,10 @@ pub const GENEROUS: Duration = Duration::from_secs(60);
 /// The time between two looks.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The deadline passed.
 #[derive(Debug, thiserror::Error)]
 #[error("waited {waited:?} for {what}: {last}")]
 pub struct TimedOut {
-    /// What was waited for.
     pub what: String,
-    /// For how long.
     pub waited: Duration,
     /// What the last look found instead.
     pub last: String,

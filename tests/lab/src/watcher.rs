@@ -39,7 +39,6 @@ pub struct Watcher {
     task: AbortHandle,
 }
 
-/// What it was told.
 #[derive(Debug)]
 struct Seen {
     /// Before this nothing was watched.
@@ -157,7 +156,6 @@ fn locked(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One stream, to its end.
 async fn follow(member: &Client, url: &str, prefix: &str, seen: &Mutex<Seen>) -> Result<(), Status> {
     let late = |_| Status::deadline_exceeded("the client's patience");
     // Kept open for as long as the stream is read.

@@ -24,7 +24,6 @@ const WARM: u64 = 100;
 /// The first cluster version with gates (KEP-4647, "Upgrade / Downgrade Strategy").
 const FIRST_WITH_GATES: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
 
-/// Watchers at work.
 pub struct Witness {
     layout: Layout,
     workload: Workload,
@@ -32,7 +31,6 @@ pub struct Witness {
     settled: JoinHandle<(u64, Option<u64>)>,
 }
 
-/// What they saw.
 #[derive(Debug)]
 pub struct Testimony {
     /// Writes that were acknowledged.

@@ -26,7 +26,6 @@ use crate::{
     wait,
 };
 
-/// What the clients do.
 #[derive(Clone, Debug)]
 pub struct Load {
     /// How many clients; each has one operation under way at a time.
@@ -89,9 +88,7 @@ pub struct Outcome {
 /// A write that a member said is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acked {
-    /// The key.
     pub key: String,
-    /// The value.
     pub value: u64,
     /// The revision that the answer named.
     pub revision: Revision,
@@ -172,7 +169,6 @@ impl Drop for Workload {
     }
 }
 
-/// What one client knows.
 #[derive(Default)]
 struct Log {
     operations: Vec<(String, Operation)>,

@@ -9,7 +9,6 @@ use super::{
     plan::{Plan, plan, sound::sound},
 };
 
-/// What was asked for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wish<'w> {
     /// Parts of names, or whole ones; without any, every cell.

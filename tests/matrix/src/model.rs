@@ -16,22 +16,18 @@ pub struct Matrix {
     pub systems: Vec<Tested>,
     /// How many members clusters have.
     pub sizes: Vec<usize>,
-    /// What goes wrong.
     pub faults: Vec<Column>,
     /// How many plans of each cell, each from a seed of its own.
     pub plans: u64,
-    /// The first seed.
     pub seed: u64,
 }
 
 /// One system's releases and the ways between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tested {
-    /// What its members are.
     pub system: System,
     /// Where each release comes from.
     pub releases: BTreeMap<Release, Artifact>,
-    /// From which one to which.
     pub paths: Vec<Path>,
 }
 
@@ -47,11 +43,9 @@ pub struct Path {
 /// One kind of trouble, or all kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Column {
-    /// Nothing goes wrong.
     None,
     /// Agents are killed when they sync their journal.
     AgentKilled,
-    /// Agents come late.
     AgentLate,
     /// Leadership is moved by somebody else.
     LeaderMoved,
@@ -63,7 +57,6 @@ pub enum Column {
     MemberRestarted,
     /// Hosts lose what their members' file system had not on disk.
     PowerCut,
-    /// Any of these.
     Mixed,
 }
 
@@ -81,7 +74,6 @@ impl Column {
         Self::Mixed,
     ];
 
-    /// As a matrix file has it.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -100,15 +92,10 @@ impl Column {
 /// One plan to be made and run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// What members are.
     pub system: System,
-    /// From where to where.
     pub path: Path,
-    /// How many members.
     pub size: usize,
-    /// What goes wrong.
     pub column: Column,
-    /// What decides the rest.
     pub seed: u64,
 }
 

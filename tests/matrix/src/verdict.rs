@@ -6,34 +6,27 @@ use serde::Serialize;
 
 use super::plan::Plan;
 
-/// A plan that was run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What was run.
     pub plan: Plan,
-    /// How it went.
     pub verdict: Verdict,
     /// What was done to the cluster, beside the steps.
     pub record: Vec<Entry>,
     /// Agents that ended badly where a fault was in their step, so that their command was run again; in words.
     pub again: Vec<String>,
-    /// How long it took.
     pub took: Duration,
 }
 
-/// How a plan went.
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// All went as promised, with every fault injected but those that the record names.
     Passed,
     /// All went as promised, but none of the faults came to pass: nothing is shown.
     NotInjected,
-    /// A promise was broken.
     Failed(Box<Failure>),
 }
 
 impl Verdict {
-    /// As reports have it.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -52,7 +45,6 @@ pub struct Failure {
     pub why: String,
     /// How members stood before the step.
     pub before: Vec<Standing>,
-    /// How they stood after it.
     pub after: Vec<Standing>,
     /// The smallest plan that was seen to fail, and why it does.
     pub smallest: Option<(Plan, String)>,
@@ -63,11 +55,9 @@ pub struct Failure {
 /// How a member stands, as far as it says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Standing {
-    /// Its name.
     pub member: String,
     /// The release that its symlink leads to.
     pub binary: Option<String>,
-    /// What it says it runs.
     pub runs: Option<String>,
     /// Which cluster version it holds.
     pub cluster_version: Option<String>,

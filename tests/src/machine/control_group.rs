@@ -39,12 +39,10 @@ impl ControlGroup {
         Ok(Self { folders: hierarchies().into_iter().filter_map(folder).collect() })
     }
 
-    /// A group within it.
     pub(super) fn within(&self, name: &str) -> Self {
         Self { folders: self.folders.iter().map(|folder| folder.join(name)).collect() }
     }
 
-    /// Makes it.
     pub(super) fn create(&self) -> io::Result<()> {
         self.folders.iter().try_for_each(fs::create_dir_all)
     }

@@ -62,7 +62,6 @@ impl Host {
         Ok(())
     }
 
-    /// Its address.
     pub fn address(&self) -> Ipv4Addr {
         self.link.address
     }

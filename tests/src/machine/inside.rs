@@ -16,9 +16,7 @@ use crate::{Error, process::copy_program};
 pub struct Said {
     /// Its exit code; `None` when a signal ended it, or the host's end.
     pub code: Option<i32>,
-    /// What it printed.
     pub stdout: String,
-    /// What it complained of.
     pub stderr: String,
 }
 

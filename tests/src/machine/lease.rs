@@ -21,7 +21,6 @@ const COUNT: u8 = 250;
 /// A number that nobody else has while this value lives.
 #[derive(Debug)]
 pub(super) struct Lease {
-    /// The number.
     pub(super) number: u8,
     /// Where its hosts have their disks.
     pub(super) home: PathBuf,

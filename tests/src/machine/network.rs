@@ -42,7 +42,6 @@ impl Network {
 /// A host's way into its network; both end when the host does.
 #[derive(Debug)]
 pub(super) struct Link {
-    /// The host's address.
     pub(super) address: Ipv4Addr,
     /// The network namespace, and the bridge's end of the link.
     name: String,

@@ -51,7 +51,6 @@ fn rehearse(
     runtime.block_on(super::rehearse(files, async |old, new| tried(old, new)))
 }
 
-/// Where no user is to try.
 fn untried(_: Option<&Path>, _: &Path) -> Result<(), String> {
     Ok(())
 }

@@ -42,38 +42,25 @@ pub enum SwitchError {
     File(#[from] FileError),
     /// It is a folder, a device or the like.
     #[error("{} is no plain file, so it is not replaced", path.display())]
-    NotAFile {
-        /// The path.
-        path: PathBuf,
-    },
+    NotAFile { path: PathBuf },
     /// It is marked as one that nobody may change.
     #[error("{} is immutable (chattr +i) or append-only, so it cannot be replaced", path.display())]
-    Immutable {
-        /// The path.
-        path: PathBuf,
-    },
+    Immutable { path: PathBuf },
     /// Its node could read what is there, and could not read what would take its place.
     #[error("{} could not be read any more by its node once it is switched: {why}", path.display())]
     Closed {
-        /// The path.
         path: PathBuf,
         /// The words of whoever tried.
         why: String,
     },
-    /// It is a link to nothing.
     #[error("{} is a link to nothing, so it is not known what to replace", path.display())]
-    Dangling {
-        /// The path.
-        path: PathBuf,
-    },
+    Dangling { path: PathBuf },
     /// It has not been put back.
     #[error("{} was not put back{}", path.display(), saved_in(saved.as_deref()))]
     NotPutBack {
-        /// The path.
         path: PathBuf,
         /// Where its old content is; `None` where there was no file.
         saved: Option<PathBuf>,
-        /// What came in between.
         source: Box<SwitchError>,
     },
     /// An earlier step failed to put it back.
@@ -85,19 +72,13 @@ pub enum SwitchError {
         }
     )]
     StillSwitched {
-        /// The path.
         path: PathBuf,
         /// Where its old content is; `None` where there was no file.
         saved: Option<PathBuf>,
     },
     /// What was saved cannot be read.
     #[error("{} does not say what was saved", path.display())]
-    BadSaved {
-        /// The file that says it.
-        path: PathBuf,
-        /// What JSON's reader says.
-        source: serde_json::Error,
-    },
+    BadSaved { path: PathBuf, source: serde_json::Error },
 }
 
 fn saved_in(saved: Option<&Path>) -> String {

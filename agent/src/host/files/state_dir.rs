@@ -31,23 +31,13 @@ pub enum StateDirError {
     File(#[from] FileError),
     /// Another agent works with it.
     #[error("{} is in use by another agent: {holder}", path.display())]
-    Locked {
-        /// The state directory.
-        path: PathBuf,
-        /// Who holds it.
-        holder: Holder,
-    },
+    Locked { path: PathBuf, holder: Holder },
     /// Its host id is no host id.
     #[error(
         "{} holds `{found}`, expected 32 hexadecimal digits; restore it, or let the next run make another: rm {}",
         path.display(), typed(&path.to_string_lossy())
     )]
-    BadHostId {
-        /// The file.
-        path: PathBuf,
-        /// What is in it.
-        found: String,
-    },
+    BadHostId { path: PathBuf, found: String },
 }
 
 /// The agent that holds the lock, as it wrote itself into the lock file.
@@ -137,7 +127,6 @@ impl Layout {
         Self { path: path.into() }
     }
 
-    /// The journal's file.
     pub fn journal(&self) -> PathBuf {
         self.path.join("journal")
     }

@@ -24,18 +24,15 @@ pub struct UnitFacts {
 /// What becomes of the nodes when the agent ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judgement {
-    /// They live on.
     Safe,
     /// They live on, but not past the user's logout.
     UntilLogout {
-        /// The unit that ends then.
         unit: String,
     },
     /// They are killed with the agent.
     Killed {
         /// The unit whose group the agent is in.
         unit: String,
-        /// What is wrong with it.
         why: Reason,
     },
 }

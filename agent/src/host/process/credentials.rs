@@ -12,11 +12,8 @@ use crate::host::program::path_owner::Writers;
 /// A user with its groups, by number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
-    /// The user.
     pub uid: u32,
-    /// Its first group.
     pub gid: u32,
-    /// Its further groups.
     pub groups: Vec<u32>,
 }
 
@@ -24,7 +21,6 @@ pub struct Credentials {
 const NOGROUP: u32 = 65534;
 
 impl Credentials {
-    /// Those of this agent.
     pub fn own() -> Self {
         let groups = nix::unistd::getgroups().unwrap_or_default();
         Self {

@@ -45,11 +45,9 @@ pub fn listener(address: SocketAddr) -> io::Result<Listener> {
     Ok(found.or_else(handed).map_or(Listener::Unseen, Listener::Process))
 }
 
-/// A socket that listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Socket {
     at: SocketAddr,
-    /// Who has opened it.
     uid: u32,
     inode: u64,
 }

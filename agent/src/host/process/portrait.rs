@@ -24,19 +24,15 @@ use crate::host::{
 /// A process as it was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Portrait {
-    /// Which.
     pub pid: u32,
     /// Its program as it was named, absolute, its links not followed.
     pub program: PathBuf,
     /// Its arguments, the program not among them.
     pub arguments: Vec<String>,
-    /// Its environment.
     pub env: BTreeMap<String, String>,
-    /// Its working folder.
     pub cwd: PathBuf,
     /// Its user, where that is not this one.
     pub user: Option<String>,
-    /// As whom it runs.
     pub credentials: Credentials,
     /// The file that its output goes to, if it goes to one.
     pub log: Option<PathBuf>,

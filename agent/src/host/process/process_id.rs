@@ -24,7 +24,6 @@ use rustix::{
 };
 
 impl ProcessId {
-    /// The process that asks.
     pub fn own() -> io::Result<Self> {
         Self::of(std::process::id())?.ok_or_else(|| io::Error::other("/proc does not show this process"))
     }
@@ -135,7 +134,6 @@ impl ProcessHandle {
     }
 }
 
-/// This boot of this host.
 pub fn boot_id() -> io::Result<u128> {
     const FILE: &str = "/proc/sys/kernel/random/boot_id";
     let text = fs::read_to_string(FILE)?;
@@ -201,7 +199,6 @@ fn read_at_most(file: &str) -> io::Result<Vec<u8>> {
     Ok(told)
 }
 
-/// The pids of this moment.
 pub(crate) fn all_pids() -> io::Result<Vec<u32>> {
     let entries = fs::read_dir(Path::new("/proc"))?;
     Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())

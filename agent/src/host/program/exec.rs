@@ -72,7 +72,6 @@ pub struct Ended {
 /// Why a command did not end by itself.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
-    /// There is no command.
     #[error("the command is empty: expected a list that begins with the program")]
     Empty,
     /// It could not be started.
@@ -80,7 +79,6 @@ pub enum ExecError {
     Start {
         /// The program, as it was given.
         program: String,
-        /// The system's answer.
         source: io::Error,
     },
     /// The file for its output could not be opened.
@@ -88,9 +86,7 @@ pub enum ExecError {
     OutputFile {
         /// The program, as it was given.
         program: String,
-        /// The file.
         path: PathBuf,
-        /// The system's answer.
         source: io::Error,
     },
     /// It was still running at the deadline, and was killed with all of its process group.
@@ -98,12 +94,10 @@ pub enum ExecError {
     TimedOut {
         /// The program, as it was given.
         program: String,
-        /// Its time-out.
         after: Duration,
         /// Its pid, where it has not ended by that: the kernel waits in its place for something that does not come, such as
         /// the answer of a file system.
         unkilled: Option<u32>,
-        /// The end of its output.
         output: String,
     },
 }

@@ -40,43 +40,27 @@ pub enum ExecutableError {
     Owner(#[from] PathOwnerError),
     /// It is a folder, a device or the like, or has no execute permission.
     #[error("{} is no executable file", path.display())]
-    NotExecutable {
-        /// The file.
-        path: PathBuf,
-    },
+    NotExecutable { path: PathBuf },
     /// It is a script or another file that the kernel hands to an interpreter: then the running process is the
     /// interpreter, and nothing can be said of the release it runs.
     #[error("{} is {what}, not a program: name the program that it starts", path.display())]
     Wrapper {
-        /// The file.
         path: PathBuf,
         /// `a script (#!/bin/sh)`, `no ELF file`.
         what: String,
     },
     /// `--version` could not be run to its end.
     #[error("cannot ask {} for its version", path.display())]
-    Ask {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: ExecError,
-    },
+    Ask { path: PathBuf, source: ExecError },
     /// It could not be run as that user.
     #[error("cannot ask {} for its version: {reason}", path.display())]
-    NotRun {
-        /// The file.
-        path: PathBuf,
-        /// The launcher's words.
-        reason: String,
-    },
+    NotRun { path: PathBuf, reason: String },
     /// It was run but named no version.
     #[error("{} --version ended with {how} and named no version{}", path.display(), quoted(output))]
     NoVersion {
-        /// The file.
         path: PathBuf,
         /// `exit 1`, `signal 9`.
         how: String,
-        /// The end of its output.
         output: String,
     },
 }

@@ -13,7 +13,6 @@ use super::{
 /// How long a hook may take.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// Why a hook failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HookError {
     /// Others may change what would be run.
@@ -21,7 +20,6 @@ pub enum HookError {
     Owner {
         /// The program, as it was given.
         program: String,
-        /// Who may change what.
         source: Box<PathOwnerError>,
     },
     /// It could not be run, or did not end in time.
@@ -34,7 +32,6 @@ pub enum HookError {
         program: String,
         /// `exit 1`, `signal 9`.
         how: String,
-        /// The end of its output.
         output: String,
     },
 }

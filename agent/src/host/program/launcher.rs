@@ -63,7 +63,6 @@ const SESSION: &str = "session";
 /// A node's `PATH`, unless the playbook gives one.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Why nothing was started.
 #[derive(Debug, thiserror::Error)]
 enum LaunchError {
     #[error(transparent)]
@@ -137,7 +136,6 @@ pub fn main(argument: Option<&str>) -> ExitCode {
     }
 }
 
-/// The first process.
 fn begin(agent: &File) -> Result<(), LaunchError> {
     close_inherited(agent.as_raw_fd()).map_err(failed("close inherited descriptors"))?;
     let mut order = Vec::new();

@@ -52,7 +52,6 @@ impl fmt::Display for Writers {
     }
 }
 
-/// What lies on a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Folder,
@@ -72,7 +71,6 @@ struct Place {
     group_is_trusted: bool,
     /// Whether an access control list gives more than the mode says.
     has_acl: bool,
-    /// Device and inode.
     file: (u64, u64),
 }
 
@@ -87,18 +85,7 @@ pub enum PathOwnerError {
         "{} (owner {owner}, mode {mode:04o}) can be changed by others than {writers}; type: {command}",
         path.display()
     )]
-    Changeable {
-        /// The file or folder.
-        path: PathBuf,
-        /// Its owner's name.
-        owner: String,
-        /// Its permission bits.
-        mode: u32,
-        /// Who may change it.
-        writers: Writers,
-        /// What makes it safe.
-        command: String,
-    },
+    Changeable { path: PathBuf, owner: String, mode: u32, writers: Writers, command: String },
     /// Another file has the name than a moment before.
     #[error("{} was replaced while it was looked at", .0.display())]
     Replaced(PathBuf),

@@ -34,7 +34,6 @@ use crate::{
 /// The launcher's argument for it.
 pub(crate) const ARGUMENT: &str = "trial";
 
-/// How long it may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// What is to be tried, and as whom.
@@ -94,7 +93,6 @@ impl Trial {
         Ok(order.into())
     }
 
-    /// The launcher's order.
     pub(crate) fn read() -> Result<Self, serde_json::Error> {
         serde_json::from_reader(stdin().lock())
     }

@@ -52,12 +52,10 @@ const LOCK: &str = ".baton-lock";
 /// How long another agent that unpacks into the same folder of releases is waited for: what it unpacks may be large.
 const LOCK_LIMIT: Duration = Duration::from_secs(600);
 
-/// What is to be installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artifact {
     /// The release that it is said to be.
     pub release: Release,
-    /// Where it comes from.
     pub source: Source,
     /// Its checksum: of the file, or of the folder as [`Sha256::of_folder`] has it.
     pub sha256: Option<Sha256>,
@@ -77,11 +75,9 @@ pub enum Source {
 /// A release that is in place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
-    /// Its folder.
     pub folder: PathBuf,
     /// The node's executable in it.
     pub executable: PathBuf,
-    /// The artifact's checksum.
     pub sha256: Sha256,
     /// Whether it was not there before.
     pub is_new: bool,
@@ -99,7 +95,6 @@ pub enum ArtifactError {
     /// It could not be unpacked.
     #[error(transparent)]
     Unpack(#[from] UnpackError),
-    /// It has no checksum.
     #[error(transparent)]
     Digest(#[from] DigestError),
     /// Others may write where it is to lie, so what is there is theirs.
@@ -110,10 +105,7 @@ pub enum ArtifactError {
     Record(#[from] RecordError),
     /// Others may change what nothing is known of beforehand, and what is run from it would be theirs.
     #[error("the artifact has no `sha256`, and {source}; or give it a `sha256`, which `sha256sum` prints of a file")]
-    Unpinned {
-        /// Where, and who.
-        source: PathOwnerError,
-    },
+    Unpinned { source: PathOwnerError },
     /// Something else has the release's name.
     #[error(
         "{} is there already and holds something else than the artifact; if no member runs from it, type: rm -r {}",
@@ -123,9 +115,7 @@ pub enum ArtifactError {
     /// It is not what the playbook says, or what it was a moment before.
     #[error("{} has the SHA-256 {found}, expected {expected}", path.display())]
     OtherSha256 {
-        /// The artifact.
         path: PathBuf,
-        /// Its checksum.
         found: Sha256,
         /// That of the playbook; without one, that of the artifact when it was read before.
         expected: Sha256,
@@ -136,7 +126,6 @@ pub enum ArtifactError {
     /// It is nothing that can be installed; a script is none, since what it would run is not known.
     #[error("{} is {what}: expected a folder, a program or a .tar.gz", path.display())]
     OtherKind {
-        /// The artifact.
         path: PathBuf,
         /// `a script (#!/bin/sh)`, `no ELF file`.
         what: String,
@@ -147,7 +136,6 @@ pub enum ArtifactError {
     /// There is no executable of that name.
     #[error("{} holds no executable named `{name}`; there are {}", folder.display(), list(found))]
     NoSuchExecutable {
-        /// The artifact, unpacked.
         folder: PathBuf,
         /// The name that was asked for.
         name: String,
@@ -157,7 +145,6 @@ pub enum ArtifactError {
     /// There are several, and nothing says which.
     #[error("{} holds {}: name the node's with `executable`", folder.display(), list(found))]
     WhichExecutable {
-        /// The artifact, unpacked.
         folder: PathBuf,
         /// The executables that there are.
         found: Vec<String>,
@@ -167,7 +154,6 @@ pub enum ArtifactError {
 /// What takes long in an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Underway {
-    /// The download.
     Download {
         /// How many bytes have arrived.
         bytes: u64,
@@ -266,7 +252,6 @@ fn is_there(folder: &Path, sha256: Sha256) -> Result<bool, RecordError> {
     if folder.is_dir() { release_record::is_of(folder, sha256) } else { Ok(false) }
 }
 
-/// Where a release lies.
 fn folder_of(artifact: &Artifact, releases: &Path, sha256: Sha256) -> PathBuf {
     releases.join(format!("{}-{}", artifact.release, sha256.short()))
 }

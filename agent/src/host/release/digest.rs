@@ -31,7 +31,6 @@ pub enum DigestError {
     /// It holds something that is neither a file nor a folder.
     #[error("{} is {what}: an artifact holds files and folders only", path.display())]
     Unexpected {
-        /// What was met.
         path: PathBuf,
         /// `a link`, `a device, pipe or socket`.
         what: &'static str,
@@ -154,7 +153,6 @@ impl<R> Hashing<R> {
         Self { reader, hasher: Hasher::new() }
     }
 
-    /// Of what was read so far.
     pub(crate) fn sha256(self) -> Sha256 {
         Sha256(self.hasher.finalize().into())
     }

@@ -52,7 +52,6 @@ pub enum DownloadError {
     Broken {
         /// The address, as [`shown`] has it.
         url: String,
-        /// The last error.
         source: reqwest::Error,
     },
     /// The server sends next to nothing, again and again.
@@ -63,12 +62,10 @@ pub enum DownloadError {
         /// What it should have sent.
         pace: Pace,
     },
-    /// The server refused.
     #[error("{url} answers {status}")]
     Status {
         /// The address, as [`shown`] has it.
         url: String,
-        /// Its answer.
         status: StatusCode,
     },
     /// It is larger than any artifact.
@@ -82,9 +79,7 @@ pub enum DownloadError {
     Other {
         /// The address, as [`shown`] has it.
         url: String,
-        /// Of what arrived.
         found: Sha256,
-        /// Of the playbook.
         expected: Sha256,
     },
 }
@@ -166,7 +161,6 @@ struct Download<'a> {
     progress: Progress<'a>,
 }
 
-/// How one try ended.
 enum Try {
     Whole,
     Broken(reqwest::Error),

@@ -16,31 +16,15 @@ use crate::{
 /// Why `binary` cannot be used or switched.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// The system refused.
     #[error(transparent)]
     File(#[from] FileError),
     /// It is a file or folder of its own. The commands keep it as a release and put a link in its place.
     #[error("{} is no symlink, so it cannot be switched in one step; make it one: {} && {}", path.display(), commands[0], commands[1])]
-    NotALink {
-        /// The file.
-        path: PathBuf,
-        /// What to type.
-        commands: [String; 2],
-    },
-    /// There is nothing there.
+    NotALink { path: PathBuf, commands: [String; 2] },
     #[error("{} is not there: expected a symlink to the node's executable; make it: ln -sfn EXECUTABLE {}", path.display(), shell(path))]
-    Missing {
-        /// The path.
-        path: PathBuf,
-    },
-    /// It points to nothing.
+    Missing { path: PathBuf },
     #[error("{} points to {}, which is not there; put that back, or point the link to what is to run: ln -sfn EXECUTABLE {}", path.display(), target.display(), shell(path))]
-    Dangling {
-        /// The link.
-        path: PathBuf,
-        /// What it says.
-        target: PathBuf,
-    },
+    Dangling { path: PathBuf, target: PathBuf },
     /// It was to be switched to something that is not there.
     #[error("{} is not there to be switched to; put that release back, from its artifact or another host, and give the same command", target.display())]
     NoTarget {
@@ -71,7 +55,6 @@ impl Link {
         }
     }
 
-    /// The path of the link.
     pub fn link(&self) -> &Path {
         &self.link
     }

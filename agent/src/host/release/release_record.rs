@@ -28,7 +28,6 @@ const NAME: &str = ".baton-release.json";
 /// How deep in its release's folder an executable is looked for to be.
 const MAX_DEPTH: usize = super::digest::MAX_DEPTH + 1;
 
-/// The content of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Record {
     format: u32,
@@ -45,33 +44,17 @@ pub enum RecordError {
     /// An executable could not be read.
     #[error(transparent)]
     Digest(#[from] DigestError),
-    /// Others may change it.
     #[error(transparent)]
     Owner(#[from] PathOwnerError),
-    /// The record is no record.
     #[error("{} does not say what was installed; type: {}", path.display(), remove(path))]
-    Bad {
-        /// The record.
-        path: PathBuf,
-        /// What JSON's reader says.
-        source: serde_json::Error,
-    },
+    Bad { path: PathBuf, source: serde_json::Error },
     /// A file is not what was installed.
     #[error(
         "{} was changed since it was installed: its SHA-256 is {found}, and was {expected}; restore it, or, if no member \
          runs from there, type: {}",
         path.display(), remove(record)
     )]
-    Changed {
-        /// The executable.
-        path: PathBuf,
-        /// Its checksum.
-        found: Sha256,
-        /// That of the record.
-        expected: Sha256,
-        /// The record.
-        record: PathBuf,
-    },
+    Changed { path: PathBuf, found: Sha256, expected: Sha256, record: PathBuf },
 }
 
 /// The folder is put together again from the artifact by the next run.

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use super::link::{Link, LinkError};
 use crate::host::program::path_owner::{self, PathOwnerError, Writers};
 
-/// What is switched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Switch {
     /// The playbook's `binary`, a symlink to the executable.
@@ -20,7 +19,6 @@ pub enum Switch {
 /// Why it cannot be switched.
 #[derive(Debug, thiserror::Error)]
 pub enum SwitchError {
-    /// The link.
     #[error(transparent)]
     Link(#[from] LinkError),
     /// Somebody else may change what it would lead to.

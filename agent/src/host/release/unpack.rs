@@ -29,28 +29,11 @@ pub enum UnpackError {
     Digest(#[from] DigestError),
     /// It is no archive, or one that is cut or damaged.
     #[error("{} is no whole .tar.gz archive", path.display())]
-    Archive {
-        /// The archive.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: io::Error,
-    },
-    /// An entry could do harm.
+    Archive { path: PathBuf, source: io::Error },
     #[error("{}: entry `{entry}` {why}", path.display())]
-    Entry {
-        /// The archive.
-        path: PathBuf,
-        /// The entry's name in it.
-        entry: String,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// It is too large.
+    Entry { path: PathBuf, entry: String, why: &'static str },
     #[error("{} unpacks to more than {MAX_BYTES} bytes or {MAX_ENTRIES} entries", path.display())]
-    TooLarge {
-        /// The archive.
-        path: PathBuf,
-    },
+    TooLarge { path: PathBuf },
 }
 
 /// What was put into a folder.
@@ -100,7 +83,6 @@ pub(crate) fn key(name: &OsStr) -> String {
 /// As much is written at once, in bytes: a member that shares the disk waits for it with its next write.
 const PIECE: usize = 1 << 20;
 
-/// A file that was written.
 pub(crate) struct Put {
     pub(crate) sha256: Sha256,
     bytes: u64,

@@ -67,11 +67,9 @@ impl LastNamed {
 pub struct CommandRuntime {
     /// The node's name in the playbook.
     pub name: String,
-    /// Starts it and ends.
     pub start: Vec<String>,
     /// Stops it and ends, before or after the node itself has ended.
     pub stop: Vec<String>,
-    /// Says whether it runs.
     pub status: Vec<String>,
     /// How long the stop command of an earlier agent is waited for: as long as a stop may take.
     pub patience: Duration,

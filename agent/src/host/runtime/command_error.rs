@@ -26,31 +26,25 @@ pub enum CommandError {
     /// Others may change what would be run; it was not run.
     #[error("node {name}: {what} is not safe to run{}", by_hand(what, *run, argv))]
     Owner {
-        /// The node.
         name: String,
         /// `start`, `stop` or `status`.
         what: &'static str,
-        /// The command.
         argv: Vec<String>,
         /// When it would have been run.
         run: Run,
-        /// Who may change what.
         source: Box<PathOwnerError>,
     },
     /// It could not be run, or did not end in time.
     #[error("node {name}: {what} failed")]
     Exec {
-        /// The node.
         name: String,
         /// `start`, `stop` or `status`.
         what: &'static str,
-        /// Why.
         source: ExecError,
     },
     /// It ended with another exit code than expected.
     #[error("node {name}: {what} ended with {how}, expected {expected}{}", quoted(output))]
     Failed {
-        /// The node.
         name: String,
         /// `start`, `stop` or `status`.
         what: &'static str,
@@ -58,7 +52,6 @@ pub enum CommandError {
         how: String,
         /// The exit codes that mean something.
         expected: &'static str,
-        /// The end of its output.
         output: String,
     },
     /// A stop that outlived its agent may still end the node, so nothing that is seen of it can be relied on.
@@ -68,13 +61,11 @@ pub enum CommandError {
         held(lock, *holder), typed(&lock.to_string_lossy())
     )]
     StopUnderWay {
-        /// The node.
         name: String,
         /// How long it was waited for.
         after: Duration,
         /// The file that it has open.
         lock: PathBuf,
-        /// Who has it open.
         holder: Option<u32>,
     },
     /// What `status` names has changed since it was looked at. Nothing was done.
@@ -83,9 +74,7 @@ pub enum CommandError {
          another one, then repeat the command"
     )]
     Another {
-        /// The node.
         name: String,
-        /// What was found.
         before: String,
         /// The other one, with its user and program.
         now: String,
@@ -96,7 +85,6 @@ pub enum CommandError {
          is ({named}); stop it by hand"
     )]
     NotKilled {
-        /// The node.
         name: String,
         /// How long it was waited for.
         after: Duration,
@@ -108,7 +96,6 @@ pub enum CommandError {
     /// `stop` ended well but the node runs on.
     #[error("node {name} still runs {after:?} after its stop command was begun")]
     StillRunning {
-        /// The node.
         name: String,
         /// How long it was waited for.
         after: Duration,
@@ -122,12 +109,9 @@ fn held(lock: &Path, holder: Option<u32>) -> String {
     }
 }
 
-/// When a command is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Run {
-    /// At this moment.
     Now,
-    /// After the stop.
     Later,
 }
 

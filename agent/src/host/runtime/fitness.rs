@@ -38,11 +38,9 @@ pub struct Needs {
 #[derive(Debug, thiserror::Error)]
 #[error("node {node}: `{field}`: {fault}{}", if remedy.is_empty() { String::new() } else { format!("; {remedy}") })]
 pub struct Unfit {
-    /// The node.
     pub node: String,
     /// The playbook's key under `runtime`.
     pub field: &'static str,
-    /// What is wrong with it.
     pub fault: String,
     /// What to do; empty where the fault ends with the command to type.
     pub remedy: &'static str,

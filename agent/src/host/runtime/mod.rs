@@ -26,7 +26,6 @@ use systemd::{SystemdError, SystemdRuntime};
 /// What was seen of a node's process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It runs.
     Running {
         /// Which process it is; `None` when a `command` runtime did not say, or systemd does not know.
         process: Option<Process>,
@@ -35,10 +34,8 @@ pub enum Status {
     Stopped,
 }
 
-/// A running node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Which process.
     pub identity: ProcessId,
     /// The file it executes, as the kernel knows it; `None` when this agent may not see it.
     pub exe: Option<PathBuf>,
@@ -64,7 +61,6 @@ pub struct Judged {
     pub node: ProcessId,
 }
 
-/// What came of a start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Started {
     /// What was seen of it then.
@@ -73,14 +69,12 @@ pub struct Started {
     pub warnings: Vec<String>,
 }
 
-/// A node's runtime.
 #[derive(Clone, Debug)]
 pub enum Runtime {
     /// The agent starts the node itself.
     Process(ProcessRuntime),
     /// The operator's own commands do.
     Command(CommandRuntime),
-    /// The host's systemd does.
     Systemd(SystemdRuntime),
 }
 
@@ -93,7 +87,6 @@ pub enum RuntimeError {
     /// Of the operator's commands.
     #[error(transparent)]
     Command(#[from] CommandError),
-    /// Of systemd's units.
     #[error(transparent)]
     Systemd(#[from] SystemdError),
 }
@@ -215,7 +208,6 @@ impl Runtime {
 }
 
 impl Status {
-    /// Whether it runs.
     pub fn is_running(&self) -> bool {
         matches!(self, Self::Running { .. })
     }

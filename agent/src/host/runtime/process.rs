@@ -52,48 +52,27 @@ pub enum ProcessError {
     Sighting(#[from] SightingError),
     /// A launch holds the node's lock and does not go on.
     #[error("a start of node {name} has been under way for more than {LOCK_LIMIT:?}; {}", held(lock, *holder))]
-    Busy {
-        /// The node.
-        name: String,
-        /// The lock's file.
-        lock: PathBuf,
-        /// Who has it open.
-        holder: Option<u32>,
-    },
+    Busy { name: String, lock: PathBuf, holder: Option<u32> },
     /// The launcher could not be run.
     #[error("cannot run the agent's launcher")]
     Launcher(#[source] io::Error),
     /// The launcher refused or failed; nothing was started.
     #[error("cannot start node {name}: {reason}")]
-    NotStarted {
-        /// The node.
-        name: String,
-        /// The launcher's words.
-        reason: String,
-    },
+    NotStarted { name: String, reason: String },
     /// The process was told to end and has not.
     #[error(
         "node {name} ({identity}) still runs {after:?} after it was told to stop, and may end at any moment; end it, then \
          repeat the command: kill -KILL {}", identity.pid
     )]
     StillRunning {
-        /// The node.
         name: String,
-        /// Its process.
         identity: ProcessId,
         /// How long it was waited for.
         after: Duration,
     },
     /// A signal could not be sent.
     #[error("cannot signal node {name} ({identity})")]
-    Signal {
-        /// The node.
-        name: String,
-        /// Its process.
-        identity: ProcessId,
-        /// The system's answer.
-        source: io::Error,
-    },
+    Signal { name: String, identity: ProcessId, source: io::Error },
 }
 
 fn held(lock: &Path, holder: Option<u32>) -> String {
@@ -130,7 +109,6 @@ impl ProcessRuntime {
         Self { launcher, ..self }
     }
 
-    /// What it starts.
     pub fn command(&self) -> &NodeCommand {
         &self.command
     }

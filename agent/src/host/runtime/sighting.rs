@@ -45,39 +45,26 @@ pub enum SightingError {
     File(#[from] FileError),
     /// Its file is no such file.
     #[error("{} does not say which process the node is; if the node is stopped, remove it", path.display())]
-    BadFile {
-        /// The file.
-        path: PathBuf,
-        /// What JSON's reader says.
-        source: serde_json::Error,
-    },
+    BadFile { path: PathBuf, source: serde_json::Error },
     /// `/proc` could not be read.
     #[error("cannot read /proc")]
     Proc(#[from] io::Error),
     /// More than one process could be the node.
     #[error("node {name} runs more than once: pids {pids:?}")]
-    Several {
-        /// The node.
-        name: String,
-        /// The processes.
-        pids: Vec<u32>,
-    },
+    Several { name: String, pids: Vec<u32> },
     /// A process with other arguments has what is this node's alone: to start the node would start it twice.
     #[error(
         "node {name}: {} runs on what is this node's, but was started otherwise than the playbook says: {difference}; \
          correct `argv` or `user`, or stop that process", shown(*pid)
     )]
     Otherwise {
-        /// The node.
         name: String,
-        /// The process.
         pid: u32,
         /// Its user or arguments against the playbook's.
         difference: String,
     },
 }
 
-/// The process on file.
 #[derive(Serialize, Deserialize)]
 struct OnFile {
     format: u32,

@@ -45,7 +45,6 @@ impl StopLock {
         }
     }
 
-    /// The command's stdin.
     pub(super) fn stdin(&self) -> io::Result<Stdio> {
         Ok(self.0.try_clone()?.into())
     }

@@ -25,7 +25,6 @@ use crate::host::{
 
 /// How long the kernel is given to stop or to end it.
 const LIMIT: Duration = Duration::from_secs(5);
-/// Between two looks.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// A process other than this one that has the lock's file open; `None` where there is none that may be seen.

@@ -54,7 +54,6 @@ impl ToldFile {
         Self(node_file(nodes, name, "told"))
     }
 
-    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }

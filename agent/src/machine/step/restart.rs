@@ -73,7 +73,6 @@ pub(crate) enum Restarting {
     KeepingUp(Arc<str>),
     /// And may become ready after all: what was wrong with it may be mended by now.
     KeptUp(Arc<str>),
-    /// *Done* is being written.
     Finishing(Option<Arc<str>>),
     /// The run is read, to end the step in it.
     Ending(Option<Arc<str>>),
@@ -87,7 +86,6 @@ pub(crate) enum Restarting {
     Unswitching(Leg, Arc<str>),
     /// It is started again, if it has ended.
     Relaunching(Arc<str>),
-    /// And becomes ready.
     Recovering(Arc<str>),
     /// The run is read, to mark it.
     Marking(Ending),
@@ -96,7 +94,6 @@ pub(crate) enum Restarting {
 /// What comes once a step is forgotten.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Closing {
-    /// The end of this process.
     Failed(Ending),
     /// The member is where it was to go.
     Well(MemberId),

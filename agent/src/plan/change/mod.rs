@@ -21,9 +21,7 @@ use crate::{
     observe::view::{ClusterView, Member},
 };
 
-/// The questions.
 pub trait Kind {
-    /// Where it leads.
     fn target(&self) -> Target<'_>;
 
     /// What a member must run to take part, unless it is at the target; `None`: whatever it runs.

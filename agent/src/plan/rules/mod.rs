@@ -33,7 +33,6 @@ use crate::observe::view::Member;
 
 type Rule = fn(&Case) -> Option<Next>;
 
-/// At any time.
 const ALWAYS: &[Rule] = &[
     twin::twin,
     ownership::ownership,

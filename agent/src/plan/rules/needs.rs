@@ -15,12 +15,10 @@ pub(super) fn before_members_go_back(case: &Case) -> Option<Next> {
     case.kind().before_members_go_back(case)
 }
 
-/// Before this member goes.
 pub(super) fn before_member(case: &Case, pick: &Member) -> Option<Next> {
     case.kind().before_member(case, pick)
 }
 
-/// Before a run begins.
 pub(super) fn before_a_run(case: &Case) -> Option<Next> {
     case.kind().unready(case.view).map(Next::Refuse)
 }

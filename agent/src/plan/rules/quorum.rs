@@ -23,7 +23,6 @@ pub(super) fn quorum(case: &Case, pick: &Member) -> Option<Next> {
 pub(in crate::plan) enum Objection {
     /// Another voter is not ready and must be seen to first.
     AnotherIsSick(MemberId),
-    /// Too few would stand.
     Below(Refusal),
 }
 

@@ -88,7 +88,6 @@ pub(super) fn templated<'t>(tree: &Tree, text: &'t str, templates: &[Name]) -> R
     }
 }
 
-/// A semver requirement.
 pub(super) fn requirement(tree: &Tree) -> Result<VersionReq, Fault> {
     let expected = "a semver requirement, such as `\">=3.5.32, <3.6\"`";
     let text = tree.written(expected)?;
@@ -98,7 +97,6 @@ pub(super) fn requirement(tree: &Tree) -> Result<VersionReq, Fault> {
     VersionReq::parse(text).map_err(|error| tree.fault(format!("`{text}` is no requirement: {error}"), expected))
 }
 
-/// A number with its unit.
 pub(super) fn unit<T>(tree: &Tree, read: fn(&str) -> Result<T, UnitError>) -> Result<T, Fault> {
     let text = tree.written("a number with its unit")?;
     read(text).map_err(|error| tree.fault(error.to_string(), error.expected()))

@@ -11,16 +11,13 @@ pub use table::FIELDS;
 
 use super::fields::nearest;
 
-/// One field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     /// Where it stands: keys with dots between them, `[]` after one that holds a list.
     pub path: &'static str,
-    /// What stands there.
     pub shape: Shape,
     /// In which playbooks it may stand.
     pub of: Of,
-    /// Whether it must.
     pub need: Need,
     /// What counts where it does not, as it would be written; `<path>` stands for another field's value.
     pub default: Option<&'static str>,
@@ -30,7 +27,6 @@ pub struct Field {
     pub example: &'static str,
 }
 
-/// What stands at a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// A mapping whose keys are fields of their own.
@@ -59,7 +55,6 @@ pub enum Shape {
     Url,
     /// A number with its unit, such as `1m30s`.
     Duration,
-    /// A duration above zero.
     Deadline,
     /// A number of bytes with its unit, such as `256MiB`.
     Size,
@@ -71,16 +66,13 @@ pub enum Shape {
     Digest,
     /// `true` or `false`.
     Bool,
-    /// One word out of these.
     Choice(&'static [&'static str]),
 }
 
 /// In which playbooks a field may stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
-    /// In each.
     Every,
-    /// In those of these kinds.
     Kinds(&'static [&'static str]),
     /// In a `runtime` of this kind.
     Runtime(&'static str),
@@ -89,7 +81,6 @@ pub enum Of {
 /// Whether a field must stand where it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// It may be left out.
     Optional,
     /// It must, wherever the group that it is in stands.
     Required,
@@ -105,19 +96,13 @@ pub enum Unknown {
     /// There is none of this name.
     #[error("a playbook has no field `{typed}`{}; `agent explain` lists all of them", perhaps(*nearest))]
     None {
-        /// What was typed.
         typed: String,
         /// What was most likely meant.
         nearest: Option<&'static str>,
     },
     /// Several have it as their last part.
     #[error("several fields end in `{typed}`: {}", paths.join(", "))]
-    Several {
-        /// What was typed.
-        typed: String,
-        /// Their paths.
-        paths: Vec<&'static str>,
-    },
+    Several { typed: String, paths: Vec<&'static str> },
 }
 
 fn perhaps(nearest: Option<&str>) -> String {
@@ -130,7 +115,6 @@ impl Field {
         self.path.rsplit_once('.').map(|(parent, _)| parent.trim_end_matches("[]"))
     }
 
-    /// Its key in its group.
     pub fn key(&self) -> &'static str {
         self.path.rsplit_once('.').map_or(self.path, |(_, key)| key)
     }

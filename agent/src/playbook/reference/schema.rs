@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 
 use super::{FIELDS, Field, Need, Of, Shape, children};
 
-/// The whole schema.
 pub fn schema() -> Value {
     let mut schema = group(None);
     let head = json!({

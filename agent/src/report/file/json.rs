@@ -21,7 +21,6 @@ use crate::{
 pub struct Facts {
     /// Whether this process changed anything: a member of this host, or the run by what a person decided.
     pub changed: bool,
-    /// The run it was part of.
     pub run: Option<RunId>,
     /// The playbook's `from`.
     pub from: Option<String>,
@@ -29,7 +28,6 @@ pub struct Facts {
     pub to: Option<String>,
     /// The members as last seen.
     pub members: Vec<MemberLine>,
-    /// When that was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen_at: Option<String>,
     /// The cluster's feature gates as last seen; none where no member has any.
@@ -45,16 +43,13 @@ pub struct Facts {
     pub more: serde_json::Map<String, serde_json::Value>,
 }
 
-/// One member as last seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MemberLine {
-    /// Its name.
     pub name: String,
     /// Its id, as etcdctl prints it.
     pub id: MemberId,
     /// Its host's name, where an agent there said so.
     pub host: Option<String>,
-    /// The release it runs.
     pub version: Option<String>,
     /// `leader`, `follower`, `learner`
     pub role: &'static str,
@@ -85,7 +80,6 @@ struct Object<'a> {
     facts: &'a Facts,
 }
 
-/// The object, on one line.
 pub fn object(stop: &Stop, facts: &Facts) -> String {
     let object = serde_json::to_string(&Object { format: 1, stop, facts })
         .expect("all of it is numbers and texts, with texts for keys, which JSON can always hold");

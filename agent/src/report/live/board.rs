@@ -26,7 +26,6 @@ use crate::{
     },
 };
 
-/// So far.
 #[derive(Debug, Default)]
 pub struct Board {
     names: Names,
@@ -78,7 +77,6 @@ impl Board {
         self.seen_at = Some(at);
     }
 
-    /// Takes in what happened.
     pub fn take(&mut self, happening: &Happening, now: Instant) {
         self.waiting = match happening {
             Happening::Waiting(wait) => Some(wait.clone()),
@@ -193,7 +191,6 @@ impl Board {
         }
     }
 
-    /// Who is called what.
     pub fn names(&self) -> &Names {
         &self.names
     }
@@ -262,7 +259,6 @@ impl Board {
         self.unsettled.as_ref().map(|missing| settling::words(missing, &self.names))
     }
 
-    /// The result so far.
     pub fn facts(&self) -> Facts {
         let (from, to) = self.change.as_ref().map_or((None, None), versions);
         Facts {

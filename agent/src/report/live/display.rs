@@ -13,12 +13,9 @@ use rustix::{
 use super::board::Board;
 use crate::{report::file::json::MemberLine, visible};
 
-/// Columns and rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Characters in a line.
     pub columns: usize,
-    /// Lines.
     pub rows: usize,
 }
 

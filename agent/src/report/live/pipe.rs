@@ -19,7 +19,6 @@ const WAITING: usize = 256;
 /// How long the end waits for what was written last.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Which of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Stdout,

@@ -31,7 +31,6 @@ use crate::{
     visible,
 };
 
-/// Tells what happens.
 #[derive(Debug)]
 pub struct Reporter {
     board: Board,
@@ -92,7 +91,6 @@ impl Reporter {
         &self.board
     }
 
-    /// Tells what happened.
     pub fn tell(&mut self, happening: Happening) {
         let is_new = self.is_new(&happening);
         if matches!(happening, Happening::Looked(_)) {

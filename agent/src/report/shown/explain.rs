@@ -9,7 +9,6 @@ use crate::playbook::{
     unit,
 };
 
-/// One line a field.
 pub fn lines<'f>(fields: impl IntoIterator<Item = &'f Field>) -> String {
     let rows: Vec<_> = fields.into_iter().map(|field| (field.path, shape(field.shape), need(field))).collect();
     let width = |of: fn(&(&str, String, String)) -> usize| rows.iter().map(of).max().unwrap_or(0);
@@ -46,7 +45,6 @@ pub fn objects<'f>(fields: impl IntoIterator<Item = &'f Field>) -> Value {
     fields.into_iter().map(object).collect()
 }
 
-/// In a word or two.
 fn shape(shape: Shape) -> String {
     let inner = |inner: &Shape| self::shape(*inner);
     match shape {

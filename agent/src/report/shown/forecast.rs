@@ -18,9 +18,7 @@ use crate::{
 pub struct StepLine {
     /// `1`, `1.1`, …
     pub id: String,
-    /// The member's name.
     pub member: Option<String>,
-    /// What is done.
     pub action: &'static str,
     /// `planned`, `running`, `done`, `failed`, `put_back`, `kept_new`
     pub state: &'static str,
@@ -39,7 +37,6 @@ pub fn starts(down: &[String]) -> String {
     down.iter().enumerate().map(|(at, name)| format!("{:<5}{name}  {NOT_RUNNING}\n", at + 1)).collect()
 }
 
-/// The same for JSON.
 pub fn start_lines(down: &[String], host: &str) -> Vec<StepLine> {
     let line = |(at, name): (usize, &String)| StepLine {
         id: (at + 1).to_string(),
@@ -79,7 +76,6 @@ pub fn text(forecast: &Forecast, names: &Names) -> String {
     text
 }
 
-/// The steps for JSON.
 pub fn lines(forecast: &Forecast, names: &Names) -> Vec<StepLine> {
     let line = |step: &Step| StepLine {
         id: step.id.clone(),

@@ -15,14 +15,12 @@ pub struct GatesLine {
     pub decided: bool,
     /// The members whose proposal is missing, by name.
     pub awaited: Vec<String>,
-    /// Each feature.
     pub features: Vec<FeatureLine>,
 }
 
 /// One feature of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FeatureLine {
-    /// Its name.
     pub name: String,
     /// Whether it is on; none where the members differ.
     pub enabled: Option<bool>,

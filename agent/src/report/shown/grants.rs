@@ -9,7 +9,6 @@ use serde_json::json;
 use super::roles::{self, Span};
 use crate::{playbook::Tls, report::names::printable, words::typed};
 
-/// What prints all this.
 pub const COMMAND: &str = "agent init --print-role";
 
 /// What a plan warns of that was made as a user who may look and not run.
@@ -25,9 +24,7 @@ pub fn not_asked(user: &str) -> String {
 struct Block {
     /// Under which scripts find it.
     name: &'static str,
-    /// What it is for.
     head: &'static [&'static str],
-    /// One command a line.
     commands: &'static [&'static str],
     /// What to know once it is typed.
     tail: &'static [&'static str],
@@ -114,7 +111,6 @@ const BLOCKS: [&Block; 5] = [&ENABLE, &ROOT, &VIEWER, &LIST, &NARROW];
 pub struct Asked<'a> {
     /// Where it is; anywhere without one.
     pub endpoints: &'a [String],
-    /// The files for https.
     pub tls: Option<&'a Tls>,
     /// The releases that run there.
     pub found: &'a [Release],
@@ -143,7 +139,6 @@ const HEAD: &[&str] = &[
 /// No program is given the password, so none shows it.
 const WHO: &str = "export ETCDCTL_USER=root; read -rs ETCDCTL_PASSWORD; export ETCDCTL_PASSWORD";
 
-/// For a person at a shell.
 pub fn text(asked: &Asked) -> String {
     let mut text = String::new();
     says(&mut text, HEAD);

@@ -14,7 +14,6 @@ use crate::{
     },
 };
 
-/// One word for scripts.
 pub fn word(is: &Is) -> &'static str {
     match is {
         Is::Leased(_) => "alive",
@@ -28,7 +27,6 @@ pub fn word(is: &Is) -> &'static str {
     }
 }
 
-/// What a key means.
 pub fn meaning(item: &Item, names: &Names) -> String {
     match &item.is {
         Is::Leased(keys) | Is::Standing(keys) => what_stands(keys, names),
@@ -75,7 +73,6 @@ fn what_stands(keys: &Keys, names: &Names) -> String {
     format!("an agent at work, of {owns}")
 }
 
-/// One key for a person.
 pub fn text(item: &Item, names: &Names) -> String {
     let mut text = format!("{PREFIX}{}: {}\n    {}\n", printable(&item.raw.key), word(&item.is), meaning(item, names));
     let mut facts = Vec::new();
@@ -98,7 +95,6 @@ pub fn text(item: &Item, names: &Names) -> String {
     text
 }
 
-/// One key for a script.
 pub fn object(item: &Item, names: &Names) -> Value {
     let lease = item.lease.as_ref().map(|(id, left)| {
         json!({ "id": format!("{:x}", id.0), "left_in_s": left.map(|left| left.left.as_secs()),

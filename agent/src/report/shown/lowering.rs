@@ -20,7 +20,6 @@ pub struct DowngradeLine {
 /// A member that keeps a downgrade from being over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BlockLine {
-    /// Its name.
     pub member: String,
     /// What it still has to do first.
     pub why: String,
@@ -49,7 +48,6 @@ fn why(member: &Member, target: ClusterVersion) -> Option<String> {
 }
 
 impl DowngradeLine {
-    /// In words.
     pub fn words(&self) -> String {
         let blocks: Vec<_> = self.blocked_by.iter().map(|block| format!("{}: {}", block.member, block.why)).collect();
         let left =

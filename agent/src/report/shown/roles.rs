@@ -27,7 +27,6 @@ pub enum Who {
 use Who::{Anyone, Reader, Root, User, Writer};
 
 impl Who {
-    /// What has to be granted.
     pub fn grant(self) -> &'static str {
         match self {
             Anyone => "no user",
@@ -128,7 +127,6 @@ const GUARDED: &[(Edge, Who)] = &[
 /// Verbs that need the same calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verbs {
-    /// Their names.
     pub names: &'static [&'static str],
     /// What they cannot do without.
     pub calls: &'static [&'static str],
@@ -172,7 +170,6 @@ impl Verbs {
 /// Releases of one minor in a row that want the same of every verb.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The first of them.
     pub first: Edge,
     /// The last of them; `None` where none is known that wants something else.
     pub last: Option<Edge>,
@@ -192,7 +189,6 @@ impl Span {
         looking.and_then(|at| self.needs.get(at)).is_none_or(|who| *who == Root)
     }
 
-    /// As people say it.
     pub fn words(&self) -> String {
         let ((major, minor, patch), first) = (self.first, version(self.first));
         match self.last {
@@ -243,7 +239,6 @@ fn version((major, minor, patch): Edge) -> String {
     format!("{major}.{minor}.{patch}")
 }
 
-/// The table of the README.
 pub fn markdown() -> String {
     let verbs = VERBS.iter().map(|verbs| format!("`{}`", verbs.names.join("`, `"))).collect::<Vec<_>>().join(" | ");
     let mut text = format!("| etcd | {verbs} |\n|---|{}\n", "---|".repeat(VERBS.len()));

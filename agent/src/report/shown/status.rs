@@ -127,7 +127,6 @@ fn run_line(run: &Run, names: &Names) -> String {
     format!("run: {what}, {}; done: {done}{begun}\n", state(&run.state, names))
 }
 
-/// A run's state in words.
 pub fn state(state: &RunState, names: &Names) -> String {
     match state {
         RunState::Rolling => "rolling".to_owned(),

@@ -5,13 +5,10 @@ use crate::{plan::hazard::Hazard, report::names::Names};
 /// What was found, and what to do about it.
 #[derive(Debug)]
 pub struct Words {
-    /// What was found.
     pub found: String,
-    /// What ends it.
     pub remedy: &'static str,
 }
 
-/// Of one hazard.
 pub fn words(hazard: &Hazard, names: &Names) -> Words {
     match hazard {
         Hazard::Quota { member, percent } => Words {

@@ -35,12 +35,9 @@ use crate::{
     words,
 };
 
-/// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stop {
-    /// The process's exit code.
     pub exit: u8,
-    /// Why, for scripts.
     pub reason: Reason,
     /// What happened, in one sentence for a person.
     pub message: String,
@@ -58,7 +55,6 @@ pub struct Stop {
 pub enum Progress {
     /// Every member is where it should be.
     Done,
-    /// Some are not.
     Partial,
     /// All but the last, and the run holds.
     Held,
@@ -67,9 +63,7 @@ pub enum Progress {
 /// What the machine's own word does not say.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// Who is called what.
     pub names: &'a Names,
-    /// The last look.
     pub view: Option<&'a ClusterView>,
     /// When that was, where things may stand otherwise by now.
     pub stale: Option<SystemTime>,
@@ -77,9 +71,7 @@ pub struct Context<'a> {
     pub down: &'a [MemberId],
     /// The playbook's path, as it was typed.
     pub playbook: &'a str,
-    /// What was typed.
     pub verb: Verb,
-    /// What the run changes.
     pub change: Option<&'a Change>,
     /// Whether this process has stopped a member.
     pub touched: bool,
@@ -87,7 +79,6 @@ pub struct Context<'a> {
     pub require_complete: bool,
 }
 
-/// A verb as it is typed.
 pub fn typed(verb: Verb) -> &'static str {
     match verb {
         Verb::Run => "run",

@@ -5,14 +5,12 @@ use serde::{Serialize, Serializer};
 /// An exit code that may depend on whether this process has taken a member down before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Always this one.
     Always(u8),
     /// 3 while this process has touched nothing, 1 once it has stopped a member.
     Preflight,
 }
 
 impl Exit {
-    /// The process's exit code.
     pub fn code(self, touched: bool) -> u8 {
         match self {
             Self::Always(code) => code,
@@ -21,7 +19,6 @@ impl Exit {
         }
     }
 
-    /// As tables have it.
     pub fn column(self) -> String {
         match self {
             Self::Always(code) => code.to_string(),
@@ -32,7 +29,6 @@ impl Exit {
 
 macro_rules! reasons {
     ($($variant:ident $name:literal $exit:expr, $meaning:literal, $remedy:literal;)*) => {
-        /// Why a command ended.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Reason {
             $(#[doc = $meaning] $variant,)*
@@ -42,22 +38,18 @@ macro_rules! reasons {
             /// Every reason, in the order of the table.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// Its name in JSON.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// Its exit code.
             pub fn exit(self) -> Exit {
                 match self { $(Self::$variant => $exit,)* }
             }
 
-            /// What happened.
             pub fn meaning(self) -> &'static str {
                 match self { $(Self::$variant => $meaning,)* }
             }
 
-            /// What to do about it.
             pub fn remedy(self) -> &'static str {
                 match self { $(Self::$variant => $remedy,)* }
             }

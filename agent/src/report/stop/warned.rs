@@ -3,7 +3,6 @@
 use super::hazard;
 use crate::{plan::warning::Warning, report::names::Names};
 
-/// One sentence.
 pub fn warned(warning: &Warning, names: &Names) -> String {
     match warning {
         Warning::Alone { member } => {

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming, async_trait};
 
-use super::{admission::wants_leader, front::Front};
+use super::{admission::wants_leader, context::ServiceContext};
 use crate::api_error::ApiError;
 use session::Session;
 
@@ -20,7 +20,7 @@ use session::Session;
 const AHEAD: usize = 4;
 
 #[async_trait]
-impl Watch for Front {
+impl Watch for ServiceContext {
     type WatchStream = ReceiverStream<Result<WatchResponse, Status>>;
 
     async fn watch(&self, request: Request<Streaming<WatchRequest>>) -> Result<Response<Self::WatchStream>, Status> {
@@ -36,16 +36,16 @@ impl Watch for Front {
 }
 
 async fn stream(
-    front: Front,
+    context: ServiceContext,
     requests: Streaming<WatchRequest>,
     responses: mpsc::Sender<Result<WatchResponse, Status>>,
     wants_leader: bool,
 ) {
-    let session = Session::new(front.clone(), responses.clone());
+    let session = Session::new(context.clone(), responses.clone());
     let end = tokio::select! {
         Err(end) = session.run(requests) => end,
-        () = front.stopping.cancelled() => ApiError::Stopped.into(),
-        () = front.leader_lost(wants_leader) => ApiError::NoLeader.into(),
+        () = context.stopping.cancelled() => ApiError::Stopped.into(),
+        () = context.leader_lost(wants_leader) => ApiError::NoLeader.into(),
         () = responses.closed() => return,
     };
     // The client may have gone.

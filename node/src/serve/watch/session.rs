@@ -26,7 +26,7 @@ use crate::{
     api_error::ApiError,
     mvcc::Bound,
     serve::{
-        front::{Front, LONGEST_MESSAGE_BYTES},
+        context::{LONGEST_MESSAGE_BYTES, ServiceContext},
         random,
     },
     state::State,
@@ -37,9 +37,8 @@ const NO_WATCH: i64 = -1;
 /// How much is taken out of the store at once, in changes looked at and in bytes: nothing is applied meanwhile.
 const BOUND: Bound = Bound { changes: 1000, bytes: 1 << 20 };
 
-/// A stream.
 pub(super) struct Session {
-    front: Front,
+    context: ServiceContext,
     responses: mpsc::Sender<Result<WatchResponse, Status>>,
     watches: BTreeMap<i64, Watcher>,
     next_id: i64,
@@ -90,7 +89,6 @@ impl Round {
     }
 }
 
-/// What a watch is told.
 enum Told {
     Events(Vec<Event>, Revision),
     /// History that it was not told of is gone; this is the first that is left.
@@ -98,15 +96,15 @@ enum Told {
 }
 
 impl Session {
-    pub(super) fn new(front: Front, responses: mpsc::Sender<Result<WatchResponse, Status>>) -> Self {
-        Self { front, responses, watches: BTreeMap::new(), next_id: 0, turn: 0, is_asked: false }
+    pub(super) fn new(context: ServiceContext, responses: mpsc::Sender<Result<WatchResponse, Status>>) -> Self {
+        Self { context, responses, watches: BTreeMap::new(), next_id: 0, turn: 0, is_asked: false }
     }
 
     /// Serves the stream until the client ends it; says why.
     pub(super) async fn run(mut self, mut requests: Streaming<WatchRequest>) -> Result<Infallible, Status> {
-        let mut applied = self.front.member.applied();
+        let mut applied = self.context.member.applied();
         // Not the same for all streams, which clients open together (etcd, `GetProgressReportInterval`).
-        let period = self.front.options.progress_interval.max(Duration::from_millis(1));
+        let period = self.context.options.progress_interval.max(Duration::from_millis(1));
         let period = period + period.mul_f64(0.1 * random::fraction());
         let mut reports = interval_at(Instant::now() + period, period);
         reports.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -140,7 +138,7 @@ impl Session {
     }
 
     async fn create(&mut self, request: WatchCreateRequest) -> Result<(), Status> {
-        let newest = self.front.member.read(|state| state.keys.revision());
+        let newest = self.context.member.read(|state| state.keys.revision());
         let (watch_id, failure) = match self.add(request, newest) {
             Ok(id) => (id, None),
             Err(error) => (NO_WATCH, Some(error)),
@@ -175,14 +173,14 @@ impl Session {
         if self.watches.remove(&watch_id).is_none() {
             return Ok(());
         }
-        let newest = self.front.member.read(|state| state.keys.revision());
+        let newest = self.context.member.read(|state| state.keys.revision());
         self.send(WatchResponse { watch_id, canceled: true, ..WatchResponse::default() }, newest).await
     }
 
     /// Tells each watch what is new to it; the newest revision, and whether there is more to tell.
     async fn tell_what_is_new(&mut self) -> Result<(Revision, bool), Status> {
-        let Self { front, watches, turn, .. } = self;
-        let Round { told, newest, is_behind } = front.member.read(|state| Round::of(state, watches, turn));
+        let Self { context, watches, turn, .. } = self;
+        let Round { told, newest, is_behind } = context.member.read(|state| Round::of(state, watches, turn));
         for (watch_id, told) in told {
             match told {
                 Told::Events(events, up_to) => self.tell(watch_id, events, up_to).await?,
@@ -238,7 +236,7 @@ impl Session {
 
     /// Waits until the client has taken what was sent before.
     async fn send(&self, response: WatchResponse, revision: Revision) -> Result<(), Status> {
-        let response = WatchResponse { header: self.front.header(revision.0), ..response };
+        let response = WatchResponse { header: self.context.header(revision.0), ..response };
         self.responses.send(Ok(response)).await.map_err(|_| Status::cancelled("the client has gone"))
     }
 }

@@ -11,7 +11,6 @@ use crate::{
     mvcc::{Bound, KeyRange, Store},
 };
 
-/// A watch.
 #[derive(Debug)]
 pub(super) struct Watcher {
     key: Vec<u8>,
@@ -34,7 +33,6 @@ pub(super) enum WatchError {
     /// It would start before all history.
     #[error(transparent)]
     Start(#[from] ApiError),
-    /// Its range has no keys.
     #[error("mvcc: watcher range is empty")]
     EmptyRange,
     /// The stream has a watch of this id.

@@ -17,9 +17,7 @@ use super::model::Cell;
 /// What is done to one cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// What it was made for.
     pub cell: Cell,
-    /// What is done, in order.
     pub steps: Vec<Step>,
 }
 
@@ -28,43 +26,26 @@ pub struct Plan {
 pub struct Step {
     /// Its number when the plan was made; what is left of a plan that was made smaller keeps its numbers.
     pub id: usize,
-    /// What is done.
     pub action: Action,
-    /// What goes wrong.
     pub faults: Vec<Fault>,
 }
 
 /// A member by its place, from 0; each is on a host of its own, with an agent of its own.
 pub type Host = usize;
 
-/// What is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The cluster is started at the old release, this member leads, and a data set is written.
-    Start {
-        /// Who leads.
-        leader: Host,
-    },
+    Start { leader: Host },
     /// Agents take the members of these hosts to the new release.
-    Forward {
-        /// Whose.
-        hosts: Vec<Host>,
-        /// How they are started.
-        pace: Pace,
-    },
+    Forward { hosts: Vec<Host>, pace: Pace },
     /// Agents of all hosts take back what is at the new release.
     Back,
     /// Nothing is done for a while.
-    Rest {
-        /// For how long.
-        lasts: Duration,
-    },
+    Rest { lasts: Duration },
     /// The last host's agent dies once its member is ready, agents of all hosts are told to go back, and refuse, as there
     /// is no way back; then they finish the run.
-    TooLate {
-        /// Who goes last.
-        last: Host,
-    },
+    TooLate { last: Host },
 }
 
 /// How the agents of several hosts are started.
@@ -81,60 +62,34 @@ pub enum Pace {
 pub struct Fault {
     /// From 1.
     pub id: usize,
-    /// What.
     pub trouble: Trouble,
 }
 
-/// What goes wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// An agent is killed at a sync of its journal, and the same command is run again.
     AgentKilled {
-        /// Whose.
         host: Host,
         /// At which sync, from 1.
         sync: usize,
-        /// On which side of it.
         moment: Moment,
     },
     /// An agent is started so much later than the others.
-    AgentLate {
-        /// Whose.
-        host: Host,
-        /// How late.
-        by: Duration,
-    },
+    AgentLate { host: Host, by: Duration },
     /// Leadership is moved by somebody else, once agents have told of so many things.
-    LeaderMoved {
-        /// To whom.
-        to: Host,
-        /// After how many events.
-        after: usize,
-    },
+    LeaderMoved { to: Host, after: usize },
     /// A member is killed as the step begins, and started again.
     MemberKilled {
-        /// Who.
         member: Host,
         /// After how long it is started again.
         back_after: Duration,
     },
     /// A member stands still from the beginning of the step.
-    MemberPaused {
-        /// Who.
-        member: Host,
-        /// For how long.
-        lasts: Duration,
-    },
+    MemberPaused { member: Host, lasts: Duration },
     /// A member is restarted by hand.
-    MemberRestarted {
-        /// Who.
-        member: Host,
-    },
+    MemberRestarted { member: Host },
     /// A member's host loses power, and with it whatever the member had not synced.
-    PowerCut {
-        /// Whose.
-        member: Host,
-    },
+    PowerCut { member: Host },
 }
 
 impl Fault {

@@ -11,7 +11,6 @@ use crate::{
 
 const STYLE: &str = include_str!("grid.css");
 
-/// The whole page.
 pub fn grid(name: &str, file: &str, outcomes: &[Outcome]) -> String {
     let title = escaped(&format!("{name}: {}", words::tally(outcomes)));
     format!(

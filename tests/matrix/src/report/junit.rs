@@ -6,7 +6,6 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use super::words;
 use crate::verdict::{Outcome, Verdict};
 
-/// The whole document.
 pub fn junit(name: &str, file: &str, outcomes: &[Outcome]) -> String {
     let mut suites: BTreeMap<String, Vec<&Outcome>> = BTreeMap::new();
     for outcome in outcomes {

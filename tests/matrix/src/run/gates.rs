@@ -40,7 +40,6 @@ pub(super) struct Gates {
 }
 
 impl Gates {
-    /// Begins to look.
     pub(super) fn watch(stage: &Stage) -> Result<Self, Error> {
         let (wrong, mut looks) = (Wrong::default(), JoinSet::new());
         let table = Arc::new(Mutex::new(vec![None; stage.size()]));

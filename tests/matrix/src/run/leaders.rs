@@ -35,7 +35,6 @@ pub(super) struct Leaders {
 }
 
 impl Leaders {
-    /// Begins to look.
     pub(super) fn watch(stage: &Stage) -> Result<Self, Error> {
         let led = Led::default();
         let names = stage.layout().members.iter().map(|member| member.name.clone());
@@ -87,7 +86,6 @@ pub(super) fn files(stage: &Stage) -> BTreeSet<PathBuf> {
     stage.layout().members.iter().flat_map(|member| of(&member.dir)).collect()
 }
 
-/// The place of who leads.
 async fn leader(members: &[(String, Client)]) -> Option<usize> {
     for (place, (_, client)) in members.iter().enumerate() {
         if let Ok(Ok(status)) = tokio::time::timeout(PATIENCE, client.status()).await

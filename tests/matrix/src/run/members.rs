@@ -15,18 +15,13 @@ use crate::plan::{Fault, Host, Step, Trouble, tree};
 
 /// A member that is away, and how it comes back.
 pub(super) enum Away {
-    /// It was killed.
     Killed {
-        /// Who.
         host: Host,
         /// After how long it is started again.
         back_after: Duration,
     },
-    /// It stands still.
     Paused {
-        /// Its process.
         process: Process,
-        /// For how long.
         lasts: Duration,
     },
 }

@@ -33,7 +33,6 @@ pub type Builds = BTreeMap<(&'static str, Release), Build>;
 /// What is there to run plans with.
 #[derive(Clone, Debug)]
 pub struct Bench {
-    /// Every release.
     pub builds: Builds,
     /// The program that agents are.
     pub agent: PathBuf,

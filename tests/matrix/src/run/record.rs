@@ -14,12 +14,10 @@ use crate::{
 /// What came of each fault, and what is to be said of it; by its name.
 type Seen = BTreeMap<String, (Came, String)>;
 
-/// What came of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Came {
     /// It came to pass, so many milliseconds after the plan had begun.
     ToPass(u64),
-    /// Nobody can say.
     Perhaps,
     /// It did not come to pass.
     ToNothing,

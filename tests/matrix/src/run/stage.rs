@@ -34,14 +34,12 @@ const STRATEGY: [&str; 6] = [
     "allow_downtime: true",
 ];
 
-/// A cluster under a plan.
 pub(super) struct Stage {
     pub(super) from: Build,
     pub(super) to: Build,
     pub(super) cluster: Cluster,
     /// The program that agents are.
     pub(super) agent: PathBuf,
-    /// Each host's playbook.
     pub(super) playbooks: Vec<PathBuf>,
     /// Whether each member is at the new release by now.
     pub(super) is_forward: Vec<bool>,

@@ -19,7 +19,6 @@ const DAY: i64 = 86_400;
 /// A key's value at a revision.
 type At = (String, Revision);
 
-/// All that is remembered.
 #[derive(Debug, Default)]
 pub(super) struct Written {
     data: BTreeMap<At, String>,

@@ -33,28 +33,22 @@ pub enum BusError {
         "systemd cannot be reached over the system bus; run the agent on a host with systemd and dbus, outside of any container"
     )]
     NoBus(#[source] zbus::Error),
-    /// This user may not.
     #[error(
         "user `{user}` may not {doing} {unit}; run the agent as root, or let the user do so by polkit (org.freedesktop.systemd1.manage-units)"
     )]
     Refused {
-        /// The agent's user.
         user: String,
         /// `start`, `stop`.
         doing: &'static str,
-        /// The unit.
         unit: String,
         /// The words of systemd, where it was asked.
         source: Option<zbus::Error>,
     },
-    /// Anything else.
     #[error("systemd did not {doing} {unit}")]
     Call {
         /// `start`, `stop`, `show`.
         doing: &'static str,
-        /// The unit.
         unit: String,
-        /// The words of systemd.
         source: zbus::Error,
     },
 }
@@ -77,7 +71,6 @@ pub(super) async fn goes_down() -> Result<bool, BusError> {
 }
 
 impl Bus {
-    /// Connects.
     pub(super) async fn open(unit: &str) -> Result<Self, BusError> {
         let connection = async { Builder::system()?.method_timeout(LIMIT).build().await };
         let connection = tokio::time::timeout(LIMIT, connection).await;
@@ -108,7 +101,6 @@ impl Bus {
         String::try_from(job).ok()
     }
 
-    /// Orders a start.
     pub(super) async fn start(&self) -> Result<(), BusError> {
         self.order("start", "StartUnit", &(&self.unit, "replace")).await
     }

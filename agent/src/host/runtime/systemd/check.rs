@@ -19,7 +19,6 @@ use crate::host::{
 /// What may be done to find out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trying {
-    /// Nothing.
     Look,
     /// A start of a unit that runs, which does nothing but show whether this user may.
     Order,

@@ -38,12 +38,10 @@ const KILL_LIMIT: Duration = Duration::from_secs(10);
 /// How often a unit is looked at while something is waited for.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// A node that is a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemdRuntime {
     /// The node's name in the playbook.
     pub name: String,
-    /// The unit's.
     pub unit: String,
     /// How long a stop that is under way is waited for: as long as a stop may take.
     pub patience: Duration,
@@ -55,38 +53,20 @@ pub enum SystemdError {
     /// Systemd was not reached, or refused.
     #[error(transparent)]
     Bus(#[from] BusError),
-    /// There is no such unit.
     #[error(
         "node {name}: {unit} is not there; correct `unit`, or install its file, and after that: systemctl daemon-reload"
     )]
-    NoUnit {
-        /// The node.
-        name: String,
-        /// The unit.
-        unit: String,
-    },
+    NoUnit { name: String, unit: String },
     /// A step with it may not be made.
     #[error("node {name}: {finding}")]
-    Unfit {
-        /// The node.
-        name: String,
-        /// What is wrong with it.
-        finding: Finding,
-    },
+    Unfit { name: String, finding: Finding },
     /// There was no process, and another try would bring none.
     #[error("node {name} was not started: {how}")]
-    NotStarted {
-        /// The node.
-        name: String,
-        /// How the unit stands.
-        how: String,
-    },
+    NotStarted { name: String, how: String },
     /// It is being stopped by somebody, and it is not known yet whether it will have ended.
     #[error("node {name}: a stop of {unit} is under way for more than {after:?}; wait until it has ended")]
     StopUnderWay {
-        /// The node.
         name: String,
-        /// The unit.
         unit: String,
         /// How long it was waited for.
         after: Duration,
@@ -94,9 +74,7 @@ pub enum SystemdError {
     /// It was told to end and has not.
     #[error("node {name} still runs {after:?} after {unit} was told to stop{}", systemds_own(*kills_after))]
     StillRunning {
-        /// The node.
         name: String,
-        /// The unit.
         unit: String,
         /// How long it was waited for.
         after: Duration,
@@ -266,7 +244,6 @@ enum Seen {
     Forked,
     /// It may run, but systemd does not know which it is.
     Unknown,
-    /// There is none.
     Nothing,
 }
 

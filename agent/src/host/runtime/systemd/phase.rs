@@ -15,13 +15,11 @@ pub enum Phase {
     Idle,
     /// It is being started; its process may be there.
     Starting,
-    /// Its process runs.
     Up,
     /// It is being stopped; its process may be there.
     Ending,
 }
 
-/// The phase of a unit.
 pub fn phase(unit: &Unit) -> Phase {
     match (unit.active.as_str(), unit.sub.as_str(), unit.job) {
         ("deactivating" | "maintenance", ..) => Phase::Ending,

@@ -37,11 +37,8 @@ pub struct Wanted {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{unit} {fault}; {remedy}")]
 pub struct Finding {
-    /// The unit.
     pub unit: String,
-    /// What it does or lacks.
     pub fault: String,
-    /// What to do.
     pub remedy: String,
 }
 

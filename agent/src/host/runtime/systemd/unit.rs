@@ -7,15 +7,12 @@ use std::{collections::HashMap, path::PathBuf, time::Duration};
 
 use zbus::zvariant::{OwnedObjectPath, OwnedValue};
 
-/// How a unit was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Load {
-    /// From its file.
     #[default]
     Loaded,
     /// There is none of this name.
     NotFound,
-    /// Somebody forbade it.
     Masked,
     /// Its file is wrong, and how.
     Wrong(String),
@@ -24,7 +21,6 @@ pub enum Load {
 /// What is ordered of a unit and not yet done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Job {
-    /// To start it.
     Start,
     /// To stop it, and perhaps to start it again.
     Stop,
@@ -38,24 +34,19 @@ pub enum Ended {
     /// It did not, or there was none.
     #[default]
     No,
-    /// With this code.
     Exit(i32),
-    /// By this signal.
     Signal(i32),
 }
 
-/// A unit at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unit {
     /// Its name; that of the file where it was asked for by an alias.
     pub name: String,
-    /// How it was read.
     pub load: Load,
     /// `active`, `inactive`, `failed`, `activating`, `deactivating`, …
     pub active: String,
     /// `running`, `dead`, `auto-restart`, `start-pre`, …
     pub sub: String,
-    /// What is ordered.
     pub job: Option<Job>,
     /// Its main process; `None` when there is none or systemd does not know it.
     pub main: Option<u32>,
@@ -73,7 +64,6 @@ pub struct Unit {
     pub is_startable: bool,
     /// `enabled`, `disabled`, `static`, …
     pub file_state: String,
-    /// Its file and drop-ins.
     pub files: Vec<PathBuf>,
     /// Units that are stopped when it is.
     pub stopped_along: Vec<String>,
@@ -113,7 +103,6 @@ pub struct Unit {
     pub root: Option<PathBuf>,
 }
 
-/// Properties by name.
 pub(super) struct Properties(pub(super) HashMap<String, OwnedValue>);
 
 impl Properties {

@@ -12,14 +12,14 @@ const PIECE: usize = 2 << 20;
 /// One is taken, one waits, one is being read.
 const PIECES: usize = 3;
 
-pub(crate) struct Ahead {
+pub(crate) struct ReadAhead {
     pieces: Receiver<io::Result<Vec<u8>>>,
     used: SyncSender<Vec<u8>>,
     piece: Vec<u8>,
     at: usize,
 }
 
-impl Ahead {
+impl ReadAhead {
     /// The file, from where it stands.
     pub(crate) fn of(file: File) -> Self {
         let (read, pieces) = sync_channel(PIECES);
@@ -45,7 +45,7 @@ fn pass_on(file: &File, free: &Receiver<Vec<u8>>, read: &SyncSender<io::Result<V
     }
 }
 
-impl BufRead for Ahead {
+impl BufRead for ReadAhead {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         // A piece with nothing in it was the last one.
         if self.at == self.piece.len()
@@ -64,7 +64,7 @@ impl BufRead for Ahead {
     }
 }
 
-impl Read for Ahead {
+impl Read for ReadAhead {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let length = self.fill_buf()?.read(into)?;
         self.consume(length);
@@ -85,10 +85,10 @@ mod tests {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(&bytes).unwrap();
             std::io::Seek::rewind(&mut file).unwrap();
-            let (mut ahead, mut read) = (Ahead::of(file), Vec::new());
-            ahead.read_to_end(&mut read).unwrap();
+            let (mut read_ahead, mut read) = (ReadAhead::of(file), Vec::new());
+            read_ahead.read_to_end(&mut read).unwrap();
             assert!(read == bytes, "{length}");
-            assert_eq!(ahead.read(&mut [0]).unwrap(), 0, "{length}");
+            assert_eq!(read_ahead.read(&mut [0]).unwrap(), 0, "{length}");
         }
     }
 
@@ -97,9 +97,9 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![1; 9 * PIECE]).unwrap();
         std::io::Seek::rewind(&mut file).unwrap();
-        let mut ahead = Ahead::of(file);
-        assert_eq!(ahead.read(&mut [0; 10]).unwrap(), 10);
-        let Ahead { pieces, used, .. } = ahead;
+        let mut read_ahead = ReadAhead::of(file);
+        assert_eq!(read_ahead.read(&mut [0; 10]).unwrap(), 10);
+        let ReadAhead { pieces, used, .. } = read_ahead;
         drop(used);
         // What is under way may still come; then the other end is gone.
         while pieces.recv().is_ok() {}
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        let mut ahead = Ahead::of(File::open(folder.path()).unwrap());
-        assert_eq!(ahead.read(&mut [0]).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+        let mut read_ahead = ReadAhead::of(File::open(folder.path()).unwrap());
+        assert_eq!(read_ahead.read(&mut [0]).unwrap_err().kind(), io::ErrorKind::IsADirectory);
     }
 }

@@ -20,7 +20,6 @@ fn features(list: &[(&str, bool)]) -> Features {
     list.iter().map(|(name, on)| ((*name).to_owned(), *on)).collect()
 }
 
-/// One of each kind.
 fn all() -> Vec<Entry> {
     let put = PutRequest { key: b"k".to_vec(), value: b"v".to_vec(), lease: 7, ..PutRequest::default() };
     let delete = DeleteRangeRequest { key: b"k".to_vec(), range_end: b"l".to_vec(), prev_kv: true };
@@ -34,28 +33,28 @@ fn all() -> Vec<Entry> {
     let silent = Attributes { proposal: None, ..attributes.clone() };
     let nothing =
         Attributes { proposal: Some(Proposal { version: V3_6, features: Features::default() }), ..attributes.clone() };
-    let publish = |attributes| What::Cluster(E::Publish { member: MemberId(1), starts: Starts(2), attributes });
+    let publish = |attributes| EntryKind::Cluster(E::Publish { member: MemberId(1), starts: Starts(2), attributes });
     let founders = [(MemberId(1), ("m1".to_owned(), vec!["http://127.0.0.1:2380".to_owned()]))];
     let kinds = [
-        What::Put(put),
-        What::DeleteRange(delete),
-        What::Txn(TxnRequest { success: vec![operation], ..TxnRequest::default() }),
-        What::Compact(CompactionRequest { revision: 5, physical: false }),
-        What::LeaseGrant(LeaseGrantRequest { ttl: 60, id: 7 }),
-        What::LeaseRevoke(LeaseRevokeRequest { id: 7 }),
-        What::LeaseCheckpoint(LeaseCheckpointRequest { checkpoints }),
-        What::Alarm(AlarmRequest { action: AlarmAction::Activate.into(), member_id: 1, alarm: 1 }),
-        What::Cluster(E::Found { id: ClusterId(9), members: founders.into() }),
+        EntryKind::Put(put),
+        EntryKind::DeleteRange(delete),
+        EntryKind::Txn(TxnRequest { success: vec![operation], ..TxnRequest::default() }),
+        EntryKind::Compact(CompactionRequest { revision: 5, physical: false }),
+        EntryKind::LeaseGrant(LeaseGrantRequest { ttl: 60, id: 7 }),
+        EntryKind::LeaseRevoke(LeaseRevokeRequest { id: 7 }),
+        EntryKind::LeaseCheckpoint(LeaseCheckpointRequest { checkpoints }),
+        EntryKind::Alarm(AlarmRequest { action: AlarmAction::Activate.into(), member_id: 1, alarm: 1 }),
+        EntryKind::Cluster(E::Bootstrap { id: ClusterId(9), members: founders.into() }),
         publish(attributes),
         publish(silent),
         publish(nothing),
-        What::Cluster(E::Reset { prepares: V3_6 }),
-        What::Cluster(E::SetVersion { version: V3_6, heard: [(MemberId(1), Starts(2))].into() }),
-        What::Cluster(E::Decide { features: features(&[("LeaseCheckpoint", true)]), inputs: LogIndex(4) }),
-        What::Cluster(E::Decide { features: Features::default(), inputs: LogIndex(4) }),
+        EntryKind::Cluster(E::Reset { prepares: V3_6 }),
+        EntryKind::Cluster(E::SetVersion { version: V3_6, heard: [(MemberId(1), Starts(2))].into() }),
+        EntryKind::Cluster(E::Decide { features: features(&[("LeaseCheckpoint", true)]), inputs: LogIndex(4) }),
+        EntryKind::Cluster(E::Decide { features: Features::default(), inputs: LogIndex(4) }),
     ];
     let plain = kinds.into_iter().map(Entry::from);
-    let needy = Entry { requires: vec!["LeaseCheckpoint".into()], ..What::LeaseRevoke(Default::default()).into() };
+    let needy = Entry { requires: vec!["LeaseCheckpoint".into()], ..EntryKind::LeaseRevoke(Default::default()).into() };
     plain.chain([needy]).collect()
 }
 
@@ -87,7 +86,7 @@ fn a_downgrade_s_bytes_are_those_that_were_first_written() {
         (None, b"\x0a\x04\x08\x03\x10\x05\xc2\x01\x00"),
     ];
     for (to, golden) in written {
-        let entry = Entry::from(What::Cluster(E::Downgrade { to }));
+        let entry = Entry::from(EntryKind::Cluster(E::Downgrade { to }));
         assert_eq!(entry.encode(), golden, "the format has changed");
         assert_eq!(Entry::decode(golden, FIRST), Ok(entry));
     }
@@ -107,7 +106,7 @@ fn what_a_newer_release_wrote_stops_the_member() {
     for entry in all() {
         let found = Entry::decode(&entry.encode(), FIRST);
         match entry.what {
-            What::LeaseCheckpoint(_) => assert_eq!(found, Err(EntryError::Newer(V3_6))),
+            EntryKind::LeaseCheckpoint(_) => assert_eq!(found, Err(EntryError::Newer(V3_6))),
             _ => assert_eq!(found.as_ref(), Ok(&entry), "3.5 knows the gate's entries, too"),
         }
     }

@@ -20,7 +20,6 @@ use crate::features::{Overrides, Registry};
 /// What a leader has heard from a member over the connection that stands, in its own term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// What it runs.
     pub release: Release,
     /// How often it has started.
     pub starts: Starts,
@@ -76,13 +75,10 @@ pub fn awaited(cluster: &Cluster) -> Vec<MemberId> {
 /// A member's own process: what it says of itself.
 #[derive(Clone, Debug)]
 pub struct Own {
-    /// Which member it is.
     pub id: MemberId,
     /// How often it has started.
     pub starts: Starts,
-    /// Its name.
     pub name: String,
-    /// Where it serves clients.
     pub client_urls: Vec<String>,
     /// `--cluster-feature-gates`
     pub overrides: Overrides,

@@ -42,12 +42,12 @@ pub(crate) struct State {
     closing: bool,
 }
 
-pub(crate) struct Shared {
+pub(crate) struct OpenLog {
     state: Mutex<State>,
     wake: Condvar,
 }
 
-impl Shared {
+impl OpenLog {
     pub(crate) fn new(contents: Contents, files: BTreeMap<u64, NamedFile>) -> Self {
         let state = State { contents, files, queue: Queue::default(), failed: None, closing: false };
         Self { state: Mutex::new(state), wake: Condvar::new() }

@@ -25,7 +25,7 @@ struct Log {
 }
 
 impl Log {
-    fn add(&mut self, what: What) -> Result<Applied, Refusal> {
+    fn add(&mut self, what: EntryKind) -> Result<Applied, Refusal> {
         self.add_entry(what.into())
     }
 
@@ -39,9 +39,9 @@ impl Log {
     fn founded() -> Self {
         let mut log = Self::default();
         let members = [(MemberId(1), ("m1".to_owned(), vec![]))].into();
-        log.add(What::Cluster(E::Found { id: ClusterId(9), members })).unwrap();
+        log.add(EntryKind::Cluster(E::Bootstrap { id: ClusterId(9), members })).unwrap();
         let heard = [(MemberId(1), Starts(0))].into();
-        log.add(What::Cluster(E::SetVersion { version: V3_6, heard })).unwrap();
+        log.add(EntryKind::Cluster(E::SetVersion { version: V3_6, heard })).unwrap();
         log
     }
 
@@ -49,14 +49,14 @@ impl Log {
         let features = [(LEASE_CHECKPOINT.to_owned(), checkpoints)].into_iter().collect();
         let proposal = Some(Proposal { version: V3_6, features });
         let attributes = Attributes { proposal, ..Attributes::default() };
-        self.add(What::Cluster(E::Publish { member: MemberId(1), starts: Starts(starts), attributes })).unwrap();
+        self.add(EntryKind::Cluster(E::Publish { member: MemberId(1), starts: Starts(starts), attributes })).unwrap();
         let (features, inputs) = (self.state.cluster.reconciled().unwrap(), self.state.cluster.inputs);
-        self.add(What::Cluster(E::Decide { features, inputs })).unwrap();
+        self.add(EntryKind::Cluster(E::Decide { features, inputs })).unwrap();
     }
 
     fn checkpoint(&mut self, remaining_ttl: i64) -> Applied {
         let checkpoints = vec![LeaseCheckpoint { id: 7, remaining_ttl }];
-        self.add(What::LeaseCheckpoint(LeaseCheckpointRequest { checkpoints })).unwrap()
+        self.add(EntryKind::LeaseCheckpoint(LeaseCheckpointRequest { checkpoints })).unwrap()
     }
 
     fn left(&self) -> Option<i64> {
@@ -64,8 +64,8 @@ impl Log {
     }
 }
 
-fn put(key: &str, lease: i64) -> What {
-    What::Put(PutRequest { key: key.into(), value: b"v".to_vec(), lease, ..PutRequest::default() })
+fn put(key: &str, lease: i64) -> EntryKind {
+    EntryKind::Put(PutRequest { key: key.into(), value: b"v".to_vec(), lease, ..PutRequest::default() })
 }
 
 fn restored(state: &State, pieces: usize) -> State {
@@ -79,7 +79,7 @@ fn restored(state: &State, pieces: usize) -> State {
 #[test]
 fn what_a_lease_has_left_is_written_down_only_where_the_feature_is_on() {
     let mut log = Log::founded();
-    log.add(What::LeaseGrant(LeaseGrantRequest { id: 7, ttl: 60 })).unwrap();
+    log.add(EntryKind::LeaseGrant(LeaseGrantRequest { id: 7, ttl: 60 })).unwrap();
     assert_eq!(log.checkpoint(40), Applied::LeaseCheckpoint { written: false }, "undecided");
     assert_eq!(log.left(), Some(60));
     log.wants(1, true);
@@ -109,7 +109,7 @@ fn an_entry_that_needs_a_feature_is_refused_where_it_is_off() {
 fn an_alarm_stands_until_it_is_disarmed() {
     let mut log = Log::founded();
     let mut alarm = |action: AlarmAction, member_id, alarm| match log
-        .add(What::Alarm(AlarmRequest { action: action.into(), member_id, alarm }))
+        .add(EntryKind::Alarm(AlarmRequest { action: action.into(), member_id, alarm }))
         .unwrap()
     {
         Applied::Alarm(answer) => answer.alarms.iter().map(|a| (a.member_id, a.alarm)).collect::<Vec<_>>(),
@@ -129,18 +129,18 @@ fn an_alarm_stands_until_it_is_disarmed() {
 #[test]
 fn a_snapshot_taken_anywhere_changes_nothing() {
     let mut log = Log::founded();
-    log.add(What::LeaseGrant(LeaseGrantRequest { id: 7, ttl: 60 })).unwrap();
+    log.add(EntryKind::LeaseGrant(LeaseGrantRequest { id: 7, ttl: 60 })).unwrap();
     log.add(put("a", 7)).unwrap();
     log.wants(1, true);
     log.checkpoint(30);
     log.add(put("b", 8)).unwrap_err();
-    log.add(What::Alarm(AlarmRequest { action: AlarmAction::Activate.into(), member_id: 1, alarm: 1 })).unwrap();
+    log.add(EntryKind::Alarm(AlarmRequest { action: AlarmAction::Activate.into(), member_id: 1, alarm: 1 })).unwrap();
     log.add(put("c", 0)).unwrap();
-    log.add(What::LeaseRevoke(LeaseRevokeRequest { id: 7 })).unwrap();
+    log.add(EntryKind::LeaseRevoke(LeaseRevokeRequest { id: 7 })).unwrap();
     let lower = ClusterVersion { minor: 5, ..V3_6 };
-    log.add(What::Cluster(E::Downgrade { to: Some(lower) })).unwrap();
+    log.add(EntryKind::Cluster(E::Downgrade { to: Some(lower) })).unwrap();
     let heard = [(MemberId(1), Starts(1))].into();
-    log.add(What::Cluster(E::SetVersion { version: lower, heard })).unwrap();
+    log.add(EntryKind::Cluster(E::SetVersion { version: lower, heard })).unwrap();
     assert_eq!((log.state.cluster.downgrade, log.state.cluster.behind), (Some(lower), Some(LogIndex(log.index))));
     for from in 0..=log.entries.len() {
         let mut state = State::default();
@@ -185,7 +185,7 @@ fn the_head_is_that_of_the_release_that_first_wrote_it() {
     let golden = include_bytes!("../../tests/golden/state-head-1.bin");
     let mut log = Log::founded();
     log.wants(1, true);
-    log.add(What::Alarm(AlarmRequest { action: AlarmAction::Activate.into(), member_id: 1, alarm: 1 })).unwrap();
+    log.add(EntryKind::Alarm(AlarmRequest { action: AlarmAction::Activate.into(), member_id: 1, alarm: 1 })).unwrap();
     let written: Vec<u8> = log.state.snapshot().next().unwrap();
     assert!(written == golden, "the format has changed");
 }

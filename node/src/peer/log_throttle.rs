@@ -7,21 +7,20 @@ use std::{
 };
 
 /// Before the same is said again, for those who look at the end of a log.
-const AGAIN: Duration = Duration::from_secs(60);
+const RETRY_INTERVAL: Duration = Duration::from_secs(60);
 /// As many are remembered: strangers can make up any number.
 const MOST: usize = 64;
 
-/// What was said, and when.
 #[derive(Debug, Default)]
-pub(super) struct Complaints {
+pub(super) struct LogThrottle {
     said: Mutex<BTreeMap<String, Instant>>,
 }
 
-impl Complaints {
+impl LogThrottle {
     /// Says it, unless it was just said.
     pub(super) fn say(&self, what: &'static str, why: &str) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.get(why).is_some_and(|at| at.elapsed() < AGAIN) {
+        if said.get(why).is_some_and(|at| at.elapsed() < RETRY_INTERVAL) {
             return;
         }
         if said.len() == MOST {

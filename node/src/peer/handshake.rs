@@ -12,19 +12,16 @@ use tonic::{
 };
 
 use super::wire;
-use crate::{cluster::member::Starts, machine::Machine, member::Identity};
+use crate::{cluster::member::Starts, identity::Identity, machine::Machine};
 
 /// Where the handshake is in a call's metadata.
 const KEY: &str = "baton-hello-bin";
 /// The protocol that is spoken.
 const PROTOCOL: u32 = 1;
 
-/// Who is at the other end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// Which member.
     pub member: MemberId,
-    /// What it runs.
     pub release: Release,
     /// How often it has started.
     pub starts: Starts,
@@ -44,7 +41,6 @@ impl Handshake {
         Self { identity, machine, had_log }
     }
 
-    /// A call to this member.
     pub(crate) fn call<T>(&self, to: MemberId, message: T) -> Request<T> {
         let mut request = Request::new(message);
         self.put(to, request.metadata_mut());

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use super::Shared;
 
 /// Before it is looked at again whether the snapshot is stored.
-const AGAIN: Duration = Duration::from_millis(10);
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Stores a snapshot whenever one is wanted, for as long as the member runs.
 pub(super) async fn run(shared: Arc<Shared>) {
@@ -25,7 +25,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
             tracing::error!(%error, "what is stored is not fit for a lower release, and will not be");
             return;
         } else {
-            sleep(AGAIN).await;
+            sleep(RETRY_INTERVAL).await;
         }
     }
 }

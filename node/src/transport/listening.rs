@@ -16,9 +16,7 @@ const BACKLOG: u32 = 1024;
 pub struct ListenError {
     /// The setting that has the address.
     setting: &'static str,
-    /// The address.
     url: Url,
-    /// The system's answer.
     source: io::Error,
 }
 

@@ -1,10 +1,11 @@
+#[path = "cluster_downgrade_test.rs"]
 mod downgrade;
 
 use std::collections::BTreeSet;
 
 use super::{
-    duty::{Heard, Own, awaited, of_leader, of_member},
     entry::Entry,
+    leader_proposals::{Heard, Own, awaited, of_leader, of_member},
     member::{Attributes, Proposal, Starts},
     *,
 };
@@ -57,7 +58,7 @@ impl Bench {
         let members = (1..=3).zip(releases).map(|(number, release)| (own(number), release)).collect();
         let mut bench = Self { cluster: Cluster::default(), index: 0, members };
         let founders = (1..=3).map(|number| (id(number), (format!("m{number}"), vec![]))).collect();
-        assert!(bench.apply(Entry::Found { id: ClusterId(7), members: founders }));
+        assert!(bench.apply(Entry::Bootstrap { id: ClusterId(7), members: founders }));
         bench
     }
 

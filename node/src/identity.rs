@@ -17,16 +17,11 @@ use crate::{cluster::member::Starts, config::Config, stored::entry as stored};
 const FORMAT: u32 = 1;
 const NAME: &str = "identity";
 
-/// Who a member is.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// Of which cluster.
     pub cluster: ClusterId,
-    /// Which member.
     pub member: MemberId,
-    /// Its name.
     pub name: String,
-    /// What it runs.
     pub release: Release,
     /// How often it has started.
     pub starts: Starts,
@@ -35,30 +30,19 @@ pub struct Identity {
 /// Why a data directory is not this member's.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
-    /// The system refused.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
         /// A verb: `read`, `write`.
         doing: &'static str,
-        /// The file or folder.
         path: PathBuf,
-        /// The system's answer.
         source: io::Error,
     },
     /// Its bytes are not what was written.
     #[error("{}: damaged; start the member anew with an empty data directory", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-    },
+    Damaged { path: PathBuf },
     /// A newer release wrote it.
     #[error("{} has format {found}, written by a newer release; start that one", path.display())]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        found: u32,
-    },
+    Newer { path: PathBuf, found: u32 },
     /// The flags are another cluster's.
     #[error(
         "{} belongs to a member of cluster {stored}, and the flags found cluster {flags}: give --initial-cluster and \
@@ -66,9 +50,7 @@ pub enum IdentityError {
         path.display()
     )]
     OtherCluster {
-        /// The data directory.
         path: PathBuf,
-        /// The cluster it is of.
         stored: ClusterId,
         /// The cluster that the flags make.
         flags: ClusterId,

@@ -11,7 +11,7 @@ use super::{ServeOptions, admission};
 use crate::{
     api_error::ApiError,
     cluster::FIRST_WITH_GATES,
-    entry::{Entry, What},
+    entry::{Entry, EntryKind},
     member::Member,
     state::{Applied, Refusal, State},
 };
@@ -27,7 +27,7 @@ const MOST_PROPOSALS: usize = 5000;
 
 /// Each of etcd's services is implemented for it, in a file of its own. Every clone is the same one.
 #[derive(Clone, Debug)]
-pub(super) struct Front {
+pub(super) struct ServiceContext {
     pub(super) member: Member,
     pub(super) options: ServeOptions,
     /// Cancelled when the member stops: streams end then.
@@ -36,7 +36,7 @@ pub(super) struct Front {
     pub(super) raises_alarm: Arc<AtomicBool>,
 }
 
-impl Front {
+impl ServiceContext {
     pub(super) fn new(member: Member, options: ServeOptions) -> Self {
         Self { member, options, stopping: CancellationToken::new(), raises_alarm: Arc::default() }
     }
@@ -66,7 +66,12 @@ impl Front {
     }
 
     /// Proposes `what`, which has so many bytes.
-    pub(super) async fn propose(&self, requires: Vec<String>, what: What, bytes: usize) -> Result<Applied, Status> {
+    pub(super) async fn propose(
+        &self,
+        requires: Vec<String>,
+        what: EntryKind,
+        bytes: usize,
+    ) -> Result<Applied, Status> {
         if bytes > LONGEST_ENTRY_BYTES {
             return Err(ApiError::RequestTooLarge.into());
         }
@@ -76,12 +81,12 @@ impl Front {
         Ok(self.member.propose(Entry { requires, what }).await?)
     }
 
-    /// As [`Front::propose`], for a request that is an entry as it is.
+    /// As [`ServiceContext::propose`], for a request that is an entry as it is.
     pub(super) async fn propose_request<R: Message>(
         &self,
         requires: Vec<String>,
         request: R,
-        what: impl FnOnce(R) -> What,
+        what: impl FnOnce(R) -> EntryKind,
     ) -> Result<Applied, Status> {
         let bytes = request.encoded_len();
         self.propose(requires, what(request), bytes).await
@@ -98,7 +103,7 @@ impl Front {
         let header = header.get_or_insert_default();
         header.cluster_id = identity.cluster.0;
         header.member_id = identity.member.0;
-        header.raft_term = self.member.standing().term.0;
+        header.raft_term = self.member.raft_status().term.0;
     }
 
     /// A header with this revision.
