@@ -1,4 +1,4 @@
-//! The texts beside the code stay true: the README's table of reasons, the map's paths, the arrows between
+//! The texts beside the code stay true: the tables of reasons and roles, the map's paths, the arrows between
 //! rooms.
 
 #![allow(clippy::unwrap_used)]
@@ -16,17 +16,17 @@ fn root() -> PathBuf {
 }
 
 #[test]
-fn the_readme_has_the_table_of_reasons() {
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+fn the_exit_codes_have_the_table_of_reasons() {
+    let text = fs::read_to_string(root().join("agent/EXIT-CODES.md")).unwrap();
     let table = reason::markdown();
-    assert!(readme.contains(table.trim()), "README.md should hold this table:\n{table}");
+    assert!(text.contains(table.trim()), "agent/EXIT-CODES.md should hold this table:\n{table}");
 }
 
 #[test]
-fn the_readme_has_the_table_of_roles() {
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+fn who_may_do_what_has_the_table_of_roles() {
+    let text = fs::read_to_string(root().join("agent/SECURITY.md")).unwrap();
     let table = roles::markdown();
-    assert!(readme.contains(table.trim()), "README.md should hold this table:\n{table}");
+    assert!(text.contains(table.trim()), "agent/SECURITY.md should hold this table:\n{table}");
 }
 
 /// What the agent asks of a server is said in the table of who may ask it.
@@ -195,4 +195,26 @@ fn the_shipped_agent_carries_no_test_tools() {
     for tool in ["lab", "matrix", "model", "rcgen", "tests"] {
         assert!(!named.contains(tool), "the agent depends on {tool}");
     }
+}
+
+/// Every text for people, and what it links to within the repository.
+#[test]
+fn no_link_between_texts_is_dead_and_the_readme_stays_short() {
+    let texts = [
+        "README.md", "ARCHITECTURE.md", "agent/EXIT-CODES.md", "agent/SECURITY.md", "agent/SYSTEMD.md", "node/README.md",
+        "playbooks/README.md", "playbooks/ansible/README.md", "scripts/BENCHMARKS.md", "tests/matrix/README.md",
+    ];
+    let mut links = 0;
+    for name in texts {
+        let text = fs::read_to_string(root().join(name)).unwrap();
+        let folder = Path::new(name).parent().unwrap();
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for target in targets.filter(|target| !target.contains("://") && !target.starts_with('#')) {
+            links += 1;
+            assert!(root().join(folder).join(target).exists(), "{name} links to {target}, which is not there");
+        }
+    }
+    assert!(links > 8, "this test reads past the links");
+    let lines = fs::read_to_string(root().join("README.md")).unwrap().lines().count();
+    assert!(lines <= 150, "README.md has {lines} lines; the rest belongs beside what it documents");
 }

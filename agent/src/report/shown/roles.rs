@@ -1,5 +1,5 @@
 //! Who may make which of etcd's calls, release by release, and so which role each verb needs. One table: what
-//! `agent init --print-role` and the README say is made of it, and a test asks real etcd whether it is true.
+//! `agent init --print-role` and SECURITY.md say is made of it, and a test asks real etcd whether it is true.
 //!
 //! Pure. Sources: etcd's `api/v3rpc` and `v3_server.go` at each tag. Most of the edges are one change, "Guard
 //! unauthenticated endpoints with auth checks" (3.4.42, 3.5.28 and 3.6.9, CVE-2026-33413); the patch after it gives

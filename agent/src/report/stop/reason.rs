@@ -157,7 +157,7 @@ pub fn table() -> String {
     text
 }
 
-/// The same as rows of a Markdown table, for the README.
+/// The same as rows of a Markdown table, for EXIT-CODES.md.
 pub fn markdown() -> String {
     let row = |r: &Reason| {
         let exit = r.exit().column();

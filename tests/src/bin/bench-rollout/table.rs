@@ -1,4 +1,4 @@
-//! The figures as the README has them.
+//! The figures as scripts/BENCHMARKS.md has them.
 
 use tests::{
     Error,
