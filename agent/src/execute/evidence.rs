@@ -2,7 +2,7 @@
 //!
 //! Somebody else may have started the member while its agent was dead: a supervisor at boot, or a person. A
 //! process that runs the binary a leg leads to has been started on it, whether or not *starting* was written;
-//! so it is written now, before anything is decided by the journal. Source: ARCHITECTURE.md, I-5, I-6.
+//! so it is written now, before anything is decided by the journal. Source: agent/PROTOCOL.md, I-5, I-6.
 
 use std::path::Path;
 

@@ -2,7 +2,7 @@
 //!
 //! Of this boot, and of the same pids, the kernel knows. Any other may be of a machine that lost its power, or of one that
 //! goes by the same id and is at work: then a lease of its is renewed. That is seen by two looks at the lease that are
-//! further apart than its holder's keep-alives. Source: ARCHITECTURE.md, R-12.
+//! further apart than its holder's keep-alives. Source: agent/PROTOCOL.md, R-12.
 
 use std::time::Duration;
 

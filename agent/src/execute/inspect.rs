@@ -1,7 +1,7 @@
 //! The half of setting up and preparing that only reads, for `agent plan`: what `agent run` would refuse on this host.
 //!
 //! Takes no lock and writes nothing. What only a try can show (a download, a full disk) is left to the run. Source:
-//! ARCHITECTURE.md, "Preflight".
+//! agent/PROTOCOL.md, "Preflight".
 
 use std::time::Duration;
 

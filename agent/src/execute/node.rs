@@ -1,6 +1,6 @@
 //! One member of this host, as the machine's acts see it: its two binaries, its files, its process.
 //!
-//! Which binary to use when is not decided here. Source: ARCHITECTURE.md, I-6, I-12.
+//! Which binary to use when is not decided here. Source: agent/PROTOCOL.md, I-6, I-12.
 
 use std::{
     path::{Path, PathBuf},

@@ -1,5 +1,5 @@
 //! What this host must have before it may take the baton: the new release in place and checked, the way back
-//! known, files and users as they must be (ARCHITECTURE.md, "Preflight").
+//! known, files and users as they must be (agent/PROTOCOL.md, "Preflight").
 
 use std::{sync::Arc, time::Duration};
 

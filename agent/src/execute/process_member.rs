@@ -2,7 +2,7 @@
 //!
 //! Asked of the process itself, at the sockets where it listens: what is listed under the member's address may be another
 //! host's. One that does not answer is taken by the name that it was started with, for a sick member must not be left
-//! sick. Source: ARCHITECTURE.md, "Programs".
+//! sick. Source: agent/TRUST.md, "Programs".
 
 use std::{
     net::SocketAddr,

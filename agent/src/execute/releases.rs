@@ -1,7 +1,6 @@
 //! The releases that lie beside a member's symlink: which each of them is, and whether it is safe to run.
 //!
-//! A program that this agent does not know is asked as the user that the member runs as. Source: ARCHITECTURE.md, "Who is
-//! trusted with what".
+//! A program that this agent does not know is asked as the user that the member runs as. Source: agent/TRUST.md.
 
 use std::{
     os::unix::fs::MetadataExt,

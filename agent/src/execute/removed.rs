@@ -1,7 +1,7 @@
 //! A member that is removed from the cluster while its step is under way: nothing brings it back, so the step ends.
 //!
 //! A majority of the voters must say so, in two looks: one that lies would have the record deleted of a member that is down.
-//! Then its record is deleted and the step forgotten, as the next process would do (ARCHITECTURE.md, R-6). Its process is left
+//! Then its record is deleted and the step forgotten, as the next process would do (PROTOCOL.md, R-6). Its process is left
 //! as it is: what is started on the data of a removed member joins nothing.
 
 use std::{sync::Arc, time::Duration};

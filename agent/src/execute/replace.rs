@@ -1,4 +1,4 @@
-//! `agent run --replace`: another run in the place of one that stands (ARCHITECTURE.md, "A run's life").
+//! `agent run --replace`: another run in the place of one that stands (agent/PROTOCOL.md, "A run's life").
 
 use std::time::{Duration, Instant};
 

@@ -20,7 +20,7 @@ use crate::{
     store::{KeepAlive, NotGranted, NotRead, Store, TxnAnswer, Unknown, stored},
 };
 
-/// How long a lease lives without its agent (ARCHITECTURE.md, "Keys").
+/// How long a lease lives without its agent (agent/PROTOCOL.md, "Keys").
 const TTL: Duration = Duration::from_secs(30);
 /// How long ends of leases are waited for at the very end; they run out by themselves.
 const AT_THE_END: Duration = Duration::from_secs(5);

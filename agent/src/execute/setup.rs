@@ -2,7 +2,7 @@
 //! host's.
 //!
 //! Members that are down are started here already where nothing can be learnt of the cluster without them:
-//! starting is free, and without a quorum it is all that helps (ARCHITECTURE.md, "Mending").
+//! starting is free, and without a quorum it is all that helps (agent/PROTOCOL.md, "Mending").
 
 use std::{
     collections::BTreeMap,

@@ -5,7 +5,7 @@
 //! `write` and one `fdatasync`, so a crash can leave at most one line that is not whole, at the end: that one
 //! was never acknowledged and is cut. Damage anywhere else is a disk's, and nothing is decided from what is left.
 //!
-//! What the records mean is not known here. Source: ARCHITECTURE.md, I-6.
+//! What the records mean is not known here. Source: agent/PROTOCOL.md, I-6.
 
 use std::{
     collections::BTreeMap,

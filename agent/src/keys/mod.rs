@@ -1,7 +1,7 @@
 //! What the hosts share: the keys below [`PREFIX`], as data.
 //!
 //! No I/O and no decisions. Every change is a transaction, as data too: `txn.rs` says who writes a key, and under which
-//! compare. ARCHITECTURE.md draws the whole protocol.
+//! compare. agent/PROTOCOL.md draws the whole protocol.
 
 pub mod change;
 mod hex;

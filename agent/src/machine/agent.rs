@@ -4,7 +4,7 @@
 //! but by acts. Whom to take down is asked of [`plan::next`] in every state that needs it. This file holds
 //! the machine's state and the looks; `answered.rs` has what comes of a Txn, `step/` carries
 //! out the planner's actions, `mend.rs` starts over after a crash. The model checker explores this type; `execute/` performs its acts. Source:
-//! ARCHITECTURE.md, "The protocol".
+//! agent/PROTOCOL.md.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! What comes of a Txn: what it was sent for, and where a yes, a no or no answer at all leads.
 //!
 //! A Txn without an answer may have been done, and is sent again as it was: it was made so that a second one does
-//! nothing (ARCHITECTURE.md, R-3).
+//! nothing (agent/PROTOCOL.md, R-3).
 
 use std::sync::Arc;
 

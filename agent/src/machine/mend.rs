@@ -3,7 +3,7 @@
 //!
 //! Starting what is down needs nobody's leave, no quorum and no baton. Which binary is started is said by
 //! the journal alone: the one the member came from until *starting* was written, the other from then on.
-//! Source: ARCHITECTURE.md, R-6, with the table of journal and record.
+//! Source: agent/PROTOCOL.md, R-6, with the table of journal and record.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Who goes by this host's id: saying so in the keys, and what others have said under it.
 //!
-//! Source: ARCHITECTURE.md, R-12.
+//! Source: agent/PROTOCOL.md, R-12.
 
 use proto::Revision;
 

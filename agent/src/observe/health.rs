@@ -1,6 +1,6 @@
 //! Readiness rules: what a member's raw answers come to.
 //!
-//! Pure: reads answers, asks nobody, knows no clock. Source: ARCHITECTURE.md, "Ready"; a linearizable read waits until
+//! Pure: reads answers, asks nobody, knows no clock. Source: PROTOCOL.md, "Ready"; a linearizable read waits until
 //! the member has applied all that was committed when it was asked (raft dissertation, section 6.4), so a voter that
 //! answers one has caught up. Alarms stand among the errors of `Status`, in every etcd since 3.4.
 

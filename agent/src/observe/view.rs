@@ -126,7 +126,7 @@ pub struct GateReport {
     pub proposed: BTreeMap<String, bool>,
 }
 
-/// Whether a member is ready, by the definition for its role (ARCHITECTURE.md, "Ready").
+/// Whether a member is ready, by the definition for its role (agent/PROTOCOL.md, "Ready").
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
@@ -198,7 +198,7 @@ impl Member {
         }
     }
 
-    /// What keeps its own step from ending; `None` where nothing does. Others' alarms do not (ARCHITECTURE.md, "Ready").
+    /// What keeps its own step from ending; `None` where nothing does. Others' alarms do not (PROTOCOL.md, "Ready").
     pub fn step_trouble(&self) -> Option<Cow<'_, str>> {
         match self.report().map(|report| &report.health) {
             Some(health) if health::ends_step(self.id, health) => None,

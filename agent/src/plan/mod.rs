@@ -2,7 +2,7 @@
 //!
 //! Pure: no I/O, no clock. [`next`] asks the rules in order and the first that has something to say decides.
 //! The same function is asked when planning, after the baton was taken, and once more right before a member
-//! is stopped, so the three can never disagree on what is safe. Source: ARCHITECTURE.md, I-1 to I-7.
+//! is stopped, so the three can never disagree on what is safe. Source: agent/PROTOCOL.md, I-1 to I-7.
 
 pub mod action;
 pub mod change;

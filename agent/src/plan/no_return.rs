@@ -5,7 +5,7 @@
 //! then refuses to start. So the way back is open only while another voter is *seen* on the old release,
 //! or, for a member that is down by our hand, while every other member says that the version has not risen.
 //! Only a change of minor has such a point: `target::changes_minor`.
-//! Source: ARCHITECTURE.md, R-9; etcd, `MustDetectDowngrade`.
+//! Source: agent/PROTOCOL.md, R-9; etcd, `MustDetectDowngrade`.
 
 use proto::{ClusterVersion, MemberId};
 

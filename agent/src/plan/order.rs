@@ -1,7 +1,7 @@
 //! Who goes when: members that are not ready, then learners, then followers, the leader last; and when a
 //! host waits for another, or ends its part.
 //!
-//! Source: ARCHITECTURE.md, "Who goes when".
+//! Source: agent/PROTOCOL.md, "Who goes when".
 
 use proto::MemberId;
 

@@ -1,4 +1,4 @@
-//! Whose a record is, and whether its member is still one of the cluster's. Source: ARCHITECTURE.md, R-1, R-12.
+//! Whose a record is, and whether its member is still one of the cluster's. Source: agent/PROTOCOL.md, R-1, R-12.
 
 use proto::MemberId;
 

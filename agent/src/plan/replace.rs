@@ -1,7 +1,7 @@
 //! Whether a run that stands may be replaced by another intent (`agent run --replace`).
 //!
 //! Pure. Nobody may be at work on it, nothing may be down or lost, and what the members run must fit the new
-//! intent. Source: ARCHITECTURE.md, "A run's life".
+//! intent. Source: agent/PROTOCOL.md, "A run's life".
 
 use super::{
     Me,

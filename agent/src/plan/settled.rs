@@ -1,6 +1,6 @@
 //! When a run has reached its end: what every member must say of versions and gates.
 //!
-//! Pure. Hashes are compared apart, since they take a scan. Source: ARCHITECTURE.md, I-5.
+//! Pure. Hashes are compared apart, since they take a scan. Source: agent/PROTOCOL.md, I-5.
 
 use proto::{ClusterVersion, MemberId};
 

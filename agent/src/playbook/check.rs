@@ -11,7 +11,7 @@ use super::{
 };
 
 /// How long a member waits before it is put back: a version poll of etcd's leader takes at most this long, and after it a
-/// member that was stopped before it began is in none (ARCHITECTURE.md, R-9).
+/// member that was stopped before it began is in none (agent/PROTOCOL.md, R-9).
 pub const POLLS: Duration = Duration::from_secs(20);
 
 /// Values that do not go together.

@@ -1,6 +1,6 @@
 //! What one key below `/baton/` is: whether it is alive, stands, is stale, damaged, too large, newer, or none of ours.
 //!
-//! Pure. Source: ARCHITECTURE.md, "Keys".
+//! Pure. Source: agent/PROTOCOL.md, "Keys".
 
 use proto::LeaseId;
 

@@ -3,7 +3,7 @@
 //!
 //! How long the lease still holds is counted from *before* the last acknowledged keep-alive was sent, on a clock that
 //! counts suspend: the server cannot have counted from an earlier moment.
-//! Source: ARCHITECTURE.md, "Keys" and R-2.
+//! Source: agent/PROTOCOL.md, "Keys" and R-2.
 
 use std::{
     io,

@@ -1,5 +1,5 @@
 //! What somebody on the network may try who answers for a member: to get the password, to be believed, to keep the
-//! agent busy for ever. Source: ARCHITECTURE.md, "Who is trusted with what".
+//! agent busy for ever. Source: agent/TRUST.md.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 

@@ -1,6 +1,5 @@
 //! What somebody may try who is not the operator: another user of the host, a liar on the network, whoever may write
-//! the shared keys. Each file is one way in, and what the agent does about it. Source: ARCHITECTURE.md, "Who is trusted
-//! with what".
+//! the shared keys. Each file is one way in, and what the agent does about it. Source: agent/TRUST.md.
 
 mod divided;
 mod files;

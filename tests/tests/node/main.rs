@@ -1,7 +1,7 @@
 //! The bundled node as a cluster of real processes, while it is killed, stopped, cut off and starved.
 //!
 //! Whatever happens to its members: no acknowledged write is lost, some order explains all that clients read, a watch has
-//! no gap, and nobody panics. Source: ARCHITECTURE.md, "What must always hold".
+//! no gap, and nobody panics. Source: agent/PROTOCOL.md, "What must always hold".
 
 mod clients;
 mod downgrade;

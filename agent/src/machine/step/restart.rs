@@ -1,7 +1,7 @@
 //! A restart on another release: hooks, record, check, stop, switch, start, health, end; and
 //! the way back when the new binary fails.
 //!
-//! The record stands from before the stop until the member is ready or put back. Source: ARCHITECTURE.md,
+//! The record stands from before the stop until the member is ready or put back. Source: agent/PROTOCOL.md,
 //!
 
 use std::sync::Arc;

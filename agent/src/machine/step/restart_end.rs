@@ -1,6 +1,6 @@
 //! The end of a restart: its record goes, and the run says so or is marked.
 //!
-//! Both are one write, so that nobody finds neither. Source: ARCHITECTURE.md, R-5, R-8.
+//! Both are one write, so that nobody finds neither. Source: agent/PROTOCOL.md, R-5, R-8.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The rules: one a file, in the lists by which they are asked. The first that has something to say decides.
 //!
-//! Pure. A rule answers `None` where it has nothing to say. Source: ARCHITECTURE.md, I-1 to I-7, R-1 to R-12.
+//! Pure. A rule answers `None` where it has nothing to say. Source: agent/PROTOCOL.md, I-1 to I-7, R-1 to R-12.
 
 mod alarm;
 mod alone;

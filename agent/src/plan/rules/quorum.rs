@@ -2,7 +2,7 @@
 //! voter is sick.
 //!
 //! Pure: reads the view, never asks the cluster. The member going down counts as lost: its return is
-//! hoped for, not observed. Source: ARCHITECTURE.md, I-2.
+//! hoped for, not observed. Source: agent/PROTOCOL.md, I-2.
 
 use proto::MemberId;
 

@@ -2,7 +2,7 @@
 //!
 //! What such a one has put is not this host's, though it says so: it must neither be deleted nor taken for what an earlier
 //! agent of this host left. So whatever bears this host's id counts as this host's only once its process is gone. Source:
-//! ARCHITECTURE.md, R-12.
+//! agent/PROTOCOL.md, R-12.
 
 use crate::{
     keys::{Keys, ProcessId, host_id::HostId},

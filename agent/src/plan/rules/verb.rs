@@ -1,5 +1,5 @@
 //! What the operator typed, held against the state of the run: when `rollback`, `finalize` and `resume`
-//! change it, and when `run` must not. Source: ARCHITECTURE.md, R-8 to R-10.
+//! change it, and when `run` must not. Source: agent/PROTOCOL.md, R-8 to R-10.
 
 use super::turn::turn;
 use crate::{

@@ -1,7 +1,7 @@
 //! Version rules: what leader and members may run while this run stands, and that no minor is left out.
 //!
 //! A member that did not answer is no matter of versions: the quorum rule speaks of it. Source:
-//! ARCHITECTURE.md, I-4; etcd's upgrade guides ("one minor at a time").
+//! agent/PROTOCOL.md, I-4; etcd's upgrade guides ("one minor at a time").
 
 use proto::Release;
 

@@ -1,5 +1,5 @@
 //! Whether an agent that ends was right to: nobody goes home who should wait, and what is said of a member
-//! is so. Source: ARCHITECTURE.md, "Who goes when", R-8, R-9.
+//! is so. Source: agent/PROTOCOL.md, "Who goes when", R-8, R-9.
 
 use super::{
     judge::{Violation, check, marked_in},
