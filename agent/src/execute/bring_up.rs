@@ -2,11 +2,13 @@
 //!
 //! Starting needs neither the cluster nor a journal that can be written (R-6, I-10).
 
+use crate::words::with_causes;
 use proto::MemberId;
 
 use super::{
+    error::ActError,
     line::{Line, Past, past},
-    node::{OwnNode, Why, why},
+    node::OwnNode,
     prepare::judge_cgroup,
     setup::{SetupError, illegal, open},
     step::files_are_wrong,
@@ -25,7 +27,7 @@ pub(super) async fn open_node(
     state: &Layout,
     past: &Past,
 ) -> Result<OwnNode, SetupError> {
-    let fault = |why| SetupError::Node { name: node.name.clone(), why };
+    let fault = |why| SetupError::Node { name: node.name.clone(), why: Box::new(why) };
     let mut own = OwnNode::open(node, member, state, past.sides.get(&member).cloned()).map_err(fault)?;
     if let Some(in_hand) = past.restart().filter(|in_hand| in_hand.step.member == member) {
         own.check_begun().map_err(fault)?;
@@ -75,7 +77,7 @@ pub(super) async fn bring_up(
 /// # Errors
 /// What keeps this host from working at all, or the member from being started.
 pub async fn start_in_hand(playbook: &Playbook) -> Result<Option<(String, Vec<String>)>, SetupError> {
-    judge_cgroup(playbook).await.map_err(SetupError::Unfit)?;
+    judge_cgroup(playbook).await.map_err(|why| SetupError::Unfit(Box::new(why)))?;
     let held = Held::take(&playbook.state_dir).map_err(SetupError::StateDir)?;
     let (_, opened) = open(&held)?;
     let Some((journal, lines)) = opened else { return Ok(None) };
@@ -86,7 +88,7 @@ pub async fn start_in_hand(playbook: &Playbook) -> Result<Option<(String, Vec<St
     let Some(node) = playbook.node(name) else { return Ok(None) };
     let started = bring_up_one(node, *member, &held, &past).await;
     let named = started.map(|started| started.map(|warnings| (name.clone(), warnings)));
-    named.map_err(|why| SetupError::Node { name: name.clone(), why })
+    named.map_err(|why| SetupError::Node { name: name.clone(), why: Box::new(why) })
 }
 
 /// What there is to warn of, where it was down and has been started.
@@ -95,12 +97,12 @@ async fn bring_up_one(
     member: MemberId,
     state: &Layout,
     past: &Past,
-) -> Result<Option<Vec<String>>, Why> {
+) -> Result<Option<Vec<String>>, ActError> {
     let in_hand = past.restart().filter(|in_hand| in_hand.step.member == member);
     // Whatever the playbook says by now, it is down by the `binary` that its step began with.
     let begun = in_hand.and_then(|_| past.sides.get(&member)?.binary.clone());
     let node = playbook::Node { binary: begun.or_else(|| node.binary.clone()), ..node.clone() };
-    let mut own = open_node(&node, member, state, past).await.map_err(|error| why(&error))?;
+    let mut own = open_node(&node, member, state, past).await.map_err(|error| with_causes(&error))?;
     match (own.status().await, in_hand) {
         (Ok(status), _) if status.is_running() => Ok(None),
         (Err(why), None) => Err(why),
@@ -127,7 +129,7 @@ pub(super) async fn start_what_is_down(
     let mut was_down = false;
     for node in &playbook.nodes {
         let mut own = open_node(node, MemberId::default(), state, &Past::default()).await?;
-        let fault = |why| SetupError::Node { name: node.name.clone(), why };
+        let fault = |why| SetupError::Node { name: node.name.clone(), why: Box::new(why) };
         if !own.status().await.map_err(fault)?.is_running() {
             own.start().await.map_err(fault)?;
             reporter.tell(Happening::NodeStarted { node: &node.name });

@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 use proto::MemberId;
 use tokio::{task::JoinSet, time::timeout};
 
-use super::{Execution, Why};
+use super::{Execution, error::ActError};
 use crate::{
     boot_clock,
     host::runtime::Found,
@@ -42,7 +42,7 @@ impl Execution<'_> {
     pub(super) async fn confirm(&mut self, member: MemberId) -> Event {
         let found = match self.found(member).await {
             Ok(found) => found,
-            Err(why) => return Event::Failed(why),
+            Err(why) => return Event::Failed(why.into()),
         };
         let since = boot_clock::now();
         match self.record_is_shown(member).await {
@@ -52,14 +52,14 @@ impl Execution<'_> {
             }
             Err(why) => {
                 self.warn_once(&[format!("{} is not stopped yet: {why}", self.name_of(member))]);
-                Event::Unconfirmed(why)
+                Event::Unconfirmed(why.into())
             }
         }
     }
 
     /// What was found of this member, where it was confirmed just now. An agent that stood still since then asks again, and
     /// so does one whose member turns back while it runs: that one may serve.
-    pub(super) async fn confirmed(&mut self, member: MemberId) -> Result<Found, Why> {
+    pub(super) async fn confirmed(&mut self, member: MemberId) -> Result<Found, ActError> {
         let is_now = |confirmed: &Confirmed| boot_clock::now().saturating_sub(confirmed.since) < MOST_AGE;
         if let Some(confirmed) =
             self.confirmed.take().filter(|confirmed| confirmed.member == member && is_now(confirmed))
@@ -78,7 +78,7 @@ impl Execution<'_> {
     }
 
     /// Whether every other voter that was ready shows the record of the step in hand.
-    async fn record_is_shown(&self, member: MemberId) -> Result<(), Why> {
+    async fn record_is_shown(&self, member: MemberId) -> Result<(), ActError> {
         let (Some(view), Some(in_hand)) = (&self.last_view, self.past.in_hand) else {
             return Err("nobody was seen who could show the record".into());
         };

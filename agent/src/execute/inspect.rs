@@ -8,8 +8,9 @@ use std::time::Duration;
 use proto::MemberId;
 
 use super::{
+    error::ActError,
     line::{Line, Past, past},
-    node::{OwnNode, Why, why},
+    node::OwnNode,
     prepare,
     process_member::must_be_the_member,
     resident::must_answer_itself,
@@ -41,7 +42,7 @@ pub struct Inspected {
 pub async fn inspect(playbook: &Playbook, view: &ClusterView, observer: &Observer) -> Result<Inspected, SetupError> {
     let layout = Layout::of(&playbook.state_dir);
     let past = read_journal(&layout, view)?;
-    let host = |why| SetupError::Node { name: super::identity::host_name().to_string(), why };
+    let host = |why| SetupError::Node { name: super::identity::host_name().to_string(), why: Box::new(why) };
     let mut found = Inspected::default();
     found.warnings.extend(prepare::judge_cgroup(playbook).await.map_err(host)?);
     found.warnings.extend(secret_file::warnings(&playbook.cluster));
@@ -50,7 +51,7 @@ pub async fn inspect(playbook: &Playbook, view: &ClusterView, observer: &Observe
             let known = view.members.iter().map(|member| member.name.to_string()).collect();
             return Err(SetupError::NoSuchMember { name: node.name.clone(), known });
         };
-        let fault = |why| SetupError::Node { name: node.name.clone(), why };
+        let fault = |why| SetupError::Node { name: node.name.clone(), why: Box::new(why) };
         let (warnings, is_down) =
             inspect_node(node, member.id, playbook, (view, observer), &layout, &past).await.map_err(fault)?;
         found.warnings.extend(warnings);
@@ -123,7 +124,7 @@ pub async fn processes(playbook: &Playbook) -> Processes {
     found
 }
 
-async fn peek(node: &Node, layout: &Layout) -> Result<Status, Why> {
+async fn peek(node: &Node, layout: &Layout) -> Result<Status, ActError> {
     let mut own = OwnNode::open(node, MemberId::default(), layout, None)?;
     own.look_up().await?;
     own.peek().await
@@ -136,7 +137,7 @@ async fn inspect_node(
     (view, observer): (&ClusterView, &Observer),
     layout: &Layout,
     past: &Past,
-) -> Result<(Vec<String>, bool), Why> {
+) -> Result<(Vec<String>, bool), ActError> {
     let mut own = OwnNode::open(node, member, layout, past.sides.get(&member).cloned())?;
     if past.in_hand.is_some_and(|in_hand| in_hand.member() == member) {
         own.check_begun()?;
@@ -150,7 +151,7 @@ async fn inspect_node(
         Some((_, to, artifact)) => {
             let Some(releases) = own.releases() else { return Err("`binary` is missing".into()) };
             let wanted = prepare::wanted(to, artifact)?;
-            let executable = artifact::check(&wanted, &releases).map_err(|error| why(&error))?;
+            let executable = artifact::check(&wanted, &releases)?;
             capability_warning = own.look_at_capabilities(&current, to, executable.as_deref())?;
             if let Some(executable) = executable {
                 own.must_be(executable, to).await?;

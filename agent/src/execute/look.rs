@@ -38,7 +38,7 @@ impl Execution<'_> {
                 Some(view)
             }
             Err(error) => {
-                tracing::info!(error = %super::why(&error), "the members were not seen");
+                tracing::info!(error = %crate::words::with_causes(&error), "the members were not seen");
                 self.blind = Some(error.into());
                 None
             }

@@ -6,6 +6,7 @@
 
 pub mod bring_up;
 mod confirm;
+pub mod error;
 mod evidence;
 pub mod gone;
 pub mod identity;
@@ -57,9 +58,10 @@ use crate::{
     report::Reporter,
     store::{Store, route::Excluded, stored::StoredError},
 };
+use error::ActError;
 use interrupt::Interrupt;
 use line::{Line, Past};
-use node::{OwnNode, Sides, Why, why};
+use node::{OwnNode, Sides};
 use send::Leases;
 
 /// How long it is looked at the end which members of this host run.
@@ -101,9 +103,9 @@ pub struct Execution<'r> {
     /// Which warnings of looks were told.
     warned: BTreeSet<String>,
     trouble: Option<Trouble>,
-    /// Why the journal cannot be written.
+    /// ActError the journal cannot be written.
     unwritable: Option<Trouble>,
-    /// Why the last look saw nothing.
+    /// ActError the last look saw nothing.
     blind: Option<Trouble>,
     /// What the logs of members said when these did not become ready the first time. For the person at this host alone: a
     /// reason goes into the run, and a log may say what is not for all hosts.
@@ -147,9 +149,9 @@ pub struct Ended {
     pub stale: Option<SystemTime>,
     /// Members of this host that do not run.
     pub down: Vec<MemberId>,
-    /// Why this host is not fit, where that has a reason of its own.
+    /// ActError this host is not fit, where that has a reason of its own.
     pub trouble: Option<Trouble>,
-    /// Why the last look saw nothing, if it did not.
+    /// ActError the last look saw nothing, if it did not.
     pub blind: Option<Trouble>,
     /// The step in hand, if one was left.
     pub in_hand: Option<MemberId>,
@@ -244,14 +246,14 @@ impl Execution<'_> {
     }
 
     /// A member that is left as it is may be on either side of its step.
-    fn with_its_release(&self, member: MemberId, why: Why) -> Why {
+    fn with_its_release(&self, member: MemberId, why: Arc<str>) -> Arc<str> {
         match self.node(member).and_then(OwnNode::known) {
             Some(side) => format!("{why}; it is set to run {}", side.release).into(),
             None => why,
         }
     }
 
-    fn with_last_words(&self, member: MemberId, why: Why) -> Why {
+    fn with_last_words(&self, member: MemberId, why: Arc<str>) -> Arc<str> {
         match self.last_words.get(&member) {
             Some(Some(last_words)) => format!("{why}; {last_words}").into(),
             _ => why,
@@ -260,7 +262,10 @@ impl Execution<'_> {
 
     async fn perform(&mut self, act: Act) -> Result<Event, Abort> {
         Ok(match act {
-            Act::Prepare => as_event(self.prepare().await),
+            Act::Prepare => {
+                let prepared = self.prepare().await;
+                self.note_trouble(prepared)
+            }
             Act::Look => return self.look().await,
             Act::Examine => self.examine().await,
             Act::Send(txn) => return self.send(&txn).await,
@@ -283,6 +288,15 @@ impl Execution<'_> {
             Act::Wait(wait) => self.wait(wait).await,
             Act::Exit(_) => Event::Done,
         })
+    }
+
+    /// A reason of its own is kept for the end, beside the machine.
+    fn note_trouble(&mut self, prepared: Result<(), ActError>) -> Event {
+        let failed = prepared.as_ref().err().map(|error| Arc::from(error.to_string()));
+        if let Err(ActError::Trouble(trouble)) = prepared {
+            self.trouble = Some(trouble);
+        }
+        failed.map_or(Event::Done, Event::Failed)
     }
 
     fn write(&mut self, entry: Entry) -> Result<Event, Abort> {
@@ -357,11 +371,8 @@ impl Execution<'_> {
         self.nodes.iter().find(|node| node.member == member)
     }
 
-    fn node_mut(&mut self, member: MemberId) -> Result<&mut OwnNode, Why> {
-        self.nodes
-            .iter_mut()
-            .find(|node| node.member == member)
-            .ok_or_else(|| Arc::from("this host has no such member"))
+    fn node_mut(&mut self, member: MemberId) -> Result<&mut OwnNode, ActError> {
+        self.nodes.iter_mut().find(|node| node.member == member).ok_or_else(|| "this host has no such member".into())
     }
 
     fn name_of(&self, member: MemberId) -> String {
@@ -405,9 +416,9 @@ impl Execution<'_> {
     }
 }
 
-fn as_event(result: Result<(), Why>) -> Event {
+fn as_event(result: Result<(), ActError>) -> Event {
     match result {
         Ok(()) => Event::Done,
-        Err(why) => Event::Failed(why),
+        Err(why) => Event::Failed(why.to_string().into()),
     }
 }

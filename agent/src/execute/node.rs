@@ -4,13 +4,13 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Mutex,
 };
 
 use proto::{MemberId, Release};
 use serde::{Deserialize, Serialize};
 
-use super::process::Memory;
+use super::{error::ActError, process::Memory};
 use crate::{
     host::{
         files::{self, Saved, state_dir::Layout},
@@ -28,7 +28,6 @@ use crate::{
     },
     journal::restart::Binary,
     playbook::{self, Node},
-    words::with_causes,
 };
 
 /// One of the two things a member may run in a step.
@@ -61,13 +60,6 @@ impl Sides {
 /// The release of a member that nobody could ask.
 const UNKNOWN: Release = Release(semver::Version::new(0, 0, 0));
 
-/// A failure of something done to this host, in words for the run's mark and the report.
-pub type Why = Arc<str>;
-
-pub(super) fn why(error: &dyn std::error::Error) -> Why {
-    with_causes(error).into()
-}
-
 #[derive(Debug)]
 pub struct OwnNode {
     /// What the playbook says of it.
@@ -95,8 +87,8 @@ pub struct OwnNode {
 
 impl OwnNode {
     /// Opens its link; nothing is run yet.
-    pub fn open(node: &Node, member: MemberId, state: &Layout, sides: Option<Sides>) -> Result<Self, Why> {
-        let switch = Switch::open(node.binary.as_deref()).map_err(|error| why(&error))?;
+    pub fn open(node: &Node, member: MemberId, state: &Layout, sides: Option<Sides>) -> Result<Self, ActError> {
+        let switch = Switch::open(node.binary.as_deref())?;
         let saved = Saved::new(state.saved_files().join(&node.name));
         let (node, nodes) = (node.clone(), state.nodes());
         let belief = Belief::default();
@@ -123,7 +115,7 @@ impl OwnNode {
     }
 
     /// What it is set to run now.
-    pub async fn current(&self) -> Result<Side, Why> {
+    pub async fn current(&self) -> Result<Side, ActError> {
         match self.executable()? {
             Some(executable) => Ok(Side { release: self.release_of(&executable).await?, executable: Some(executable) }),
             None => Ok(Side { release: self.release_without_link().await, executable: None }),
@@ -131,8 +123,8 @@ impl OwnNode {
     }
 
     /// The program that it is set to run now; `None` without `binary`.
-    pub fn executable(&self) -> Result<Option<PathBuf>, Why> {
-        self.switch.current().map_err(|error| why(&error))
+    pub fn executable(&self) -> Result<Option<PathBuf>, ActError> {
+        self.switch.current().map_err(ActError::from)
     }
 
     /// Whether its release can only be had from the member.
@@ -157,10 +149,10 @@ impl OwnNode {
     }
 
     /// Refuses a release that nobody knows where something is chosen by it: it would be chosen wrongly and silently.
-    pub fn check_release(&self, side: &Side) -> Result<(), Why> {
+    pub fn check_release(&self, side: &Side) -> Result<(), ActError> {
         match side.release == UNKNOWN && self.node.depends_on_release() {
             false => Ok(()),
-            true => Err(Arc::from(format!(
+            true => Err(ActError::from(format!(
                 "{}: its release is not known, as it does not answer and has no `binary`, but `for` or \
                  {{{{version}}}} goes by it; start it, or give it a `binary`",
                 self.node.name
@@ -170,14 +162,14 @@ impl OwnNode {
 
     /// Refuses a process that runs another executable than `binary` leads to, as after a switch by hand: the way back
     /// would lead to something that was not running.
-    pub fn check_what_runs(&self, status: &Status) -> Result<(), Why> {
+    pub fn check_what_runs(&self, status: &Status) -> Result<(), ActError> {
         let Some(named) = self.executable()? else {
             return Ok(());
         };
         let Some(runs) = status.process().and_then(|process| process.exe.as_ref()) else { return Ok(()) };
         match std::fs::canonicalize(runs).unwrap_or_else(|_| runs.clone()) == named {
             true => Ok(()),
-            false => Err(Arc::from(format!(
+            false => Err(ActError::from(format!(
                 "{}: its process runs {}, but `binary` leads to {}; {}",
                 self.node.name,
                 undeleted(runs.clone()).display(),
@@ -191,7 +183,7 @@ impl OwnNode {
     }
 
     /// Gets to know the process as it is started at the release it has now.
-    pub async fn look_up(&mut self) -> Result<(), Why> {
+    pub async fn look_up(&mut self) -> Result<(), ActError> {
         let current = match self.current().await {
             Ok(current) => current,
             Err(why) => self.known().ok_or(why)?,
@@ -200,22 +192,22 @@ impl OwnNode {
     }
 
     /// As [`OwnNode::look_up`], with what it is set to run now.
-    pub(super) async fn look_up_at(&mut self, current: &Side) -> Result<(), Why> {
+    pub(super) async fn look_up_at(&mut self, current: &Side) -> Result<(), ActError> {
         self.runtime = Some(self.runtime_at(current)?);
         self.learn_owner().await;
         Ok(())
     }
 
-    fn runtime_at(&self, side: &Side) -> Result<Runtime, Why> {
+    fn runtime_at(&self, side: &Side) -> Result<Runtime, ActError> {
         let context = self.node.context(&side.release);
-        let expand = |argv: &[String]| playbook::expand_all(argv, &context).map_err(|error| why(&error));
+        let expand = |argv: &[String]| playbook::expand_all(argv, &context).map_err(ActError::from);
         match &self.node.runtime {
             playbook::Runtime::Process(process) => {
                 let command = NodeCommand {
                     name: self.node.name.clone(),
-                    argv: process.command_line(&context).map_err(|error| why(&error))?,
+                    argv: process.command_line(&context)?,
                     also_as: self.other_command_lines(process, side),
-                    env: process.environment(&context).map_err(|error| why(&error))?.into_iter().collect(),
+                    env: process.environment(&context)?.into_iter().collect(),
                     cwd: process.cwd.clone(),
                     user: process.user.clone(),
                     log: process.log.clone(),
@@ -241,11 +233,11 @@ impl OwnNode {
     }
 
     /// Looks for what its runtime needs to start it as this one: what is missing then would be missed after the stop.
-    pub async fn check_runtime(&self, side: &Side) -> Result<(), Why> {
-        self.runtime_at(side)?.check(&self.needs(side)?).await.map_err(|error| why(&error))
+    pub async fn check_runtime(&self, side: &Side) -> Result<(), ActError> {
+        self.runtime_at(side)?.check(&self.needs(side)?).await.map_err(ActError::from)
     }
 
-    pub(super) fn needs(&self, side: &Side) -> Result<Needs, Why> {
+    pub(super) fn needs(&self, side: &Side) -> Result<Needs, ActError> {
         let files = self.files_for(&side.release)?;
         let new = files.iter().filter(|file| !file.path.exists());
         let folders = new.filter_map(|file| Some(file.path.parent()?.to_owned())).collect();
@@ -262,34 +254,34 @@ impl OwnNode {
     }
 
     /// Looks for all that the switch to a release, and this one's start, need.
-    pub async fn check(&self, current: &Side, to: &Release) -> Result<(), Why> {
+    pub async fn check(&self, current: &Side, to: &Release) -> Result<(), ActError> {
         for release in [&current.release, to] {
-            files::check(&self.files_for(release)?).map_err(|error| why(&error))?;
+            files::check(&self.files_for(release)?)?;
         }
         if let Some(executable) = &current.executable {
-            executable::check(executable).map_err(|error| why(&error))?;
+            executable::check(executable)?;
         }
         if current.release != *to {
-            self.switch.check().map_err(|error| why(&error))?;
+            self.switch.check()?;
         }
         self.check_release(current)?;
         self.check_runtime(current).await
     }
 
     /// Tries the switch from one side to the other up to where it would show: what fails then, fails with the member up.
-    pub async fn rehearse(&self, sides: &Sides) -> Result<(), Why> {
+    pub async fn rehearse(&self, sides: &Sides) -> Result<(), ActError> {
         let tried = async |old: Option<&Path>, new: &Path| self.try_switched(old, new).await;
-        files::rehearse(&self.files_for(&sides.new.release)?, tried).await.map_err(|error| why(&error))?;
+        files::rehearse(&self.files_for(&sides.new.release)?, tried).await?;
         match sides.old.executable == sides.new.executable {
             true => Ok(()),
-            false => self.switch.rehearse().map_err(|error| why(&error)),
+            false => self.switch.rehearse().map_err(ActError::from),
         }
     }
 
     /// Refuses a new executable that may less than the old one by its file.
-    pub fn check_capabilities(&self, sides: &Sides) -> Result<(), Why> {
+    pub fn check_capabilities(&self, sides: &Sides) -> Result<(), ActError> {
         match (&sides.old.executable, &sides.new.executable) {
-            (Some(old), Some(new)) => capabilities::check(old, new).map_err(|error| why(&error)),
+            (Some(old), Some(new)) => capabilities::check(old, new).map_err(ActError::from),
             _ => Ok(()),
         }
     }
@@ -300,10 +292,10 @@ impl OwnNode {
         current: &Side,
         to: &Release,
         new: Option<&Path>,
-    ) -> Result<Option<String>, Why> {
+    ) -> Result<Option<String>, ActError> {
         let Some(old) = current.executable.as_deref().filter(|_| current.release != *to) else { return Ok(None) };
         match new.filter(|new| self.releases().is_some_and(|releases| new.starts_with(releases))) {
-            Some(new) => capabilities::check(old, new).map(|()| None).map_err(|error| why(&error)),
+            Some(new) => capabilities::check(old, new).map(|()| None).map_err(ActError::from),
             None => Ok(capabilities::warning(old)),
         }
     }
@@ -324,7 +316,7 @@ impl OwnNode {
 
     /// Refuses another `binary` than the one that the step in hand began with: the member would be started through the one, and
     /// the other switched.
-    pub fn check_begun(&self) -> Result<(), Why> {
+    pub fn check_begun(&self) -> Result<(), ActError> {
         let (Some(begun), Some(now)) =
             (self.sides.as_ref().and_then(|sides| sides.binary.as_ref()), self.node.binary.as_ref())
         else {
@@ -332,7 +324,7 @@ impl OwnNode {
         };
         match begun == now {
             true => Ok(()),
-            false => Err(Arc::from(format!(
+            false => Err(ActError::from(format!(
                 "a step is in hand that began with `binary: {}`, and the playbook says {} now; end that step first, with the \
                  same command and `binary` as it was",
                 begun.display(),
@@ -342,9 +334,9 @@ impl OwnNode {
     }
 
     /// Makes a link that leads nowhere again as the step in hand has it: without it its member could not be started.
-    pub fn restore_link(&self, to: Binary) -> Result<(), Why> {
+    pub fn restore_link(&self, to: Binary) -> Result<(), ActError> {
         let executable = self.sides.as_ref().and_then(|sides| sides.side(to).executable.as_deref());
-        executable.map_or(Ok(()), |executable| self.switch.restore(executable).map_err(|error| why(&error)))
+        executable.map_or(Ok(()), |executable| self.switch.restore(executable).map_err(ActError::from))
     }
 }
 

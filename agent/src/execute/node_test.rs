@@ -43,7 +43,7 @@ async fn without_a_binary_the_members_own_word_chooses_what_goes_with_its_releas
     let mut case = Case::new(&format!("{COMMAND}{FILES}"));
     let unknown = case.node.current().await.unwrap();
     let error = case.node.check_release(&unknown).unwrap_err();
-    assert!(error.contains("m1: its release is not known"), "{error}");
+    assert!(error.to_string().contains("m1: its release is not known"), "{error}");
 
     case.node.reported = Some(Release::new(3, 6, 5));
     let reported = case.node.current().await.unwrap();
@@ -111,9 +111,9 @@ async fn a_process_that_is_not_what_the_link_names_is_refused_with_both() {
     symlink("releases/3.5.2-bbbbbbbbbbbb/etcd", &link).unwrap();
     let error = case.node.check_what_runs(&case.node.status().await.unwrap()).unwrap_err();
     assert!(
-        error.contains("runs")
-            && error.contains("3.5.1-aaaaaaaaaaaa/etcd")
-            && error.contains("3.5.2-bbbbbbbbbbbb/etcd"),
+        error.to_string().contains("runs")
+            && error.to_string().contains("3.5.1-aaaaaaaaaaaa/etcd")
+            && error.to_string().contains("3.5.2-bbbbbbbbbbbb/etcd"),
         "{error}"
     );
 }
@@ -138,7 +138,11 @@ fn files_of_a_lost_state_directory_go_back_by_the_playbook() {
         let side = |release| Side { release, executable: None };
         let sides = Sides { old: side(Release::new(3, 5, 30)), new: side(Release::new(3, 6, 5)), binary: None };
         let checked = case.node.check_way_back(&sides);
-        assert_eq!(checked.as_ref().is_err_and(|why| why.contains("conf is that of 3.6.5")), refused, "{checked:?}");
+        assert_eq!(
+            checked.as_ref().is_err_and(|why| why.to_string().contains("conf is that of 3.6.5")),
+            refused,
+            "{checked:?}"
+        );
         case.node.sides = Some(sides);
         for _ in 0..2 {
             case.node.switch(Binary::Old).unwrap();

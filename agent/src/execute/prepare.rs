@@ -1,7 +1,7 @@
 //! What this host must have before it may take the baton: the new release in place and checked, the way back
 //! known, files and users as they must be (agent/PROTOCOL.md, "Preflight").
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use proto::Release;
 use tokio::{
@@ -10,11 +10,11 @@ use tokio::{
 };
 
 use super::{
-    Execution, Why,
+    Execution,
+    error::ActError,
     node::{OwnNode, Side, Sides},
     process_member::must_be_the_member,
     resident::must_answer_itself,
-    why,
 };
 use crate::{
     event::{Happening, trouble::Trouble},
@@ -42,11 +42,11 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 const TOLD_EVERY: Duration = Duration::from_secs(5);
 
 impl Execution<'_> {
-    pub(super) async fn prepare(&mut self) -> Result<(), Why> {
+    pub(super) async fn prepare(&mut self) -> Result<(), ActError> {
         let interrupt = self.interrupt.clone();
         tokio::select! {
             prepared = self.prepare_all() => prepared,
-            () = interrupt.asked(1) => Err(Arc::from("interrupted")),
+            () = interrupt.asked(1) => Err(ActError::from("interrupted")),
         }
     }
 
@@ -66,15 +66,15 @@ impl Execution<'_> {
         let Some(known) = self.nodes[at].sides.clone().filter(|sides| sides.new.release == *to) else { return };
         // The member may be down: a mirror that does not answer must not keep it so.
         let installed = tokio::time::timeout(TO_CORRECT, self.install(at, to, artifact)).await;
-        match installed.unwrap_or_else(|_| Err(Arc::from("it was not there in time"))) {
+        match installed.unwrap_or_else(|_| Err(ActError::from("it was not there in time"))) {
             Ok(new) => self.nodes[at].sides = Some(Sides { new, ..known }),
             Err(why) => self.warn(&format!("{} stays on the artifact it had: {why}", self.name_of(step.member))),
         }
     }
 
-    async fn prepare_all(&mut self) -> Result<(), Why> {
+    async fn prepare_all(&mut self) -> Result<(), ActError> {
         if let Some(trouble) = self.unwritable.take() {
-            return Err(self.in_trouble(trouble));
+            return Err(ActError::Trouble(trouble));
         }
         self.judge_access().await?;
         self.learn_releases().await;
@@ -108,7 +108,7 @@ impl Execution<'_> {
                 return Err(self.nodes[at].unseen());
             }
         }
-        download::clear(&self.state.downloads()).map_err(|error| why(&error))?;
+        download::clear(&self.state.downloads())?;
         Ok(())
     }
 
@@ -125,7 +125,7 @@ impl Execution<'_> {
     }
 
     /// What the member ran before and is to run after.
-    async fn sides(&mut self, at: usize) -> Result<Sides, Why> {
+    async fn sides(&mut self, at: usize) -> Result<Sides, ActError> {
         let current = self.nodes[at].current().await?;
         let binary = self.nodes[at].node.binary.clone();
         let kind = self.playbook.kind.clone();
@@ -149,7 +149,7 @@ impl Execution<'_> {
         };
         match (previous, self.me.verb) {
             (Some(old), _) => Ok(Sides { old, new, binary }),
-            (None, Verb::Rollback) => Err(Arc::from(format!(
+            (None, Verb::Rollback) => Err(ActError::from(format!(
                 "{}: no release that `from` allows lies beside {}, so there is nothing to go back to",
                 self.nodes[at].node.name,
                 self.nodes[at].node.binary.as_ref().map_or(String::new(), |binary| binary.display().to_string())
@@ -158,8 +158,8 @@ impl Execution<'_> {
         }
     }
 
-    async fn install(&mut self, at: usize, to: &Release, artifact: &playbook::Artifact) -> Result<Side, Why> {
-        let Some(releases) = self.nodes[at].releases() else { return Err(Arc::from("`binary` is missing")) };
+    async fn install(&mut self, at: usize, to: &Release, artifact: &playbook::Artifact) -> Result<Side, ActError> {
+        let Some(releases) = self.nodes[at].releases() else { return Err(ActError::from("`binary` is missing")) };
         let downloads = self.state.downloads();
         let artifact = wanted(to, artifact)?;
         let (teller, mut told) = watch::channel(None);
@@ -169,7 +169,7 @@ impl Execution<'_> {
         let mut ticks = interval_at(Instant::now() + TOLD_EVERY, TOLD_EVERY);
         let installed = loop {
             tokio::select! {
-                installed = &mut installed => break installed.map_err(|error| why(&error))?,
+                installed = &mut installed => break installed?,
                 _ = ticks.tick() => self.tell_what_is_new(&mut told),
             }
         };
@@ -185,27 +185,21 @@ impl Execution<'_> {
         }
     }
 
-    async fn judge_access(&mut self) -> Result<(), Why> {
+    async fn judge_access(&mut self) -> Result<(), ActError> {
         match &self.playbook.cluster.auth {
             Some(auth) => {
                 let user = auth.user.clone();
-                if !self.observer.is_administrator().await.map_err(|error| why(&error))? {
-                    return Err(self.in_trouble(Trouble::NotRoot { user }));
+                if !self.observer.is_administrator().await? {
+                    return Err(ActError::Trouble(Trouble::NotRoot { user }));
                 }
             }
             // Some releases answer all but the keys.
             None if self.observer.reads_keys().await == Some(Permission::UserWanted) => {
-                return Err(self.in_trouble(Trouble::user_wanted()));
+                return Err(ActError::Trouble(Trouble::user_wanted()));
             }
             None => {}
         }
         Ok(())
-    }
-
-    /// A refusal that has a reason of its own.
-    fn in_trouble(&mut self, trouble: Trouble) -> Why {
-        self.trouble = Some(trouble);
-        Arc::from("this host is not fit for the step")
     }
 }
 
@@ -222,7 +216,7 @@ fn in_words(underway: &Underway) -> String {
 ///
 /// # Errors
 /// It would be killed with the agent.
-pub(super) async fn judge_cgroup(playbook: &Playbook) -> Result<Option<String>, Why> {
+pub(super) async fn judge_cgroup(playbook: &Playbook) -> Result<Option<String>, ActError> {
     let is_process = |node: &playbook::Node| matches!(node.runtime, playbook::Runtime::Process(_));
     if !playbook.nodes.iter().any(is_process) {
         return Ok(None);
@@ -232,7 +226,7 @@ pub(super) async fn judge_cgroup(playbook: &Playbook) -> Result<Option<String>, 
         cgroup::Judgement::UntilLogout { unit } => {
             Ok(Some(format!("nodes of the process runtime live in {unit} and end with the login session")))
         }
-        cgroup::Judgement::Killed { unit, why } => Err(Arc::from(format!(
+        cgroup::Judgement::Killed { unit, why } => Err(ActError::from(format!(
             "nodes started here would be killed with {unit}: {why}; run the agent outside it, or under a unit with KillMode=process"
         ))),
     }
@@ -240,7 +234,7 @@ pub(super) async fn judge_cgroup(playbook: &Playbook) -> Result<Option<String>, 
 
 /// Whether a member's process is not found, before and after the member itself answers. Whoever answers late, or in the name
 /// of a member that others list otherwise, keeps no member down (I-10).
-pub(super) async fn is_unseen(node: &OwnNode, observer: &Observer) -> Result<bool, Why> {
+pub(super) async fn is_unseen(node: &OwnNode, observer: &Observer) -> Result<bool, ActError> {
     if node.status().await?.is_running() {
         return Ok(false);
     }
@@ -252,7 +246,7 @@ pub(super) async fn is_unseen(node: &OwnNode, observer: &Observer) -> Result<boo
 }
 
 /// The artifact of the playbook, as this host knows artifacts.
-pub fn wanted(to: &Release, artifact: &playbook::Artifact) -> Result<artifact::Artifact, Why> {
+pub fn wanted(to: &Release, artifact: &playbook::Artifact) -> Result<artifact::Artifact, ActError> {
     Ok(artifact::Artifact {
         release: to.clone(),
         source: source(&artifact.source)?,
@@ -261,12 +255,12 @@ pub fn wanted(to: &Release, artifact: &playbook::Artifact) -> Result<artifact::A
     })
 }
 
-fn source(source: &playbook::Source) -> Result<artifact::Source, Why> {
+fn source(source: &playbook::Source) -> Result<artifact::Source, ActError> {
     match source {
         playbook::Source::Path { path, .. } => Ok(artifact::Source::Path(path.clone())),
         playbook::Source::Url { url, .. } => url
             .parse()
             .map(artifact::Source::Url)
-            .map_err(|error| Arc::from(format!("`artifact.source` is no address: {error}"))),
+            .map_err(|error| ActError::from(format!("`artifact.source` is no address: {error}"))),
     }
 }

@@ -1,13 +1,17 @@
 //! A member's process: whether it runs, its end and its start.
 
+use crate::words::with_causes;
 use std::{
-    sync::{Arc, MutexGuard, PoisonError},
+    sync::{MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use tokio::time::sleep;
 
-use super::node::{OwnNode, Side, Why, why};
+use super::{
+    error::ActError,
+    node::{OwnNode, Side},
+};
 use crate::{
     host::runtime::{
         Found, Runtime, RuntimeError, Status,
@@ -25,7 +29,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 pub(super) enum Stopped {
     Ended,
     /// Nothing was done: another process than the one that was found is named as it. It may have been restarted in between.
-    Another(Why),
+    Another(ActError),
 }
 
 /// What this agent knows of a process that was told to stop, beside what is on file.
@@ -37,16 +41,16 @@ pub(super) struct Memory {
     has_waited: bool,
 }
 
-/// Why a process that was told to stop is not known to have ended.
+/// ActError a process that was told to stop is not known to have ended.
 enum NotEnded {
     /// It runs, and may end at any moment.
-    Runs(Why),
+    Runs(ActError),
     /// Its `status` fails.
-    Unclear(Why),
+    Unclear(ActError),
 }
 
 impl NotEnded {
-    fn into_why(self) -> Why {
+    fn into_why(self) -> ActError {
         match self {
             Self::Runs(why) | Self::Unclear(why) => why,
         }
@@ -56,7 +60,7 @@ impl NotEnded {
 impl OwnNode {
     /// As [`OwnNode::look_up`], in the middle of a step: the journal says what its binary is, and a program that does not
     /// answer keeps no member down (I-10).
-    pub async fn look_up_in_step(&mut self) -> Result<(), Why> {
+    pub async fn look_up_in_step(&mut self) -> Result<(), ActError> {
         match self.known() {
             Some(side) => self.look_up_at(&side).await,
             None => self.look_up().await,
@@ -70,25 +74,25 @@ impl OwnNode {
     }
 
     /// Whether its process runs, and as which. One that was told to stop is waited for first: it is neither.
-    pub async fn status(&self) -> Result<Status, Why> {
+    pub async fn status(&self) -> Result<Status, ActError> {
         self.let_end().await.map_err(NotEnded::into_why)?;
         match &self.runtime {
-            Some(runtime) => runtime.status().await.map_err(|error| why(&error)),
+            Some(runtime) => runtime.status().await.map_err(ActError::from),
             None => Ok(Status::Stopped),
         }
     }
 
     /// As [`OwnNode::status`], and leaves no file behind.
-    pub async fn peek(&self) -> Result<Status, Why> {
+    pub async fn peek(&self) -> Result<Status, ActError> {
         match &self.runtime {
-            Some(runtime) => runtime.peek().await.map_err(|error| why(&error)),
+            Some(runtime) => runtime.peek().await.map_err(ActError::from),
             None => Ok(Status::Stopped),
         }
     }
 
     /// The refusal of a member that answers though its process is not found: the playbook is about another one, and to
     /// start what it says would start the member twice.
-    pub fn unseen(&self) -> Why {
+    pub fn unseen(&self) -> ActError {
         let nearest = self.runtime.as_ref().and_then(Runtime::nearest);
         let nearest = nearest.map_or(String::new(), |nearest| format!(": {nearest}"));
         let name = &self.node.name;
@@ -96,17 +100,17 @@ impl OwnNode {
     }
 
     /// Ends its process, of which this was found. From then on nothing else that looks like it is it.
-    pub(super) async fn stop(&mut self, found: Found) -> Result<Stopped, Why> {
+    pub(super) async fn stop(&mut self, found: Found) -> Result<Stopped, ActError> {
         // What cannot be told from another is not stopped.
         let status = self.peek().await?;
         let before = std::mem::replace(&mut self.may_be_stopped, true);
         let stop = &self.node.stop;
-        let Some(runtime) = &self.runtime else { return Err(Arc::from("its runtime was never looked up")) };
+        let Some(runtime) = &self.runtime else { return Err(ActError::from("its runtime was never looked up")) };
         match runtime.stop(stop.timeout, stop.kill, found).await {
             Ok(()) => {}
             Err(error @ RuntimeError::Command(CommandError::Another { .. })) => {
                 self.may_be_stopped = before;
-                return Ok(Stopped::Another(why(&error)));
+                return Ok(Stopped::Another(error.into()));
             }
             Err(error) => {
                 let is_shown = !matches!(runtime, Runtime::Command(_)) || matches!(found, Found::Shown(_));
@@ -114,7 +118,7 @@ impl OwnNode {
                 if !is_on_file && error.is_of_one_that_was_told() {
                     self.memory().told = Told::now(found.process(&status), is_shown).ok();
                 }
-                return Err(why(&error));
+                return Err(error.into());
             }
         }
         *self.memory() = Memory::default();
@@ -207,34 +211,34 @@ impl OwnNode {
     }
 
     /// Refuses a process beside its own that can only be this member, too.
-    pub async fn check_alone(&self) -> Result<(), Why> {
+    pub async fn check_alone(&self) -> Result<(), ActError> {
         let status = self.peek().await?;
-        self.runtime.as_ref().map_or(Ok(()), |runtime| runtime.check_alone(&status).map_err(|error| why(&error)))
+        self.runtime.as_ref().map_or(Ok(()), |runtime| runtime.check_alone(&status).map_err(ActError::from))
     }
 
     /// Starts its process, as the release that it has now wants it.
-    pub async fn start(&mut self) -> Result<(), Why> {
+    pub async fn start(&mut self) -> Result<(), ActError> {
         self.look_up().await?;
         self.let_end().await.map_err(NotEnded::into_why)?;
         match &self.runtime {
-            Some(runtime) => runtime.start().await.map(drop).map_err(|error| why(&error)),
+            Some(runtime) => runtime.start().await.map(drop).map_err(ActError::from),
             None => Ok(()),
         }
     }
 
     /// As [`OwnNode::start`], for a member that this host has stopped: it is started whatever else looks like it (I-10).
     /// What does, and what else was not as it should be, is returned as warnings.
-    pub async fn start_stopped(&mut self) -> Result<Vec<String>, Why> {
+    pub async fn start_stopped(&mut self) -> Result<Vec<String>, ActError> {
         self.look_up_in_step().await?;
         // A `status` that fails does not say that it runs, and keeps no member down (I-10).
         if let Err(NotEnded::Runs(why)) = self.let_end().await {
             return Err(why);
         }
         let Some(runtime) = &self.runtime else { return Ok(Vec::new()) };
-        let started = runtime.start_stopped().await.map_err(|error| why(&error))?;
+        let started = runtime.start_stopped().await?;
         // What runs now was started since.
         self.forget_what_was_told();
-        let doubt = runtime.check_alone(&started.status).err().map(|error| why(&error));
+        let doubt = runtime.check_alone(&started.status).err().map(|error| with_causes(&error));
         let name = &self.node.name;
         let doubt = doubt.map(|doubt| format!("started all the same, as it was stopped for its step: {doubt}"));
         let warnings =

@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use proto::ClusterId;
 use tokio::time::sleep;
 
-use super::node::{OwnNode, Why};
+use super::{error::ActError, node::OwnNode};
 use crate::{
     host::{
         blocking::blocking,
@@ -91,7 +91,7 @@ pub(super) async fn must_be_the_member(
     own: &OwnNode,
     observer: &Observer,
     patience: Duration,
-) -> Result<Judgement, Why> {
+) -> Result<Judgement, ActError> {
     let access = observer.access();
     let Some(cluster) = access.directory().cluster() else { return Ok(Found::Unknown.into()) };
     let (name, wanted) = (&own.node.name, Identity { member: own.member, cluster });
@@ -193,7 +193,7 @@ fn names(processes: &[ProcessId]) -> Option<Vec<(ProcessId, String)>> {
 ///
 /// # Errors
 /// Who it is instead.
-pub(super) async fn judged_to_go_back(own: &OwnNode, observer: &Observer) -> Result<Found, Why> {
+pub(super) async fn judged_to_go_back(own: &OwnNode, observer: &Observer) -> Result<Found, ActError> {
     let Some(cluster) = observer.access().directory().cluster() else { return Ok(Found::Unknown) };
     let status = own.peek().await?;
     if !status.is_running() {
@@ -218,7 +218,7 @@ fn is_another(
     socket: SocketAddr,
     said: Identity,
     members: &[Listed],
-) -> Why {
+) -> ActError {
     let (name, id) = (&own.node.name, own.member);
     let other = members.iter().find(|listed| said.cluster == cluster && listed.id == said.member);
     let other = other.map(|listed| line(&listed.name)).filter(|other| !other.is_empty());

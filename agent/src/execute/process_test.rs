@@ -64,7 +64,7 @@ async fn a_process_that_was_told_to_stop_is_neither_running_nor_stopped_until_it
         file.write(&Told::now(Some(process.identity()), true).unwrap()).unwrap();
         for _ in 0..2 {
             let why = node.status().await.unwrap_err();
-            assert!(why.ends_with(&format!("kill -KILL {}", process.0.id())), "{why}");
+            assert!(why.to_string().ends_with(&format!("kill -KILL {}", process.0.id())), "{why}");
             assert!(node.start().await.is_err() && node.start_stopped().await.is_err(), "nothing beside it");
         }
         assert!(process.is_alive());
@@ -97,7 +97,7 @@ async fn where_nothing_else_shows_the_process_the_word_of_its_supervisor_counts(
         file.write(&Told::now(about, false).unwrap()).unwrap();
         fs::write(&said, says).unwrap();
         let why = node.status().await.unwrap_err();
-        assert!(why.ends_with(&format!("rm {}", file.path().display())), "{why}");
+        assert!(why.to_string().ends_with(&format!("rm {}", file.path().display())), "{why}");
         fs::write(&said, then).unwrap();
         assert_eq!(node.status().await.unwrap().is_running(), is_running);
         assert_eq!(file.read(), None);

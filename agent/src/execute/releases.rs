@@ -9,7 +9,10 @@ use std::{
 
 use proto::Release;
 
-use super::node::{OwnNode, Side, Why, why};
+use super::{
+    error::ActError,
+    node::{OwnNode, Side},
+};
 use crate::{
     host::{
         process::credentials::Credentials,
@@ -27,11 +30,11 @@ use crate::{
 impl OwnNode {
     /// As whom the member runs, or would: by the playbook or its unit; under commands of the operator's as its process
     /// does, and while there is none as the owner of the executable.
-    async fn runs_as(&self, executable: &Path) -> Result<Credentials, Why> {
+    async fn runs_as(&self, executable: &Path) -> Result<Credentials, ActError> {
         match (&self.node.runtime, &self.runtime) {
             (playbook::Runtime::Process(process), _) => match &process.user {
                 None => Ok(Credentials::own()),
-                Some(name) => match Credentials::of_name(name).map_err(|error| why(&error))? {
+                Some(name) => match Credentials::of_name(name)? {
                     Some(user) => Ok(user),
                     None => {
                         let node = &self.node.name;
@@ -55,7 +58,7 @@ impl OwnNode {
 
     /// Which release a program is. The name of its folder says so where nobody but root, or the agent's user, could have
     /// given it that name; else the program is asked.
-    pub(super) async fn release_of(&self, executable: &Path) -> Result<Release, Why> {
+    pub(super) async fn release_of(&self, executable: &Path) -> Result<Release, ActError> {
         let folder =
             executable.parent().filter(|folder| folder.parent().is_some_and(|above| above.ends_with("releases")));
         match folder.and_then(|folder| named_release(folder.file_name()?.to_str()?)) {
@@ -65,14 +68,14 @@ impl OwnNode {
     }
 
     /// What a program says itself.
-    pub(super) async fn asked(&self, executable: &Path) -> Result<Release, Why> {
+    pub(super) async fn asked(&self, executable: &Path) -> Result<Release, ActError> {
         let user = self.runs_as(executable).await?;
-        executable::release(executable, &user).await.map_err(|error| why(&error))
+        executable::release(executable, &user).await.map_err(ActError::from)
     }
 
     /// Has an executable say that it is this release.
-    pub(super) async fn must_be(&self, executable: PathBuf, to: &Release) -> Result<Side, Why> {
-        executable::check(&executable).map_err(|error| why(&error))?;
+    pub(super) async fn must_be(&self, executable: PathBuf, to: &Release) -> Result<Side, ActError> {
+        executable::check(&executable)?;
         let found = self.asked(&executable).await?;
         match found == *to {
             true => Ok(Side { release: found, executable: Some(executable) }),
@@ -84,19 +87,19 @@ impl OwnNode {
 
     /// Refuses a program that others than root and the member's user may change, by the way that it is started by, too;
     /// and one that was changed since it was installed.
-    pub(super) async fn check_safe(&self, side: &Side) -> Result<(), Why> {
+    pub(super) async fn check_safe(&self, side: &Side) -> Result<(), ActError> {
         let Some(executable) = &side.executable else { return Ok(()) };
         let writers = self.runs_as(executable).await?.writers();
         for path in self.switch.path().into_iter().chain([executable.as_path()]) {
-            path_owner::check(path, &writers).map_err(|error| why(&error))?;
+            path_owner::check(path, &writers)?;
         }
-        release_record::check(executable).map_err(|error| why(&error))
+        release_record::check(executable).map_err(ActError::from)
     }
 
     /// Refuses a program that was changed since it was installed.
-    pub(super) fn check_unchanged(&self, which: Binary) -> Result<(), Why> {
+    pub(super) fn check_unchanged(&self, which: Binary) -> Result<(), ActError> {
         let executable = self.sides.as_ref().and_then(|sides| sides.side(which).executable.as_deref());
-        executable.map_or(Ok(()), |executable| release_record::check(executable).map_err(|error| why(&error)))
+        executable.map_or(Ok(()), |executable| release_record::check(executable).map_err(ActError::from))
     }
 
     /// Among the releases beside the link, the newest that `from` allows: what a member goes back to when
@@ -128,7 +131,7 @@ fn executable_in(folder: &Path, link: &Path) -> Option<PathBuf> {
     executables.next().filter(|_| executables.next().is_none())
 }
 
-fn owner_of(executable: &Path) -> Result<Credentials, Why> {
+fn owner_of(executable: &Path) -> Result<Credentials, ActError> {
     let owner = std::fs::metadata(executable).and_then(|seen| Credentials::of_uid(seen.uid()));
     owner.map_err(|error| format!("cannot look at {}: {error}", executable.display()).into())
 }

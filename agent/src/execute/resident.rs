@@ -1,14 +1,14 @@
 //! Which process of this host is a member of the cluster: the one that listens where the member answers. Before any playbook
 //! says so it must be the release that the member reports; where a playbook does, it must be no other of the same program.
 
+use crate::words::with_causes;
 use std::{
     fs,
     net::{SocketAddr, ToSocketAddrs},
     path::Path,
-    sync::Arc,
 };
 
-use super::node::{OwnNode, Why, why};
+use super::{error::ActError, node::OwnNode};
 use crate::{
     host::{
         process::{
@@ -26,12 +26,12 @@ use crate::{
 ///
 /// # Errors
 /// The member answers from here, and its process cannot be looked at or is none that the agent could start again.
-pub async fn resident(member: &Member, observer: &Observer) -> Result<Option<Portrait>, Why> {
+pub async fn resident(member: &Member, observer: &Observer) -> Result<Option<Portrait>, ActError> {
     let Some(release) = member.release() else { return Ok(None) };
     let Some(url) = observer.access().directory().address_of(member.id) else { return Ok(None) };
-    let unfit = |why: String| Why::from(format!("{} at {url} {why}", member.name));
+    let unfit = |why: String| ActError::from(format!("{} at {url} {why}", member.name));
     for address in addresses(&url) {
-        let pid = match listener(address).map_err(|error| why(&error))? {
+        let pid = match listener(address)? {
             Listener::Elsewhere | Listener::Nobody => continue,
             Listener::Unseen => {
                 return Err(unfit(
@@ -49,14 +49,14 @@ pub async fn resident(member: &Member, observer: &Observer) -> Result<Option<Por
             let instead = "write a playbook with `kind: command` for it, which asks the container's supervisor";
             return Err(unfit(format!("runs in a container; {instead}")));
         }
-        let run_by = |error| unfit(format!("is pid {pid}, whose program is not safe to run: {}", why(&error)));
+        let run_by = |error| unfit(format!("is pid {pid}, whose program is not safe to run: {}", with_causes(&error)));
         if !seen.is_replaced {
             path_owner::check(&seen.program, &seen.credentials.writers()).map_err(run_by)?;
         }
         // A proxy or forwarder would answer in its place.
         let asked = executable::release_of_process(process, &seen.credentials).await;
         if asked.as_ref().ok() != Some(release) {
-            let said = asked.map_or_else(|error| why(&error), |found| Arc::from(format!("its program is {found}")));
+            let said = asked.map_or_else(|error| with_causes(&error), |found| format!("its program is {found}"));
             return Err(unfit(format!("runs {release}, but pid {pid}, which listens there, is not that: {said}")));
         }
         return Ok(Some(seen));
@@ -71,7 +71,7 @@ pub async fn resident(member: &Member, observer: &Observer) -> Result<Option<Por
 ///
 /// # Errors
 /// Who answers, and where.
-pub async fn must_answer_itself(own: &OwnNode, urls: &[String]) -> Result<(), Why> {
+pub async fn must_answer_itself(own: &OwnNode, urls: &[String]) -> Result<(), ActError> {
     for url in urls {
         for address in addresses(url) {
             let Ok(Listener::Process(pid)) = listener(address) else { continue };

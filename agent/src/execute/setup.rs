@@ -16,10 +16,11 @@ use proto::{ClusterId, MemberId};
 use super::{
     Execution,
     bring_up::{bring_up, bring_up_what_can_be_read, open_node, start_what_is_down},
+    error::ActError,
     identity,
     interrupt::Interrupt,
     line::{Line, Past, compact, past},
-    node::{OwnNode, Why},
+    node::OwnNode,
     prepare::judge_cgroup,
     send::Leases,
     wait,
@@ -48,7 +49,7 @@ pub struct Options {
     pub expect_agents: Option<usize>,
 }
 
-/// Why a run could not even begin. Nothing was touched, but that members may have been started.
+/// ActError a run could not even begin. Nothing was touched, but that members may have been started.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     #[error("the state directory cannot be used")]
@@ -91,13 +92,13 @@ pub enum SetupError {
     NoQuorum(#[source] ObserveError),
     /// This host is not fit to start anything.
     #[error("{0}")]
-    Unfit(Why),
+    Unfit(Box<ActError>),
     /// A signal asked for an end.
     #[error("a signal asked for an end before anything was begun")]
     Interrupted,
     /// Something about a node of this host.
     #[error("{name}: {why}")]
-    Node { name: String, why: Why },
+    Node { name: String, why: Box<ActError> },
     /// This process cannot be told apart from others, or handle signals.
     #[error("the agent cannot find out about its own process")]
     Own(#[source] std::io::Error),
@@ -113,7 +114,7 @@ pub async fn set_up(
     reporter: &mut Reporter,
 ) -> Result<Execution<'_>, SetupError> {
     let interrupt = Interrupt::install().map_err(SetupError::Own)?;
-    if let Some(warning) = judge_cgroup(&playbook).await.map_err(SetupError::Unfit)? {
+    if let Some(warning) = judge_cgroup(&playbook).await.map_err(|why| SetupError::Unfit(Box::new(why)))? {
         reporter.tell(Happening::Warning(&warning));
     }
     secret_file::warnings(&playbook.cluster).iter().for_each(|warning| reporter.tell(Happening::Warning(warning)));

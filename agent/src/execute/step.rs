@@ -1,5 +1,6 @@
 //! What is done to one member: hooks, hand-over, stop, switch, start.
 
+use crate::words::with_causes;
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -9,11 +10,11 @@ use proto::{MemberId, Release};
 use tokio::time::sleep;
 
 use super::{
-    Execution, Why,
+    Execution,
+    error::ActError,
     node::OwnNode,
     process::Stopped,
     process_member::{judged_to_go_back, must_be_the_member},
-    why,
 };
 use crate::{
     event::Happening,
@@ -30,7 +31,7 @@ const RESTARTS: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 impl Execution<'_> {
-    pub(super) async fn hooks_before(&mut self, member: MemberId) -> Result<(), Why> {
+    pub(super) async fn hooks_before(&mut self, member: MemberId) -> Result<(), ActError> {
         let hooks = self.playbook.hooks.before_node.clone();
         self.hooks(member, &hooks).await
     }
@@ -43,7 +44,7 @@ impl Execution<'_> {
         Event::Done
     }
 
-    async fn hooks(&mut self, member: MemberId, hooks: &[Vec<String>]) -> Result<(), Why> {
+    async fn hooks(&mut self, member: MemberId, hooks: &[Vec<String>]) -> Result<(), ActError> {
         if hooks.is_empty() {
             return Ok(());
         }
@@ -59,9 +60,8 @@ impl Execution<'_> {
         for argv in node.expanded(hooks, &release)? {
             let hook = argv.first().map_or("", String::as_str);
             if let Err(error) = hook::run(&argv).await {
-                let why = why(&error);
-                self.tell(Happening::HookFailed { member, hook, why: &why });
-                return Err(why);
+                self.tell(Happening::HookFailed { member, hook, why: &with_causes(&error) });
+                return Err(error.into());
             }
             self.tell(Happening::HookRan { member, hook });
         }
@@ -78,7 +78,7 @@ impl Execution<'_> {
         }
     }
 
-    pub(super) async fn stop(&mut self, member: MemberId) -> Result<(), Why> {
+    pub(super) async fn stop(&mut self, member: MemberId) -> Result<(), ActError> {
         let mut found = self.confirmed(member).await?;
         if self
             .past
@@ -96,7 +96,7 @@ impl Execution<'_> {
             found = self.found_again(member, deadline, why).await?;
         }
         if let Some(address) = self.observer.still_answers(member).await {
-            return Err(Arc::from(format!(
+            return Err(ActError::from(format!(
                 "it still answers at {address}: what was stopped is another member's process, or something has \
                  started it again"
             )));
@@ -106,7 +106,7 @@ impl Execution<'_> {
     }
 
     /// What is found of a member whose process has changed since it was found. One that shows nothing now is left alone.
-    async fn found_again(&self, member: MemberId, deadline: Instant, why: Why) -> Result<Found, Why> {
+    async fn found_again(&self, member: MemberId, deadline: Instant, why: ActError) -> Result<Found, ActError> {
         loop {
             let is_late = Instant::now() >= deadline;
             match self.found(member).await? {
@@ -121,7 +121,7 @@ impl Execution<'_> {
     }
 
     /// Refuses a stop that would end something else than the member, and says which process it is, where that is known.
-    pub(super) async fn found(&self, member: MemberId) -> Result<Found, Why> {
+    pub(super) async fn found(&self, member: MemberId) -> Result<Found, ActError> {
         let Some(node) = self.node(member) else { return Ok(Found::Unknown) };
         // Since preflight hours may have passed. What turns back is not asked: it has to.
         if let Some(leg) = self.stops_for(member).filter(|_| !self.turns_back(member)) {
@@ -147,7 +147,7 @@ impl Execution<'_> {
         self.stops_for(member).is_some_and(|leg| in_hand.is_some_and(|in_hand| in_hand.step.leg != leg))
     }
 
-    pub(super) fn switch(&mut self, member: MemberId, to: Binary) -> Result<(), Why> {
+    pub(super) fn switch(&mut self, member: MemberId, to: Binary) -> Result<(), ActError> {
         let in_hand = self.past.restart().filter(|in_hand| in_hand.step.member == member);
         let is_mended = in_hand.is_some_and(|in_hand| in_hand.binary() == to);
         // Only a step that goes where it was to go can still be left undone.
@@ -169,7 +169,7 @@ impl Execution<'_> {
         switched.map(drop)
     }
 
-    pub(super) async fn start(&mut self, member: MemberId) -> Result<(), Why> {
+    pub(super) async fn start(&mut self, member: MemberId) -> Result<(), ActError> {
         let in_hand = self.past.restart().filter(|in_hand| in_hand.step.member == member);
         let node = self.node_mut(member)?;
         let started = match node.may_be_stopped {
@@ -195,29 +195,29 @@ impl Execution<'_> {
 }
 
 /// What is said of a member that is started though one of its files is not as its binary should have it.
-pub(super) fn files_are_wrong(name: &str, why: &str) -> String {
+pub(super) fn files_are_wrong(name: &str, why: &ActError) -> String {
     format!("{name} is started all the same, but one of its files is not as it should be: {why}")
 }
 
 impl OwnNode {
     /// Refuses a log that its start could not open.
-    async fn check_log(&self) -> Result<(), Why> {
+    async fn check_log(&self) -> Result<(), ActError> {
         match &self.runtime {
-            Some(runtime) => runtime.check_log().await.map_err(|error| why(&error)),
+            Some(runtime) => runtime.check_log().await.map_err(ActError::from),
             None => Ok(()),
         }
     }
 
     /// Hooks with this member and a release in place of their templates.
-    fn expanded(&self, hooks: &[Vec<String>], release: &Release) -> Result<Vec<Vec<String>>, Why> {
+    fn expanded(&self, hooks: &[Vec<String>], release: &Release) -> Result<Vec<Vec<String>>, ActError> {
         let context = self.node.context(release);
-        hooks.iter().map(|argv| expand_all(argv, &context).map_err(|error| why(&error))).collect()
+        hooks.iter().map(|argv| expand_all(argv, &context).map_err(ActError::from)).collect()
     }
 
     /// Refuses a hook that others may change.
-    pub(super) fn check_hooks(&self, hooks: &Hooks, release: &Release) -> Result<(), Why> {
+    pub(super) fn check_hooks(&self, hooks: &Hooks, release: &Release) -> Result<(), ActError> {
         let mut all = self.expanded(&hooks.before_node, release)?;
         all.extend(self.expanded(&hooks.after_node, release)?);
-        all.iter().try_for_each(|argv| hook::check(argv).map_err(|error| why(&error)))
+        all.iter().try_for_each(|argv| hook::check(argv).map_err(ActError::from))
     }
 }

@@ -1,10 +1,14 @@
 //! A member's binary and files: made those of one release, and put back.
 
-use std::{slice, sync::Arc};
+use crate::words::with_causes;
+use std::slice;
 
 use proto::Release;
 
-use super::node::{OwnNode, Sides, Why, why};
+use super::{
+    error::ActError,
+    node::{OwnNode, Sides},
+};
 use crate::{
     host::{
         files::{self, NewContent},
@@ -16,42 +20,46 @@ use crate::{
 
 impl OwnNode {
     /// Makes one side's binary and files its own. Done again it does nothing more.
-    pub fn switch(&self, to: Binary) -> Result<(), Why> {
+    pub fn switch(&self, to: Binary) -> Result<(), ActError> {
         self.switch_with(to, |files| files.into_iter().next().map_or(Ok(()), Err))
     }
 
     /// As [`OwnNode::switch`], for a member that is down and is to be started on this side. A file that is not as it should
     /// be may be its own user's doing, and keeps nothing down (I-10): it is returned as a warning.
-    pub fn switch_to_start(&self, to: Binary) -> Result<Vec<Why>, Why> {
+    pub fn switch_to_start(&self, to: Binary) -> Result<Vec<ActError>, ActError> {
         self.switch_with(to, Ok)
     }
 
     /// `judge` is given what is wrong with the files.
-    fn switch_with<T>(&self, to: Binary, judge: impl FnOnce(Vec<Why>) -> Result<T, Why>) -> Result<T, Why> {
-        let Some(sides) = &self.sides else { return Err(Arc::from("its two binaries are not known")) };
+    fn switch_with<T>(
+        &self,
+        to: Binary,
+        judge: impl FnOnce(Vec<ActError>) -> Result<T, ActError>,
+    ) -> Result<T, ActError> {
+        let Some(sides) = &self.sides else { return Err(ActError::from("its two binaries are not known")) };
         // The old one is started whatever has become of it: nothing else would be.
         if to == Binary::New {
             self.check_unchanged(to)?;
         }
         let judged = judge(self.switch_files(sides, to))?;
         if let Some(executable) = &sides.side(to).executable {
-            self.switch.to(executable).map_err(|error| why(&error))?;
+            self.switch.to(executable)?;
         }
         Ok(judged)
     }
 
     /// What is wrong with those that could not be switched; the others were.
-    fn switch_files(&self, sides: &Sides, to: Binary) -> Vec<Why> {
+    fn switch_files(&self, sides: &Sides, to: Binary) -> Vec<ActError> {
         match to {
             Binary::New => match self.files_for(&sides.new.release) {
                 Ok(files) => {
                     let switched = files.iter().map(|file| self.saved.switch(slice::from_ref(file)));
-                    switched.filter_map(Result::err).map(|error| why(&error)).collect()
+                    switched.filter_map(Result::err).map(ActError::from).collect()
                 }
                 Err(why) => vec![why],
             },
             Binary::Old => {
-                let mut wrong: Vec<_> = self.saved.put_back().iter().map(|error| why(error)).collect();
+                let mut wrong: Vec<_> = self.saved.put_back().into_iter().map(ActError::from).collect();
                 wrong.extend(self.put_lost_files_back(sides).err());
                 wrong
             }
@@ -59,27 +67,27 @@ impl OwnNode {
     }
 
     /// Refuses a step forward from a file that an earlier one failed to put back: what was saved of it would be forgotten.
-    pub fn check_put_back(&self, sides: &Sides) -> Result<(), Why> {
+    pub fn check_put_back(&self, sides: &Sides) -> Result<(), ActError> {
         let files = self.files_for(&sides.new.release)?;
-        match self.saved.not_put_back(&files).map_err(|error| why(&error))? {
-            Some(error) => Err(format!("{}: {}", self.node.name, why(&error)).into()),
+        match self.saved.not_put_back(&files)? {
+            Some(error) => Err(format!("{}: {}", self.node.name, with_causes(&error)).into()),
             None => Ok(()),
         }
     }
 
     /// What the playbook has for the old release, in the place of files whose old content is lost.
-    fn put_lost_files_back(&self, sides: &Sides) -> Result<(), Why> {
+    fn put_lost_files_back(&self, sides: &Sides) -> Result<(), ActError> {
         let (instead, _) = self.lost_files(sides)?;
-        files::install(&instead).map_err(|error| why(&error))
+        files::install(&instead).map_err(ActError::from)
     }
 
     /// Refuses the way back of a file whose old content is lost and that the playbook has for the new release only: the
     /// old binary would be started on it.
-    pub fn check_way_back(&self, sides: &Sides) -> Result<(), Why> {
+    pub fn check_way_back(&self, sides: &Sides) -> Result<(), ActError> {
         let (instead, without) = self.lost_files(sides)?;
-        files::check(&instead).map_err(|error| why(&error))?;
+        files::check(&instead)?;
         let Some(file) = without.first() else { return Ok(()) };
-        Err(Arc::from(format!(
+        Err(ActError::from(format!(
             "{}: {} is that of {}, what it held before was lost with the state directory, and no `files` entry is for {}; \
              add one, or put the old file back",
             self.node.name,
@@ -91,8 +99,8 @@ impl OwnNode {
 
     /// The files whose old content is lost: what the playbook has for them at the old release, and those that it has
     /// nothing for.
-    fn lost_files(&self, sides: &Sides) -> Result<(Vec<NewContent>, Vec<NewContent>), Why> {
-        let lost = self.saved.lost(&self.files_for(&sides.new.release)?).map_err(|error| why(&error))?;
+    fn lost_files(&self, sides: &Sides) -> Result<(Vec<NewContent>, Vec<NewContent>), ActError> {
+        let lost = self.saved.lost(&self.files_for(&sides.new.release)?)?;
         let old = self.files_for(&sides.old.release)?;
         let (covered, without): (Vec<_>, Vec<_>) =
             lost.into_iter().partition(|file| old.iter().any(|old| old.path == file.path));
@@ -101,13 +109,13 @@ impl OwnNode {
     }
 
     /// What an earlier run saved of its files is of no use to a new step forward.
-    pub fn forget_saved(&self) -> Result<(), Why> {
-        self.saved.forget().map_err(|error| why(&error))
+    pub fn forget_saved(&self) -> Result<(), ActError> {
+        self.saved.forget().map_err(ActError::from)
     }
 
     /// The files that change with a release.
-    pub fn files_for(&self, release: &Release) -> Result<Vec<NewContent>, Why> {
-        let files = self.node.files_for(release).map_err(|error| why(&error))?;
+    pub fn files_for(&self, release: &Release) -> Result<Vec<NewContent>, ActError> {
+        let files = self.node.files_for(release)?;
         let owner = self.owner_of_new_files();
         let content = |file: &&playbook::ConditionalFile| {
             let (path, source) = (file.path.clone(), file.source.clone());

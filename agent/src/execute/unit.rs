@@ -1,6 +1,9 @@
 //! What a member that is a unit needs of systemd before a step.
 
-use super::node::{OwnNode, Side, Why, why};
+use super::{
+    error::ActError,
+    node::{OwnNode, Side},
+};
 use crate::{
     host::{
         process::credentials::Credentials,
@@ -18,7 +21,12 @@ use crate::{
 
 impl OwnNode {
     /// Looks whether its unit is fit to be started as this side; gives what is to be known all the same.
-    pub async fn check_unit(&mut self, side: &Side, strategy: &Strategy, trying: Trying) -> Result<Vec<String>, Why> {
+    pub async fn check_unit(
+        &mut self,
+        side: &Side,
+        strategy: &Strategy,
+        trying: Trying,
+    ) -> Result<Vec<String>, ActError> {
         let Some(unit) = self.unit() else { return Ok(Vec::new()) };
         let wanted = Wanted {
             binary: self.node.binary.clone(),
@@ -29,7 +37,7 @@ impl OwnNode {
             kill: self.node.stop.kill,
         };
         let checked = unit.check(wanted, &self.needs(side)?, trying).await;
-        let Fit { warnings, owner } = checked.map_err(|error| why(&error))?;
+        let Fit { warnings, owner } = checked?;
         self.unit_owner = owner;
         Ok(warnings.iter().map(ToString::to_string).collect())
     }
@@ -41,11 +49,11 @@ impl OwnNode {
         }
     }
 
-    pub(super) async fn unit_runs_as(&self) -> Result<Credentials, Why> {
+    pub(super) async fn unit_runs_as(&self) -> Result<Credentials, ActError> {
         let playbook::Runtime::Systemd(systemd) = &self.node.runtime else { return Ok(Credentials::own()) };
         let (name, unit) = (self.node.name.clone(), systemd.unit.clone());
         let unit = SystemdRuntime { name, unit, patience: self.node.stop.timeout };
-        unit.runs_as().await.map_err(|error| why(&error))
+        unit.runs_as().await.map_err(ActError::from)
     }
 
     pub(super) fn is_unit(&self) -> bool {

@@ -3,6 +3,7 @@
 //! Each shows what it waits for and has a deadline (I-11); what *ready* and *settled* mean is said by the
 //! view and the planner.
 
+use crate::words::with_causes;
 use std::{
     path::Path,
     sync::Arc,
@@ -11,7 +12,7 @@ use std::{
 
 use proto::{MemberId, Release, Revision};
 
-use super::{Abort, Execution, Why, resident::who_listens, why};
+use super::{Abort, Execution, error::ActError, resident::who_listens};
 use crate::{
     event::Happening,
     host::{
@@ -146,7 +147,7 @@ impl Execution<'_> {
                         Err(why) => Err(why),
                     };
                     if let Err(why) = started {
-                        return Ok(self.not_ready(member, why));
+                        return Ok(self.not_ready(member, why.into()));
                     }
                 }
                 Judged::Ended => {
@@ -207,18 +208,18 @@ impl Execution<'_> {
     }
 
     /// A switch may have failed: then what would be started is not what the journal allows.
-    fn is_switched_to(&self, member: MemberId, on: Option<Binary>) -> Result<(), Why> {
+    fn is_switched_to(&self, member: MemberId, on: Option<Binary>) -> Result<(), ActError> {
         let Some(node) = self.node(member) else { return Ok(()) };
         let Some(expected) = on.and_then(|on| node.sides.as_ref()?.side(on).executable.clone()) else { return Ok(()) };
         if !expected.exists() {
-            return Err(Arc::from(format!(
+            return Err(ActError::from(format!(
                 "{} is not there; put that release back, from its artifact or another host, and give the same command",
                 expected.display()
             )));
         }
         match node.executable()? {
             Some(current) if other_executable(&expected, &current).is_some() => {
-                Err(Arc::from(format!("`binary` leads to {}, not to {}", current.display(), expected.display())))
+                Err(ActError::from(format!("`binary` leads to {}, not to {}", current.display(), expected.display())))
             }
             _ => Ok(()),
         }
@@ -236,7 +237,7 @@ impl Execution<'_> {
         let Some(node) = self.node(member) else { return Judged::Wrong(Arc::from("this host has no such member")) };
         let status = match node.status().await {
             Ok(status) => status,
-            Err(why) => return Judged::NotYet { why, has_quorum: true },
+            Err(why) => return Judged::NotYet { why: why.into(), has_quorum: true },
         };
         if !status.is_running() {
             let by = if self.has_stopped(member) { self.removed_by(member).await } else { None };
@@ -268,7 +269,7 @@ impl Execution<'_> {
                 judged
             }
             Err(error) => {
-                let why = why(&error);
+                let why = with_causes(&error).into();
                 self.blind = Some(error.into());
                 Judged::NotYet { why, has_quorum: false }
             }
@@ -316,7 +317,7 @@ impl Execution<'_> {
                 self.last_view = Some(view);
                 missing
             }
-            Err(error) => Some(Missing::Answer { why: why(&error).to_string() }),
+            Err(error) => Some(Missing::Answer { why: with_causes(&error) }),
         }
     }
 
