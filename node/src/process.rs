@@ -14,7 +14,7 @@ use tokio::{
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    config::{Config, SETTINGS},
+    config::{Config, ConfigError, SETTINGS},
     features::FEATURES,
     member::{Running, Setup, start},
     serve::{ServeOptions, Server},
@@ -29,9 +29,16 @@ type Outcome = Result<(), Box<dyn Error>>;
 /// Runs the node to its end.
 pub fn run(release: &str) -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    if arguments.iter().any(|argument| matches!(argument.as_str(), "--version" | "-version" | "version")) {
-        println!("node Version: {release}");
-        return ExitCode::SUCCESS;
+    let (version, others): (Vec<_>, Vec<_>) = arguments.iter().cloned().partition(|argument| is_version(argument));
+    if !version.is_empty() {
+        // Whoever wants to know whether a release takes some flags asks it with them.
+        return match Config::check_flags(others) {
+            Ok(()) => {
+                println!("node Version: {release}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => failed(&error),
+        };
     }
     if arguments.iter().any(|argument| matches!(argument.as_str(), "--help" | "-h" | "help")) {
         print!("{}", help());
@@ -39,10 +46,20 @@ pub fn run(release: &str) -> ExitCode {
     }
     match serve(release, arguments) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {}", with_causes(&*error));
-            ExitCode::FAILURE
-        }
+        Err(error) => failed(&*error),
+    }
+}
+
+fn is_version(argument: &str) -> bool {
+    matches!(argument, "--version" | "-version" | "version")
+}
+
+/// A flag that is wrong ends a member with 2, as it does etcd.
+fn failed(error: &(dyn Error + 'static)) -> ExitCode {
+    eprintln!("error: {}", with_causes(error));
+    match error.downcast_ref::<ConfigError>() {
+        Some(error) if error.is_of_a_flag() => ExitCode::from(2),
+        _ => ExitCode::FAILURE,
     }
 }
 

@@ -147,20 +147,25 @@ async fn inspect_node(
     let current = own.current().await?;
     own.look_up().await?;
     let mut capability_warning = None;
-    match playbook.kind.releases() {
+    let target = match playbook.kind.releases() {
         Some((_, to, artifact)) => {
             let Some(releases) = own.releases() else { return Err("`binary` is missing".into()) };
             let wanted = prepare::wanted(to, artifact)?;
             let executable = artifact::check(&wanted, &releases)?;
             capability_warning = own.look_at_capabilities(&current, to, executable.as_deref())?;
-            if let Some(executable) = executable {
-                own.must_be(executable, to).await?;
-            }
+            let new = match executable {
+                Some(executable) => Some(own.must_be(executable, to).await?),
+                None => None,
+            };
             own.check_hooks(&playbook.hooks, to)?;
             own.check(&current, to).await?;
+            new
         }
-        None => own.check(&current, &current.release).await?,
-    }
+        None => {
+            own.check(&current, &current.release).await?;
+            Some(current.clone())
+        }
+    };
     own.check_safe(&current).await?;
     own.check_hooks(&playbook.hooks, &current.release)?;
     // A release that is not there yet is tried by the run.
@@ -180,10 +185,15 @@ async fn inspect_node(
     warnings.extend(must_be_the_member(&own, observer, Duration::ZERO).await?.warning);
     let answers = seen.is_some_and(|member| member.report().is_some());
     let is_down = !status.is_running() && !own.peek().await?.is_running();
-    match answers && is_down {
-        true => Err(own.unseen()),
-        false => Ok((warnings, is_down)),
+    if answers && is_down {
+        return Err(own.unseen());
     }
+    if let Some(target) = &target {
+        own.check_arguments(target).await?;
+    }
+    let new = playbook.target().unwrap_or(&current.release);
+    warnings.extend(own.check_data_dir(&current.release, new).await?);
+    Ok((warnings, is_down))
 }
 
 #[cfg(test)]

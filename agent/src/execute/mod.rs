@@ -6,6 +6,7 @@
 
 pub mod bring_up;
 mod confirm;
+mod data_dir;
 pub mod error;
 mod evidence;
 pub mod gone;

@@ -107,6 +107,10 @@ impl Execution<'_> {
             if is_unseen(&self.nodes[at], &self.observer).await? {
                 return Err(self.nodes[at].unseen());
             }
+            if self.me.verb != Verb::Rollback {
+                let warning = self.nodes[at].check_target().await?;
+                warning.iter().for_each(|warning| self.warn(warning));
+            }
         }
         download::clear(&self.state.downloads())?;
         Ok(())

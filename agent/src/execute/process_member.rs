@@ -19,7 +19,7 @@ use crate::{
         blocking::blocking,
         process::{
             listener::sockets_of,
-            member_name::member_name,
+            member_setting::member_name,
             process_id::{ProcessId, family},
         },
         runtime::{Found, Judged},

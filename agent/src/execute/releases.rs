@@ -85,6 +85,41 @@ impl OwnNode {
         }
     }
 
+    /// Tries what its start on the new release will meet, as far as nothing has to be stopped for it; gives what is to be known
+    /// all the same.
+    pub(super) async fn check_target(&self) -> Result<Option<String>, ActError> {
+        let Some(sides) = &self.sides else { return Ok(None) };
+        self.check_arguments(&sides.new).await?;
+        // One that was switched before has no more to fear from its old log.
+        self.check_data_dir(&self.current().await?.release, &sides.new.release).await
+    }
+
+    /// Refuses a program that does not take the arguments that it is to be started with: found after the stop, it would
+    /// keep the member down until it is put back. What commands of the operator's start a program with is not known.
+    pub(super) async fn check_arguments(&self, side: &Side) -> Result<(), ActError> {
+        let Some(executable) = &side.executable else { return Ok(()) };
+        let Some(arguments) = self.arguments(side).await? else { return Ok(()) };
+        let user = self.runs_as(executable).await?;
+        executable::check_arguments(executable, &user, &self.node.name, &arguments).await.map_err(ActError::from)
+    }
+
+    /// What follows `binary` on the command line at this side; `None` where something else is started, or systemd expands a
+    /// variable in it.
+    async fn arguments(&self, side: &Side) -> Result<Option<Vec<String>>, ActError> {
+        match &self.node.runtime {
+            playbook::Runtime::Process(process) => {
+                let line = process.command_line(&self.node.context(&side.release))?;
+                let is_led_through = line.first().map(Path::new) == self.node.binary.as_deref();
+                Ok(line.get(1..).filter(|_| is_led_through).map(<[String]>::to_vec))
+            }
+            playbook::Runtime::Systemd(_) => {
+                let arguments = self.unit_arguments().await?;
+                Ok(Some(arguments).filter(|arguments| !arguments.iter().any(|word| word.contains('$'))))
+            }
+            playbook::Runtime::Command(_) => Ok(None),
+        }
+    }
+
     /// Refuses a program that others than root and the member's user may change, by the way that it is started by, too;
     /// and one that was changed since it was installed.
     pub(super) async fn check_safe(&self, side: &Side) -> Result<(), ActError> {

@@ -50,10 +50,20 @@ impl OwnNode {
     }
 
     pub(super) async fn unit_runs_as(&self) -> Result<Credentials, ActError> {
-        let playbook::Runtime::Systemd(systemd) = &self.node.runtime else { return Ok(Credentials::own()) };
-        let (name, unit) = (self.node.name.clone(), systemd.unit.clone());
-        let unit = SystemdRuntime { name, unit, patience: self.node.stop.timeout };
+        let Some(unit) = self.unit_of_playbook() else { return Ok(Credentials::own()) };
         unit.runs_as().await.map_err(ActError::from)
+    }
+
+    /// What its unit starts its program with.
+    pub(super) async fn unit_arguments(&self) -> Result<Vec<String>, ActError> {
+        let Some(unit) = self.unit_of_playbook() else { return Ok(Vec::new()) };
+        unit.arguments().await.map_err(ActError::from)
+    }
+
+    fn unit_of_playbook(&self) -> Option<SystemdRuntime> {
+        let playbook::Runtime::Systemd(systemd) = &self.node.runtime else { return None };
+        let (name, unit) = (self.node.name.clone(), systemd.unit.clone());
+        Some(SystemdRuntime { name, unit, patience: self.node.stop.timeout })
     }
 
     pub(super) fn is_unit(&self) -> bool {

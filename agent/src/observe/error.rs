@@ -60,7 +60,8 @@ pub enum ObserveError {
 impl ObserveError {
     /// Nobody answered, and why at each address.
     pub(super) fn nobody(failed: &BTreeMap<String, CallError>) -> Self {
-        let reasons = failed.iter().map(|(address, error)| format!("{address}: {error}")).collect();
+        let reasons =
+            failed.iter().map(|(address, error)| format!("{address}: {error}{}", error.hint_at(address))).collect();
         match !failed.is_empty() && failed.values().all(|error| matches!(error, CallError::Untrusted(_))) {
             true => Self::Untrusted { reasons },
             false => Self::NobodyAnswered { reasons },
@@ -97,6 +98,21 @@ impl CallError {
         match self {
             Self::Said(status) => Some(status.code()),
             _ => None,
+        }
+    }
+
+    /// What to look at where somebody takes connections at this address and ends them: the two sides may not speak the same
+    /// protocol, and which of them is wrong cannot be told from here.
+    fn hint_at(&self, address: &str) -> &'static str {
+        match self {
+            Self::Broken(status) if fault::is_hung_up(status) => match address.starts_with("https://") {
+                true => {
+                    " (somebody hangs up: is this the peer port? does it want a client certificate, `cluster.tls.cert` and \
+                     `cluster.tls.key`?)"
+                }
+                false => " (somebody hangs up: does it speak TLS? then write https:// and `cluster.tls`)",
+            },
+            _ => "",
         }
     }
 

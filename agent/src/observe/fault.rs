@@ -15,6 +15,15 @@ pub(super) fn is_tls(error: &(dyn Error + 'static)) -> bool {
     matches!(of_tls(error), Some(rustls::Error::InvalidCertificate(_) | rustls::Error::AlertReceived(_)))
 }
 
+/// Whether a connection was taken and ended in the middle, as by somebody who speaks another protocol.
+pub(super) fn is_hung_up(error: &(dyn Error + 'static)) -> bool {
+    let ended = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset, io::ErrorKind::UnexpectedEof];
+    causes(error).any(|cause| match cause.downcast_ref::<io::Error>() {
+        Some(error) => ended.contains(&error.kind()),
+        None => cause.to_string().contains("closed because of a broken pipe"),
+    })
+}
+
 fn of_tls<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
     causes(error).find_map(|cause| cause.downcast_ref())
 }
@@ -104,6 +113,8 @@ mod tests {
         }
         let refused = Status::from_error(Box::new(io::Error::from(io::ErrorKind::ConnectionRefused)));
         assert_eq!(in_words(&refused), None);
+        assert!(!is_hung_up(&refused) && !is_hung_up(&Status::unavailable("etcdserver: no leader")));
+        assert!(is_hung_up(&Status::from_error(Box::new(io::Error::from(io::ErrorKind::BrokenPipe)))));
         assert_eq!(in_words(&Status::unavailable("etcdserver: no leader")), None);
     }
 }

@@ -73,6 +73,16 @@ impl Config {
         check::check(&config, &given)?;
         Ok(config)
     }
+
+    /// Reads the flags alone, as etcd does before it prints its version: the configuration file and the environment are not
+    /// looked at.
+    ///
+    /// # Errors
+    /// As [`Config::read`].
+    pub fn check_flags(arguments: impl IntoIterator<Item = String>) -> Result<(), ConfigError> {
+        let (flags, _) = source::of_arguments(arguments)?;
+        setting::build(&flags).map(drop)
+    }
 }
 
 #[cfg(test)]

@@ -50,15 +50,39 @@ pub enum ConfigError {
     File { file: PathBuf, why: String },
 }
 
+impl ConfigError {
+    /// Whether a flag itself is wrong. etcd ends with 2 then, and with 1 for what it finds later.
+    pub fn is_of_a_flag(&self) -> bool {
+        match self {
+            Self::Value { origin, .. } | Self::Unknown { origin, .. } | Self::Bare { origin } => {
+                matches!(origin, Origin::Flag(_))
+            }
+            Self::Stray(_) => true,
+            Self::File { .. } => false,
+        }
+    }
+}
+
 const FILE: &str = "config-file";
 
 pub(super) fn gather(
     arguments: impl IntoIterator<Item = String>,
     environment: impl IntoIterator<Item = (String, String)>,
 ) -> Result<Given, ConfigError> {
-    let variables = of_environment(environment);
+    let (variables, named) = of_environment(environment);
+    let (flags, file) = of_arguments(arguments)?;
+    match file.or(named) {
+        Some(file) => of_file(file),
+        None => Ok(variables.into_iter().chain(flags).collect()),
+    }
+}
+
+/// What the flags alone say, and the file that they name.
+pub(super) fn of_arguments(
+    arguments: impl IntoIterator<Item = String>,
+) -> Result<(Given, Option<PathBuf>), ConfigError> {
     let mut flags = Given::new();
-    let mut file = variables.1;
+    let mut file = None;
     let mut arguments = arguments.into_iter();
     while let Some(argument) = arguments.next() {
         let name = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-')).filter(|name| !name.is_empty());
@@ -75,10 +99,7 @@ pub(super) fn gather(
             None => file = Some(value.into()),
         }
     }
-    match file {
-        Some(file) => of_file(file),
-        None => Ok(variables.0.into_iter().chain(flags).collect()),
-    }
+    Ok((flags, file))
 }
 
 /// Variables of other names are others' affair.

@@ -24,6 +24,18 @@ async fn a_mistaken_inventory_is_refused_before_anything_is_touched() {
     refuses(&played, "h1 and h3 both own the member m1: name it on its own host alone; nothing was touched");
     assert!(!site.hosts[0].path("/etc/baton").exists());
 
+    stage.invite(|number, facts| {
+        facts["baton_cluster"] = json!("east");
+        if number == 3 {
+            facts["baton_members"] = json!(["m1"]);
+        }
+    });
+    let played = stage.play(&[]).await;
+    refuses(
+        &played,
+        "h1 and h3 both own the member m1 in cluster east: name it on its own host alone; nothing was touched",
+    );
+
     // The inventory is right, and the template is not.
     stage.invite(|number, facts| {
         if number == 3 {
@@ -40,6 +52,10 @@ async fn a_mistaken_inventory_is_refused_before_anything_is_touched() {
     stage.invite(|number, facts| {
         if number == 2 {
             facts["endpoints"] = json!([other]);
+            // Another cluster may have a member of that name.
+            facts["baton_cluster"] = json!("east");
+            facts["baton_members"] = json!(["m1"]);
+            facts["owned"] = json!(["m2"]);
         }
     });
     let played = stage.play(&[]).await;

@@ -4,21 +4,63 @@ use std::{
     fs,
     os::unix::fs::{PermissionsExt, symlink},
     path::Path,
+    process::Command,
 };
 
 use tests::{
     case::Case,
     cluster::Member,
+    mounted::Mounted,
     on_both,
     playbook::{Upgrade, quoted, started_by_the_agent},
     rollout::Rollout,
-    skip::build_or_skip,
+    skip::{build_or_skip, skip},
     system::System,
 };
 
 on_both! {
     a_host_on_which_a_stopped_member_could_not_be_started_is_refused_before_the_stop, etcd #[ignore = "slow: the node's row shows the same"];
     what_is_not_as_promised_is_refused_and_nothing_is_touched;
+    a_release_reads_its_flags_before_it_prints_its_version;
+    a_full_data_disk_is_refused_before_the_stop;
+}
+
+/// The old process lives on with the files that it has; a new one would need more.
+async fn a_full_data_disk_is_refused_before_the_stop(system: System) {
+    let Some(mut case) = Case::of(system).await else { return };
+    case.upgrade.strategy = vec!["gather: 0s".into()];
+    let rollout = case.begin().await;
+    let before = rollout.pids();
+    let full = match Mounted::tmpfs(&rollout.member(0).dir.join("data"), 1 << 20) {
+        Ok(disk) => disk,
+        Err(error) => return skip(&format!("no tmpfs can be mounted: {error}")),
+    };
+    for verb in ["run", "plan"] {
+        let ended = rollout.one(verb, 0).await;
+        ended.must_be(3, "unprepared");
+        assert!(ended.message().contains("are free where its data lies"), "{verb}: {ended}");
+        assert_eq!(rollout.pids(), before, "{verb}: nothing was touched");
+    }
+    drop(full);
+    rollout.one("plan", 0).await.must_be(0, "planned");
+    rollout.end(0).await;
+}
+
+/// What the agent counts on when it tries a member's arguments on the release to come.
+async fn a_release_reads_its_flags_before_it_prints_its_version(system: System) {
+    let Some(build) = build_or_skip(system, system.unwanted()) else { return };
+    for (arguments, code) in [
+        (&["--name", "m1", "--heartbeat-interval=100"][..], 0),
+        (&["--config-file", "/no/such/file"], 0),
+        (&["--name", "m1", "--no-such-flag=1"], 2),
+        (&["--heartbeat-interval=soon"], 2),
+    ] {
+        let ended = Command::new(build.executable()).args(arguments).arg("--version").output().expect("run");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(code), "{arguments:?}: {said}");
+        let flag = arguments.last().and_then(|word| word.trim_start_matches('-').split('=').next()).expect("a flag");
+        assert!(code == 0 || said.contains(flag), "{arguments:?}: {said}");
+    }
 }
 
 fn script(path: &Path, real: &Path) {
@@ -72,6 +114,14 @@ async fn a_host_on_which_a_stopped_member_could_not_be_started_is_refused_before
                 ..sound.clone()
             },
             "was started otherwise than the playbook says: it does not have `--debug`",
+        ),
+        // Found after the stop, it would keep the member down until it is put back.
+        (
+            Upgrade {
+                runtime: |m| with_line(m, "args: [{ add: [--no-such-flag=1], for: \">=3.6\" }]"),
+                ..sound.clone()
+            },
+            "refuses the arguments of m1: ",
         ),
         // Nothing that it was started with is its own in this playbook, yet it answers.
         (

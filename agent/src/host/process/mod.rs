@@ -4,6 +4,6 @@ pub mod cgroup;
 pub mod credentials;
 pub mod limits;
 pub mod listener;
-pub mod member_name;
+pub mod member_setting;
 pub mod portrait;
 pub mod process_id;

@@ -25,6 +25,7 @@ use crate::host::{
     process::{credentials::Credentials, process_id::ProcessId},
     runtime::launch::Answer,
 };
+use crate::visible::line;
 
 /// How long `--version` may take.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -55,6 +56,19 @@ pub enum ExecutableError {
     /// It could not be run as that user.
     #[error("cannot ask {} for its version: {reason}", path.display())]
     NotRun { path: PathBuf, reason: String },
+    /// It refuses the arguments that the member is started with.
+    #[error(
+        "{} refuses the arguments of {node}: {}; write those that only another release takes as `args: [{{ add: […], for: \
+         … }}]`",
+        path.display(), line(why)
+    )]
+    Arguments {
+        path: PathBuf,
+        /// The member's name.
+        node: String,
+        /// What it said: `flag provided but not defined: -enable-v2`.
+        why: String,
+    },
     /// It was run but named no version.
     #[error("{} --version ended with {how} and named no version{}", path.display(), quoted(output))]
     NoVersion {
@@ -126,6 +140,52 @@ pub async fn release_of_process(process: ProcessId, user: &Credentials) -> Resul
     }
 }
 
+/// Has it read the arguments that a member is to be started with. etcd and the bundled node parse their flags before they
+/// print a version, and start nothing; both end with 2 where one is wrong. Any other end says nothing about the arguments.
+///
+/// # Errors
+/// It refuses them; or somebody else than root and that user may change it.
+pub async fn check_arguments(
+    path: &Path,
+    user: &Credentials,
+    node: &str,
+    arguments: &[String],
+) -> Result<(), ExecutableError> {
+    let program = path_owner::open(path, &user.writers())?;
+    let Ok(ended) = run(&launcher::own(), program, path, user, arguments).await else { return Ok(()) };
+    match ended.code {
+        Some(WRONG_USAGE) => {
+            let (node, why) = (node.to_owned(), fault_in(ended.output()).to_owned());
+            Err(ExecutableError::Arguments { path: path.into(), node, why })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The exit code of Go's `flag` package, and so of etcd, for a flag that is not known or has a wrong value.
+const WRONG_USAGE: i32 = 2;
+
+/// The line that says what is wrong: etcd has its usage behind it.
+fn fault_in(output: &str) -> &str {
+    let mut lines = output.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines
+        .clone()
+        .find(|line| line.contains("flag") || line.starts_with("error:"))
+        .or_else(|| lines.next())
+        .unwrap_or("exit 2")
+}
+
+async fn run(
+    launcher: &[String],
+    program: OwnedFd,
+    path: &Path,
+    user: &Credentials,
+    arguments: &[String],
+) -> Result<exec::Ended, ExecError> {
+    let argv = probe::argv(launcher, path, &user.clone().that_may_be_had(), arguments);
+    exec::run_with(&argv, program.into(), LIMIT, &Output::Kept, Unwaited::KilledInItsSession).await
+}
+
 async fn ask(
     launcher: &[String],
     program: OwnedFd,
@@ -134,8 +194,7 @@ async fn ask(
 ) -> Result<Release, ExecutableError> {
     // By the descriptor: what is looked at is what is run.
     check_at(&PathBuf::from(format!("/proc/self/fd/{}", program.as_raw_fd())), path)?;
-    let argv = probe::argv(launcher, path, &user.clone().that_may_be_had());
-    let asked = exec::run_with(&argv, program.into(), LIMIT, &Output::Kept, Unwaited::KilledInItsSession).await;
+    let asked = run(launcher, program, path, user, &[]).await;
     let ended = asked.map_err(|source| ExecutableError::Ask { path: path.into(), source })?;
     if let Some(reason) = not_run(&ended) {
         return Err(ExecutableError::NotRun { path: path.into(), reason });
@@ -176,6 +235,25 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(first_release(text).map(|r| r.to_string()).as_deref(), release, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_line_that_says_what_is_wrong_is_found() {
+        for (output, expected) in [
+            (
+                "flag provided but not defined: -enable-v2\nUsage:\n\n  etcd [flags]",
+                "flag provided but not defined: -enable-v2",
+            ),
+            (
+                "{\"level\":\"warn\"}\ninvalid value \"x\" for flag -a: parse error\nUsage:",
+                "invalid value \"x\" for flag -a: parse error",
+            ),
+            ("error: --x: there is no such setting", "error: --x: there is no such setting"),
+            ("\n  no idea\nat all", "no idea"),
+            ("", "exit 2"),
+        ] {
+            assert_eq!(fault_in(output), expected);
         }
     }
 

@@ -1,4 +1,4 @@
-//! A foreign program, asked for its version by a process that has become another user for good.
+//! A foreign program, asked for its version, with a member's arguments or without any, by a process that has become another user for good.
 //!
 //! The launcher gets the program's file as its stdin, opened and judged by the agent, so that what runs is what was
 //! looked at. It begins a session of its own, so that the program has no terminal to type on; closes what it inherited;
@@ -11,6 +11,7 @@ use std::{
     ffi::{CStr, CString},
     fs::File,
     io::{self, stdin},
+    iter,
     os::fd::{AsFd, RawFd},
     path::Path,
     thread::sleep,
@@ -44,27 +45,30 @@ fn failed<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> ProbeErr
     move |source| ProbeError { doing, source: source.into() }
 }
 
-/// The command line of the launcher, for a program that shows itself by this path.
-pub(crate) fn argv(launcher: &[String], program: &Path, user: &Credentials) -> Vec<String> {
+/// The command line of the launcher, for a program that shows itself by this path and gets these arguments before
+/// `--version`.
+pub(crate) fn argv(launcher: &[String], program: &Path, user: &Credentials, arguments: &[String]) -> Vec<String> {
     let groups: Vec<_> = user.groups.iter().map(u32::to_string).collect();
     let words = [ARGUMENT.to_owned(), user.uid.to_string(), user.gid.to_string(), groups.join(",")];
     let shown = program.to_string_lossy().replace('\0', "");
-    launcher.iter().cloned().chain(words).chain([shown]).collect()
+    launcher.iter().cloned().chain(words).chain([shown]).chain(arguments.iter().cloned()).collect()
 }
 
 /// What [`argv`] has after [`ARGUMENT`].
 struct Order {
     user: Credentials,
     program: CString,
+    arguments: Vec<CString>,
 }
 
 impl Order {
     fn read(words: &[String]) -> Option<Self> {
-        let [uid, gid, groups, program] = words else { return None };
+        let [uid, gid, groups, program, arguments @ ..] = words else { return None };
         let groups =
             groups.split(',').filter(|word| !word.is_empty()).map(str::parse).collect::<Result<_, _>>().ok()?;
         let user = Credentials { uid: uid.parse().ok()?, gid: gid.parse().ok()?, groups };
-        Some(Self { user, program: CString::new(program.as_str()).ok()? })
+        let text = |word: &String| CString::new(word.as_str()).ok();
+        Some(Self { user, program: text(program)?, arguments: arguments.iter().map(text).collect::<Option<_>>()? })
     }
 }
 
@@ -85,7 +89,7 @@ pub(crate) fn become_program(answer: RawFd) -> Result<Infallible, ProbeError> {
     rustix::thread::set_no_new_privs(true).map_err(failed("give up further rights"))?;
     // After the user has changed, which would take it back.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed("die with the agent"))?;
-    execute(&program, &order.program)
+    execute(&program, &order)
 }
 
 /// Groups first: once the user has changed, there is no right to change them.
@@ -103,10 +107,12 @@ fn become_user(user: &Credentials) -> Result<(), ProbeError> {
 
 /// A file that was unpacked a moment ago may still be open for writing in a process that is just being started elsewhere
 /// (ETXTBSY, execve(2)); that is over in a moment.
-fn execute(program: impl AsFd, shown: &CStr) -> Result<Infallible, ProbeError> {
+fn execute(program: impl AsFd, order: &Order) -> Result<Infallible, ProbeError> {
     let nothing: [&CStr; 0] = [];
+    let arguments = order.arguments.iter().map(CString::as_c_str);
+    let words: Vec<&CStr> = iter::once(order.program.as_c_str()).chain(arguments).chain([c"--version"]).collect();
     for _ in 0..100 {
-        match nix::unistd::execveat(&program, c"", &[shown, c"--version"], &nothing, AtFlags::AT_EMPTY_PATH) {
+        match nix::unistd::execveat(&program, c"", &words, &nothing, AtFlags::AT_EMPTY_PATH) {
             Err(nix::errno::Errno::ETXTBSY) => sleep(Duration::from_millis(10)),
             executed => return executed.map_err(failed("run it")),
         }
@@ -122,11 +128,13 @@ mod tests {
     fn an_order_is_read_as_it_was_given() {
         for groups in [vec![], vec![7], vec![7, 8]] {
             let user = Credentials { uid: 5, gid: 6, groups };
-            let words = argv(&["agent".into()], Path::new("/opt/a b"), &user);
+            let given = ["--name=m1".to_owned(), "--x".to_owned()];
+            let words = argv(&["agent".into()], Path::new("/opt/a b"), &user, &given);
             let order = Order::read(&words[2..]).unwrap();
+            assert_eq!(order.arguments, [c"--name=m1".to_owned(), c"--x".to_owned()]);
             assert_eq!((order.user, order.program.as_c_str()), (user, c"/opt/a b"));
         }
-        for bad in [&["1", "2", "3"][..], &["x", "2", "", "p"], &["1", "2", "3;4", "p"], &["1", "2", "", "p", "q"]] {
+        for bad in [&["1", "2", "3"][..], &["x", "2", "", "p"], &["1", "2", "3;4", "p"], &["1", "2", "", "p", "a\0b"]] {
             let words: Vec<String> = bad.iter().map(|word| (*word).to_owned()).collect();
             assert!(Order::read(&words).is_none(), "{bad:?}");
         }

@@ -11,7 +11,11 @@ use crate::{
 impl Trouble {
     /// Nobody answered what was asked; where members do answer, and want a user, that is said instead.
     pub fn unanswered(text: String) -> Self {
-        match text.contains("etcdserver: user name is empty") {
+        // The second: a client certificate names somebody who is no user.
+        match ["etcdserver: user name is empty", "etcdserver: user name not found"]
+            .iter()
+            .any(|said| text.contains(said))
+        {
             true => Self::user_wanted(),
             false => Self::Unreachable(text),
         }

@@ -11,7 +11,9 @@ description:
   - Says in one sentence each which members are named by more than one host.
 options:
   _input:
-    description: Pairs of a host and the members that it owns, as a list or as a text with commas.
+    description: >-
+      Pairs of a host and the members that it owns, as a list or as a text with commas. A third element names the cluster
+      of that host: members of two clusters may have the same name.
     type: list
     elements: list
     required: true
@@ -31,15 +33,19 @@ _value:
 
 
 def shared_members(pairs):
-    """A sentence for each member that more than one of the hosts names."""
+    """A sentence for each member that more than one of the hosts of its cluster names."""
     owners = {}
-    for host, members in pairs:
+    for host, members, *cluster in pairs:
         # As Ansible itself reads a list that an INI inventory or a command line has as text.
         named = members.split(",") if isinstance(members, str) else members
         for member in dict.fromkeys(str(member).strip() for member in named):
-            owners.setdefault(member, []).append(str(host))
-    shared = [(member, hosts) for member, hosts in owners.items() if len(hosts) > 1]
-    return [f"{' and '.join(hosts)} both own the member {member}: name it on its own host alone" for member, hosts in shared]
+            owners.setdefault((member, "".join(map(str, cluster))), []).append(str(host))
+    shared = [(of, hosts) for of, hosts in owners.items() if len(hosts) > 1]
+    return [
+        f"{' and '.join(hosts)} both own the member {member}{' in cluster ' + cluster if cluster else ''}: "
+        "name it on its own host alone"
+        for (member, cluster), hosts in shared
+    ]
 
 
 class FilterModule:

@@ -73,6 +73,11 @@ impl SystemdRuntime {
         })
     }
 
+    /// What the unit starts its program with, as systemd shows it: a variable is not expanded.
+    pub async fn arguments(&self) -> Result<Vec<String>, SystemdError> {
+        Ok(self.look(&Bus::open(&self.unit).await?).await?.arguments)
+    }
+
     /// User and group that the unit runs as, where they are not the agent's own.
     pub async fn owner(&self) -> Result<Option<(u32, u32)>, SystemdError> {
         Ok(owner(&self.look(&Bus::open(&self.unit).await?).await?))

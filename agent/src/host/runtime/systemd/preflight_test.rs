@@ -20,6 +20,7 @@ fn sound() -> Unit {
         kill_mode: "control-group".into(),
         kills: true,
         program: Some("/opt/etcd/current".into()),
+        arguments: Vec::new(),
         user: Some("etcd".into()),
         ..Unit::default()
     }

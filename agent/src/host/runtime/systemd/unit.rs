@@ -91,6 +91,8 @@ pub struct Unit {
     pub kills: bool,
     /// The program that it starts.
     pub program: Option<PathBuf>,
+    /// What it starts it with, variables not expanded.
+    pub arguments: Vec<String>,
     /// The user it runs as; root's where there is none.
     pub user: Option<String>,
     /// The group, where it is named.
@@ -158,10 +160,12 @@ impl Properties {
         (burst > 0 && !within.is_zero()).then_some((burst, within))
     }
 
-    fn program(&self) -> Option<PathBuf> {
+    /// What it starts, and that program's arguments without its name.
+    fn command(&self) -> Option<(PathBuf, Vec<String>)> {
         type Command = (String, Vec<String>, bool, u64, u64, u64, u64, u32, i32, i32);
         let commands: Vec<Command> = self.get("ExecStart")?;
-        commands.into_iter().next().map(|(program, ..)| program.into())
+        let (program, argv, ..) = commands.into_iter().next()?;
+        Some((program.into(), argv.into_iter().skip(1).collect()))
     }
 
     fn ended(&self) -> Ended {
@@ -195,6 +199,7 @@ impl Unit {
             stopping.iter().flat_map(|name| unit.list(name)).filter(no_target).collect();
         stopped_along.sort();
         stopped_along.dedup();
+        let (program, arguments) = service.command().unzip();
         Self {
             name: unit.text("Id"),
             load: unit.load(),
@@ -222,7 +227,8 @@ impl Unit {
             stop_limit_time: service.micros("TimeoutStopUSec"),
             kill_mode: service.text("KillMode"),
             kills: service.flag("SendSIGKILL"),
-            program: service.program(),
+            program,
+            arguments: arguments.unwrap_or_default(),
             user: service.set("User"),
             group: service.set("Group"),
             has_dynamic_user: service.flag("DynamicUser"),

@@ -1,4 +1,4 @@
-//! The name that a process was started with, where it was started as a member.
+//! A setting that a process was started with, where it was started as a member: its name, its folders.
 //!
 //! etcd takes it from its configuration file alone where there is one, else from its flags, else from its environment
 //! (etcd, "Configuration options"). So does the bundled node.
@@ -14,30 +14,44 @@ const MAX_FILE: usize = 1 << 20;
 const OF_A_MEMBER: [&str; 5] =
     ["data-dir", "listen-client-urls", "advertise-client-urls", "listen-peer-urls", "initial-cluster"];
 const PREFIX: &str = "ETCD_";
-/// The key of the name, as YAML may write it.
-const NAME: [&str; 3] = ["name:", "\"name\":", "'name':"];
-/// A name is shorter, in bytes. Brackets in a long line cost libyaml the square of their number.
-const MAX_NAME: usize = 1024;
+/// A value is shorter, in bytes. Brackets in a long line cost libyaml the square of their number.
+const MAX_VALUE: usize = 1024;
 
 /// The name that this process was started with; `None` where it was given none, is no member, or cannot be looked at.
 pub fn member_name(pid: u32) -> Option<String> {
+    member_setting(pid, "name")
+}
+
+/// A folder that this process was told to use, by a path that leads there from here, too: the process may have a root and
+/// mounts of its own.
+pub fn member_folder(pid: u32, flag: &str) -> Option<PathBuf> {
+    Some(from_here(pid, Path::new(&member_setting(pid, flag)?)))
+}
+
+/// As [`member_name`], of any flag that takes a value.
+pub fn member_setting(pid: u32, flag: &str) -> Option<String> {
     let arguments = command_line(pid).ok()?;
     let environment = read_bounded(&format!("/proc/{pid}/environ")).unwrap_or_default();
     let environment: Vec<_> = environment
         .split(|byte| *byte == 0)
         .filter_map(|variable| std::str::from_utf8(variable).ok()?.strip_prefix(PREFIX)?.split_once('='))
         .collect();
-    named(&arguments, &environment, |file| {
-        let folder = if file.is_absolute() { "root" } else { "cwd" };
-        let file = Path::new("/proc").join(pid.to_string()).join(folder).join(file.strip_prefix("/").unwrap_or(file));
+    given(flag, &arguments, &environment, |file| {
+        let file = from_here(pid, file);
         let path = file.clone();
         let read = bounded(&file.to_string_lossy(), move || Ok(regular_file::read(&path, MAX_FILE)?));
         String::from_utf8(read.ok()?).ok()
     })
 }
 
+fn from_here(pid: u32, path: &Path) -> PathBuf {
+    let folder = if path.is_absolute() { "root" } else { "cwd" };
+    Path::new("/proc").join(pid.to_string()).join(folder).join(path.strip_prefix("/").unwrap_or(path))
+}
+
 /// Variables come without their prefix.
-fn named(
+fn given(
+    flag: &str,
     arguments: &[String],
     variables: &[(&str, &str)],
     read: impl FnOnce(&Path) -> Option<String>,
@@ -45,20 +59,23 @@ fn named(
     let variable = |name: &str| variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| *value);
     let file = value(arguments, "config-file").or_else(|| variable("CONFIG_FILE"));
     if let Some(file) = file.filter(|file| !file.is_empty()) {
-        return configured(&read(&PathBuf::from(file))?);
+        return configured(&read(&PathBuf::from(file))?, flag);
     }
     let is_member = OF_A_MEMBER.iter().any(|flag| value(arguments, flag).is_some()) || !variables.is_empty();
-    let name = value(arguments, "name").or_else(|| variable("NAME"));
-    name.filter(|name| is_member && !name.is_empty()).map(str::to_owned)
+    let in_capitals = flag.to_uppercase().replace('-', "_");
+    let given = value(arguments, flag).or_else(|| variable(&in_capitals));
+    given.filter(|given| is_member && !given.is_empty()).map(str::to_owned)
 }
 
-/// The name in a configuration file, which its member's user writes: YAML as a whole may be made of aliases that have no end.
-fn configured(config: &str) -> Option<String> {
+/// A setting in a configuration file, which its member's user writes: YAML as a whole may be made of aliases that have no end.
+fn configured(config: &str, key: &str) -> Option<String> {
     if let Ok(config) = serde_json::from_str::<serde_json::Value>(config) {
-        return config.get("name")?.as_str().map(str::to_owned);
+        return config.get(key)?.as_str().map(str::to_owned);
     }
-    let name = config.lines().find_map(|line| NAME.iter().find_map(|key| line.strip_prefix(key)))?;
-    serde_yaml::from_str(Some(name).filter(|name| name.len() <= MAX_NAME)?).ok()
+    // As YAML may write the key.
+    let keys = [format!("{key}:"), format!("\"{key}\":"), format!("'{key}':")];
+    let value = config.lines().find_map(|line| keys.iter().find_map(|key| line.strip_prefix(key.as_str())))?;
+    serde_yaml::from_str(Some(value).filter(|value| value.len() <= MAX_VALUE)?).ok()
 }
 
 #[cfg(test)]
@@ -90,7 +107,17 @@ mod tests {
             ("docker run --name c1 etcd --name m1 --data-dir /d", vec![], None, Some("m1")),
         ] {
             let arguments: Vec<_> = line.split(' ').map(str::to_owned).collect();
-            let found = named(&arguments, &variables, |_| file.map(str::to_owned));
+            let found = given("name", &arguments, &variables, |_| file.map(str::to_owned));
+            assert_eq!(found.as_deref(), expected, "{line} {variables:?} {file:?}");
+        }
+        for (line, variables, file, expected) in [
+            ("etcd --name m1 --data-dir /d", vec![], None, Some("/d")),
+            ("etcd --name m1", vec![("DATA_DIR", "/d")], None, Some("/d")),
+            ("etcd --config-file /c", vec![], Some("name: m1\ndata-dir: '/d'\n"), Some("/d")),
+            ("etcd --name m1", vec![], None, None),
+        ] {
+            let arguments: Vec<_> = line.split(' ').map(str::to_owned).collect();
+            let found = given("data-dir", &arguments, &variables, |_| file.map(str::to_owned));
             assert_eq!(found.as_deref(), expected, "{line} {variables:?} {file:?}");
         }
     }
