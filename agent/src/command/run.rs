@@ -137,7 +137,10 @@ pub(super) fn trouble_of_setup(error: SetupError) -> Trouble {
         error @ SetupError::NoQuorum(_) => Trouble::NoQuorum(with_causes(&error)),
         SetupError::Unfit(why) => Trouble::Unprepared(why.to_string()),
         SetupError::Interrupted => Trouble::Interrupted,
-        SetupError::Node { name, why } => Trouble::Unprepared(format!("{name}: {why}")),
+        SetupError::Node { name, why } => {
+            let (why, name) = (why.to_string(), format!("{name}: "));
+            Trouble::Unprepared(if why.starts_with(&name) { why } else { name + &why })
+        }
         SetupError::Own(error) => Trouble::System(with_causes(&error)),
     }
 }

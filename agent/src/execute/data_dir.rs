@@ -19,6 +19,7 @@ const WRITES_SNAPSHOT: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
 struct Found {
     room: Result<(), NoRoom>,
     snapshot: std::io::Result<Snapshot>,
+    has_old_entries: std::io::Result<Option<bool>>,
 }
 
 impl OwnNode {
@@ -35,7 +36,11 @@ impl OwnNode {
                 let data = member_folder(pid, "data-dir")?;
                 Some(DataDir { data, wal: member_folder(pid, "wal-dir") })
             })?;
-            Some(Found { room: data.check_room(), snapshot: data.snapshot() })
+            let snapshot = data.snapshot();
+            // A log is long, and only who replays it cares.
+            let is_replayed = needs_snapshot && matches!(snapshot, Ok(Snapshot::Missing | Snapshot::Holds(_)));
+            let has_old_entries = if is_replayed { data.has_old_entries() } else { Ok(Some(false)) };
+            Some(Found { room: data.check_room(), snapshot, has_old_entries })
         });
         let name = &self.node.name;
         let unknown = |why: &str| {
@@ -52,11 +57,16 @@ impl OwnNode {
             _ if !needs_snapshot => Ok(None),
             Ok(Snapshot::NotEtcd) => Ok(None),
             Ok(Snapshot::Holds(version)) if version >= WRITES_SNAPSHOT => Ok(None),
-            Ok(Snapshot::Missing | Snapshot::Holds(_)) => Err(format!(
+            Ok(Snapshot::Missing | Snapshot::Holds(_)) => match found.has_old_entries {
+            Ok(Some(false)) => Ok(None),
+            Ok(None) => Ok(Some(unknown("its log is too long to be read through"))),
+            Err(error) => Ok(Some(unknown(&format!("its log cannot be read ({error})")))),
+            Ok(Some(true)) => Err(format!(
                 "{name}: its data directory has no snapshot of version {WRITES_SNAPSHOT}, and without one etcd {new} panics on \
                  what an older release wrote into its log; restart it once on {old} first, by a playbook of `kind: Restart`"
             )
             .into()),
+            },
             Ok(Snapshot::Unknown) => Ok(Some(unknown("its newest snapshot cannot be understood"))),
             Err(error) => Ok(Some(unknown(&format!("its data directory cannot be read ({error})")))),
         }

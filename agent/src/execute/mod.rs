@@ -33,7 +33,7 @@ mod unit;
 mod wait;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
@@ -108,9 +108,6 @@ pub struct Execution<'r> {
     unwritable: Option<Trouble>,
     /// ActError the last look saw nothing.
     blind: Option<Trouble>,
-    /// What the logs of members said when these did not become ready the first time. For the person at this host alone: a
-    /// reason goes into the run, and a log may say what is not for all hosts.
-    last_words: BTreeMap<MemberId, Option<String>>,
 }
 
 /// How a run ended that the machine could not end.
@@ -239,9 +236,8 @@ impl Execution<'_> {
             Ending::Unprepared(_) if self.interrupt.is_asked() => Ending::Interrupted,
             Ending::Step { member, why, left } => {
                 let why = if left == Left::AsItIs { self.with_its_release(member, why) } else { why };
-                Ending::Step { member, why: self.with_last_words(member, why), left }
+                Ending::Step { member, why, left }
             }
-            Ending::Sick { member, why } => Ending::Sick { member, why: self.with_last_words(member, why) },
             ending => ending,
         }
     }
@@ -251,13 +247,6 @@ impl Execution<'_> {
         match self.node(member).and_then(OwnNode::known) {
             Some(side) => format!("{why}; it is set to run {}", side.release).into(),
             None => why,
-        }
-    }
-
-    fn with_last_words(&self, member: MemberId, why: Arc<str>) -> Arc<str> {
-        match self.last_words.get(&member) {
-            Some(Some(last_words)) => format!("{why}; {last_words}").into(),
-            _ => why,
         }
     }
 

@@ -189,7 +189,6 @@ pub async fn set_up(
         trouble: None,
         unwritable,
         blind: None,
-        last_words: Default::default(),
         touched: false,
         confirmed: None,
         warned: Default::default(),

@@ -178,11 +178,7 @@ impl Execution<'_> {
         };
         match started {
             Ok(warnings) => warnings.iter().for_each(|warning| self.warn(warning)),
-            Err(why) => {
-                // Its log has no word of this.
-                self.last_words.entry(member).or_default();
-                return Err(why);
-            }
+            Err(why) => return Err(why),
         }
         self.tell(if in_hand.is_some() { Happening::Started { member } } else { Happening::Mended { member } });
         Ok(())

@@ -151,8 +151,9 @@ impl Execution<'_> {
                     }
                 }
                 Judged::Ended => {
-                    self.learn_last_words(member).await;
-                    return Ok(self.not_ready(member, self.how_it_ended(member).await));
+                    let why = self.how_it_ended(member).await;
+                    let why = self.with_last_words(member, why).await;
+                    return Ok(self.not_ready(member, why));
                 }
                 Judged::NotYet { why, has_quorum } => {
                     ready_since = None;
@@ -160,7 +161,7 @@ impl Execution<'_> {
                     if began < deadline {
                         tokio::time::sleep(EACH).await;
                     } else if has_quorum {
-                        self.learn_last_words(member).await;
+                        let why = self.with_last_words(member, why).await;
                         return Ok(self.not_ready(member, why));
                     } else {
                         return Ok(Event::NoQuorum);
@@ -175,12 +176,18 @@ impl Execution<'_> {
         self.node(member)?.runtime.as_ref()?.unfinished().await.map(Arc::from)
     }
 
-    /// The first failure is the one that is told of at the end.
-    async fn learn_last_words(&mut self, member: MemberId) {
-        let Some(runtime) = self.node(member).and_then(|node| node.runtime.as_ref()) else { return };
-        let is_known = self.last_words.contains_key(&member);
-        let last_words = if is_known { None } else { runtime.last_words().await };
-        self.last_words.entry(member).or_insert_with(|| last_words.map(|words| line(&words).into_owned()));
+    /// With the end of its log, and the host where that lies: the reason goes into the run, and whoever reads it on another host
+    /// would have to come here for the cause.
+    async fn with_last_words(&self, member: MemberId, why: Arc<str>) -> Arc<str> {
+        let runtime = self.node(member).and_then(|node| node.runtime.as_ref());
+        let last_words = match runtime {
+            Some(runtime) => runtime.last_words().await,
+            None => None,
+        };
+        match last_words {
+            Some(last_words) => format!("{why}; on {}, {}", self.me.host_name, line(&last_words)).into(),
+            None => why,
+        }
     }
 
     async fn how_it_ended(&self, member: MemberId) -> Arc<str> {
@@ -227,8 +234,6 @@ impl Execution<'_> {
 
     fn not_ready(&mut self, member: MemberId, why: Arc<str>) -> Event {
         self.excluded.set(None);
-        // Whatever its log says from here on is of another failure.
-        self.last_words.entry(member).or_default();
         self.tell(Happening::Failed { member, why: &why });
         Event::Failed(why)
     }

@@ -35,15 +35,15 @@ async fn a_member_that_does_not_run_is_said_to_be_down(system: System) {
     assert!(ended.result.as_ref().expect("a result")["seen_at"].is_string(), "{ended}");
 }
 
-/// A flag that no release knows.
-const UNKNOWN: &str = "--no-such-flag-of-any-release";
+/// What no release can start with, and none sees before it starts.
+const UNUSABLE: &str = "--config-file=/no/such/file";
 
 async fn a_member_that_ends_is_told_of_with_the_last_words_of_its_log(system: System) {
     let Some(case) = Case::path(system, ("3.5", "3.6"), |_| {}).await else { return };
     let mut rollout = case.strategy(&["gather: 0s", "on_failure: stop"]).begin().await;
     rollout.upgrade.runtime = |member| {
         let mut lines = started_by_the_agent(member);
-        lines.push(format!("args: [{{ add: [{}], for: \">=3.6\" }}]", quoted(UNKNOWN)));
+        lines.push(format!("args: [{{ add: [{}], for: \">=3.6\" }}]", quoted(UNUSABLE)));
         lines
     };
     rollout.write();
@@ -54,8 +54,10 @@ async fn a_member_that_ends_is_told_of_with_the_last_words_of_its_log(system: Sy
     let (_, said) = ended.message().split_once(&format!("its log {} says last: ", log.display())).expect("it says so");
     let words = std::fs::read_to_string(&log).expect("readable");
     assert!(!said.is_empty() && words.contains(said), "{ended}");
-    // The run's mark is for all hosts, and a log is not.
-    let keys = rollout.keys().await;
-    let why = keys["run"]["state"]["failed"].to_string();
-    assert!(why.contains("its process ended") && !why.contains("says last"), "{why}");
+    // The other hosts read it in the run's mark, and where that log lies.
+    let other = rollout.one("run", 1).await;
+    assert!(
+        other.message().contains(said) && other.message().contains(&format!("its log {}", log.display())),
+        "{other}"
+    );
 }

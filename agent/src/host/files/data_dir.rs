@@ -4,18 +4,28 @@
 //! (`server/storage/wal`, files of 64 MB), its snapshots (`server/etcdserver/api/snap`).
 
 use std::{
-    fs, io,
+    fs::{self, OpenOptions},
+    io::{self, Read},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
 use prost::Message;
 use proto::ClusterVersion;
+use rustix::fs::OFlags;
 use serde_json::Value;
 
 use crate::regular_file;
 
 /// What etcd's next WAL file takes, in bytes.
 const WAL_FILE: u64 = 64 * 1000 * 1000;
+/// More of a log is not read through, in bytes.
+const MAX_WAL: u64 = 2 << 30;
+/// How a v2 request begins behind its number: `etcdserverpb.Request` with the method PUT and a path. Up to 3.5 members write
+/// the cluster version and themselves so; 3.6 does not, and 3.7 cannot read it.
+const V2_REQUEST: &[u8] = b"\x12\x03PUT\x1a";
+/// Where such a path begins: a user's keys in the v2 store, which 3.5 still has, lie elsewhere, and matter as little.
+const OF_THE_CLUSTER: &[u8] = b"/0/";
 /// A snapshot that is read is smaller, in bytes: since 3.5 it holds little but the members.
 const MAX_SNAPSHOT: usize = 64 << 20;
 
@@ -62,6 +72,30 @@ impl DataDir {
         judge_room(free(&self.data), if self.wal.is_some() { snapshot } else { WAL_FILE + snapshot })
     }
 
+    /// Whether its log has entries that 3.5 or an older release wrote; `None` where it is too long to be read through.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn has_old_entries(&self) -> io::Result<Option<bool>> {
+        let mut left = MAX_WAL;
+        for entry in fs::read_dir(self.wal.clone().unwrap_or_else(|| self.data.join("member/wal")))? {
+            let path = entry?.path();
+            if path.extension().is_none_or(|extension| extension != "wal") {
+                continue;
+            }
+            let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(&path)?;
+            let length = file.metadata()?.len();
+            if !file.metadata()?.is_file() || length > left {
+                return Ok(None);
+            }
+            left -= length;
+            if holds_old_entry(file.take(length))? {
+                return Ok(Some(true));
+            }
+        }
+        Ok(Some(false))
+    }
+
     /// What its newest snapshot holds.
     ///
     /// # Errors
@@ -100,6 +134,27 @@ fn newest_snapshot(data: &Path) -> io::Result<Option<PathBuf>> {
         }
     }
     Ok(newest)
+}
+
+fn holds_old_entry(mut log: impl Read) -> io::Result<bool> {
+    // The begin of a path, and the byte before it that says how long it is.
+    const LONGEST: usize = V2_REQUEST.len() + 1 + OF_THE_CLUSTER.len();
+    let mut bytes = vec![0; 1 << 20];
+    let mut kept = 0;
+    loop {
+        let read = log.read(&mut bytes[kept..])?;
+        if read == 0 {
+            return Ok(false);
+        }
+        let seen = &bytes[..kept + read];
+        let is_old = |window: &[u8]| window.starts_with(V2_REQUEST) && window.ends_with(OF_THE_CLUSTER);
+        if seen.windows(LONGEST).any(is_old) {
+            return Ok(true);
+        }
+        let from = seen.len().saturating_sub(LONGEST - 1);
+        kept = seen.len() - from;
+        bytes.copy_within(from..from + kept, 0);
+    }
 }
 
 /// `snappb.Snapshot`: a checksum, and a `raftpb.Snapshot`.

@@ -34,6 +34,33 @@ fn the_newest_snapshot_says_which_version_its_cluster_had() {
 }
 
 #[test]
+fn what_an_older_release_wrote_is_found_in_the_log_wherever_it_lies() {
+    let old = b"\x08\x01\x12\x03PUT\x1a\x0a/0/version\x22\x053.5.0";
+    // As a user of 3.6 may write it as a value.
+    let new = b"put /0/version and \x12\x03PUT\x1a\x03/1/ or PUT /0/";
+    for (before, entry, is_old) in [
+        (0, &old[..], true),
+        ((1 << 20) - 7, old, true),
+        (3 << 20, old, true),
+        (0, new, false),
+        ((1 << 20) - 20, new, false),
+    ] {
+        let log = [vec![0; before], entry.to_vec(), vec![0; 99]].concat();
+        // In small pieces, too, as a file may be read.
+        for piece in [7, usize::MAX] {
+            let mut left = &log[..];
+            let pieces = std::iter::from_fn(|| {
+                let (one, rest) = left.split_at(piece.max(log.len() / 50).min(left.len()));
+                left = rest;
+                (!one.is_empty()).then_some(one)
+            });
+            let log = pieces.fold(Box::new(io::empty()) as Box<dyn Read>, |log, piece| Box::new(log.chain(piece)));
+            assert_eq!(holds_old_entry(log).unwrap(), is_old, "{before} {entry:?}");
+        }
+    }
+}
+
+#[test]
 fn a_disk_without_room_for_the_next_files_is_refused() {
     for (free, wanted, is_refused) in
         [(Some(0), 64, true), (Some(63), 64, true), (Some(64), 64, false), (None, 64, false), (Some(0), 0, false)]

@@ -2,7 +2,7 @@
 //!
 //! The log may be its user's, and what is found under its name that user's choice. So it is opened as it is for writing
 //! (`log.rs`): by the agent where nobody else decides what is found there, else by a process that has become the user. What
-//! it says is for the person at this host alone, and goes into no shared key.
+//! it says goes into the run's mark, so it is one short line.
 
 use std::{fs::File, path::Path, time::Duration};
 
