@@ -77,6 +77,11 @@ pub enum Happening<'a> {
     PuttingBack {
         member: MemberId,
     },
+    /// A failed member stays down until nobody still hears a version from its new binary.
+    LettingPollsEnd {
+        member: MemberId,
+        seconds: u64,
+    },
     /// A failed member is kept on its new binary: the way back is closed.
     KeptNew {
         member: MemberId,
@@ -165,6 +170,7 @@ impl Happening<'_> {
             Self::RecordDeleted { .. } => "record_deleted",
             Self::Failed { .. } => "member_failed",
             Self::PuttingBack { .. } => "member_putting_back",
+            Self::LettingPollsEnd { .. } => "polls_awaited",
             Self::KeptNew { .. } => "member_kept_new",
             Self::Mended { .. } => "member_mended",
             Self::NodeStarted { .. } => "node_started",
@@ -191,6 +197,7 @@ impl Happening<'_> {
             | Self::RecordDeleted { member }
             | Self::Failed { member, .. }
             | Self::PuttingBack { member }
+            | Self::LettingPollsEnd { member, .. }
             | Self::KeptNew { member }
             | Self::Mended { member }
             | Self::HookRan { member, .. }

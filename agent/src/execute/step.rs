@@ -185,6 +185,9 @@ impl Execution<'_> {
     }
 
     pub(super) async fn await_polls(&mut self) -> Event {
+        if let Some(in_hand) = self.past.in_hand {
+            self.tell(Happening::LettingPollsEnd { member: in_hand.member(), seconds: POLLS.as_secs() });
+        }
         tokio::time::sleep(POLLS).await;
         Event::Done
     }

@@ -133,7 +133,10 @@ fn sizes(tree: &Tree) -> Result<Vec<usize>, Fault> {
 
 fn faults(tree: &Tree) -> Result<Vec<Column>, Fault> {
     let choices = Column::ALL.map(|column| (column.name(), column));
-    let columns = tree.list("a list of faults, such as `[none, mixed]`")?;
+    if tree.choice(&[("all", ())]).is_ok() {
+        return Ok(Column::ALL.to_vec());
+    }
+    let columns = tree.list("`all`, or a list of faults, such as `[none, mixed]`")?;
     match columns.iter().map(|column| column.choice(&choices)).collect::<Result<Vec<_>, _>>()? {
         none if none.is_empty() => Err(tree.fault("an empty list, so nothing to run", "`[none]` at least")),
         columns => Ok(columns),
@@ -181,6 +184,8 @@ seed: 7
         assert_eq!(cells.len(), 2 * 2 * 2 * 2);
         assert_eq!(cells[0].id(), "etcd/3.4.23-3.5.30/3/none/7");
         assert_eq!(cells[15].id(), "etcd/3.6.14-3.5.30/5/agent_killed/8");
+        let all = read(&GOOD.replace("[none, agent_killed]", "all")).unwrap();
+        assert_eq!(all.cells().len(), 2 * 2 * Column::ALL.len() * 2);
     }
 
     #[test]

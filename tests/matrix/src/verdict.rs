@@ -24,6 +24,8 @@ pub enum Verdict {
     /// All went as promised, but none of the faults came to pass: nothing is shown.
     NotInjected,
     Failed(Box<Failure>),
+    /// A signal asked for an end before it was over: nothing is known of it.
+    NotRun,
 }
 
 impl Verdict {
@@ -32,6 +34,7 @@ impl Verdict {
             Self::Passed => "passed",
             Self::NotInjected => "not injected",
             Self::Failed(_) => "failed",
+            Self::NotRun => "not run",
         }
     }
 }
@@ -77,6 +80,16 @@ pub struct Entry {
 }
 
 impl Outcome {
+    /// What there is to say of a plan that a signal ended, or kept from its begin.
+    pub fn not_run(plan: Plan) -> Self {
+        Self { plan, verdict: Verdict::NotRun, record: Vec::new(), again: Vec::new(), took: Duration::ZERO }
+    }
+
+    /// Whether it passed with fewer faults than its plan has.
+    pub fn is_partial(&self) -> bool {
+        matches!(self.verdict, Verdict::Passed) && self.injected() < self.record.len()
+    }
+
     /// The faults that came to pass.
     pub fn injected(&self) -> usize {
         self.record.iter().filter(|entry| entry.at_ms.is_some()).count()

@@ -153,6 +153,7 @@ impl Board {
                 self.end_step(member, "put_back", now);
                 "putting back"
             }
+            Happening::LettingPollsEnd { .. } => "waiting for version polls to end",
             Happening::KeptNew { .. } => {
                 self.end_step(member, "kept_new", now);
                 "kept on the new binary"

@@ -69,6 +69,7 @@ fn happenings<'a>(view: &'a ClusterView, change: &'a Change) -> Vec<Happening<'a
         Happening::PuttingBack { member: other },
         Happening::Ready { member: other },
         Happening::RecordDeleted { member: other },
+        Happening::LettingPollsEnd { member: MemberId(3), seconds: 20 },
         Happening::KeptNew { member: MemberId(3) },
         Happening::Mended { member: MemberId(3) },
         Happening::NodeStarted { node: "orders-3" },

@@ -50,6 +50,12 @@ pub fn line(happening: &Happening, board: &Board) -> Option<String> {
         Happening::RecordDeleted { member } => about(*member, "its turn is over"),
         Happening::Failed { member, why } => about(*member, &format!("failed: {}", printable(why))),
         Happening::PuttingBack { member } => about(*member, "is put back on its old binary"),
+        Happening::LettingPollsEnd { member, seconds } => about(
+            *member,
+            &format!(
+                "stays down for {seconds} s, until every version poll that its new binary may have answered is over"
+            ),
+        ),
         Happening::KeptNew { member } => about(*member, "is kept on its new binary: the way back is closed"),
         Happening::Mended { member } => about(*member, "was down, and was started"),
         Happening::NodeStarted { node } => Some(format!("{}  was down, and was started", printable(node))),

@@ -45,11 +45,13 @@ pub async fn matrix(typed: &cli::Matrix) -> Result<Outcome, Trouble> {
     let folder = folder(typed)?;
     let bench = tokio::select! {
         bench = bench(&matrix, typed, folder.path()) => bench?,
-        () = interrupt.asked(1) => return end(&matrix, typed, &[], folder, false),
+        () = interrupt.asked(1) => {
+            let outcomes: Vec<_> = plans.into_iter().map(verdict::Outcome::not_run).collect();
+            return end(&matrix, typed, &outcomes, folder);
+        }
     };
-    let wanted = plans.len();
     let outcomes = work(bench, plans, typed, &interrupt).await;
-    end(&matrix, typed, &outcomes, folder, outcomes.len() == wanted)
+    end(&matrix, typed, &outcomes, folder)
 }
 
 fn end(
@@ -57,11 +59,11 @@ fn end(
     typed: &cli::Matrix,
     outcomes: &[verdict::Outcome],
     folder: Folder,
-    is_whole: bool,
 ) -> Result<Outcome, Trouble> {
     let tally = words::tally(outcomes);
     let any = |is_it: fn(&Verdict) -> bool| outcomes.iter().any(|outcome| is_it(&outcome.verdict));
     let is_failed = any(|verdict| matches!(verdict, Verdict::Failed(_)));
+    let is_whole = !any(|verdict| matches!(verdict, Verdict::NotRun));
     let shows_nothing = !any(|verdict| !matches!(verdict, Verdict::NotInjected));
     let left = if is_failed { format!("logs in {}", folder.path().display()) } else { String::new() };
     if is_failed {

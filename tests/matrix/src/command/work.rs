@@ -1,6 +1,6 @@
 //! Runs the plans, so many at once, and tells of each.
 
-use std::{collections::BTreeMap, fs, io::Write as _, panic::resume_unwind, sync::Arc};
+use std::{collections::BTreeMap, fs, io::Write as _, panic::resume_unwind, sync::Arc, time::Instant};
 
 use tokio::task::JoinSet;
 
@@ -16,11 +16,12 @@ use crate::{
 };
 
 /// Runs every plan. Returns what came of them, in their order: a signal ends those that are under way, with every process
-/// that they started, and what is known of the others by then is kept.
+/// that they started, and they, and those that had not begun, count as not run.
 pub(super) async fn work(bench: Bench, plans: Vec<Plan>, typed: &cli::Matrix, interrupt: &Interrupt) -> Vec<Outcome> {
     let shared = Arc::new((bench, typed.clone(), interrupt.clone()));
-    let (mut waiting, mut running) = (plans.into_iter().enumerate(), JoinSet::new());
-    let mut outcomes = BTreeMap::new();
+    let (all, began) = (plans.len(), Instant::now());
+    let mut outcomes: BTreeMap<_, _> = plans.iter().cloned().map(Outcome::not_run).enumerate().collect();
+    let (mut waiting, mut running, mut done) = (plans.into_iter().enumerate(), JoinSet::new(), 0);
     loop {
         while running.len() < typed.jobs.into()
             && !interrupt.is_asked()
@@ -34,7 +35,11 @@ pub(super) async fn work(bench: Bench, plans: Vec<Plan>, typed: &cli::Matrix, in
         }
         match running.join_next().await {
             None => break,
-            Some(Ok((number, outcome))) => outcomes.extend(outcome.map(|outcome| (number, outcome))),
+            Some(Ok((number, outcome))) => {
+                done += usize::from(outcome.is_some());
+                outcomes.extend(outcome.map(|outcome| (number, outcome)));
+                say(&format!("{}\n\n", words::progress(done, all, began.elapsed())));
+            }
             Some(Err(panicked)) => resume_unwind(panicked.into_panic()),
         }
     }
@@ -65,7 +70,7 @@ async fn one(bench: &Bench, plan: &Plan, typed: &cli::Matrix, number: usize, int
         told += &words::failure(failure, plan, &typed.matrix.to_string_lossy());
     }
     // In one piece: other plans may be told of at the same time.
-    say(&format!("{told}{}\n\n", words::line(&outcome)));
+    say(&format!("{told}{}\n", words::line(&outcome)));
     Some(outcome)
 }
 

@@ -53,24 +53,30 @@ fn table(outcomes: &[Outcome]) -> String {
 /// The worst of its plans gives a cell its colour; a link leads to that plan.
 fn cell(indexes: &[usize], outcomes: &[Outcome]) -> String {
     let severity = |index: &&usize| match outcomes[**index].verdict {
-        Verdict::Passed => 0,
-        Verdict::NotInjected => 1,
-        Verdict::Failed(_) => 2,
+        Verdict::Passed if !outcomes[**index].is_partial() => 0,
+        Verdict::Passed => 1,
+        Verdict::NotInjected => 2,
+        Verdict::NotRun => 3,
+        Verdict::Failed(_) => 4,
     };
     let Some(worst) = indexes.iter().max_by_key(severity) else { return "<td></td>".into() };
     let verdict = &outcomes[*worst].verdict;
+    let partial = indexes.iter().filter(|index| outcomes[**index].is_partial()).count();
     let alike = indexes.iter().filter(|index| outcomes[**index].verdict.name() == verdict.name()).count();
     let words = match indexes.len() {
         1 => verdict.name().to_owned(),
         all => format!("{alike} of {all} {}", verdict.name()),
     };
-    format!("<td class=\"{}\"><a href=\"#plan-{worst}\">{words}</a></td>", class(verdict))
+    let fewer = if partial > 0 { format!(", {partial} with fewer faults than planned") } else { String::new() };
+    format!("<td class=\"{}\"><a href=\"#plan-{worst}\">{words}{fewer}</a></td>", class(&outcomes[*worst]))
 }
 
-fn class(verdict: &Verdict) -> &'static str {
-    match verdict {
+fn class(outcome: &Outcome) -> &'static str {
+    match outcome.verdict {
+        Verdict::Passed if outcome.is_partial() => "partial",
         Verdict::Passed => "passed",
         Verdict::NotInjected => "missed",
+        Verdict::NotRun => "unrun",
         Verdict::Failed(_) => "failed",
     }
 }
@@ -82,12 +88,12 @@ fn plans(file: &str, outcomes: &[Outcome]) -> String {
         let open = if matches!(verdict, Verdict::Failed(_)) { " open" } else { "" };
         let told = match verdict {
             Verdict::Failed(failure) => words::failure(failure, &outcome.plan, file),
-            Verdict::Passed | Verdict::NotInjected => String::new(),
+            Verdict::Passed | Verdict::NotInjected | Verdict::NotRun => String::new(),
         };
         let _ = writeln!(
             text,
             "<details id=\"plan-{index}\" class=\"{}\"{open}><summary>{}</summary>\n<pre>{}{}</pre>\n<pre>{}</pre></details>",
-            class(verdict),
+            class(outcome),
             escaped(&words::line(outcome)),
             escaped(&outcome.plan.to_string()),
             escaped(&words::record(outcome)),

@@ -1,5 +1,5 @@
 //! JUnit XML, as CI systems read it: a suite per path and size, a case per plan. A plan whose faults were not injected is
-//! skipped there: it shows nothing.
+//! skipped there, since it shows nothing; so is one that was not run.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -30,7 +30,7 @@ fn counts(outcomes: &[&Outcome]) -> String {
         "tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\" time=\"{seconds:.3}\"",
         outcomes.len(),
         count(|verdict| matches!(verdict, Verdict::Failed(_))),
-        count(|verdict| matches!(verdict, Verdict::NotInjected)),
+        count(|verdict| matches!(verdict, Verdict::NotInjected | Verdict::NotRun)),
     )
 }
 
@@ -40,6 +40,7 @@ fn case(suite: &str, file: &str, outcome: &Outcome) -> String {
     let verdict = match &outcome.verdict {
         Verdict::Passed => String::new(),
         Verdict::NotInjected => "      <skipped message=\"no fault of the plan came to pass\"/>\n".into(),
+        Verdict::NotRun => "      <skipped message=\"not run: a signal asked for an end\"/>\n".into(),
         Verdict::Failed(failure) => {
             let whole = words::failure(failure, &outcome.plan, file);
             format!("      <failure message=\"{}\">{}</failure>\n", escaped(&failure.why), escaped(&whole))

@@ -13,7 +13,7 @@ fn plan(outcome: &Outcome) -> Value {
     let cell = &outcome.plan.cell;
     let failure = match &outcome.verdict {
         Verdict::Failed(failure) => failed(failure),
-        Verdict::Passed | Verdict::NotInjected => Value::Null,
+        Verdict::Passed | Verdict::NotInjected | Verdict::NotRun => Value::Null,
     };
     json!({
         "id": cell.id(),

@@ -42,7 +42,21 @@ fn outcomes() -> Vec<Outcome> {
         outcome(Column::Mixed, 1, Verdict::Failed(Box::new(failure)), vec![entry("2.1", Some(12))]),
         outcome(Column::Mixed, 2, Verdict::NotInjected, vec![entry("3.1", None)]),
         outcome(Column::PowerCut, 2, Verdict::NotInjected, vec![entry("4.1", None)]),
+        outcome(Column::AgentKilled, 1, Verdict::Passed, vec![entry("2.1", Some(7)), entry("3.1", None)]),
+        Outcome::not_run(plan(&cell(Column::AgentLate, 1))),
     ]
+}
+
+#[test]
+fn the_time_that_is_left_is_a_guess_by_what_was_done() {
+    for (done, all, seconds, expected) in [
+        (0, 9, 5, "0 of 9"),
+        (1, 9, 10, "1 of 9, about 80 s left"),
+        (8, 216, 480, "8 of 216, about 208 min left"),
+        (9, 9, 90, "9 of 9"),
+    ] {
+        assert_eq!(words::progress(done, all, Duration::from_secs(seconds)), expected);
+    }
 }
 
 #[test]

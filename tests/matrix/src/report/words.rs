@@ -1,8 +1,9 @@
 //! Sentences about one plan, for a terminal and for every report.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, time::Duration};
 
 use crate::{
+    model::Column,
     plan::Plan,
     verdict::{Entry, Failure, Outcome, Standing, Verdict},
 };
@@ -11,6 +12,7 @@ use crate::{
 pub fn line(outcome: &Outcome) -> String {
     let seconds = outcome.took.as_secs_f64();
     let faults = match outcome.record.len() {
+        _ if outcome.plan.cell.column == Column::None => String::new(),
         0 => String::new(),
         all => format!(", {} of {all} faults injected", outcome.injected()),
     };
@@ -63,13 +65,28 @@ fn again(part: &Plan, whole: &Plan, file: &str) -> String {
     format!("agent matrix {} --only {cell}{keep}", agent::words::typed(file))
 }
 
+/// How far a matrix is, with a guess at the time that is left: what is left takes as long as what was done.
+pub fn progress(done: usize, all: usize, elapsed: Duration) -> String {
+    let left = elapsed.as_secs_f64() / done.max(1) as f64 * all.saturating_sub(done) as f64;
+    match (done, left) {
+        _ if done == all => format!("{done} of {all}"),
+        (0, _) => format!("0 of {all}"),
+        (_, left) if left < 90.0 => format!("{done} of {all}, about {left:.0} s left"),
+        (_, left) => format!("{done} of {all}, about {:.0} min left", left / 60.0),
+    }
+}
+
 /// How many of each verdict.
 pub fn tally(outcomes: &[Outcome]) -> String {
     let count = |wanted: fn(&Verdict) -> bool| outcomes.iter().filter(|outcome| wanted(&outcome.verdict)).count();
-    format!(
+    let text = format!(
         "{} passed, {} failed, {} not injected",
         count(|verdict| matches!(verdict, Verdict::Passed)),
         count(|verdict| matches!(verdict, Verdict::Failed(_))),
         count(|verdict| matches!(verdict, Verdict::NotInjected)),
-    )
+    );
+    match count(|verdict| matches!(verdict, Verdict::NotRun)) {
+        0 => text,
+        left => format!("{text}, {left} not run"),
+    }
 }
