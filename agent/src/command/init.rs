@@ -181,6 +181,12 @@ fn work(typed: &cli::Init, view: &ClusterView, here: &[(&Member, Portrait)]) -> 
         let remedy = if is_below { "--kind downgrade leads down" } else { "--kind upgrade leads up" };
         return Err(Trouble::Usage(format!("--to {to}: the members run {}; {remedy}", span(lowest, highest))));
     }
+    if let Some(between) = left_out(if is_below { highest } else { lowest }, to) {
+        return Err(Trouble::Usage(format!(
+            "--to {to}: the members run {}, and the way leads through {between}: go there first",
+            span(lowest, highest)
+        )));
+    }
     let program = here.first().map(|(_, seen)| fs::read_link(seen.executable()).unwrap_or_default());
     let name = program.as_deref().and_then(Path::file_name).map_or("etcd".into(), |name| name.to_string_lossy().into());
     Ok(Work::Release {
@@ -191,6 +197,13 @@ fn work(typed: &cli::Init, view: &ClusterView, here: &[(&Member, Portrait)]) -> 
         sha256: typed.sha256.clone(),
         executable: name,
     })
+}
+
+/// The first version that a way of more than one minor leads through; of another major none is known.
+fn left_out(from: &Release, to: &Release) -> Option<ClusterVersion> {
+    let (from, to) = (from.cluster_version(), to.cluster_version());
+    let minor = if to < from { from.minor.checked_sub(1)? } else { from.minor + 1 };
+    (from.major == to.major && from.minor.abs_diff(to.minor) > 1).then_some(ClusterVersion { minor, ..from })
 }
 
 /// A path is the caller's, and not relative to wherever the playbook comes to lie.
@@ -317,6 +330,23 @@ mod tests {
             }
         }
         assert!(write(folder.path(), "ours", true).is_err());
+    }
+
+    #[test]
+    fn a_way_of_two_minors_is_refused_with_the_one_between() {
+        let release = |text: &str| text.parse::<Release>().unwrap();
+        for (from, to, between) in [
+            ("3.5.30", "3.7.1", Some("3.6")),
+            ("3.7.1", "3.5.30", Some("3.6")),
+            ("3.4.0", "3.7.0", Some("3.5")),
+            ("3.5.30", "3.6.14", None),
+            ("3.6.14", "3.5.30", None),
+            ("3.5.1", "3.5.30", None),
+            ("3.6.0", "4.0.0", None),
+        ] {
+            let found = left_out(&release(from), &release(to)).map(|version| version.to_string());
+            assert_eq!(found.as_deref(), between, "{from} {to}");
+        }
     }
 
     #[test]

@@ -110,7 +110,10 @@ pub enum Happening<'a> {
     Unsettled(&'a Missing),
     /// The cluster's gates are equal on every member, and as expected.
     GatesSettled,
-    Settled,
+    /// Versions and gates agree, and hashes where they were compared.
+    Settled {
+        hashes: bool,
+    },
     /// A look was made. Shown, never written to an events file.
     Looked(&'a ClusterView),
     /// The keys were read. Shown, never written to an events file.
@@ -179,7 +182,7 @@ impl Happening<'_> {
             Self::Settling => "settling",
             Self::Unsettled(_) => "unsettled",
             Self::GatesSettled => "gates_settled",
-            Self::Settled => "settled",
+            Self::Settled { .. } => "settled",
             Self::Warning(_) => "warning",
             Self::Ended { .. } => "ended",
             Self::Looked(_) | Self::Read(_) => return None,

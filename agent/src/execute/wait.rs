@@ -343,18 +343,21 @@ impl Execution<'_> {
 
     async fn compare_hashes(&mut self) -> Event {
         let Some(view) = self.last_view.clone() else { return Event::Done };
-        match self.observer.hashes(&view, self.playbook.verify.max_db).await {
-            Hashes::Equal { .. } => {}
+        let hashes = match self.observer.hashes(&view, self.playbook.verify.max_db).await {
+            Hashes::Equal { .. } => true,
             Hashes::Different { revision, hashes } => {
                 let names = self.reporter.board().names();
                 return Event::Failed(settling::hashes_differ(revision, &hashes, names).into());
             }
-            Hashes::NotCompared(reason) => self.warn(&format!("the members' hashes were not compared: {reason}")),
-        }
+            Hashes::NotCompared(reason) => {
+                self.warn(&format!("the members' hashes were not compared: {reason}"));
+                false
+            }
+        };
         if view.has_gates() {
             self.tell(Happening::GatesSettled);
         }
-        self.tell(Happening::Settled);
+        self.tell(Happening::Settled { hashes });
         Event::Done
     }
 

@@ -38,9 +38,37 @@ pub(super) fn check(playbook: &Playbook) -> Result<(), Misfit> {
     units_are_each_nodes_own(playbook)?;
     files_are_each_nodes_own(playbook)?;
     one_file_for_each_path(playbook)?;
+    an_upgrade_leads_up(playbook)?;
     a_turn_outlasts_a_step(playbook)?;
     a_restart_has_nothing_to_finalize(playbook)
 }
+
+/// An upgrade that leads down would be refused with the cluster at hand alone. A downgrade that leads up is left to that: how far
+/// down a cluster may go depends on it, too.
+fn an_upgrade_leads_up(playbook: &Playbook) -> Result<(), Misfit> {
+    let Kind::Upgrade { from, to, .. } = &playbook.kind else { return Ok(()) };
+    let to = &to.0;
+    // A pre-release matches only what names it, and so nothing that is tried here; one of another major is another question.
+    let names_another = |comparator: &semver::Comparator| !comparator.pre.is_empty() || comparator.major != to.major;
+    if !to.pre.is_empty() || from.comparators.iter().any(names_another) {
+        return Ok(());
+    }
+    let mut below = (0..=to.minor).flat_map(|minor| (0..HIGHEST_PATCH).map(move |patch| (minor, patch)));
+    let leads_up = below.any(|(minor, patch)| {
+        let release = semver::Version::new(to.major, minor, patch);
+        release <= *to && from.matches(&release)
+    });
+    match leads_up {
+        true => Ok(()),
+        false => {
+            let problem = format!("every release that `from` allows is above {to}");
+            Err(Misfit::at([Key("to")], problem, "a higher release, or `kind: Downgrade`"))
+        }
+    }
+}
+
+/// A patch that `from` may name is lower.
+const HIGHEST_PATCH: u64 = 1000;
 
 /// Others see no progress while a member becomes ready and is watched for a while, nor while it is put back and becomes
 /// ready once more, and must not give up for that.

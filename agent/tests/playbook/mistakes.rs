@@ -169,6 +169,7 @@ fn kind() {
         "kind",
         SOUND,
         &[
+            ("to: 3.6.14", "to: 3.5.30"),
             ("apiVersion: baton/v1\n", ""),
             ("baton/v1", "apps/v1"),
             ("kind: Upgrade\n", ""),

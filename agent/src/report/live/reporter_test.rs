@@ -76,7 +76,8 @@ fn happenings<'a>(view: &'a ClusterView, change: &'a Change) -> Vec<Happening<'a
         Happening::Settling,
         Happening::Unsettled(UNSETTLED),
         Happening::GatesSettled,
-        Happening::Settled,
+        Happening::Settled { hashes: true },
+        Happening::Settled { hashes: false },
         Happening::Lowering { to: Some(ClusterVersion { major: 3, minor: 5 }) },
         Happening::Lowering { to: None },
         Happening::Preparing { what: "download: 12.0 of 30.5 MiB" },
@@ -132,7 +133,7 @@ fn the_events_file_has_one_object_a_line() {
 #[test]
 fn a_full_disk_is_told_once_and_changes_nothing() {
     let mut events = Events::open("/dev/full".as_ref(), "h1".into()).unwrap();
-    let mut write = || events.write(&Happening::Settled, &Board::default(), SystemTime::now());
+    let mut write = || events.write(&Happening::Settled { hashes: true }, &Board::default(), SystemTime::now());
     let first = write().unwrap();
     assert!(first.starts_with("events are lost: /dev/full: "), "{first}");
     assert_eq!(write(), None);

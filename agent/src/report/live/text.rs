@@ -71,7 +71,8 @@ pub fn line(happening: &Happening, board: &Board) -> Option<String> {
             let gates = board.gates().map_or_else(String::new, |gates| format!(": {}", gates.words()));
             Some(format!("gates agree on every member{gates}"))
         }
-        Happening::Settled => Some("versions, gates and hashes agree".into()),
+        Happening::Settled { hashes: true } => Some("versions, gates and hashes agree".into()),
+        Happening::Settled { hashes: false } => Some("versions and gates agree; hashes were not compared".into()),
         Happening::Warning(text) => Some(format!("warning: {}", printable(text))),
     }
 }
