@@ -105,10 +105,11 @@ impl Place {
             json!({ "cluster_id": view.cluster, "leader": view.leader().map(|m| &m.name),
             "cluster_version": cluster_version(view).map(|version| version.to_string()) }),
         );
+        let in_step = keys.as_ref().ok().and_then(|keys| Some(keys.down.as_ref()?.value.member));
         let run = match &keys {
             Ok(keys) => {
                 self.add_keys(&mut facts, keys, names, lapses);
-                told::keys(keys, names, lapses)
+                told::keys(keys, names, view.members.len(), lapses)
             }
             Err(trouble) => {
                 let warning = trouble.stop("status", None, false).message;
@@ -117,7 +118,10 @@ impl Place {
                 text
             }
         };
-        let text = format!("{}\n{run}", told::cluster(view, &facts.members, facts.gates.as_ref(), downgrade.as_ref()));
+        let text = format!(
+            "{}\n{run}",
+            told::cluster(view, &facts.members, facts.gates.as_ref(), downgrade.as_ref(), in_step)
+        );
         let path = self.path.clone().unwrap_or_default();
         let stop = Stop::well(Reason::Looked, standing(view), "plan", &path);
         let cluster = keys.ok().map(|keys| progress(&keys));

@@ -148,6 +148,19 @@ async fn a_host_on_which_a_stopped_member_could_not_be_started_is_refused_before
         }
     }
 
+    // The order of its flags does not count: one that a release dropped is moved to `args` so.
+    rollout.upgrade = Upgrade {
+        runtime: |m| {
+            let mut lines = started_by_the_agent(m);
+            assert!([3, 4].iter().all(|at| lines[*at].contains("--") && lines[*at].contains('=')), "{lines:?}");
+            lines.swap(3, 4);
+            lines
+        },
+        ..sound.clone()
+    };
+    rollout.write();
+    rollout.one("plan", 0).await.must_be(0, "planned");
+
     // Somebody has switched the link and not restarted the member.
     rollout.upgrade = sound;
     let by_hand = rollout.member(0).bin().join("by-hand");

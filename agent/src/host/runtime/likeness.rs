@@ -5,7 +5,10 @@
 //! folder says otherwise. So a process of the node's executable that shares one of these is taken for the node alive,
 //! and a second one is never started beside it, on its data. Source: etcd's documentation, "Configuration options".
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 /// Flags whose values belong to one node alone.
 const OWN: [&str; 4] = ["data-dir", "config-file", "listen-client-urls", "listen-peer-urls"];
@@ -70,6 +73,27 @@ pub(crate) fn is_of_one_node(one: &[String], other: &[String]) -> bool {
     OWN.into_iter().any(same) || (same(NAME) && !has_both(DATA))
 }
 
+/// Whether two argument lists mean the same: the same words, or the flags of one node in another order or form. The order counts
+/// within a flag alone, of which the last one is taken.
+pub(crate) fn mean_the_same(one: &[String], other: &[String]) -> bool {
+    one == other || (is_of_one_node(one, other) && flags(one).is_some_and(|one| Some(one) == flags(other)))
+}
+
+/// The values of each flag in their order; `None` where a word is neither a flag nor a value of one.
+fn flags(arguments: &[String]) -> Option<BTreeMap<&str, Vec<Option<&str>>>> {
+    let mut flags: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    let mut words = arguments.iter().map(String::as_str).peekable();
+    while let Some(word) = words.next() {
+        let named = word.strip_prefix("--").or_else(|| word.strip_prefix('-')).filter(|named| !named.is_empty())?;
+        let (name, value) = match named.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (named, words.next_if(|next| !next.starts_with('-'))),
+        };
+        flags.entry(name).or_default().push(value);
+    }
+    Some(flags)
+}
+
 /// How many arguments two lists have in common.
 pub(crate) fn in_common(one: &[String], other: &[String]) -> usize {
     let one: BTreeSet<_> = one.iter().collect();
@@ -118,6 +142,26 @@ mod tests {
         ] {
             assert_eq!(is_of_one_node(&words(one), &words(other)), is_one, "{one:?} and {other:?}");
             assert_eq!(is_of_one_node(&words(other), &words(one)), is_one, "{other:?} and {one:?}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_different_flags_does_not_count() {
+        for (one, other, same) in [
+            ("--name a --data-dir /a --debug", "--debug --data-dir=/a -name a", true),
+            ("--name a --data-dir /a", "--name a --data-dir /a --debug", false),
+            ("--name a --data-dir /a", "--name a --data-dir /b", false),
+            // The last one counts.
+            ("--name a --log x --log y", "--name a --log y --log x", false),
+            ("--name a --log x --log y", "--log x --name a --log y", true),
+            // Which of these is a value is not known.
+            ("run --name a", "--name a run", false),
+            ("run --name a", "run --name a", true),
+            // What is no member's may go by its order.
+            ("-x 1 -y 2", "-y 2 -x 1", false),
+        ] {
+            assert_eq!(mean_the_same(&words(one), &words(other)), same, "{one:?} and {other:?}");
+            assert_eq!(mean_the_same(&words(other), &words(one)), same, "{other:?} and {one:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 //! The file names the process that a launcher became (`launch.rs`). Where it is missing or speaks of a dead process,
 //! the state directory was lost, or somebody else started the node: then a process counts as the node when it
 //! executes a file in the folder of the node's `binary`, or below, or the program of one of its command lines, and
-//! has exactly the arguments of that command line, outside of any container, as the node's user. Two such processes are an
+//! has the arguments of that command line (its flags in any order), outside of any container, as the node's user. Two such processes are an
 //! error: one of them would be forgotten. So is one that has other arguments, or is root's, and can only be this node all
 //! the same (`likeness.rs`). What runs as any other user is none of it, whatever it looks like: anybody could run it.
 //!
@@ -158,7 +158,7 @@ struct Relative {
 impl Relative {
     fn difference(&self, playbook: &[String], users: &Users) -> String {
         match users.is_nodes(self.uid) {
-            true if self.arguments == playbook => {
+            true if likeness::mean_the_same(&self.arguments, playbook) => {
                 "it has the node's arguments, and the agent has not started it".into()
             }
             true => likeness::difference(&self.arguments, playbook).to_string(),
@@ -282,7 +282,11 @@ impl<'a> Known<'a> {
     fn is_it(&self, pid: u32) -> io::Result<bool> {
         Ok(self.users.is_nodes(Credentials::of_process(pid)?.uid)
             && self.has_program(pid)?
-            && self.arguments.contains(&command_line(pid)?.get(1..).unwrap_or_default()))
+            && self.has_arguments(command_line(pid)?.get(1..).unwrap_or_default()))
+    }
+
+    fn has_arguments(&self, arguments: &[String]) -> bool {
+        self.arguments.iter().any(|known| likeness::mean_the_same(arguments, known))
     }
 
     fn has_program(&self, pid: u32) -> io::Result<bool> {

@@ -3,6 +3,8 @@
 use std::{fmt::Write as _, time::Duration};
 
 use super::{gates::GatesLine, lowering::DowngradeLine, standing::cluster_version};
+use proto::MemberId;
+
 use crate::{
     keys::{Going, Keys, PREFIX, Run, RunResult, RunState, TakeDown},
     observe::view::ClusterView,
@@ -20,6 +22,7 @@ pub fn cluster(
     members: &[MemberLine],
     gates: Option<&GatesLine>,
     downgrade: Option<&DowngradeLine>,
+    in_step: Option<MemberId>,
 ) -> String {
     let version = cluster_version(view).map_or_else(|| "undecided".to_owned(), |version| version.to_string());
     let ready = members.iter().filter(|member| member.state == "ready").count();
@@ -37,7 +40,11 @@ pub fn cluster(
             dash(&member.cluster_version),
             dash(&member.storage_version),
             member.role.to_owned(),
-            member.state.to_owned(),
+            match in_step == Some(member.id) {
+                // Ready or not, it is about to be stopped, or watched.
+                true => format!("{}, in its step", member.state),
+                false => member.state.to_owned(),
+            },
             member.lag.map_or_else(|| "-".to_owned(), |lag| lag.to_string()),
             dash(&member.host),
         ]
@@ -70,10 +77,10 @@ fn table<const N: usize>(rows: &[[String; N]]) -> String {
 }
 
 /// The run, who holds the baton and until when, who waits for what, what stands in the way.
-pub fn keys(keys: &Keys, names: &Names, lapses: Option<Duration>) -> String {
+pub fn keys(keys: &Keys, names: &Names, members: usize, lapses: Option<Duration>) -> String {
     let mut text = match &keys.run {
         None => "run: none\n".to_owned(),
-        Some(run) => run_line(&run.value, names),
+        Some(run) => run_line(&run.value, names, members),
     };
     if let Some(baton) = &keys.baton {
         let host = printable(&baton.value.host_name);
@@ -120,9 +127,12 @@ pub(crate) fn take_down(record: &TakeDown, names: &Names) -> String {
     format!("{}{way} by {host} (pid {pid})", names.member(record.member))
 }
 
-fn run_line(run: &Run, names: &Names) -> String {
+fn run_line(run: &Run, names: &Names, members: usize) -> String {
     let what = words(Some(&run.intent.change)).run;
-    let done = if run.done.is_empty() { "none".to_owned() } else { names.list(&run.done) };
+    let done = match run.done.len() {
+        0 => format!("0 of {members}"),
+        done => format!("{done} of {members}, {}", names.list(&run.done)),
+    };
     let begun = run.begun_by.as_ref().map_or_else(String::new, |host| format!("; begun on {}", printable(host)));
     format!("run: {what}, {}; done: {done}{begun}\n", state(&run.state, names))
 }
@@ -144,5 +154,29 @@ pub fn state(state: &RunState, names: &Names) -> String {
         RunState::Paused => "paused by a newer agent".to_owned(),
         RunState::Done { result: RunResult::Reached } => "done".to_owned(),
         RunState::Done { result: RunResult::RolledBack } => "done, rolled back".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::samples;
+
+    #[test]
+    fn the_run_says_how_far_it_is() {
+        let mut run = samples::run(RunState::Rolling);
+        run.done.clear();
+        let names = Names::default();
+        assert!(run_line(&run, &names, 5).contains("done: 0 of 5"), "{}", run_line(&run, &names, 5));
+        run.done.push(MemberId(7));
+        assert!(run_line(&run, &names, 5).contains("done: 1 of 5, 7"), "{}", run_line(&run, &names, 5));
+    }
+
+    #[test]
+    fn a_member_in_its_step_is_not_simply_ready() {
+        let view = samples::view("1+ 2+ 3+");
+        let members = crate::report::file::json::members(&view, &Names::default(), &Default::default());
+        let text = cluster(&view, &members, None, None, Some(MemberId(2)));
+        assert_eq!(text.matches("ready, in its step").count(), 1, "{text}");
     }
 }
