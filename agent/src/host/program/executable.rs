@@ -20,12 +20,14 @@ use super::{
     path_owner::{self, PathOwnerError},
     probe,
 };
-use crate::host::{
-    files::durable::{At, FileError},
-    process::{credentials::Credentials, process_id::ProcessId},
-    runtime::launch::Answer,
+use crate::{
+    host::{
+        files::durable::{At, FileError},
+        process::{credentials::Credentials, process_id::ProcessId},
+        runtime::launch::Answer,
+    },
+    words::said,
 };
-use crate::visible::line;
 
 /// How long `--version` may take.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -60,7 +62,7 @@ pub enum ExecutableError {
     #[error(
         "{} refuses the arguments of {node}: {}; write those that only another release takes as `args: [{{ add: […], for: \
          … }}]`",
-        path.display(), line(why)
+        path.display(), said(why)
     )]
     Arguments {
         path: PathBuf,
