@@ -104,9 +104,9 @@ pub struct Execution<'r> {
     /// Which warnings of looks were told.
     warned: BTreeSet<String>,
     trouble: Option<Trouble>,
-    /// ActError the journal cannot be written.
+    /// Why the journal cannot be written.
     unwritable: Option<Trouble>,
-    /// ActError the last look saw nothing.
+    /// Why the last look saw nothing.
     blind: Option<Trouble>,
 }
 
@@ -147,9 +147,9 @@ pub struct Ended {
     pub stale: Option<SystemTime>,
     /// Members of this host that do not run.
     pub down: Vec<MemberId>,
-    /// ActError this host is not fit, where that has a reason of its own.
+    /// Why this host is not fit, where that has a reason of its own.
     pub trouble: Option<Trouble>,
-    /// ActError the last look saw nothing, if it did not.
+    /// Why the last look saw nothing, if it did not.
     pub blind: Option<Trouble>,
     /// The step in hand, if one was left.
     pub in_hand: Option<MemberId>,
