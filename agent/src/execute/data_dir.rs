@@ -1,6 +1,8 @@
 //! What a step asks of a member's data directory before its stop: room for the next files, and for etcd 3.7 a snapshot
 //! that 3.6 wrote.
 
+use std::io;
+
 use proto::{ClusterVersion, Release};
 
 use super::{error::ActError, node::OwnNode};
@@ -18,8 +20,8 @@ const WRITES_SNAPSHOT: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
 /// What was found in it.
 struct Found {
     room: Result<(), NoRoom>,
-    snapshot: std::io::Result<Snapshot>,
-    has_old_entries: std::io::Result<Option<bool>>,
+    snapshot: io::Result<Snapshot>,
+    has_old_entries: io::Result<Option<bool>>,
 }
 
 impl OwnNode {
@@ -43,32 +45,80 @@ impl OwnNode {
             Some(Found { room: data.check_room(), snapshot, has_old_entries })
         });
         let name = &self.node.name;
-        let unknown = |why: &str| {
-            format!(
-                "{name}: {why}, so it is not known whether {new} can read its log: an etcd member without a snapshot of \
-                 {WRITES_SNAPSHOT} panics there"
-            )
-        };
         let Some(found) = found.await else {
-            return Ok(needs_snapshot.then(|| unknown("its data directory is not known")));
+            return Ok(needs_snapshot.then(|| format!("{name}: {}", unknown("its data directory is not known", new))));
         };
         found.room.map_err(|no_room| format!("{name}: {no_room}"))?;
-        match found.snapshot {
-            _ if !needs_snapshot => Ok(None),
-            Ok(Snapshot::NotEtcd) => Ok(None),
-            Ok(Snapshot::Holds(version)) if version >= WRITES_SNAPSHOT => Ok(None),
-            Ok(Snapshot::Missing | Snapshot::Holds(_)) => match found.has_old_entries {
-            Ok(Some(false)) => Ok(None),
-            Ok(None) => Ok(Some(unknown("its log is too long to be read through"))),
-            Err(error) => Ok(Some(unknown(&format!("its log cannot be read ({error})")))),
-            Ok(Some(true)) => Err(format!(
+        if !needs_snapshot {
+            return Ok(None);
+        }
+        match replay(&found.snapshot, &found.has_old_entries) {
+            Replay::Readable => Ok(None),
+            Replay::Unknown(why) => Ok(Some(format!("{name}: {}", unknown(&why, new)))),
+            Replay::Panics => Err(format!(
                 "{name}: its data directory has no snapshot of version {WRITES_SNAPSHOT}, and without one etcd {new} panics on \
                  what an older release wrote into its log; restart it once on {old} first, by a playbook of `kind: Restart`"
             )
             .into()),
-            },
-            Ok(Snapshot::Unknown) => Ok(Some(unknown("its newest snapshot cannot be understood"))),
-            Err(error) => Ok(Some(unknown(&format!("its data directory cannot be read ({error})")))),
         }
+    }
+}
+
+/// What a start on [`READS_NO_OLD_LOG`] would meet in the log.
+#[derive(Debug, PartialEq, Eq)]
+enum Replay {
+    Readable,
+    Panics,
+    Unknown(String),
+}
+
+fn replay(snapshot: &io::Result<Snapshot>, has_old_entries: &io::Result<Option<bool>>) -> Replay {
+    match (snapshot, has_old_entries) {
+        (Ok(Snapshot::NotEtcd), _) => Replay::Readable,
+        (Ok(Snapshot::Holds(version)), _) if *version >= WRITES_SNAPSHOT => Replay::Readable,
+        (Ok(Snapshot::Unknown), _) => Replay::Unknown("its newest snapshot cannot be understood".into()),
+        (Err(error), _) => Replay::Unknown(format!("its data directory cannot be read ({error})")),
+        (Ok(Snapshot::Missing | Snapshot::Holds(_)), Ok(Some(true))) => Replay::Panics,
+        (Ok(Snapshot::Missing | Snapshot::Holds(_)), Ok(Some(false))) => Replay::Readable,
+        (Ok(Snapshot::Missing | Snapshot::Holds(_)), Ok(None)) => {
+            Replay::Unknown("its log is too long to be read through".into())
+        }
+        (Ok(Snapshot::Missing | Snapshot::Holds(_)), Err(error)) => {
+            Replay::Unknown(format!("its log cannot be read ({error})"))
+        }
+    }
+}
+
+fn unknown(why: &str, new: ClusterVersion) -> String {
+    format!(
+        "{why}, so it is not known whether {new} can read its log: an etcd member without a snapshot of {WRITES_SNAPSHOT} \
+         panics there"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_log_of_old_that_would_be_replayed_is_refused() {
+        let version = |minor| ClusterVersion { major: 3, minor };
+        let (denied, old, new) = (io::ErrorKind::PermissionDenied, Some(true), Some(false));
+        let is_unknown = |replay: &Replay| matches!(replay, Replay::Unknown(_));
+        for (snapshot, entries, expected) in [
+            (Snapshot::Missing, old, Replay::Panics),
+            (Snapshot::Holds(version(5)), old, Replay::Panics),
+            // A cluster that began on 3.6 has no snapshot, and needs none.
+            (Snapshot::Missing, new, Replay::Readable),
+            (Snapshot::Holds(version(5)), new, Replay::Readable),
+            (Snapshot::Holds(version(6)), old, Replay::Readable),
+            (Snapshot::NotEtcd, old, Replay::Readable),
+        ] {
+            assert_eq!(replay(&Ok(snapshot), &Ok(entries)), expected, "{snapshot:?} {entries:?}");
+        }
+        assert!(is_unknown(&replay(&Ok(Snapshot::Unknown), &Ok(old))));
+        assert!(is_unknown(&replay(&Ok(Snapshot::Missing), &Ok(None))));
+        assert!(is_unknown(&replay(&Ok(Snapshot::Missing), &Err(denied.into()))));
+        assert!(is_unknown(&replay(&Err(denied.into()), &Ok(old))));
     }
 }

@@ -41,7 +41,7 @@ pub(super) struct Memory {
     has_waited: bool,
 }
 
-/// ActError a process that was told to stop is not known to have ended.
+/// Why a process that was told to stop is not known to have ended.
 enum NotEnded {
     /// It runs, and may end at any moment.
     Runs(ActError),

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_millis(200);
 
 impl Execution<'_> {
-    /// Puts this playbook's intent in the place of the run that stands, if one with another intent does. ActError a run of it
+    /// Puts this playbook's intent in the place of the run that stands, if one with another intent does. Why a run of it
     /// would not begin, if so: then the one that stands still does.
     ///
     /// # Errors

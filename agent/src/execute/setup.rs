@@ -49,7 +49,7 @@ pub struct Options {
     pub expect_agents: Option<usize>,
 }
 
-/// ActError a run could not even begin. Nothing was touched, but that members may have been started.
+/// Why a run could not even begin. Nothing was touched, but that members may have been started.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     #[error("the state directory cannot be used")]
