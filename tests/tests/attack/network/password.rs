@@ -38,9 +38,10 @@ async fn change_password(case: &Case) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_password_that_is_changed_within_a_step_is_said_to_be_refused() {
     let Some(case) = Case::path(System::Etcd, ("3.5", "3.6"), |_| {}).await else { return };
-    let mut case = case.strategy(&["gather: 1s", "health: { timeout: 8s }", "turn: { timeout: 40s }"]);
+    let mut case = case.strategy(&["gather: 1s", "health: { timeout: 8s }", "turn: { timeout: 50s }"]);
     case.upgrade.strategy.retain(|line| line != "soak: 0s");
-    case.upgrade.strategy.push("soak: 1s".into());
+    // The step outlasts `etcdctl` on a slow machine: the password changes within it.
+    case.upgrade.strategy.push("soak: 8s".into());
     let password = lock(&mut case, "secret").await;
     let playbook = case.write()[1].clone();
     let before = case.member(1).process().expect("up").pid;
