@@ -47,7 +47,7 @@ impl Execution<'_> {
         let since = boot_clock::now();
         match self.record_is_shown(member).await {
             Ok(()) => {
-                self.confirmed = Some(Confirmed { member, found, since });
+                self.host.confirmed = Some(Confirmed { member, found, since });
                 Event::Done
             }
             Err(why) => {
@@ -62,7 +62,7 @@ impl Execution<'_> {
     pub(super) async fn confirmed(&mut self, member: MemberId) -> Result<Found, ActError> {
         let is_now = |confirmed: &Confirmed| boot_clock::now().saturating_sub(confirmed.since) < MOST_AGE;
         if let Some(confirmed) =
-            self.confirmed.take().filter(|confirmed| confirmed.member == member && is_now(confirmed))
+            self.host.confirmed.take().filter(|confirmed| confirmed.member == member && is_now(confirmed))
         {
             return Ok(confirmed.found);
         }
@@ -79,11 +79,11 @@ impl Execution<'_> {
 
     /// Whether every other voter that was ready shows the record of the step in hand.
     async fn record_is_shown(&self, member: MemberId) -> Result<(), ActError> {
-        let (Some(view), Some(in_hand)) = (&self.last_view, self.past.in_hand) else {
+        let (Some(view), Some(in_hand)) = (&self.seen.last_view, self.host.past.in_hand) else {
             return Err("nobody was seen who could show the record".into());
         };
         let asked: JoinSet<_> = witnesses(view, member)
-            .map(|other| shows(Arc::clone(self.observer.access()), other.clone(), in_hand.attempt()))
+            .map(|other| shows(Arc::clone(self.cluster.observer.access()), other.clone(), in_hand.attempt()))
             .collect();
         match asked.join_all().await.into_iter().flatten().next() {
             None => Ok(()),

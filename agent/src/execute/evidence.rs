@@ -16,7 +16,7 @@ use crate::journal::{
 
 impl Execution<'_> {
     pub(super) async fn catch_up_with_what_runs(&mut self) -> Result<(), Abort> {
-        let Some(in_hand) = self.past.restart() else { return Ok(()) };
+        let Some(in_hand) = self.host.past.restart() else { return Ok(()) };
         let (Stage::Stopping(leg) | Stage::Switched(leg)) = in_hand.stage else { return Ok(()) };
         if !self.is_started(in_hand.step.member, leg).await {
             return Ok(());

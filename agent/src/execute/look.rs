@@ -32,14 +32,14 @@ impl Execution<'_> {
             self.stay_clear(keys);
             self.miss_record(keys);
         }
-        let view = match self.observer.look().await {
+        let view = match self.cluster.observer.look().await {
             Ok(view) => {
-                self.blind = None;
+                self.seen.blind = None;
                 Some(view)
             }
             Err(error) => {
                 tracing::info!(error = %crate::words::with_causes(&error), "the members were not seen");
-                self.blind = Some(error.into());
+                self.seen.blind = Some(error.into());
                 None
             }
         };
@@ -54,7 +54,7 @@ impl Execution<'_> {
         }
         let down = self.down().await;
         let (keys, gone) = match keys {
-            Some(keys) => match gone(&self.store, &keys, &self.me, self.process).await {
+            Some(keys) => match gone(&self.cluster.store, &keys, &self.me, self.process).await {
                 Ok(gone) => (Some(keys), gone),
                 Err(error) => {
                     tracing::info!(%error, "what is left of a lease was not learnt");
@@ -70,7 +70,7 @@ impl Execution<'_> {
             removed,
             down,
             gathered: had_gathered && !self.owner_may_come(),
-            lease_is_fresh: self.leases.baton_is_fresh(),
+            lease_is_fresh: self.cluster.leases.baton_is_fresh(),
             gone,
             fresh: random(),
         })))
@@ -78,8 +78,8 @@ impl Execution<'_> {
 
     /// Asks the members of the look that was just made.
     pub(super) async fn examine(&self) -> Event {
-        let evidence = match &self.last_view {
-            Some(view) => self.observer.examine(view).await,
+        let evidence = match &self.seen.last_view {
+            Some(view) => self.cluster.observer.examine(view).await,
             None => Evidence::default(),
         };
         Event::Examined(Arc::new(evidence))
@@ -88,9 +88,9 @@ impl Execution<'_> {
     /// All shared keys. Between the record and the stop they are read through another member than the one that said that
     /// the record was put: one that says so to two hosts at once would have both stop their members.
     async fn read_keys(&mut self) -> Result<Option<Keys>, Abort> {
-        let read = match &self.leases.recorded {
-            Some(recorded) => self.store.read_beside(&recorded.by).await,
-            None => self.store.read().await,
+        let read = match &self.cluster.leases.recorded {
+            Some(recorded) => self.cluster.store.read_beside(&recorded.by).await,
+            None => self.cluster.store.read().await,
         };
         let keys = match read {
             Ok(snapshot) => stored::keys(&snapshot).map_err(Abort::Keys)?,
@@ -100,13 +100,13 @@ impl Execution<'_> {
                 return Ok(None);
             }
         };
-        let Some(Recorded { record, created, by }) = &self.leases.recorded else { return Ok(Some(keys)) };
+        let Some(Recorded { record, created, by }) = &self.cluster.leases.recorded else { return Ok(Some(keys)) };
         let stands =
             keys.down.as_ref().is_some_and(|down| down.value.attempt == record.attempt && down.created == *created);
         if stands || is_given_up(&keys, record) {
             return Ok(Some(keys));
         }
-        self.store.route().disbelieve(by);
+        self.cluster.store.route().disbelieve(by);
         let text = format!(
             "{by} said that the take-down record of {} was put, and another member does not show it: nothing is stopped, \
              and others are asked before {by} from now on",
@@ -118,13 +118,13 @@ impl Execution<'_> {
 
     /// The record is the lock: where somebody else deletes it, another member may go beside this host's. That is said.
     fn miss_record(&mut self, keys: &Keys) {
-        let Some(in_hand) = self.past.in_hand else { return };
+        let Some(in_hand) = self.host.past.in_hand else { return };
         let attempt = in_hand.attempt();
         let stands = keys.down.as_ref().is_some_and(|down| down.value.attempt == attempt);
         let is_given_up = keys.lost.values().any(|lost| lost.value.attempt == attempt);
         if stands {
-            self.leases.seen = Some(attempt);
-        } else if self.leases.seen.take_if(|seen| *seen == attempt).is_some() && !is_given_up {
+            self.cluster.leases.seen = Some(attempt);
+        } else if self.cluster.leases.seen.take_if(|seen| *seen == attempt).is_some() && !is_given_up {
             let name = self.name_of(in_hand.member());
             self.warn(&format!(
                 "the take-down record of {name} was deleted while its step was under way, and not by this agent: another \
@@ -137,9 +137,9 @@ impl Execution<'_> {
     pub(super) fn saw(&mut self, view: &ClusterView) {
         self.tell(Happening::Looked(view));
         if view.is_whole() && self.me.seats.members().all(|member| view.member(member).is_some()) {
-            self.whole_view = Some(view.clone());
+            self.seen.whole_view = Some(view.clone());
         }
-        (self.last_view, self.last_seen) = (Some(view.clone()), Some(SystemTime::now()));
+        (self.seen.last_view, self.seen.last_seen) = (Some(view.clone()), Some(SystemTime::now()));
     }
 
     /// What is told at the end is how things stand then: after a step that went wrong, or a look that saw nothing, the
@@ -148,13 +148,13 @@ impl Execution<'_> {
         if !is_doubtful {
             return true;
         }
-        match tokio::time::timeout(LAST_LOOK, self.observer.look()).await {
+        match tokio::time::timeout(LAST_LOOK, self.cluster.observer.look()).await {
             Ok(Ok(view)) => {
                 self.saw(&view);
                 true
             }
             Ok(Err(error)) => {
-                self.blind = Some(error.into());
+                self.seen.blind = Some(error.into());
                 false
             }
             Err(_) => false,
@@ -163,7 +163,7 @@ impl Execution<'_> {
 
     /// What the planner has to say of a look, and refuses nothing for.
     pub(super) fn warn_of(&mut self, warnings: &[Warning]) {
-        let names = self.reporter.board().names();
+        let names = self.console.reporter.board().names();
         let texts: Vec<_> = warnings.iter().map(|warning| warned(warning, names)).collect();
         self.warn_once(&texts);
     }
@@ -171,7 +171,7 @@ impl Execution<'_> {
     /// What every look finds again is said once.
     pub(super) fn warn_once(&mut self, warnings: &[String]) {
         for text in warnings {
-            if self.warned.len() < MAX_WARNINGS && self.warned.insert(text.clone()) {
+            if self.console.warned.len() < MAX_WARNINGS && self.console.warned.insert(text.clone()) {
                 self.warn(text);
             }
         }
@@ -192,7 +192,7 @@ impl Execution<'_> {
             false => self.progress.stands_still_since = None,
         }
         let mark = (keys.run.as_ref().map(|run| run.modified), keys.down.as_ref().map(|down| down.created));
-        let releases = self.last_view.iter().flat_map(|view| &view.members);
+        let releases = self.seen.last_view.iter().flat_map(|view| &view.members);
         let members: Vec<_> =
             releases.map(|member| (member.id, member.release().cloned(), member.is_ready())).collect();
         if self.progress.seen != (mark, members.clone()) {
@@ -211,10 +211,10 @@ impl Execution<'_> {
     /// asked to end. A step of this host has its own member to avoid, and only while that is down: a sole voter is the
     /// only way to the record that is to be deleted.
     fn stay_clear(&self, keys: &Keys) {
-        let stage = self.past.restart().map(|in_hand| in_hand.stage);
+        let stage = self.host.past.restart().map(|in_hand| in_hand.stage);
         if matches!(stage, None | Some(Stage::Planned | Stage::Done(_))) {
             let down = keys.down.as_ref().map(|down| down.value.member);
-            self.excluded.set(down.filter(|member| !self.me.seats.has(*member)));
+            self.cluster.excluded.set(down.filter(|member| !self.me.seats.has(*member)));
         }
     }
 }

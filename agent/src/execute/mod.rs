@@ -74,40 +74,65 @@ pub struct Execution<'r> {
     pub playbook: Playbook,
     pub me: Arc<Me>,
     pub process: ProcessId,
+    pub cluster: Cluster,
+    seen: Seen,
+    pub host: Host,
+    pub console: Console<'r>,
+    /// When this agent said that it takes part: only from then on can others be missed.
+    began: Instant,
+    progress: wait::Progress,
+    trouble: Option<Trouble>,
+}
+
+/// The way to the cluster and to its shared keys.
+#[derive(Debug)]
+pub struct Cluster {
     pub observer: Observer,
     pub store: Store,
     /// The member no call goes through.
     pub excluded: Arc<Excluded>,
+    leases: Leases,
+    /// Word that something changed, from the first wait on: a watch that is not needed only holds members up.
+    changes: Option<Arc<crate::store::Changes>>,
+    /// Which step of a downgrade is asked for, and since when, though it is not known what came of it.
+    lowering: Option<(Option<proto::ClusterVersion>, Instant)>,
+}
+
+/// What the looks at the cluster saw.
+#[derive(Debug, Default)]
+struct Seen {
+    last_view: Option<ClusterView>,
+    /// The last view in which all was well: by its voters it is judged whether a member was removed.
+    whole_view: Option<ClusterView>,
+    last_seen: Option<SystemTime>,
+    /// Why the last look saw nothing.
+    blind: Option<Trouble>,
+}
+
+/// This host: its members, and what it wrote down of them.
+#[derive(Debug)]
+pub struct Host {
     pub nodes: Vec<OwnNode>,
     /// The lock on the state directory, held to the end.
     pub state: StateDir,
     /// What this host was about to do.
     pub journal: Journal<Line>,
     pub past: Past,
-    pub reporter: &'r mut Reporter,
-    /// Word that something changed, from the first wait on: a watch that is not needed only holds members up.
-    changes: Option<Arc<crate::store::Changes>>,
-    pub interrupt: Interrupt,
-    leases: Leases,
-    /// When this agent said that it takes part: only from then on can others be missed.
-    began: Instant,
-    progress: wait::Progress,
-    last_view: Option<ClusterView>,
-    /// The last view in which all was well: by its voters it is judged whether a member was removed.
-    whole_view: Option<ClusterView>,
-    last_seen: Option<SystemTime>,
-    /// Which step of a downgrade is asked for, and since when, though it is not known what came of it.
-    lowering: Option<(Option<proto::ClusterVersion>, Instant)>,
+    /// Why the journal cannot be written.
+    unwritable: Option<Trouble>,
+    /// Whether this process has stopped a member.
     touched: bool,
     /// The member that may be stopped now.
     confirmed: Option<confirm::Confirmed>,
+}
+
+/// Whoever started the run: what is said to them, and what they ask.
+#[derive(Debug)]
+pub struct Console<'r> {
+    pub reporter: &'r mut Reporter,
+    pub interrupt: Interrupt,
     /// Which warnings of looks were told.
     warned: BTreeSet<String>,
-    trouble: Option<Trouble>,
-    /// Why the journal cannot be written.
-    unwritable: Option<Trouble>,
-    /// Why the last look saw nothing.
-    blind: Option<Trouble>,
 }
 
 /// How a run ended that the machine could not end.
@@ -163,7 +188,7 @@ impl Execution<'_> {
 
     /// Runs the machine to its end.
     pub async fn run(mut self) -> Ended {
-        let (interrupt, has_units) = (self.interrupt.clone(), self.nodes.iter().any(OwnNode::is_unit));
+        let (interrupt, has_units) = (self.console.interrupt.clone(), self.host.nodes.iter().any(OwnNode::is_unit));
         let ending = tokio::select! {
             ending = self.drive() => ending,
             () = interrupt.asked(2) => Err(Abort::AtOnce),
@@ -176,11 +201,11 @@ impl Execution<'_> {
     }
 
     async fn ends(mut self, ending: Result<Ending, Abort>) -> Ended {
-        self.leases.end(&self.store).await;
+        self.cluster.leases.end(&self.cluster.store).await;
         let is_at_once = matches!(ending, Err(Abort::AtOnce));
         let is_doubtful = match &ending {
             Ok(Ending::Finished(_)) | Err(Abort::AtOnce) => false,
-            Ok(Ending::Refused(_) | Ending::Unprepared(_)) => self.blind.is_some(),
+            Ok(Ending::Refused(_) | Ending::Unprepared(_)) => self.seen.blind.is_some(),
             Ok(_) | Err(_) => true,
         };
         let is_now = self.look_at_the_end(is_doubtful).await && !is_at_once;
@@ -191,29 +216,29 @@ impl Execution<'_> {
                 tokio::time::timeout(LAST_STATUS, self.processes()).await.map_or_else(|_| Vec::new(), |(down, _)| down)
             }
         };
-        self.reporter.down(&down);
+        self.console.reporter.down(&down);
         Ended {
             ending,
-            touched: self.touched,
-            stale: self.last_seen.filter(|_| !is_now),
+            touched: self.host.touched,
+            stale: self.seen.last_seen.filter(|_| !is_now),
             down,
-            view: self.last_view,
+            view: self.seen.last_view,
             trouble: self.trouble,
-            blind: self.blind,
-            in_hand: self.past.in_hand.map(|in_hand| in_hand.member()),
+            blind: self.seen.blind,
+            in_hand: self.host.past.in_hand.map(|in_hand| in_hand.member()),
         }
     }
 
     async fn drive(&mut self) -> Result<Ending, Abort> {
         let mut agent = Agent::new(self.me.clone(), Rules::default(), self.process);
         let mut is_told = false;
-        self.observer.access().directory().prefer(&self.me.seats.members().collect::<Vec<_>>());
+        self.cluster.observer.access().directory().prefer(&self.me.seats.members().collect::<Vec<_>>());
         self.catch_up_with_what_runs().await?;
         self.correct_new_side().await;
         let down = self.down().await;
-        let mut event = Event::Started { in_hand: self.past.in_hand, down };
+        let mut event = Event::Started { in_hand: self.host.past.in_hand, down };
         loop {
-            if self.interrupt.is_asked() && !is_told {
+            if self.console.interrupt.is_asked() && !is_told {
                 is_told = true;
                 agent.on(Event::Interrupted);
             }
@@ -233,7 +258,7 @@ impl Execution<'_> {
     /// A download that a signal ended did not fail.
     fn ended(&mut self, ending: Ending) -> Ending {
         match ending {
-            Ending::Unprepared(_) if self.interrupt.is_asked() => Ending::Interrupted,
+            Ending::Unprepared(_) if self.console.interrupt.is_asked() => Ending::Interrupted,
             Ending::Step { member, why, left } => {
                 let why = if left == Left::AsItIs { self.with_its_release(member, why) } else { why };
                 Ending::Step { member, why, left }
@@ -267,7 +292,7 @@ impl Execution<'_> {
             Act::HookAfter(member) => self.hooks_after(member).await,
             Act::Confirm(member) => self.confirm(member).await,
             Act::Stop(member) => {
-                self.leases.recorded = None;
+                self.cluster.leases.recorded = None;
                 as_event(self.stop(member).await)
             }
             Act::Switch { member, to } => as_event(self.switch(member, to)),
@@ -294,12 +319,12 @@ impl Execution<'_> {
             Entry::Restart(restart::Entry::Planned(step)) => self.sides_of(&step),
             _ => None,
         };
-        self.journal.append(&Line::new(entry, sides)).map_err(Abort::Journal)?;
-        let before = self.past.restart();
-        if let Ok(in_hand) = progress::advance(self.past.in_hand, entry) {
-            self.past.in_hand = in_hand;
+        self.host.journal.append(&Line::new(entry, sides)).map_err(Abort::Journal)?;
+        let before = self.host.past.restart();
+        if let Ok(in_hand) = progress::advance(self.host.past.in_hand, entry) {
+            self.host.past.in_hand = in_hand;
         }
-        if let Some(before) = before.filter(|_| !self.past.in_hand.is_some_and(|now| now.may_have_stopped()))
+        if let Some(before) = before.filter(|_| !self.host.past.in_hand.is_some_and(|now| now.may_have_stopped()))
             && let Ok(node) = self.node_mut(before.step.member)
         {
             node.believe_looks();
@@ -326,7 +351,7 @@ impl Execution<'_> {
     /// Starts what this host has down, before anything that needs the cluster.
     pub async fn bring_up(&mut self) {
         self.mend_before_abort().await;
-        let in_hand = self.past.in_hand.map(|in_hand| in_hand.member());
+        let in_hand = self.host.past.in_hand.map(|in_hand| in_hand.member());
         for member in self.down().await.into_iter().filter(|member| Some(*member) != in_hand) {
             if let Err(error) = self.start(member).await {
                 self.warn(&format!("{} could not be started: {error}", self.name_of(member)));
@@ -337,7 +362,7 @@ impl Execution<'_> {
     /// Nothing more can be decided or written down, so whatever this host has down is started again: on the
     /// binary that the last durable entry says.
     async fn mend_before_abort(&mut self) {
-        let Some(in_hand) = self.past.restart() else { return };
+        let Some(in_hand) = self.host.past.restart() else { return };
         let member = in_hand.step.member;
         // One that cannot be told from another may be down: its start finds out.
         let is_unclear = match self.node(member) {
@@ -358,11 +383,15 @@ impl Execution<'_> {
     }
 
     fn node(&self, member: MemberId) -> Option<&OwnNode> {
-        self.nodes.iter().find(|node| node.member == member)
+        self.host.nodes.iter().find(|node| node.member == member)
     }
 
     fn node_mut(&mut self, member: MemberId) -> Result<&mut OwnNode, ActError> {
-        self.nodes.iter_mut().find(|node| node.member == member).ok_or_else(|| "this host has no such member".into())
+        self.host
+            .nodes
+            .iter_mut()
+            .find(|node| node.member == member)
+            .ok_or_else(|| "this host has no such member".into())
     }
 
     fn name_of(&self, member: MemberId) -> String {
@@ -370,7 +399,7 @@ impl Execution<'_> {
     }
 
     fn tell(&mut self, happening: Happening<'_>) {
-        self.reporter.tell(happening);
+        self.console.reporter.tell(happening);
     }
 
     fn warn(&mut self, text: &str) {
@@ -388,13 +417,13 @@ impl Execution<'_> {
     async fn processes(&self) -> (Vec<MemberId>, Vec<String>) {
         let mut down = Vec::new();
         let mut unclear = Vec::new();
-        let stopped = self.past.in_hand.filter(progress::InHand::may_have_stopped).map(|in_hand| in_hand.member());
-        for node in &self.nodes {
+        let stopped = self.host.past.in_hand.filter(progress::InHand::may_have_stopped).map(|in_hand| in_hand.member());
+        for node in &self.host.nodes {
             match node.status().await {
                 // Whoever answers for it now, its step has stopped it.
                 Ok(status) if !status.is_running() && stopped == Some(node.member) => down.push(node.member),
                 // One that answers is up, whatever process it is: preflight says what is wrong.
-                Ok(status) if !status.is_running() => match prepare::is_unseen(node, &self.observer).await {
+                Ok(status) if !status.is_running() => match prepare::is_unseen(node, &self.cluster.observer).await {
                     Ok(true) => unclear.push(format!("{} answers, but its process is not found", node.node.name)),
                     _ => down.push(node.member),
                 },

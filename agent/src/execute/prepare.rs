@@ -43,7 +43,7 @@ const TOLD_EVERY: Duration = Duration::from_secs(5);
 
 impl Execution<'_> {
     pub(super) async fn prepare(&mut self) -> Result<(), ActError> {
-        let interrupt = self.interrupt.clone();
+        let interrupt = self.console.interrupt.clone();
         tokio::select! {
             prepared = self.prepare_all() => prepared,
             () = interrupt.asked(1) => Err(ActError::from("interrupted")),
@@ -53,7 +53,7 @@ impl Execution<'_> {
     /// A step that has begun to start its new binary, or to leave it, goes on with the artifact that the playbook names
     /// now: the one it had may be what failed, and where the way back is closed only another one mends it.
     pub(super) async fn correct_new_side(&mut self) {
-        let Some(InHand { step, stage }) = self.past.restart().filter(|in_hand| in_hand.step.leg == Leg::Forward)
+        let Some(InHand { step, stage }) = self.host.past.restart().filter(|in_hand| in_hand.step.leg == Leg::Forward)
         else {
             return;
         };
@@ -62,25 +62,25 @@ impl Execution<'_> {
         }
         let kind = self.playbook.kind.clone();
         let Some((_, to, artifact)) = kind.releases() else { return };
-        let Some(at) = self.nodes.iter().position(|node| node.member == step.member) else { return };
-        let Some(known) = self.nodes[at].sides.clone().filter(|sides| sides.new.release == *to) else { return };
+        let Some(at) = self.host.nodes.iter().position(|node| node.member == step.member) else { return };
+        let Some(known) = self.host.nodes[at].sides.clone().filter(|sides| sides.new.release == *to) else { return };
         // The member may be down: a mirror that does not answer must not keep it so.
         let installed = tokio::time::timeout(TO_CORRECT, self.install(at, to, artifact)).await;
         match installed.unwrap_or_else(|_| Err(ActError::from("it was not there in time"))) {
-            Ok(new) => self.nodes[at].sides = Some(Sides { new, ..known }),
+            Ok(new) => self.host.nodes[at].sides = Some(Sides { new, ..known }),
             Err(why) => self.warn(&format!("{} stays on the artifact it had: {why}", self.name_of(step.member))),
         }
     }
 
     async fn prepare_all(&mut self) -> Result<(), ActError> {
-        if let Some(trouble) = self.unwritable.take() {
+        if let Some(trouble) = self.host.unwritable.take() {
             return Err(ActError::Trouble(trouble));
         }
         self.judge_access().await?;
         self.learn_releases().await;
-        for at in 0..self.nodes.len() {
+        for at in 0..self.host.nodes.len() {
             let sides = self.sides(at).await?;
-            let node = &mut self.nodes[at];
+            let node = &mut self.host.nodes[at];
             node.check(&sides.old, &sides.new.release).await?;
             for side in [&sides.old, &sides.new] {
                 node.check_safe(side).await?;
@@ -100,29 +100,29 @@ impl Execution<'_> {
             node.sides = Some(sides);
             node.check_what_runs(&node.status().await?)?;
             node.check_alone().await?;
-            let urls: Vec<_> = self.observer.access().directory().address_of(node.member).into_iter().collect();
+            let urls: Vec<_> = self.cluster.observer.access().directory().address_of(node.member).into_iter().collect();
             must_answer_itself(node, &urls).await?;
-            warnings.extend(must_be_the_member(node, &self.observer, TO_ANSWER).await?.warning);
+            warnings.extend(must_be_the_member(node, &self.cluster.observer, TO_ANSWER).await?.warning);
             warnings.iter().for_each(|warning| self.warn(warning));
-            if is_unseen(&self.nodes[at], &self.observer).await? {
-                return Err(self.nodes[at].unseen());
+            if is_unseen(&self.host.nodes[at], &self.cluster.observer).await? {
+                return Err(self.host.nodes[at].unseen());
             }
             if self.me.verb != Verb::Rollback {
-                let warning = self.nodes[at].check_target().await?;
+                let warning = self.host.nodes[at].check_target().await?;
                 warning.iter().for_each(|warning| self.warn(warning));
             }
         }
-        download::clear(&self.state.downloads())?;
+        download::clear(&self.host.state.downloads())?;
         Ok(())
     }
 
     /// Of members that only they themselves can tell it of.
     async fn learn_releases(&mut self) {
-        if !self.nodes.iter().any(OwnNode::needs_report) {
+        if !self.host.nodes.iter().any(OwnNode::needs_report) {
             return;
         }
-        let Ok(view) = self.observer.glance().await else { return };
-        for node in &mut self.nodes {
+        let Ok(view) = self.cluster.observer.glance().await else { return };
+        for node in &mut self.host.nodes {
             node.reported =
                 view.member(node.member).and_then(|member| member.release().cloned()).or(node.reported.take());
         }
@@ -130,13 +130,13 @@ impl Execution<'_> {
 
     /// What the member ran before and is to run after.
     async fn sides(&mut self, at: usize) -> Result<Sides, ActError> {
-        let current = self.nodes[at].current().await?;
-        let binary = self.nodes[at].node.binary.clone();
+        let current = self.host.nodes[at].current().await?;
+        let binary = self.host.nodes[at].node.binary.clone();
         let kind = self.playbook.kind.clone();
         let Some((from, to, artifact)) = kind.releases() else {
             return Ok(Sides { old: current.clone(), new: current, binary });
         };
-        let known = self.nodes[at].sides.clone().filter(|sides| sides.new.release == *to);
+        let known = self.host.nodes[at].sides.clone().filter(|sides| sides.new.release == *to);
         let is_new = current.release == *to;
         let new = match (&known, self.me.verb) {
             (_, Verb::Rollback) if is_new => current.clone(),
@@ -149,22 +149,22 @@ impl Execution<'_> {
         }
         let previous = match known {
             Some(sides) if sides.old.release != *to => Some(sides.old),
-            _ => self.nodes[at].previous(from).await,
+            _ => self.host.nodes[at].previous(from).await,
         };
         match (previous, self.me.verb) {
             (Some(old), _) => Ok(Sides { old, new, binary }),
             (None, Verb::Rollback) => Err(ActError::from(format!(
                 "{}: no release that `from` allows lies beside {}, so there is nothing to go back to",
-                self.nodes[at].node.name,
-                self.nodes[at].node.binary.as_ref().map_or(String::new(), |binary| binary.display().to_string())
+                self.host.nodes[at].node.name,
+                self.host.nodes[at].node.binary.as_ref().map_or(String::new(), |binary| binary.display().to_string())
             ))),
             (None, _) => Ok(Sides { old: current, new, binary }),
         }
     }
 
     async fn install(&mut self, at: usize, to: &Release, artifact: &playbook::Artifact) -> Result<Side, ActError> {
-        let Some(releases) = self.nodes[at].releases() else { return Err(ActError::from("`binary` is missing")) };
-        let downloads = self.state.downloads();
+        let Some(releases) = self.host.nodes[at].releases() else { return Err(ActError::from("`binary` is missing")) };
+        let downloads = self.host.state.downloads();
         let artifact = wanted(to, artifact)?;
         let (teller, mut told) = watch::channel(None);
         let tell = |underway| drop(teller.send_replace(Some(underway)));
@@ -177,7 +177,7 @@ impl Execution<'_> {
                 _ = ticks.tick() => self.tell_what_is_new(&mut told),
             }
         };
-        self.nodes[at].must_be(installed.executable, to).await
+        self.host.nodes[at].must_be(installed.executable, to).await
     }
 
     fn tell_what_is_new(&mut self, told: &mut watch::Receiver<Option<Underway>>) {
@@ -193,12 +193,12 @@ impl Execution<'_> {
         match &self.playbook.cluster.auth {
             Some(auth) => {
                 let user = auth.user.clone();
-                if !self.observer.is_administrator().await? {
+                if !self.cluster.observer.is_administrator().await? {
                     return Err(ActError::Trouble(Trouble::NotRoot { user }));
                 }
             }
             // Some releases answer all but the keys.
-            None if self.observer.reads_keys().await == Some(Permission::UserWanted) => {
+            None if self.cluster.observer.reads_keys().await == Some(Permission::UserWanted) => {
                 return Err(ActError::Trouble(Trouble::user_wanted()));
             }
             None => {}

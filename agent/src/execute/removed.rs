@@ -23,7 +23,7 @@ const SAID_WITHIN: Duration = Duration::from_secs(2);
 impl Execution<'_> {
     /// Whether this process has stopped the member, in the step in hand.
     pub(super) fn has_stopped(&self, member: MemberId) -> bool {
-        self.touched && self.past.in_hand.is_some_and(|in_hand| in_hand.member() == member)
+        self.host.touched && self.host.past.in_hand.is_some_and(|in_hand| in_hand.member() == member)
     }
 
     /// The names of the members that say that it was removed, where they are enough to be believed.
@@ -34,13 +34,13 @@ impl Execution<'_> {
 
     /// Goes by this view first, and then by one more.
     pub(super) async fn removed_by_view(&self, member: MemberId, view: &ClusterView) -> Option<Vec<Arc<str>>> {
-        view.removed_by(member, self.whole_view.as_ref())?;
+        view.removed_by(member, self.seen.whole_view.as_ref())?;
         tokio::time::sleep(BETWEEN).await;
-        self.glance_at_once().await?.removed_by(member, self.whole_view.as_ref())
+        self.glance_at_once().await?.removed_by(member, self.seen.whole_view.as_ref())
     }
 
     async fn glance_at_once(&self) -> Option<ClusterView> {
-        tokio::time::timeout(SAID_WITHIN, self.observer.glance()).await.ok()?.ok()
+        tokio::time::timeout(SAID_WITHIN, self.cluster.observer.glance()).await.ok()?.ok()
     }
 
     /// Members of this host that were removed.
@@ -58,19 +58,19 @@ impl Execution<'_> {
 
     /// Ends its step. What could not be deleted is left to the next process.
     pub(super) async fn let_go(&mut self, member: MemberId, by: Vec<Arc<str>>) -> Abort {
-        self.excluded.set(None);
+        self.cluster.excluded.set(None);
         self.tell(Happening::Failed { member, why: "it was removed from the cluster" });
-        let attempt = self.past.in_hand.map(|in_hand| in_hand.attempt());
+        let attempt = self.host.past.in_hand.map(|in_hand| in_hand.attempt());
         let Some(keys) = self.keys().await else { return Abort::Removed { member, by, is_recorded: true } };
         let record = keys.down.filter(|down| Some(down.value.attempt) == attempt);
         let is_recorded = match record {
             Some(record) => {
                 let (compares, ops) = stored::txn(&Txn::delete_down(record.created), None);
-                !matches!(self.store.txn(&compares, &ops).await, TxnAnswer::Yes { .. } | TxnAnswer::No(_))
+                !matches!(self.cluster.store.txn(&compares, &ops).await, TxnAnswer::Yes { .. } | TxnAnswer::No(_))
             }
             None => false,
         };
-        let forgotten = self.past.in_hand.filter(|_| !is_recorded).map(|in_hand| in_hand.forgotten());
+        let forgotten = self.host.past.in_hand.filter(|_| !is_recorded).map(|in_hand| in_hand.forgotten());
         if let Some(Err(abort)) = forgotten.map(|entry| self.write(entry)) {
             return abort;
         }

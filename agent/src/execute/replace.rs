@@ -25,18 +25,18 @@ impl Execution<'_> {
     /// # Errors
     /// What stands in the way; or that nobody knows whether it was done.
     pub async fn replace(&mut self) -> Result<Option<Refusal>, Trouble> {
-        let interrupt = self.interrupt.clone();
+        let interrupt = self.console.interrupt.clone();
         tokio::select! {
             () = self.bring_up() => {}
             () = interrupt.asked(1) => return Err(Trouble::Interrupted),
         }
-        let keys = self.store.read().await?;
+        let keys = self.cluster.store.read().await?;
         let keys = stored::keys(&keys)?;
-        let gone = gone(&self.store, &keys, &self.me, self.process).await.map_err(NotRead::from)?;
+        let gone = gone(&self.cluster.store, &keys, &self.me, self.process).await.map_err(NotRead::from)?;
         if let Some(twin) = plan::rules::twin::of(self.me.host, self.process, &keys, &gone) {
             return Ok(Some(twin));
         }
-        let view = self.observer.glance().await?;
+        let view = self.cluster.observer.glance().await?;
         let names = Names::of(&view);
         let seen = match plan::replace::replacement(&self.me, &keys, &view) {
             Replacement::NotNeeded => return Ok(None),
@@ -55,7 +55,7 @@ impl Execution<'_> {
         let deadline = Instant::now() + PATIENCE;
         let (compares, ops) = stored::txn(&txn, None);
         loop {
-            match self.store.txn(&compares, &ops).await {
+            match self.cluster.store.txn(&compares, &ops).await {
                 TxnAnswer::Yes { .. } => break,
                 // An earlier sending of the same Txn was done.
                 TxnAnswer::No(snapshot) if stands(&snapshot, |run| run.id == run_id) => break,
@@ -66,7 +66,7 @@ impl Execution<'_> {
                     return Err(not_replaced("it changed meanwhile; look at it again"));
                 }
                 TxnAnswer::Refused(reason) => return Err(Trouble::AuthRefused(reason)),
-                TxnAnswer::Unknown(reason) if Instant::now() > deadline || self.interrupt.is_asked() => {
+                TxnAnswer::Unknown(reason) if Instant::now() > deadline || self.console.interrupt.is_asked() => {
                     let text = format!("it is not known whether the run was replaced: {reason}");
                     return Err(Trouble::NoAnswer(text));
                 }

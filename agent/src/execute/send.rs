@@ -92,21 +92,21 @@ impl Execution<'_> {
             Err(NotGranted::Unknown(_)) => return Ok(self.unknown().await),
         };
         if txn.ops.iter().any(|op| matches!(op, Op::Delete(KeyName::Down))) {
-            self.leases.seen = None;
+            self.cluster.leases.seen = None;
         }
         let (compares, ops) = stored::txn(txn, lease);
-        match self.store.txn(&compares, &ops).await {
+        match self.cluster.store.txn(&compares, &ops).await {
             TxnAnswer::Yes { revision } => {
-                self.leases.unanswered = None;
+                self.cluster.leases.unanswered = None;
                 if let [Op::PutAgent(..)] = txn.ops.as_slice() {
-                    self.leases.key = Some(revision);
+                    self.cluster.leases.key = Some(revision);
                 }
                 self.note_record(txn, |_| Some(revision));
                 self.tell_of(txn);
                 Ok(Event::Yes(revision))
             }
             TxnAnswer::No(snapshot) => {
-                self.leases.unanswered = None;
+                self.cluster.leases.unanswered = None;
                 self.end_lease_of(txn).await;
                 let keys = stored::keys(&snapshot).map_err(Abort::Keys)?;
                 self.note_record(txn, |record| {
@@ -132,7 +132,7 @@ impl Execution<'_> {
     /// a lease at every look. Once a taking has a lease, only the cluster says what came of it.
     fn baton_is_taken(&self, txn: &Txn) -> Option<&Keys> {
         let [Op::PutBaton(baton)] = txn.ops.as_slice() else { return None };
-        let is_new = !self.leases.batons.contains_key(&baton.take);
+        let is_new = !self.cluster.leases.batons.contains_key(&baton.take);
         self.progress.others_baton(self.process).filter(|_| is_new)
     }
 
@@ -141,21 +141,21 @@ impl Execution<'_> {
         for op in &txn.ops {
             match op {
                 Op::PutDown(record) => {
-                    let said = created(record).zip(self.store.told());
+                    let said = created(record).zip(self.cluster.store.told());
                     let record = record.clone();
-                    self.leases.recorded = said.map(|(created, by)| Recorded { record, created, by });
+                    self.cluster.leases.recorded = said.map(|(created, by)| Recorded { record, created, by });
                     return;
                 }
-                Op::Delete(KeyName::Down) => self.leases.recorded = None,
+                Op::Delete(KeyName::Down) => self.cluster.leases.recorded = None,
                 _ => {}
             }
         }
     }
 
     async fn refused_with_keys(&mut self) -> Result<Event, Abort> {
-        match self.store.read().await {
+        match self.cluster.store.read().await {
             Ok(snapshot) => {
-                self.leases.unanswered = None;
+                self.cluster.leases.unanswered = None;
                 Ok(Event::No(Box::new(stored::keys(&snapshot).map_err(Abort::Keys)?)))
             }
             Err(NotRead::Oversize(error)) => Err(Abort::Keys(error.into())),
@@ -164,10 +164,10 @@ impl Execution<'_> {
     }
 
     async fn unknown(&mut self) -> Event {
-        let since = *self.leases.unanswered.get_or_insert_with(Instant::now);
+        let since = *self.cluster.leases.unanswered.get_or_insert_with(Instant::now);
         let give_up = since.elapsed() > self.playbook.strategy.health;
         match give_up {
-            true => self.leases.unanswered = None,
+            true => self.cluster.leases.unanswered = None,
             false => tokio::time::sleep(AGAIN).await,
         }
         Event::Unknown { give_up }
@@ -183,28 +183,28 @@ impl Execution<'_> {
         match needed {
             None => Ok(None),
             Some(Some(take)) => {
-                if !self.leases.batons.contains_key(&take) {
+                if !self.cluster.leases.batons.contains_key(&take) {
                     let lease = self.granted(take.lease()).await?;
-                    self.leases.batons.insert(take, lease);
+                    self.cluster.leases.batons.insert(take, lease);
                 }
                 Ok(None)
             }
             Some(None) => {
-                self.leases.registered = Some(txn.clone());
-                if self.leases.own.as_ref().is_none_or(KeepAlive::is_lost) {
-                    self.leases.is_registered = false;
-                    self.leases.own = Some(self.granted(LeaseId(0)).await?);
+                self.cluster.leases.registered = Some(txn.clone());
+                if self.cluster.leases.own.as_ref().is_none_or(KeepAlive::is_lost) {
+                    self.cluster.leases.is_registered = false;
+                    self.cluster.leases.own = Some(self.granted(LeaseId(0)).await?);
                 }
-                Ok(self.leases.own.as_ref().map(KeepAlive::lease))
+                Ok(self.cluster.leases.own.as_ref().map(KeepAlive::lease))
             }
         }
     }
 
     async fn granted(&self, id: LeaseId) -> Result<KeepAlive, NotGranted> {
-        let lease = self.store.grant(id, TTL).await.inspect_err(|error| {
+        let lease = self.cluster.store.grant(id, TTL).await.inspect_err(|error| {
             tracing::info!(%error, "a lease was not granted");
         })?;
-        KeepAlive::start(self.observer.access(), lease, self.excluded.clone()).map_err(|error| {
+        KeepAlive::start(self.cluster.observer.access(), lease, self.cluster.excluded.clone()).map_err(|error| {
             tracing::warn!(%error, "no thread for keep-alives");
             Unknown(error.to_string()).into()
         })
@@ -213,15 +213,15 @@ impl Execution<'_> {
     /// A baton that somebody else has needs no lease; it would only run out.
     async fn end_lease_of(&mut self, txn: &Txn) {
         if let [Op::PutBaton(baton)] = txn.ops.as_slice() {
-            drop(self.leases.batons.remove(&baton.take));
-            let _ = tokio::time::timeout(AT_THE_END, self.store.revoke(baton.take.lease())).await;
+            drop(self.cluster.leases.batons.remove(&baton.take));
+            let _ = tokio::time::timeout(AT_THE_END, self.cluster.store.revoke(baton.take.lease())).await;
         }
     }
 
     fn forget_lease_of(&mut self, txn: &Txn) {
         match txn.ops.as_slice() {
-            [Op::PutBaton(baton)] => drop(self.leases.batons.remove(&baton.take)),
-            _ => self.leases.own = None,
+            [Op::PutBaton(baton)] => drop(self.cluster.leases.batons.remove(&baton.take)),
+            _ => self.cluster.leases.own = None,
         }
     }
 
@@ -244,13 +244,13 @@ impl Execution<'_> {
             match op {
                 // Others may have had as much to prepare, and looked as long at a member that does not answer.
                 Op::PutAgent(..) => {
-                    self.leases.is_registered = true;
+                    self.cluster.leases.is_registered = true;
                     self.began = Instant::now();
                 }
                 Op::PutBaton(_) => self.tell(Happening::BatonTaken),
                 Op::PutDown(record) => self.tell(Happening::RecordPut { member: record.member, back: record.back }),
                 Op::Delete(KeyName::Down) => {
-                    if let Some(in_hand) = self.past.in_hand {
+                    if let Some(in_hand) = self.host.past.in_hand {
                         self.tell(Happening::RecordDeleted { member: in_hand.member() });
                     }
                 }
@@ -260,18 +260,18 @@ impl Execution<'_> {
     }
 
     pub(super) async fn give_back(&mut self, take: TakeId) -> Event {
-        drop(self.leases.batons.remove(&take));
-        match self.store.revoke(take.lease()).await {
+        drop(self.cluster.leases.batons.remove(&take));
+        match self.cluster.store.revoke(take.lease()).await {
             Ok(()) => {
-                self.leases.unanswered = None;
+                self.cluster.leases.unanswered = None;
                 self.tell(Happening::BatonGivenBack);
                 Event::Done
             }
             Err(_) => {
-                let since = *self.leases.unanswered.get_or_insert_with(Instant::now);
+                let since = *self.cluster.leases.unanswered.get_or_insert_with(Instant::now);
                 let give_up = since.elapsed() > GIVING_BACK;
                 match give_up {
-                    true => self.leases.unanswered = None,
+                    true => self.cluster.leases.unanswered = None,
                     false => tokio::time::sleep(AGAIN).await,
                 }
                 Event::Unknown { give_up }
@@ -281,18 +281,19 @@ impl Execution<'_> {
 
     /// Others need not miss an agent that mends a member before it takes part. Nothing depends on it.
     pub(super) async fn register_while_mending(&mut self) {
-        let is_soon = self.leases.tried.is_some_and(|tried| tried.elapsed() < TRIED_AGAIN);
-        if self.leases.is_registered || is_soon {
+        let is_soon = self.cluster.leases.tried.is_some_and(|tried| tried.elapsed() < TRIED_AGAIN);
+        if self.cluster.leases.is_registered || is_soon {
             return;
         }
-        self.leases.tried = Some(Instant::now());
+        self.cluster.leases.tried = Some(Instant::now());
         self.put_own_key(self.me.participant(self.process)).await;
     }
 
     /// An agent whose lease ran out while it was frozen, or that got no lease or no answer, says again that it takes
     /// part.
     pub(super) async fn stay_registered(&mut self) {
-        let is_missing = !self.leases.is_registered || self.leases.own.as_ref().is_none_or(KeepAlive::is_lost);
+        let is_missing =
+            !self.cluster.leases.is_registered || self.cluster.leases.own.as_ref().is_none_or(KeepAlive::is_lost);
         if let Some(participant) = self.participant().filter(|_| is_missing) {
             self.put_own_key(participant).await;
         }
@@ -300,7 +301,7 @@ impl Execution<'_> {
 
     /// What was said last of this agent.
     fn participant(&self) -> Option<Participant> {
-        match self.leases.registered.as_ref()?.ops.as_slice() {
+        match self.cluster.leases.registered.as_ref()?.ops.as_slice() {
             [Op::PutAgent(_, participant)] => Some(participant.clone()),
             _ => None,
         }
@@ -314,14 +315,14 @@ impl Execution<'_> {
             let txn = Txn::register(self.me.host, participant.clone(), seen, &Rules::default());
             let Ok(lease) = self.lease_for(&txn).await else { return };
             let (compares, ops) = stored::txn(&txn, lease);
-            let answer = self.store.txn(&compares, &ops).await;
+            let answer = self.cluster.store.txn(&compares, &ops).await;
             tracing::info!(?answer, "registered");
             match answer {
                 TxnAnswer::Yes { revision } => {
-                    (self.leases.is_registered, self.leases.key) = (true, Some(revision));
+                    (self.cluster.leases.is_registered, self.cluster.leases.key) = (true, Some(revision));
                     return;
                 }
-                TxnAnswer::LeaseGone => return self.leases.own = None,
+                TxnAnswer::LeaseGone => return self.cluster.leases.own = None,
                 TxnAnswer::No(snapshot) => {
                     let agents = stored::keys(&snapshot).map(|keys| keys.agents).unwrap_or_default();
                     let Some(there) = agents.get(&self.me.host) else { continue };
@@ -338,23 +339,23 @@ impl Execution<'_> {
 
     /// Says in this agent's key what it waits for, for whoever looks; nothing depends on it.
     pub(super) async fn say_in_key(&mut self, done: Vec<proto::MemberId>, waits_for: Option<String>) {
-        let (Some(said), Some(key)) = (self.participant(), self.leases.key) else { return };
+        let (Some(said), Some(key)) = (self.participant(), self.cluster.leases.key) else { return };
         let participant = Participant { done, waits_for: waits_for.map(Into::into), ..said.clone() };
         if participant == said {
             return;
         }
         let txn = Txn::register(self.me.host, participant, Some(key), &Rules::default());
-        let lease = self.leases.own.as_ref().filter(|lease| !lease.is_lost()).map(KeepAlive::lease);
+        let lease = self.cluster.leases.own.as_ref().filter(|lease| !lease.is_lost()).map(KeepAlive::lease);
         if lease.is_some() {
             let (compares, ops) = stored::txn(&txn, lease);
-            if let TxnAnswer::Yes { revision } = self.store.txn(&compares, &ops).await {
-                (self.leases.registered, self.leases.key) = (Some(txn), Some(revision));
+            if let TxnAnswer::Yes { revision } = self.cluster.store.txn(&compares, &ops).await {
+                (self.cluster.leases.registered, self.cluster.leases.key) = (Some(txn), Some(revision));
             }
         }
     }
 
     /// What the keys are now, outside the machine's looks.
     pub(super) async fn keys(&self) -> Option<Keys> {
-        stored::keys(&self.store.read().await.ok()?).ok()
+        stored::keys(&self.cluster.store.read().await.ok()?).ok()
     }
 }

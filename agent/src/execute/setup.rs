@@ -5,7 +5,7 @@
 //! starting is free, and without a quorum it is all that helps (agent/PROTOCOL.md, "Mending").
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
@@ -14,7 +14,7 @@ use std::{
 use proto::{ClusterId, MemberId};
 
 use super::{
-    Execution,
+    Cluster, Console, Execution, Host, Seen,
     bring_up::{bring_up, bring_up_what_can_be_read, open_node, start_what_is_down},
     error::ActError,
     identity,
@@ -169,29 +169,13 @@ pub async fn set_up(
         playbook,
         me,
         process,
-        observer,
-        store,
-        excluded,
-        nodes,
-        state,
-        journal,
-        past,
-        reporter,
-        interrupt,
-        changes: None,
-        leases: Leases::default(),
+        cluster: Cluster { observer, store, excluded, leases: Leases::default(), changes: None, lowering: None },
+        seen: Seen::default(),
+        host: Host { nodes, state, journal, past, unwritable, touched: false, confirmed: None },
+        console: Console { reporter, interrupt, warned: BTreeSet::new() },
         began: Instant::now(),
         progress: wait::Progress::new(),
-        last_view: None,
-        whole_view: None,
-        last_seen: None,
-        lowering: None,
         trouble: None,
-        unwritable,
-        blind: None,
-        touched: false,
-        confirmed: None,
-        warned: Default::default(),
     })
 }
 

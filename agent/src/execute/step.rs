@@ -49,7 +49,7 @@ impl Execution<'_> {
             return Ok(());
         }
         // Before a step nothing is in hand yet; then it is the verb that says where it leads.
-        let in_hand = self.past.restart().filter(|in_hand| in_hand.step.member == member);
+        let in_hand = self.host.past.restart().filter(|in_hand| in_hand.step.member == member);
         let wanted = if self.me.verb == Verb::Rollback { Leg::Back } else { Leg::Forward };
         let leg = in_hand.map_or(wanted, |in_hand| in_hand.step.leg);
         let node = self.node_mut(member)?;
@@ -69,7 +69,7 @@ impl Execution<'_> {
     }
 
     pub(super) async fn hand_over(&mut self, from: MemberId, to: MemberId) -> Event {
-        match self.observer.move_leader(from, to).await {
+        match self.cluster.observer.move_leader(from, to).await {
             HandOver::Moved => {
                 self.tell(Happening::HandedOver { from, to });
                 Event::Done
@@ -81,6 +81,7 @@ impl Execution<'_> {
     pub(super) async fn stop(&mut self, member: MemberId) -> Result<(), ActError> {
         let mut found = self.confirmed(member).await?;
         if self
+            .host
             .past
             .restart()
             .is_some_and(|in_hand| in_hand.stage == Stage::Stopping(Leg::Back) && in_hand.step.leg == Leg::Forward)
@@ -88,14 +89,14 @@ impl Execution<'_> {
             self.tell(Happening::PuttingBack { member });
         }
         self.tell(Happening::Stopping { member });
-        self.excluded.set(Some(member));
-        self.touched = true;
+        self.cluster.excluded.set(Some(member));
+        self.host.touched = true;
         // A supervisor may restart it between the look and the stop, and a crash loop does so again and again.
         let deadline = Instant::now() + RESTARTS;
         while let Stopped::Another(why) = self.node_mut(member)?.stop(found).await? {
             found = self.found_again(member, deadline, why).await?;
         }
-        if let Some(address) = self.observer.still_answers(member).await {
+        if let Some(address) = self.cluster.observer.still_answers(member).await {
             return Err(ActError::from(format!(
                 "it still answers at {address}: what was stopped is another member's process, or something has \
                  started it again"
@@ -128,14 +129,14 @@ impl Execution<'_> {
             node.check_unchanged(leg.to())?;
             node.check_alone().await?;
             node.check_log().await?;
-            return Ok(must_be_the_member(node, &self.observer, Duration::ZERO).await?.found);
+            return Ok(must_be_the_member(node, &self.cluster.observer, Duration::ZERO).await?.found);
         }
-        judged_to_go_back(node, &self.observer).await
+        judged_to_go_back(node, &self.cluster.observer).await
     }
 
     /// The leg that this member is about to be stopped for.
     fn stops_for(&self, member: MemberId) -> Option<Leg> {
-        match self.past.restart() {
+        match self.host.past.restart() {
             Some(InHand { step, stage: Stage::Stopping(leg) }) if step.member == member => Some(leg),
             _ => None,
         }
@@ -143,12 +144,12 @@ impl Execution<'_> {
 
     /// Whether this member is stopped to leave what its step has brought it to.
     fn turns_back(&self, member: MemberId) -> bool {
-        let in_hand = self.past.restart();
+        let in_hand = self.host.past.restart();
         self.stops_for(member).is_some_and(|leg| in_hand.is_some_and(|in_hand| in_hand.step.leg != leg))
     }
 
     pub(super) fn switch(&mut self, member: MemberId, to: Binary) -> Result<(), ActError> {
-        let in_hand = self.past.restart().filter(|in_hand| in_hand.step.member == member);
+        let in_hand = self.host.past.restart().filter(|in_hand| in_hand.step.member == member);
         let is_mended = in_hand.is_some_and(|in_hand| in_hand.binary() == to);
         // Only a step that goes where it was to go can still be left undone.
         let is_asked_for = in_hand.is_some_and(|in_hand| in_hand.step.leg.to() == to) && !is_mended;
@@ -170,7 +171,7 @@ impl Execution<'_> {
     }
 
     pub(super) async fn start(&mut self, member: MemberId) -> Result<(), ActError> {
-        let in_hand = self.past.restart().filter(|in_hand| in_hand.step.member == member);
+        let in_hand = self.host.past.restart().filter(|in_hand| in_hand.step.member == member);
         let node = self.node_mut(member)?;
         let started = match node.may_be_stopped {
             true => node.start_stopped().await,
@@ -185,7 +186,7 @@ impl Execution<'_> {
     }
 
     pub(super) async fn await_polls(&mut self) -> Event {
-        if let Some(in_hand) = self.past.in_hand {
+        if let Some(in_hand) = self.host.past.in_hand {
             self.tell(Happening::LettingPollsEnd { member: in_hand.member(), seconds: POLLS.as_secs() });
         }
         tokio::time::sleep(POLLS).await;

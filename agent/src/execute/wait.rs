@@ -122,7 +122,7 @@ impl Execution<'_> {
                         continue;
                     }
                     let Some(why) = self.unfinished(member).await else {
-                        self.excluded.set(None);
+                        self.cluster.excluded.set(None);
                         self.say_what_was_not_compared(member, on).await;
                         self.tell(Happening::Ready { member });
                         return Ok(Event::Done);
@@ -197,7 +197,7 @@ impl Execution<'_> {
             None => None,
         };
         let ended = ending.map_or_else(|| "its process ended".into(), |ending| format!("its process ended: {ending}"));
-        let Some(url) = self.observer.access().directory().address_of(member) else { return ended.into() };
+        let Some(url) = self.cluster.observer.access().directory().address_of(member) else { return ended.into() };
         // The member waits meanwhile to be put back, and name servers may be silent.
         match tokio::time::timeout(WHO_LISTENS, blocking(move || who_listens(&url))).await {
             Ok(Some(other)) => format!("{ended}; {other}").into(),
@@ -233,7 +233,7 @@ impl Execution<'_> {
     }
 
     fn not_ready(&mut self, member: MemberId, why: Arc<str>) -> Event {
-        self.excluded.set(None);
+        self.cluster.excluded.set(None);
         self.tell(Happening::Failed { member, why: &why });
         Event::Failed(why)
     }
@@ -257,25 +257,25 @@ impl Execution<'_> {
             return if may_become_it { Judged::NotYet { why, has_quorum: true } } else { Judged::Wrong(why) };
         }
         let looked = tokio::select! {
-            looked = self.observer.glance() => looked,
+            looked = self.cluster.observer.glance() => looked,
             () = ended(&status) => {
                 return Judged::NotYet { why: Arc::from("its process ended"), has_quorum: true };
             }
         };
         match looked {
             Ok(view) => {
-                self.blind = None;
+                self.seen.blind = None;
                 let judged = match self.removed_by_view(member, &view).await {
                     Some(by) => Judged::Removed(by),
                     None => judge_view(&view, member, side.as_ref().map(|side| &side.release)),
                 };
                 self.tell(Happening::Looked(&view));
-                self.last_view = Some(view);
+                self.seen.last_view = Some(view);
                 judged
             }
             Err(error) => {
                 let why = with_causes(&error).into();
-                self.blind = Some(error.into());
+                self.seen.blind = Some(error.into());
                 Judged::NotYet { why, has_quorum: false }
             }
         }
@@ -299,14 +299,14 @@ impl Execution<'_> {
                 Some(missing) => {
                     self.tell(Happening::Unsettled(missing));
                     if is_late || missing.is_lasting() {
-                        return Event::Failed(settling::words(missing, self.reporter.board().names()).into());
+                        return Event::Failed(settling::words(missing, self.console.reporter.board().names()).into());
                     }
                 }
             }
             if self.is_run_over().await {
                 return Event::Done;
             }
-            if self.interrupt.is_asked() {
+            if self.console.interrupt.is_asked() {
                 return Event::Woke { expired: false };
             }
             self.pause(Duration::from_millis(100)).await;
@@ -315,11 +315,11 @@ impl Execution<'_> {
 
     /// What one look finds missing.
     async fn missing(&mut self, back: bool) -> Option<Missing> {
-        match self.observer.glance().await {
+        match self.cluster.observer.glance().await {
             Ok(view) => {
                 let missing = settled::missing(&self.me.intent, &view, back);
                 self.tell(Happening::Looked(&view));
-                self.last_view = Some(view);
+                self.seen.last_view = Some(view);
                 missing
             }
             Err(error) => Some(Missing::Answer { why: with_causes(&error) }),
@@ -342,11 +342,11 @@ impl Execution<'_> {
     }
 
     async fn compare_hashes(&mut self) -> Event {
-        let Some(view) = self.last_view.clone() else { return Event::Done };
-        let hashes = match self.observer.hashes(&view, self.playbook.verify.max_db).await {
+        let Some(view) = self.seen.last_view.clone() else { return Event::Done };
+        let hashes = match self.cluster.observer.hashes(&view, self.playbook.verify.max_db).await {
             Hashes::Equal { .. } => true,
             Hashes::Different { revision, hashes } => {
-                let names = self.reporter.board().names();
+                let names = self.console.reporter.board().names();
                 return Event::Failed(settling::hashes_differ(revision, &hashes, names).into());
             }
             Hashes::NotCompared(reason) => {
@@ -364,9 +364,9 @@ impl Execution<'_> {
     pub(super) async fn wait(&mut self, wait: Wait) -> Event {
         self.tell(Happening::Waiting(wait.clone()));
         let done = self.done_members();
-        self.say_in_key(done, Some(words(&wait, self.reporter.board().names()))).await;
+        self.say_in_key(done, Some(words(&wait, self.console.reporter.board().names()))).await;
         tokio::time::sleep(self.progress.breath).await;
-        let changes = self.changes.get_or_insert_with(|| Arc::new(Changes::of(&self.store))).clone();
+        let changes = self.cluster.changes.get_or_insert_with(|| Arc::new(Changes::of(&self.cluster.store))).clone();
         let gather_ends = self.began + self.playbook.strategy.gather;
         let nothing_new = Instant::now() + NOTHING_NEW;
         // A look is due when the gathering ends, too: that decides who takes part.
@@ -375,7 +375,7 @@ impl Execution<'_> {
         let is_told = tokio::select! {
             () = changes.changed() => true,
             () = tokio::time::sleep_until(next.into()) => false,
-            () = self.interrupt.asked(1) => false,
+            () = self.console.interrupt.asked(1) => false,
         };
         self.progress.was_at_once = is_told && since.elapsed() < AT_ONCE;
         Event::Woke { expired: self.progress.at.elapsed() > self.playbook.strategy.turn }
@@ -384,7 +384,7 @@ impl Execution<'_> {
     async fn pause(&self, time: Duration) {
         tokio::select! {
             () = tokio::time::sleep(time) => {}
-            () = self.interrupt.asked(1) => {}
+            () = self.console.interrupt.asked(1) => {}
         }
     }
 
@@ -394,7 +394,7 @@ impl Execution<'_> {
         let is_done = |member: &crate::observe::view::Member| {
             member.is_ready() && self.me.seats.has(member.id) && member.release() == target
         };
-        self.last_view.iter().flat_map(|view| &view.members).filter(|m| is_done(m)).map(|m| m.id).collect()
+        self.seen.last_view.iter().flat_map(|view| &view.members).filter(|m| is_done(m)).map(|m| m.id).collect()
     }
 }
 
