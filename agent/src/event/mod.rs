@@ -213,7 +213,7 @@ impl Happening<'_> {
                 | Wait::Storage { member, .. }
                 | Wait::FailedOwner { member }
                 | Wait::LostOwner { member } => Some(*member),
-                Wait::Answer | Wait::Baton { .. } | Wait::Gather | Wait::Others { .. } => None,
+                Wait::Answer | Wait::Baton { .. } | Wait::OthersToJoin | Wait::Others { .. } => None,
             },
             _ => None,
         }

@@ -26,7 +26,7 @@ impl Execution<'_> {
     pub(super) async fn look(&mut self) -> Result<Event, Abort> {
         self.stay_registered().await;
         // A look may take seconds: who came while it was made is not among the keys that it read.
-        let had_gathered = self.began.elapsed() >= self.playbook.strategy.gather;
+        let was_window_over = self.began.elapsed() >= self.playbook.strategy.join_window;
         let keys = self.read_keys().await?;
         if let Some(keys) = &keys {
             self.stay_clear(keys);
@@ -69,7 +69,7 @@ impl Execution<'_> {
             view,
             removed,
             down,
-            gathered: had_gathered && !self.owner_may_come(),
+            is_window_over: was_window_over && !self.owner_may_come(),
             lease_is_fresh: self.cluster.leases.baton_is_fresh(),
             gone,
             fresh: random(),
@@ -177,7 +177,7 @@ impl Execution<'_> {
         }
     }
 
-    /// Progress is what anyone in the cluster has brought about; it starts the turn's time anew.
+    /// Progress is what anyone in the cluster has brought about; it starts the stall timeout anew.
     fn note(&mut self, keys: &Keys) {
         let standing = keys.run.as_ref().map(|run| &run.value).filter(|run| !run.is_over());
         if let Some(run) = standing.filter(|run| *run.intent == *self.me.intent && self.progress.joined != Some(run.id))
@@ -203,8 +203,8 @@ impl Execution<'_> {
 
     /// After a step failed or was given up, its host has as long to come back as others had to come at all.
     fn owner_may_come(&self) -> bool {
-        let gather = self.playbook.strategy.gather;
-        self.progress.stands_still_since.is_some_and(|since| since.elapsed() < gather)
+        let join_window = self.playbook.strategy.join_window;
+        self.progress.stands_still_since.is_some_and(|since| since.elapsed() < join_window)
     }
 
     /// Leaves a member that another host takes down in peace: etcd from 3.5 on waits 7 s for open watches when it is

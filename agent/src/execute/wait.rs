@@ -367,10 +367,10 @@ impl Execution<'_> {
         self.say_in_key(done, Some(words(&wait, self.console.reporter.board().names()))).await;
         tokio::time::sleep(self.progress.breath).await;
         let changes = self.cluster.changes.get_or_insert_with(|| Arc::new(Changes::of(&self.cluster.store))).clone();
-        let gather_ends = self.began + self.playbook.strategy.gather;
+        let window_ends = self.began + self.playbook.strategy.join_window;
         let nothing_new = Instant::now() + NOTHING_NEW;
         // A look is due when the gathering ends, too: that decides who takes part.
-        let next = if gather_ends > Instant::now() { gather_ends.min(nothing_new) } else { nothing_new };
+        let next = if window_ends > Instant::now() { window_ends.min(nothing_new) } else { nothing_new };
         let since = Instant::now();
         let is_told = tokio::select! {
             () = changes.changed() => true,
@@ -378,7 +378,7 @@ impl Execution<'_> {
             () = self.console.interrupt.asked(1) => false,
         };
         self.progress.was_at_once = is_told && since.elapsed() < AT_ONCE;
-        Event::Woke { expired: self.progress.at.elapsed() > self.playbook.strategy.turn }
+        Event::Woke { expired: self.progress.at.elapsed() > self.playbook.strategy.stall_timeout }
     }
 
     async fn pause(&self, time: Duration) {

@@ -129,7 +129,7 @@ pub struct Looked {
     /// Members of this host whose process does not run.
     pub down: Vec<MemberId>,
     /// Whether enough time has passed since the start for other agents to come.
-    pub gathered: bool,
+    pub is_window_over: bool,
     /// Whether the baton's lease has more than a third of its time left.
     pub lease_is_fresh: bool,
     /// Processes that have put something in the name of this host, or at its members in the name of another state

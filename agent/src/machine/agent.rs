@@ -273,8 +273,8 @@ impl Agent {
     fn case<'a>(&'a self, looked: &'a Looked, in_hand: Option<AttemptId>) -> Option<Case<'a>> {
         let (keys, view) = (looked.keys.as_ref()?, looked.view.as_ref()?);
         let (me, rules, gone, process) = (&*self.me, &self.rules, looked.gone.as_slice(), self.process);
-        let (gathered, joined, evidence) = (looked.gathered, self.joined, self.evidence.as_deref());
-        Some(Case { me, rules, keys, view, evidence, gathered, joined, in_hand, gone, process })
+        let (is_window_over, joined, evidence) = (looked.is_window_over, self.joined, self.evidence.as_deref());
+        Some(Case { me, rules, keys, view, evidence, is_window_over, joined, in_hand, gone, process })
     }
 
     fn decide(&mut self, looked: Looked) -> Act {

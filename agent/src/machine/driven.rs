@@ -140,7 +140,7 @@ impl Driven {
             view: Some(self.view.clone()),
             removed: self.removed.clone(),
             down: self.down.clone(),
-            gathered: true,
+            is_window_over: true,
             lease_is_fresh: true,
             gone: self.gone.clone(),
             fresh: 11,

@@ -152,7 +152,7 @@ impl World<'_> {
                 keys,
                 view,
                 evidence: Some(self.evidence),
-                gathered: true,
+                is_window_over: true,
                 joined,
                 in_hand: None,
                 gone: &[],

@@ -107,7 +107,7 @@ pub struct Case<'a> {
     /// What is asked once; `None` until it was.
     pub evidence: Option<&'a Evidence>,
     /// Whether enough time has passed for other agents to come.
-    pub gathered: bool,
+    pub is_window_over: bool,
     /// The run this process has been part of.
     pub joined: Option<RunId>,
     /// The attempt whose record this process put.
@@ -181,8 +181,8 @@ impl Case<'_> {
         }
     }
 
-    fn gathered(&self) -> bool {
-        self.gathered || self.me.expect_agents.is_some_and(|expected| self.keys.agents.len() >= expected)
+    fn is_window_over(&self) -> bool {
+        self.is_window_over || self.me.expect_agents.is_some_and(|expected| self.keys.agents.len() >= expected)
     }
 
     /// Whether the run changes the minor, and so has a point of no return.

@@ -55,7 +55,7 @@ fn my_part_is_done(case: &Case) -> Next {
         None if left.iter().all(|member| case.keys.has_participant(*member)) => {
             Next::Wait(Wait::Others { members: left })
         }
-        None if !case.gathered() => Next::Wait(Wait::Gather),
+        None if !case.is_window_over() => Next::Wait(Wait::OthersToJoin),
         None => Next::Finish(Finish::Partial { left }),
     }
 }
@@ -66,7 +66,7 @@ pub(super) fn another_is_sick(case: &Case, other: MemberId) -> Next {
         || case.view.member(other).is_some_and(Member::is_catching_up);
     match is_awaited {
         true => Next::Wait(Wait::Ready { member: other }),
-        false if !case.gathered() => Next::Wait(Wait::Gather),
+        false if !case.is_window_over() => Next::Wait(Wait::OthersToJoin),
         false => Next::Refuse(Refusal::NotReady { member: other }),
     }
 }

@@ -133,7 +133,7 @@ pub enum Wait {
         host: HostId,
     },
     /// Other agents that may still come.
-    Gather,
+    OthersToJoin,
     /// Members that go first, each with a live participant.
     Others {
         members: Vec<MemberId>,

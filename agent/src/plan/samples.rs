@@ -150,7 +150,7 @@ static NO_EVIDENCE: Evidence = Evidence { quotas: BTreeMap::new() };
 pub(crate) fn case<'a>(me: &'a Me, rules: &'a Rules, keys: &'a Keys, view: &'a ClusterView) -> Case<'a> {
     let process = ProcessId::default();
     let evidence = Some(&NO_EVIDENCE);
-    Case { me, rules, keys, view, evidence, gathered: true, joined: None, in_hand: None, gone: &[], process }
+    Case { me, rules, keys, view, evidence, is_window_over: true, joined: None, in_hand: None, gone: &[], process }
 }
 
 /// A value as the store has it.

@@ -39,7 +39,7 @@ pub(super) fn check(playbook: &Playbook) -> Result<(), Misfit> {
     files_are_each_nodes_own(playbook)?;
     one_file_for_each_path(playbook)?;
     an_upgrade_leads_up(playbook)?;
-    a_turn_outlasts_a_step(playbook)?;
+    a_stall_outlasts_a_step(playbook)?;
     a_restart_has_nothing_to_finalize(playbook)
 }
 
@@ -72,7 +72,7 @@ const HIGHEST_PATCH: u64 = 1000;
 
 /// Others see no progress while a member becomes ready and is watched for a while, nor while it is put back and becomes
 /// ready once more, and must not give up for that.
-fn a_turn_outlasts_a_step(playbook: &Playbook) -> Result<(), Misfit> {
+fn a_stall_outlasts_a_step(playbook: &Playbook) -> Result<(), Misfit> {
     let strategy = &playbook.strategy;
     let (step, words) = match strategy.on_failure {
         OnFailure::Stop => (strategy.health + strategy.soak, "`health.timeout` and `soak`"),
@@ -81,12 +81,12 @@ fn a_turn_outlasts_a_step(playbook: &Playbook) -> Result<(), Misfit> {
             "twice `health.timeout`, as its member may be put back, `soak` and 20s",
         ),
     };
-    match strategy.turn > step {
+    match strategy.stall_timeout > step {
         true => Ok(()),
         false => Err(Misfit::at(
-            [Key("strategy"), Key("turn"), Key("timeout")],
+            [Key("strategy"), Key("stall_timeout")],
             format!("nobody is waited for as long as one step may take: {words}"),
-            "a `turn` longer than all of that together",
+            "a `stall_timeout` longer than all of that together",
         )),
     }
 }

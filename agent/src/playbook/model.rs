@@ -214,12 +214,12 @@ pub struct Strategy {
     /// How long cluster version and gates may take to settle after the last member.
     #[serde(serialize_with = "unit::timeout")]
     pub convergence: Duration,
-    /// How long to wait for the turn without progress by anyone.
-    #[serde(serialize_with = "unit::timeout")]
-    pub turn: Duration,
+    /// How long this host waits while nobody makes progress.
+    #[serde(serialize_with = "unit::duration")]
+    pub stall_timeout: Duration,
     /// How long to wait for others to take part.
     #[serde(serialize_with = "unit::duration")]
-    pub gather: Duration,
+    pub join_window: Duration,
     /// What happens before the point of no return.
     pub finalize: Finalize,
     /// What happens to a member that failed.
@@ -350,8 +350,8 @@ impl Default for Strategy {
             soak: Duration::from_secs(10),
             health: Duration::from_secs(2 * 60),
             convergence: Duration::from_secs(2 * 60),
-            turn: Duration::from_secs(10 * 60),
-            gather: Duration::from_secs(5),
+            stall_timeout: Duration::from_secs(10 * 60),
+            join_window: Duration::from_secs(5),
             finalize: Finalize::Auto,
             on_failure: OnFailure::Rollback,
             allow_degraded: false,

@@ -9,7 +9,7 @@ pub fn words(wait: &Wait, names: &Names) -> String {
         Wait::Answer => "the cluster to answer".to_owned(),
         Wait::Record { member, host } => format!("{} to come back ({})", names.short(*member), names.host(*host)),
         Wait::Baton { host } => format!("the baton, which {} holds", names.host(*host)),
-        Wait::Gather => "other hosts to take part".to_owned(),
+        Wait::OthersToJoin => "other hosts to take part".to_owned(),
         Wait::Others { members } => format!("{} to go first", names.list(members)),
         Wait::Lowering { member, target } => {
             format!("the cluster version to be lowered to {target}, of which {} says nothing yet", names.short(*member))

@@ -47,7 +47,7 @@ fn a_playbook_means_what_it_says() {
     assert_eq!(sha256.to_string(), "0123456789abcdef".repeat(4));
     assert_eq!(playbook.state_dir, Path::new("/etc/baton/state"));
     assert_eq!(playbook.cluster.auth.as_ref().unwrap().password_file, Path::new("/etc/baton/password"));
-    assert_eq!(playbook.strategy.turn, Duration::from_secs(600));
+    assert_eq!(playbook.strategy.stall_timeout, Duration::from_secs(600));
 
     let Runtime::Process(process) = &playbook.nodes[0].runtime else { panic!() };
     let words = process.command_line(&playbook.nodes[0].context(to)).unwrap();

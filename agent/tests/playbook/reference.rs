@@ -277,7 +277,7 @@ fn parser_and_schema_agree_on_how_values_are_written() {
         for (value, is_right) in right.iter().map(|v| (v, true)).chain(wrong.iter().map(|v| (v, false))) {
             let kind = if path == "restart.id" { "Restart" } else { "Upgrade" };
             let mut playbook = playbook(kind, "process", true);
-            playbook["strategy"]["turn"]["timeout"] = json!("720h");
+            playbook["strategy"]["stall_timeout"] = json!("720h");
             if path == "cluster.endpoints" || path == "nodes[].runtime.argv" {
                 playbook = self::playbook("Restart", "process", false);
             }

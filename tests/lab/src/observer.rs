@@ -23,7 +23,7 @@ use tokio::net::TcpSocket;
 use crate::{Error, cluster::Layout, process::Process};
 
 /// The time between two looks.
-const PERIOD: Duration = Duration::from_millis(4);
+const PERIOD: Duration = Duration::from_millis(10);
 
 pub struct Observer {
     over: Arc<AtomicBool>,
@@ -135,7 +135,11 @@ impl Watch {
     fn look(&mut self) {
         let now = self.began.elapsed();
         for member in &mut self.members {
-            let is_up = member.has_process() && is_listened_on(member.port);
+            // Its process is looked for among all there are, which costs: only once its port says that there is one.
+            let is_up = match member.process {
+                Some(_) => member.has_process() && is_listened_on(member.port),
+                None => is_listened_on(member.port) && member.has_process(),
+            };
             member.note(is_up, now, &mut self.report.outages);
         }
         let down: Vec<_> = self.members.iter().filter(|member| member.outage.is_some()).collect();

@@ -9,7 +9,7 @@ use std::{
 pub const GENEROUS: Duration = Duration::from_secs(60);
 
 /// The time between two looks.
-const PAUSE: Duration = Duration::from_millis(10);
+const PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Debug, thiserror::Error)]
 #[error("waited {waited:?} for {what}: {last}")]

@@ -14,7 +14,7 @@ use tests::{
 const ROUNDS: usize = 12;
 
 async fn rollout() -> Option<Rollout> {
-    Some(Case::of(System::Node).await?.strategy(&["gather: 10s"]).begin().await)
+    Some(Case::of(System::Node).await?.strategy(&["join_window: 10s"]).begin().await)
 }
 
 /// A typo in one host's file would divide it from the others.
@@ -48,7 +48,7 @@ async fn what_else_a_playbook_says_divides_nobody() {
         let mut upgrade = rollout.upgrade.clone();
         upgrade.endpoints = vec![endpoints[host].clone()];
         upgrade.cluster.push(format!("election_timeout: {}s", host + 1));
-        upgrade.strategy.push(format!("turn: {{ timeout: {}m }}", host + 5));
+        upgrade.strategy.push(format!("stall_timeout: {}m", host + 5));
         rollout.write_one(host, &upgrade);
         let named = fs::read_to_string(playbook).expect("written").replace("name: local", &format!("name: c{host}"));
         fs::write(playbook, named).expect("written");

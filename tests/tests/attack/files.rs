@@ -55,7 +55,7 @@ impl Attack {
             return None;
         }
         let case = Case::with(System::Node, |spec| spec.size = 1).await?;
-        let case = case.strategy(&["gather: 0s", "allow_downtime: true"]);
+        let case = case.strategy(&["join_window: 0s", "allow_downtime: true"]);
         let (theirs, secret) = (theirs(case.member(0)), case.layout().dir.join("secret"));
         fs::create_dir(&theirs).expect("made");
         chown(&theirs, Some(NOBODY), Some(NOBODY)).expect("given away");
@@ -240,7 +240,7 @@ fn give_away(folder: &Path) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_switch_that_fails_leaves_no_member_down() {
     let Some(case) = Case::of(System::Node).await else { return };
-    let mut case = case.strategy(&["gather: 0s"]);
+    let mut case = case.strategy(&["join_window: 0s"]);
     let conf = case.member(0).dir.join("conf");
     fs::write(&conf, "old").expect("written");
     fs::write(next_file(case.member(0)), "new").expect("written");
@@ -301,7 +301,7 @@ async fn what_lets_a_members_user_read_its_file_goes_along_both_ways(system: Sys
         let [path, source] = [member.config(), next_file(member)].map(|path| quoted(&path.to_string_lossy()));
         vec![format!("files: [{{ path: {path}, source: {source}, for: \">=3.6\" }}]")]
     };
-    let mut case = case.strategy(&["gather: 0s"]);
+    let mut case = case.strategy(&["join_window: 0s"]);
     let sound = case.upgrade.clone();
 
     // Switched, and put back.

@@ -17,7 +17,7 @@ use tests::{
 const GHOST: &str = "agents/none-000000000000000000000000000000ab";
 
 async fn rollout() -> Option<Rollout> {
-    let strategy = ["gather: 1s", "health: { timeout: 30s }", "turn: { timeout: 40s }", "on_failure: stop"];
+    let strategy = ["join_window: 1s", "health: { timeout: 30s }", "stall_timeout: 40s", "on_failure: stop"];
     Some(Case::of(System::Node).await?.strategy(&strategy).begin().await)
 }
 

@@ -24,7 +24,7 @@ fn limits(case: &Case, index: usize) -> Vec<String> {
 
 async fn a_members_files_may_grow_however_the_agent_was_started(system: System) {
     let Some(case) = Case::of(system).await else { return };
-    let case = case.strategy(&["gather: 0s"]);
+    let case = case.strategy(&["join_window: 0s"]);
     let before = limits(&case, 0);
     let wrap = |argv: Vec<OsString>| {
         ["/bin/sh", "-c", LIMITED, "limited"].map(OsString::from).into_iter().chain(argv).collect()

@@ -50,7 +50,7 @@ fn lookalike(member: &Member, first: &str) -> Lookalike {
 }
 
 async fn begin() -> Option<Rollout> {
-    Some(Case::of(System::Node).await?.strategy(&["gather: 0s"]).begin().await)
+    Some(Case::of(System::Node).await?.strategy(&["join_window: 0s"]).begin().await)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,7 +16,7 @@ on_both! {
 }
 
 async fn begin(system: System) -> Option<Rollout> {
-    Some(Case::of(system).await?.strategy(&["gather: 0s"]).begin().await)
+    Some(Case::of(system).await?.strategy(&["join_window: 0s"]).begin().await)
 }
 
 /// Everything is the first member's but the name.
@@ -84,7 +84,7 @@ async fn a_frozen_member_is_known_by_its_name(system: System) {
 #[tokio::test(flavor = "multi_thread")]
 async fn with_certificates_a_member_says_who_it_is() {
     let Some(case) = Case::with(System::Etcd, |spec| spec.tls = true).await else { return };
-    let rollout = case.strategy(&["gather: 0s"]).begin().await;
+    let rollout = case.strategy(&["join_window: 0s"]).begin().await;
     misname(&rollout);
     rollout.member(1).end(Signal::KILL).expect("it ended");
     must_stop_nothing(&rollout).await;
@@ -97,7 +97,7 @@ async fn with_certificates_a_member_says_who_it_is() {
 async fn a_member_swapped_before_the_stop_is_noticed(system: System) {
     let Some(mut case) = Case::of(system).await else { return };
     case.upgrade.runtime = by_commands;
-    let mut rollout = case.strategy(&["gather: 0s"]).begin().await;
+    let mut rollout = case.strategy(&["join_window: 0s"]).begin().await;
     let before = rollout.pids();
     let pids: Vec<_> = before.iter().map(|pid| pid.expect("it runs").to_string()).collect();
     fs::write(pid_file(rollout.member(0)), &pids[0]).expect("written");
@@ -116,7 +116,7 @@ async fn nobody_is_killed_whom_status_names_after_it_was_judged(system: System) 
     let Some(mut case) = Case::of(system).await else { return };
     case.upgrade.runtime = by_commands_that_change_their_mind;
     case.upgrade.every_node = vec!["stop: { timeout: 1s, kill: true }".to_owned()];
-    let rollout = case.strategy(&["gather: 0s"]).begin().await;
+    let rollout = case.strategy(&["join_window: 0s"]).begin().await;
     let before = rollout.pids();
     fs::write(pid_file(rollout.member(0)), before[0].expect("it runs").to_string()).expect("written");
     let mut victim = Command::new("sleep").arg("600").spawn().expect("started");

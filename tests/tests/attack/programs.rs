@@ -88,7 +88,7 @@ async fn a_run_goes_by_no_listener_of_another_user() {
     });
     member.start_anew(flags.collect()).expect("started");
     case.cluster.ready().await.expect("ready");
-    let case = case.strategy(&["gather: 0s", "allow_downtime: true"]);
+    let case = case.strategy(&["join_window: 0s", "allow_downtime: true"]);
     let playbook = &case.write()[0];
     let plan = || Agent::start("plan", playbook, &[]).expect("an agent").ends();
 
@@ -178,7 +178,7 @@ async fn what_others_may_change_is_not_installed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_that_was_changed_since_is_refused_before_the_stop() {
     let Some(case) = Case::of(System::Node).await else { return };
-    let mut rollout = case.strategy(&["gather: 0s"]).begin().await;
+    let mut rollout = case.strategy(&["join_window: 0s"]).begin().await;
     let before = rollout.pids();
     let script =
         format!(r#"for it in "${{0%/*}}"/releases/{}-*/node; do echo more >> "$it"; done"#, rollout.to.release);
@@ -244,7 +244,7 @@ async fn a_playbook_that_others_may_change_is_not_carried_out() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hook_ends_with_its_agent() {
     let Some(case) = Case::of(System::Node).await else { return };
-    let mut rollout = case.strategy(&["gather: 0s"]).begin().await;
+    let mut rollout = case.strategy(&["join_window: 0s"]).begin().await;
     let pids = rollout.layout().dir.join("pids");
     let script = "sleep 600 & echo $$ $! > \"$0.new\"; mv \"$0.new\" \"$0\"; wait";
     rollout.upgrade.extra = hooks(&["/bin/sh", "-c", script, &pids.display().to_string()]);

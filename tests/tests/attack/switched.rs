@@ -44,7 +44,7 @@ async fn all_run_the_old_release(case: &Case) {
 /// It cannot be saved any more, so it is not switched.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_cannot_be_read_after_preflight_leaves_no_member_down() {
-    let Some(mut case) = begin(&["gather: 0s"]).await else { return };
+    let Some(mut case) = begin(&["join_window: 0s"]).await else { return };
     let file = quoted(&conf(case.member(0)).to_string_lossy());
     case.upgrade.extra = vec![format!("hooks: {{ before_node: [[truncate, -s, \"{HUGE}\", {file}]] }}")];
     let before = case.pids();
@@ -57,7 +57,7 @@ async fn one_that_cannot_be_read_after_preflight_leaves_no_member_down() {
 
 /// Has it changed as soon as it is switched, and the new binary hang: so the member goes back.
 async fn goes_back(change: fn(PathBuf)) -> Option<(Case, Ended)> {
-    let mut case = begin(&["gather: 0s", "health: { timeout: 5s }"]).await?;
+    let mut case = begin(&["join_window: 0s", "health: { timeout: 5s }"]).await?;
     case.upgrade = case.sick(SICK, Illness::Hangs);
     let file = conf(case.member(0));
     let changer = thread::spawn(move || {

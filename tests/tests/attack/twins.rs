@@ -17,7 +17,7 @@ use tests::{
 use tokio::task::JoinHandle;
 
 async fn rollout() -> Option<Rollout> {
-    Some(Case::of(System::Node).await?.strategy(&["gather: 1s"]).begin().await)
+    Some(Case::of(System::Node).await?.strategy(&["join_window: 1s"]).begin().await)
 }
 
 /// A host id that a state directory has before its first agent.

@@ -63,7 +63,7 @@ async fn is_refused_with_its_member_up(rollout: &Rollout, index: usize, words: &
 }
 
 async fn a_damaged_state_directory_leaves_no_member_down(system: System) {
-    let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
+    let Some(rollout) = rollout(system, &["join_window: 1s"]).await else { return };
     kill_at(&rollout, 0, 3, Moment::After).await.expect("killed while its member was down");
     let host_id = rollout.member(0).state_dir().join("host-id");
     let whole = fs::read(&host_id).expect("a host id");
@@ -75,7 +75,7 @@ async fn a_damaged_state_directory_leaves_no_member_down(system: System) {
 }
 
 async fn a_journal_that_takes_no_entry_leaves_no_member_down(system: System) {
-    let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
+    let Some(rollout) = rollout(system, &["join_window: 1s"]).await else { return };
     kill_at(&rollout, 0, 3, Moment::After).await.expect("killed while its member was down");
     let Some(immutable) = Immutable::make(journal(&rollout, 0)) else {
         return skip("nothing can be made immutable here");
@@ -88,7 +88,7 @@ async fn a_journal_that_takes_no_entry_leaves_no_member_down(system: System) {
 
 /// While its member is down: for the agent that stopped it, and for the one that comes after it.
 async fn a_read_only_state_directory_leaves_no_member_down(system: System) {
-    let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
+    let Some(rollout) = rollout(system, &["join_window: 1s"]).await else { return };
     let state_dir = |index| rollout.member(index).state_dir();
     kill_at(&rollout, 0, 3, Moment::After).await.expect("killed while its member was down");
     let Ok(read_only) = Mounted::read_only(&state_dir(0)) else { return skip("nothing can be mounted here") };
@@ -120,7 +120,7 @@ async fn a_log_that_is_gone_leaves_no_member_down(system: System) {
     };
     let folders: Vec<_> = case.layout().members.iter().map(|member| member.dir.join("log")).collect();
     folders.iter().for_each(|folder| fs::create_dir(folder).expect("made"));
-    let rollout = case.strategy(&["gather: 1s"]).begin().await;
+    let rollout = case.strategy(&["join_window: 1s"]).begin().await;
 
     // For the agent that stopped it.
     let agent = held_at(&rollout, 0, 3).await;
@@ -144,7 +144,7 @@ async fn a_log_that_is_gone_leaves_no_member_down(system: System) {
 }
 
 async fn a_damaged_journal_is_put_aside_by_the_command_that_is_printed(system: System) {
-    let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
+    let Some(rollout) = rollout(system, &["join_window: 1s"]).await else { return };
     kill_at(&rollout, 0, 4, Moment::After).await.expect("killed while its member was down");
     let journal = journal(&rollout, 0);
     let mut bytes = fs::read(&journal).expect("a journal");
@@ -162,7 +162,7 @@ async fn a_damaged_journal_is_put_aside_by_the_command_that_is_printed(system: S
 }
 
 async fn a_state_directory_that_others_may_write_to_is_named_with_the_member_that_is_down(system: System) {
-    let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
+    let Some(rollout) = rollout(system, &["join_window: 1s"]).await else { return };
     kill_at(&rollout, 0, 3, Moment::After).await.expect("killed while its member was down");
     let state_dir = rollout.member(0).state_dir();
     fs::set_permissions(&state_dir, fs::Permissions::from_mode(0o770)).expect("opened");

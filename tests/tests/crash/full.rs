@@ -37,7 +37,7 @@ async fn runs_full(rollout: &Rollout, index: usize, nth: usize, disk: &Mounted) 
 
 async fn a_full_disk_leaves_every_member_serving_and_the_same_command_goes_on_with_space(system: System) {
     for stages in [[1, 2, 3], [4, 5, 1]] {
-        let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
+        let Some(rollout) = rollout(system, &["join_window: 1s"]).await else { return };
         let mut disks = Vec::new();
         for index in 0..3 {
             match Mounted::tmpfs(&rollout.member(index).state_dir(), SIZE) {
@@ -59,7 +59,7 @@ async fn a_full_disk_leaves_every_member_serving_and_the_same_command_goes_on_wi
 }
 
 async fn a_journal_that_cannot_be_written_leaves_every_member_serving(system: System) {
-    let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
+    let Some(rollout) = rollout(system, &["join_window: 1s"]).await else { return };
     for (index, records) in [vec![1, 2, 3], vec![4], vec![5]].into_iter().enumerate() {
         for from in records {
             let (file, trace) = (journal(&rollout, index), trace(&rollout, index));

@@ -14,7 +14,7 @@ use crate::{
 };
 
 const SICK: &str = env!("CARGO_BIN_EXE_sick-member");
-const ALONE: &str = "gather: 100ms";
+const ALONE: &str = "join_window: 100ms";
 
 /// Another patch, where one cluster can go there and back as often as it takes.
 async fn rollout() -> Option<Rollout> {

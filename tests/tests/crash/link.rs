@@ -18,7 +18,7 @@ fn link(rollout: &Rollout, index: usize) -> PathBuf {
 }
 
 async fn a_link_that_leads_nowhere_in_a_step_is_made_again(system: System) {
-    let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
+    let Some(rollout) = rollout(system, &["join_window: 1s"]).await else { return };
     // Before *switched* was written, after it, and before the start on the new binary.
     for (index, (nth, moment)) in [(3, Moment::Before), (3, Moment::After), (4, Moment::After)].into_iter().enumerate()
     {
@@ -35,7 +35,7 @@ async fn a_link_that_leads_nowhere_in_a_step_is_made_again(system: System) {
 }
 
 async fn a_release_that_is_gone_in_a_step_is_named_with_its_member_down(system: System) {
-    let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
+    let Some(rollout) = rollout(system, &["join_window: 1s"]).await else { return };
     let release = fs::canonicalize(link(&rollout, 0)).expect("it leads to a release");
     kill_at(&rollout, 0, 3, Moment::Before).await.expect("killed while its member was down");
     let aside = release.with_extension("aside");
@@ -50,7 +50,7 @@ async fn a_release_that_is_gone_in_a_step_is_named_with_its_member_down(system: 
 }
 
 async fn another_binary_in_a_step_is_refused_with_its_member_up(system: System) {
-    let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
+    let Some(rollout) = rollout(system, &["join_window: 1s"]).await else { return };
     kill_at(&rollout, 0, 4, Moment::After).await.expect("killed while its member was down");
     let playbook = &rollout.playbooks[0];
     let sound = fs::read_to_string(playbook).expect("a playbook");

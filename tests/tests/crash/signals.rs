@@ -106,7 +106,7 @@ const DEAF: &str = "import os, signal, sys\n\
 async fn what_whoever_starts_it_ignores_or_blocks_changes_nothing(system: System) {
     let Some(mut case) = Case::of(system).await else { return };
     case.upgrade.extra = vec!["hooks: { before_node: [[/bin/sh, -c, \"exit 0\"]] }".into()];
-    let rollout = case.strategy(&["gather: 1s"]).begin().await;
+    let rollout = case.strategy(&["join_window: 1s"]).begin().await;
     let deaf = |argv: Vec<OsString>| ["python3", "-c", DEAF].map(OsString::from).into_iter().chain(argv).collect();
     let agent = Agent::start_under("run", &rollout.playbooks[0], &[], deaf).expect("an agent");
     agent.ends().await.must_succeed();

@@ -9,7 +9,7 @@ on_both! {
 }
 
 async fn a_member_that_somebody_else_started_meanwhile_is_taken_as_it_is_seen(system: System) {
-    let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
+    let Some(rollout) = rollout(system, &["join_window: 1s"]).await else { return };
     // The symlink leads to the old binary still, or to the new one already.
     for (index, nth, moment, last) in
         [(0, 3, Moment::Before, "switched forward"), (1, 3, Moment::After, "switched forward")]

@@ -28,7 +28,7 @@ fn last_records(journal: &Path, records: usize) -> (usize, usize) {
 }
 
 async fn a_journal_cut_at_any_byte_of_its_last_records_is_no_obstacle(system: System) {
-    let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
+    let Some(rollout) = rollout(system, &["join_window: 1s"]).await else { return };
     rollout.all("run").await.iter().for_each(Ended::must_succeed);
     let journal = journal(&rollout, 0);
     let whole = fs::read(&journal).expect("a journal");
@@ -48,7 +48,7 @@ async fn a_journal_cut_at_any_byte_of_its_last_records_is_no_obstacle(system: Sy
 /// In the middle of a step: the member is down, the record stands, and so many whole records of the journal are
 /// lost, with half of the next.
 async fn cut_in_a_step(system: System, nth: usize, lost: &[usize]) {
-    let Some(rollout) = rollout(system, &["gather: 1s"]).await else { return };
+    let Some(rollout) = rollout(system, &["join_window: 1s"]).await else { return };
     for (index, lost) in lost.iter().enumerate() {
         let killed = kill_at(&rollout, index, nth, Moment::After).await.expect("killed in its step");
         let journal = journal(&rollout, index);

@@ -52,11 +52,11 @@ async fn frozen_in_the_middle_it_is_named_when_the_wait_is_over(system: System) 
     let before = rollout.pids();
     let (silent, process) = one_is_frozen(&rollout).await;
     let strategy = rollout.upgrade.strategy.clone();
-    let patience = ["turn: { timeout: 6s }", "health: { timeout: 5s }", "on_failure: stop"];
+    let patience = ["stall_timeout: 6s", "health: { timeout: 5s }", "on_failure: stop"];
     rollout.upgrade.strategy.extend(patience.map(String::from));
     rollout.playbooks = rollout.write();
     let agents = rollout.all("run").await;
-    all_must_be(&agents, 6, "turn");
+    all_must_be(&agents, 6, "stalled");
     let name = &rollout.member(silent).name;
     assert!(agents.iter().all(|agent: &Ended| agent.message().contains(name)), "{agents:?}");
     assert_eq!(rollout.pids(), before, "nobody went");

@@ -18,7 +18,7 @@ fn hooks(before: &[&str], after: &[&str]) -> Vec<String> {
 
 async fn before_stops_the_step_and_after_is_a_warning(system: System) {
     let Some(case) = Case::of(system).await else { return };
-    let mut rollout = case.strategy(&["gather: 10s"]).begin().await;
+    let mut rollout = case.strategy(&["join_window: 10s"]).begin().await;
     let told = rollout.layout().dir.join("told").display().to_string();
     let says = ["/bin/sh", "-c", "echo \"$@\" >> \"$0\"", &told, "{{node}}", "{{version}}", "{{binary}}", "$HOME; *"];
     rollout.upgrade.extra = hooks(&["/bin/sh", "-c", "echo not now >&2; exit 3"], &["/bin/true"]);

@@ -34,7 +34,7 @@ impl Last {
     async fn set(system: System, illness: Illness, soak: &str) -> Option<Self> {
         let mut case = Case::of(system).await?;
         // All take part, however slow the machine is.
-        let together = "gather: 30s";
+        let together = "join_window: 30s";
         case.upgrade.strategy = vec!["soak: 0s".into(), together.into()];
         let rollout = case.begin().await;
         let last = rollout.leader().await;

@@ -14,7 +14,7 @@ use tests::{
 
 use crate::SICK;
 
-const ALONE: &str = "gather: 100ms";
+const ALONE: &str = "join_window: 100ms";
 
 on_both! {
     an_alarm_ends_the_step_and_stops_nobody;
@@ -51,7 +51,7 @@ impl Pair {
     /// In the end everybody goes, together.
     async fn all_go(&mut self) {
         self.rollout.upgrade.strategy.retain(|line| line != ALONE);
-        self.rollout.upgrade.strategy.push("gather: 30s".into());
+        self.rollout.upgrade.strategy.push("join_window: 30s".into());
         self.rollout.playbooks = self.rollout.write();
         // One that comes late finds nothing to do.
         self.rollout.all("run").await.iter().for_each(Ended::must_succeed);

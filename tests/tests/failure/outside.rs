@@ -22,7 +22,7 @@ on_both! {
 /// A run with a soak, so that there is time in the middle of the first step; and whose member went first.
 async fn in_the_middle(system: System) -> Option<(Rollout, Vec<Agent>, usize)> {
     let mut case = Case::of(system).await?;
-    case.upgrade.strategy = vec!["soak: 4s".into(), "gather: 10s".into()];
+    case.upgrade.strategy = vec!["soak: 4s".into(), "join_window: 10s".into()];
     let rollout = case.begin().await;
     let agents = (0..3).map(|host| rollout.start(host)).collect();
     let new = rollout.to.release.to_string();

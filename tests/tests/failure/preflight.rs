@@ -28,7 +28,7 @@ on_both! {
 /// The old process lives on with the files that it has; a new one would need more.
 async fn a_full_data_disk_is_refused_before_the_stop(system: System) {
     let Some(mut case) = Case::of(system).await else { return };
-    case.upgrade.strategy = vec!["gather: 0s".into()];
+    case.upgrade.strategy = vec!["join_window: 0s".into()];
     let rollout = case.begin().await;
     let before = rollout.pids();
     let full = match Mounted::tmpfs(&rollout.member(0).dir.join("data"), 1 << 20) {
@@ -91,7 +91,7 @@ fn with_line(member: &Member, line: &str) -> Vec<String> {
 
 async fn a_host_on_which_a_stopped_member_could_not_be_started_is_refused_before_the_stop(system: System) {
     let Some(mut case) = Case::of(system).await else { return };
-    case.upgrade.strategy = vec!["gather: 0s".into()];
+    case.upgrade.strategy = vec!["join_window: 0s".into()];
     let mut rollout = case.begin().await;
     let before = rollout.pids();
     let sound = rollout.upgrade.clone();
@@ -173,7 +173,7 @@ async fn a_host_on_which_a_stopped_member_could_not_be_started_is_refused_before
 async fn what_is_not_as_promised_is_refused_and_nothing_is_touched(system: System) {
     let Some(mut case) = Case::of(system).await else { return };
     let Some(other) = build_or_skip(system, system.unwanted()) else { return };
-    case.upgrade.strategy = vec!["gather: 0s".into()];
+    case.upgrade.strategy = vec!["join_window: 0s".into()];
     let mut rollout = case.begin().await;
     let before = rollout.pids();
     let sound = rollout.upgrade.clone();

@@ -8,7 +8,7 @@ async fn a_member_that_is_removed_within_its_step_is_not_started_again() {
     // Else etcd wants its peers to be connected for 5 s before one of them may be removed.
     let lenient = |spec: &mut Spec| spec.flags.push("--strict-reconfig-check=false".into());
     let Some(mut case) = Case::path(System::Etcd, ("3.5", "3.6"), lenient).await else { return };
-    case.upgrade.strategy = vec!["soak: 4s".into(), "gather: 1s".into()];
+    case.upgrade.strategy = vec!["soak: 4s".into(), "join_window: 1s".into()];
     let playbook = case.write()[1].clone();
     let members = case.client(0).members().await.expect("a list");
     let id = members.iter().find(|member| member.name == "m2").expect("a member").id;

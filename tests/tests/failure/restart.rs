@@ -35,7 +35,7 @@ async fn a_configuration_is_changed_by_a_restart_and_a_wrong_one_is_put_back(sys
     case.upgrade.node = |member| {
         vec![format!("files: [{{ path: {}, source: next.yaml }}]", quoted(&member.config().to_string_lossy()))]
     };
-    let mut rollout = case.strategy(&["gather: 10s"]).begin().await;
+    let mut rollout = case.strategy(&["join_window: 10s"]).begin().await;
     assert_eq!(quotas(&rollout).await, [1_000_000_000; 3]);
     let members = rollout.layout().members.clone();
     let change = |quota: &str| {

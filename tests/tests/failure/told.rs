@@ -40,7 +40,7 @@ const UNUSABLE: &str = "--config-file=/no/such/file";
 
 async fn a_member_that_ends_is_told_of_with_the_last_words_of_its_log(system: System) {
     let Some(case) = Case::path(system, ("3.5", "3.6"), |_| {}).await else { return };
-    let mut rollout = case.strategy(&["gather: 0s", "on_failure: stop"]).begin().await;
+    let mut rollout = case.strategy(&["join_window: 0s", "on_failure: stop"]).begin().await;
     rollout.upgrade.runtime = |member| {
         let mut lines = started_by_the_agent(member);
         lines.push(format!("args: [{{ add: [{}], for: \">=3.6\" }}]", quoted(UNUSABLE)));

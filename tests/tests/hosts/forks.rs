@@ -38,7 +38,7 @@ async fn seven_members_with_five_forks(system: System) {
 async fn nobody_waits_for_agents_that_are_not_expected(system: System) {
     let Some(mut rollout) = rollout(system, 3).await else { return };
     rollout.upgrade.strategy.retain(|line| !line.starts_with("gather"));
-    rollout.upgrade.strategy.push("gather: 10m".into());
+    rollout.upgrade.strategy.push("join_window: 10m".into());
     rollout.write();
     let host = rollout.leader().await;
     rollout.start_with("run", host, &["--expect-agents", "1"]).ends().await.must_be(0, "partial");

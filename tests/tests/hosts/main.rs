@@ -11,7 +11,7 @@ use tests::{agent::Agent, brake::Brake, case::Case, rollout::Rollout, system::Sy
 /// The main job, each member on a host of its own.
 async fn rollout(system: System, size: usize) -> Option<Rollout> {
     let case = Case::with(system, |spec| spec.size = size).await?;
-    Some(case.strategy(&["gather: 2s"]).begin().await)
+    Some(case.strategy(&["join_window: 2s"]).begin().await)
 }
 
 /// Three hosts, of which one is held with the baton in its hand; the other two, the leader's last.

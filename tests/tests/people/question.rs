@@ -199,7 +199,7 @@ async fn the_only_member_is_started_by_a_yes_and_then_the_plan_is_asked_for(syst
 async fn a_decision_for_every_host_is_asked_for_too(system: System) {
     let Some(case) = Case::of(system).await else { return };
     // However slowly the others begin, none is taken for absent.
-    let rollout = case.strategy(&["finalize: manual", "gather: 60s"]).begin().await;
+    let rollout = case.strategy(&["finalize: manual", "join_window: 60s"]).begin().await;
     all_must_be(&rollout.all("run").await, 0, "held");
     let before = rollout.standing().await;
     for (verb, shown) in [("rollback", "3.5.0"), ("finalize", "<- the point of no return")] {

@@ -37,7 +37,7 @@ async fn a_member_is_down_and_its_host_takes_no_part(system: System) {
 /// A follower stands still when the first agents come, and its host comes late: nobody goes meanwhile, and it
 /// is not restarted before its turn.
 async fn a_slow_member_is_waited_for(system: System) {
-    let Some(rollout) = with_a_follower_that_hangs(system, &["gather: 2m"]).await else { return };
+    let Some(rollout) = with_a_follower_that_hangs(system, &["join_window: 2m"]).await else { return };
     let slow = rollout.member(2).process().expect("it runs");
     let before = rollout.standing().await.members;
     let agents: Vec<_> = (0..2).map(|host| rollout.start(host)).collect();

@@ -16,7 +16,7 @@ use tests::{case::Case, cluster::Spec, ended::Ended, rollout::Rollout, system::S
 
 /// A cluster, each member on a host of its own.
 async fn case(system: System, change: impl FnOnce(&mut Spec)) -> Option<Case> {
-    Some(Case::with(system, change).await?.strategy(&["gather: 2s"]))
+    Some(Case::with(system, change).await?.strategy(&["join_window: 2s"]))
 }
 
 /// Runs agents on these hosts at once: each must be refused, with these words, and nothing touched.

@@ -13,7 +13,7 @@ on_both! {
 
 /// Three members of 3.5 on the way to 3.6.
 async fn case(system: System) -> Option<Case> {
-    Some(Case::path(system, ("3.5", "3.6"), |_| {}).await?.strategy(&["gather: 2s"]))
+    Some(Case::path(system, ("3.5", "3.6"), |_| {}).await?.strategy(&["join_window: 2s"]))
 }
 
 /// An outsider brings this member to a release that is not wanted, and makes it the leader.

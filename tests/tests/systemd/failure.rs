@@ -27,7 +27,8 @@ on_both! {
 /// The first host's new release fails like this. The other two hosts have no agent.
 async fn upgrade_to_a_sick_one(system: System, illness: Illness, settings: &str) -> Option<(Fleet, Ended)> {
     let fleet = Fleet::with(system, 3, settings).await?;
-    let words = Words { strategy: vec!["health: { timeout: 5s }".into(), "gather: 0s".into()], ..Words::default() };
+    let words =
+        Words { strategy: vec!["health: { timeout: 5s }".into(), "join_window: 0s".into()], ..Words::default() };
     fleet.write(0, &words);
     let (host, name) = (&fleet.hosts[0], system.name());
     let healthy = Path::new("/opt/healthy");
@@ -73,7 +74,7 @@ async fn a_new_binary_that_cannot_be_run_is_put_back(system: System) {
     // It may be executed until the member's own start.
     let settings = "Restart=no\nEnvironmentFile=-/etc/member.env\nNoExecPaths=/opt/member/releases\nExecPaths=/opt/member/releases/original";
     let Some(fleet) = Fleet::with(system, 3, settings).await else { return };
-    fleet.write(0, &Words { strategy: vec!["gather: 0s".into()], ..Words::default() });
+    fleet.write(0, &Words { strategy: vec!["join_window: 0s".into()], ..Words::default() });
     let ended = fleet.one("run", 0).await;
     is_put_back(&fleet, &ended, "its program could not be run").await;
 }
@@ -86,7 +87,7 @@ async fn a_release_that_never_says_that_it_is_ready_is_put_back(system: System) 
     host.write("/etc/baton/mute.env", "NOTIFY_SOCKET=/run/nobody\n").expect("written");
     host.write("/etc/member.env", "").expect("written");
     let files = format!("files: [{{ path: /etc/member.env, source: mute.env, for: \">={}\" }}]", fleet.to.release);
-    let strategy = vec!["health: { timeout: 5s }".into(), "gather: 0s".into()];
+    let strategy = vec!["health: { timeout: 5s }".into(), "join_window: 0s".into()];
     fleet.write(0, &Words { node: vec![files], strategy });
     let ended = fleet.one("run", 0).await;
     is_put_back(&fleet, &ended, "systemd still starts member.service").await;

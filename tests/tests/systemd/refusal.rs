@@ -25,7 +25,7 @@ fn systemctl(host: &Host, words: &[&str]) {
 /// One host, whose only member may go.
 async fn sole(system: System) -> Option<(Fleet, Words)> {
     let fleet = Fleet::with(system, 1, "Restart=always\nRestartSec=2").await?;
-    let strategy = vec!["allow_downtime: true".into(), "gather: 0s".into()];
+    let strategy = vec!["allow_downtime: true".into(), "join_window: 0s".into()];
     let words = Words { strategy, ..Words::default() };
     fleet.write(0, &words);
     Some((fleet, words))

@@ -73,7 +73,7 @@ async fn each_host_has_the_release_in_another_form(system: System) {
     let place = &case.layout().dir;
     let sources = [archive(&case.to, place), folder(&case.to, place), case.to.executable()];
     // An archive takes a loaded machine longer than a file.
-    let rollout = case.strategy(&["gather: 30s"]).begin().await;
+    let rollout = case.strategy(&["join_window: 30s"]).begin().await;
     for (host, source) in sources.into_iter().enumerate() {
         rollout.write_one(host, &Upgrade { source, ..rollout.upgrade.clone() });
     }

@@ -195,7 +195,7 @@ fn by_a_shell_that_becomes_it(member: &Member) -> Vec<String> {
 async fn a_member_that_is_a_shell_for_a_moment(system: System) {
     let Some(mut case) = Case::of(system).await else { return };
     case.upgrade.runtime = by_a_shell_that_becomes_it;
-    let case = case.strategy(&["gather: 0s"]);
+    let case = case.strategy(&["join_window: 0s"]);
     let member = case.member(0).clone();
     let (dir, log) = (member.dir.display(), member.log().display().to_string());
     script(&member.dir.join("run"), &format!("sleep 1; exec {}", command_line(&member)));

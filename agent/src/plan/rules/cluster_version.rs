@@ -13,9 +13,9 @@ use crate::{
 
 pub(super) fn cluster_version(case: &Case) -> Option<Next> {
     let member = silent_on_it(&case.me.intent, case.view)?;
-    Some(match case.gathered {
+    Some(match case.is_window_over {
         true => Next::Refuse(Refusal::NoClusterVersion { member }),
-        false => Next::Wait(Wait::Gather),
+        false => Next::Wait(Wait::OthersToJoin),
     })
 }
 

@@ -22,7 +22,7 @@ pub(super) fn failed(case: &Case) -> Option<Next> {
     if owner::is_removed(case, *member) {
         return Some(Next::Move { to: (*was).into(), at_rest: true });
     }
-    if case.keys.has_participant(*member) || !case.gathered() {
+    if case.keys.has_participant(*member) || !case.is_window_over() {
         return Some(Next::Wait(Wait::FailedOwner { member: *member }));
     }
     Some(Next::Refuse(Refusal::Failed { member: *member, why: why.clone() }))

@@ -20,7 +20,7 @@ pub(super) fn lost(case: &Case) -> Option<Next> {
             Whose::Mine if case.view.is_ready(*member) => Some(Next::Tidy(Txn::clear_lost(*member, lost.created))),
             Whose::Mine => Some(Next::Wait(Wait::Ready { member: *member })),
             Whose::MinePerhaps => Some(owner::refuse(lost, case)),
-            Whose::Anothers if case.keys.has_participant(*member) || !case.gathered() => {
+            Whose::Anothers if case.keys.has_participant(*member) || !case.is_window_over() => {
                 Some(Next::Wait(Wait::LostOwner { member: *member }))
             }
             Whose::Anothers => Some(Next::Refuse(Refusal::Lost { record: lost.value.clone() })),

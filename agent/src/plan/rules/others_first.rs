@@ -20,7 +20,7 @@ pub(super) fn others_first(case: &Case, pick: &Member) -> Option<Next> {
         earlier.map(|member| member.id).partition(|member| case.keys.has_participant(*member));
     match (awaited.is_empty(), alone.is_empty()) {
         (false, _) => Some(Next::Wait(Wait::Others { members: awaited })),
-        (true, false) if !case.gathered() => Some(Next::Wait(Wait::Gather)),
+        (true, false) if !case.is_window_over() => Some(Next::Wait(Wait::OthersToJoin)),
         _ => None,
     }
 }

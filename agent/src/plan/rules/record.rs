@@ -33,7 +33,7 @@ pub(super) fn record(case: &Case) -> Option<Next> {
 /// itself, so waiting is over with the mark's reason.
 fn failed_and_left(case: &Case, member: MemberId) -> Option<Next> {
     let RunState::Failed { member: marked, why, .. } = &case.standing()?.state else { return None };
-    let is_left = *marked == member && !case.keys.has_participant(member) && case.gathered();
+    let is_left = *marked == member && !case.keys.has_participant(member) && case.is_window_over();
     is_left.then(|| Next::Refuse(Refusal::Failed { member, why: why.clone() }))
 }
 
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn anothers_record_is_waited_for_unless_its_agent_failed_and_ended() {
-        for (failed, is_owner_there, gathered, ends) in [
+        for (failed, is_owner_there, is_window_over, ends) in [
             (None, true, true, false),
             (None, false, true, false), // it was killed, and the same command brings it back
             (Some(2), true, true, false),
@@ -59,12 +59,12 @@ mod tests {
         ] {
             let (me, rules, keys) = (samples::me(&[1]), Rules::default(), samples::keys(failed, is_owner_there));
             let view = samples::view("1+ 2- 3+");
-            let found = next(&Case { gathered, ..samples::case(&me, &rules, &keys, &view) });
+            let found = next(&Case { is_window_over, ..samples::case(&me, &rules, &keys, &view) });
             let expected = match ends {
                 true => Next::Refuse(Refusal::Failed { member: MemberId(2), why: Arc::from("it") }),
                 false => Next::Wait(Wait::Record { member: MemberId(2), host: samples::host(2) }),
             };
-            assert_eq!(found, expected, "{failed:?} {is_owner_there} {gathered}");
+            assert_eq!(found, expected, "{failed:?} {is_owner_there} {is_window_over}");
         }
     }
 }

@@ -206,7 +206,7 @@ mod tests {
             ("nodes.name", "nodes[].name"),
             ("nodes[0].runtime.argv", "nodes[].runtime.argv"),
             ("soak", "strategy.soak"),
-            ("turn.timeout", "strategy.turn.timeout"),
+            ("health.timeout", "strategy.health.timeout"),
             ("to", "to"),
             ("kind", "kind"), // at the top, though a runtime has one too
             ("strategy.", "strategy"),
@@ -237,6 +237,6 @@ mod tests {
             assert_eq!(nearest, expected, "{typed}");
         }
         let Err(Unknown::Several { paths, .. }) = find("timeout") else { panic!("{:?}", find("timeout")) };
-        assert_eq!(paths.len(), 4);
+        assert_eq!(paths.len(), 3);
     }
 }

@@ -338,7 +338,7 @@ impl Context<'_> {
     fn expired(&self, waited: &Wait) -> Stop {
         let message =
             format!("nobody made progress for too long while waiting for {}", wait::words(waited, self.names));
-        let reason = if *waited == Wait::Answer { Reason::NoAnswer } else { Reason::Turn };
+        let reason = if *waited == Wait::Answer { Reason::NoAnswer } else { Reason::Stalled };
         self.stop(reason, message, "status")
     }
 }

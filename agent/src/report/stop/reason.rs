@@ -127,7 +127,7 @@ reasons! {
     LeaderVersion "leader_version" Always(4), "the leader runs a release that from and to do not allow", "correct from, or bring the leader to it";
     NotSettled "not_settled" Always(5), "versions, gates or hashes did not agree in time, or a gate stays other than expected", "agent status; start the member that is named with the flag that is named; then agent run";
     Incomplete "incomplete" Always(5), "--require-complete, and the cluster is not done", "run it on the hosts that are left, or agent finalize";
-    Turn "turn" Always(6), "nobody made progress for longer than strategy.turn", "agent status, then agent run";
+    Stalled "stalled" Always(6), "nobody made progress for longer than strategy.stall_timeout", "agent status, then agent run";
     OtherRun "other_run" Always(6), "a run with another intent stands", "correct the playbook, or finish that run; agent run --replace gives it up";
     Paused "paused" Always(6), "a newer agent has paused the run", "resume it with the newer agent";
     StateDirLocked "state_dir_locked" Always(6), "another agent works on this host", "wait for it to end";

@@ -119,7 +119,7 @@ fn waits() -> Vec<Wait> {
         Wait::Answer,
         Wait::Record { member, host: HOST },
         Wait::Baton { host: HOST },
-        Wait::Gather,
+        Wait::OthersToJoin,
         Wait::Others { members: vec![MemberId(1), member] },
         Wait::Lowering { member, target: ClusterVersion { major: 3, minor: 5 } },
         Wait::Storage { member, target: ClusterVersion { major: 3, minor: 5 } },

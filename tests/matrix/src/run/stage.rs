@@ -27,10 +27,10 @@ const DISK: u64 = 1 << 30;
 /// For agents: what a person would wait for minutes is given up sooner, and nobody waits long for company.
 const STRATEGY: [&str; 6] = [
     "soak: 0s",
-    "gather: 1s",
+    "join_window: 1s",
     "health: { timeout: 60s }",
     "convergence: { timeout: 60s }",
-    "turn: { timeout: 150s }",
+    "stall_timeout: 150s",
     "allow_downtime: true",
 ];
 

@@ -123,7 +123,7 @@ impl World {
 
     // ---- looks ----
 
-    fn look(&mut self, host: usize, gathered: bool) -> Result<(), Violation> {
+    fn look(&mut self, host: usize, is_window_over: bool) -> Result<(), Violation> {
         let keys = match self.left.split_looks {
             true => self.process_mut(host).read.take().flatten(),
             false => self.read_keys(host),
@@ -134,7 +134,7 @@ impl World {
             view: Some(self.view()),
             removed: Vec::new(),
             down: self.down_on(host),
-            gathered,
+            is_window_over,
             // A lease that lapses between this look and the stop is what freezing is for.
             lease_is_fresh: true,
             gone: self.gone(host),
@@ -142,7 +142,7 @@ impl World {
         };
         self.answer(host, Event::Looked(Box::new(looked)))?;
         self.judge_check(host)?;
-        self.judge_ending(host, keys.as_deref(), gathered)?;
+        self.judge_ending(host, keys.as_deref(), is_window_over)?;
         self.pass_over(host)
     }
 

@@ -16,7 +16,7 @@ use proto::MemberId;
 
 impl World {
     /// An end that was decided by the look that read these keys.
-    pub fn judge_ending(&self, host: usize, keys: Option<&Keys>, gathered: bool) -> Result<(), Violation> {
+    pub fn judge_ending(&self, host: usize, keys: Option<&Keys>, is_window_over: bool) -> Result<(), Violation> {
         let process = self.process(host);
         let ending = match &process.act {
             Act::Exit(ending) => Some(ending),
@@ -28,18 +28,18 @@ impl World {
             return check(blames_keys, "ended well without having read the keys");
         };
         match ending {
-            Some(Ending::Finished(finish)) => self.judge_finish(host, finish, keys, gathered),
-            Some(Ending::Refused(refusal)) => self.judge_refusal(host, refusal, keys, gathered),
+            Some(Ending::Finished(finish)) => self.judge_finish(host, finish, keys, is_window_over),
+            Some(Ending::Refused(refusal)) => self.judge_refusal(host, refusal, keys, is_window_over),
             _ => Ok(()),
         }
     }
 
-    fn judge_finish(&self, host: usize, finish: &Finish, keys: &Keys, gathered: bool) -> Result<(), Violation> {
+    fn judge_finish(&self, host: usize, finish: &Finish, keys: &Keys, is_window_over: bool) -> Result<(), Violation> {
         let mut own = self.scenario.owned_by(host);
         match finish {
             Finish::Partial { left } => {
                 let awaited = left.iter().all(|member| keys.has_participant(*member));
-                check(!awaited && gathered, "ended in part while every member left had an agent at work")?;
+                check(!awaited && is_window_over, "ended in part while every member left had an agent at work")?;
                 check(own.all(|node| self.nodes[node].is_up()), "ended in part with a member of its own not ready")
             }
             Finish::NothingToDo => {
@@ -60,8 +60,15 @@ impl World {
         }
     }
 
-    fn judge_refusal(&self, host: usize, refusal: &Refusal, keys: &Keys, gathered: bool) -> Result<(), Violation> {
-        let comes_no_more = |member: MemberId| gathered && !keys.has_participant(member) && !self.owns(host, member);
+    fn judge_refusal(
+        &self,
+        host: usize,
+        refusal: &Refusal,
+        keys: &Keys,
+        is_window_over: bool,
+    ) -> Result<(), Violation> {
+        let comes_no_more =
+            |member: MemberId| is_window_over && !keys.has_participant(member) && !self.owns(host, member);
         match refusal {
             Refusal::NotReady { member } => {
                 let is_down = !self.nodes[node_of(*member)].is_up();

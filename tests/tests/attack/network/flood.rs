@@ -67,7 +67,7 @@ async fn others_baton(case: &Case) {
 async fn a_flood_of_words_is_not_answered_word_by_word(system: System) {
     let leased = Ports::lease(3).expect("ports");
     let Some(case) = Case::advertised_at(system, &leased.numbers).await else { return };
-    let case = case.strategy(&["gather: 1s"]);
+    let case = case.strategy(&["join_window: 1s"]);
     let asked = Arc::new(Asked::default());
     let mut doors = Vec::new();
     for (index, port) in leased.numbers.iter().enumerate() {

@@ -36,7 +36,7 @@ struct Slow {
 impl Slow {
     async fn new(system: System) -> Option<Self> {
         let ports = Ports::lease(3).expect("ports");
-        let case = Case::advertised_at(system, &ports.numbers).await?.strategy(&["gather: 1s"]);
+        let case = Case::advertised_at(system, &ports.numbers).await?.strategy(&["join_window: 1s"]);
         let mut doors = Vec::new();
         for (index, port) in ports.numbers.iter().enumerate() {
             let word = move |call: &Call| match call.method.as_str() {

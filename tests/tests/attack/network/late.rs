@@ -58,7 +58,7 @@ async fn a_member_that_is_dead_is_started_whoever_speaks_in_its_name(system: Sys
     let leased = Ports::lease(4).expect("ports");
     let ports = leased.numbers.clone();
     let Some(case) = Case::advertised_at(system, &ports[..3]).await else { return };
-    let case = case.strategy(&["gather: 1s", "health: { timeout: 5s }", "on_failure: stop"]);
+    let case = case.strategy(&["join_window: 1s", "health: { timeout: 5s }", "on_failure: stop"]);
     let members = case.client(0).members().await.expect("a list");
     let dead = members.iter().find(|member| member.name == case.layout().members[1].name).expect("listed").id;
     let url = format!("http://127.0.0.1:{}", ports[3]);
@@ -83,7 +83,7 @@ async fn a_member_that_is_dead_is_started_whoever_speaks_in_its_name(system: Sys
 async fn a_member_is_not_put_back_for_what_was_so_before_it_listened(system: System) {
     let leased = Ports::lease(3).expect("ports");
     let Some(case) = Case::advertised_at(system, &leased.numbers).await else { return };
-    let case = case.strategy(&["gather: 1s", "health: { timeout: 4s }"]);
+    let case = case.strategy(&["join_window: 1s", "health: { timeout: 4s }"]);
     let since = Arc::<OnceLock<Instant>>::default();
     let before = case.member(1).process().expect("up").pid;
     let mut doors = Vec::new();

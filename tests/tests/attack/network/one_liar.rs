@@ -118,7 +118,7 @@ fn put(request: &Request) -> Option<PutRequest> {
 /// Members with doors before them, and which one has the lowest id: agents used to ask that one before any other.
 async fn doors(system: System) -> Option<(Case, Vec<u16>, usize, Ports)> {
     let leased = Ports::lease(3).expect("ports");
-    let case = Case::advertised_at(system, &leased.numbers).await?.strategy(&["gather: 2s"]);
+    let case = Case::advertised_at(system, &leased.numbers).await?.strategy(&["join_window: 2s"]);
     let members = case.client(0).members().await.expect("a list");
     let lowest = members.iter().min_by_key(|member| member.id).map(|member| member.name.clone()).expect("some");
     let lowest = case.layout().members.iter().position(|member| member.name == lowest).expect("one of them");
@@ -194,7 +194,7 @@ async fn nobody_is_hidden(system: System, liar: String) {
     let leased = Ports::lease(4).expect("ports");
     let ports = leased.numbers.clone();
     let Some(case) = Case::advertised_at(system, &ports[..3]).await else { return };
-    let case = case.strategy(&["gather: 1s", "health: { timeout: 5s }", "turn: { timeout: 6s }", "on_failure: stop"]);
+    let case = case.strategy(&["join_window: 1s", "health: { timeout: 5s }", "stall_timeout: 6s", "on_failure: stop"]);
     let url = format!("http://127.0.0.1:{}", ports[3]);
     let mut doors = Vec::new();
     for (index, port) in ports[..3].iter().enumerate() {
@@ -210,7 +210,7 @@ async fn nobody_is_hidden(system: System, liar: String) {
     let before = case.member(1).process().expect("up").pid;
     let agent = Agent::start("run", &case.write()[1], &[]).expect("started").ends().await;
     assert_eq!(case.member(1).process().map(|process| process.pid), Some(before), "{agent}");
-    agent.must_be(6, "turn");
+    agent.must_be(6, "stalled");
     let words = format!("{}, {url} does not list it", case.upgrade.endpoints[0]);
     assert!(agent.warnings().contains("m3: members do not agree") && agent.warnings().contains(&words), "{agent}");
 }
@@ -240,7 +240,7 @@ async fn nor_where_one_member_advertises_anothers_address(system: System) {
 
 /// An endpoint of m1 answers as m2, which is dead: m3 goes on.
 async fn nobody_is_impersonated(case: Case, reason: &str) {
-    let mut case = case.strategy(&["gather: 1s"]);
+    let mut case = case.strategy(&["join_window: 1s"]);
     let leased = Ports::lease(1).expect("a port");
     let members = case.client(0).members().await.expect("a list");
     let dead = members.iter().find(|member| member.name == case.layout().members[1].name).expect("listed").id;
@@ -270,7 +270,7 @@ async fn a_name_that_is_too_long_has_nobody_removed(system: System) {
 async fn nobody_is_removed(system: System, liar: String) {
     let leased = Ports::lease(3).expect("ports");
     let Some(case) = Case::advertised_at(system, &leased.numbers).await else { return };
-    let case = case.strategy(&["gather: 1s"]);
+    let case = case.strategy(&["join_window: 1s"]);
     let since = Arc::<OnceLock<Instant>>::default();
     let before = case.member(1).process().expect("up").pid;
     let mut doors = Vec::new();

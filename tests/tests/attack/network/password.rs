@@ -38,7 +38,7 @@ async fn change_password(case: &Case) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_password_that_is_changed_within_a_step_is_said_to_be_refused() {
     let Some(case) = Case::path(System::Etcd, ("3.5", "3.6"), |_| {}).await else { return };
-    let mut case = case.strategy(&["gather: 1s", "health: { timeout: 8s }", "turn: { timeout: 50s }"]);
+    let mut case = case.strategy(&["join_window: 1s", "health: { timeout: 8s }", "stall_timeout: 50s"]);
     case.upgrade.strategy.retain(|line| line != "soak: 0s");
     // The step outlasts `etcdctl` on a slow machine: the password changes within it.
     case.upgrade.strategy.push("soak: 8s".into());

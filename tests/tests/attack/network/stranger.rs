@@ -12,7 +12,7 @@ async fn an_endpoint_that_becomes_another_clusters_counts_as_silent(system: Syst
     let Some(other) = Case::with(system, |spec| spec.size = 1).await else { return };
     let ports = Ports::lease(1).expect("a port");
     let port = ports.numbers[0];
-    let mut rollout = case.strategy(&["gather: 60s"]).begin().await;
+    let mut rollout = case.strategy(&["join_window: 60s"]).begin().await;
     let own = rollout.layout().endpoints();
     // Nobody listens there yet, so the first look refuses nothing.
     rollout.upgrade.endpoints = [own.clone(), vec![format!("http://127.0.0.1:{port}")]].concat();
