@@ -10,9 +10,9 @@ use crate::{
     client::Client,
     cluster::{Cluster, Layout, Member, Spec},
     playbook::Upgrade,
+    raft_status::{self, RaftStatus},
     sick::{self, Illness},
     skip::build_or_skip,
-    standing::{self, Standing},
     system::{Build, System},
 };
 
@@ -93,12 +93,12 @@ impl Case {
 
     /// The keys that agents share, by name.
     pub async fn keys(&self) -> BTreeMap<String, Value> {
-        sure(standing::keys(self.layout()).await)
+        sure(raft_status::keys(self.layout()).await)
     }
 
     /// Everything that a refusal must leave as it was.
-    pub async fn standing(&self) -> Standing {
-        sure(Standing::of(self.layout()).await)
+    pub async fn raft_status(&self) -> RaftStatus {
+        sure(RaftStatus::of(self.layout()).await)
     }
 
     /// The upgrade with an artifact that fails in this way; `program` is `sick-member`.

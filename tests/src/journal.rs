@@ -11,7 +11,7 @@ pub fn last_entry(journal: &Path) -> String {
     // The action comes first; every one has names of its own.
     let entry = entry.as_object().and_then(|entry| entry.values().next()).cloned().unwrap_or_default();
     match entry.as_object().and_then(|entry| entry.iter().next()) {
-        Some((name, leg)) => leg.as_str().map_or(name.clone(), |leg| format!("{name} {leg}")),
+        Some((name, direction)) => direction.as_str().map_or(name.clone(), |direction| format!("{name} {direction}")),
         None => entry.as_str().unwrap_or("nothing").to_owned(),
     }
 }

@@ -5,7 +5,7 @@
 
 pub use lab::{
     Error, agent, certificates, chance, client, cluster, ended, events, fault, history, member, mounted, network,
-    observer, playbook, ports, process, sick, standing, system, wait, watcher, witness, workload,
+    observer, playbook, ports, process, raft_status, sick, system, wait, watcher, witness, workload,
 };
 
 pub mod balancer;

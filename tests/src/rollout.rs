@@ -14,7 +14,7 @@ use crate::{
     agent::Agent,
     case::{Case, sure},
     ended::Ended,
-    standing::{self, is_of},
+    raft_status::{self, is_of},
     wait,
     witness::{Testimony, Witness},
     workload::Load,
@@ -83,7 +83,7 @@ impl Rollout {
     /// Waits until the keys that agents share are as wanted.
     pub async fn until_keys<T>(&self, what: &str, wanted: impl Fn(&BTreeMap<String, Value>) -> Option<T>) -> T {
         let found = wait::until(what, LIMIT, || async {
-            let keys = standing::keys(self.layout()).await.map_err(|error| error.to_string())?;
+            let keys = raft_status::keys(self.layout()).await.map_err(|error| error.to_string())?;
             wanted(&keys).ok_or_else(|| format!("{keys:?}"))
         });
         sure(found.await)

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::{
     Outcome,
     ask::{is_person, is_yes, no_signals},
-    look::{Eye, Sight},
+    look::{ClusterSnapshot, Prober},
 };
 use crate::{
     cli::{self, Output},
@@ -32,7 +32,7 @@ use crate::{
 
 /// How long an answer is asked for.
 const PATIENCE: Duration = Duration::from_secs(60);
-const AGAIN: Duration = Duration::from_millis(200);
+const ASKED_EVERY: Duration = Duration::from_millis(200);
 
 /// Gives the take-down up, and says what its member counts as now. Asks before, where there is a person to answer.
 ///
@@ -40,56 +40,56 @@ const AGAIN: Duration = Duration::from_millis(200);
 /// There is no such member or take-down, its agent is at work, it changed meanwhile, or nobody answers.
 pub async fn abandon(typed: &cli::Abandon, output: Output) -> Result<Outcome, Trouble> {
     let playbook = Playbook::load(&typed.playbook)?;
-    let eye = Eye::open(&playbook.cluster)?;
-    let (mut sight, mut keys, mut member) = look(&eye, typed).await?;
+    let prober = Prober::open(&playbook.cluster)?;
+    let (mut snapshot, mut keys, mut member) = look(&prober, typed).await?;
     if !typed.yes && output == Output::Text && is_person() {
-        if let Some(question) = question(typed, &sight.names, &keys, member) {
+        if let Some(question) = question(typed, &snapshot.names, &keys, member) {
             let interrupt = Interrupt::install().map_err(no_signals)?;
             if !is_yes(&question, &interrupt).await? {
                 return Err(Trouble::NotConfirmed);
             }
         }
         // Whoever thinks it over may think long.
-        (sight, keys, member) = look(&eye, typed).await?;
+        (snapshot, keys, member) = look(&prober, typed).await?;
     }
-    let name = sight.names.member(member);
+    let name = snapshot.names.member(member);
     let mut lost = keys.lost.get(&member).cloned();
     let mut abandoned = None;
     if let Some(down) = keys.down.as_ref().filter(|down| down.value.member == member) {
         abandoned = Some(down.value.clone());
-        lost = Some(give_up(&eye.store, down, &name).await?);
+        lost = Some(give_up(&prober.store, down, &name).await?);
     }
     let Some(lost) = lost else { return Err(Trouble::NothingToAbandon { member: name }) };
     if typed.host_is_fenced {
-        clear(&eye.store, member, &lost, &name).await?;
+        clear(&prober.store, member, &lost, &name).await?;
     }
     let changed = abandoned.is_some() || typed.host_is_fenced;
-    Ok(told(typed, &sight, &keys, &lost.value, changed))
+    Ok(told(typed, &snapshot, &keys, &lost.value, changed))
 }
 
 /// By name or id; an abandoned take-down may be of somebody who is no member any more.
-fn find(typed: &str, sight: &Sight, keys: &Keys) -> Result<MemberId, Trouble> {
+fn find(typed: &str, snapshot: &ClusterSnapshot, keys: &Keys) -> Result<MemberId, Trouble> {
     let recorded =
         |id: &MemberId| keys.lost.contains_key(id) || keys.down.as_ref().is_some_and(|d| d.value.member == *id);
-    let found = sight.names.find(typed).or_else(|| typed.parse().ok().filter(recorded));
+    let found = snapshot.names.find(typed).or_else(|| typed.parse().ok().filter(recorded));
     found.ok_or_else(|| {
-        let ids: Vec<_> = sight.view.members.iter().map(|member| member.id).collect();
-        Trouble::NoSuchMember { typed: typed.to_owned(), members: sight.names.list(&ids) }
+        let ids: Vec<_> = snapshot.view.members.iter().map(|member| member.id).collect();
+        Trouble::NoSuchMember { typed: typed.to_owned(), members: snapshot.names.list(&ids) }
     })
 }
 
 /// Looks, and finds the member. An agent that is at work can still do what its take-down announces.
-async fn look(eye: &Eye, typed: &cli::Abandon) -> Result<(Sight, Keys, MemberId), Trouble> {
-    let mut sight = eye.look().await?;
-    let keys = sight.keys()?;
-    let member = find(&typed.member, &sight, &keys)?;
+async fn look(prober: &Prober, typed: &cli::Abandon) -> Result<(ClusterSnapshot, Keys, MemberId), Trouble> {
+    let mut snapshot = prober.look().await?;
+    let keys = snapshot.keys()?;
+    let member = find(&typed.member, &snapshot, &keys)?;
     let at_work = stands(&keys, member).filter(|record| keys.agents.contains_key(&record.host));
     match at_work {
         Some(record) if !typed.yes => {
-            let (member, host) = (sight.names.member(member), record.host_name.clone());
+            let (member, host) = (snapshot.names.member(member), record.host_name.clone());
             Err(Trouble::AgentAtWork { member, host })
         }
-        _ => Ok((sight, keys, member)),
+        _ => Ok((snapshot, keys, member)),
     }
 }
 
@@ -142,19 +142,20 @@ async fn send(store: &Store, txn: &Txn) -> Result<Result<proto::Revision, Keys>,
                 return Err(Trouble::NoAnswer("it speaks of a lease, and none was asked for".into()));
             }
             TxnAnswer::Unknown(why) if Instant::now() > deadline => return Err(Trouble::NoAnswer(why.to_string())),
-            TxnAnswer::Unknown(_) => sleep(AGAIN).await,
+            TxnAnswer::Unknown(_) => sleep(ASKED_EVERY).await,
         }
     }
 }
 
-fn told(typed: &cli::Abandon, sight: &Sight, keys: &Keys, record: &TakeDown, changed: bool) -> Outcome {
-    let (gates, members) = (gates(&sight.view, &sight.names), members(&sight.view, &sight.names, &Seats::default()));
+fn told(typed: &cli::Abandon, snapshot: &ClusterSnapshot, keys: &Keys, record: &TakeDown, changed: bool) -> Outcome {
+    let (gates, members) =
+        (gates(&snapshot.view, &snapshot.names), members(&snapshot.view, &snapshot.names, &Seats::default()));
     let mut facts = Facts { changed, members, gates, ..Facts::default() };
     facts.run = keys.run.as_ref().map(|run| run.value.id);
-    facts.warnings.extend(abandoned::warning(record, keys, &sight.names));
+    facts.warnings.extend(abandoned::warning(record, keys, &snapshot.names));
     let stop = match typed.host_is_fenced {
-        true => abandoned::fenced(record, &sight.names, &sight.view, &typed.playbook),
-        false => abandoned::abandoned(record, &sight.names, &sight.view, &typed.playbook),
+        true => abandoned::fenced(record, &snapshot.names, &snapshot.view, &typed.playbook),
+        false => abandoned::abandoned(record, &snapshot.names, &snapshot.view, &typed.playbook),
     };
     Outcome { text: text::end(&stop), stop, facts }
 }

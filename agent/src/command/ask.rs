@@ -19,7 +19,7 @@ use crate::{
     execute::{
         bring_up,
         identity::host_name,
-        inspect::standing,
+        inspect::host_state,
         interrupt::Interrupt,
         setup::{self, Options},
     },
@@ -50,7 +50,7 @@ pub async fn ask(
         return Ok(());
     }
     let interrupt = Interrupt::install().map_err(no_signals)?;
-    let mut here = unless_interrupted(&interrupt, standing(playbook)).await?;
+    let mut here = unless_interrupted(&interrupt, host_state(playbook)).await?;
     if here.is_in_hand && here.down.is_empty() {
         return Ok(());
     }
@@ -70,7 +70,7 @@ pub async fn ask(
         }
         let Question::Start(_) = question else { return Ok(()) };
         start(playbook, verb, typed).await?;
-        here = unless_interrupted(&interrupt, standing(playbook)).await?;
+        here = unless_interrupted(&interrupt, host_state(playbook)).await?;
     }
 }
 

@@ -17,11 +17,11 @@ use crate::{
     calendar::rfc3339,
     cli::{self, Kind},
     event::trouble::Trouble,
-    execute::{identity::host_name, resident::resident},
+    execute::{identity::host_name, port_owner::port_owner},
     host::{
-        process::portrait::{Portrait, carried, is_secret},
+        process::snapshot::{Snapshot, carried, is_secret},
         release::link::{Link, LinkError},
-        runtime::likeness,
+        runtime::same_node,
     },
     observe::{
         Observer,
@@ -53,7 +53,7 @@ pub async fn init(typed: &cli::Init) -> Result<Outcome, Trouble> {
     // By name, as a person looks for them.
     view.members.sort_by(|one, other| one.name.cmp(&other.name));
     let here = here(typed, &view, &observer).await?;
-    if let Some(timeout) = here.iter().find_map(|(_, portrait)| election_timeout(portrait)) {
+    if let Some(timeout) = here.iter().find_map(|(_, snapshot)| election_timeout(snapshot)) {
         cluster.election_timeout = timeout;
     }
     cluster.name = typed.name.clone().unwrap_or_else(|| common_name(&view));
@@ -106,7 +106,7 @@ async fn here<'v>(
     typed: &cli::Init,
     view: &'v ClusterView,
     observer: &Observer,
-) -> Result<Vec<(&'v Member, Portrait)>, Trouble> {
+) -> Result<Vec<(&'v Member, Snapshot)>, Trouble> {
     let names = || view.members.iter().map(|member| &*member.name).collect::<Vec<_>>().join(", ");
     for name in &typed.members {
         if !view.members.iter().any(|member| *member.name == **name) {
@@ -117,8 +117,8 @@ async fn here<'v>(
         |member: &&Member| typed.members.is_empty() || typed.members.iter().any(|name| **name == *member.name);
     let mut found = Vec::new();
     for member in view.members.iter().filter(is_wanted) {
-        match resident(member, observer).await.map_err(|why| Trouble::Unprepared(why.to_string()))? {
-            Some(portrait) => found.push((member, portrait)),
+        match port_owner(member, observer).await.map_err(|why| Trouble::Unprepared(why.to_string()))? {
+            Some(snapshot) => found.push((member, snapshot)),
             None if typed.members.is_empty() => {}
             None => {
                 let why = format!("{} does not run on this host, or does not answer", member.name);
@@ -155,7 +155,7 @@ fn common_name(view: &ClusterView) -> String {
     if is_name { common.to_owned() } else { "etcd".to_owned() }
 }
 
-fn work(typed: &cli::Init, view: &ClusterView, here: &[(&Member, Portrait)]) -> Result<Work, Trouble> {
+fn work(typed: &cli::Init, view: &ClusterView, here: &[(&Member, Snapshot)]) -> Result<Work, Trouble> {
     let mut releases: Vec<_> = view.members.iter().filter_map(Member::release).collect();
     releases.sort();
     let (Some(lowest), Some(highest)) = (releases.first().copied(), releases.last().copied()) else {
@@ -235,7 +235,7 @@ fn which_release(kind: Option<Kind>, lowest: &Release, highest: &Release) -> Str
     format!("--to RELEASE is missing: the members run {runs}, so {choice}; or --kind restart, which needs none")
 }
 
-fn node(member: &Member, seen: &Portrait, is_restart: bool) -> Result<DraftNode, Trouble> {
+fn node(member: &Member, seen: &Snapshot, is_restart: bool) -> Result<DraftNode, Trouble> {
     let unfit = |why: String| Trouble::Unprepared(format!("{} (pid {}) {why}", member.name, seen.pid));
     let (binary, to_link) = match is_restart {
         true => (None, None),
@@ -261,7 +261,7 @@ fn node(member: &Member, seen: &Portrait, is_restart: bool) -> Result<DraftNode,
 }
 
 /// What starts the process again, or the flag that holds a secret.
-fn process(seen: &Portrait) -> Result<DraftProcess, String> {
+fn process(seen: &Snapshot) -> Result<DraftProcess, String> {
     let mut before = "";
     for word in &seen.arguments {
         let whole = word.split_once('=').filter(|_| word.starts_with('-'));
@@ -284,8 +284,8 @@ fn process(seen: &Portrait) -> Result<DraftProcess, String> {
 }
 
 /// As a flag or variable of the process says, in milliseconds.
-fn election_timeout(seen: &Portrait) -> Option<Duration> {
-    let flag = likeness::value(&seen.arguments, "election-timeout");
+fn election_timeout(seen: &Snapshot) -> Option<Duration> {
+    let flag = same_node::value(&seen.arguments, "election-timeout");
     let text = flag.or_else(|| seen.env.get("ETCD_ELECTION_TIMEOUT").map(String::as_str))?;
     text.parse().ok().filter(|millis| *millis > 0).map(Duration::from_millis)
 }
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_secret_on_a_command_line_is_refused_and_a_path_is_not() {
-        let seen = |line: &str| Portrait {
+        let seen = |line: &str| Snapshot {
             pid: 7,
             program: "/opt/etcd".into(),
             arguments: line.split(' ').map(str::to_owned).collect(),

@@ -6,7 +6,7 @@
 use super::{
     Outcome,
     ask::{is_person, is_yes, no_signals},
-    look::{Eye, Sight},
+    look::{ClusterSnapshot, Prober},
 };
 use crate::{
     cli::{self, Output},
@@ -33,12 +33,12 @@ use crate::{
 /// The cluster cannot be looked at or does not answer, or the answer to the question was not yes.
 pub async fn keys(typed: &cli::Keys, output: Output) -> Result<Outcome, Trouble> {
     let playbook = Playbook::load(&typed.playbook)?;
-    let eye = Eye::open(&playbook.cluster)?;
-    let Sight { names, .. } = eye.look().await?;
-    let listing = eye.store.list().await.map_err(no_answer)?;
+    let prober = Prober::open(&playbook.cluster)?;
+    let ClusterSnapshot { names, .. } = prober.look().await?;
+    let listing = prober.store.list().await.map_err(no_answer)?;
     let mut items = Vec::new();
     for raw in listing.keys {
-        items.push(item(&eye.store, raw).await.map_err(no_answer)?);
+        items.push(item(&prober.store, raw).await.map_err(no_answer)?);
     }
     let text: String = items.iter().map(|item| told::text(item, &names)).collect();
     let text = if items.is_empty() { format!("nothing lies below {PREFIX}\n") } else { text };
@@ -53,7 +53,7 @@ pub async fn keys(typed: &cli::Keys, output: Output) -> Result<Outcome, Trouble>
         return Ok(Outcome { stop: Stop::well(Reason::Shown, message, "status", &typed.playbook), facts, text });
     }
     let stale: Vec<_> = items.iter().filter(|item| item.is == Is::Stale).collect();
-    clear(&eye.store, &stale, Shown { text, facts, names }, typed, output).await
+    clear(&prober.store, &stale, Shown { text, facts, names }, typed, output).await
 }
 
 /// What was found, before anything is deleted.

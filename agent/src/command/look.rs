@@ -14,13 +14,13 @@ use crate::{
 };
 
 #[derive(Debug)]
-pub struct Eye {
+pub struct Prober {
     observer: Observer,
     pub store: Store,
 }
 
 #[derive(Debug)]
-pub struct Sight {
+pub struct ClusterSnapshot {
     pub view: ClusterView,
     /// The keys as they are stored, or why they could not be read: without quorum they cannot.
     pub raw: Result<Snapshot, NotRead>,
@@ -37,7 +37,7 @@ pub enum Downgrade {
     NotTold,
 }
 
-impl Eye {
+impl Prober {
     /// What looks at the members.
     pub fn observer(&self) -> &Observer {
         &self.observer
@@ -57,14 +57,14 @@ impl Eye {
     ///
     /// # Errors
     /// Nothing can be said about the cluster as a whole.
-    pub async fn look(&self) -> Result<Sight, Trouble> {
+    pub async fn look(&self) -> Result<ClusterSnapshot, Trouble> {
         // No key is asked for where it is not clear yet which cluster this is.
         self.observer.meet().await?;
         // A cluster that cannot be looked at ends the wait for its keys.
         let look = async { self.observer.look().await.map_err(Trouble::from) };
         let (view, raw) = tokio::try_join!(look, async { Ok(self.store.read().await) })?;
         let names = Names::of(&view);
-        Ok(Sight { view, raw, names })
+        Ok(ClusterSnapshot { view, raw, names })
     }
 
     /// A downgrade that no member tells of by itself, as none before etcd 3.6 does.
@@ -104,7 +104,7 @@ impl Eye {
     }
 }
 
-impl Sight {
+impl ClusterSnapshot {
     /// The keys; learns the hosts' names from them.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt::Write as _, path::Path};
 
-use super::{Outcome, look::Eye, run::trouble_of_setup, trusted_playbook};
+use super::{Outcome, look::Prober, run::trouble_of_setup, trusted_playbook};
 use crate::{
     event::trouble::Trouble,
     execute::{
@@ -52,7 +52,7 @@ pub async fn plan(path: &Path, replace: bool) -> Result<Outcome, Trouble> {
 
 /// Nobody answers, and that may be because this host's members are down: a run starts them first.
 async fn unforeseen(playbook: &Playbook, path: &Path, trouble: Trouble) -> Result<Outcome, Trouble> {
-    let down = inspect::standing(playbook).await.down;
+    let down = inspect::host_state(playbook).await.down;
     if down.is_empty() {
         return Err(trouble);
     }
@@ -114,32 +114,32 @@ struct Seen {
 
 impl Seen {
     async fn of(playbook: &Playbook, verb: Verb) -> Result<Self, Trouble> {
-        let eye = Eye::open(&playbook.cluster)?;
-        let mut sight = eye.look().await?;
-        let viewer = eye.viewer(playbook).await?;
-        let here = inspect(playbook, &sight.view, eye.observer()).await.map_err(trouble_of_setup)?;
+        let prober = Prober::open(&playbook.cluster)?;
+        let mut snapshot = prober.look().await?;
+        let viewer = prober.viewer(playbook).await?;
+        let here = inspect(playbook, &snapshot.view, prober.observer()).await.map_err(trouble_of_setup)?;
         let host = identity::host_id(&playbook.state_dir);
-        let seats = identity::mine(playbook, host, &sight.view);
-        let me = identity::me(playbook, host, sight.view.cluster, seats, verb);
-        let keys = match sight.keys() {
+        let seats = identity::mine(playbook, host, &snapshot.view);
+        let me = identity::me(playbook, host, snapshot.view.cluster, seats, verb);
+        let keys = match snapshot.keys() {
             // Without a leader the keys cannot be read, and that is what a person must know.
-            Err(_) if sight.view.leader().is_none() => Keys::default(),
+            Err(_) if snapshot.view.leader().is_none() => Keys::default(),
             Ok(keys) => keys,
-            Err(trouble) => return Err(eye.unread(trouble, viewer).await),
+            Err(trouble) => return Err(prober.unread(trouble, viewer).await),
         };
-        sight.names.learn_host(me.host, &me.host_name, me.seats.members());
+        snapshot.names.learn_host(me.host, &me.host_name, me.seats.members());
         let process =
             ProcessId::own().map_err(|error| Trouble::System(format!("no process of this agent: {error}")))?;
-        let mut gone = gone(&eye.store, &keys, &me, process).await.map_err(NotRead::from)?;
+        let mut gone = gone(&prober.store, &keys, &me, process).await.map_err(NotRead::from)?;
         // This host's own agent, which is at work beside this look, is no twin.
         gone.extend(state_dir::holder(&playbook.state_dir));
-        let evidence = eye.observer().examine(&sight.view).await;
+        let evidence = prober.observer().examine(&snapshot.view).await;
         Ok(Self {
             me,
             keys,
-            view: sight.view,
+            view: snapshot.view,
             evidence,
-            names: sight.names,
+            names: snapshot.names,
             here,
             gone,
             process,
@@ -232,7 +232,7 @@ impl Plan<'_> {
             // Whoever finalizes or rolls back decides it for every host.
             Action::Restart { .. } if self.me.verb != Verb::Run => true,
             Action::Restart { .. } => step.member.is_some_and(|member| self.me.seats.has(member)),
-            Action::Lower(_) => true,
+            Action::Downgrade(_) => true,
             _ => false,
         };
         Foreseen {
@@ -297,7 +297,7 @@ impl Plan<'_> {
         let stop = Stop::well(Reason::Planned, message, next, self.path);
         let next = stop.next.filter(|_| cluster != Progress::Done);
         let next = if self.viewer.is_some() { next.map(|_| grants::COMMAND.to_owned()) } else { next };
-        Stop { cluster: Some(cluster), next, left: self.context().standing(), ..stop }
+        Stop { cluster: Some(cluster), next, left: self.context().cluster_now(), ..stop }
     }
 
     /// A plan that would be refused exits 3, whatever the run itself would exit with.

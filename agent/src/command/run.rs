@@ -81,9 +81,9 @@ fn stop_of(ended: Ended, me: &Me, typed: &Rollout, names: &Names) -> Stop {
     let told = |trouble: &Trouble| {
         let stop = trouble.stop(stop::typed(me.verb), Some(&path), touched);
         let left = match (stop.left.is_empty(), down.is_empty()) {
-            (true, _) => context.standing(),
+            (true, _) => context.cluster_now(),
             (false, true) => stop.left,
-            (false, false) => format!("{}; {}", stop.left, context.standing()),
+            (false, false) => format!("{}; {}", stop.left, context.cluster_now()),
         };
         Stop { left, ..stop }
     };

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     Outcome,
-    look::{Downgrade, Eye, Sight},
+    look::{ClusterSnapshot, Downgrade, Prober},
     reach,
 };
 use crate::{
@@ -19,9 +19,9 @@ use crate::{
         file::json::{Facts, members, versions},
         names::Names,
         shown::{
+            cluster::{cluster_version, line},
+            downgrade::downgrade,
             gates::gates,
-            lowering::downgrade,
-            standing::{cluster_version, standing},
             status as told,
         },
         stop::{Progress, Reason, Stop},
@@ -33,7 +33,7 @@ use crate::{
 pub struct Place {
     playbook: Option<Playbook>,
     path: Option<PathBuf>,
-    eye: Eye,
+    prober: Prober,
 }
 
 /// Reads the playbook, or takes the endpoints for one.
@@ -44,15 +44,16 @@ pub fn place(typed: &cli::Status) -> Result<Place, Trouble> {
     match &typed.playbook {
         Some(path) => {
             let playbook = Playbook::load(path)?;
-            let eye = Eye::open(&playbook.cluster)?;
-            Ok(Place { playbook: Some(playbook), path: Some(path.clone()), eye })
+            let prober = Prober::open(&playbook.cluster)?;
+            Ok(Place { playbook: Some(playbook), path: Some(path.clone()), prober })
         }
         None => {
-            let eye = Eye::open(&reach::cluster(&typed.endpoints, &typed.reach)?).map_err(|trouble| match trouble {
-                Trouble::Playbook(text) => Trouble::Usage(text),
-                other => other,
-            })?;
-            Ok(Place { playbook: None, path: None, eye })
+            let prober =
+                Prober::open(&reach::cluster(&typed.endpoints, &typed.reach)?).map_err(|trouble| match trouble {
+                    Trouble::Playbook(text) => Trouble::Usage(text),
+                    other => other,
+                })?;
+            Ok(Place { playbook: None, path: None, prober })
         }
     }
 }
@@ -63,19 +64,19 @@ impl Place {
     /// # Errors
     /// Nothing can be said about the cluster as a whole.
     pub async fn status(&self) -> Result<Outcome, Trouble> {
-        let mut sight = self.eye.look().await?;
-        let keys = sight.keys();
-        let lapses = match &sight.raw {
-            Ok(snapshot) => baton_left(&self.eye.store, snapshot).await,
+        let mut snapshot = self.prober.look().await?;
+        let keys = snapshot.keys();
+        let lapses = match &snapshot.raw {
+            Ok(snapshot) => baton_left(&self.prober.store, snapshot).await,
             Err(_) => None,
         };
-        let asked = self.eye.downgrade(&sight.view).await;
-        Ok(self.told(sight, keys, lapses, asked))
+        let asked = self.prober.downgrade(&snapshot.view).await;
+        Ok(self.told(snapshot, keys, lapses, asked))
     }
 
     fn told(
         &self,
-        mut sight: Sight,
+        mut snapshot: ClusterSnapshot,
         keys: Result<Keys, Trouble>,
         lapses: Option<Duration>,
         asked: Downgrade,
@@ -83,13 +84,13 @@ impl Place {
         let mine = match &self.playbook {
             Some(playbook) => {
                 let host = identity::host_id(&playbook.state_dir);
-                let mine = identity::mine(playbook, host, &sight.view);
-                sight.names.learn_host(host, &identity::host_name(), mine.members());
+                let mine = identity::mine(playbook, host, &snapshot.view);
+                snapshot.names.learn_host(host, &identity::host_name(), mine.members());
                 mine
             }
             None => Seats::default(),
         };
-        let (view, names) = (&sight.view, &sight.names);
+        let (view, names) = (&snapshot.view, &snapshot.names);
         let (gates, members) = (gates(view, names), members(view, names, &mine));
         let target = if let Downgrade::To(target) = asked { Some(target) } else { None };
         let downgrade = downgrade(view, target, names);
@@ -123,7 +124,7 @@ impl Place {
             told::cluster(view, &facts.members, facts.gates.as_ref(), downgrade.as_ref(), in_step)
         );
         let path = self.path.clone().unwrap_or_default();
-        let stop = Stop::well(Reason::Looked, standing(view), "plan", &path);
+        let stop = Stop::well(Reason::Looked, line(view), "plan", &path);
         let cluster = keys.ok().map(|keys| progress(&keys));
         let stop = Stop { next: None, cluster: cluster.flatten(), ..stop };
         Outcome { stop, facts, text }

@@ -126,7 +126,7 @@ mod tests {
     fn every_other_voter_that_was_ready_is_asked() {
         for (members, down, asked) in [
             ("1+ 2+ 3*", 1, vec![2, 3]),
-            ("1- 2+ 3*", 1, vec![2, 3]), // it is mended
+            ("1- 2+ 3*", 1, vec![2, 3]), // it is repaired
             ("1+ 2+ 3-", 1, vec![2]),    // allowed to be degraded: it was no loss before
             ("1+ 2+ 3. 4~ 5+", 5, vec![1, 2]),
             ("1+ 2+ 3l", 1, vec![2]), // a learner has no vote

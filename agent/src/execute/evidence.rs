@@ -1,7 +1,7 @@
 //! What this host shows of the step in hand, where that is further than the journal.
 //!
 //! Somebody else may have started the member while its agent was dead: a supervisor at boot, or a person. A
-//! process that runs the binary a leg leads to has been started on it, whether or not *starting* was written;
+//! process that runs the binary a direction leads to has been started on it, whether or not *starting* was written;
 //! so it is written now, before anything is decided by the journal. Source: agent/PROTOCOL.md, I-5, I-6.
 
 use std::path::Path;
@@ -11,27 +11,28 @@ use proto::MemberId;
 use super::{Abort, Execution};
 use crate::journal::{
     progress,
-    restart::{Entry, Leg, Stage},
+    restart::{Direction, Entry, Stage},
 };
 
 impl Execution<'_> {
     pub(super) async fn catch_up_with_what_runs(&mut self) -> Result<(), Abort> {
         let Some(in_hand) = self.host.past.restart() else { return Ok(()) };
-        let (Stage::Stopping(leg) | Stage::Switched(leg)) = in_hand.stage else { return Ok(()) };
-        if !self.is_started(in_hand.step.member, leg).await {
+        let (Stage::Stopping(direction) | Stage::Switched(direction)) = in_hand.stage else { return Ok(()) };
+        if !self.is_started(in_hand.step.member, direction).await {
             return Ok(());
         }
-        if in_hand.stage == Stage::Stopping(leg) {
-            self.write(progress::Entry::Restart(Entry::Switched(leg)))?;
+        if in_hand.stage == Stage::Stopping(direction) {
+            self.write(progress::Entry::Restart(Entry::Switched(direction)))?;
         }
-        self.write(progress::Entry::Restart(Entry::Starting(leg))).map(drop)
+        self.write(progress::Entry::Restart(Entry::Starting(direction))).map(drop)
     }
 
-    /// Whether a member is seen to run the binary that this leg leads to, and not the one it comes from.
-    async fn is_started(&self, member: MemberId, leg: Leg) -> bool {
+    /// Whether a member is seen to run the binary that this direction leads to, and not the one it comes from.
+    async fn is_started(&self, member: MemberId, direction: Direction) -> bool {
         let Some(node) = self.node(member) else { return false };
         let Some(sides) = &node.sides else { return false };
-        let (Some(from), Some(to)) = (&sides.side(leg.from()).executable, &sides.side(leg.to()).executable) else {
+        let (Some(from), Some(to)) = (&sides.side(direction.from()).executable, &sides.side(direction.to()).executable)
+        else {
             return false;
         };
         let status = node.status().await.ok();

@@ -11,9 +11,9 @@ use super::{
     error::ActError,
     line::{Line, Past, past},
     node::OwnNode,
+    port_owner::must_answer_itself,
     prepare,
     process_member::must_be_the_member,
-    resident::must_answer_itself,
     setup::{SetupError, illegal},
 };
 use crate::{
@@ -77,7 +77,7 @@ fn read_journal(layout: &Layout, view: &ClusterView) -> Result<Past, SetupError>
 
 /// How this host's members stand, before a person is asked anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct HostState {
     /// Whether an earlier run is in the middle of a step, or its journal cannot be read: a matter for the run itself.
     pub is_in_hand: bool,
     /// The names of other members whose process does not run.
@@ -85,9 +85,9 @@ pub struct Standing {
 }
 
 /// Looks at this host alone, at its journal and its processes.
-pub async fn standing(playbook: &Playbook) -> Standing {
+pub async fn host_state(playbook: &Playbook) -> HostState {
     let layout = Layout::of(&playbook.state_dir);
-    let unreadable = Standing { is_in_hand: true, down: Vec::new() };
+    let unreadable = HostState { is_in_hand: true, down: Vec::new() };
     let in_hand = match Journal::<Line>::peek(&layout.journal()) {
         Ok(None) => None,
         Ok(Some((header, lines))) => match past(&lines) {
@@ -98,7 +98,7 @@ pub async fn standing(playbook: &Playbook) -> Standing {
     };
     let Processes { mut down, .. } = processes(playbook).await;
     down.retain(|down| !matches!(&in_hand, Some(Some((name, _))) if name == down));
-    Standing { is_in_hand: in_hand.is_some(), down }
+    HostState { is_in_hand: in_hand.is_some(), down }
 }
 
 /// Which of this host's members do not run, by name; for what is told of a run that could not begin.
@@ -208,7 +208,7 @@ mod tests {
         journal::{
             file::Header,
             progress::Entry,
-            restart::{self, Leg, Step},
+            restart::{self, Direction, Step},
         },
         keys::{AttemptId, host_id::HostId},
         observe::view::Leader,
@@ -233,7 +233,7 @@ mod tests {
         assert!(read_journal(&layout, &view(2)).unwrap().is_empty(), "nothing stands in it that is of a cluster");
         let side = Side { release: Release::new(3, 5, 30), executable: None };
         let sides = Sides { old: side.clone(), new: side, binary: None };
-        let step = Step { member: MemberId(1), attempt: AttemptId(1), leg: Leg::Forward };
+        let step = Step { member: MemberId(1), attempt: AttemptId(1), direction: Direction::Forward };
         journal.append(&Line::new(Entry::Restart(restart::Entry::Planned(step)), Some(sides))).unwrap();
         read_journal(&layout, &view(1)).unwrap();
         let other = read_journal(&layout, &view(2)).unwrap_err();

@@ -85,13 +85,13 @@ mod tests {
     use super::*;
     use crate::{
         execute::node::Side,
-        journal::restart::{Leg, Stage, Step},
+        journal::restart::{Direction, Stage, Step},
         keys::AttemptId,
     };
 
     fn planned(member: u64, attempt: u128, patch: u64) -> Line {
         let side = |patch| Side { release: Release::new(3, 5, patch), executable: None };
-        let step = Step { member: MemberId(member), attempt: AttemptId(attempt), leg: Leg::Forward };
+        let step = Step { member: MemberId(member), attempt: AttemptId(attempt), direction: Direction::Forward };
         Line::new(
             Entry::Restart(restart::Entry::Planned(step)),
             Some(Sides { old: side(patch), new: side(patch + 1), binary: None }),
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_compaction_keeps_lines_as_they_are() {
         let json = serde_json::json!({ "entry": { "restart": { "planned": { "member": "1",
-            "attempt": format!("{:032x}", 1), "leg": "forward", "why": "asked" } } }, "at": 7 });
+            "attempt": format!("{:032x}", 1), "direction": "forward", "why": "asked" } } }, "at": 7 });
         let line: Line = crate::unknown::read(json.clone()).unwrap();
         let kept = compact(vec![line, bare(restart::Entry::Forgotten)]);
         assert_eq!(crate::unknown::written(&kept[0]).unwrap(), json);

@@ -7,6 +7,7 @@
 pub mod bring_up;
 mod confirm;
 mod data_dir;
+mod downgrade;
 pub mod error;
 mod evidence;
 pub mod gone;
@@ -16,15 +17,14 @@ pub mod intent;
 pub mod interrupt;
 pub mod line;
 mod look;
-mod lower;
 pub mod node;
+pub mod port_owner;
 pub mod prepare;
 mod process;
 mod process_member;
 mod releases;
 mod removed;
 pub mod replace;
-pub mod resident;
 mod send;
 pub mod setup;
 mod step;
@@ -46,7 +46,7 @@ use crate::{
     journal::{
         file::Journal,
         progress::{self, Entry},
-        restart::{self, InHand, Leg, Stage, Step},
+        restart::{self, Direction, InHand, Stage, Step},
     },
     keys::{ProcessId, rules::Rules},
     machine::{
@@ -95,7 +95,7 @@ pub struct Cluster {
     /// Word that something changed, from the first wait on: a watch that is not needed only holds members up.
     changes: Option<Arc<crate::store::Changes>>,
     /// Which step of a downgrade is asked for, and since when, though it is not known what came of it.
-    lowering: Option<(Option<proto::ClusterVersion>, Instant)>,
+    downgrade_asked: Option<(Option<proto::ClusterVersion>, Instant)>,
 }
 
 /// What the looks at the cluster saw.
@@ -195,7 +195,7 @@ impl Execution<'_> {
             () = interrupt.by_shutdown(), if has_units => Err(Abort::AtOnce),
         };
         if ending.is_err() && !matches!(ending, Err(Abort::AtOnce | Abort::Removed { .. })) {
-            self.mend_before_abort().await;
+            self.repair_before_abort().await;
         }
         self.ends(ending).await
     }
@@ -287,7 +287,7 @@ impl Execution<'_> {
             Act::GiveBack(take) => self.give_back(take).await,
             Act::Journal(entry) => return self.write(entry),
             Act::HandOver { from, to } => self.hand_over(from, to).await,
-            Act::Lower(to) => self.lower(to).await,
+            Act::Downgrade(to) => self.downgrade(to).await,
             Act::HookBefore(member) => as_event(self.hooks_before(member).await),
             Act::HookAfter(member) => self.hooks_after(member).await,
             Act::Confirm(member) => self.confirm(member).await,
@@ -329,8 +329,8 @@ impl Execution<'_> {
         {
             node.believe_looks();
         }
-        let is_started = entry == Entry::Restart(restart::Entry::Starting(Leg::Forward));
-        if let Some(InHand { step, stage: Stage::Stopping(Leg::Back) }) = before.filter(|_| is_started) {
+        let is_started = entry == Entry::Restart(restart::Entry::Starting(Direction::Forward));
+        if let Some(InHand { step, stage: Stage::Stopping(Direction::Back) }) = before.filter(|_| is_started) {
             self.tell(Happening::KeptNew { member: step.member });
         }
         Ok(Event::Done)
@@ -341,7 +341,7 @@ impl Execution<'_> {
     fn sides_of(&mut self, step: &Step) -> Option<Sides> {
         let node = self.node(step.member)?;
         let sides = node.sides.clone();
-        let forgotten = if step.leg == Leg::Forward { node.forget_saved() } else { Ok(()) };
+        let forgotten = if step.direction == Direction::Forward { node.forget_saved() } else { Ok(()) };
         if let Err(why) = forgotten {
             self.warn(&format!("{}: {why}", self.name_of(step.member)));
         }
@@ -350,7 +350,7 @@ impl Execution<'_> {
 
     /// Starts what this host has down, before anything that needs the cluster.
     pub async fn bring_up(&mut self) {
-        self.mend_before_abort().await;
+        self.repair_before_abort().await;
         let in_hand = self.host.past.in_hand.map(|in_hand| in_hand.member());
         for member in self.down().await.into_iter().filter(|member| Some(*member) != in_hand) {
             if let Err(error) = self.start(member).await {
@@ -361,7 +361,7 @@ impl Execution<'_> {
 
     /// Nothing more can be decided or written down, so whatever this host has down is started again: on the
     /// binary that the last durable entry says.
-    async fn mend_before_abort(&mut self) {
+    async fn repair_before_abort(&mut self) {
         let Some(in_hand) = self.host.past.restart() else { return };
         let member = in_hand.step.member;
         // One that cannot be told from another may be down: its start finds out.
@@ -373,11 +373,11 @@ impl Execution<'_> {
         if !is_down {
             return;
         }
-        let mended = match self.switch(member, in_hand.binary()) {
+        let repaired = match self.switch(member, in_hand.binary()) {
             Ok(()) => self.start(member).await,
             Err(error) => Err(error),
         };
-        if let Err(error) = mended {
+        if let Err(error) = repaired {
             self.warn(&format!("{} could not be started again: {error}", self.name_of(member)));
         }
     }

@@ -19,10 +19,10 @@ use crate::{
         runtime::{
             Runtime, Status,
             command::{CommandRuntime, LastNamed},
+            discovery::{Belief, undeleted},
             fitness::Needs,
             launch::NodeCommand,
             process::ProcessRuntime,
-            sighting::{Belief, undeleted},
             systemd::SystemdRuntime,
         },
     },

@@ -13,8 +13,8 @@ use super::{
     Execution,
     error::ActError,
     node::{OwnNode, Side, Sides},
+    port_owner::must_answer_itself,
     process_member::must_be_the_member,
-    resident::must_answer_itself,
 };
 use crate::{
     event::{Happening, trouble::Trouble},
@@ -26,7 +26,7 @@ use crate::{
         },
         runtime::systemd::check::Trying,
     },
-    journal::restart::{InHand, Leg, Stage},
+    journal::restart::{Direction, InHand, Stage},
     observe::{Observer, awake::within, permission::Permission, view::Member},
     plan::Verb,
     playbook::{self, Playbook},
@@ -51,13 +51,17 @@ impl Execution<'_> {
     }
 
     /// A step that has begun to start its new binary, or to leave it, goes on with the artifact that the playbook names
-    /// now: the one it had may be what failed, and where the way back is closed only another one mends it.
+    /// now: the one it had may be what failed, and where the way back is closed only another one repairs it.
     pub(super) async fn correct_new_side(&mut self) {
-        let Some(InHand { step, stage }) = self.host.past.restart().filter(|in_hand| in_hand.step.leg == Leg::Forward)
+        let Some(InHand { step, stage }) =
+            self.host.past.restart().filter(|in_hand| in_hand.step.direction == Direction::Forward)
         else {
             return;
         };
-        if !matches!(stage, Stage::Starting(Leg::Forward) | Stage::Stopping(Leg::Back) | Stage::Switched(Leg::Back)) {
+        if !matches!(
+            stage,
+            Stage::Starting(Direction::Forward) | Stage::Stopping(Direction::Back) | Stage::Switched(Direction::Back)
+        ) {
             return;
         }
         let kind = self.playbook.kind.clone();
@@ -121,7 +125,7 @@ impl Execution<'_> {
         if !self.host.nodes.iter().any(OwnNode::needs_report) {
             return;
         }
-        let Ok(view) = self.cluster.observer.glance().await else { return };
+        let Ok(view) = self.cluster.observer.probe().await else { return };
         for node in &mut self.host.nodes {
             node.reported =
                 view.member(node.member).and_then(|member| member.release().cloned()).or(node.reported.take());
@@ -242,7 +246,7 @@ pub(super) async fn is_unseen(node: &OwnNode, observer: &Observer) -> Result<boo
     if node.status().await?.is_running() {
         return Ok(false);
     }
-    let view = within(ANSWERS_WITHIN, observer.glance()).await.and_then(Result::ok);
+    let view = within(ANSWERS_WITHIN, observer.probe()).await.and_then(Result::ok);
     let is_it = |member: &Member| member.report().is_some() && !member.is_disputed;
     let answers = view.is_some_and(|view| view.member(node.member).is_some_and(is_it));
     // A supervisor may have started it in between.

@@ -16,7 +16,7 @@ use crate::{
     host::runtime::{
         Found, Runtime, RuntimeError, Status,
         command::CommandError,
-        sighting::Belief,
+        discovery::Belief,
         told::{Told, ToldFile},
     },
     words::typed,

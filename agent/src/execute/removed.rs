@@ -40,7 +40,7 @@ impl Execution<'_> {
     }
 
     async fn glance_at_once(&self) -> Option<ClusterView> {
-        tokio::time::timeout(SAID_WITHIN, self.cluster.observer.glance()).await.ok()?.ok()
+        tokio::time::timeout(SAID_WITHIN, self.cluster.observer.probe()).await.ok()?.ok()
     }
 
     /// Members of this host that were removed.

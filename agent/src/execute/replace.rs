@@ -16,7 +16,7 @@ use crate::{
 
 /// How long an answer is asked for.
 const PATIENCE: Duration = Duration::from_secs(60);
-const AGAIN: Duration = Duration::from_millis(200);
+const ASKED_EVERY: Duration = Duration::from_millis(200);
 
 impl Execution<'_> {
     /// Puts this playbook's intent in the place of the run that stands, if one with another intent does. Why a run of it
@@ -36,7 +36,7 @@ impl Execution<'_> {
         if let Some(twin) = plan::rules::twin::of(self.me.host, self.process, &keys, &gone) {
             return Ok(Some(twin));
         }
-        let view = self.cluster.observer.glance().await?;
+        let view = self.cluster.observer.probe().await?;
         let names = Names::of(&view);
         let seen = match plan::replace::replacement(&self.me, &keys, &view) {
             Replacement::NotNeeded => return Ok(None),
@@ -70,7 +70,7 @@ impl Execution<'_> {
                     let text = format!("it is not known whether the run was replaced: {reason}");
                     return Err(Trouble::NoAnswer(text));
                 }
-                TxnAnswer::Unknown(_) => tokio::time::sleep(AGAIN).await,
+                TxnAnswer::Unknown(_) => tokio::time::sleep(ASKED_EVERY).await,
             }
         }
         self.tell(Happening::Decided(Decision::Replaced));

@@ -27,9 +27,9 @@ const AT_THE_END: Duration = Duration::from_secs(5);
 /// How long the baton's return is repeated.
 const GIVING_BACK: Duration = Duration::from_secs(15);
 /// Between two sendings of one Txn.
-const AGAIN: Duration = Duration::from_millis(200);
+const RESEND_AFTER: Duration = Duration::from_millis(200);
 
-/// Between two tries to say that this agent mends.
+/// Between two tries to say that this agent repairs.
 const TRIED_AGAIN: Duration = Duration::from_secs(2);
 
 /// The leases of this process.
@@ -45,7 +45,7 @@ pub(super) struct Leases {
     is_registered: bool,
     /// The revision that wrote its key last.
     key: Option<Revision>,
-    /// When its key was put, or tried to be put, while it mended.
+    /// When its key was put, or tried to be put, while it repaired.
     tried: Option<Instant>,
     /// The step whose record was seen to stand, until this agent itself is about to delete it.
     pub(super) seen: Option<AttemptId>,
@@ -168,7 +168,7 @@ impl Execution<'_> {
         let give_up = since.elapsed() > self.playbook.strategy.health;
         match give_up {
             true => self.cluster.leases.unanswered = None,
-            false => tokio::time::sleep(AGAIN).await,
+            false => tokio::time::sleep(RESEND_AFTER).await,
         }
         Event::Unknown { give_up }
     }
@@ -272,14 +272,14 @@ impl Execution<'_> {
                 let give_up = since.elapsed() > GIVING_BACK;
                 match give_up {
                     true => self.cluster.leases.unanswered = None,
-                    false => tokio::time::sleep(AGAIN).await,
+                    false => tokio::time::sleep(RESEND_AFTER).await,
                 }
                 Event::Unknown { give_up }
             }
         }
     }
 
-    /// Others need not miss an agent that mends a member before it takes part. Nothing depends on it.
+    /// Others need not miss an agent that repairs a member before it takes part. Nothing depends on it.
     pub(super) async fn register_while_mending(&mut self) {
         let is_soon = self.cluster.leases.tried.is_some_and(|tried| tried.elapsed() < TRIED_AGAIN);
         if self.cluster.leases.is_registered || is_soon {

@@ -2,7 +2,7 @@
 //! host's.
 //!
 //! Members that are down are started here already where nothing can be learnt of the cluster without them:
-//! starting is free, and without a quorum it is all that helps (agent/PROTOCOL.md, "Mending").
+//! starting is free, and without a quorum it is all that helps (agent/PROTOCOL.md, "Repairing").
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -169,7 +169,7 @@ pub async fn set_up(
         playbook,
         me,
         process,
-        cluster: Cluster { observer, store, excluded, leases: Leases::default(), changes: None, lowering: None },
+        cluster: Cluster { observer, store, excluded, leases: Leases::default(), changes: None, downgrade_asked: None },
         seen: Seen::default(),
         host: Host { nodes, state, journal, past, unwritable, touched: false, confirmed: None },
         console: Console { reporter, interrupt, warned: BTreeSet::new() },

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     event::Happening,
     host::{program::hook, runtime::Found},
-    journal::restart::{Binary, InHand, Leg, Stage},
+    journal::restart::{Binary, Direction, InHand, Stage},
     machine::act::Event,
     observe::HandOver,
     plan::Verb,
@@ -50,11 +50,11 @@ impl Execution<'_> {
         }
         // Before a step nothing is in hand yet; then it is the verb that says where it leads.
         let in_hand = self.host.past.restart().filter(|in_hand| in_hand.step.member == member);
-        let wanted = if self.me.verb == Verb::Rollback { Leg::Back } else { Leg::Forward };
-        let leg = in_hand.map_or(wanted, |in_hand| in_hand.step.leg);
+        let wanted = if self.me.verb == Verb::Rollback { Direction::Back } else { Direction::Forward };
+        let direction = in_hand.map_or(wanted, |in_hand| in_hand.step.direction);
         let node = self.node_mut(member)?;
         let release = match &node.sides {
-            Some(sides) => sides.side(leg.to()).release.clone(),
+            Some(sides) => sides.side(direction.to()).release.clone(),
             None => node.current().await?.release,
         };
         for argv in node.expanded(hooks, &release)? {
@@ -80,12 +80,9 @@ impl Execution<'_> {
 
     pub(super) async fn stop(&mut self, member: MemberId) -> Result<(), ActError> {
         let mut found = self.confirmed(member).await?;
-        if self
-            .host
-            .past
-            .restart()
-            .is_some_and(|in_hand| in_hand.stage == Stage::Stopping(Leg::Back) && in_hand.step.leg == Leg::Forward)
-        {
+        if self.host.past.restart().is_some_and(|in_hand| {
+            in_hand.stage == Stage::Stopping(Direction::Back) && in_hand.step.direction == Direction::Forward
+        }) {
             self.tell(Happening::PuttingBack { member });
         }
         self.tell(Happening::Stopping { member });
@@ -125,8 +122,8 @@ impl Execution<'_> {
     pub(super) async fn found(&self, member: MemberId) -> Result<Found, ActError> {
         let Some(node) = self.node(member) else { return Ok(Found::Unknown) };
         // Since preflight hours may have passed. What turns back is not asked: it has to.
-        if let Some(leg) = self.stops_for(member).filter(|_| !self.turns_back(member)) {
-            node.check_unchanged(leg.to())?;
+        if let Some(direction) = self.stops_for(member).filter(|_| !self.turns_back(member)) {
+            node.check_unchanged(direction.to())?;
             node.check_alone().await?;
             node.check_log().await?;
             return Ok(must_be_the_member(node, &self.cluster.observer, Duration::ZERO).await?.found);
@@ -134,10 +131,10 @@ impl Execution<'_> {
         judged_to_go_back(node, &self.cluster.observer).await
     }
 
-    /// The leg that this member is about to be stopped for.
-    fn stops_for(&self, member: MemberId) -> Option<Leg> {
+    /// The direction that this member is about to be stopped for.
+    fn stops_for(&self, member: MemberId) -> Option<Direction> {
         match self.host.past.restart() {
-            Some(InHand { step, stage: Stage::Stopping(leg) }) if step.member == member => Some(leg),
+            Some(InHand { step, stage: Stage::Stopping(direction) }) if step.member == member => Some(direction),
             _ => None,
         }
     }
@@ -145,14 +142,15 @@ impl Execution<'_> {
     /// Whether this member is stopped to leave what its step has brought it to.
     fn turns_back(&self, member: MemberId) -> bool {
         let in_hand = self.host.past.restart();
-        self.stops_for(member).is_some_and(|leg| in_hand.is_some_and(|in_hand| in_hand.step.leg != leg))
+        self.stops_for(member)
+            .is_some_and(|direction| in_hand.is_some_and(|in_hand| in_hand.step.direction != direction))
     }
 
     pub(super) fn switch(&mut self, member: MemberId, to: Binary) -> Result<(), ActError> {
         let in_hand = self.host.past.restart().filter(|in_hand| in_hand.step.member == member);
         let is_mended = in_hand.is_some_and(|in_hand| in_hand.binary() == to);
         // Only a step that goes where it was to go can still be left undone.
-        let is_asked_for = in_hand.is_some_and(|in_hand| in_hand.step.leg.to() == to) && !is_mended;
+        let is_asked_for = in_hand.is_some_and(|in_hand| in_hand.step.direction.to() == to) && !is_mended;
         let node = self.node_mut(member)?;
         let switched = match is_asked_for {
             true => node.switch(to).map(|()| Vec::new()),

@@ -12,12 +12,12 @@ use std::{
 
 use proto::{MemberId, Release, Revision};
 
-use super::{Abort, Execution, error::ActError, resident::who_listens};
+use super::{Abort, Execution, error::ActError, port_owner::who_listens};
 use crate::{
     event::Happening,
     host::{
         blocking::blocking,
-        runtime::{Status, sighting::undeleted},
+        runtime::{Status, discovery::undeleted},
     },
     journal::restart::Binary,
     keys::{KeyName, Keys, ProcessId, RunId},
@@ -35,11 +35,11 @@ use crate::{
 /// How long it may take to find out who has the address of a member that ended.
 const WHO_LISTENS: Duration = Duration::from_secs(2);
 /// Between two looks at a member that is becoming ready.
-const EACH: Duration = Duration::from_millis(20);
+const READY_PROBE_GAP: Duration = Duration::from_millis(20);
 /// Between two looks while others work, unless something changes.
 const NOTHING_NEW: Duration = Duration::from_secs(2);
 /// The least time between two looks.
-const BREATH: Duration = Duration::from_millis(50);
+const LOOK_GAP: Duration = Duration::from_millis(50);
 /// Word of a change that comes as soon as it is listened for: it may come without end.
 const AT_ONCE: Duration = Duration::from_millis(10);
 
@@ -69,7 +69,7 @@ impl Progress {
             joined: None,
             stands_still_since: None,
             keys: None,
-            breath: BREATH,
+            breath: LOOK_GAP,
             was_at_once: false,
         }
     }
@@ -77,7 +77,7 @@ impl Progress {
     /// Takes over what a look read. Word upon word of changes where nothing has changed is heard less and less often.
     pub(super) fn read(&mut self, keys: &Keys) {
         let is_idle = self.was_at_once && self.keys.as_ref() == Some(keys);
-        self.breath = if is_idle { (2 * self.breath).min(NOTHING_NEW) } else { BREATH };
+        self.breath = if is_idle { (2 * self.breath).min(NOTHING_NEW) } else { LOOK_GAP };
         self.keys = Some(keys.clone());
     }
 
@@ -118,7 +118,7 @@ impl Execution<'_> {
                 Judged::Ready => {
                     let since = *ready_since.get_or_insert_with(Instant::now);
                     if since.elapsed() < soak {
-                        tokio::time::sleep(EACH.max(soak / 50)).await;
+                        tokio::time::sleep(READY_PROBE_GAP.max(soak / 50)).await;
                         continue;
                     }
                     let Some(why) = self.unfinished(member).await else {
@@ -130,7 +130,7 @@ impl Execution<'_> {
                     if Instant::now() >= deadline + soak {
                         return Ok(self.not_ready(member, why));
                     }
-                    tokio::time::sleep(EACH).await;
+                    tokio::time::sleep(READY_PROBE_GAP).await;
                 }
                 // Whatever is started in its place joins nothing.
                 Judged::Removed(by) if self.has_stopped(member) => return Err(self.let_go(member, by).await),
@@ -159,7 +159,7 @@ impl Execution<'_> {
                     ready_since = None;
                     // A look that somebody else drew out says how it was when that began.
                     if began < deadline {
-                        tokio::time::sleep(EACH).await;
+                        tokio::time::sleep(READY_PROBE_GAP).await;
                     } else if has_quorum {
                         let why = self.with_last_words(member, why).await;
                         return Ok(self.not_ready(member, why));
@@ -257,7 +257,7 @@ impl Execution<'_> {
             return if may_become_it { Judged::NotYet { why, has_quorum: true } } else { Judged::Wrong(why) };
         }
         let looked = tokio::select! {
-            looked = self.cluster.observer.glance() => looked,
+            looked = self.cluster.observer.probe() => looked,
             () = ended(&status) => {
                 return Judged::NotYet { why: Arc::from("its process ended"), has_quorum: true };
             }
@@ -315,7 +315,7 @@ impl Execution<'_> {
 
     /// What one look finds missing.
     async fn missing(&mut self, back: bool) -> Option<Missing> {
-        match self.cluster.observer.glance().await {
+        match self.cluster.observer.probe().await {
             Ok(view) => {
                 let missing = settled::missing(&self.me.intent, &view, back);
                 self.tell(Happening::Looked(&view));
@@ -369,7 +369,7 @@ impl Execution<'_> {
         let changes = self.cluster.changes.get_or_insert_with(|| Arc::new(Changes::of(&self.cluster.store))).clone();
         let window_ends = self.began + self.playbook.strategy.join_window;
         let nothing_new = Instant::now() + NOTHING_NEW;
-        // A look is due when the gathering ends, too: that decides who takes part.
+        // A look is due when the join window ends, too: that decides who takes part.
         let next = if window_ends > Instant::now() { window_ends.min(nothing_new) } else { nothing_new };
         let since = Instant::now();
         let is_told = tokio::select! {

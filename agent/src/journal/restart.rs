@@ -12,13 +12,13 @@ pub enum Entry {
     /// The take-down record is about to be put.
     Planned(Step),
     /// The member is about to be stopped.
-    Stopping(Leg),
+    Stopping(Direction),
     /// Its binary and files have been switched.
-    Switched(Leg),
-    /// Its process is about to be started on the binary this leg leads to.
-    Starting(Leg),
+    Switched(Direction),
+    /// Its process is about to be started on the binary this direction leads to.
+    Starting(Direction),
     /// It is ready on that binary.
-    Done(Leg),
+    Done(Direction),
     /// The step is over and left nothing behind.
     Forgotten,
 }
@@ -30,13 +30,13 @@ pub struct Step {
     /// The same id as in the take-down record.
     pub attempt: AttemptId,
     /// Where the step was meant to go when it was planned.
-    pub leg: Leg,
+    pub direction: Direction,
 }
 
 /// A direction between the two binaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Leg {
+pub enum Direction {
     /// From the old binary to the new.
     Forward,
     /// From the new binary to the old.
@@ -58,13 +58,13 @@ pub enum Stage {
     /// See [`Entry::Planned`].
     Planned,
     /// See [`Entry::Stopping`].
-    Stopping(Leg),
+    Stopping(Direction),
     /// See [`Entry::Switched`].
-    Switched(Leg),
+    Switched(Direction),
     /// See [`Entry::Starting`].
-    Starting(Leg),
+    Starting(Direction),
     /// See [`Entry::Done`].
-    Done(Leg),
+    Done(Direction),
 }
 
 /// A restart that the journal has not forgotten.
@@ -78,8 +78,8 @@ pub struct InHand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Illegal;
 
-impl Leg {
-    /// The binary this leg leads to.
+impl Direction {
+    /// The binary this direction leads to.
     pub fn to(self) -> Binary {
         match self {
             Self::Forward => Binary::New,
@@ -87,7 +87,7 @@ impl Leg {
         }
     }
 
-    /// The binary this leg comes from.
+    /// The binary this direction comes from.
     pub fn from(self) -> Binary {
         match self {
             Self::Forward => Binary::Old,
@@ -106,9 +106,9 @@ impl InHand {
     /// written, the other from then on.
     pub fn binary(&self) -> Binary {
         match self.stage {
-            Stage::Planned => self.step.leg.from(),
-            Stage::Stopping(leg) | Stage::Switched(leg) => leg.from(),
-            Stage::Starting(leg) | Stage::Done(leg) => leg.to(),
+            Stage::Planned => self.step.direction.from(),
+            Stage::Stopping(direction) | Stage::Switched(direction) => direction.from(),
+            Stage::Starting(direction) | Stage::Done(direction) => direction.to(),
         }
     }
 }
@@ -123,15 +123,17 @@ pub fn advance(at: Option<InHand>, entry: Entry) -> Result<Option<InHand>, Illeg
     let stage = match (stage_now, entry) {
         (None | Some(Done(_)), Entry::Planned(step)) => return Ok(Some(InHand { step, stage: Planned })),
         (Some(_), Entry::Forgotten) => return Ok(None),
-        (Some(Planned), Entry::Stopping(leg)) => Stopping(leg),
+        (Some(Planned), Entry::Stopping(direction)) => Stopping(direction),
         // A step that failed on its new binary turns round; one that may not go back any more turns again.
-        (Some(Starting(Leg::Forward)), Entry::Stopping(Leg::Back)) => Stopping(Leg::Back),
+        (Some(Starting(Direction::Forward)), Entry::Stopping(Direction::Back)) => Stopping(Direction::Back),
         // Mended onto the new binary on its way back, it turns round once more.
-        (Some(Stopping(Leg::Back) | Switched(Leg::Back)), Entry::Stopping(Leg::Back)) => Stopping(Leg::Back),
-        (Some(Stopping(Leg::Back)), Entry::Starting(Leg::Forward)) => Starting(Leg::Forward),
-        (Some(Stopping(from)), Entry::Switched(leg)) if from == leg => Switched(leg),
-        (Some(Switched(from)), Entry::Starting(leg)) if from == leg => Starting(leg),
-        (Some(Starting(from)), Entry::Done(leg)) if from == leg => Done(leg),
+        (Some(Stopping(Direction::Back) | Switched(Direction::Back)), Entry::Stopping(Direction::Back)) => {
+            Stopping(Direction::Back)
+        }
+        (Some(Stopping(Direction::Back)), Entry::Starting(Direction::Forward)) => Starting(Direction::Forward),
+        (Some(Stopping(from)), Entry::Switched(direction)) if from == direction => Switched(direction),
+        (Some(Switched(from)), Entry::Starting(direction)) if from == direction => Starting(direction),
+        (Some(Starting(from)), Entry::Done(direction)) if from == direction => Done(direction),
         _ => return Err(Illegal),
     };
     Ok(at.map(|in_hand| InHand { stage, ..in_hand }))
@@ -145,13 +147,13 @@ mod tests {
         entries.into_iter().try_fold(None, advance)
     }
 
-    fn step(leg: Leg) -> Step {
-        Step { member: MemberId(1), attempt: AttemptId(1), leg }
+    fn step(direction: Direction) -> Step {
+        Step { member: MemberId(1), attempt: AttemptId(1), direction }
     }
 
     #[test]
     fn mending_starts_the_old_binary_until_starting_was_written() {
-        use Leg::{Back, Forward};
+        use Direction::{Back, Forward};
         let forward = [
             (Entry::Planned(step(Forward)), Binary::Old),
             (Entry::Stopping(Forward), Binary::Old),
@@ -170,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_step_that_is_mended_on_its_way_back_turns_round_again() {
-        use Leg::{Back, Forward};
+        use Direction::{Back, Forward};
         let turned = [
             Entry::Planned(step(Forward)),
             Entry::Stopping(Forward),
@@ -191,11 +193,15 @@ mod tests {
     #[test]
     fn an_entry_out_of_order_is_a_damaged_journal() {
         for entries in [
-            vec![Entry::Stopping(Leg::Forward)],
+            vec![Entry::Stopping(Direction::Forward)],
             vec![Entry::Forgotten],
-            vec![Entry::Planned(step(Leg::Forward)), Entry::Starting(Leg::Forward)],
-            vec![Entry::Planned(step(Leg::Forward)), Entry::Planned(step(Leg::Forward))],
-            vec![Entry::Planned(step(Leg::Forward)), Entry::Stopping(Leg::Forward), Entry::Switched(Leg::Back)],
+            vec![Entry::Planned(step(Direction::Forward)), Entry::Starting(Direction::Forward)],
+            vec![Entry::Planned(step(Direction::Forward)), Entry::Planned(step(Direction::Forward))],
+            vec![
+                Entry::Planned(step(Direction::Forward)),
+                Entry::Stopping(Direction::Forward),
+                Entry::Switched(Direction::Back),
+            ],
         ] {
             assert!(replay(entries.clone()).is_err(), "{entries:?}");
         }

@@ -21,7 +21,7 @@ pub struct Rules {
     pub check_asks_everything: bool,
     /// The mark is put by the write that deletes the record.
     pub mark_is_one_write: bool,
-    /// From *starting new* on, mending starts the new binary.
+    /// From *starting new* on, repairing starts the new binary.
     pub mending_respects_the_start: bool,
     /// A rollback compares the run and the record.
     pub rollback_compares: bool,

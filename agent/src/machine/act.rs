@@ -43,7 +43,7 @@ pub enum Act {
     },
     /// Enable a downgrade to this version, or cancel the one that is enabled. Answered by [`Event::Done`] also where it is
     /// not known, since the next look shows it; by [`Event::Failed`] where the cluster refuses.
-    Lower(Option<ClusterVersion>),
+    Downgrade(Option<ClusterVersion>),
     /// Run the `before_node` hooks. A failure ends the run before anything was touched.
     HookBefore(MemberId),
     /// Run the `after_node` hooks. A failure is a warning.

@@ -3,7 +3,7 @@
 //! Pure, and whole: what the keys and the members are is known only through events, and nothing is done
 //! but by acts. Whom to take down is asked of [`plan::next`] in every state that needs it. This file holds
 //! the machine's state and the looks; `answered.rs` has what comes of a Txn, `step/` carries
-//! out the planner's actions, `mend.rs` starts over after a crash. The model checker explores this type; `execute/` performs its acts. Source:
+//! out the planner's actions, `repair.rs` starts over after a crash. The model checker explores this type; `execute/` performs its acts. Source:
 //! agent/PROTOCOL.md.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::{
     step::Restarting,
 };
 use crate::{
-    journal::{progress::InHand, restart::Leg},
+    journal::{progress::InHand, restart::Direction},
     keys::{AttemptId, Baton, Keys, ProcessId, Run, RunId, RunResult, RunState, TakeId, rules::Rules, txn::Txn},
     observe::evidence::Evidence,
     plan::{
@@ -67,14 +67,14 @@ pub(super) struct Held {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Phase {
     Booting,
-    /// `mend.rs`
-    Mending(super::mend::Mending),
+    /// `repair.rs`
+    Repairing(super::repair::Repairing),
     Preparing,
     Looking,
     Examining,
     Waiting(Wait),
-    Settling(Leg),
-    Lowering,
+    Settling(Direction),
+    Downgrading,
     HandingOver(MemberId),
     GivingBack(TakeId, Without),
     Sending(Txn, Then),
@@ -88,7 +88,7 @@ pub(super) enum Phase {
 pub(super) enum Without {
     Rest(Wait),
     /// To wait for the cluster to settle.
-    Settle(Leg),
+    Settle(Direction),
     Leave(Ending),
 }
 
@@ -140,7 +140,7 @@ impl Agent {
         let phase = std::mem::replace(&mut self.phase, Phase::Ended);
         let act = match (phase, event) {
             (Phase::Booting, Event::Started { in_hand, down }) => self.boot(in_hand, down),
-            (Phase::Mending(mending), event) => self.mend(mending, event),
+            (Phase::Repairing(repairing), event) => self.repair(repairing, event),
             (Phase::Preparing, Event::Done) => {
                 self.prepared = true;
                 self.look()
@@ -153,9 +153,9 @@ impl Agent {
             }
             (Phase::Waiting(wait), Event::Woke { expired: true }) => self.leave(Ending::Expired(wait)),
             (Phase::Waiting(_), Event::Woke { expired: false }) => self.look(),
-            (Phase::Settling(leg), event) => self.settled(leg, event),
-            (Phase::Lowering, Event::Done) => self.look(),
-            (Phase::Lowering, Event::Failed(why)) => self.leave(Ending::NotLowered(why)),
+            (Phase::Settling(direction), event) => self.settled(direction, event),
+            (Phase::Downgrading, Event::Done) => self.look(),
+            (Phase::Downgrading, Event::Failed(why)) => self.leave(Ending::NotLowered(why)),
             (Phase::HandingOver(_), Event::Done) => {
                 self.hand_overs += 1;
                 self.look()
@@ -210,10 +210,10 @@ impl Agent {
         }
     }
 
-    fn settle(&mut self, leg: Leg) -> Act {
+    fn settle(&mut self, direction: Direction) -> Act {
         match self.baton {
-            Some(held) => self.give_back(held.take, Without::Settle(leg)),
-            None => self.ask(Phase::Settling(leg), Act::AwaitSettled { back: leg == Leg::Back }),
+            Some(held) => self.give_back(held.take, Without::Settle(direction)),
+            None => self.ask(Phase::Settling(direction), Act::AwaitSettled { back: direction == Direction::Back }),
         }
     }
 
@@ -237,7 +237,7 @@ impl Agent {
         self.baton = None;
         match then {
             Without::Rest(wait) => self.rest(wait),
-            Without::Settle(leg) => self.settle(leg),
+            Without::Settle(direction) => self.settle(direction),
             Without::Leave(ending) => self.leave(ending),
         }
     }
@@ -302,11 +302,11 @@ impl Agent {
             Next::Wait(wait) => self.rest(wait),
             Next::Examine => self.ask(Phase::Examining, Act::Examine),
             Next::Finish(finish) => self.leave(Ending::Finished(finish)),
-            Next::Tidy(txn) => self.send(txn, Then::Look),
+            Next::CleanUp(txn) => self.send(txn, Then::Look),
             Next::Adopt(member) => self.adopt(&keys, member, view.is_ready(member)),
             Next::Settle => {
                 let going_back = keys.run.is_some_and(|run| run.value.is_going_back());
-                self.settle(if going_back { Leg::Back } else { Leg::Forward })
+                self.settle(if going_back { Direction::Back } else { Direction::Forward })
             }
             Next::Begin => {
                 let run = plan::target::new_run(RunId(fresh), &self.me.intent, &view);
@@ -318,7 +318,7 @@ impl Agent {
                 Some(run) => self.send(Txn::move_run(run, to), Then::Look),
                 None => self.look(),
             },
-            Next::Lower(to) => self.lower(to, fresh),
+            Next::Downgrade(to) => self.downgrade(to, fresh),
             Next::Step(Action::Restart(go)) => self.go(go, fresh),
         }
     }
@@ -356,10 +356,10 @@ impl Agent {
     }
 
     /// The call compares nothing, so the baton is in hand meanwhile: nobody takes a member down by what it undoes.
-    fn lower(&mut self, to: Option<ClusterVersion>, fresh: u128) -> Act {
+    fn downgrade(&mut self, to: Option<ClusterVersion>, fresh: u128) -> Act {
         match self.baton.is_none() && self.rules.lowering_takes_the_baton {
             true => self.take_baton(TakeId(fresh)),
-            false => self.ask(Phase::Lowering, Act::Lower(to)),
+            false => self.ask(Phase::Downgrading, Act::Downgrade(to)),
         }
     }
 
@@ -369,10 +369,10 @@ impl Agent {
         self.send(Txn::take_baton(baton), Then::Baton { take, may_land: false })
     }
 
-    fn settled(&mut self, leg: Leg, event: Event) -> Act {
+    fn settled(&mut self, direction: Direction, event: Event) -> Act {
         match event {
-            Event::Done => self.ask(Phase::Settling(leg), Act::Look),
-            Event::Looked(looked) => self.end_run(leg, *looked),
+            Event::Done => self.ask(Phase::Settling(direction), Act::Look),
+            Event::Looked(looked) => self.end_run(direction, *looked),
             Event::Failed(why) => self.leave(Ending::NotSettled(why)),
             _ => self.look(),
         }
@@ -380,12 +380,12 @@ impl Agent {
 
     /// The cluster settled, and meanwhile anything may have happened to the run: what was decided before the
     /// wait is decided again on the very run that is to be ended.
-    fn end_run(&mut self, leg: Leg, looked: Looked) -> Act {
+    fn end_run(&mut self, direction: Direction, looked: Looked) -> Act {
         self.note(&looked);
         let is_still_over = self.next(&looked, None) == Some(Next::Settle);
         match looked.keys.as_ref().and_then(|keys| keys.run.as_ref()) {
-            Some(run) if is_still_over && run.value.is_going_back() == (leg == Leg::Back) => {
-                let result = if leg == Leg::Back { RunResult::RolledBack } else { RunResult::Reached };
+            Some(run) if is_still_over && run.value.is_going_back() == (direction == Direction::Back) => {
+                let result = if direction == Direction::Back { RunResult::RolledBack } else { RunResult::Reached };
                 self.send(Txn::move_run(run, RunState::Done { result }), Then::Look)
             }
             _ => self.decide(looked),

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     journal::{
         progress,
-        restart::{Binary, InHand, Leg, Stage, Step},
+        restart::{Binary, Direction, InHand, Stage, Step},
     },
     keys::{
         At, AttemptId, Baton, Keys, Participant, ProcessId, RunState, TakeDown, TakeId,
@@ -80,7 +80,7 @@ pub(super) fn keys(state: RunState) -> Keys {
 }
 
 pub(super) fn in_hand(stage: Stage) -> progress::InHand {
-    let step = Step { member: MemberId(1), attempt: ATTEMPT, leg: Leg::Forward };
+    let step = Step { member: MemberId(1), attempt: ATTEMPT, direction: Direction::Forward };
     progress::InHand::Restart(InHand { step, stage })
 }
 
@@ -186,7 +186,7 @@ pub(super) fn word(act: &Act) -> String {
         Act::GiveBack(_) => "give back".into(),
         Act::Journal(entry) => format!("note {}", note(*entry)),
         Act::HandOver { .. } => "hand over".into(),
-        Act::Lower(to) => if to.is_some() { "lower" } else { "cancel" }.into(),
+        Act::Downgrade(to) => if to.is_some() { "lower" } else { "cancel" }.into(),
         Act::HookBefore(_) => "hook".into(),
         Act::HookAfter(_) => "hook after".into(),
         Act::Confirm(_) => "confirm".into(),

@@ -173,7 +173,7 @@ impl Access {
     }
 
     /// Sends what changes something: once, over a connection that is open. Any error but the server's own words leaves
-    /// its fate unknown.
+    /// its outcome unknown.
     ///
     /// # Errors
     /// [`CallError`], after `deadline` at the latest.

@@ -1,7 +1,7 @@
 //! The whole look: every member asked side by side, the leader agreed, readiness judged.
 //!
 //! ```text
-//! wave: every address: who are you, who are the members?   and of a voter at its own address: read, version
+//! round: every address: who are you, who are the members?   and of a voter at its own address: read, version
 //!   -> settle: which address speaks for which member
 //!   -> leader: by a majority, asked again for up to three election time-outs
 //!   -> examine: what is missing (learners after the leader, addresses not a member's own over a new connection),
@@ -25,21 +25,21 @@ use super::{
     http::Http,
     leader::agreed,
     member::Seen,
+    round::{Details, Look, Reached, Round, Settled},
     view::{Answer, ClusterView, Gates, Health, Leader, Member, Report, Role},
-    wave::{Details, Look, Reached, Settled, Wave},
 };
 use crate::playbook::cluster::Cluster;
 
 /// A key of Baton's own, which every user of it may read.
 const OWN_KEY: &str = "/baton/run";
 /// How far apart the two looks at a member are that is not ready.
-const TWICE: Duration = Duration::from_secs(2);
+const UNREADY_PROBE_GAP: Duration = Duration::from_secs(2);
 /// How long one member may take to answer what is missing of it, beside a second look.
 const MISSING: Duration = Duration::from_secs(10);
 /// How long a member is waited for that should be gone.
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// How often voters are asked for their leader while they disagree.
-const AGAIN: Duration = Duration::from_millis(50);
+const LEADER_PROBE_GAP: Duration = Duration::from_millis(50);
 
 /// Whether a member that is not ready is looked at a second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl Observer {
     ///
     /// # Errors
     /// As for a look.
-    pub async fn glance(&self) -> Result<ClusterView, ObserveError> {
+    pub async fn probe(&self) -> Result<ClusterView, ObserveError> {
         self.look_with(Patience::Glance).await
     }
 
@@ -168,10 +168,10 @@ impl Observer {
     /// Asks everybody. Several releases answer `Status` to the role `root` only, and then nobody seems to be there.
     async fn settled(&self) -> Result<Settled, ObserveError> {
         let failed = self.means.access.log_in().await?;
-        let mut wave = Wave::run(&self.means, failed).await;
-        wave.catch_up(&self.means).await;
-        let is_denied = wave.is_denied();
-        let error = match wave.settle(&self.means) {
+        let mut round = Round::run(&self.means, failed).await;
+        round.catch_up(&self.means).await;
+        let is_denied = round.is_denied();
+        let error = match round.settle(&self.means) {
             Err(error @ ObserveError::NobodyAnswered { .. }) if is_denied => error,
             settled => return settled,
         };
@@ -239,10 +239,10 @@ impl Means {
         loop {
             let said: Vec<_> = voters_reached(looks).map(|reached| reached.seen.statement()).collect();
             let leader = agreed(voters, &said);
-            if leader != Leader::Unknown || said.len() <= voters / 2 || Instant::now() + AGAIN >= deadline {
+            if leader != Leader::Unknown || said.len() <= voters / 2 || Instant::now() + LEADER_PROBE_GAP >= deadline {
                 return leader;
             }
-            sleep(AGAIN).await;
+            sleep(LEADER_PROBE_GAP).await;
             self.ask_again(looks, deadline).await;
         }
     }
@@ -282,7 +282,7 @@ impl Means {
                 warning.clone_from(&details.told.warning);
                 let report = self.report(&listed, reached, details, leader_commit, patience);
                 let late = || Answer::Silent { reason: late() };
-                within(MISSING + TWICE, report).await.unwrap_or_else(late)
+                within(MISSING + UNREADY_PROBE_GAP, report).await.unwrap_or_else(late)
             }
             Err(reason) => Answer::Silent { reason },
         };
@@ -340,7 +340,7 @@ impl Means {
     ) -> Result<(Seen, Told, Health), String> {
         let received = self.http.received_bytes(&member.name, address).await;
         let before = Progress { applied: seen.applied(), received };
-        sleep(TWICE).await;
+        sleep(UNREADY_PROBE_GAP).await;
         let seen = self.access.status_of(member.id, address).await.map_err(|error| error.to_string())?;
         let read = async {
             // Without a leader it would only time out once more.

@@ -18,7 +18,7 @@ use super::{
 };
 
 /// How often the target is asked whether it leads.
-const AGAIN: Duration = Duration::from_millis(10);
+const LEADER_PROBE_GAP: Duration = Duration::from_millis(10);
 
 /// What became of a hand-over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Means {
             {
                 return;
             }
-            sleep(AGAIN).await;
+            sleep(LEADER_PROBE_GAP).await;
         }
     }
 
@@ -72,7 +72,7 @@ impl Means {
                 MaintenanceClient::new(channel).move_leader(request).await
             })
             .await;
-        sleep(if answer.is_ok() { CALL } else { AGAIN * 10 }).await;
+        sleep(if answer.is_ok() { CALL } else { LEADER_PROBE_GAP * 10 }).await;
         match answer {
             Ok(_) => HandOver::Unknown(format!("member {to} does not say that it leads")),
             Err(error) if is_definite(&error) => HandOver::Refused(error.to_string()),

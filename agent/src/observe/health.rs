@@ -39,7 +39,7 @@ pub struct Answers {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Ready,
-    /// Not ready, and time may mend it: look twice.
+    /// Not ready, and time may repair it: look twice.
     Behind(String),
     /// Not ready, and waiting is no help.
     Sick(String),

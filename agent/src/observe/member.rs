@@ -28,7 +28,7 @@ use super::{
 use crate::words::said;
 
 /// How long to wait before a read that found no leader is made again.
-const AGAIN: Duration = Duration::from_millis(50);
+const READ_RETRY_AFTER: Duration = Duration::from_millis(50);
 
 /// How large an answer may be that many members are asked for at the same time, in bytes.
 pub(super) const MAX_MESSAGE: usize = 1024 * 1024;
@@ -120,8 +120,10 @@ impl Access {
             match self.linearizable(address, key).await {
                 Ok(header) => return whose_read(member, address, header.as_ref()),
                 Err(error) if error.code() == Some(Code::PermissionDenied) => return Read::Answered,
-                Err(error) if error.code() == Some(Code::Unavailable) && Instant::now() + AGAIN < deadline => {
-                    tokio::time::sleep(AGAIN).await;
+                Err(error)
+                    if error.code() == Some(Code::Unavailable) && Instant::now() + READ_RETRY_AFTER < deadline =>
+                {
+                    tokio::time::sleep(READ_RETRY_AFTER).await;
                 }
                 Err(error) => return Read::Failed(error.to_string()),
             }

@@ -30,11 +30,11 @@ pub mod metrics;
 pub mod permission;
 mod releases;
 mod removal;
+mod round;
 pub mod secret_file;
 mod tls;
 pub mod view;
 mod voice;
-mod wave;
 
 pub use cluster::Observer;
 pub use error::ObserveError;

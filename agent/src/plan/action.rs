@@ -3,7 +3,7 @@
 
 use proto::MemberId;
 
-use crate::journal::restart::Leg;
+use crate::journal::restart::Direction;
 
 /// An action that can cost the quorum: one at a time in the whole cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,7 +16,7 @@ pub enum Action {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Restart {
     pub member: MemberId,
-    pub leg: Leg,
+    pub direction: Direction,
     /// It leads: leadership must pass to this member first.
     pub hand_over: Option<MemberId>,
 }

@@ -12,12 +12,12 @@ use super::{
     Case, Finish, Me, Next,
     action::{self, Restart},
     next, no_return,
-    order::{Standing, standing},
+    order::{Rank, rank},
     refusal::{Refusal, Wait},
     target,
 };
 use crate::{
-    journal::restart::Leg,
+    journal::restart::Direction,
     keys::{
         At, Keys, RunId, RunResult, RunState, TakeDown,
         rules::Rules,
@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// More asking than any rollout needs; past it the forecast says that it does not come to an end.
-const ENOUGH: usize = 1000;
+const MOST_STEPS: usize = 1000;
 
 /// How the rollout would go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,18 +58,18 @@ pub enum Action {
     /// Wait, before anything else.
     Await(Wait),
     /// Look after a member whose take-down an earlier agent left.
-    Mend,
+    Repair,
     /// Take a member down and bring it back; the parts follow.
     Restart {
         from: Option<Release>,
         /// What it is to run; `None` where the release stays, or is not known.
         to: Option<Release>,
-        leg: Leg,
+        direction: Direction,
         /// What it is in the cluster.
-        standing: Standing,
+        rank: Rank,
     },
     /// Enable a downgrade to this version and have the cluster go there, or cancel it.
-    Lower(Option<ClusterVersion>),
+    Downgrade(Option<ClusterVersion>),
     /// Pass leadership to this member.
     HandOver(MemberId),
     /// Put the record and stop the process.
@@ -142,7 +142,7 @@ struct World<'a> {
 
 impl World<'_> {
     fn run(&mut self) -> End {
-        for _ in 0..ENOUGH {
+        for _ in 0..MOST_STEPS {
             self.let_others_end();
             let rules = Rules::default();
             let (me, keys, view, joined) = (&self.me, &self.keys, &self.view, self.joined);
@@ -179,7 +179,7 @@ impl World<'_> {
         if let Some(record) = self.keys.down.take().map(|at| at.value) {
             let mine = record.host == self.home.host;
             let wait = Wait::Record { member: record.member, host: record.host };
-            self.add(Some(record.member), if mine { Action::Mend } else { Action::Await(wait) }, false);
+            self.add(Some(record.member), if mine { Action::Repair } else { Action::Await(wait) }, false);
             self.came_back(&record);
         }
         for (member, _) in std::mem::take(&mut self.keys.lost) {
@@ -191,9 +191,9 @@ impl World<'_> {
     }
 
     fn came_back(&mut self, record: &TakeDown) {
-        let leg = if record.back { Leg::Back } else { Leg::Forward };
+        let direction = if record.back { Direction::Back } else { Direction::Forward };
         if self.keys.run.as_ref().is_some_and(|run| *run.value.intent == *self.me.intent) {
-            self.reach(record.member, leg);
+            self.reach(record.member, direction);
         }
         self.becomes_ready(record.member);
     }
@@ -212,13 +212,13 @@ impl World<'_> {
             Next::Wait(_) | Next::Examine => return Some(End::Unforeseen),
             Next::Begin => self.begin(),
             Next::Move { to, .. } => self.set_state(to),
-            Next::Tidy(txn) => self.tidy(&txn),
+            Next::CleanUp(txn) => self.clean_up(&txn),
             Next::Adopt(member) => {
-                self.add(Some(member), Action::Mend, false);
+                self.add(Some(member), Action::Repair, false);
                 self.keys.down = None;
                 self.becomes_ready(member);
             }
-            Next::Lower(to) => self.lower(to),
+            Next::Downgrade(to) => self.downgrade(to),
             Next::Step(action::Action::Restart(go)) => self.go(go),
             Next::Settle => self.settle(),
             Next::Finish(Finish::Done(result)) => return Some(End::Done(result)),
@@ -245,8 +245,8 @@ impl World<'_> {
         }
     }
 
-    /// Txns that tidy up delete what stands for nobody.
-    fn tidy(&mut self, txn: &Txn) {
+    /// Txns that clean up delete what stands for nobody.
+    fn clean_up(&mut self, txn: &Txn) {
         use crate::keys::KeyName::{Down, Lost};
         for op in &txn.ops {
             match op {
@@ -258,8 +258,8 @@ impl World<'_> {
     }
 
     /// What follows of it the cluster does by itself.
-    fn lower(&mut self, to: Option<ClusterVersion>) {
-        self.add(None, Action::Lower(to), false);
+    fn downgrade(&mut self, to: Option<ClusterVersion>) {
+        self.add(None, Action::Downgrade(to), false);
         self.lowered(to);
     }
 
@@ -284,18 +284,18 @@ impl World<'_> {
 
     fn go(&mut self, go: Restart) {
         let Some(member) = self.view.member(go.member) else { return };
-        let (from, to) = (member.release().cloned(), self.release_after(go.leg));
-        let standing = standing(&self.view, member);
+        let (from, to) = (member.release().cloned(), self.release_after(go.direction));
+        let rank = rank(&self.view, member);
         let to = to.filter(|to| Some(to) != from.as_ref());
-        self.add(Some(go.member), Action::Restart { from, to, leg: go.leg, standing }, false);
+        self.add(Some(go.member), Action::Restart { from, to, direction: go.direction, rank }, false);
         self.part(go.member, go.hand_over.map(Action::HandOver), false);
         self.part(go.member, Some(Action::Stop), false);
         let switches = self.me.intent.change.to().is_some();
         self.part(go.member, switches.then_some(Action::Switch), false);
         self.lead_by(go.hand_over);
         let was_open = !self.is_last_old();
-        self.reach(go.member, go.leg);
-        let closes = was_open && go.leg == Leg::Forward && self.changes_minor() && self.is_last_old();
+        self.reach(go.member, go.direction);
+        let closes = was_open && go.direction == Direction::Forward && self.changes_minor() && self.is_last_old();
         self.part(go.member, Some(Action::Start), closes);
         self.part(go.member, Some(Action::AwaitReady), false);
         self.becomes_ready(go.member);
@@ -323,17 +323,19 @@ impl World<'_> {
         }
     }
 
-    /// The release that a leg leads to: the one wanted, or what another member that is still old runs.
-    fn release_after(&self, leg: Leg) -> Option<Release> {
+    /// The release that a direction leads to: the one wanted, or what another member that is still old runs.
+    fn release_after(&self, direction: Direction) -> Option<Release> {
         let to = self.me.intent.change.to()?;
-        match leg {
-            Leg::Forward => Some(to.clone()),
-            Leg::Back => self.view.members.iter().filter_map(Member::release).find(|release| *release != to).cloned(),
+        match direction {
+            Direction::Forward => Some(to.clone()),
+            Direction::Back => {
+                self.view.members.iter().filter_map(Member::release).find(|release| *release != to).cloned()
+            }
         }
     }
 
-    fn reach(&mut self, member: MemberId, leg: Leg) {
-        if let Some(release) = self.release_after(leg) {
+    fn reach(&mut self, member: MemberId, direction: Direction) {
+        if let Some(release) = self.release_after(direction) {
             self.set(member, |report| {
                 // What another release will say of its gates is not to be foreseen.
                 if report.release != release {
@@ -344,7 +346,7 @@ impl World<'_> {
         }
         if let Some(run) = &mut self.keys.run {
             run.value.done.retain(|done| *done != member);
-            if leg == Leg::Forward {
+            if direction == Direction::Forward {
                 run.value.done.push(member);
             }
         }

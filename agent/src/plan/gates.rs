@@ -12,7 +12,7 @@ use crate::observe::view::{ClusterView, GateReport, Gates, Member};
 
 /// How the gates of the whole cluster stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct GateStates {
     /// Whether every member that was heard has them decided, by what every voter wants now.
     pub is_decided: bool,
     /// The voters whose proposal is not there yet.
@@ -30,7 +30,7 @@ pub struct Feature {
 }
 
 /// How the gates stand, by the members that said something of them; `None` where none did.
-pub fn standing(view: &ClusterView) -> Option<Standing> {
+pub fn states(view: &ClusterView) -> Option<GateStates> {
     let heard: Vec<&GateReport> = view.members.iter().filter_map(Member::gates).collect();
     let names: BTreeSet<&String> = heard.iter().flat_map(|gates| gates.enabled.keys()).collect();
     let feature = |name: &String| {
@@ -40,7 +40,7 @@ pub fn standing(view: &ClusterView) -> Option<Standing> {
     };
     // Where there is no feature there is nothing to propose.
     let awaited = voters(view, |gates| gates.proposed.is_empty() && !gates.enabled.is_empty());
-    (!heard.is_empty()).then(|| Standing {
+    (!heard.is_empty()).then(|| GateStates {
         is_decided: awaited.is_empty() && heard.iter().all(|gates| gates.is_decided),
         awaited,
         features: names.into_iter().map(feature).collect(),
@@ -58,25 +58,25 @@ fn voters(view: &ClusterView, is_one: impl Fn(&GateReport) -> bool) -> Vec<Membe
 
 /// What is missing until the gates are decided, equal on every member, and as expected.
 pub(super) fn missing(expected: &BTreeMap<String, bool>, view: &ClusterView) -> Option<Missing> {
-    let standing = match has_none(view) {
+    let states = match has_none(view) {
         Some(member) => return expected.keys().next().map(|_| Missing::NoGates { member }),
-        None => standing(view),
+        None => states(view),
     };
     let unknown = view.members.iter().find_map(|member| match member.report()?.gates.as_ref()? {
         Gates::Unknown { reason } => Some(Missing::GatesUnknown { member: member.id, reason: reason.clone() }),
         Gates::Said(_) => None,
     });
-    let standing = match (unknown, standing) {
+    let states = match (unknown, states) {
         (Some(unknown), _) => return Some(unknown),
-        (None, standing) => standing?,
+        (None, states) => states?,
     };
-    if !standing.is_decided {
-        return Some(Missing::Undecided { awaited: standing.awaited });
+    if !states.is_decided {
+        return Some(Missing::Undecided { awaited: states.awaited });
     }
     let differs = |(name, feature): (&String, &Feature)| feature.is_on.is_none().then(|| name.clone());
-    match standing.features.iter().find_map(differs) {
+    match states.features.iter().find_map(differs) {
         Some(gate) => Some(Missing::Differing { gate }),
-        None => expected.iter().find_map(|(gate, on)| contrary(view, &standing, gate, *on)),
+        None => expected.iter().find_map(|(gate, on)| contrary(view, &states, gate, *on)),
     }
 }
 
@@ -86,10 +86,10 @@ fn has_none(view: &ClusterView) -> Option<MemberId> {
     view.members.iter().find(has_none).map(|member| member.id)
 }
 
-fn contrary(view: &ClusterView, standing: &Standing, gate: &str, wanted: bool) -> Option<Missing> {
+fn contrary(view: &ClusterView, states: &GateStates, gate: &str, wanted: bool) -> Option<Missing> {
     let gate = gate.to_owned();
-    let Some(feature) = standing.features.get(&gate) else {
-        return Some(Missing::NoSuchGate { gate, there_are: standing.features.keys().cloned().collect() });
+    let Some(feature) = states.features.get(&gate) else {
+        return Some(Missing::NoSuchGate { gate, there_are: states.features.keys().cloned().collect() });
     };
     match (feature.is_on == Some(wanted), wanted) {
         (true, _) => None,

@@ -30,7 +30,7 @@ use std::{
 use proto::{ClusterVersion, MemberId};
 
 use crate::{
-    journal::restart::Leg,
+    journal::restart::Direction,
     keys::{
         AttemptId, Intent, Keys, Participant, ProcessId, Run, RunId, RunResult, RunState, host_id::HostId,
         rules::Rules, seat::Seats, txn::Txn,
@@ -131,11 +131,11 @@ pub enum Next {
         at_rest: bool,
     },
     /// Write away what stands for nobody any more.
-    Tidy(Txn),
+    CleanUp(Txn),
     /// A record of this host's own, of no step in hand: look after its member, then delete it.
     Adopt(MemberId),
     /// Enable a downgrade to this version, or cancel the one that is enabled.
-    Lower(Option<ClusterVersion>),
+    Downgrade(Option<ClusterVersion>),
     Step(Action),
     /// Every member is where it should be: wait for the cluster to settle, then end the run.
     Settle,
@@ -165,7 +165,7 @@ pub enum Finish {
 
 impl Case<'_> {
     /// The run that stands; one that is done is history.
-    fn standing(&self) -> Option<&Run> {
+    fn current_run(&self) -> Option<&Run> {
         self.keys.run.as_ref().map(|run| &run.value).filter(|run| !run.is_over())
     }
 
@@ -174,10 +174,10 @@ impl Case<'_> {
         self.me.intent.change.kind()
     }
 
-    fn leg(&self) -> Leg {
-        match self.standing().is_some_and(Run::is_going_back) {
-            true => Leg::Back,
-            false => Leg::Forward,
+    fn direction(&self) -> Direction {
+        match self.current_run().is_some_and(Run::is_going_back) {
+            true => Direction::Back,
+            false => Direction::Forward,
         }
     }
 
@@ -187,7 +187,7 @@ impl Case<'_> {
 
     /// Whether the run changes the minor, and so has a point of no return.
     fn changes_minor(&self) -> bool {
-        self.standing().map_or_else(|| target::changes_minor(&self.me.intent, self.view), |run| run.changes_minor)
+        self.current_run().map_or_else(|| target::changes_minor(&self.me.intent, self.view), |run| run.changes_minor)
     }
 
     /// The members that are not on the run's minor yet, in order of id: the last one's start closes the way back.
@@ -202,8 +202,8 @@ impl Case<'_> {
 
     /// The members that are not at their target, in order of id.
     fn undone(&self) -> impl Iterator<Item = &Member> {
-        let leg = self.leg();
-        target::seated(self).filter(move |member| !target::is_at(self, member, leg))
+        let direction = self.direction();
+        target::seated(self).filter(move |member| !target::is_at(self, member, direction))
     }
 }
 
@@ -215,7 +215,7 @@ pub fn warnings(case: &Case) -> Vec<Warning> {
 pub fn next(case: &Case) -> Next {
     rules::before_any_member(case).unwrap_or_else(|| match order::order(case) {
         // A run is created by the first agent that nothing stands in the way of.
-        Next::Step(_) if case.standing().is_none() => rules::before_a_run(case).unwrap_or(Next::Begin),
+        Next::Step(_) if case.current_run().is_none() => rules::before_a_run(case).unwrap_or(Next::Begin),
         next => next,
     })
 }

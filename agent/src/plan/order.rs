@@ -13,32 +13,32 @@ use super::{
     target,
 };
 use crate::{
-    journal::restart::Leg,
+    journal::restart::Direction,
     observe::view::{ClusterView, Member, Role},
 };
 
 /// What a member is in the cluster when its turn comes; in the order of going, first to last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
+pub enum Rank {
     NotReady,
     Learner,
     Follower,
     Leader,
 }
 
-pub(super) fn standing(view: &ClusterView, member: &Member) -> Standing {
+pub(super) fn rank(view: &ClusterView, member: &Member) -> Rank {
     match member.role {
-        _ if !member.is_ready() => Standing::NotReady,
-        Role::Learner => Standing::Learner,
-        Role::Voter if view.is_leader(member.id) => Standing::Leader,
-        Role::Voter => Standing::Follower,
+        _ if !member.is_ready() => Rank::NotReady,
+        Role::Learner => Rank::Learner,
+        Role::Voter if view.is_leader(member.id) => Rank::Leader,
+        Role::Voter => Rank::Follower,
     }
 }
 
 pub(super) fn order(case: &Case) -> Next {
     let is_mine = |member: &&Member| case.me.seats.has(member.id);
     let may_be_picked = |member: &&Member| failed::only(case).is_none_or(|only| only == member.id);
-    let pick = case.undone().filter(is_mine).filter(may_be_picked).min_by_key(|m| (standing(case.view, m), m.id));
+    let pick = case.undone().filter(is_mine).filter(may_be_picked).min_by_key(|m| (rank(case.view, m), m.id));
     match pick {
         None => my_part_is_done(case),
         Some(pick) => rules::before_a_member(case, pick).unwrap_or_else(|| go(case, pick)),
@@ -47,7 +47,7 @@ pub(super) fn order(case: &Case) -> Next {
 
 /// My members are at their target: wait while every other undone member has a live agent, else end.
 fn my_part_is_done(case: &Case) -> Next {
-    let is_open = |m: &&Member| !m.is_ready() || !target::is_at(case, m, case.leg());
+    let is_open = |m: &&Member| !m.is_ready() || !target::is_at(case, m, case.direction());
     let (mine, left): (Vec<MemberId>, Vec<MemberId>) =
         case.view.members.iter().filter(is_open).map(|m| m.id).partition(|id| case.me.seats.has(*id));
     match mine.first() {
@@ -72,22 +72,22 @@ pub(super) fn another_is_sick(case: &Case, other: MemberId) -> Next {
 }
 
 fn go(case: &Case, pick: &Member) -> Next {
-    let leg = case.leg();
+    let direction = case.direction();
     let hand_over = match case.view.is_leader(pick.id) {
         false => None,
-        true => match successor(case, pick.id, leg) {
+        true => match successor(case, pick.id, direction) {
             None if !case.me.allow_downtime => return Next::Refuse(no_successor(case, pick.id)),
             successor => successor,
         },
     };
-    Next::Step(Action::Restart(Restart { member: pick.id, leg, hand_over }))
+    Next::Step(Action::Restart(Restart { member: pick.id, direction, hand_over }))
 }
 
 /// A ready voter to lead next: one that is done already if there is one, else one that does not go next,
 /// as far as its host takes no part.
-fn successor(case: &Case, leader: MemberId, leg: Leg) -> Option<MemberId> {
+fn successor(case: &Case, leader: MemberId, direction: Direction) -> Option<MemberId> {
     let ready = case.view.voters().filter(|m| m.id != leader && m.is_ready());
-    ready.min_by_key(|m| (!target::is_at(case, m, leg), case.keys.has_participant(m.id), m.id)).map(|m| m.id)
+    ready.min_by_key(|m| (!target::is_at(case, m, direction), case.keys.has_participant(m.id), m.id)).map(|m| m.id)
 }
 
 fn no_successor(case: &Case, down: MemberId) -> Refusal {

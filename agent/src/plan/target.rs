@@ -6,7 +6,7 @@ use proto::Release;
 
 use super::Case;
 use crate::{
-    journal::restart::Leg,
+    journal::restart::Direction,
     keys::{Intent, Run, RunId, RunState},
     observe::view::{ClusterView, Member},
     unknown::Unknown,
@@ -35,10 +35,10 @@ pub(super) fn seated<'a>(case: &'a Case) -> impl Iterator<Item = &'a Member> + u
     }
 }
 
-/// Whether a member is at the end of its leg. A member that does not answer is judged by what its own
+/// Whether a member is at the end of its direction. A member that does not answer is judged by what its own
 /// agent wrote; one that does is judged by what it says (I-5).
-pub(super) fn is_at(case: &Case, member: &Member, leg: Leg) -> bool {
-    case.kind().is_at(case, member, leg)
+pub(super) fn is_at(case: &Case, member: &Member, direction: Direction) -> bool {
+    case.kind().is_at(case, member, direction)
 }
 
 /// Whether a member runs what it is to run at the end.
@@ -49,7 +49,7 @@ pub(super) fn has_its_release(case: &Case, member: &Member) -> bool {
 /// Whether a member is on the minor that the run leads to: one whose start can raise the cluster version.
 pub(super) fn is_on_new_minor(case: &Case, member: &Member) -> bool {
     let Some(to) = case.me.intent.change.to() else { return true };
-    let written = || case.standing().is_some_and(|run| run.done.contains(&member.id));
+    let written = || case.current_run().is_some_and(|run| run.done.contains(&member.id));
     member.release().map_or_else(written, |release| release.cluster_version() == to.cluster_version())
 }
 

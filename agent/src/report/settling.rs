@@ -18,7 +18,7 @@ pub fn hashes_differ(revision: Revision, hashes: &[(MemberId, u32)], names: &Nam
     format!("the members' hashes differ at revision {revision}: {}", groups.join("; "))
 }
 
-/// What is missing, and where a person can mend it, how: one sentence without its full stop.
+/// What is missing, and where a person can repair it, how: one sentence without its full stop.
 pub fn words(missing: &Missing, names: &Names) -> String {
     let short = |member: &_| names.short(*member);
     match missing {

@@ -23,7 +23,7 @@ use tokio::{sync::Notify, time::sleep};
 
 use super::{
     Lease,
-    fate::is_lease_gone,
+    outcome::is_lease_gone,
     route::{Excluded, Route},
 };
 use crate::{
@@ -35,11 +35,11 @@ use crate::{
 };
 
 /// How long one keep-alive is waited for before another member is asked.
-const EACH: Duration = Duration::from_secs(2);
+const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How far apart keep-alives are at most, however long the lease lives.
 const APART: Duration = Duration::from_secs(2);
 /// How often it is tried while nobody acknowledges.
-const AGAIN: Duration = Duration::from_millis(200);
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Keeps one lease alive until it is dropped; the lease then runs out by itself, unless it is revoked.
 #[derive(Debug)]
@@ -133,12 +133,12 @@ impl Shared {
                     let ttl = kept.ttl.min(self.granted);
                     self.ttl.store(nanoseconds(ttl), SeqCst);
                     self.sent_at.store(nanoseconds(kept.asked_at), SeqCst);
-                    sleep((ttl / 10).clamp(AGAIN, APART)).await;
+                    sleep((ttl / 10).clamp(RETRY_INTERVAL, APART)).await;
                 }
                 Ok(None) => break self.lost.store(true, SeqCst),
                 Err(error) => {
                     tracing::debug!(lease = self.lease.0, %error, "keep-alive not acknowledged");
-                    sleep(AGAIN).await;
+                    sleep(RETRY_INTERVAL).await;
                 }
             }
         }
@@ -158,7 +158,7 @@ async fn keep_alive(route: &Route, id: LeaseId) -> Result<Option<Lease>, CallErr
     let address = route.find(CALL).await?;
     let asked_at = boot_clock::now();
     let request = LeaseKeepAliveRequest { id: id.0 };
-    let answer = route.access().tell(&address, EACH, request, |channel, request| async move {
+    let answer = route.access().tell(&address, CALL_TIMEOUT, request, |channel, request| async move {
         let (metadata, extensions, message) = request.into_parts();
         let once = tonic::Request::from_parts(metadata, extensions, tokio_stream::once(message));
         let mut answers = LeaseClient::new(channel).lease_keep_alive(once).await?.into_inner();

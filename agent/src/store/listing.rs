@@ -12,7 +12,7 @@ use proto::{
 
 use super::{
     RawKey, Store,
-    fate::{Unknown, is_lease_gone},
+    outcome::{Unknown, is_lease_gone},
     range_of,
     reading::{MOST_ANSWERED, MOST_BYTES, MOST_KEYS, Oversize, full, is_too_large, raw_key},
 };

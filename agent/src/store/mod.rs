@@ -1,13 +1,13 @@
 //! The keys that the hosts share, as raw bytes: one read of all of them, transactions, leases.
 //!
-//! A transaction whose fate is unknown is never sent again here: only who wrote it knows how to make sending it again
+//! A transaction whose outcome is unknown is never sent again here: only who wrote it knows how to make sending it again
 //! safe, and does. What the keys mean is not known here.
 
 pub mod changes;
-pub mod fate;
 pub mod inventory;
 pub mod keepalive;
 pub mod listing;
+pub mod outcome;
 pub mod reading;
 pub mod route;
 pub mod shown;
@@ -39,13 +39,13 @@ use crate::{
         error::CallError,
     },
 };
-use fate::{failed, is_lease_gone, is_passing, is_space_used_up};
+use outcome::{failed, is_lease_gone, is_passing, is_space_used_up};
 use reading::{MOST_ANSWERED, full, is_too_large, ranges, snapshot};
 use route::{Excluded, Route};
 
 pub use changes::Changes;
-pub use fate::{NotGranted, NotRead, TxnAnswer, Unknown};
 pub use keepalive::KeepAlive;
+pub use outcome::{NotGranted, NotRead, TxnAnswer, Unknown};
 
 /// What an answer lacks that is none to what was asked.
 const NO_KEYS: &str = "the answer carries no keys";

@@ -25,9 +25,9 @@ use tonic::Code;
 use crate::observe::{access::Access, error::CallError};
 
 /// How long one member is waited for before the next is tried.
-const EACH: Duration = Duration::from_secs(2);
+const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long to wait before all are tried again: an election passes.
-const AGAIN: Duration = Duration::from_millis(50);
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 /// How long others are tried before an address at which a call failed.
 const PASSED_OVER: Duration = Duration::from_secs(10);
 
@@ -109,7 +109,7 @@ impl Route {
                 Ok(address) => return Ok(address),
                 Err(why) => error = why,
             }
-            sleep(AGAIN).await;
+            sleep(RETRY_INTERVAL).await;
         }
         Err(error)
     }
@@ -172,7 +172,7 @@ impl Route {
         let status = self.access.ask(address, StatusRequest {}, |channel, request| async move {
             MaintenanceClient::new(channel).status(request).await
         });
-        match timeout(EACH, status).await {
+        match timeout(CALL_TIMEOUT, status).await {
             Ok(Ok(status)) if status.is_learner => Err(CallError::Unusable(format!("{address} is a learner"))),
             Ok(Ok(status)) if status.leader == 0 => Err(CallError::Unusable(format!("{address} has no leader"))),
             Ok(Ok(status)) => self.is_allowed(status.header.map(|header| MemberId(header.member_id)), address),
@@ -180,7 +180,7 @@ impl Route {
             Ok(Err(error)) => Err(error),
             Err(_) => {
                 self.access.forget(address);
-                Err(CallError::TimedOut(EACH))
+                Err(CallError::TimedOut(CALL_TIMEOUT))
             }
         }
     }

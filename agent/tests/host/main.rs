@@ -4,12 +4,12 @@
 
 mod artifact;
 mod command_crash;
+mod discovery;
 mod download;
 mod executable;
 mod limits;
 mod log;
 mod process;
 mod process_crash;
-mod sighting;
 mod stuck;
 mod web;

@@ -83,7 +83,7 @@ fn what_a_file_grows_to_is_bounded() {
 
 #[test]
 fn aliases_are_read_where_they_are_few() {
-    let source = SOUND.replace("10s", "&wait 10s").replace("join_window: 5s", "gather: *wait");
+    let source = SOUND.replace("10s", "&wait 10s").replace("join_window: 5s", "join_window: *wait");
     let playbook = parse(&source).unwrap();
     assert_eq!(playbook.strategy.join_window, playbook.strategy.soak);
 }

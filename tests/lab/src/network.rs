@@ -1,7 +1,7 @@
 //! The network between members: every connection among them goes through here, and a member can be cut off.
 //!
 //! One that is cut off hears nobody and is heard by nobody, and no connection breaks: what was sent waits, as it does
-//! where packets are lost, and arrives when the cut is mended. Members do not say who they are when they connect, so the
+//! where packets are lost, and arrives when the cut is repaired. Members do not say who they are when they connect, so the
 //! kernel is asked whose socket it is.
 
 use std::{
@@ -58,7 +58,7 @@ impl Network {
         self.cut.send_modify(|cut| _ = cut.insert(member));
     }
 
-    pub fn mend(&self) {
+    pub fn repair(&self) {
         self.cut.send_modify(Cut::clear);
     }
 }
@@ -101,8 +101,8 @@ async fn pass(
     let mut piece = vec![0; 64 << 10];
     loop {
         let length = from.read(&mut piece).await?;
-        let mended = cut.wait_for(|cut| !ends.iter().any(|end| cut.contains(end))).await;
-        mended.map_err(|_| io::ErrorKind::ConnectionAborted)?;
+        let repaired = cut.wait_for(|cut| !ends.iter().any(|end| cut.contains(end))).await;
+        repaired.map_err(|_| io::ErrorKind::ConnectionAborted)?;
         if length == 0 {
             return Ok(());
         }

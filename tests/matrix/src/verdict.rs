@@ -47,8 +47,8 @@ pub struct Failure {
     /// What was expected, and what was seen.
     pub why: String,
     /// How members stood before the step.
-    pub before: Vec<Standing>,
-    pub after: Vec<Standing>,
+    pub before: Vec<MemberRow>,
+    pub after: Vec<MemberRow>,
     /// The smallest plan that was seen to fail, and why it does.
     pub smallest: Option<(Plan, String)>,
     /// Logs of members and agents.
@@ -57,7 +57,7 @@ pub struct Failure {
 
 /// How a member stands, as far as it says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Standing {
+pub struct MemberRow {
     pub member: String,
     /// The release that its symlink leads to.
     pub binary: Option<String>,

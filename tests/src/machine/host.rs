@@ -152,7 +152,7 @@ impl Host {
     ///
     /// # Errors
     /// The system refuses.
-    pub fn mend(&self) -> Result<(), Error> {
+    pub fn repair(&self) -> Result<(), Error> {
         self.link.plugged(true)
     }
 

@@ -71,7 +71,7 @@ async fn a_release_that_does_not_run_is_put_back_and_said() {
 
     site.deliver(&site.to.executable());
     // Until the owner's agent comes the others go no further; a loaded machine starts it late.
-    stage.play(&["-e", "baton_require_complete=true", "-e", "gather=60s"]).await.must_succeed();
+    stage.play(&["-e", "baton_require_complete=true", "-e", "join_window=60s"]).await.must_succeed();
     site.is_upgraded(&[true; 3]).await;
     site.nothing_is_lost().await;
 }

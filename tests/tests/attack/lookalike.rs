@@ -63,7 +63,7 @@ async fn one_beside_a_member_is_named_before_anything_is_stopped() {
         2 => Ok(()),
         count => Err(format!("{count} processes")),
     };
-    wait::until_blocking("the likeness", wait::GENEROUS, stands).expect("it runs");
+    wait::until_blocking("the lookalike", wait::GENEROUS, stands).expect("it runs");
     for verb in ["plan", "run"] {
         let ended = rollout.one(verb, 0).await;
         ended.must_be(3, "unprepared");

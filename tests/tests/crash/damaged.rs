@@ -69,7 +69,7 @@ async fn a_damaged_state_directory_leaves_no_member_down(system: System) {
     let whole = fs::read(&host_id).expect("a host id");
     fs::write(&host_id, "zebra").expect("damaged");
     is_refused_with_its_member_up(&rollout, 0, "holds `zebra`").await;
-    fs::write(&host_id, whole).expect("mended");
+    fs::write(&host_id, whole).expect("repaired");
 
     is_finished(rollout).await;
 }

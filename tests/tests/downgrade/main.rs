@@ -84,7 +84,7 @@ async fn a_leader_that_dies_before_it_is_told_to_enable_is_followed_by_the_next(
     let Some(mut case) = Case::path(System::Etcd, ("3.6", "3.5"), |_| {}).await else { return };
     // Only from one host's agent is the leader seen through the door, which shuts when that agent has it to tell.
     let log = case.member(1).dir.join("agent-1/stderr");
-    let is_told = move || std::fs::read_to_string(&log).is_ok_and(|log| log.contains("act=Lower("));
+    let is_told = move || std::fs::read_to_string(&log).is_ok_and(|log| log.contains("act=Downgrade("));
     let door = Trapdoor::to(case.member(0).client_port, is_told).await.expect("a way to the leader");
     let plain = case.member(0).flags.clone();
     let advertised = format!("--advertise-client-urls=http://127.0.0.1:{}", door.port);

@@ -94,7 +94,7 @@ impl Last {
     }
 
     /// The artifact is corrected and the same commands are typed.
-    async fn mended(self) {
+    async fn repaired(self) {
         self.rollout.write();
         // One that comes late finds nothing to do.
         self.rollout.all("run").await.iter().for_each(Ended::must_succeed);
@@ -114,7 +114,7 @@ async fn one_that_never_served_is_put_back(system: System) {
     assert_eq!(run.others().map(|other| releases[other] == run.new), [true; 2], "{releases:?}");
     assert_eq!(run.rollout.cluster_versions().await, vec![run.rollout.old_version(); 3]);
     assert!(!run.has_record().await);
-    run.mended().await;
+    run.repaired().await;
 }
 
 async fn one_that_dies_after_the_version_rose_is_kept(system: System) {
@@ -132,7 +132,7 @@ async fn one_that_dies_after_the_version_rose_is_kept(system: System) {
     };
     let (ended, ()) = tokio::join!(run.run(), has_risen);
     assert_eq!(run.is_judged(&ended).await, "new_binary_kept", "{}", ended.0);
-    run.mended().await;
+    run.repaired().await;
 }
 
 /// Whether etcd's version has risen after three seconds is chance; what is done follows from it.
@@ -140,5 +140,5 @@ async fn one_that_dies_after_the_version_rose_is_kept(system: System) {
 async fn one_that_dies_after_three_seconds_is_put_back_or_kept_as_the_version_says() {
     let Some(run) = Last::set(System::Etcd, Illness::Dies(3_000), "soak: 5s").await else { return };
     run.is_judged(&run.run().await).await;
-    run.mended().await;
+    run.repaired().await;
 }

@@ -45,7 +45,7 @@ fn hosts_see_each_other_until_one_is_cut_off() {
     assert!(!reaches(first, second) && !reaches(second, third));
     until_it_reaches(first, third);
     TcpStream::connect_timeout(&SocketAddr::from((second.address(), 22)), AN_ANSWER).unwrap_err();
-    second.mend().unwrap();
+    second.repair().unwrap();
     until_it_reaches(first, second);
 
     // Neither connects, as the answers of one are dropped; yet what the deaf one says arrives.

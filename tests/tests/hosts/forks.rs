@@ -37,7 +37,7 @@ async fn seven_members_with_five_forks(system: System) {
 /// The leader's host would wait ten minutes for others; told that it is the only one, it does not.
 async fn nobody_waits_for_agents_that_are_not_expected(system: System) {
     let Some(mut rollout) = rollout(system, 3).await else { return };
-    rollout.upgrade.strategy.retain(|line| !line.starts_with("gather"));
+    rollout.upgrade.strategy.retain(|line| !line.starts_with("join_window"));
     rollout.upgrade.strategy.push("join_window: 10m".into());
     rollout.write();
     let host = rollout.leader().await;

@@ -7,8 +7,8 @@ use tests::{
     agent::Agent,
     ended::all_must_leave,
     fault, on_both,
+    raft_status::is_of,
     rollout::{Ends, LIMIT, all_end},
-    standing::is_of,
     system::System,
     wait,
 };

@@ -75,7 +75,7 @@ async fn a_leader_and_a_follower_are_cut_off_and_come_back() {
         stays_silent(&trial, chosen).await;
         trial.load.more(100).await.expect("the others go on");
         tokio::time::sleep(LONG.saturating_sub(since.elapsed())).await;
-        network.mend();
+        network.repair();
         trial.cluster.ready().await.expect("it is back");
         if !leads {
             // It asks before it stands for election (raft dissertation, section 9.6), so nobody else was disturbed.

@@ -51,7 +51,7 @@ async fn a_take_down_is_given_up_by_a_yes_and_never_while_its_agent_is_at_work(s
             (!keys.keys().any(|key| key.starts_with("agents/") || key == "baton")).then_some(())
         })
         .await;
-    let before = rollout.standing().await;
+    let before = rollout.raft_status().await;
     for (more, words) in [(&[][..], "Give it up? [y/N] "), (&fenced, "dead for good? [y/N] ")] {
         for (answer, reason) in [("n\n", "declined"), ("\n", "declined"), (END, "declined"), (INTERRUPT, "interrupted")]
         {
@@ -63,7 +63,7 @@ async fn a_take_down_is_given_up_by_a_yes_and_never_while_its_agent_is_at_work(s
             assert!(shown.contains(&format!("reason {reason})")), "{answer:?}: {shown}");
         }
     }
-    assert_eq!(rollout.standing().await, before, "nothing was given up");
+    assert_eq!(rollout.raft_status().await, before, "nothing was given up");
 
     let yes = async |more: &[&str], words: &str| {
         let mut terminal = typed(more);

@@ -34,7 +34,7 @@ fn at_terminal(rollout: &Rollout, verb: &str, host: usize, more: &[&str]) -> Ter
 
 async fn nothing_is_touched_unless_the_answer_is_yes(system: System) {
     let Some(rollout) = rollout(system).await else { return };
-    let before = rollout.standing().await;
+    let before = rollout.raft_status().await;
     for (typed, reason) in
         [("n\n", "declined"), ("\n", "declined"), ("yo\n", "declined"), (END, "declined"), (INTERRUPT, "interrupted")]
     {
@@ -43,14 +43,14 @@ async fn nothing_is_touched_unless_the_answer_is_yes(system: System) {
         let shown = terminal.shown();
         assert!(shown.contains("<- the point of no return"), "{shown}");
         assert!(shown.contains("take m1 down") || shown.contains("wait for"), "{shown}");
-        assert_eq!(rollout.standing().await, before, "nothing is held while it asks");
+        assert_eq!(rollout.raft_status().await, before, "nothing is held while it asks");
         // Whoever asks holds no lock: the same playbook is planned beside it.
         rollout.one("plan", 0).await.must_be(0, "planned");
         terminal.types(typed);
         let (exit, shown) = terminal.ended().await;
         assert_eq!(exit, Some(10), "{typed:?}: {shown}");
         assert!(shown.contains(&format!("reason {reason})")), "{typed:?}: {shown}");
-        assert_eq!(rollout.standing().await, before, "{typed:?}");
+        assert_eq!(rollout.raft_status().await, before, "{typed:?}");
     }
     assert!(!rollout.member(0).state_dir().exists(), "not even a folder was made");
     rollout.end(0).await;
@@ -201,7 +201,7 @@ async fn a_decision_for_every_host_is_asked_for_too(system: System) {
     // However slowly the others begin, none is taken for absent.
     let rollout = case.strategy(&["finalize: manual", "join_window: 60s"]).begin().await;
     all_must_be(&rollout.all("run").await, 0, "held");
-    let before = rollout.standing().await;
+    let before = rollout.raft_status().await;
     for (verb, shown) in [("rollback", "3.5.0"), ("finalize", "<- the point of no return")] {
         for host in 0..3 {
             let mut terminal = at_terminal(&rollout, verb, host, &[]);
@@ -213,6 +213,6 @@ async fn a_decision_for_every_host_is_asked_for_too(system: System) {
             assert!(shown.contains(&format!("next:  agent {verb} ")), "{verb} of {host}: {shown}");
         }
     }
-    assert_eq!(rollout.standing().await, before, "the run still holds");
+    assert_eq!(rollout.raft_status().await, before, "the run still holds");
     rollout.end(1).await;
 }

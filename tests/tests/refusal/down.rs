@@ -39,14 +39,14 @@ async fn a_member_is_down_and_its_host_takes_no_part(system: System) {
 async fn a_slow_member_is_waited_for(system: System) {
     let Some(rollout) = with_a_follower_that_hangs(system, &["join_window: 2m"]).await else { return };
     let slow = rollout.member(2).process().expect("it runs");
-    let before = rollout.standing().await.members;
+    let before = rollout.raft_status().await.members;
     let agents: Vec<_> = (0..2).map(|host| rollout.start(host)).collect();
     let both_wait = |keys: &BTreeMap<String, Value>| {
         let agents = keys.iter().filter(|(name, _)| name.starts_with("agents/")).map(|(_, agent)| agent);
         (agents.filter(|agent| agent["waits_for"].is_string()).count() == 2).then_some(())
     };
     rollout.until_keys("both to wait", both_wait).await;
-    assert_eq!(rollout.standing().await.members, before, "nobody went");
+    assert_eq!(rollout.raft_status().await.members, before, "nobody went");
     fault::thaw(&slow).expect("thawed");
     let late = rollout.start(2);
     all_must_be(&all_end(agents.into_iter().chain([late])).await, 0, "done");

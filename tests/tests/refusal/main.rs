@@ -26,10 +26,10 @@ async fn is_refused(
     (exit, reason): (i32, &str),
     words: &[&str],
 ) -> Vec<Ended> {
-    let before = rollout.standing().await;
+    let before = rollout.raft_status().await;
     let agents = rollout.run(hosts).await;
     refused(&agents, (exit, reason), words);
-    assert_eq!(rollout.standing().await, before);
+    assert_eq!(rollout.raft_status().await, before);
     agents
 }
 

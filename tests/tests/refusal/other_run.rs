@@ -39,12 +39,12 @@ async fn another_intent_is_refused_and_replaces_on_demand(system: System) {
     }
 
     // What would be done is shown, and nothing is done.
-    let before = rollout.standing().await;
+    let before = rollout.raft_status().await;
     rollout.one("plan", 1).await.must_be(3, "other_run");
     let planned = rollout.start_with("plan", 1, &["--replace"]).ends().await;
     planned.must_be(0, "planned");
     assert!(planned.said("next").contains("agent run --replace"), "{planned}");
-    assert_eq!(rollout.standing().await, before);
+    assert_eq!(rollout.raft_status().await, before);
 
     rollout.start_with("run", 1, &["--replace"]).ends().await.must_be(0, "partial");
     // This playbook's run stands, so there is nothing to be replaced.

@@ -50,13 +50,13 @@ async fn a_leader_of_another_release_in_the_middle(system: System) {
     let agent = rollout.start(0);
     brake.holds().await.expect("one is done and the other is next");
     let Some(other) = meddle(&rollout, rollout.member(2)).await else { return };
-    let before = rollout.standing().await.members;
+    let before = rollout.raft_status().await.members;
     brake.release().expect("released");
 
     let words = ["the leader m3", &other, &rollout.upgrade.from];
     refused(&[agent.ends().await], (4, "leader_version"), &words);
     is_refused(&rollout, 0..2, (4, "leader_version"), &words).await;
-    let after = rollout.standing().await;
+    let after = rollout.raft_status().await;
     assert_eq!(after.members, before, "nothing was stopped any more");
     assert_eq!(after.keys.keys().collect::<Vec<_>>(), ["run"], "and nobody holds anything");
     let seen = rollout.end(1).await;

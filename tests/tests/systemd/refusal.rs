@@ -64,7 +64,7 @@ async fn units_that_would_fight_a_step_are_refused(system: System) {
         ("[Service]\nTimeoutStopSec=5", "is killed by systemd 5s after it was told to stop", "TimeoutStopSec=31"),
         ("[Service]\nTimeoutStartSec=90\nRestart=no", "with Restart=no it then stays down", "TimeoutStartSec=infinity"),
         ("[Service]\nType=oneshot\nRestart=no", "has no process that stays", "name the unit"),
-        ("[Service]\nType=sometimes\nExecStart=", "cannot be read by systemd", "mend its file"),
+        ("[Service]\nType=sometimes\nExecStart=", "cannot be read by systemd", "repair its file"),
         ("[Service]\nUser=nobody", "runs as user `nobody`, who cannot run", "let the user in there"),
         ("[Service]\nUser=whoever", "runs as user `whoever`, whom there is not", "create the user"),
     ] {

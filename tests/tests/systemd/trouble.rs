@@ -49,7 +49,7 @@ async fn a_host_cut_off_in_its_step_goes_on_when_it_is_back(system: System) {
     let_go(&fleet);
     let state = if system == System::Etcd { "start" } else { "running" };
     fleet.until_it_is(&fleet.hosts[0], state).await;
-    fleet.hosts[0].mend().expect("mended");
+    fleet.hosts[0].repair().expect("repaired");
     all_must_succeed(&all_end(agents).await);
     fleet.arrived().await;
     watched.end(1).await;

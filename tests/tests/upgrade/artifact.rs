@@ -88,7 +88,7 @@ async fn an_agent_that_reads_its_artifact_can_be_interrupted(system: System) {
     fs::File::create(&large).expect("made").set_len(4 << 30).expect("a length");
     case.upgrade.source = large.clone();
     let rollout = case.begin().await;
-    let before = rollout.standing().await;
+    let before = rollout.raft_status().await;
     let agent = rollout.start(0);
     let reads = || {
         let open = fs::read_dir(format!("/proc/{}/fd", agent.pid())).map_err(|error| error.to_string())?;
@@ -99,7 +99,7 @@ async fn an_agent_that_reads_its_artifact_can_be_interrupted(system: System) {
     agent.process().expect("it runs").signal(Signal::INT).expect("told");
     let ended = agent.ended(wait::GENEROUS).await.expect("an end");
     ended.must_be(10, "interrupted");
-    assert_eq!(rollout.standing().await, before);
+    assert_eq!(rollout.raft_status().await, before);
     rollout.end(0).await;
 }
 
@@ -110,11 +110,11 @@ async fn an_archive_of_another_checksum_is_refused(system: System) {
     case.upgrade.source = web.url.clone().into();
     case.upgrade.artifact = vec![format!("sha256: \"{}\"", "0".repeat(64))];
     let rollout = case.begin().await;
-    let before = rollout.standing().await;
+    let before = rollout.raft_status().await;
     for agent in rollout.all("run").await {
         agent.must_be(3, "unprepared");
         assert!(agent.message().contains(&sha256(&archive).expect("readable")[..12]), "{}", agent.message());
     }
-    assert_eq!(rollout.standing().await, before);
+    assert_eq!(rollout.raft_status().await, before);
     rollout.end(0).await;
 }

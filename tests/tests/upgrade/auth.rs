@@ -37,12 +37,12 @@ async fn root_with_tls_goes_from_3_5_to_3_6() {
 async fn is_refused(from: &str, to: &str, user: &str, password: &str, reason: &str) {
     let Some(case) = Case::path(System::Etcd, (from, to), |_| {}).await else { return };
     let rollout = locked(case, user, password).await;
-    let before = rollout.standing().await;
+    let before = rollout.raft_status().await;
     for agent in rollout.all("run").await {
         agent.must_be(3, reason);
         assert!(agent.message().contains(user), "{}", agent.message());
     }
-    assert_eq!(rollout.standing().await, before);
+    assert_eq!(rollout.raft_status().await, before);
     rollout.end(0).await;
 }
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{credentials::Credentials, process_id::all_pids};
-use crate::host::{program::path_owner::user_name, runtime::sighting::undeleted};
+use crate::host::{program::path_owner::user_name, runtime::discovery::undeleted};
 
 /// What is known of who listens at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::process_id::{bounded, command_line, read_bounded};
-use crate::{host::runtime::likeness::value, regular_file};
+use crate::{host::runtime::same_node::value, regular_file};
 
 /// A configuration file is smaller, in bytes.
 const MAX_FILE: usize = 1 << 20;

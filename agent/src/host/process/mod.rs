@@ -5,5 +5,5 @@ pub mod credentials;
 pub mod limits;
 pub mod listener;
 pub mod member_setting;
-pub mod portrait;
 pub mod process_id;
+pub mod snapshot;

@@ -49,8 +49,8 @@ use crate::{
         },
         runtime::{
             Process,
+            discovery::{self, DiscoveryError},
             launch::{Answer, LOCK_RETRY, LockFor, NodeCommand, NodeLock, Order, boottime_ms},
-            sighting::{self, SightingError},
         },
     },
     words::with_causes,
@@ -68,7 +68,7 @@ enum LaunchError {
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]
-    Sighting(#[from] SightingError),
+    Discovery(#[from] DiscoveryError),
     #[error("cannot {doing}")]
     System { doing: &'static str, source: io::Error },
     #[error(transparent)]
@@ -190,9 +190,9 @@ fn become_node(agent: &mut File) -> Result<(), LaunchError> {
     }
     // What only looks like the node its agent has seen, or passes over. Here it is not looked for: a process may keep whoever
     // reads its command line waiting, and no thread may be left waiting when the user changes.
-    let known = match sighting::known(&order.nodes, &order.command.name) {
+    let known = match discovery::known(&order.nodes, &order.command.name) {
         // A node that was stopped for its step is started whatever became of its file (I-10).
-        Err(sighting::SightingError::BadFile { .. }) if order.is_stopped => None,
+        Err(discovery::DiscoveryError::BadFile { .. }) if order.is_stopped => None,
         known => known?,
     };
     match known {
@@ -239,7 +239,7 @@ fn execute(order: &Order, agent: &mut File) -> Result<NotExecuted, LaunchError> 
     default_signals().map_err(failed("reset signals"))?;
     // Before the user changes: only root may raise them. From here on the files below are none too large.
     Limits::of_node(nodes, &command.name, None)?.give_to_start()?;
-    let unfiled = sighting::put_on_file(nodes, &command.name, identity, exe.clone()).err().map(|error| {
+    let unfiled = discovery::put_on_file(nodes, &command.name, identity, exe.clone()).err().map(|error| {
         format!("it was started, and is found by its executable and arguments alone, since {}", with_causes(&error))
     });
     become_user(user.as_ref())?;

@@ -5,12 +5,12 @@
 //! - The launcher takes the node's lock before it looks whether the node on file runs, and keeps it until it *is* the node:
 //!   the lock's descriptor is closed by `execve`, after the process has become the new program. So of two launchers
 //!   the second sees the node of the first.
-//! - What was started otherwise, and is known by its looks alone (`sighting.rs`), is looked for by the agent before it gives
+//! - What was started otherwise, and is known by its looks alone (`discovery.rs`), is looked for by the agent before it gives
 //!   the order.
 //! - Under the lock, and before it becomes the node, the launcher writes its own pid and start time into
 //!   `<node>.json`, fsynced. `execve` changes neither, so a node that runs is always on file: there is no instant at
 //!   which the one is true and the other is not written. A launcher that dies leaves a file about a dead process. Only where
-//!   the disk takes no file is the node started without one, and found by its looks (`sighting.rs`).
+//!   the disk takes no file is the node started without one, and found by its looks (`discovery.rs`).
 //! - Whoever looks takes the lock too, shared, so nobody looks while a launch is half done.
 //! - A launcher that comes late (its agent was killed, or gave up on it) finds, under the lock, that the agent of its
 //!   order is dead or its deadline over, and starts nothing: whatever a later agent has seen stays true.

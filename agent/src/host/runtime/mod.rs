@@ -8,19 +8,19 @@ use super::process::process_id::ProcessId;
 
 pub mod command;
 pub mod command_error;
+pub mod discovery;
 pub mod fitness;
 pub mod launch;
-pub mod likeness;
 pub mod process;
-pub mod sighting;
+pub mod same_node;
 mod stop_lock;
 mod stuck;
 pub mod systemd;
 pub mod told;
 
 use command::{CommandError, CommandRuntime};
+use discovery::Belief;
 use process::{ProcessError, ProcessRuntime};
-use sighting::Belief;
 use systemd::{SystemdError, SystemdRuntime};
 
 /// What was seen of a node's process.
@@ -119,7 +119,7 @@ impl Runtime {
     /// What a person wants to know of a node that answers though it is not found: what looks most like it.
     pub fn nearest(&self) -> Option<String> {
         match self {
-            Self::Process(runtime) => sighting::nearest(runtime.command()).ok().flatten(),
+            Self::Process(runtime) => discovery::nearest(runtime.command()).ok().flatten(),
             Self::Command(_) => Some("its `status` must exit 0 as long as it runs".into()),
             Self::Systemd(runtime) => Some(format!("`systemctl status {}` must show its process", runtime.unit)),
         }

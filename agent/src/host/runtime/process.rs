@@ -20,8 +20,8 @@ use tokio::{
 
 use super::{
     Process, Started, Status,
+    discovery::{self, Belief, DiscoveryError},
     launch::{Answer, LOCK_RETRY, LockFor, NodeCommand, NodeLock, Order, boottime_ms, node_file},
-    sighting::{self, Belief, SightingError},
     stuck,
     told::{Told, ToldFile},
 };
@@ -49,7 +49,7 @@ pub enum ProcessError {
     File(#[from] FileError),
     /// It cannot be said whether the node runs.
     #[error(transparent)]
-    Sighting(#[from] SightingError),
+    Discovery(#[from] DiscoveryError),
     /// A launch holds the node's lock and does not go on.
     #[error("a start of node {name} has been under way for more than {LOCK_LIMIT:?}; {}", held(lock, *holder))]
     Busy { name: String, lock: PathBuf, holder: Option<u32> },
@@ -125,7 +125,7 @@ impl ProcessRuntime {
             Err(busy @ ProcessError::Busy { .. }) => busy,
             looked => return looked,
         };
-        let on_file = sighting::on_file(&self.nodes, &self.command.name)?;
+        let on_file = discovery::on_file(&self.nodes, &self.command.name)?;
         for launcher in on_file.into_iter().chain(stuck::launcher(&self.lock())) {
             if stuck::kill(launcher, &self.lock()).await.unwrap_or(false) {
                 return self.look(LOCK_LIMIT).await;
@@ -139,7 +139,7 @@ impl ProcessRuntime {
         let begun = Instant::now();
         while begun.elapsed() < limit {
             if let Some(_lock) = NodeLock::try_take(&self.nodes, &self.command.name, LockFor::Looking)? {
-                return Ok(sighting::look(&self.nodes, &self.command, self.belief)?);
+                return Ok(discovery::look(&self.nodes, &self.command, self.belief)?);
             }
             sleep(LOCK_RETRY).await;
         }
@@ -157,7 +157,7 @@ impl ProcessRuntime {
     pub async fn peek(&self) -> Result<Status, ProcessError> {
         match self.lock().exists() {
             true => self.look(LOCK_LIMIT).await,
-            false => Ok(sighting::look(&self.nodes, &self.command, self.belief)?),
+            false => Ok(discovery::look(&self.nodes, &self.command, self.belief)?),
         }
     }
 
@@ -180,7 +180,7 @@ impl ProcessRuntime {
     pub async fn start_stopped(&self) -> Result<Started, ProcessError> {
         match self.status().await {
             Ok(status @ Status::Running { .. }) => Ok(Started { status, warnings: Vec::new() }),
-            Ok(Status::Stopped) | Err(ProcessError::Sighting(_)) => {
+            Ok(Status::Stopped) | Err(ProcessError::Discovery(_)) => {
                 self.clone().believing(Belief::Started(None)).order_start(true).await
             }
             Err(error) => Err(error),
@@ -189,7 +189,7 @@ impl ProcessRuntime {
 
     /// Refuses a second process that can only be this node, beside the one that is.
     pub fn check_alone(&self, node: &Process) -> Result<(), ProcessError> {
-        Ok(sighting::refuse_a_likeness(&self.command, Some(node.identity.pid))?)
+        Ok(discovery::refuse_a_lookalike(&self.command, Some(node.identity.pid))?)
     }
 
     async fn order_start(&self, is_stopped: bool) -> Result<Started, ProcessError> {

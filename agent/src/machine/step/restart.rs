@@ -11,7 +11,7 @@ use proto::{MemberId, Revision};
 use crate::{
     journal::{
         progress,
-        restart::{Entry, InHand, Leg, Step},
+        restart::{Direction, Entry, InHand, Step},
     },
     keys::{AttemptId, TakeDown, txn::Txn},
     machine::{
@@ -48,21 +48,21 @@ pub(crate) enum Restarting {
     /// A step that did nothing is being forgotten.
     Forgetting,
     /// The process is being stopped. With a reason: because its new binary failed.
-    Stopping(Leg, Option<Arc<str>>),
+    Stopping(Direction, Option<Arc<str>>),
     /// Version polls that began before the stop run out.
     Draining(Option<Arc<str>>),
     /// The look that says whether an old binary may be started.
     Judging(Option<Arc<str>>),
     /// Binary and files are being switched.
-    Switching(Leg, Option<Arc<str>>),
+    Switching(Direction, Option<Arc<str>>),
     /// *Switched* is being written.
-    Switched(Leg, Option<Arc<str>>),
+    Switched(Direction, Option<Arc<str>>),
     /// *Starting* is being written.
-    Starting(Leg, Option<Arc<str>>),
+    Starting(Direction, Option<Arc<str>>),
     /// The process is being started.
-    Launching(Leg, Option<Arc<str>>),
+    Launching(Direction, Option<Arc<str>>),
     /// The member is becoming ready.
-    Healing(Leg, Option<Arc<str>>),
+    Healing(Direction, Option<Arc<str>>),
     /// The look that says whether a new binary that failed may be stopped.
     LookingBack(Option<Arc<str>>),
     /// *Stopping* the failed new binary is being written.
@@ -71,7 +71,7 @@ pub(crate) enum Restarting {
     Keeping(Arc<str>),
     /// It is being started again.
     KeepingUp(Arc<str>),
-    /// And may become ready after all: what was wrong with it may be mended by now.
+    /// And may become ready after all: what was wrong with it may be repaired by now.
     KeptUp(Arc<str>),
     Finishing(Option<Arc<str>>),
     /// The run is read, to end the step in it.
@@ -83,7 +83,7 @@ pub(crate) enum Restarting {
     /// The `after_node` hooks.
     HookAfter,
     /// The switch failed: the binary it came from is put back.
-    Unswitching(Leg, Arc<str>),
+    Unswitching(Direction, Arc<str>),
     /// It is started again, if it has ended.
     Relaunching(Arc<str>),
     Recovering(Arc<str>),
@@ -131,7 +131,7 @@ impl Agent {
         use Restarting as S;
         match (restarting, event) {
             (S::HookBefore(go, attempt), Event::Done) => {
-                let step = Step { member: go.member, attempt, leg: go.leg };
+                let step = Step { member: go.member, attempt, direction: go.direction };
                 self.journal(Entry::Planned(step), S::Planning(go))
             }
             (S::HookBefore(go, _), Event::Failed(why)) => self.leave(Ending::Hook { member: go.member, why }),
@@ -141,12 +141,12 @@ impl Agent {
             (S::Checking(go), Event::Looked(looked)) => self.check(go, &looked),
             (S::Confirming(go), Event::Done) => {
                 self.unconfirmed = 0;
-                self.stop(go.leg, None)
+                self.stop(go.direction, None)
             }
             (S::Confirming(_), Event::Unconfirmed(why)) => self.unconfirmed(why),
             (S::Confirming(_), Event::Failed(why)) => self.relaunch(why),
             (S::Forgetting, Event::Done) => self.set_out(),
-            (S::Stopping(leg, failure), Event::Done) => self.stopped(leg, failure),
+            (S::Stopping(direction, failure), Event::Done) => self.stopped(direction, failure),
             // It may yet end, when nobody looks any more.
             (S::Stopping(_, None), Event::Failed(why)) => self.relaunch(why),
             (S::Stopping(_, Some(failure)), Event::Failed(why)) => {
@@ -154,27 +154,31 @@ impl Agent {
             }
             (S::Draining(failure), _) => self.restarting(S::Judging(failure), Act::Look),
             (S::Judging(failure), Event::Looked(looked)) => self.judge(failure, &looked),
-            (S::Switching(leg, failure), Event::Done) => self.journal(Entry::Switched(leg), S::Switched(leg, failure)),
-            (S::Switching(leg, None), Event::Failed(why)) => self.unswitch(leg, why),
-            (S::Switching(leg, Some(failure)), Event::Failed(why)) => {
-                self.unswitch(leg, format!("{failure}; and the old one could not be put back: {why}").into())
+            (S::Switching(direction, failure), Event::Done) => {
+                self.journal(Entry::Switched(direction), S::Switched(direction, failure))
             }
-            (S::Switched(leg, failure), Event::Done) => self.journal(Entry::Starting(leg), S::Starting(leg, failure)),
-            (S::Starting(leg, failure), Event::Done) => self.launch(leg, failure),
-            (S::Launching(leg, failure), _) => self.await_ready(leg, failure),
-            (S::Healing(leg, failure), event) => self.healed(leg, failure, event),
+            (S::Switching(direction, None), Event::Failed(why)) => self.unswitch(direction, why),
+            (S::Switching(direction, Some(failure)), Event::Failed(why)) => {
+                self.unswitch(direction, format!("{failure}; and the old one could not be put back: {why}").into())
+            }
+            (S::Switched(direction, failure), Event::Done) => {
+                self.journal(Entry::Starting(direction), S::Starting(direction, failure))
+            }
+            (S::Starting(direction, failure), Event::Done) => self.launch(direction, failure),
+            (S::Launching(direction, failure), _) => self.await_ready(direction, failure),
+            (S::Healing(direction, failure), event) => self.healed(direction, failure, event),
             (S::LookingBack(failure), Event::Looked(looked)) => self.turn_round_after(failure, &looked),
-            (S::TurningRound(failure), Event::Done) => self.stop(Leg::Back, failure),
+            (S::TurningRound(failure), Event::Done) => self.stop(Direction::Back, failure),
             (S::Keeping(why), Event::Done) => {
                 let start = Act::Start(self.member());
                 self.restarting(S::KeepingUp(why), start)
             }
             (S::KeepingUp(why), _) => {
-                let act = Act::AwaitReady { member: self.member(), on: Some(Leg::Forward.to()) };
+                let act = Act::AwaitReady { member: self.member(), on: Some(Direction::Forward.to()) };
                 self.restarting(S::KeptUp(why), act)
             }
             // It was to go forward, and did.
-            (S::KeptUp(_), Event::Done) if self.goes_forward() => self.healed(Leg::Forward, None, Event::Done),
+            (S::KeptUp(_), Event::Done) if self.goes_forward() => self.healed(Direction::Forward, None, Event::Done),
             (S::KeptUp(why), _) => {
                 let ending = Self::failed(self.member(), why, Left::NewBinaryKept);
                 self.mark(ending)
@@ -184,10 +188,10 @@ impl Agent {
             (S::Unread(_), Event::Woke { expired: true }) => self.leave_record(),
             (S::Unread(failure), _) => self.restarting(S::Ending(failure), Act::Look),
             (S::Closing(closing), Event::Done) => self.closed(closing),
-            // A step that was mended ends in a process that has not looked at its own host yet.
+            // A step that was repaired ends in a process that has not looked at its own host yet.
             (S::HookAfter, _) => self.set_out(),
             (S::Unswitching(_, why), Event::Failed(_)) => self.keep_as_it_is(why),
-            (S::Unswitching(leg, why), _) => self.unswitched(leg, why),
+            (S::Unswitching(direction, why), _) => self.unswitched(direction, why),
             (S::Relaunching(why), _) => {
                 let act = Act::AwaitReady { member: self.member(), on: None };
                 self.restarting(S::Recovering(why), act)
@@ -227,14 +231,14 @@ impl Agent {
             host_name: self.me.host_name.clone(),
             attempt: in_hand.step.attempt,
             process: self.process,
-            back: go.leg == Leg::Back,
+            back: go.direction == Direction::Back,
             unknown: Unknown::default(),
         }
     }
 
     pub(in crate::machine) fn record_stands(&mut self, go: Restart, created: Revision) -> Act {
         self.record = Some(created);
-        self.journal(Entry::Stopping(go.leg), Restarting::Announcing(go))
+        self.journal(Entry::Stopping(go.direction), Restarting::Announcing(go))
     }
 
     /// The last look: every condition that let the member go must still hold, by the same function.
@@ -287,14 +291,14 @@ impl Agent {
         self.journal(Entry::Forgotten, Restarting::Forgetting)
     }
 
-    fn stop(&mut self, leg: Leg, failure: Option<Arc<str>>) -> Act {
+    fn stop(&mut self, direction: Direction, failure: Option<Arc<str>>) -> Act {
         let stop = Act::Stop(self.member());
-        self.restarting(Restarting::Stopping(leg, failure), stop)
+        self.restarting(Restarting::Stopping(direction, failure), stop)
     }
 
-    fn stopped(&mut self, leg: Leg, failure: Option<Arc<str>>) -> Act {
-        if leg == Leg::Forward || !self.changes_minor || !self.rules.no_return_is_the_start {
-            return self.switch(leg, failure);
+    fn stopped(&mut self, direction: Direction, failure: Option<Arc<str>>) -> Act {
+        if direction == Direction::Forward || !self.changes_minor || !self.rules.no_return_is_the_start {
+            return self.switch(direction, failure);
         }
         self.restarting(Restarting::Draining(failure), Act::AwaitPolls)
     }
@@ -303,12 +307,12 @@ impl Agent {
     /// the others say of the cluster version can no longer change.
     fn judge(&mut self, failure: Option<Arc<str>>, looked: &Looked) -> Act {
         let Some(below) = self.me.intent.change.kind().old_starts_below() else {
-            return self.switch(Leg::Back, failure);
+            return self.switch(Direction::Back, failure);
         };
         let down = self.member();
         let is_open = looked.view.as_ref().is_some_and(|view| no_return::version_has_not_risen(view, down, below));
         match is_open {
-            true => self.switch(Leg::Back, failure),
+            true => self.switch(Direction::Back, failure),
             false => {
                 let why = failure.unwrap_or_else(|| Arc::from("the cluster version rose, or a member did not answer"));
                 self.keep_new(why)
@@ -316,20 +320,20 @@ impl Agent {
         }
     }
 
-    fn switch(&mut self, leg: Leg, failure: Option<Arc<str>>) -> Act {
-        let act = Act::Switch { member: self.member(), to: leg.to() };
-        self.restarting(Restarting::Switching(leg, failure), act)
+    fn switch(&mut self, direction: Direction, failure: Option<Arc<str>>) -> Act {
+        let act = Act::Switch { member: self.member(), to: direction.to() };
+        self.restarting(Restarting::Switching(direction, failure), act)
     }
 
-    fn unswitch(&mut self, leg: Leg, why: Arc<str>) -> Act {
-        let act = Act::Switch { member: self.member(), to: leg.from() };
-        self.restarting(Restarting::Unswitching(leg, why), act)
+    fn unswitch(&mut self, direction: Direction, why: Arc<str>) -> Act {
+        let act = Act::Switch { member: self.member(), to: direction.from() };
+        self.restarting(Restarting::Unswitching(direction, why), act)
     }
 
     /// The binary from before the switch is in place again. Where that is the new one, which was to be left because
     /// it had failed, it has another chance: there is nothing else to start.
-    fn unswitched(&mut self, leg: Leg, why: Arc<str>) -> Act {
-        let is_turning_round = self.restart_in_hand().is_some_and(|in_hand| in_hand.step.leg != leg);
+    fn unswitched(&mut self, direction: Direction, why: Arc<str>) -> Act {
+        let is_turning_round = self.restart_in_hand().is_some_and(|in_hand| in_hand.step.direction != direction);
         match is_turning_round {
             true => self.keep_new(why),
             false => self.relaunch(why),
@@ -337,11 +341,11 @@ impl Agent {
     }
 
     fn goes_forward(&self) -> bool {
-        self.restart_in_hand().is_some_and(|in_hand| in_hand.step.leg == Leg::Forward)
+        self.restart_in_hand().is_some_and(|in_hand| in_hand.step.direction == Direction::Forward)
     }
 
     fn keep_new(&mut self, why: Arc<str>) -> Act {
-        self.journal(Entry::Starting(Leg::Forward), Restarting::Keeping(why))
+        self.journal(Entry::Starting(Direction::Forward), Restarting::Keeping(why))
     }
 
     fn relaunch(&mut self, why: Arc<str>) -> Act {
@@ -349,26 +353,26 @@ impl Agent {
         self.restarting(Restarting::Relaunching(why), start)
     }
 
-    fn launch(&mut self, leg: Leg, failure: Option<Arc<str>>) -> Act {
+    fn launch(&mut self, direction: Direction, failure: Option<Arc<str>>) -> Act {
         let start = Act::Start(self.member());
-        self.restarting(Restarting::Launching(leg, failure), start)
+        self.restarting(Restarting::Launching(direction, failure), start)
     }
 
-    pub(in crate::machine) fn await_ready(&mut self, leg: Leg, failure: Option<Arc<str>>) -> Act {
-        let act = Act::AwaitReady { member: self.member(), on: Some(leg.to()) };
-        self.restarting(Restarting::Healing(leg, failure), act)
+    pub(in crate::machine) fn await_ready(&mut self, direction: Direction, failure: Option<Arc<str>>) -> Act {
+        let act = Act::AwaitReady { member: self.member(), on: Some(direction.to()) };
+        self.restarting(Restarting::Healing(direction, failure), act)
     }
 
-    pub(in crate::machine) fn healed(&mut self, leg: Leg, failure: Option<Arc<str>>, event: Event) -> Act {
+    pub(in crate::machine) fn healed(&mut self, direction: Direction, failure: Option<Arc<str>>, event: Event) -> Act {
         match event {
-            Event::Done => self.journal(Entry::Done(leg), Restarting::Finishing(failure)),
+            Event::Done => self.journal(Entry::Done(direction), Restarting::Finishing(failure)),
             Event::NoQuorum => {
                 let member = self.member();
                 self.leave(Ending::NoQuorum { member })
             }
-            Event::Failed(why) if leg == Leg::Forward && self.me.put_back => self.turn_round(Some(why)),
+            Event::Failed(why) if direction == Direction::Forward && self.me.put_back => self.turn_round(Some(why)),
             Event::Failed(why) => self.keep_as_it_is(failure.unwrap_or(why)),
-            _ => self.await_ready(leg, failure),
+            _ => self.await_ready(direction, failure),
         }
     }
 
@@ -391,7 +395,7 @@ impl Agent {
         let runs = !looked.down.contains(&member);
         let objection = put_back::objection(&self.me, looked.view.as_ref(), member, below);
         match objection.filter(|_| runs && self.rules.put_back_looks_first) {
-            None => self.journal(Entry::Stopping(Leg::Back), Restarting::TurningRound(failure)),
+            None => self.journal(Entry::Stopping(Direction::Back), Restarting::TurningRound(failure)),
             Some(objection) => {
                 let failure = failure.unwrap_or_else(|| Arc::from("its new binary did not become ready"));
                 let why = format!("{failure}; it runs, and was not stopped to be put back: {objection}").into();

@@ -8,7 +8,7 @@ use proto::MemberId;
 
 use super::{Closing, Restarting};
 use crate::{
-    journal::restart::{Entry, InHand, Leg, Stage},
+    journal::restart::{Direction, Entry, InHand, Stage},
     keys::{At, Going, Keys, Run, RunState, txn::Txn},
     machine::{
         act::{Act, Ending, Left, Looked},
@@ -24,7 +24,7 @@ impl Agent {
         self.mark(ending)
     }
 
-    /// Marks the run while the record stays: nobody goes, and the member's own host knows what to mend.
+    /// Marks the run while the record stays: nobody goes, and the member's own host knows what to repair.
     pub(in crate::machine) fn mark(&mut self, ending: Ending) -> Act {
         self.restarting(Restarting::Marking(ending), Act::Look)
     }
@@ -83,7 +83,7 @@ impl Agent {
     fn run_after(&self, run: &At<Run>, failure: Option<&Arc<str>>) -> Run {
         let member = self.member();
         let mut after = run.value.clone();
-        let is_forward = matches!(self.restart_in_hand(), Some(InHand { stage: Stage::Done(Leg::Forward), .. }));
+        let is_forward = matches!(self.restart_in_hand(), Some(InHand { stage: Stage::Done(Direction::Forward), .. }));
         after.done.retain(|done| *done != member);
         if is_forward {
             after.done.push(member);
@@ -108,9 +108,9 @@ impl Agent {
     pub(in crate::machine) fn step_ended(&mut self, failure: Option<Arc<str>>) -> Act {
         self.record = None;
         let Some(InHand { step, stage }) = self.restart_in_hand() else { return self.set_out() };
-        let was_asked_for = stage == Stage::Done(step.leg);
+        let was_asked_for = stage == Stage::Done(step.direction);
         let left = match stage {
-            Stage::Done(Leg::Back) if !was_asked_for => Left::PutBack,
+            Stage::Done(Direction::Back) if !was_asked_for => Left::PutBack,
             _ => Left::AsItWas,
         };
         let closing = match failure {

@@ -3,7 +3,7 @@ use proto::{MemberId, Revision};
 use crate::{
     journal::{
         progress,
-        restart::{Binary, InHand, Leg, Stage, Step},
+        restart::{Binary, Direction, InHand, Stage, Step},
     },
     keys::RunState,
     machine::{
@@ -14,14 +14,14 @@ use crate::{
     plan::samples,
 };
 
-/// Whatever comes after a mended step, such as the host's other member, needs a host that was found fit.
+/// Whatever comes after a repaired step, such as the host's other member, needs a host that was found fit.
 #[test]
 fn after_a_mended_step_the_host_is_prepared_before_anything_else() {
     let mut driven = Driven::new(keys(RunState::Rolling), "1+ 2+ 3*");
     samples::with_release(&mut driven.view, 0, "3.5.30");
     driven.keys.down = Some(record(1, 1, ATTEMPT));
     let acts = "switch new, start, ready, look, note done forward, look, delete down and run rolling";
-    assert_eq!(driven.start(Some(in_hand(Stage::Starting(Leg::Forward)))), acts);
+    assert_eq!(driven.start(Some(in_hand(Stage::Starting(Direction::Forward)))), acts);
     let acts = driven.then(Event::Yes(Revision(7)));
     assert!(acts.starts_with("note forgotten, hook after, prepare, look"), "{acts}");
 }
@@ -85,7 +85,7 @@ fn a_new_binary_that_failed_is_started_again_if_the_old_one_cannot_be_put_back()
     driven.fails = |act| matches!(act, Act::Switch { to: Binary::Old, .. });
     let acts = "switch new, start, ready, look, look, note stopping back, stop, let polls end, look, switch old, \
         switch new, note starting forward, start, ready, look, run failed";
-    assert_eq!(driven.start(Some(in_hand(Stage::Starting(Leg::Forward)))), acts);
+    assert_eq!(driven.start(Some(in_hand(Stage::Starting(Direction::Forward)))), acts);
 }
 
 /// That the new binary is well does not make going back done: a person must look at what closed the way.
@@ -93,8 +93,8 @@ fn a_new_binary_that_failed_is_started_again_if_the_old_one_cannot_be_put_back()
 fn a_member_whose_way_back_closes_after_its_stop_is_kept_and_marked() {
     let mut driven = Driven::new(keys(RunState::RollingBack), "1. 2+ 3*");
     driven.keys.down = Some(record(1, 1, ATTEMPT));
-    let step = Step { member: MemberId(1), attempt: ATTEMPT, leg: Leg::Back };
-    let in_hand = Some(progress::InHand::Restart(InHand { step, stage: Stage::Stopping(Leg::Back) }));
+    let step = Step { member: MemberId(1), attempt: ATTEMPT, direction: Direction::Back };
+    let in_hand = Some(progress::InHand::Restart(InHand { step, stage: Stage::Stopping(Direction::Back) }));
     let mut act = driven.agent.on(Event::Started { in_hand, down: Vec::new() });
     let mut words = Vec::new();
     while let Some(asked) = act {
@@ -128,7 +128,7 @@ fn a_new_binary_that_failed_and_runs_is_stopped_only_where_the_others_can_do_wit
         driven.keys.down = Some(record(1, 1, ATTEMPT));
         driven.down.clone_from(down);
         samples::with_cluster_version(&mut driven.view, 2, version);
-        let acts = driven.start(Some(in_hand(Stage::Starting(Leg::Forward))));
+        let acts = driven.start(Some(in_hand(Stage::Starting(Direction::Forward))));
         match turns {
             true => assert!(acts.starts_with(turned), "{view} {version} {down:?}: {acts}"),
             false => assert_eq!(acts, stayed, "{view} {version} {down:?}"),
@@ -139,15 +139,15 @@ fn a_new_binary_that_failed_and_runs_is_stopped_only_where_the_others_can_do_wit
 #[test]
 fn what_was_brought_up_on_its_new_binary_again_is_looked_at_before_it_turns_round_again() {
     let stayed = "switch new, start, ready, look, look, look, run failed";
-    for (leg, state) in [(Leg::Forward, RunState::Rolling), (Leg::Back, RunState::RollingBack)] {
-        for stage in [Stage::Stopping(Leg::Back), Stage::Switched(Leg::Back)] {
+    for (direction, state) in [(Direction::Forward, RunState::Rolling), (Direction::Back, RunState::RollingBack)] {
+        for stage in [Stage::Stopping(Direction::Back), Stage::Switched(Direction::Back)] {
             let mut driven = Driven::new(keys(state.clone()), "1- 2. 3*");
             driven.keys.down = Some(record(1, 1, ATTEMPT));
-            let step = Step { member: MemberId(1), attempt: ATTEMPT, leg };
+            let step = Step { member: MemberId(1), attempt: ATTEMPT, direction };
             assert_eq!(
                 driven.start(Some(progress::InHand::Restart(InHand { step, stage }))),
                 stayed,
-                "{leg:?} {stage:?}"
+                "{direction:?} {stage:?}"
             );
         }
     }
@@ -158,9 +158,9 @@ fn what_was_brought_up_on_its_new_binary_again_is_looked_at_before_it_turns_roun
 #[test]
 fn a_step_that_ended_under_an_alarm_is_ended_by_its_record_alone() {
     for (stage, acts) in [
-        (Stage::Done(Leg::Forward), "look, delete down and run rolling"),
+        (Stage::Done(Direction::Forward), "look, delete down and run rolling"),
         (
-            Stage::Starting(Leg::Forward),
+            Stage::Starting(Direction::Forward),
             "switch new, start, ready, look, note done forward, look, delete down and run rolling",
         ),
     ] {
@@ -175,6 +175,6 @@ fn a_step_that_ended_under_an_alarm_is_ended_by_its_record_alone() {
 fn a_failed_step_leaves_a_paused_run_paused() {
     let mut driven = Driven::new(keys(RunState::Paused), "1+ 2+ 3*");
     driven.keys.down = Some(record(1, 1, ATTEMPT));
-    let acts = driven.start(Some(in_hand(Stage::Done(Leg::Back))));
+    let acts = driven.start(Some(in_hand(Stage::Done(Direction::Back))));
     assert_eq!(acts, "look, delete down and run paused");
 }

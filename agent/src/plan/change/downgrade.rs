@@ -10,7 +10,7 @@ use semver::VersionReq;
 
 use super::{Kind, is_at_release, is_one_step_up, parts_of, same_seats};
 use crate::{
-    journal::restart::Leg,
+    journal::restart::Direction,
     keys::change::Downgrade,
     observe::view::{ClusterView, Member, Role},
     plan::{
@@ -29,8 +29,8 @@ impl Kind for Downgrade {
         Some(&self.from)
     }
 
-    fn is_at(&self, case: &Case, member: &Member, leg: Leg) -> bool {
-        is_at_release(case, member, leg, &self.to)
+    fn is_at(&self, case: &Case, member: &Member, direction: Direction) -> bool {
+        is_at_release(case, member, direction, &self.to)
     }
 
     fn is_one_step_from(&self, release: &Release) -> bool {
@@ -57,7 +57,8 @@ impl Kind for Downgrade {
 
     /// Enables it, and waits for what follows of that.
     fn before_members(&self, case: &Case) -> Option<Next> {
-        let target = self.target(case).filter(|_| case.standing().is_some() && case.leg() == Leg::Forward)?;
+        let target =
+            self.target(case).filter(|_| case.current_run().is_some() && case.direction() == Direction::Forward)?;
         let under_way = case.view.downgrade();
         // A version that nothing holds where it is may rise at any moment.
         let is_held =
@@ -66,9 +67,9 @@ impl Kind for Downgrade {
         match under_way {
             Some(other) if other != target => Some(Next::Refuse(Refusal::GoingDown { target: other })),
             _ if is_lowered => None,
-            None => Some(Next::Lower(Some(target))),
+            None => Some(Next::Downgrade(Some(target))),
             // To enable it twice does no harm, and nobody waits for what one member made up.
-            Some(_) if most_deny_it(case.view, target) => Some(Next::Lower(Some(target))),
+            Some(_) if most_deny_it(case.view, target) => Some(Next::Downgrade(Some(target))),
             Some(_) => {
                 let holds =
                     |member: &&Member| member.report().and_then(|report| report.cluster_version) == Some(target);
@@ -82,10 +83,10 @@ impl Kind for Downgrade {
     /// It is cancelled first of all: where no member has gone yet, every one is where it should be, and nothing but this
     /// makes the version rise again. Who has the baton may be enabling it, by what was so before the run turned.
     fn before_members_go_back(&self, case: &Case) -> Option<Next> {
-        self.target(case).filter(|_| case.leg() == Leg::Back)?;
+        self.target(case).filter(|_| case.direction() == Direction::Back)?;
         let another = case.keys.baton.as_ref().map(|baton| baton.value.host).filter(|host| *host != case.me.host);
         match (case.view.downgrade(), another) {
-            (Some(_), _) => case.rules.back_is_cancelled.then_some(Next::Lower(None)),
+            (Some(_), _) => case.rules.back_is_cancelled.then_some(Next::Downgrade(None)),
             (None, Some(host)) => case.rules.back_waits_for_the_baton.then_some(Next::Wait(Wait::Baton { host })),
             (None, None) => None,
         }
@@ -93,7 +94,8 @@ impl Kind for Downgrade {
 
     /// A member is stopped only when its own data can be read by what is started in its place.
     fn before_member(&self, case: &Case, member: &Member) -> Option<Next> {
-        let is_asked = case.leg() == Leg::Forward && case.standing().is_some() && case.rules.data_is_fit_to_go;
+        let is_asked =
+            case.direction() == Direction::Forward && case.current_run().is_some() && case.rules.data_is_fit_to_go;
         let target = self.target(case).filter(|_| is_asked)?;
         let found = member.report().and_then(|report| report.storage_version);
         (found != Some(target)).then_some(Next::Wait(Wait::Storage { member: member.id, target }))
@@ -206,8 +208,8 @@ mod tests {
         let waits = |member| Some(Next::Wait(Wait::Lowering { member: MemberId(member), target: V3_5 }));
         let elsewhere = Some(Next::Refuse(Refusal::GoingDown { target: ClusterVersion { major: 3, minor: 4 } }));
         for (members, expected) in [
-            ([high, high, high], Some(Next::Lower(Some(V3_5)))),
-            ([high, enabled, high], Some(Next::Lower(Some(V3_5)))), // it alone says so
+            ([high, high, high], Some(Next::Downgrade(Some(V3_5)))),
+            ([high, enabled, high], Some(Next::Downgrade(Some(V3_5)))), // it alone says so
             ([high, enabled, enabled], waits(1)),
             ([high, enabled, "silent"], waits(3)),
             ([enabled, "silent", enabled], waits(2)), // it is what keeps the version up
@@ -215,7 +217,7 @@ mod tests {
             ([lowered, enabled, lowered], None), // it has not heard yet; its own data is asked for apart
             ([old, lowered, lowered], None),
             ([old, "3.6.14 3.5 3.5 -", "3.6.14 3.5 3.5 -"], None), // cancelled by hand, and held down by the first
-            (["3.6.14 3.5 3.5 -"; 3], Some(Next::Lower(Some(V3_5)))), // about to rise
+            (["3.6.14 3.5 3.5 -"; 3], Some(Next::Downgrade(Some(V3_5)))), // about to rise
             ([high, high, "3.6.14 3.6 3.6 3.4"], elsewhere),
         ] {
             let found = asked(members, RunState::Rolling, "3.5.30", |case, _| case.kind().before_members(case));
@@ -246,9 +248,10 @@ mod tests {
     #[test]
     fn the_way_back_begins_with_its_end() {
         let (lowered, old) = ("3.6.14 3.5 3.5 3.5", "3.5.30 3.5 - -");
-        for (members, expected) in
-            [([old, lowered, lowered], Some(Next::Lower(None))), ([old, "3.6.14 3.5 3.5 -", "3.6.14 3.5 3.5 -"], None)]
-        {
+        for (members, expected) in [
+            ([old, lowered, lowered], Some(Next::Downgrade(None))),
+            ([old, "3.6.14 3.5 3.5 -", "3.6.14 3.5 3.5 -"], None),
+        ] {
             let found = asked(members, RunState::RollingBack, "3.5.30", |case, _| {
                 (case.kind().before_members_go_back(case), case.kind().before_members(case))
             });

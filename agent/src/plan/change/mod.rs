@@ -16,7 +16,7 @@ use super::{
     target::{Seated, Target},
 };
 use crate::{
-    journal::restart::Leg,
+    journal::restart::Direction,
     keys::change::Change,
     observe::view::{ClusterView, Member},
 };
@@ -27,8 +27,8 @@ pub trait Kind {
     /// What a member must run to take part, unless it is at the target; `None`: whatever it runs.
     fn from(&self) -> Option<&VersionReq>;
 
-    /// Whether a member has reached the end of this leg; every other one is undone.
-    fn is_at(&self, case: &Case, member: &Member, leg: Leg) -> bool;
+    /// Whether a member has reached the end of this direction; every other one is undone.
+    fn is_at(&self, case: &Case, member: &Member, direction: Direction) -> bool;
 
     /// Whether a member on this release gets to its target without leaving out a minor.
     fn is_one_step_from(&self, release: &Release) -> bool;
@@ -88,10 +88,10 @@ fn same_seats(release: Option<&Release>) -> Target<'_> {
     Target { seats: Seated::AsListed, release }
 }
 
-fn is_at_release(case: &Case, member: &Member, leg: Leg, to: &Release) -> bool {
-    let written = || case.standing().is_some_and(|run| run.done.contains(&member.id));
+fn is_at_release(case: &Case, member: &Member, direction: Direction, to: &Release) -> bool {
+    let written = || case.current_run().is_some_and(|run| run.done.contains(&member.id));
     let is_new = member.release().map_or_else(written, |release| release == to);
-    is_new == (leg == Leg::Forward)
+    is_new == (direction == Direction::Forward)
 }
 
 /// Of one major, and no minor lies between them.

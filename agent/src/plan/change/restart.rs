@@ -6,7 +6,7 @@ use semver::VersionReq;
 
 use super::{Kind, common_version, same_seats};
 use crate::{
-    journal::restart::Leg,
+    journal::restart::Direction,
     keys::change::Restart,
     observe::view::{ClusterView, Member},
     plan::{Case, Next, Verb, refusal::Refusal, target::Target},
@@ -22,7 +22,7 @@ impl Kind for Restart {
     }
 
     /// A run that is over counts, too: the same command again restarts nobody.
-    fn is_at(&self, case: &Case, member: &Member, _: Leg) -> bool {
+    fn is_at(&self, case: &Case, member: &Member, _: Direction) -> bool {
         let run = case.keys.run.as_ref().map(|run| &run.value);
         run.is_some_and(|run| *run.intent == *case.me.intent && run.done.contains(&member.id))
     }

@@ -6,7 +6,7 @@ use semver::VersionReq;
 
 use super::{Kind, common_version, is_at_release, is_one_step_up, parts_of, same_seats};
 use crate::{
-    journal::restart::Leg,
+    journal::restart::Direction,
     keys::change::Upgrade,
     observe::view::{ClusterView, Member},
     plan::{Case, Next, Verb, refusal::Refusal, target::Target},
@@ -21,8 +21,8 @@ impl Kind for Upgrade {
         Some(&self.from)
     }
 
-    fn is_at(&self, case: &Case, member: &Member, leg: Leg) -> bool {
-        is_at_release(case, member, leg, &self.to)
+    fn is_at(&self, case: &Case, member: &Member, direction: Direction) -> bool {
+        is_at_release(case, member, direction, &self.to)
     }
 
     fn is_one_step_from(&self, release: &Release) -> bool {

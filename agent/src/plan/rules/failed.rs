@@ -11,9 +11,9 @@ use crate::{
 use proto::MemberId;
 
 pub(super) fn failed(case: &Case) -> Option<Next> {
-    let RunState::Failed { member, why, was } = &case.standing()?.state else { return None };
+    let RunState::Failed { member, why, was } = &case.current_run()?.state else { return None };
     if is_owner(case, *member) {
-        let done = case.view.member(*member).is_none_or(|m| m.is_ready() && target::is_at(case, m, case.leg()));
+        let done = case.view.member(*member).is_none_or(|m| m.is_ready() && target::is_at(case, m, case.direction()));
         return done.then(|| Next::Move { to: (*was).into(), at_rest: false });
     }
     if !case.rules.owner_lifts_the_mark {
@@ -34,7 +34,7 @@ fn is_owner(case: &Case, member: MemberId) -> bool {
 
 /// The member whose failed step is this host's own to try again; no other may go under its mark.
 pub(in crate::plan) fn only(case: &Case) -> Option<MemberId> {
-    match case.standing()?.state {
+    match case.current_run()?.state {
         RunState::Failed { member, .. } if is_owner(case, member) => Some(member),
         _ => None,
     }

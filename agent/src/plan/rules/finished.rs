@@ -14,7 +14,7 @@ pub(super) fn finished(case: &Case) -> Option<Next> {
         {
             Some(Next::Finish(Finish::Done(*result)))
         }
-        _ if case.standing().is_none() && case.me.verb != Verb::Rollback => {
+        _ if case.current_run().is_none() && case.me.verb != Verb::Rollback => {
             case.is_all_there().then(|| nothing_to_do(case))
         }
         _ => None,

@@ -7,7 +7,7 @@ use crate::{
 
 /// `finalize: manual`: the run stops where one member of the old minor is left, and goes on when a person says so.
 pub(super) fn hold(case: &Case) -> Option<Next> {
-    let run = case.standing()?;
+    let run = case.current_run()?;
     if case.me.intent.finalize != Finalize::Manual || !case.changes_minor() {
         return None;
     }

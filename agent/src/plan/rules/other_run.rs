@@ -9,7 +9,7 @@ use crate::{
 };
 
 pub(super) fn other_run(case: &Case) -> Option<Next> {
-    let run = case.standing()?;
+    let run = case.current_run()?;
     if *run.intent != *case.me.intent {
         return Some(Next::Refuse(Refusal::OtherRun {
             differs: differences(&run.intent, &case.me.intent),

@@ -5,7 +5,7 @@ use proto::MemberId;
 use super::failed;
 use crate::{
     observe::view::Member,
-    plan::{Case, Next, order::standing, refusal::Wait},
+    plan::{Case, Next, order::rank, refusal::Wait},
 };
 
 /// A host lets members of an earlier standing go first; not under its own member's failure mark, where nobody
@@ -14,8 +14,8 @@ pub(super) fn others_first(case: &Case, pick: &Member) -> Option<Next> {
     if failed::only(case).is_some() {
         return None;
     }
-    let standing_of = |member: &Member| standing(case.view, member);
-    let earlier = case.undone().filter(|m| standing_of(m) < standing_of(pick) && !case.me.seats.has(m.id));
+    let rank_of = |member: &Member| rank(case.view, member);
+    let earlier = case.undone().filter(|m| rank_of(m) < rank_of(pick) && !case.me.seats.has(m.id));
     let (awaited, alone): (Vec<MemberId>, Vec<MemberId>) =
         earlier.map(|member| member.id).partition(|member| case.keys.has_participant(*member));
     match (awaited.is_empty(), alone.is_empty()) {

@@ -63,9 +63,9 @@ mod tests {
             // + ready voter, - voter that is not, l learner
             ("1+ 2+ 3+", 1, true),
             ("1+ 2+ 3-", 1, false),       // only one would stand
-            ("1+ 2+ 3-", 3, true),        // the broken one may be mended
-            ("1+ 2- 3-", 3, false),       // nothing stands to mend it with
-            ("1+ 2+ 3+ 4+ 5-", 1, false), // a majority would stand, but mend the sick one first
+            ("1+ 2+ 3-", 3, true),        // the broken one may be repaired
+            ("1+ 2- 3-", 3, false),       // nothing stands to repair it with
+            ("1+ 2+ 3+ 4+ 5-", 1, false), // a majority would stand, but repair the sick one first
             ("1+ 2+ 3l", 1, false),       // a learner has no vote
             ("1+ 2+ 3l", 3, true),        // and takes none away
             ("1+ 2+", 1, false),

@@ -20,7 +20,7 @@ pub(super) fn quota(case: &Case) -> Option<Next> {
 
 /// While a run stands nobody is refused for it any more.
 pub(super) fn near_quota(case: &Case) -> Vec<Warning> {
-    let is_told = |percent| percent > NEAR && (percent <= FULL || case.standing().is_some());
+    let is_told = |percent| percent > NEAR && (percent <= FULL || case.current_run().is_some());
     let found = fullest(case).filter(|(_, percent)| is_told(*percent));
     found.map(|(hazard, _)| Warning::Hazard(hazard)).into_iter().collect()
 }

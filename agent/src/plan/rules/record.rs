@@ -17,7 +17,7 @@ pub(super) fn record(case: &Case) -> Option<Next> {
         return None;
     }
     if owner::is_removed(case, member) {
-        return Some(Next::Tidy(Txn::delete_down(record.created)));
+        return Some(Next::CleanUp(Txn::delete_down(record.created)));
     }
     match owner::whose(case, &record.value) {
         Whose::Mine => Some(Next::Adopt(member)),
@@ -32,7 +32,7 @@ pub(super) fn record(case: &Case) -> Option<Next> {
 /// A step that failed and kept its record, and whose agent has ended: nobody will bring that member back by
 /// itself, so waiting is over with the mark's reason.
 fn failed_and_left(case: &Case, member: MemberId) -> Option<Next> {
-    let RunState::Failed { member: marked, why, .. } = &case.standing()?.state else { return None };
+    let RunState::Failed { member: marked, why, .. } = &case.current_run()?.state else { return None };
     let is_left = *marked == member && !case.keys.has_participant(member) && case.is_window_over();
     is_left.then(|| Next::Refuse(Refusal::Failed { member, why: why.clone() }))
 }

@@ -3,5 +3,5 @@
 use crate::plan::{Case, Next};
 
 pub(super) fn settle(case: &Case) -> Option<Next> {
-    (case.standing().is_some() && case.is_all_there()).then_some(Next::Settle)
+    (case.current_run().is_some() && case.is_all_there()).then_some(Next::Settle)
 }

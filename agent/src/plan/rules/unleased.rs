@@ -8,5 +8,5 @@ use crate::{
 /// What has no lease is nobody's: it goes before anything is planned.
 pub(super) fn unleased(case: &Case) -> Option<Next> {
     let stale = case.keys.stale.first().filter(|_| case.in_hand.is_none())?;
-    Some(Next::Tidy(Txn::clear_stale(*stale)))
+    Some(Next::CleanUp(Txn::clear_stale(*stale)))
 }

@@ -3,7 +3,7 @@
 
 use super::turn::turn;
 use crate::{
-    journal::restart::Leg,
+    journal::restart::Direction,
     keys::{Run, RunResult, RunState},
     observe::view::Member,
     plan::{Case, Finish, Next, Verb, no_return, order, refusal::Refusal, target},
@@ -19,13 +19,13 @@ pub(super) fn verb(case: &Case) -> Option<Next> {
 }
 
 fn opposed(case: &Case) -> Option<Next> {
-    let run = case.standing()?;
+    let run = case.current_run()?;
     let turns = turn(case).is_some();
     (opposes(case.me.verb, run) && !turns).then_some(Next::Refuse(Refusal::GoingBack))
 }
 
 fn rollback(case: &Case) -> Option<Next> {
-    let Some(run) = case.standing() else { return Some(rolled_back_before(case)) };
+    let Some(run) = case.current_run() else { return Some(rolled_back_before(case)) };
     if let Some(refusal) = case.kind().refuses(Verb::Rollback) {
         return Some(Next::Refuse(refusal));
     }
@@ -49,7 +49,7 @@ fn rolled_back_before(case: &Case) -> Next {
     let last = case.keys.run.as_ref().map(|run| &run.value);
     let is_this =
         |run: &&Run| *run.intent == *case.me.intent && run.state == RunState::Done { result: RunResult::RolledBack };
-    let is_back = |member: &Member| member.is_ready() && target::is_at(case, member, Leg::Back);
+    let is_back = |member: &Member| member.is_ready() && target::is_at(case, member, Direction::Back);
     match last.filter(is_this).is_some() && case.view.members.iter().all(is_back) {
         true => Next::Finish(Finish::Done(RunResult::RolledBack)),
         false => Next::Refuse(Refusal::NothingToRollBack),
@@ -65,7 +65,7 @@ fn finalize(case: &Case) -> Option<Next> {
         return Some(Next::Refuse(Refusal::NotHeld));
     }
     let is_last = case.old().count() == 1;
-    match case.standing().map(|run| &run.state) {
+    match case.current_run().map(|run| &run.state) {
         Some(RunState::Held { .. } | RunState::Rolling) if is_last => {
             Some(Next::Move { to: RunState::Approved, at_rest: true })
         }
@@ -80,7 +80,7 @@ fn finalize(case: &Case) -> Option<Next> {
 
 /// Begins no run: whoever types it looks for one that has failed, and may be on the wrong cluster.
 fn resume(case: &Case) -> Option<Next> {
-    match case.standing().map(|run| &run.state) {
+    match case.current_run().map(|run| &run.state) {
         Some(RunState::Failed { was, .. }) => Some(Next::Move { to: (*was).into(), at_rest: true }),
         None if case.undone().next().is_some() => Some(Next::Refuse(Refusal::NothingToResume)),
         _ => None,

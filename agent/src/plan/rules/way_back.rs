@@ -1,14 +1,14 @@
 //! Nobody is stopped on its way back where the old binary would not start.
 
 use crate::{
-    journal::restart::Leg,
+    journal::restart::Direction,
     observe::view::Member,
     plan::{Case, Next, no_return, order, refusal::Refusal},
 };
 
 /// What would close the way back once the member is down: better seen before it is stopped.
 pub(super) fn way_back(case: &Case, pick: &Member) -> Option<Next> {
-    let is_asked = case.leg() == Leg::Back && case.changes_minor();
+    let is_asked = case.direction() == Direction::Back && case.changes_minor();
     is_asked.then_some(())?;
     if no_return::has_no_way_back(case, Some(pick.id)) {
         return Some(Next::Refuse(Refusal::NoWayBack));

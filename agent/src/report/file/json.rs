@@ -10,7 +10,7 @@ use crate::{
     observe::view::{Answer, ClusterView, Health, Member, Role},
     report::{
         names::Names,
-        shown::{forecast::StepLine, gates::GatesLine, standing},
+        shown::{cluster, forecast::StepLine, gates::GatesLine},
         stop::Stop,
     },
     visible,
@@ -94,7 +94,7 @@ pub fn members(view: &ClusterView, names: &Names, mine: &Seats) -> Vec<MemberLin
 fn line(view: &ClusterView, member: &Member, names: &Names, mine: &Seats) -> MemberLine {
     let report = member.report();
     MemberLine {
-        name: standing::name(member),
+        name: cluster::name(member),
         id: member.id,
         host: names.host_of(member.id).map(str::to_owned),
         version: member.release().map(ToString::to_string),

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::{
-    journal::restart::Leg,
+    journal::restart::Direction,
     plan::{
         forecast::{Action, Forecast, Step},
-        order::Standing,
+        order::Rank,
     },
     report::{names::Names, wait},
 };
@@ -64,7 +64,7 @@ pub fn text(forecast: &Forecast, names: &Names) -> String {
     for step in &forecast.steps {
         let indent = if step.id.contains('.') { "  " } else { "" };
         let host = match (&step.host, &step.action) {
-            (Some(host), Action::Restart { .. } | Action::Mend | Action::Start) if indent.is_empty() => {
+            (Some(host), Action::Restart { .. } | Action::Repair | Action::Start) if indent.is_empty() => {
                 format!("  on {}", crate::report::names::printable(host))
             }
             _ => String::new(),
@@ -92,14 +92,14 @@ pub fn lines(forecast: &Forecast, names: &Names) -> Vec<StepLine> {
 fn verb(action: &Action) -> &'static str {
     match action {
         Action::Await(_) => "wait",
-        Action::Mend => "mend",
-        Action::Restart { leg: Leg::Back, .. } => "put_back",
+        Action::Repair => "repair",
+        Action::Restart { direction: Direction::Back, .. } => "put_back",
         Action::Restart { from: Some(from), to: Some(to), .. } if to < from => "downgrade",
         Action::Restart { to: Some(_), .. } => "upgrade",
         Action::Restart { to: None, .. } => "restart",
         Action::HandOver(_) => "hand_over",
-        Action::Lower(Some(_)) => "lower",
-        Action::Lower(None) => "cancel",
+        Action::Downgrade(Some(_)) => "lower",
+        Action::Downgrade(None) => "cancel",
         Action::Stop => "stop",
         Action::Switch => "switch",
         Action::Start => "start",
@@ -113,22 +113,22 @@ fn words(step: &Step, names: &Names, width: usize) -> String {
     let member = step.member.map(|member| names.short(member)).unwrap_or_default();
     match &step.action {
         Action::Await(wait) => format!("wait for {}", wait::words(wait, names)),
-        Action::Mend => format!("{member}  bring it up and finish what an earlier agent began"),
-        Action::Restart { from, to, leg, standing } => {
+        Action::Repair => format!("{member}  bring it up and finish what an earlier agent began"),
+        Action::Restart { from, to, direction, rank } => {
             let from = from.as_ref().map_or_else(|| "?".to_owned(), ToString::to_string);
-            let change = match (to, leg) {
-                (Some(to), Leg::Forward) => format!("{from} -> {to}"),
-                (Some(to), Leg::Back) => format!("{from} -> {to}, back"),
-                (None, Leg::Forward) => format!("{from}, anew"),
-                (None, Leg::Back) => format!("{from} -> what it ran before, back"),
+            let change = match (to, direction) {
+                (Some(to), Direction::Forward) => format!("{from} -> {to}"),
+                (Some(to), Direction::Back) => format!("{from} -> {to}, back"),
+                (None, Direction::Forward) => format!("{from}, anew"),
+                (None, Direction::Back) => format!("{from} -> what it ran before, back"),
             };
-            format!("{member:<width$}  {:<9}  {change}", word(*standing))
+            format!("{member:<width$}  {:<9}  {change}", word(*rank))
         }
         Action::HandOver(to) => format!("pass leadership to {}", names.short(*to)),
-        Action::Lower(Some(to)) => {
+        Action::Downgrade(Some(to)) => {
             format!("enable a downgrade to {to}, and wait until every member's data is fit for it")
         }
-        Action::Lower(None) => "cancel the downgrade".to_owned(),
+        Action::Downgrade(None) => "cancel the downgrade".to_owned(),
         Action::Stop => "stop".to_owned(),
         Action::Switch => "switch the binary".to_owned(),
         Action::Start if step.id.contains('.') => "start".to_owned(),
@@ -141,11 +141,11 @@ fn words(step: &Step, names: &Names, width: usize) -> String {
     }
 }
 
-fn word(standing: Standing) -> &'static str {
-    match standing {
-        Standing::NotReady => "not ready",
-        Standing::Learner => "learner",
-        Standing::Follower => "follower",
-        Standing::Leader => "leader",
+fn word(rank: Rank) -> &'static str {
+    match rank {
+        Rank::NotReady => "not ready",
+        Rank::Learner => "learner",
+        Rank::Follower => "follower",
+        Rank::Leader => "leader",
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::{
     observe::view::ClusterView,
-    plan::gates::{self, Feature, Standing},
+    plan::gates::{self, Feature, GateStates},
     report::names::{Names, printable},
 };
 
@@ -30,7 +30,7 @@ pub struct FeatureLine {
 
 /// How the gates stand; `None` where no member has any.
 pub fn gates(view: &ClusterView, names: &Names) -> Option<GatesLine> {
-    let Standing { is_decided: decided, awaited, features } = gates::standing(view)?;
+    let GateStates { is_decided: decided, awaited, features } = gates::states(view)?;
     let short = |members: &[_]| members.iter().map(|member| names.short(*member)).collect();
     let line = |(name, feature): (&String, &Feature)| FeatureLine {
         name: printable(name).to_string(),

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, time::Duration};
 
-use super::{gates::GatesLine, lowering::DowngradeLine, standing::cluster_version};
+use super::{cluster::cluster_version, downgrade::DowngradeLine, gates::GatesLine};
 use proto::MemberId;
 
 use crate::{

@@ -8,7 +8,7 @@ use crate::{
     observe::view::ClusterView,
     report::{
         names::{Names, printable},
-        shown::standing::standing,
+        shown::cluster::line,
     },
 };
 
@@ -37,7 +37,7 @@ pub fn ask_fenced(record: &TakeDown, names: &Names) -> String {
 pub fn abandoned(record: &TakeDown, names: &Names, view: &ClusterView, playbook: &Path) -> Stop {
     let (name, host) = (names.member(record.member), printable(&record.host_name));
     let message = format!("the take-down of {name} was given up; nobody takes a member down until it is settled");
-    let left = format!("replace {name}, or bring {host} back: its agent may still wake up; {}", standing(view));
+    let left = format!("replace {name}, or bring {host} back: its agent may still wake up; {}", line(view));
     let stop = Stop::well(Reason::Abandoned, message, "run", playbook);
     let next = stop.next.map(|next| format!("{next}  # on {}", crate::words::remark(host.as_ref())));
     Stop { next, left, cluster: Some(Progress::Partial), ..stop }
@@ -47,7 +47,7 @@ pub fn abandoned(record: &TakeDown, names: &Names, view: &ClusterView, playbook:
 pub fn fenced(record: &TakeDown, names: &Names, view: &ClusterView, playbook: &Path) -> Stop {
     let (name, host) = (names.member(record.member), printable(&record.host_name));
     let message = format!("{host} counts as dead, and the others may go on without {name}");
-    let left = format!("keep {host} off, or replace {name} first; {}", standing(view));
+    let left = format!("keep {host} off, or replace {name} first; {}", line(view));
     let stop = Stop::well(Reason::Fenced, message, "run", playbook);
     Stop { left, cluster: Some(Progress::Partial), ..stop }
 }

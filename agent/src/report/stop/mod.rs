@@ -22,7 +22,7 @@ pub use super::stop::reason::{Exit, Reason, markdown, table};
 use super::{
     change,
     names::{Names, printable},
-    shown::standing::standing,
+    shown::cluster::line,
     wait,
 };
 pub use crate::event::trouble::Trouble;
@@ -196,22 +196,22 @@ impl Context<'_> {
             exit: reason.exit().code(self.touched),
             reason,
             message,
-            left: self.standing(),
+            left: self.cluster_now(),
             next: Some(self.command(verb)),
             cluster: Some(Progress::Partial),
         }
     }
 
     /// How things stand, as far as it is known.
-    pub fn standing(&self) -> String {
+    pub fn cluster_now(&self) -> String {
         let down = match self.down {
             [] => None,
             [member] => Some(format!("{} is not running", self.names.short(*member))),
             members => Some(format!("{} are not running", self.names.list(members))),
         };
         let seen = self.view.map(|view| match self.stale {
-            Some(at) => format!("last seen at {} UTC: {}", &rfc3339(at)[11..19], standing(view)),
-            None => standing(view),
+            Some(at) => format!("last seen at {} UTC: {}", &rfc3339(at)[11..19], line(view)),
+            None => line(view),
         });
         down.into_iter().chain(seen).collect::<Vec<_>>().join("; ")
     }

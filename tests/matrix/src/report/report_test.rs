@@ -7,7 +7,7 @@ use crate::{
     model::{Cell, Column, Path},
     plan::plan,
     report::{grid::grid, object},
-    verdict::{Entry, Failure, Standing},
+    verdict::{Entry, Failure, MemberRow},
 };
 
 fn outcomes() -> Vec<Outcome> {
@@ -22,7 +22,7 @@ fn outcomes() -> Vec<Outcome> {
     };
     let entry =
         |fault: &str, at_ms| Entry { fault: fault.into(), what: "m1 <dies>".into(), at_ms, note: "it & others".into() };
-    let standing = |runs: &str| Standing {
+    let standing = |runs: &str| MemberRow {
         member: "m1".into(),
         binary: Some("3.6.14".into()),
         runs: Some(runs.into()),

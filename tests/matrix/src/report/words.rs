@@ -5,7 +5,7 @@ use std::{fmt::Write as _, time::Duration};
 use crate::{
     model::Column,
     plan::Plan,
-    verdict::{Entry, Failure, Outcome, Standing, Verdict},
+    verdict::{Entry, Failure, MemberRow, Outcome, Verdict},
 };
 
 /// One line: verdict, plan, time.
@@ -49,9 +49,9 @@ pub fn failure(failure: &Failure, plan: &Plan, file: &str) -> String {
     text
 }
 
-fn standings(when: &str, members: &[Standing]) -> String {
+fn standings(when: &str, members: &[MemberRow]) -> String {
     let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "no answer".to_owned());
-    let line = |Standing { member, binary, runs, cluster_version }: &Standing| {
+    let line = |MemberRow { member, binary, runs, cluster_version }: &MemberRow| {
         let (binary, runs, version) = (known(binary), known(runs), known(cluster_version));
         format!("{when:<7}{member}: binary {binary}, runs {runs}, cluster version {version}\n")
     };

@@ -24,8 +24,8 @@ use crate::plan::{Fault, Host, Pace, Step, Trouble, tree};
 
 /// How long one agent may take; the longest wait within one is for a lease of 30 s.
 const LIMIT: Duration = Duration::from_secs(240);
-/// For how long the same command is run again while something was amiss in its step.
-const AGAIN: Duration = Duration::from_secs(180);
+/// For how long the same command is run again while something was wrong in its step.
+const RERUN_FOR: Duration = Duration::from_secs(180);
 /// Before the same command is run again.
 const PAUSE: Duration = Duration::from_millis(200);
 /// How often the agents' events are counted.
@@ -189,8 +189,8 @@ async fn host_to_its_end(
         let ended = start(stage, verb, host, &["--expect-agents", &count], |argv| argv)?.ended(LIMIT).await?;
         match ended.exit {
             Some(0) => return Ok(ended),
-            // Where something was amiss the same command again is what a person is told to type, and all that it takes.
-            Some(1 | 3 | 5 | 6 | 10) if !step.faults.is_empty() && began.elapsed() < AGAIN => {
+            // Where something was wrong the same command again is what a person is told to type, and all that it takes.
+            Some(1 | 3 | 5 | 6 | 10) if !step.faults.is_empty() && began.elapsed() < RERUN_FOR => {
                 let (exit, reason) = (ended.exit.unwrap_or_default(), ended.said("reason"));
                 record.again(step, &format!("agent {verb} of {}: exit {exit}, {reason}", tree::member(host)));
                 tokio::time::sleep(PAUSE).await;

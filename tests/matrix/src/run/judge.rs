@@ -103,7 +103,7 @@ async fn agree(stage: &Stage) -> Result<(), Error> {
     }
     stage.cluster.settled(stage.cluster_version()).await?;
     gates::agree(stage).await?;
-    let keys = lab::standing::keys(stage.layout()).await?;
+    let keys = lab::raft_status::keys(stage.layout()).await?;
     if let Some(left) = keys.keys().find(|name| *name == "down" || name.starts_with("lost/")) {
         return Err(format!("a key of the agents is left behind: {left}: {}", keys[left]).into());
     }

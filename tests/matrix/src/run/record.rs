@@ -28,7 +28,7 @@ enum Came {
 pub(super) struct Record {
     began: Instant,
     seen: Arc<Mutex<Seen>>,
-    /// Agents that ended badly where something was amiss in their step, and whose command was run again.
+    /// Agents that ended badly where something was wrong in their step, and whose command was run again.
     again: Arc<Mutex<Vec<String>>>,
 }
 

@@ -19,7 +19,7 @@ use proto::ClusterVersion;
 use super::{record::Record, written::Written};
 use crate::{
     plan::{Host, Plan, Trouble},
-    verdict::Standing,
+    verdict::MemberRow,
 };
 
 /// What a member's file system of its own holds, in bytes; the file it is in takes what is used.
@@ -110,7 +110,7 @@ impl Stage {
     }
 
     /// How members stand, as far as they say.
-    pub(super) async fn standing(&self) -> Vec<Standing> {
+    pub(super) async fn standing(&self) -> Vec<MemberRow> {
         let mut standing = Vec::new();
         for member in &self.layout().members {
             let said = match self.layout().client(member) {
@@ -119,7 +119,7 @@ impl Stage {
             };
             let (runs, cluster_version) = said.map(|said| (said.server, said.cluster)).unzip();
             let binary = member.release().ok().map(|release| release.to_string());
-            standing.push(Standing { member: member.name.clone(), binary, runs, cluster_version });
+            standing.push(MemberRow { member: member.name.clone(), binary, runs, cluster_version });
         }
         standing
     }

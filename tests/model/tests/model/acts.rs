@@ -31,7 +31,7 @@ impl World {
                 return Ok(());
             }
             Act::Look => return self.look(host, outcome == Outcome::Gathered),
-            Act::Lower(to) if matches!(outcome, Outcome::UnknownYes | Outcome::UnknownLate) => {
+            Act::Downgrade(to) if matches!(outcome, Outcome::UnknownYes | Outcome::UnknownLate) => {
                 // Asked again until it is known.
                 self.lower_unheard(host, to.is_some(), outcome == Outcome::UnknownLate);
                 return Ok(());
@@ -110,9 +110,9 @@ impl World {
                 false => Event::Woke { expired: false },
             },
             Act::Wait(_) => Event::Woke { expired: matches!(outcome, Outcome::Expired | Outcome::OutOfTime) },
-            Act::Lower(to) => {
+            Act::Downgrade(to) => {
                 self.judge_lowering(host, to.is_some())?;
-                self.lower(host, to.is_some(), outcome)
+                self.downgrade(host, to.is_some(), outcome)
             }
             Act::Examine => Event::Examined(Arc::default()),
             Act::Prepare | Act::Confirm(_) | Act::HookBefore(_) | Act::HookAfter(_) | Act::Look | Act::Exit(_) => {

@@ -8,7 +8,7 @@ use super::{
 use agent::{
     journal::{
         progress,
-        restart::{Binary, Entry, Leg, Stage},
+        restart::{Binary, Direction, Entry, Stage},
     },
     keys::{
         KeyName, RunState,
@@ -47,7 +47,7 @@ impl World {
     /// The stage of a step in which its member is taken down; going back after a failure is not that.
     fn takes_down(&self, host: usize) -> bool {
         let in_hand = self.process(host).restart();
-        in_hand.is_some_and(|in_hand| in_hand.stage == Stage::Stopping(in_hand.step.leg))
+        in_hand.is_some_and(|in_hand| in_hand.stage == Stage::Stopping(in_hand.step.direction))
     }
 
     /// A stop that was decided by this look: of a member that goes, or of one that runs and is to be put back.
@@ -55,7 +55,7 @@ impl World {
         let seen = self.view();
         let member = match (&self.process(host).act, self.process(host).restart()) {
             (Act::Confirm(member), _) if self.takes_down(host) => *member,
-            (Act::Journal(progress::Entry::Restart(Entry::Stopping(Leg::Back))), Some(in_hand)) => {
+            (Act::Journal(progress::Entry::Restart(Entry::Stopping(Direction::Back))), Some(in_hand)) => {
                 return self.judge_put_back(in_hand.step.member);
             }
             _ => return Ok(()),
@@ -87,14 +87,15 @@ impl World {
         check(!(0..self.nodes.len()).filter(is_another).any(|other| self.nodes[other].by_our_hand), TWO_DOWN)?;
         check(self.marked.is_none_or(|marked| node_of(marked) == node), UNDER_MARK)?;
         let is_last = (0..self.nodes.len()).filter(is_another).all(|other| self.nodes[other].binary == Binary::New);
-        let is_held = self.scenario.holds() && is_last && !self.approved && in_hand.step.leg == Leg::Forward;
+        let is_held =
+            self.scenario.holds() && is_last && !self.approved && in_hand.step.direction == Direction::Forward;
         check(!is_held, PAST_HOLD)?;
         let is_last_higher =
             (0..self.nodes.len()).filter(is_another).all(|other| self.nodes[other].binary == Binary::New);
-        match in_hand.step.leg {
+        match in_hand.step.direction {
             _ if !self.scenario.leads_down() => Ok(()),
-            Leg::Forward => check(self.is_fit(node), UNFIT),
-            Leg::Back => check(!is_last_higher, PAST_THE_LAST),
+            Direction::Forward => check(self.is_fit(node), UNFIT),
+            Direction::Back => check(!is_last_higher, PAST_THE_LAST),
         }
     }
 
@@ -159,9 +160,9 @@ impl World {
     /// What must be known of a Txn that this host's agent sends.
     pub fn by(&self, host: usize) -> By {
         let process = self.process(host);
-        let failed = process
-            .restart()
-            .filter(|in_hand| in_hand.step.leg == Leg::Forward && in_hand.stage == Stage::Done(Leg::Back));
+        let failed = process.restart().filter(|in_hand| {
+            in_hand.step.direction == Direction::Forward && in_hand.stage == Stage::Done(Direction::Back)
+        });
         By {
             verb: Some(process.verb),
             failed: failed.map(|in_hand| in_hand.step.member),

@@ -25,10 +25,10 @@
 mod acts;
 mod digest;
 mod down;
+mod downgrade;
 mod endings;
 mod faults;
 mod judge;
-mod lowering;
 mod make;
 mod moves;
 mod mutants;

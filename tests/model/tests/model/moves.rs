@@ -43,7 +43,7 @@ pub enum Move {
     Lapse(At),
     /// A process that was told to stop ends.
     End(At),
-    /// A sick process becomes healthy: an operator mended it, or it was only slow.
+    /// A sick process becomes healthy: an operator repaired it, or it was only slow.
     Recover(At),
     Kill(At),
     /// An agent is killed once it has told its member to stop.
@@ -242,7 +242,7 @@ impl World {
                 or(left.unknown, &[UnknownNo, UnknownYes, UnknownLate]);
                 or(left.give_up, &[GaveUp, GaveUpLate]);
             }
-            Act::Lower(_) => {
+            Act::Downgrade(_) => {
                 or(left.unknown, &[UnknownYes, UnknownLate]);
                 or(left.give_up, &[GaveUp, GaveUpLate]);
             }

@@ -13,12 +13,12 @@ const SYNCS: u64 = 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Journey {
     pub system: System,
-    pub rollouts: Vec<Leg>,
+    pub rollouts: Vec<Direction>,
 }
 
 /// One rollout, up or down a minor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leg {
+pub struct Direction {
     pub from: &'static str,
     pub to: &'static str,
     /// When the agents of each host are killed, one after the other.
@@ -44,7 +44,7 @@ impl fmt::Display for Kill {
 }
 
 /// The kills that are wanted, by host.
-impl fmt::Display for Leg {
+impl fmt::Display for Direction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of_host = |kills: &Vec<Kill>| kills.iter().map(Kill::to_string).collect::<Vec<_>>().join(", ");
         f.write_str(&self.kills.iter().map(of_host).collect::<Vec<_>>().join("; "))
@@ -79,9 +79,9 @@ pub fn journey(seed: u64, wanted: Option<System>) -> Journey {
         let to = neighbour(minors, at, &mut chance);
         let span = span_ms(system, to < at);
         let kills = (0..HOSTS).map(|_| (0..=chance.below(5)).map(|_| kill(&mut chance, span)).collect()).collect();
-        let leg = Leg { from: minors[at], to: minors[to], kills };
+        let direction = Direction { from: minors[at], to: minors[to], kills };
         at = to;
-        leg
+        direction
     });
     Journey { system, rollouts: rollouts.collect() }
 }
@@ -123,10 +123,10 @@ mod checks {
     fn every_path_is_taken_one_minor_at_a_time() {
         let mut paths = BTreeSet::new();
         for journey in (0..300).map(|seed| journey(seed, None)) {
-            for (leg, next) in journey.rollouts.iter().zip(&journey.rollouts[1..]) {
-                assert_eq!(leg.to, next.from);
+            for (direction, next) in journey.rollouts.iter().zip(&journey.rollouts[1..]) {
+                assert_eq!(direction.to, next.from);
             }
-            let taken = journey.rollouts.iter().map(|leg| (journey.system.name(), leg.from, leg.to));
+            let taken = journey.rollouts.iter().map(|direction| (journey.system.name(), direction.from, direction.to));
             paths.extend(taken);
         }
         let wanted = [

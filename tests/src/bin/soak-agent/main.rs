@@ -66,10 +66,10 @@ async fn travel(seed: u64, wanted: Option<System>, figures: &mut Figures) -> Res
     let first = releases::get(journey.system, journey.rollouts[0].from)?;
     let cluster = Cluster::up(&Spec { size: HOSTS, dir: Some(dir.path().into()), ..Spec::new(first) }).await?;
     let mut layout = cluster.layout.clone();
-    for (number, leg) in journey.rollouts.iter().enumerate() {
-        let to = releases::get(journey.system, leg.to)?;
+    for (number, direction) in journey.rollouts.iter().enumerate() {
+        let to = releases::get(journey.system, direction.to)?;
         let what = format!("seed {seed}  {} {} to {}", journey.system, layout.release, to.release);
-        match rollout::roll(&layout, &to, leg, number).await {
+        match rollout::roll(&layout, &to, direction, number).await {
             Ok(rollout) => {
                 println!("{what}  {rollout}");
                 figures.add(&rollout, to.release < layout.release);
@@ -78,7 +78,7 @@ async fn travel(seed: u64, wanted: Option<System>, figures: &mut Figures) -> Res
                 let system = wanted.map_or_else(String::new, |system| format!(" --system {system}"));
                 let left = format!("left:  {}, with playbooks, journals and logs", dir.keep().display());
                 let next = format!("next:  scripts/soak-agent 1 --seed {seed}{system}");
-                return Err(format!("{what}  wanted: {leg}: {error}\n{left}\n{next}").into());
+                return Err(format!("{what}  wanted: {direction}: {error}\n{left}\n{next}").into());
             }
         }
         layout.release = to.release;

@@ -12,7 +12,7 @@ use tests::{
     ended::Ended,
     playbook::Upgrade,
     process::Process,
-    standing,
+    raft_status,
     system::Build,
     wait,
     witness::{Testimony, Witness},
@@ -21,7 +21,7 @@ use tests::{
 
 use crate::{
     host::{Host, Killed},
-    journey::Leg,
+    journey::Direction,
 };
 
 /// A rollout that came to its end.
@@ -43,14 +43,14 @@ impl fmt::Display for Rollout {
 
 /// Takes a cluster to this release. Every agent that was killed is started again, and at last each host's agent must
 /// have said that the cluster is done.
-pub async fn roll(layout: &Layout, to: &Build, leg: &Leg, number: usize) -> Result<Rollout, Error> {
+pub async fn roll(layout: &Layout, to: &Build, direction: &Direction, number: usize) -> Result<Rollout, Error> {
     let playbooks = Upgrade::new(layout, to).write(layout)?;
     let load = Load { prefix: format!("load-{number}/"), ..Load::default() };
     let witness = Witness::begin(layout, &load, to.release.cluster_version()).await?;
     let begun = Instant::now();
     let hosts: Vec<Host> = layout.members.iter().zip(playbooks).map(|(m, playbook)| Host::of(m, playbook)).collect();
 
-    let (killed, ended) = all_are_killed(&hosts, leg).await?;
+    let (killed, ended) = all_are_killed(&hosts, direction).await?;
     let is_run_again = !ended.iter().all(is_done);
     if is_run_again {
         for ended in all_run(&hosts).await? {
@@ -76,11 +76,11 @@ async fn all_run_on(layout: &Layout, to: &Build) -> Result<(), Error> {
     }
 }
 
-async fn all_are_killed(hosts: &[Host], leg: &Leg) -> Result<(Vec<Killed>, Vec<Ended>), Error> {
+async fn all_are_killed(hosts: &[Host], direction: &Direction) -> Result<(Vec<Killed>, Vec<Ended>), Error> {
     let tasks: Vec<_> = hosts
         .iter()
         .cloned()
-        .zip(leg.kills.clone())
+        .zip(direction.kills.clone())
         .map(|(host, kills)| tokio::spawn(async move { host.is_killed(&kills).await }))
         .collect();
     let (mut killed, mut ended) = (Vec::new(), Vec::new());
@@ -111,7 +111,7 @@ fn is_done(ended: &Ended) -> bool {
 
 /// Nothing is left of the agents but the run that is done: no key, and no process.
 async fn is_clean(layout: &Layout) -> Result<(), Error> {
-    let keys = standing::keys(layout).await?;
+    let keys = raft_status::keys(layout).await?;
     let is_left =
         |(name, value): &(&String, &serde_json::Value)| *name != "run" || value["state"]["done"]["result"] != "reached";
     let left: Vec<_> = keys.iter().filter(is_left).collect();

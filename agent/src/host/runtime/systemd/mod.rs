@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use super::{
     Process, Status,
-    sighting::{self, undeleted},
+    discovery::{self, undeleted},
 };
 use crate::host::process::process_id::ProcessId;
 
@@ -249,7 +249,7 @@ enum Seen {
 
 fn seen(at: Phase, unit: &Unit) -> Seen {
     let Some(pid) = unit.main else { return if at == Phase::Up { Seen::Unknown } else { Seen::Nothing } };
-    let settled = ProcessId::of(pid).map(|identity| identity.map(sighting::settled));
+    let settled = ProcessId::of(pid).map(|identity| identity.map(discovery::settled));
     match settled {
         Ok(Some(Ok(Some(process)))) if !process.exe.as_deref().is_some_and(is_systemds) => Seen::Process(process),
         Ok(Some(Ok(Some(_)))) => Seen::Forked,

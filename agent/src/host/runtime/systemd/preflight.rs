@@ -93,7 +93,7 @@ fn is_there(unit: &Unit, _: &Wanted) -> Option<(String, String)> {
         Load::Loaded => None,
         Load::NotFound => Some(("is not there".into(), format!("correct `unit`, or install its file, {again}"))),
         Load::Masked => Some(("is masked".into(), format!("type `systemctl unmask {}`", unit.name))),
-        Load::Wrong(why) => Some((format!("cannot be read by systemd: {why}"), format!("mend its file, {again}"))),
+        Load::Wrong(why) => Some((format!("cannot be read by systemd: {why}"), format!("repair its file, {again}"))),
     }
 }
 

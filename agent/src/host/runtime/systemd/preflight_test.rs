@@ -50,7 +50,7 @@ fn what_fights_a_step_is_refused_with_what_to_type() {
     let cases: [(Change, &str, &str); 23] = [
         (|u, _| u.load = Load::NotFound, "is not there", "systemctl daemon-reload"),
         (|u, _| u.load = Load::Masked, "is masked", "systemctl unmask etcd.service"),
-        (|u, _| u.load = Load::Wrong("no ExecStart=".into()), "cannot be read by systemd: no ExecStart=", "mend"),
+        (|u, _| u.load = Load::Wrong("no ExecStart=".into()), "cannot be read by systemd: no ExecStart=", "repair"),
         (|u, _| u.is_outdated = true, "was changed on disk", "type `systemctl daemon-reload`"),
         (|u, _| u.is_transient = true, "is a transient unit", "write a unit file"),
         (|u, _| u.is_startable = false, "may not be started and stopped", "RefuseManualStop=no"),

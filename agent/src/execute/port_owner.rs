@@ -14,8 +14,8 @@ use crate::{
         process::{
             credentials::Credentials,
             listener::{Listener, listener, shown},
-            portrait::Portrait,
             process_id::{ProcessId, read_bounded},
+            snapshot::Snapshot,
         },
         program::{executable, path_owner},
     },
@@ -26,7 +26,7 @@ use crate::{
 ///
 /// # Errors
 /// The member answers from here, and its process cannot be looked at or is none that the agent could start again.
-pub async fn resident(member: &Member, observer: &Observer) -> Result<Option<Portrait>, ActError> {
+pub async fn port_owner(member: &Member, observer: &Observer) -> Result<Option<Snapshot>, ActError> {
     let Some(release) = member.release() else { return Ok(None) };
     let Some(url) = observer.access().directory().address_of(member.id) else { return Ok(None) };
     let unfit = |why: String| ActError::from(format!("{} at {url} {why}", member.name));
@@ -44,7 +44,7 @@ pub async fn resident(member: &Member, observer: &Observer) -> Result<Option<Por
             unfit(format!("is pid {pid}, which cannot be looked at: {error}; run this as root"))
         };
         let process = ProcessId::of(pid).map_err(unseen)?.ok_or_else(|| unfit(format!("is pid {pid}, which ended")))?;
-        let seen = Portrait::of(pid).await.map_err(unseen)?;
+        let seen = Snapshot::of(pid).await.map_err(unseen)?;
         if seen.is_contained {
             let instead = "write a playbook with `kind: command` for it, which asks the container's supervisor";
             return Err(unfit(format!("runs in a container; {instead}")));

@@ -12,13 +12,13 @@ pub const PREFIX: &str = "/baton/";
 
 /// How a cluster stands, seen from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct RaftStatus {
     /// Each member's process, the file it runs and where its symlink points.
     pub members: BTreeMap<String, (Option<i32>, Option<PathBuf>, PathBuf)>,
     pub keys: BTreeMap<String, Value>,
 }
 
-impl Standing {
+impl RaftStatus {
     /// How it stands now; asked through the first member that answers.
     ///
     /// # Errors

@@ -12,23 +12,23 @@ use crate::{
     plan::settled::Missing,
 };
 
-const AGAIN: Duration = Duration::from_millis(500);
+const ASKED_EVERY: Duration = Duration::from_millis(500);
 
 impl Execution<'_> {
     /// Asks until it is known, for as long as the cluster may take to settle. What follows is seen by the next look, which
     /// is made at once where this leader leads no more, or a member of this host is gone.
-    pub(super) async fn lower(&mut self, to: Option<ClusterVersion>) -> Event {
-        let since = match self.cluster.lowering {
+    pub(super) async fn downgrade(&mut self, to: Option<ClusterVersion>) -> Event {
+        let since = match self.cluster.downgrade_asked {
             Some((asked, since)) if asked == to => since,
             _ => Instant::now(),
         };
-        self.cluster.lowering = Some((to, since));
+        self.cluster.downgrade_asked = Some((to, since));
         let deadline = since + self.playbook.strategy.convergence;
         loop {
             let Some(leader) = self.leader() else { return Event::Done };
             match self.cluster.observer.downgrade(leader, to).await {
                 Downgraded::Done => {
-                    self.cluster.lowering = None;
+                    self.cluster.downgrade_asked = None;
                     self.tell(Happening::Lowering { to });
                     return Event::Done;
                 }
@@ -39,7 +39,7 @@ impl Execution<'_> {
                 }
                 Downgraded::Unknown(_) if self.console.interrupt.is_asked() => return Event::Done,
                 Downgraded::Unknown(_) => {
-                    tokio::time::sleep(AGAIN).await;
+                    tokio::time::sleep(ASKED_EVERY).await;
                     if self.has_changed_hands(leader).await {
                         return Event::Done;
                     }
@@ -50,14 +50,14 @@ impl Execution<'_> {
 
     /// Whether this leader leads no more, or a member of this host does not answer.
     async fn has_changed_hands(&self, leader: MemberId) -> bool {
-        let Ok(view) = self.cluster.observer.glance().await else { return false };
+        let Ok(view) = self.cluster.observer.probe().await else { return false };
         let is_gone = |member: &Member| self.me.seats.has(member.id) && member.report().is_none();
         view.leader().is_none_or(|now| now.id != leader) || view.members.iter().any(is_gone)
     }
 
     /// Whether another agent was first: with the version lowered, the cluster says that the target is none.
     async fn is_lowering(&self, to: Option<ClusterVersion>) -> bool {
-        let Ok(view) = self.cluster.observer.glance().await else { return false };
+        let Ok(view) = self.cluster.observer.probe().await else { return false };
         let mut reports = view.members.iter().filter_map(Member::report);
         to.is_some() && reports.any(|report| report.downgrade == to || report.cluster_version == to)
     }
@@ -72,7 +72,7 @@ impl Execution<'_> {
         }
         if since.elapsed() > self.playbook.strategy.convergence / 2 {
             // etcd 3.5 does it and does not answer (etcd issue 15878): what came of it is asked for again.
-            let _ = tokio::time::timeout(AGAIN, self.cluster.observer.downgrade(leader, None)).await;
+            let _ = tokio::time::timeout(ASKED_EVERY, self.cluster.observer.downgrade(leader, None)).await;
         }
         Some(Missing::GoingDown { target: to })
     }

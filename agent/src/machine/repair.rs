@@ -17,15 +17,15 @@ use super::{
 use crate::{
     journal::{
         progress,
-        restart::{Binary, InHand, Leg, Stage},
+        restart::{Binary, Direction, InHand, Stage},
     },
     keys::txn::Txn,
     plan::refusal::Wait,
 };
 
-/// What is under way while mending.
+/// What is under way while repairing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Mending {
+pub(super) enum Repairing {
     /// The step's binary is being made the member's own; these others are down too.
     Switching(Vec<MemberId>),
     /// A process is being started; these are still to do, then those are awaited.
@@ -51,8 +51,8 @@ pub(super) enum Mending {
 }
 
 impl Agent {
-    fn mending(&mut self, mending: Mending, act: Act) -> Act {
-        self.ask(Phase::Mending(mending), act)
+    fn repairing(&mut self, repairing: Repairing, act: Act) -> Act {
+        self.ask(Phase::Repairing(repairing), act)
     }
 
     pub(super) fn boot(&mut self, in_hand: Option<progress::InHand>, down: Vec<MemberId>) -> Act {
@@ -62,7 +62,7 @@ impl Agent {
             Some(InHand { stage: Stage::Stopping(_) | Stage::Switched(_) | Stage::Starting(_), step }) => {
                 let others = down.into_iter().filter(|member| *member != step.member).collect();
                 let to = self.binary_to_mend(in_hand.map_or(Binary::Old, |in_hand| in_hand.binary()));
-                self.mending(Mending::Switching(others), Act::Switch { member: step.member, to })
+                self.repairing(Repairing::Switching(others), Act::Switch { member: step.member, to })
             }
             _ => self.revive(down),
         }
@@ -80,14 +80,14 @@ impl Agent {
 
     fn start_next(&mut self, mut left: Vec<MemberId>, started: Vec<MemberId>) -> Act {
         match left.pop() {
-            Some(member) => self.mending(Mending::Starting { left, started }, Act::Start(member)),
+            Some(member) => self.repairing(Repairing::Starting { left, started }, Act::Start(member)),
             None => self.await_next(started),
         }
     }
 
     fn await_next(&mut self, mut left: Vec<MemberId>) -> Act {
         match left.pop() {
-            Some(member) => self.mending(Mending::Reviving { member, left }, Act::AwaitReady { member, on: None }),
+            Some(member) => self.repairing(Repairing::Reviving { member, left }, Act::AwaitReady { member, on: None }),
             None => self.heal(),
         }
     }
@@ -95,17 +95,17 @@ impl Agent {
     fn heal(&mut self) -> Act {
         let Some(in_hand) = self.restart_in_hand() else { return self.set_out() };
         match in_hand.stage {
-            Stage::Planned | Stage::Done(_) => self.mending(Mending::Resolving { sick: None }, Act::Look),
+            Stage::Planned | Stage::Done(_) => self.repairing(Repairing::Resolving { sick: None }, Act::Look),
             Stage::Stopping(_) | Stage::Switched(_) | Stage::Starting(_) => {
                 let on = Some(self.binary_to_mend(in_hand.binary()));
-                self.mending(Mending::Healing, Act::AwaitReady { member: in_hand.step.member, on })
+                self.repairing(Repairing::Healing, Act::AwaitReady { member: in_hand.step.member, on })
             }
         }
     }
 
-    pub(super) fn mend(&mut self, mending: Mending, event: Event) -> Act {
-        match (mending, event) {
-            (Mending::Switching(mut others), event) => {
+    pub(super) fn repair(&mut self, repairing: Repairing, event: Event) -> Act {
+        match (repairing, event) {
+            (Repairing::Switching(mut others), event) => {
                 // Where the switch failed, what is installed may be the binary that must not be started yet.
                 let is_switched = !matches!(event, Event::Failed(_));
                 let own = self.in_hand.map(|in_hand| in_hand.member()).filter(|_| is_switched);
@@ -113,20 +113,22 @@ impl Agent {
                 others.extend(own);
                 self.start_next(others, started)
             }
-            (Mending::Starting { left, started }, _) => self.start_next(left, started),
-            (Mending::Reviving { left, .. }, Event::Done) => self.await_next(left),
-            (Mending::Reviving { member, .. }, Event::NoQuorum) => self.leave(Ending::NoQuorum { member }),
-            (Mending::Reviving { member, .. }, Event::Failed(why)) => self.leave(Ending::Sick { member, why }),
-            (Mending::Healing, Event::Done) => self.mending(Mending::Resolving { sick: None }, Act::Look),
-            (Mending::Healing, Event::Failed(why)) => self.mending(Mending::Resolving { sick: Some(why) }, Act::Look),
-            (Mending::Healing, _) => {
+            (Repairing::Starting { left, started }, _) => self.start_next(left, started),
+            (Repairing::Reviving { left, .. }, Event::Done) => self.await_next(left),
+            (Repairing::Reviving { member, .. }, Event::NoQuorum) => self.leave(Ending::NoQuorum { member }),
+            (Repairing::Reviving { member, .. }, Event::Failed(why)) => self.leave(Ending::Sick { member, why }),
+            (Repairing::Healing, Event::Done) => self.repairing(Repairing::Resolving { sick: None }, Act::Look),
+            (Repairing::Healing, Event::Failed(why)) => {
+                self.repairing(Repairing::Resolving { sick: Some(why) }, Act::Look)
+            }
+            (Repairing::Healing, _) => {
                 let member = self.member();
                 self.leave(Ending::NoQuorum { member })
             }
-            (Mending::Resolving { sick }, Event::Looked(looked)) => self.resolve(sick, &looked),
-            (Mending::Unanswered { .. }, Event::Woke { expired: true }) => self.leave_record(),
-            (Mending::Unanswered { sick }, _) => self.mending(Mending::Resolving { sick }, Act::Look),
-            (mending, _) => self.mending(mending, Act::Look),
+            (Repairing::Resolving { sick }, Event::Looked(looked)) => self.resolve(sick, &looked),
+            (Repairing::Unanswered { .. }, Event::Woke { expired: true }) => self.leave_record(),
+            (Repairing::Unanswered { sick }, _) => self.repairing(Repairing::Resolving { sick }, Act::Look),
+            (repairing, _) => self.repairing(repairing, Act::Look),
         }
     }
 
@@ -157,9 +159,9 @@ impl Agent {
         let is_ready = looked.view.as_ref().is_some_and(|view| view.ends_step(member));
         match (in_hand.stage, self.record, lost) {
             (Stage::Planned, Some(_), _) | (Stage::Planned, _, Some(_)) | (Stage::Done(_), Some(_), _) if !is_ready => {
-                self.mending(Mending::Healing, Act::AwaitReady { member, on: None })
+                self.repairing(Repairing::Healing, Act::AwaitReady { member, on: None })
             }
-            (Stage::Starting(leg), ..) => self.healed(leg, self.failure_of(in_hand), Event::Done),
+            (Stage::Starting(direction), ..) => self.healed(direction, self.failure_of(in_hand), Event::Done),
             (Stage::Done(_), Some(_), _) => self.end_step(self.failure_of(in_hand), looked),
             _ => self.let_go(member, lost),
         }
@@ -169,7 +171,7 @@ impl Agent {
     fn unanswered_mending(&mut self, sick: Option<Arc<str>>) -> Act {
         match self.is_interrupted() {
             true => self.leave_record(),
-            false => self.mending(Mending::Unanswered { sick }, Act::Wait(Wait::Answer)),
+            false => self.repairing(Repairing::Unanswered { sick }, Act::Wait(Wait::Answer)),
         }
     }
 
@@ -184,25 +186,30 @@ impl Agent {
 
     /// A member that goes back without having been asked to had failed on its new binary.
     fn failure_of(&self, in_hand: InHand) -> Option<Arc<str>> {
-        let goes_back = matches!(in_hand.stage, Stage::Starting(Leg::Back) | Stage::Done(Leg::Back));
-        (goes_back && in_hand.step.leg == Leg::Forward).then(|| Arc::from("its new binary did not become ready"))
+        let goes_back = matches!(in_hand.stage, Stage::Starting(Direction::Back) | Stage::Done(Direction::Back));
+        (goes_back && in_hand.step.direction == Direction::Forward)
+            .then(|| Arc::from("its new binary did not become ready"))
     }
 
     fn resolve_sick(&mut self, in_hand: InHand, why: Arc<str>, is_lost: bool) -> Act {
         let member = in_hand.step.member;
         match in_hand.stage {
             _ if self.record.is_none() && !is_lost => self.leave(Ending::Sick { member, why }),
-            Stage::Starting(leg) => self.healed(leg, self.failure_of(in_hand), Event::Failed(why)),
+            Stage::Starting(direction) => self.healed(direction, self.failure_of(in_hand), Event::Failed(why)),
             // It was leaving its new binary, and was brought up on it once more: it turns round once more.
-            Stage::Stopping(Leg::Back) | Stage::Switched(Leg::Back) if in_hand.step.leg == Leg::Back => {
+            Stage::Stopping(Direction::Back) | Stage::Switched(Direction::Back)
+                if in_hand.step.direction == Direction::Back =>
+            {
                 self.turn_round(None)
             }
-            Stage::Stopping(Leg::Back) | Stage::Switched(Leg::Back) if self.me.put_back => self.turn_round(Some(why)),
+            Stage::Stopping(Direction::Back) | Stage::Switched(Direction::Back) if self.me.put_back => {
+                self.turn_round(Some(why))
+            }
             _ => self.keep_as_it_is(why),
         }
     }
 }
 
 #[cfg(test)]
-#[path = "mend_test.rs"]
+#[path = "repair_test.rs"]
 mod tests;

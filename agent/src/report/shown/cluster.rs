@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Who runs what, how many are ready, and the cluster version.
-pub fn standing(view: &ClusterView) -> String {
+pub fn line(view: &ClusterView) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut by_release: BTreeMap<_, Vec<String>> = BTreeMap::new();
     for member in &view.members {

@@ -18,12 +18,12 @@ use super::{
 };
 use crate::host::{
     program::exec::{self, Output},
-    runtime::sighting::undeleted,
+    runtime::discovery::undeleted,
 };
 
 /// A process as it was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Portrait {
+pub struct Snapshot {
     pub pid: u32,
     /// Its program as it was named, absolute, its links not followed.
     pub program: PathBuf,
@@ -44,7 +44,7 @@ pub struct Portrait {
     pub is_contained: bool,
 }
 
-impl Portrait {
+impl Snapshot {
     /// Looks at a process that runs.
     ///
     /// # Errors
@@ -196,7 +196,7 @@ mod tests {
             let mut child = command.spawn().unwrap();
             // Its arguments are there a moment after its executable is.
             while command_line(child.id()).unwrap().is_empty() {}
-            let seen = Portrait::of(child.id()).await.unwrap();
+            let seen = Snapshot::of(child.id()).await.unwrap();
             child.kill().unwrap();
             child.wait().unwrap();
             assert_eq!((&seen.program, &seen.arguments[..]), (&link, &["600".to_owned()][..]));

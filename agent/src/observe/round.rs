@@ -2,7 +2,7 @@
 //!
 //! Starts from every address known and goes on to each address that an answer of this cluster brings up, so that a dead
 //! one costs one time-out in all. Answers bring up as many addresses as they like: only so many are asked, and only so
-//! many at once. Who answered is read off the answers; [`Wave::settle`] then says which address speaks for which
+//! many at once. Who answered is read off the answers; [`Round::settle`] then says which address speaks for which
 //! member.
 
 use std::{
@@ -40,11 +40,11 @@ const IN_ALL: Duration = Duration::from_secs(15);
 /// How long lists may differ before that is said: each member applies a change of the membership in its own time.
 const CATCHING_UP: Duration = Duration::from_secs(2);
 /// How often they are asked for meanwhile.
-const AGAIN: Duration = Duration::from_millis(50);
+const CATCH_UP_PROBE_GAP: Duration = Duration::from_millis(50);
 
 /// What the addresses answered.
 #[derive(Debug, Default)]
-pub(super) struct Wave {
+pub(super) struct Round {
     found: Vec<Found>,
     failed: BTreeMap<String, CallError>,
     /// How many addresses were not asked.
@@ -134,11 +134,11 @@ pub(super) struct Reached {
     pub details: Option<Details>,
 }
 
-impl Wave {
+impl Round {
     /// Asks everybody but those who were asked in vain a moment ago.
     pub(super) async fn run(means: &Arc<Means>, failed: BTreeMap<String, CallError>) -> Self {
         let known = failed.keys().cloned().collect();
-        let (mut wave, mut queue) = (Self { failed, ..Self::default() }, Queue { known, ..Queue::default() });
+        let (mut round, mut queue) = (Self { failed, ..Self::default() }, Queue { known, ..Queue::default() });
         queue.add(means.access.directory().addresses());
         let mut is_over = pin!(awake_for(IN_ALL));
         let mut asked = JoinSet::new();
@@ -158,21 +158,21 @@ impl Wave {
                 None => break,
                 Some(Ok((_, Ok(found)))) => {
                     queue.add(found.members.iter().flatten().flat_map(|member| member.client_urls.clone()));
-                    wave.found.push(found);
+                    round.found.push(found);
                 }
-                Some(Ok((address, Err(error)))) => drop(wave.failed.insert(address, error)),
+                Some(Ok((address, Err(error)))) => drop(round.failed.insert(address, error)),
                 Some(Err(error)) => tracing::error!(%error, "an address could not be asked"),
             }
         }
-        wave.left_out = queue.left_out;
-        wave.count_late(queue);
-        if wave.found.is_empty() {
-            means.access.diagnose(&mut wave.failed).await;
+        round.left_out = queue.left_out;
+        round.count_late(queue);
+        if round.found.is_empty() {
+            means.access.diagnose(&mut round.failed).await;
         }
-        wave
+        round
     }
 
-    /// Who has not answered when the wave is over counts as silent.
+    /// Who has not answered when the round is over counts as silent.
     fn count_late(&mut self, queue: Queue) {
         let answered: BTreeSet<_> = self.found.iter().map(|found| found.address.clone()).collect();
         for address in queue.known.difference(&answered) {
@@ -230,7 +230,7 @@ impl Wave {
     pub(super) async fn catch_up(&mut self, means: &Arc<Means>) {
         let deadline = Instant::now() + CATCHING_UP;
         while membership(&self.lists()).is_some_and(|found| !found.disputed.is_empty()) && Instant::now() < deadline {
-            sleep(AGAIN).await;
+            sleep(CATCH_UP_PROBE_GAP).await;
             let asked = self.found.iter().enumerate().filter(|(_, found)| found.members.is_ok()).map(|(at, found)| {
                 let (means, address) = (Arc::clone(means), found.address.clone());
                 async move { (at, timeout_at(deadline, means.access.members(&address)).await) }
@@ -379,9 +379,9 @@ mod tests {
             (Role::Learner, refused(), false, None),
         ] {
             let found = Found { address: address.clone(), seen: seen.clone(), members, details: None };
-            let wave = Wave { found: vec![found], ..Wave::default() };
+            let round = Round { found: vec![found], ..Round::default() };
             let counted = counts.then(|| address.clone()).into_iter().collect();
-            assert_eq!(wave.unheard(&look(role), &counted).as_deref(), expected, "{role:?}");
+            assert_eq!(round.unheard(&look(role), &counted).as_deref(), expected, "{role:?}");
         }
     }
 
@@ -413,9 +413,9 @@ mod tests {
             (vec![("http://lb", 1), ("http://nat", 2)], [Some("http://lb"), Some("http://nat"), None]),
             (vec![("http://lb", 1), ("http://else", 2)], [Some("http://lb"), None, None]),
         ] {
-            let wave = Wave { found: answers.iter().copied().map(found).collect(), ..Wave::default() };
-            let voices = wave.voices(&members, &endpoints, wave.is_reached_as_advertised(&members));
-            let looks: Vec<_> = members.iter().map(|member| wave.look_at(member, &voices)).collect();
+            let round = Round { found: answers.iter().copied().map(found).collect(), ..Round::default() };
+            let voices = round.voices(&members, &endpoints, round.is_reached_as_advertised(&members));
+            let looks: Vec<_> = members.iter().map(|member| round.look_at(member, &voices)).collect();
             let reached = looks.iter().map(|look| look.reached.as_ref().ok().map(|reached| &*reached.address));
             assert_eq!(reached.collect::<Vec<_>>(), expected, "{answers:?}");
             for (address, id) in answers.into_iter().filter(|(address, _)| *address == "http://lb") {

@@ -5,9 +5,9 @@
 //! executes a file in the folder of the node's `binary`, or below, or the program of one of its command lines, and
 //! has the arguments of that command line (its flags in any order), outside of any container, as the node's user. Two such processes are an
 //! error: one of them would be forgotten. So is one that has other arguments, or is root's, and can only be this node all
-//! the same (`likeness.rs`). What runs as any other user is none of it, whatever it looks like: anybody could run it.
+//! the same (`same_node.rs`). What runs as any other user is none of it, whatever it looks like: anybody could run it.
 //!
-//! A likeness is looked for before the node is stopped, too. Once an agent has stopped the node itself, only what a launcher
+//! A lookalike is looked for before the node is stopped, too. Once an agent has stopped the node itself, only what a launcher
 //! has started since then is this node for it ([`Belief`]): no looks are, and none keep it down. An agent that comes later
 //! believes looks again, since somebody else may have started the node.
 
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Process, Status,
     launch::{NodeCommand, node_file},
-    likeness,
+    same_node,
 };
 use crate::host::{
     files::durable::{self, Access, At, FileError},
@@ -39,7 +39,7 @@ use crate::host::{
 
 /// Why it cannot be said whether a node runs.
 #[derive(Debug, thiserror::Error)]
-pub enum SightingError {
+pub enum DiscoveryError {
     /// A file could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
@@ -84,7 +84,7 @@ pub enum Belief {
 }
 
 /// Whether the node runs. Only true while the caller holds the node's lock.
-pub(crate) fn look(nodes: &Path, command: &NodeCommand, belief: Belief) -> Result<Status, SightingError> {
+pub(crate) fn look(nodes: &Path, command: &NodeCommand, belief: Belief) -> Result<Status, DiscoveryError> {
     let known = match (known(nodes, &command.name)?, belief) {
         (None, Belief::Started(Some(identity))) => settled(identity)?,
         (known, _) => known,
@@ -97,21 +97,21 @@ pub(crate) fn look(nodes: &Path, command: &NodeCommand, belief: Belief) -> Resul
 }
 
 /// The process on file, as long as it runs.
-pub(crate) fn known(nodes: &Path, name: &str) -> Result<Option<Process>, SightingError> {
+pub(crate) fn known(nodes: &Path, name: &str) -> Result<Option<Process>, DiscoveryError> {
     Ok(on_file(nodes, name)?.map(settled).transpose()?.flatten())
 }
 
-fn look_by_likeness(command: &NodeCommand) -> Result<Status, SightingError> {
+fn look_by_likeness(command: &NodeCommand) -> Result<Status, DiscoveryError> {
     let mut found = Vec::new();
     for identity in find(command)? {
         found.extend(settled(identity)?);
     }
     match (found.len(), found.pop()) {
         (0 | 1, Some(process)) => Ok(Status::Running { process: Some(process) }),
-        (_, None) => refuse_a_likeness(command, None).map(|()| Status::Stopped),
+        (_, None) => refuse_a_lookalike(command, None).map(|()| Status::Stopped),
         (_, Some(last)) => {
             let pids = found.iter().chain([&last]).map(|process| process.identity.pid).collect();
-            Err(SightingError::Several { name: command.name.clone(), pids })
+            Err(DiscoveryError::Several { name: command.name.clone(), pids })
         }
     }
 }
@@ -120,7 +120,7 @@ fn look_by_likeness(command: &NodeCommand) -> Result<Status, SightingError> {
 const MOST_NEAR: usize = 16;
 
 /// Refuses what can only be the node, beside the process that is the node.
-pub(crate) fn refuse_a_likeness(command: &NodeCommand, node: Option<u32>) -> Result<(), SightingError> {
+pub(crate) fn refuse_a_lookalike(command: &NodeCommand, node: Option<u32>) -> Result<(), DiscoveryError> {
     let own = command.argv.get(1..).unwrap_or_default();
     let users = Users::of(command);
     for relative in relatives(command, |uid| users.may_be_started_by(uid))? {
@@ -129,9 +129,9 @@ pub(crate) fn refuse_a_likeness(command: &NodeCommand, node: Option<u32>) -> Res
             continue;
         }
         // One that has just ended holds nothing any more.
-        if likeness::is_of_one_node(&relative.arguments, own) && ProcessId::of(pid)?.is_some() {
+        if same_node::is_of_one_node(&relative.arguments, own) && ProcessId::of(pid)?.is_some() {
             let difference = relative.difference(own, &users);
-            return Err(SightingError::Otherwise { name: command.name.clone(), pid, difference });
+            return Err(DiscoveryError::Otherwise { name: command.name.clone(), pid, difference });
         }
     }
     Ok(())
@@ -143,7 +143,7 @@ pub(crate) fn nearest(command: &NodeCommand) -> io::Result<Option<String>> {
     let own = command.argv.get(1..).unwrap_or_default();
     let nearest = relatives(command, |_| true)?
         .take(MOST_NEAR)
-        .max_by_key(|relative| likeness::in_common(&relative.arguments, own));
+        .max_by_key(|relative| same_node::in_common(&relative.arguments, own));
     let users = Users::of(command);
     Ok(nearest.map(|found| format!("pid {} looks most like it: {}", found.pid, found.difference(own, &users))))
 }
@@ -158,10 +158,10 @@ struct Relative {
 impl Relative {
     fn difference(&self, playbook: &[String], users: &Users) -> String {
         match users.is_nodes(self.uid) {
-            true if likeness::mean_the_same(&self.arguments, playbook) => {
+            true if same_node::mean_the_same(&self.arguments, playbook) => {
                 "it has the node's arguments, and the agent has not started it".into()
             }
-            true => likeness::difference(&self.arguments, playbook).to_string(),
+            true => same_node::difference(&self.arguments, playbook).to_string(),
             false => format!("it runs as {}, and by the playbook it is {}'s", user_name(self.uid), users.node_name()),
         }
     }
@@ -238,12 +238,12 @@ pub(crate) fn put_on_file(nodes: &Path, name: &str, identity: ProcessId, exe: Pa
 }
 
 /// The process on file, whether it still runs or not.
-pub(super) fn on_file(nodes: &Path, name: &str) -> Result<Option<ProcessId>, SightingError> {
+pub(super) fn on_file(nodes: &Path, name: &str) -> Result<Option<ProcessId>, DiscoveryError> {
     let path = node_file(nodes, name, "json");
     let Some(json) = durable::read_if_there(&path)? else { return Ok(None) };
     match serde_json::from_slice::<OnFile>(&json) {
         Ok(on_file) => Ok(Some(on_file.identity)),
-        Err(source) => Err(SightingError::BadFile { path, source }),
+        Err(source) => Err(DiscoveryError::BadFile { path, source }),
     }
 }
 
@@ -286,7 +286,7 @@ impl<'a> Known<'a> {
     }
 
     fn has_arguments(&self, arguments: &[String]) -> bool {
-        self.arguments.iter().any(|known| likeness::mean_the_same(arguments, known))
+        self.arguments.iter().any(|known| same_node::mean_the_same(arguments, known))
     }
 
     fn has_program(&self, pid: u32) -> io::Result<bool> {

@@ -60,7 +60,7 @@ pub(super) fn is_lease_gone(error: &CallError) -> bool {
     error.says("etcdserver: requested lease not found")
 }
 
-/// What an error says about a transaction's fate. "Database space exceeded" is no refusal: etcd says so of
+/// What an error says about a transaction's outcome. "Database space exceeded" is no refusal: etcd says so of
 /// transactions that it has just carried out, too.
 pub(super) fn failed(error: &CallError) -> TxnAnswer {
     if is_lease_gone(error) {

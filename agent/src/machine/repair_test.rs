@@ -34,7 +34,7 @@ const GOING_BACK_AGAIN: &str = "switch new, start, ready, look, look, note stopp
 
 #[test]
 fn a_step_in_the_journal_is_settled_by_what_stands_of_it() {
-    use Leg::{Back, Forward};
+    use Direction::{Back, Forward};
     use Stage::{Done, Planned, Starting, Stopping, Switched};
     let (healthy, sick) = ("1+ 2+ 3+", "1. 2+ 3+");
     for (stage, stands, view, acts) in [
@@ -77,7 +77,7 @@ fn a_step_of_a_member_that_was_removed_is_let_go() {
     ] {
         let mut driven = Driven::new(with(stands), "2+ 3+ 4+");
         driven.removed = vec![MemberId(1)];
-        let found = driven.start(Some(in_hand(Stage::Starting(Leg::Forward))));
+        let found = driven.start(Some(in_hand(Stage::Starting(Direction::Forward))));
         assert_eq!(found.split(", prepare").next().unwrap(), acts, "{stands:?}");
     }
 }
@@ -85,7 +85,7 @@ fn a_step_of_a_member_that_was_removed_is_let_go() {
 /// One member that lies would have the record deleted of a member that is down.
 #[test]
 fn a_step_of_a_member_that_nobody_lists_keeps_its_record_until_enough_say_that_it_was_removed() {
-    for stage in [Stage::Planned, Stage::Starting(Leg::Forward), Stage::Done(Leg::Forward)] {
+    for stage in [Stage::Planned, Stage::Starting(Direction::Forward), Stage::Done(Direction::Forward)] {
         for stands in [Record, Lost] {
             let mut driven = Driven::new(with(stands), "2+ 3. 4+");
             let found = driven.start(Some(in_hand(stage)));
@@ -134,11 +134,11 @@ fn a_step_that_nobody_can_be_told_of_waits_and_then_leaves_its_record() {
         [(Event::Woke { expired: true }, "end NoAnswer"), (Event::Woke { expired: false }, "look, wait Answer")]
     {
         let mut driven = Driven::new(keys(RunState::Rolling), "1+ 2+ 3+").without_answers();
-        assert_eq!(driven.start(Some(in_hand(Stage::Done(Leg::Forward)))), "look, wait Answer");
+        assert_eq!(driven.start(Some(in_hand(Stage::Done(Direction::Forward)))), "look, wait Answer");
         assert_eq!(driven.then(answer), end);
     }
     let mut driven = Driven::new(keys(RunState::Rolling), "1+ 2+ 3+").without_answers();
-    driven.start(Some(in_hand(Stage::Done(Leg::Forward))));
+    driven.start(Some(in_hand(Stage::Done(Direction::Forward))));
     driven.then(Event::Interrupted);
     assert_eq!(driven.then(Event::Woke { expired: false }), "look, end NoAnswer", "a signal ends the wait");
 }
@@ -150,7 +150,7 @@ fn a_step_that_ended_late_and_well_is_not_marked() {
     keys.down = Some(record(1, 1, ATTEMPT));
     let mut driven = Driven::new(keys, "1. 2+ 3+");
     let mut act =
-        driven.agent.on(Event::Started { in_hand: Some(in_hand(Stage::Done(Leg::Forward))), down: Vec::new() });
+        driven.agent.on(Event::Started { in_hand: Some(in_hand(Stage::Done(Direction::Forward))), down: Vec::new() });
     let mut words = Vec::new();
     while let Some(asked) = act {
         words.push(crate::machine::driven::word(&asked));
@@ -165,7 +165,7 @@ fn a_step_that_ended_late_and_well_is_not_marked() {
 /// A state directory was copied with its journal: where the agent that put the record is at work, nothing of it is touched.
 #[test]
 fn a_step_of_a_twin_is_left_alone() {
-    use Leg::Forward;
+    use Direction::Forward;
     for (stage, acts) in [
         (None, "prepare, look, end Refused TwinHost"),
         (Some(Stage::Planned), "look, end Refused TwinHost"),

@@ -6,8 +6,8 @@ use agent::host::{
     process::process_id::ProcessId,
     runtime::{
         Status,
+        discovery::{Belief, DiscoveryError},
         process::ProcessError,
-        sighting::{Belief, SightingError},
     },
 };
 
@@ -42,7 +42,7 @@ async fn two_processes_that_could_be_the_node_are_an_error() {
     let mut children = [host.by_hand(&["600"]), host.by_hand(&["600"])];
     for _ in 0..2 {
         let error = host.runtime().status().await.unwrap_err();
-        let ProcessError::Sighting(SightingError::Several { mut pids, .. }) = error else { panic!("{error}") };
+        let ProcessError::Discovery(DiscoveryError::Several { mut pids, .. }) = error else { panic!("{error}") };
         pids.sort_unstable();
         let mut expected = children.each_ref().map(Child::id);
         expected.sort_unstable();
@@ -91,7 +91,7 @@ async fn a_file_about_another_process_is_not_believed() {
     assert_eq!(host.runtime().status().await.unwrap(), Status::Stopped);
     fs::write(&file, "{\"format\": 1, ").unwrap();
     let error = host.runtime().status().await.unwrap_err();
-    assert!(matches!(error, ProcessError::Sighting(SightingError::BadFile { .. })), "{error}");
+    assert!(matches!(error, ProcessError::Discovery(DiscoveryError::BadFile { .. })), "{error}");
 }
 
 /// Anybody may run a copy of any program with any arguments, and keep the agent from its work, if it could.
@@ -174,7 +174,7 @@ async fn what_looks_like_a_node_is_refused_while_that_runs_and_keeps_it_down_no_
 async fn once_the_agent_has_stopped_a_node_only_what_it_has_started_is_that_node() {
     let host = Host::new();
     let (runtime, first) = (host.runtime(), host.start().await);
-    let mut likenesses = [host.by_hand(&["600"]), host.by_hand(&["600"])];
+    let mut lookalikes = [host.by_hand(&["600"]), host.by_hand(&["600"])];
     runtime.stop(LIMIT, false).await.unwrap();
     assert!(!first.identity.is_alive().unwrap());
     let error = runtime.status().await.unwrap_err().to_string();
@@ -183,7 +183,7 @@ async fn once_the_agent_has_stopped_a_node_only_what_it_has_started_is_that_node
     let runtime = runtime.believing(Belief::Started(None));
     assert_eq!(runtime.status().await.unwrap(), Status::Stopped);
     let second = process(runtime.start_stopped().await.unwrap().status);
-    assert!(likenesses.iter().all(|likeness| likeness.id() != second.identity.pid));
+    assert!(lookalikes.iter().all(|likeness| likeness.id() != second.identity.pid));
     assert_eq!(process(runtime.start_stopped().await.unwrap().status), second, "not started twice");
     // As on a disk that takes no file.
     fs::remove_file(host.nodes().join("orders-1.json")).unwrap();
@@ -194,12 +194,12 @@ async fn once_the_agent_has_stopped_a_node_only_what_it_has_started_is_that_node
     assert!(!second.identity.is_alive().unwrap());
     // As on the way back, after it ended by itself: nothing else is stopped.
     without_file.stop(LIMIT, false).await.unwrap();
-    for likeness in &mut likenesses {
+    for likeness in &mut lookalikes {
         assert!(likeness.try_wait().unwrap().is_none(), "it was stopped");
     }
     // An agent that comes later cannot tell them from the node either, and starts it.
     process(host.runtime().start_stopped().await.unwrap().status);
-    for likeness in &mut likenesses {
+    for likeness in &mut lookalikes {
         likeness.kill().unwrap();
         likeness.wait().unwrap();
     }

@@ -40,7 +40,7 @@ impl World {
     }
 
     /// Enables it, or cancels it. That it is under way already is as good as done.
-    pub fn lower(&mut self, host: usize, enable: bool, outcome: Outcome) -> Event {
+    pub fn downgrade(&mut self, host: usize, enable: bool, outcome: Outcome) -> Event {
         if outcome == Outcome::GaveUpLate {
             self.late_calls += u8::from(enable);
         }
