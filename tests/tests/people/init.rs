@@ -74,9 +74,9 @@ fn object(output: &Output) -> Value {
 
 async fn what_it_writes_is_run_without_an_edit(system: System) {
     let Some(init) = Init::of(system).await else { return };
-    let before = init.case.current_run().await;
+    let before = init.case.raft_status().await;
     let files: Vec<_> = (0..3).map(|host| init.write(host)).collect();
-    assert_eq!(init.case.current_run().await, before, "nothing was touched");
+    assert_eq!(init.case.raft_status().await, before, "nothing was touched");
     for (host, file) in files.iter().enumerate() {
         let playbook = fs::read_to_string(file).expect("it is there");
         let validated = agent(&["validate", text(file), "--output", "json"]);

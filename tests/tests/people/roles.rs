@@ -34,7 +34,7 @@ async fn types(case: &mut Case, shell: &Shell, verb: &str, user: &str) -> Ended 
 async fn each_user_gets_what_is_due(minor: &str, looking: bool) {
     let Some((mut case, shell)) = with_users((minor, minor), false).await else { return };
     case.upgrade.restart = Some("once".into());
-    let before = case.current_run().await;
+    let before = case.raft_status().await;
     for (user, verb, reason, words) in [
         ("baton", "plan", "planned", ""),
         ("baton", "status", "looked", ""),
@@ -66,7 +66,7 @@ async fn each_user_gets_what_is_due(minor: &str, looking: bool) {
             assert_eq!(ended.said("next"), "agent init --print-role", "{ended}");
         }
     }
-    assert_eq!(case.current_run().await, before, "nothing was touched");
+    assert_eq!(case.raft_status().await, before, "nothing was touched");
 }
 
 #[tokio::test(flavor = "multi_thread")]
