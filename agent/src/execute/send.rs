@@ -1,4 +1,8 @@
 //! Txns and the leases that go with them: one for this agent's own key, one for each taking of the baton.
+//!
+//! Each taking of the baton has a lease of its own. To compare and delete the key is not enough: the model checker found that
+//! a taking without an answer can be done after the baton was given back, or after a second sending was refused. The key then
+//! stands for a live process that does not know of it. To revoke the lease closes both.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,7 @@
 //! A restart on another release, as the journal has it: its entries, its stages, and what may follow what. Pure.
+//!
+//! A step that stopped nothing, or was undone, is closed by the entry *forgotten*. So no second attempt begins on top of an
+//! open one.
 
 use proto::MemberId;
 use serde::{Deserialize, Serialize};

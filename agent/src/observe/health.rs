@@ -2,7 +2,8 @@
 //!
 //! Pure: reads answers, asks nobody, knows no clock. Source: PROTOCOL.md, "Ready"; a linearizable read waits until
 //! the member has applied all that was committed when it was asked (raft dissertation, section 6.4), so a voter that
-//! answers one has caught up. Alarms stand among the errors of `Status`, in every etcd since 3.4.
+//! answers one has caught up. Alarms stand among the errors of `Status`, in every etcd since 3.4. They are
+//! not asked for: `Alarm GET` is a raft proposal, so every look would write.
 
 use proto::{LogIndex, MemberId};
 

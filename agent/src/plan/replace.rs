@@ -2,6 +2,9 @@
 //!
 //! Pure. Nobody may be at work on it, nothing may be down or lost, and what the members run must fit the new
 //! intent. Source: agent/PROTOCOL.md, "A run's life".
+//!
+//! The run and the record are compared, and not the key of every agent: an agent that comes in between finds another run at its
+//! next write, which compares the run.
 
 use super::{
     Me,

@@ -42,7 +42,7 @@ async fn nothing_is_touched_unless_the_answer_is_yes(system: System) {
         terminal.until_shown(QUESTION).await;
         let shown = terminal.shown();
         assert!(shown.contains("<- the point of no return"), "{shown}");
-        assert!(shown.contains("take m1 down") || shown.contains("wait for"), "{shown}");
+        assert!(shown.contains("then take m1 down") || shown.contains("wait for"), "{shown}");
         assert_eq!(rollout.raft_status().await, before, "nothing is held while it asks");
         // Whoever asks holds no lock: the same playbook is planned beside it.
         rollout.one("plan", 0).await.must_be(0, "planned");

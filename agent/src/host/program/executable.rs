@@ -52,6 +52,9 @@ pub enum ExecutableError {
         /// `a script (#!/bin/sh)`, `no ELF file`.
         what: String,
     },
+    /// The kernel would not run it here (elf(5), `e_machine`).
+    #[error("{} is built for {built_for}, and this host is {}", path.display(), std::env::consts::ARCH)]
+    OtherMachine { path: PathBuf, built_for: String },
     /// `--version` could not be run to its end.
     #[error("cannot ask {} for its version", path.display())]
     Ask { path: PathBuf, source: ExecError },
@@ -93,7 +96,32 @@ fn check_at(here: &Path, path: &Path) -> Result<(), ExecutableError> {
         return Err(ExecutableError::NotExecutable { path: path.into() });
     }
     let head = head(&mut File::open(here).at("open", path)?).at("read", path)?;
-    if head.starts_with(ELF) { Ok(()) } else { Err(ExecutableError::Wrapper { path: path.into(), what: kind(&head) }) }
+    if !head.starts_with(ELF) {
+        return Err(ExecutableError::Wrapper { path: path.into(), what: kind(&head) });
+    }
+    match foreign_machine(&head, std::env::consts::ARCH) {
+        Some(built_for) => Err(ExecutableError::OtherMachine { path: path.into(), built_for }),
+        None => Ok(()),
+    }
+}
+
+/// The machine that an ELF file is built for, where it is not this one. A kernel of 64 bits may run its 32-bit sibling's, and
+/// of a machine that is not in this table nothing is known.
+fn foreign_machine(head: &[u8], host: &str) -> Option<String> {
+    const MACHINES: [(u16, &str, &str); 6] = [
+        (3, "x86", "x86_64"),
+        (62, "x86_64", "x86_64"),
+        (40, "arm", "aarch64"),
+        (183, "aarch64", "aarch64"),
+        (243, "riscv64", "riscv64"),
+        (22, "s390x", "s390x"),
+    ];
+    let bytes: [u8; 2] = head.get(18..20)?.try_into().ok()?;
+    let is_big_endian = head.get(5) == Some(&2);
+    let machine = if is_big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) };
+    let (_, name, runs_on) = MACHINES.iter().find(|(number, ..)| *number == machine)?;
+    let is_known = MACHINES.iter().any(|(_, name, _)| *name == host);
+    (is_known && *runs_on != host && *name != host).then(|| (*name).to_owned())
 }
 
 /// How a program in ELF form begins.
@@ -257,6 +285,27 @@ mod tests {
         ] {
             assert_eq!(fault_in(output), expected);
         }
+    }
+
+    #[test]
+    fn a_program_for_another_machine_is_told_by_its_head() {
+        for (data, machine, host, expected) in [
+            (1, [62, 0], "x86_64", None),
+            (1, [183, 0], "x86_64", Some("aarch64")),
+            (1, [62, 0], "aarch64", Some("x86_64")),
+            (1, [3, 0], "x86_64", None),
+            (1, [40, 0], "aarch64", None),
+            (2, [0, 22], "x86_64", Some("s390x")),
+            (1, [0xff, 0xff], "x86_64", None), // nobody knows
+            (1, [62, 0], "loongarch64", None),
+        ] {
+            let mut head = b"\x7fELF\x02".to_vec();
+            head.push(data);
+            head.resize(18, 0);
+            head.extend(machine);
+            assert_eq!(foreign_machine(&head, host).as_deref(), expected, "{machine:?} on {host}");
+        }
+        assert_eq!(foreign_machine(ELF, "x86_64"), None, "a file that ends before it says so");
     }
 
     #[test]

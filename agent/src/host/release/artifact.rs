@@ -134,7 +134,7 @@ pub enum ArtifactError {
     #[error("another agent has been unpacking in {} for more than {LOCK_LIMIT:?}", .0.display())]
     Busy(PathBuf),
     /// There is no executable of that name.
-    #[error("{} holds no executable named `{name}`; there are {}", folder.display(), list(found))]
+    #[error("{} holds no executable named `{name}`; {}", folder.display(), list(found))]
     NoSuchExecutable {
         folder: PathBuf,
         /// The name that was asked for.
@@ -168,7 +168,7 @@ pub enum Underway {
 pub type Told<'a> = &'a (dyn Fn(Underway) + Sync);
 
 fn list(names: &[String]) -> String {
-    if names.is_empty() { "no executable at all".into() } else { format!("`{}`", names.join("`, `")) }
+    if names.is_empty() { "it holds none at all".into() } else { format!("it holds `{}`", names.join("`, `")) }
 }
 
 /// Installs an artifact into a folder of releases; what is there and whole is left as it is. Downloads are kept in

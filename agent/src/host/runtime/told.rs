@@ -4,6 +4,12 @@
 //!
 //! Written by the agent right before the process is told. An agent that is killed in between leaves one that has not heard of
 //! it: nobody can tell, so that one counts as told, too. systemd remembers its stops itself.
+//!
+//! A process that was told counts neither as running nor as stopped. It is waited for as long as a stop may take. If it still
+//! runs then, its record stands, no other member goes, and the agent says what to type. It is not killed: a kill belongs to a
+//! stop, before which the cluster was looked at. Where nothing shows the process, only its `status` command ends this: by
+//! saying that it has stopped, or by naming another process. The model checker has such members. Without this rule it finds two
+//! members down.
 
 use std::path::{Path, PathBuf};
 

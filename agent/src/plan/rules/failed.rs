@@ -1,4 +1,7 @@
 //! A step that failed marks the run: under the mark nobody goes but the failed member's owner.
+//!
+//! A failed member that leads goes at once under its own mark. If it waited for the others to go first, and they wait for the
+//! mark, nobody would ever go.
 
 use crate::{
     keys::RunState,

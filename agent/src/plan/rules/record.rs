@@ -1,4 +1,6 @@
 //! A record that stands: it is the lock.
+//!
+//! A record is not waited for where its step failed and its agent has ended. The others end with the reason of the mark.
 
 use crate::{
     keys::{RunState, TakeDown, txn::Txn},

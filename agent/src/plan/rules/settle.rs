@@ -1,4 +1,7 @@
 //! Every member is where the run wants it, so the cluster is to settle.
+//!
+//! A run is ended as it stands after the cluster settled, not as it stood before that wait. Meanwhile others may have ended it,
+//! begun another and marked that as failed: *done* written over it would lift the mark.
 
 use crate::plan::{Case, Next};
 

@@ -49,6 +49,10 @@ fn base_url(tree: &Tree) -> Result<String, Fault> {
         return Err(tree.fault(format!("`{scheme}` is no scheme of the etcd API"), URL));
     }
     let authority = rest.strip_suffix('/').unwrap_or(rest);
+    if !authority.contains(['[', '@']) && authority.matches(':').count() > 1 {
+        let problem = format!("`{text}` has an IPv6 address without brackets");
+        return Err(tree.fault(problem, "`http://[2001:db8::1]:2379`"));
+    }
     if reqwest::Url::parse(text).is_err() || authority.contains(['/', '?', '#', '@']) {
         return Err(tree.fault(format!("`{text}` is no base URL"), URL));
     }

@@ -18,8 +18,12 @@ pub fn words(next: &Next, names: &Names, refused: impl Fn(&Refusal) -> String) -
         Next::CleanUp(_) => "delete what stands for nobody any more".into(),
         Next::Adopt(member) => format!("bring {} up and finish what an earlier agent began", short(*member)),
         Next::Step(Action::Restart(go)) => match go.hand_over {
-            Some(to) => format!("pass leadership from {} to {}, then take it down", short(go.member), short(to)),
-            None => format!("take {} down", short(go.member)),
+            Some(to) => format!(
+                "ask for the baton, pass leadership from {} to {}, then take it down",
+                short(go.member),
+                short(to)
+            ),
+            None => format!("ask for the baton, then take {} down", short(go.member)),
         },
         Next::Downgrade(Some(to)) => format!("enable a downgrade to {to}"),
         Next::Downgrade(None) => "cancel the downgrade".into(),

@@ -233,7 +233,7 @@ impl Context<'_> {
     }
 
     pub(crate) fn command_on(&self, verb: &str, place: &str) -> String {
-        format!("{}  # on {}", self.command(verb), words::remark(place))
+        format!("{}  # on {}, with the playbook there", self.command(verb), words::remark(place))
     }
 
     fn all(&self) -> String {

@@ -3,6 +3,14 @@
 //! Orders are jobs, put by D-Bus and not waited for; what became of one is seen on the unit and its process. So an agent
 //! that was killed over an order finds it carried out, or on its way, and waits for that. Unit files and drop-ins are the
 //! operator's: nothing here writes one, or has systemd read them anew.
+//!
+//! A start is over when the unit's process runs; a step also needs systemd to call the unit started. To wait for the start job
+//! would be to wait for a quorum that this member may have to bring. A member that is ready, and never says so to a
+//! `Type=notify` unit, would be killed minutes after its step.
+//!
+//! A unit that is being stopped is waited for before it is looked at, whoever ordered the stop: an agent that was killed may
+//! have, and its process may be gone in a moment. A stop is ordered without a process, too: it is what keeps `Restart=` from
+//! starting one.
 
 use std::{
     path::{Path, PathBuf},
