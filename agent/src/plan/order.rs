@@ -45,20 +45,18 @@ pub(super) fn order(case: &Case) -> Next {
     }
 }
 
-/// My members are at their target: wait while the agent of any other member is at work, else end. Those that are left then have
-/// none.
+/// My members are at their target: wait while every other undone member has a live agent, else end.
 fn my_part_is_done(case: &Case) -> Next {
     let is_open = |m: &&Member| !m.is_ready() || !target::is_at(case, m, case.direction());
     let (mine, left): (Vec<MemberId>, Vec<MemberId>) =
         case.view.members.iter().filter(is_open).map(|m| m.id).partition(|id| case.me.seats.has(*id));
     match mine.first() {
         Some(member) => Next::Wait(Wait::Ready { member: *member }),
-        None => match left.into_iter().partition(|member| case.keys.has_participant(*member)) {
-            (with, without) if Vec::is_empty(&without) => Next::Wait(Wait::Others { members: with }),
-            _ if !case.is_window_over() => Next::Wait(Wait::OthersToJoin),
-            (with, without) if with.is_empty() => Next::Finish(Finish::Partial { left: without }),
-            (with, _) => Next::Wait(Wait::Others { members: with }),
-        },
+        None if left.iter().all(|member| case.keys.has_participant(*member)) => {
+            Next::Wait(Wait::Others { members: left })
+        }
+        None if !case.is_window_over() => Next::Wait(Wait::OthersToJoin),
+        None => Next::Finish(Finish::Partial { left }),
     }
 }
 

@@ -38,11 +38,8 @@ impl World {
         let mut own = self.scenario.owned_by(host);
         match finish {
             Finish::Partial { left } => {
-                let is_awaited = left.is_empty() || left.iter().any(|member| keys.has_participant(*member));
-                check(
-                    !is_awaited && is_window_over,
-                    "ended in part while a member that was left had an agent at work",
-                )?;
+                let awaited = left.iter().all(|member| keys.has_participant(*member));
+                check(!awaited && is_window_over, "ended in part while every member left had an agent at work")?;
                 check(own.all(|node| self.nodes[node].is_up()), "ended in part with a member of its own not ready")
             }
             Finish::NothingToDo => {
