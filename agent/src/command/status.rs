@@ -67,7 +67,7 @@ impl Place {
         let mut snapshot = self.prober.look().await?;
         let keys = snapshot.keys();
         let lapses = match &snapshot.raw {
-            Ok(snapshot) => baton_left(&self.prober.store, snapshot).await,
+            Ok(raw) => baton_left(&self.prober.store, raw).await,
             Err(_) => None,
         };
         let asked = self.prober.downgrade(&snapshot.view).await;

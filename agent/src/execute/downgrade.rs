@@ -12,7 +12,10 @@ use crate::{
     plan::settled::Missing,
 };
 
+/// Between two requests that the cluster did not answer.
 const ASKED_EVERY: Duration = Duration::from_millis(500);
+/// How long the cancel of a downgrade that does not end by itself is waited for.
+const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl Execution<'_> {
     /// Asks until it is known, for as long as the cluster may take to settle. What follows is seen by the next look, which
@@ -32,7 +35,7 @@ impl Execution<'_> {
                     self.tell(Happening::Lowering { to });
                     return Event::Done;
                 }
-                Downgraded::Refused(_) if self.is_lowering(to).await => return Event::Done,
+                Downgraded::Refused(_) if self.is_downgrading(to).await => return Event::Done,
                 Downgraded::Refused(why) => return Event::Failed(format!("it is refused: {why}").into()),
                 Downgraded::Unknown(why) if Instant::now() >= deadline => {
                     return Event::Failed(format!("there is no answer, and it may have been done: {why}").into());
@@ -56,7 +59,7 @@ impl Execution<'_> {
     }
 
     /// Whether another agent was first: with the version lowered, the cluster says that the target is none.
-    async fn is_lowering(&self, to: Option<ClusterVersion>) -> bool {
+    async fn is_downgrading(&self, to: Option<ClusterVersion>) -> bool {
         let Ok(view) = self.cluster.observer.probe().await else { return false };
         let mut reports = view.members.iter().filter_map(Member::report);
         to.is_some() && reports.any(|report| report.downgrade == to || report.cluster_version == to)
@@ -72,7 +75,7 @@ impl Execution<'_> {
         }
         if since.elapsed() > self.playbook.strategy.convergence / 2 {
             // etcd 3.5 does it and does not answer (etcd issue 15878): what came of it is asked for again.
-            let _ = tokio::time::timeout(ASKED_EVERY, self.cluster.observer.downgrade(leader, None)).await;
+            let _ = tokio::time::timeout(CANCEL_TIMEOUT, self.cluster.observer.downgrade(leader, None)).await;
         }
         Some(Missing::GoingDown { target: to })
     }

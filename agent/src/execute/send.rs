@@ -284,7 +284,7 @@ impl Execution<'_> {
     }
 
     /// Others need not miss an agent that repairs a member before it takes part. Nothing depends on it.
-    pub(super) async fn register_while_mending(&mut self) {
+    pub(super) async fn register_while_repairing(&mut self) {
         let is_soon = self.cluster.leases.tried.is_some_and(|tried| tried.elapsed() < TRIED_AGAIN);
         if self.cluster.leases.is_registered || is_soon {
             return;

@@ -112,7 +112,7 @@ impl Execution<'_> {
             let began = Instant::now();
             let judged = self.judge(member, on).await;
             if !matches!(judged, Judged::NotYet { has_quorum: false, .. } | Judged::Ended) {
-                self.register_while_mending().await;
+                self.register_while_repairing().await;
             }
             match judged {
                 Judged::Ready => {

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn mending_starts_the_old_binary_until_starting_was_written() {
+    fn repair_starts_the_old_binary_until_starting_was_written() {
         use Direction::{Back, Forward};
         let forward = [
             (Entry::Planned(step(Forward)), Binary::Old),

@@ -22,11 +22,11 @@ pub struct Rules {
     /// The mark is put by the write that deletes the record.
     pub mark_is_one_write: bool,
     /// From *starting new* on, repairing starts the new binary.
-    pub mending_respects_the_start: bool,
+    pub repair_respects_the_start: bool,
     /// A rollback compares the run and the record.
     pub rollback_compares: bool,
     /// A downgrade is enabled and cancelled with the baton in hand.
-    pub lowering_takes_the_baton: bool,
+    pub downgrade_takes_the_baton: bool,
     /// Down a minor a member is stopped only when its own data is fit for the lower release.
     pub data_is_fit_to_go: bool,
     /// The way back from a downgrade begins with its end.
@@ -52,9 +52,9 @@ impl Default for Rules {
             baton_is_dropped_to_wait: true,
             check_asks_everything: true,
             mark_is_one_write: true,
-            mending_respects_the_start: true,
+            repair_respects_the_start: true,
             rollback_compares: true,
-            lowering_takes_the_baton: true,
+            downgrade_takes_the_baton: true,
             data_is_fit_to_go: true,
             back_is_cancelled: true,
             back_waits_for_the_baton: true,

@@ -357,7 +357,7 @@ impl Agent {
 
     /// The call compares nothing, so the baton is in hand meanwhile: nobody takes a member down by what it undoes.
     fn downgrade(&mut self, to: Option<ClusterVersion>, fresh: u128) -> Act {
-        match self.baton.is_none() && self.rules.lowering_takes_the_baton {
+        match self.baton.is_none() && self.rules.downgrade_takes_the_baton {
             true => self.take_baton(TakeId(fresh)),
             false => self.ask(Phase::Downgrading, Act::Downgrade(to)),
         }

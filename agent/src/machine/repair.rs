@@ -69,7 +69,7 @@ impl Agent {
     }
 
     fn binary_to_mend(&self, said: Binary) -> Binary {
-        if self.rules.mending_respects_the_start { said } else { Binary::Old }
+        if self.rules.repair_respects_the_start { said } else { Binary::Old }
     }
 
     /// Starts members of this host that are down, then waits for each to be ready.
@@ -136,7 +136,7 @@ impl Agent {
     fn resolve(&mut self, sick: Option<Arc<str>>, looked: &Looked) -> Act {
         let Some(in_hand) = self.restart_in_hand() else { return self.set_out() };
         let Some(keys) = &looked.keys else {
-            return self.unanswered_mending(sick);
+            return self.unanswered_repair(sick);
         };
         if let Some(twin) = self.twin(looked) {
             return self.leave(Ending::Refused(twin));
@@ -151,7 +151,7 @@ impl Agent {
         let is_listed = looked.view.as_ref().is_some_and(|view| view.member(member).is_some());
         if !is_listed && (self.record.is_some() || lost.is_some()) {
             // Nobody lists it, and those are too few to believe that it was removed.
-            return self.unanswered_mending(sick);
+            return self.unanswered_repair(sick);
         }
         if let Some(why) = sick {
             return self.resolve_sick(in_hand, why, lost.is_some());
@@ -168,7 +168,7 @@ impl Agent {
     }
 
     /// Waits for an answer of those that are needed; the record stays meanwhile, and afterwards.
-    fn unanswered_mending(&mut self, sick: Option<Arc<str>>) -> Act {
+    fn unanswered_repair(&mut self, sick: Option<Arc<str>>) -> Act {
         match self.is_interrupted() {
             true => self.leave_record(),
             false => self.repairing(Repairing::Unanswered { sick }, Act::Wait(Wait::Answer)),

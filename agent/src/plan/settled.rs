@@ -105,8 +105,8 @@ pub(super) fn missing_versions(intent: &Intent, view: &ClusterView, back: bool) 
     view.members.first()?;
     let wanted = kind.settled_version(view, back);
     let of_versions = view.members.iter().find_map(|member| versions(member, wanted, back));
-    let is_lowering = || kind.lowers_to().and(view.downgrade());
-    of_versions.or_else(|| is_lowering().map(|target| Missing::GoingDown { target }))
+    let is_downgrading = || kind.lowers_to().and(view.downgrade());
+    of_versions.or_else(|| is_downgrading().map(|target| Missing::GoingDown { target }))
 }
 
 fn versions(member: &Member, wanted: Option<ClusterVersion>, back: bool) -> Option<Missing> {

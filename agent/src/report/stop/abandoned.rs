@@ -39,7 +39,8 @@ pub fn abandoned(record: &TakeDown, names: &Names, view: &ClusterView, playbook:
     let message = format!("the take-down of {name} was given up; nobody takes a member down until it is settled");
     let left = format!("replace {name}, or bring {host} back: its agent may still wake up; {}", line(view));
     let stop = Stop::well(Reason::Abandoned, message, "run", playbook);
-    let next = stop.next.map(|next| format!("{next}  # on {}", crate::words::remark(host.as_ref())));
+    let next =
+        stop.next.map(|next| format!("{next}  # on {}, with the playbook there", crate::words::remark(host.as_ref())));
     Stop { next, left, cluster: Some(Progress::Partial), ..stop }
 }
 

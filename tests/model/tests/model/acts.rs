@@ -111,7 +111,7 @@ impl World {
             },
             Act::Wait(_) => Event::Woke { expired: matches!(outcome, Outcome::Expired | Outcome::OutOfTime) },
             Act::Downgrade(to) => {
-                self.judge_lowering(host, to.is_some())?;
+                self.judge_downgrade(host, to.is_some())?;
                 self.downgrade(host, to.is_some(), outcome)
             }
             Act::Examine => Event::Examined(Arc::default()),

@@ -17,7 +17,7 @@ impl World {
         self.nodes[node].is_fit && !self.is_risen()
     }
 
-    pub fn moves_of_lowering(&self, moves: &mut Vec<Move>) {
+    pub fn moves_of_downgrade(&self, moves: &mut Vec<Move>) {
         if !self.has_quorum() {
             return;
         }
@@ -78,6 +78,6 @@ impl World {
     pub fn calls_late(&self, host: usize) -> bool {
         let kept = self.process(host).kept;
         let has_baton = self.keys.baton.as_ref().is_some_and(|baton| Some(baton.value.take) == kept);
-        self.scenario.rules.lowering_takes_the_baton && !has_baton
+        self.scenario.rules.downgrade_takes_the_baton && !has_baton
     }
 }

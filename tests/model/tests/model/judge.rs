@@ -107,7 +107,7 @@ impl World {
         check(is_higher || !self.is_risen(), OLD_AFTER_RISE)
     }
 
-    pub fn judge_lowering(&self, host: usize, enable: bool) -> Result<(), Violation> {
+    pub fn judge_downgrade(&self, host: usize, enable: bool) -> Result<(), Violation> {
         let is_wanted = self.keys.run.as_ref().is_some_and(|run| run.value.going().is_some());
         check(!enable || is_wanted || self.calls_late(host), ENABLED_FOR_NOTHING)
     }

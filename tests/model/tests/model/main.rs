@@ -15,7 +15,7 @@
 //! does not start is put back. A registration and an end are of one instant with what comes before (`reduction.rs`).
 //!
 //! What is judged (PROTOCOL.md): `judge_check` I-2, I-3, R-2; `judge_stop` I-1, I-6, R-1, R-7, R-8, R-10, R-11 and
-//! the hold of R-9; `judge_start` and `judge_rise`; `judge_lowering` R-11; `follow` and `may_lift`;
+//! the hold of R-9; `judge_start` and `judge_rise`; `judge_downgrade` R-11; `follow` and `may_lift`;
 //! `judge_ending` and `judge_exit` who may go home, and what is said of a member; the way back from every state, I-10.
 //! The order of members is nobody's safety: the golden plans and unit tests hold that.
 

@@ -136,7 +136,7 @@ impl World {
         if self.may_rise() && self.has_quorum() {
             moves.push(Move::Rise);
         }
-        self.moves_of_lowering(&mut moves);
+        self.moves_of_downgrade(&mut moves);
         let is_sick = |node: &usize| self.nodes[*node].is_sick;
         moves.extend((0..self.nodes.len()).filter(is_sick).map(|node| Move::Recover(node as At)));
         let is_told = |node: &usize| self.nodes[*node].is_told;

@@ -46,12 +46,12 @@ without! { Kind::Minor,
     check_asks_everything, |f| f.crash = 1, OTHER_SICK;
     put_back_looks_first, |f| (f.sick, f.crash) = (1, 1), OTHER_SICK;
     mark_is_one_write, |f| (f.sick, f.freeze) = (1, 1), UNDER_MARK;
-    mending_respects_the_start, |f| f.kill = 1, STRANDED;
+    repair_respects_the_start, |f| f.kill = 1, STRANDED;
     rollback_compares, |f| (f.sick, f.rollback) = (1, 1), UNDER_MARK;
 }
 
 without! { Kind::Down,
-    lowering_takes_the_baton, |f| f.rollback = 1, ENABLED_FOR_NOTHING;
+    downgrade_takes_the_baton, |f| f.rollback = 1, ENABLED_FOR_NOTHING;
     data_is_fit_to_go, |_| (), UNFIT;
     back_is_cancelled, |f| f.rollback = 1, STUCK;
     back_waits_for_the_baton, |f| f.rollback = 1, ENABLED_FOR_NOTHING;

@@ -35,7 +35,7 @@ pub struct World {
     pub hosts: Vec<Rc<Host>>,
     pub leader: usize,
     pub rise: Rise,
-    /// Whether a downgrade is enabled (`lowering.rs`).
+    /// Whether a downgrade is enabled (`downgrade.rs`).
     pub is_going_down: bool,
     /// Calls that enable one and were not answered: they may be done at any time.
     pub late_calls: u8,
