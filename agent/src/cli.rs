@@ -50,7 +50,7 @@ pub enum Verb {
     Rollback(Rollout),
     /// Lift the mark of a failed step by hand, and go on
     Resume(Rollout),
-    /// Give up the take-down of a member whose host does not come back
+    /// Give up the step of a member whose host does not come back
     Abandon(Abandon),
     /// Show every key that the agents share, and what it is; with --clear delete those that are nobody's
     Keys(Keys),

@@ -16,7 +16,7 @@ use agent::{
     boot_clock,
     observe::{HandOver, ObserveError, Observer},
     playbook::cluster::{Auth, Cluster, Tls},
-    store::{Changes, Compare, KeepAlive, Lease, Op, Store, TxnAnswer, route::Excluded},
+    store::{Compare, KeepAlive, Lease, Op, Store, TxnAnswer, Watch, endpoint::Excluded},
 };
 use proto::{LeaseId, MemberId, Revision};
 
@@ -156,7 +156,7 @@ async fn without_an_answer_keys_are_unknown() {
 async fn without_a_watch_word_comes_by_the_clock() {
     let (_port, url) = closed();
     let observer = Observer::connect(&cluster(&[url])).unwrap();
-    let changes = Changes::of(&Store::new(&observer, Arc::default()));
+    let changes = Watch::of(&Store::new(&observer, Arc::default()));
     for _ in 0..2 {
         tokio::time::timeout(ONE_CALL, changes.changed()).await.unwrap();
     }

@@ -58,7 +58,7 @@ fn the_map_and_the_rules_name_only_what_exists() {
         let map = fs::read_to_string(root().join(text)).unwrap();
         let named = map.split('`').skip(1).step_by(2).filter(|text| {
             let is_path = text.contains('/') && !text.contains([' ', '<', '{', '*']) && !text.starts_with('/');
-            is_path && !text.starts_with("agents/") && !text.starts_with("lost/")
+            is_path && !text.starts_with("agents/") && !text.starts_with("abandoned/")
         });
         let missing: Vec<&str> =
             named.filter(|path| !root().join(path).exists() && !root().join("agent/src").join(path).exists()).collect();

@@ -1,4 +1,4 @@
-//! `agent abandon`: give up a take-down whose host does not come back, in one Txn; and with
+//! `agent abandon`: give up a step whose host does not come back, in one Txn; and with
 //! `--host-is-fenced` say that this host is dead for good.
 
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::{
     cli::{self, Output},
     event::trouble::Trouble,
     execute::interrupt::Interrupt,
-    keys::{At, Keys, TakeDown, rules::Rules, seat::Seats, txn::Txn},
+    keys::{At, Keys, StepLock, rules::Rules, seat::Seats, txn::Txn},
     playbook::Playbook,
     report::{
         file::json::{Facts, members},
@@ -34,10 +34,10 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(60);
 const ASKED_EVERY: Duration = Duration::from_millis(200);
 
-/// Gives the take-down up, and says what its member counts as now. Asks before, where there is a person to answer.
+/// Gives the step up, and says what its member counts as now. Asks before, where there is a person to answer.
 ///
 /// # Errors
-/// There is no such member or take-down, its agent is at work, it changed meanwhile, or nobody answers.
+/// There is no such member or step, its agent is at work, it changed meanwhile, or nobody answers.
 pub async fn abandon(typed: &cli::Abandon, output: Output) -> Result<Outcome, Trouble> {
     let playbook = Playbook::load(&typed.playbook)?;
     let prober = Prober::open(&playbook.cluster)?;
@@ -53,9 +53,9 @@ pub async fn abandon(typed: &cli::Abandon, output: Output) -> Result<Outcome, Tr
         (snapshot, keys, member) = look(&prober, typed).await?;
     }
     let name = snapshot.names.member(member);
-    let mut lost = keys.lost.get(&member).cloned();
+    let mut lost = keys.abandoned.get(&member).cloned();
     let mut abandoned = None;
-    if let Some(down) = keys.down.as_ref().filter(|down| down.value.member == member) {
+    if let Some(down) = keys.step.as_ref().filter(|down| down.value.member == member) {
         abandoned = Some(down.value.clone());
         lost = Some(give_up(&prober.store, down, &name).await?);
     }
@@ -67,10 +67,10 @@ pub async fn abandon(typed: &cli::Abandon, output: Output) -> Result<Outcome, Tr
     Ok(told(typed, &snapshot, &keys, &lost.value, changed))
 }
 
-/// By name or id; an abandoned take-down may be of somebody who is no member any more.
+/// By name or id; an abandoned step may be of somebody who is no member any more.
 fn find(typed: &str, snapshot: &ClusterSnapshot, keys: &Keys) -> Result<MemberId, Trouble> {
     let recorded =
-        |id: &MemberId| keys.lost.contains_key(id) || keys.down.as_ref().is_some_and(|d| d.value.member == *id);
+        |id: &MemberId| keys.abandoned.contains_key(id) || keys.step.as_ref().is_some_and(|d| d.value.member == *id);
     let found = snapshot.names.find(typed).or_else(|| typed.parse().ok().filter(recorded));
     found.ok_or_else(|| {
         let ids: Vec<_> = snapshot.view.members.iter().map(|member| member.id).collect();
@@ -78,7 +78,7 @@ fn find(typed: &str, snapshot: &ClusterSnapshot, keys: &Keys) -> Result<MemberId
     })
 }
 
-/// Looks, and finds the member. An agent that is at work can still do what its take-down announces.
+/// Looks, and finds the member. An agent that is at work can still do what its step announces.
 async fn look(prober: &Prober, typed: &cli::Abandon) -> Result<(ClusterSnapshot, Keys, MemberId), Trouble> {
     let mut snapshot = prober.look().await?;
     let keys = snapshot.keys()?;
@@ -93,16 +93,16 @@ async fn look(prober: &Prober, typed: &cli::Abandon) -> Result<(ClusterSnapshot,
     }
 }
 
-/// The take-down of a member that stands, or was given up before.
-fn stands(keys: &Keys, member: MemberId) -> Option<&TakeDown> {
-    let down = keys.down.as_ref().filter(|down| down.value.member == member);
-    down.or_else(|| keys.lost.get(&member)).map(|at| &at.value)
+/// The step of a member that stands, or was given up before.
+fn stands(keys: &Keys, member: MemberId) -> Option<&StepLock> {
+    let down = keys.step.as_ref().filter(|down| down.value.member == member);
+    down.or_else(|| keys.abandoned.get(&member)).map(|at| &at.value)
 }
 
 /// What a yes would have everybody believe; nothing where nothing would change.
 fn question(typed: &cli::Abandon, names: &Names, keys: &Keys, member: MemberId) -> Option<String> {
     let record = stands(keys, member)?;
-    let is_given_up = keys.down.as_ref().is_none_or(|down| down.value.member != member);
+    let is_given_up = keys.step.as_ref().is_none_or(|down| down.value.member != member);
     match typed.host_is_fenced {
         true => Some(abandoned::ask_fenced(record, names)),
         false => (!is_given_up).then(|| abandoned::ask(record, names)),
@@ -111,20 +111,22 @@ fn question(typed: &cli::Abandon, names: &Names, keys: &Keys, member: MemberId) 
 
 /// Deletes the record and leaves its sign. Sending it again settles an unknown answer: the sign carries the
 /// attempt's id.
-async fn give_up(store: &Store, down: &At<TakeDown>, name: &str) -> Result<At<TakeDown>, Trouble> {
+async fn give_up(store: &Store, down: &At<StepLock>, name: &str) -> Result<At<StepLock>, Trouble> {
     let txn = Txn::abandon(down, &Rules::default());
     let sign = match send(store, &txn).await? {
         Ok(revision) => Some(At { created: revision, modified: revision, value: down.value.clone() }),
-        Err(keys) => keys.lost.get(&down.value.member).filter(|lost| lost.value.attempt == down.value.attempt).cloned(),
+        Err(keys) => {
+            keys.abandoned.get(&down.value.member).filter(|lost| lost.value.attempt == down.value.attempt).cloned()
+        }
     };
-    sign.ok_or_else(|| Trouble::RecordChanged { member: name.to_owned() })
+    sign.ok_or_else(|| Trouble::StepLockChanged { member: name.to_owned() })
 }
 
-async fn clear(store: &Store, member: MemberId, lost: &At<TakeDown>, name: &str) -> Result<(), Trouble> {
-    match send(store, &Txn::clear_lost(member, lost.created)).await? {
+async fn clear(store: &Store, member: MemberId, lost: &At<StepLock>, name: &str) -> Result<(), Trouble> {
+    match send(store, &Txn::clear_abandoned(member, lost.created)).await? {
         Ok(_) => Ok(()),
-        Err(keys) if !keys.lost.contains_key(&member) => Ok(()),
-        Err(_) => Err(Trouble::RecordChanged { member: name.to_owned() }),
+        Err(keys) if !keys.abandoned.contains_key(&member) => Ok(()),
+        Err(_) => Err(Trouble::StepLockChanged { member: name.to_owned() }),
     }
 }
 
@@ -147,7 +149,7 @@ async fn send(store: &Store, txn: &Txn) -> Result<Result<proto::Revision, Keys>,
     }
 }
 
-fn told(typed: &cli::Abandon, snapshot: &ClusterSnapshot, keys: &Keys, record: &TakeDown, changed: bool) -> Outcome {
+fn told(typed: &cli::Abandon, snapshot: &ClusterSnapshot, keys: &Keys, record: &StepLock, changed: bool) -> Outcome {
     let (gates, members) =
         (gates(&snapshot.view, &snapshot.names), members(&snapshot.view, &snapshot.names, &Seats::default()));
     let mut facts = Facts { changed, members, gates, ..Facts::default() };

@@ -34,7 +34,7 @@ pub enum Downgrade {
     None,
     To(ClusterVersion),
     /// It does not say, as to a user without the role root.
-    NotTold,
+    NotReported,
 }
 
 impl Prober {
@@ -78,7 +78,7 @@ impl Prober {
         match self.observer.is_going_down(leader.id, version).await {
             Some(true) => Downgrade::To(version),
             Some(false) => Downgrade::None,
-            None => Downgrade::NotTold,
+            None => Downgrade::NotReported,
         }
     }
 

@@ -37,7 +37,7 @@ pub async fn run(verb: Verb, typed: &Rollout, replace: bool, output: Output) -> 
         Ok(stop) => stop,
         Err(trouble) => {
             let stop = trouble.stop(stop::typed(verb), Some(&typed.playbook.to_string_lossy()), false);
-            let stop = if reporter.board().has_changed() { stop.after_a_start() } else { stop };
+            let stop = if reporter.progress().has_changed() { stop.after_a_start() } else { stop };
             // A status command may hang, and this is only for the report.
             let found = tokio::time::timeout(LAST_STATUS, processes(&playbook)).await.unwrap_or_default();
             stop.with_down(&found.down, &found.unclear)
@@ -61,7 +61,7 @@ async fn carry_out(
         Some(refusal) => execution.refused(refusal).await,
         None => execution.run().await,
     };
-    Ok(stop_of(ended, &me, typed, reporter.board().names()))
+    Ok(stop_of(ended, &me, typed, reporter.progress().names()))
 }
 
 fn stop_of(ended: Ended, me: &Me, typed: &Rollout, names: &Names) -> Stop {

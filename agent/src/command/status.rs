@@ -95,7 +95,7 @@ impl Place {
         let target = if let Downgrade::To(target) = asked { Some(target) } else { None };
         let downgrade = downgrade(view, target, names);
         let mut facts = Facts { members, gates, warnings: view.warnings.clone(), ..Facts::default() };
-        if asked == Downgrade::NotTold {
+        if asked == Downgrade::NotReported {
             facts.warnings.push(
                 "whether a downgrade is enabled is not known: the leader did not say, or not to this user".into(),
             );
@@ -106,7 +106,7 @@ impl Place {
             json!({ "cluster_id": view.cluster, "leader": view.leader().map(|m| &m.name),
             "cluster_version": cluster_version(view).map(|version| version.to_string()) }),
         );
-        let in_step = keys.as_ref().ok().and_then(|keys| Some(keys.down.as_ref()?.value.member));
+        let in_step = keys.as_ref().ok().and_then(|keys| Some(keys.step.as_ref()?.value.member));
         let run = match &keys {
             Ok(keys) => {
                 self.add_keys(&mut facts, keys, names, lapses);
@@ -144,7 +144,7 @@ impl Place {
             json!({ "host": agent.host_name, "members": members, "waits_for": agent.waits_for })
         };
         let agents: Vec<_> = keys.agents.values().map(|at| agent(&at.value)).collect();
-        let take_down = |record: &crate::keys::TakeDown| {
+        let step_lock = |record: &crate::keys::StepLock| {
             json!({ "member": names.short(record.member), "id": record.member, "host": record.host_name,
                 "attempt": record.attempt, "pid": record.process.pid, "back": record.back })
         };
@@ -153,10 +153,11 @@ impl Place {
         facts.more.insert("agents".into(), json!(agents));
         let stale: Vec<_> = keys.stale.iter().map(|stale| format!("{PREFIX}{}", stale.key)).collect();
         facts.more.insert("stale".into(), json!(stale));
-        facts.more.insert("record".into(), json!(keys.down.as_ref().map(|down| take_down(&down.value))));
-        facts
-            .more
-            .insert("lost".into(), json!(keys.lost.values().map(|lost| take_down(&lost.value)).collect::<Vec<_>>()));
+        facts.more.insert("step_lock".into(), json!(keys.step.as_ref().map(|down| step_lock(&down.value))));
+        facts.more.insert(
+            "abandoned".into(),
+            json!(keys.abandoned.values().map(|lost| step_lock(&lost.value)).collect::<Vec<_>>()),
+        );
         facts.more.insert("run_state".into(), json!(keys.run.as_ref().map(|run| &run.value.state)));
     }
 }

@@ -10,9 +10,9 @@ use crate::{
     plan::{refusal::Wait, settled::Missing},
 };
 
-/// Something that happened. [`Happening::name`] is what an events file calls it.
+/// Something that happened. [`RunEvent::name`] is what an events file calls it.
 #[derive(Clone, Debug)]
-pub enum Happening<'a> {
+pub enum RunEvent<'a> {
     /// The agent has begun to work; nothing was asked yet.
     Begun {
         /// What it is to do, once the cluster is known; `None` before.
@@ -41,8 +41,8 @@ pub enum Happening<'a> {
     Lowering {
         to: Option<ClusterVersion>,
     },
-    /// The take-down record stands.
-    RecordPut {
+    /// The step lock stands.
+    StepLocked {
         member: MemberId,
         /// Whether the member goes back.
         back: bool,
@@ -65,8 +65,8 @@ pub enum Happening<'a> {
     Ready {
         member: MemberId,
     },
-    /// The take-down record is gone: the step is over.
-    RecordDeleted {
+    /// The step lock is gone: the step is over.
+    StepUnlocked {
         member: MemberId,
     },
     Failed {
@@ -150,7 +150,7 @@ impl Decision {
     }
 }
 
-impl Happening<'_> {
+impl RunEvent<'_> {
     /// Its name in an events file; `None` for what is not written there.
     pub fn name(&self) -> Option<&'static str> {
         Some(match self {
@@ -164,13 +164,13 @@ impl Happening<'_> {
             Self::HandedOver { .. } => "handed_over",
             Self::Lowering { to: Some(_) } => "downgrade_enabled",
             Self::Lowering { to: None } => "downgrade_cancelled",
-            Self::RecordPut { .. } => "record_put",
+            Self::StepLocked { .. } => "step_locked",
             Self::Stopping { .. } => "member_stopping",
             Self::Stopped { .. } => "member_stopped",
             Self::Switched { .. } => "member_switched",
             Self::Started { .. } => "member_started",
             Self::Ready { .. } => "member_ready",
-            Self::RecordDeleted { .. } => "record_deleted",
+            Self::StepUnlocked { .. } => "step_unlocked",
             Self::Failed { .. } => "member_failed",
             Self::PuttingBack { .. } => "member_putting_back",
             Self::LettingPollsEnd { .. } => "polls_awaited",
@@ -191,13 +191,13 @@ impl Happening<'_> {
 
     pub fn member(&self) -> Option<MemberId> {
         match self {
-            Self::RecordPut { member, .. }
+            Self::StepLocked { member, .. }
             | Self::Stopping { member }
             | Self::Stopped { member }
             | Self::Switched { member }
             | Self::Started { member }
             | Self::Ready { member }
-            | Self::RecordDeleted { member }
+            | Self::StepUnlocked { member }
             | Self::Failed { member, .. }
             | Self::PuttingBack { member }
             | Self::LettingPollsEnd { member, .. }
@@ -212,7 +212,7 @@ impl Happening<'_> {
                 | Wait::Lowering { member, .. }
                 | Wait::Storage { member, .. }
                 | Wait::FailedOwner { member }
-                | Wait::LostOwner { member } => Some(*member),
+                | Wait::AbandonedStep { member } => Some(*member),
                 Wait::Answer | Wait::Baton { .. } | Wait::OthersToJoin | Wait::Others { .. } => None,
             },
             _ => None,

@@ -60,20 +60,20 @@ pub enum Trouble {
     KeysDamaged(String),
     /// A key that is larger than any agent makes it, or too many of them.
     KeysTooLarge(String),
-    /// No take-down of this member to abandon.
+    /// No step of this member to abandon.
     NothingToAbandon {
         /// The member, as it was typed.
         member: String,
     },
-    /// The agent whose take-down is to be given up keeps its lease alive.
+    /// The agent whose step is to be given up keeps its lease alive.
     AgentAtWork {
         member: String,
         host: Arc<str>,
     },
-    /// The question before a take-down is given up was not answered with yes.
+    /// The question before a step is given up was not answered with yes.
     NotConfirmed,
     /// The record changed between the look and the Txn.
-    RecordChanged {
+    StepLockChanged {
         member: String,
     },
     /// The cluster did not answer.
@@ -96,7 +96,7 @@ pub enum Trouble {
         name: String,
         member: String,
         by: String,
-        /// Whether its take-down record may still stand.
+        /// Whether its step lock may still stand.
         is_recorded: bool,
     },
     /// A second signal.

@@ -14,7 +14,7 @@ use super::{
     step::files_are_wrong,
 };
 use crate::{
-    event::Happening,
+    event::RunEvent,
     host::files::state_dir::{Held, Layout, StateDir},
     journal::file::{Header, Journal},
     playbook::{self, Playbook},
@@ -63,11 +63,11 @@ pub(super) async fn bring_up(
         let Some(node) = playbook.node(name) else { continue };
         match bring_up_one(node, *member, state, past).await {
             Ok(Some(warnings)) => {
-                warnings.iter().for_each(|warning| reporter.tell(Happening::Warning(warning)));
-                reporter.tell(Happening::Mended { member: *member });
+                warnings.iter().for_each(|warning| reporter.tell(RunEvent::Warning(warning)));
+                reporter.tell(RunEvent::Mended { member: *member });
             }
             Ok(None) => {}
-            Err(why) => reporter.tell(Happening::Warning(&format!("{name} could not be started: {why}"))),
+            Err(why) => reporter.tell(RunEvent::Warning(&format!("{name} could not be started: {why}"))),
         }
     }
 }
@@ -132,7 +132,7 @@ pub(super) async fn start_what_is_down(
         let fault = |why| SetupError::Node { name: node.name.clone(), why: Box::new(why) };
         if !own.status().await.map_err(fault)?.is_running() {
             own.start().await.map_err(fault)?;
-            reporter.tell(Happening::NodeStarted { node: &node.name });
+            reporter.tell(RunEvent::NodeStarted { node: &node.name });
             was_down = true;
         }
     }

@@ -14,7 +14,7 @@ use super::{Execution, error::ActError};
 use crate::{
     boot_clock,
     host::runtime::Found,
-    keys::{AttemptId, TakeDown},
+    keys::{AttemptId, StepLock},
     machine::act::Event,
     observe::{
         access::Access,
@@ -109,7 +109,7 @@ async fn shows(access: Arc<Access>, member: Member, attempt: AttemptId) -> Optio
 }
 
 /// What is wrong with the record that a member shows.
-fn doubt(record: Option<&TakeDown>, attempt: AttemptId) -> Option<String> {
+fn doubt(record: Option<&StepLock>, attempt: AttemptId) -> Option<String> {
     match record {
         Some(record) if record.attempt == attempt => None,
         Some(record) => Some(format!("showed a step of the agent on {} instead", record.host_name)),

@@ -6,7 +6,7 @@ use proto::{ClusterVersion, MemberId};
 
 use super::Execution;
 use crate::{
-    event::Happening,
+    event::RunEvent,
     machine::act::Event,
     observe::{downgrade::Downgraded, view::Member},
     plan::settled::Missing,
@@ -32,7 +32,7 @@ impl Execution<'_> {
             match self.cluster.observer.downgrade(leader, to).await {
                 Downgraded::Done => {
                     self.cluster.downgrade_asked = None;
-                    self.tell(Happening::Lowering { to });
+                    self.tell(RunEvent::Lowering { to });
                     return Event::Done;
                 }
                 Downgraded::Refused(_) if self.is_downgrading(to).await => return Event::Done,

@@ -42,7 +42,7 @@ pub async fn gone(store: &Store, keys: &Keys, me: &Me, own: ProcessId) -> Result
 fn named(keys: &Keys, me: &Me) -> Vec<ProcessId> {
     let agent = keys.agents.get(&me.host).map(|at| at.value.process);
     let baton = keys.baton.iter().filter(|at| at.value.host == me.host).map(|at| at.value.process);
-    let records = keys.down.iter().chain(keys.lost.values()).map(|at| &at.value).filter(|record| {
+    let records = keys.step.iter().chain(keys.abandoned.values()).map(|at| &at.value).filter(|record| {
         let is_here = record.host.machine.is_some() && record.host.machine == me.host.machine;
         record.host == me.host || (is_here && me.seats.has(record.member))
     });

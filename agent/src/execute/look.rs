@@ -7,9 +7,9 @@ use std::{
 
 use super::{Abort, Execution, gone::gone, send::Recorded};
 use crate::{
-    event::Happening,
+    event::RunEvent,
     journal::restart::Stage,
-    keys::{At, Keys, PREFIX, Run, RunState, TakeDown},
+    keys::{At, Keys, PREFIX, Run, RunState, StepLock},
     machine::act::{Event, Looked},
     observe::{evidence::Evidence, view::ClusterView},
     plan::warning::Warning,
@@ -48,7 +48,7 @@ impl Execution<'_> {
             self.warn_once(&view.warnings);
         }
         if let Some(keys) = &keys {
-            self.tell(Happening::Read(keys));
+            self.tell(RunEvent::Read(keys));
             self.note(keys);
             self.progress.read(keys);
         }
@@ -102,13 +102,13 @@ impl Execution<'_> {
         };
         let Some(Recorded { record, created, by }) = &self.cluster.leases.recorded else { return Ok(Some(keys)) };
         let stands =
-            keys.down.as_ref().is_some_and(|down| down.value.attempt == record.attempt && down.created == *created);
+            keys.step.as_ref().is_some_and(|down| down.value.attempt == record.attempt && down.created == *created);
         if stands || is_given_up(&keys, record) {
             return Ok(Some(keys));
         }
-        self.cluster.store.route().disbelieve(by);
+        self.cluster.store.endpoints().disbelieve(by);
         let text = format!(
-            "{by} said that the take-down record of {} was put, and another member does not show it: nothing is stopped, \
+            "{by} said that the step lock of {} was put, and another member does not show it: nothing is stopped, \
              and others are asked before {by} from now on",
             self.name_of(record.member),
         );
@@ -120,14 +120,14 @@ impl Execution<'_> {
     fn miss_record(&mut self, keys: &Keys) {
         let Some(in_hand) = self.host.past.in_hand else { return };
         let attempt = in_hand.attempt();
-        let stands = keys.down.as_ref().is_some_and(|down| down.value.attempt == attempt);
-        let is_given_up = keys.lost.values().any(|lost| lost.value.attempt == attempt);
+        let stands = keys.step.as_ref().is_some_and(|down| down.value.attempt == attempt);
+        let is_given_up = keys.abandoned.values().any(|lost| lost.value.attempt == attempt);
         if stands {
             self.cluster.leases.seen = Some(attempt);
         } else if self.cluster.leases.seen.take_if(|seen| *seen == attempt).is_some() && !is_given_up {
             let name = self.name_of(in_hand.member());
             self.warn(&format!(
-                "the take-down record of {name} was deleted while its step was under way, and not by this agent: another \
+                "the step lock of {name} was deleted while its step was under way, and not by this agent: another \
                  member may have been down beside it; look at who else may write below {PREFIX}"
             ));
         }
@@ -135,7 +135,7 @@ impl Execution<'_> {
 
     /// Takes a view over, and tells it.
     pub(super) fn saw(&mut self, view: &ClusterView) {
-        self.tell(Happening::Looked(view));
+        self.tell(RunEvent::Looked(view));
         if view.is_whole() && self.me.seats.members().all(|member| view.member(member).is_some()) {
             self.seen.whole_view = Some(view.clone());
         }
@@ -163,7 +163,7 @@ impl Execution<'_> {
 
     /// What the planner has to say of a look, and refuses nothing for.
     pub(super) fn warn_of(&mut self, warnings: &[Warning]) {
-        let names = self.console.reporter.board().names();
+        let names = self.console.reporter.progress().names();
         let texts: Vec<_> = warnings.iter().map(|warning| warned(warning, names)).collect();
         self.warn_once(&texts);
     }
@@ -184,14 +184,14 @@ impl Execution<'_> {
         {
             self.progress.joined = Some(run.id);
             let run = run.id;
-            self.tell(Happening::Joined { run });
+            self.tell(RunEvent::Joined { run });
         }
         let is_failed = |run: &At<Run>| matches!(run.value.state, RunState::Failed { .. });
-        match keys.run.as_ref().is_some_and(is_failed) || !keys.lost.is_empty() {
+        match keys.run.as_ref().is_some_and(is_failed) || !keys.abandoned.is_empty() {
             true => drop(self.progress.stands_still_since.get_or_insert_with(Instant::now)),
             false => self.progress.stands_still_since = None,
         }
-        let mark = (keys.run.as_ref().map(|run| run.modified), keys.down.as_ref().map(|down| down.created));
+        let mark = (keys.run.as_ref().map(|run| run.modified), keys.step.as_ref().map(|down| down.created));
         let releases = self.seen.last_view.iter().flat_map(|view| &view.members);
         let members: Vec<_> =
             releases.map(|member| (member.id, member.release().cloned(), member.is_ready())).collect();
@@ -213,15 +213,15 @@ impl Execution<'_> {
     fn stay_clear(&self, keys: &Keys) {
         let stage = self.host.past.restart().map(|in_hand| in_hand.stage);
         if matches!(stage, None | Some(Stage::Planned | Stage::Done(_))) {
-            let down = keys.down.as_ref().map(|down| down.value.member);
+            let down = keys.step.as_ref().map(|down| down.value.member);
             self.cluster.excluded.set(down.filter(|member| !self.me.seats.has(*member)));
         }
     }
 }
 
-/// Whether somebody gave the take-down up since (R-7): then nobody lied of its record.
-fn is_given_up(keys: &Keys, record: &TakeDown) -> bool {
-    keys.lost.get(&record.member).is_some_and(|lost| lost.value.attempt == record.attempt)
+/// Whether somebody gave the step up since (R-7): then nobody lied of its record.
+fn is_given_up(keys: &Keys, record: &StepLock) -> bool {
+    keys.abandoned.get(&record.member).is_some_and(|lost| lost.value.attempt == record.attempt)
 }
 
 /// An id that was never used. The kernel's own; should it have none, time and chance of this process.

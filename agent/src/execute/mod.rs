@@ -41,7 +41,7 @@ use std::{
 use proto::MemberId;
 
 use crate::{
-    event::{Happening, trouble::Trouble},
+    event::{RunEvent, trouble::Trouble},
     host::files::state_dir::StateDir,
     journal::{
         file::Journal,
@@ -57,7 +57,7 @@ use crate::{
     plan::{Me, refusal::Refusal},
     playbook::Playbook,
     report::Reporter,
-    store::{Store, route::Excluded, stored::StoredError},
+    store::{Store, endpoint::Excluded, stored::StoredError},
 };
 use error::ActError;
 use interrupt::Interrupt;
@@ -93,7 +93,7 @@ pub struct Cluster {
     pub excluded: Arc<Excluded>,
     leases: Leases,
     /// Word that something changed, from the first wait on: a watch that is not needed only holds members up.
-    changes: Option<Arc<crate::store::Changes>>,
+    watch: Option<Arc<crate::store::Watch>>,
     /// Which step of a downgrade is asked for, and since when, though it is not known what came of it.
     downgrade_asked: Option<(Option<proto::ClusterVersion>, Instant)>,
 }
@@ -153,7 +153,7 @@ pub enum Abort {
         member: MemberId,
         /// The names of those who say so.
         by: Vec<Arc<str>>,
-        /// Whether its take-down record may still stand.
+        /// Whether its step lock may still stand.
         is_recorded: bool,
     },
     /// The operator asked twice, or once, and the host shuts down.
@@ -331,7 +331,7 @@ impl Execution<'_> {
         }
         let is_started = entry == Entry::Restart(restart::Entry::Starting(Direction::Forward));
         if let Some(InHand { step, stage: Stage::Stopping(Direction::Back) }) = before.filter(|_| is_started) {
-            self.tell(Happening::KeptNew { member: step.member });
+            self.tell(RunEvent::KeptNew { member: step.member });
         }
         Ok(Event::Done)
     }
@@ -398,12 +398,12 @@ impl Execution<'_> {
         self.node(member).map_or_else(|| member.to_string(), |node| node.node.name.clone())
     }
 
-    fn tell(&mut self, happening: Happening<'_>) {
+    fn tell(&mut self, happening: RunEvent<'_>) {
         self.console.reporter.tell(happening);
     }
 
     fn warn(&mut self, text: &str) {
-        self.tell(Happening::Warning(text));
+        self.tell(RunEvent::Warning(text));
     }
 
     /// Members of this host whose process does not run. One that cannot be asked is not taken for stopped.

@@ -17,7 +17,7 @@ use super::{
     process_member::must_be_the_member,
 };
 use crate::{
-    event::{Happening, trouble::Trouble},
+    event::{RunEvent, trouble::Trouble},
     host::{
         process::cgroup,
         release::{
@@ -189,7 +189,7 @@ impl Execution<'_> {
             return;
         }
         if let Some(underway) = told.borrow_and_update().as_ref() {
-            self.tell(Happening::Preparing { what: &in_words(underway) });
+            self.tell(RunEvent::Preparing { what: &in_words(underway) });
         }
     }
 

@@ -17,13 +17,13 @@ use crate::{
         Found, Runtime, RuntimeError, Status,
         command::CommandError,
         discovery::Belief,
-        told::{Told, ToldFile},
+        stop_request::{StopRequest, StopRequestFile},
     },
     words::typed,
 };
 
 /// How often a process that was told to stop is looked at.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What came of an attempt to stop a member.
 pub(super) enum Stopped {
@@ -36,7 +36,7 @@ pub(super) enum Stopped {
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     /// What could not be written.
-    told: Option<Told>,
+    stop_request: Option<StopRequest>,
     /// Whether its end was waited for.
     has_waited: bool,
 }
@@ -114,9 +114,9 @@ impl OwnNode {
             }
             Err(error) => {
                 let is_shown = !matches!(runtime, Runtime::Command(_)) || matches!(found, Found::Shown(_));
-                let is_on_file = ToldFile::of(&self.nodes, &self.node.name).read().is_some();
+                let is_on_file = StopRequestFile::of(&self.nodes, &self.node.name).read().is_some();
                 if !is_on_file && error.is_of_one_that_was_told() {
-                    self.memory().told = Told::now(found.process(&status), is_shown).ok();
+                    self.memory().stop_request = StopRequest::now(found.process(&status), is_shown).ok();
                 }
                 return Err(error.into());
             }
@@ -126,8 +126,8 @@ impl OwnNode {
         Ok(Stopped::Ended)
     }
 
-    fn forget_what_was_told(&self) {
-        ToldFile::of(&self.nodes, &self.node.name).forget();
+    fn forget_stop_request(&self) {
+        StopRequestFile::of(&self.nodes, &self.node.name).forget();
         *self.memory() = Memory::default();
     }
 
@@ -138,11 +138,11 @@ impl OwnNode {
     /// Waits once for a process that was told to stop, by this agent or by one that is gone, as long as a stop may take.
     /// It is not killed: that is for a stop of its own, before which the cluster was looked at.
     async fn let_end(&self) -> Result<(), NotEnded> {
-        let file = ToldFile::of(&self.nodes, &self.node.name);
-        let Some(told) = file.read().or_else(|| self.memory().told.clone()) else { return Ok(()) };
+        let file = StopRequestFile::of(&self.nodes, &self.node.name);
+        let Some(told) = file.read().or_else(|| self.memory().stop_request.clone()) else { return Ok(()) };
         let limit = if self.memory().has_waited { Duration::ZERO } else { self.node.stop.timeout };
         if told.is_of_another_boot() || self.ends_within(&told, limit).await? {
-            self.forget_what_was_told();
+            self.forget_stop_request();
             return Ok(());
         }
         self.memory().has_waited = true;
@@ -164,7 +164,8 @@ impl OwnNode {
 
     /// What is to be known of a process that was told to stop and still runs, before a run that waits for its end.
     pub(super) async fn still_ending(&self) -> Option<String> {
-        let told = ToldFile::of(&self.nodes, &self.node.name).read().filter(|told| !told.is_of_another_boot())?;
+        let told =
+            StopRequestFile::of(&self.nodes, &self.node.name).read().filter(|told| !told.is_of_another_boot())?;
         // One whose `status` fails is warned of elsewhere.
         let runs = matches!(self.ends_within(&told, Duration::ZERO).await, Ok(false));
         let (name, timeout) = (&self.node.name, self.node.stop.timeout);
@@ -177,7 +178,7 @@ impl OwnNode {
         })
     }
 
-    async fn ends_within(&self, told: &Told, limit: Duration) -> Result<bool, NotEnded> {
+    async fn ends_within(&self, told: &StopRequest, limit: Duration) -> Result<bool, NotEnded> {
         let deadline = Instant::now() + limit;
         loop {
             let is_there = match told.process {
@@ -193,7 +194,7 @@ impl OwnNode {
             if !is_there || Instant::now() >= deadline {
                 return Ok(!is_there);
             }
-            sleep(LOOK_AGAIN).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -237,7 +238,7 @@ impl OwnNode {
         let Some(runtime) = &self.runtime else { return Ok(Vec::new()) };
         let started = runtime.start_stopped().await?;
         // What runs now was started since.
-        self.forget_what_was_told();
+        self.forget_stop_request();
         let doubt = runtime.check_alone(&started.status).err().map(|error| with_causes(&error));
         let name = &self.node.name;
         let doubt = doubt.map(|doubt| format!("started all the same, as it was stopped for its step: {doubt}"));

@@ -59,9 +59,9 @@ async fn a_process_that_was_told_to_stop_is_neither_running_nor_stopped_until_it
         let (mut node, state) = node(folder.path(), "echo 1", kill);
         node.look_up().await.unwrap();
         let mut process = Process::new();
-        let file = ToldFile::of(&state.nodes(), "m1");
+        let file = StopRequestFile::of(&state.nodes(), "m1");
         fs::create_dir_all(state.nodes()).unwrap();
-        file.write(&Told::now(Some(process.identity()), true).unwrap()).unwrap();
+        file.write(&StopRequest::now(Some(process.identity()), true).unwrap()).unwrap();
         for _ in 0..2 {
             let why = node.status().await.unwrap_err();
             assert!(why.to_string().ends_with(&format!("kill -KILL {}", process.0.id())), "{why}");
@@ -87,14 +87,14 @@ async fn where_nothing_else_shows_the_process_the_word_of_its_supervisor_counts(
     let (mut node, state) = node(folder.path(), &script, true);
     node.look_up().await.unwrap();
     let (mut named, other) = (Process::new(), Process::new());
-    let file = ToldFile::of(&state.nodes(), "m1");
+    let file = StopRequestFile::of(&state.nodes(), "m1");
     fs::create_dir_all(state.nodes()).unwrap();
     for (about, says, then, is_running) in [
         (None, "up".to_owned(), String::new(), false),
         (Some(named.identity()), named.0.id().to_string(), String::new(), false),
         (Some(named.identity()), named.0.id().to_string(), other.0.id().to_string(), true),
     ] {
-        file.write(&Told::now(about, false).unwrap()).unwrap();
+        file.write(&StopRequest::now(about, false).unwrap()).unwrap();
         fs::write(&said, says).unwrap();
         let why = node.status().await.unwrap_err();
         assert!(why.to_string().ends_with(&format!("rm {}", file.path().display())), "{why}");
@@ -114,7 +114,7 @@ async fn a_status_that_fails_keeps_down_no_member_that_was_told_to_stop() {
     let playbook::Runtime::Command(command) = &mut node.node.runtime else { unreachable!() };
     command.start = ["touch".to_owned(), mark.display().to_string()].into();
     fs::create_dir_all(state.nodes()).unwrap();
-    ToldFile::of(&state.nodes(), "m1").write(&Told::now(None, false).unwrap()).unwrap();
+    StopRequestFile::of(&state.nodes(), "m1").write(&StopRequest::now(None, false).unwrap()).unwrap();
     node.look_up().await.unwrap();
     assert!(node.status().await.is_err());
     node.start_stopped().await.unwrap();

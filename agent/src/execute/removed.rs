@@ -10,7 +10,7 @@ use proto::MemberId;
 
 use super::{Abort, Execution};
 use crate::{
-    event::Happening,
+    event::RunEvent,
     keys::txn::Txn,
     observe::view::ClusterView,
     store::{TxnAnswer, stored},
@@ -28,7 +28,7 @@ impl Execution<'_> {
 
     /// The names of the members that say that it was removed, where they are enough to be believed.
     pub(super) async fn removed_by(&self, member: MemberId) -> Option<Vec<Arc<str>>> {
-        let view = self.glance_at_once().await?;
+        let view = self.probe_at_once().await?;
         self.removed_by_view(member, &view).await
     }
 
@@ -36,10 +36,10 @@ impl Execution<'_> {
     pub(super) async fn removed_by_view(&self, member: MemberId, view: &ClusterView) -> Option<Vec<Arc<str>>> {
         view.removed_by(member, self.seen.whole_view.as_ref())?;
         tokio::time::sleep(BETWEEN).await;
-        self.glance_at_once().await?.removed_by(member, self.seen.whole_view.as_ref())
+        self.probe_at_once().await?.removed_by(member, self.seen.whole_view.as_ref())
     }
 
-    async fn glance_at_once(&self) -> Option<ClusterView> {
+    async fn probe_at_once(&self) -> Option<ClusterView> {
         tokio::time::timeout(SAID_WITHIN, self.cluster.observer.probe()).await.ok()?.ok()
     }
 
@@ -59,10 +59,10 @@ impl Execution<'_> {
     /// Ends its step. What could not be deleted is left to the next process.
     pub(super) async fn let_go(&mut self, member: MemberId, by: Vec<Arc<str>>) -> Abort {
         self.cluster.excluded.set(None);
-        self.tell(Happening::Failed { member, why: "it was removed from the cluster" });
+        self.tell(RunEvent::Failed { member, why: "it was removed from the cluster" });
         let attempt = self.host.past.in_hand.map(|in_hand| in_hand.attempt());
         let Some(keys) = self.keys().await else { return Abort::Removed { member, by, is_recorded: true } };
-        let record = keys.down.filter(|down| Some(down.value.attempt) == attempt);
+        let record = keys.step.filter(|down| Some(down.value.attempt) == attempt);
         let is_recorded = match record {
             Some(record) => {
                 let (compares, ops) = stored::txn(&Txn::delete_down(record.created), None);

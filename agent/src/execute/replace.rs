@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{Execution, gone::gone, look::random};
 use crate::{
-    event::{Decision, Happening, trouble::Trouble},
+    event::{Decision, RunEvent, trouble::Trouble},
     keys::{Run, RunId, txn::Txn},
     plan::{self, refusal::Refusal, replace::Replacement},
     report::{names::Names, stop::refused},
@@ -73,7 +73,7 @@ impl Execution<'_> {
                 TxnAnswer::Unknown(_) => tokio::time::sleep(ASKED_EVERY).await,
             }
         }
-        self.tell(Happening::Decided(Decision::Replaced));
+        self.tell(RunEvent::Decided(Decision::Replaced));
         Ok(None)
     }
 }

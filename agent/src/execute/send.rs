@@ -13,9 +13,9 @@ use proto::{LeaseId, Revision};
 
 use super::{Abort, Execution};
 use crate::{
-    event::{Decision, Happening},
+    event::{Decision, RunEvent},
     keys::{
-        AttemptId, KeyName, Keys, PREFIX, Participant, RunState, TakeDown, TakeId,
+        AttemptId, KeyName, Keys, PREFIX, Participant, RunState, StepLock, TakeId,
         rules::Rules,
         txn::{Op, Txn},
     },
@@ -34,7 +34,7 @@ const GIVING_BACK: Duration = Duration::from_secs(15);
 const RESEND_AFTER: Duration = Duration::from_millis(200);
 
 /// Between two tries to say that this agent repairs.
-const TRIED_AGAIN: Duration = Duration::from_secs(2);
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The leases of this process.
 #[derive(Debug, Default)]
@@ -57,10 +57,10 @@ pub(super) struct Leases {
     pub(super) recorded: Option<Recorded>,
 }
 
-/// A take-down record as one member said that it was put.
+/// A step lock as one member said that it was put.
 #[derive(Debug)]
 pub(super) struct Recorded {
-    pub(super) record: TakeDown,
+    pub(super) record: StepLock,
     pub(super) created: Revision,
     /// The address that said so.
     pub(super) by: String,
@@ -95,7 +95,7 @@ impl Execution<'_> {
             Err(NotGranted::Refused(_)) => return self.refused_with_keys().await,
             Err(NotGranted::Unknown(_)) => return Ok(self.unknown().await),
         };
-        if txn.ops.iter().any(|op| matches!(op, Op::Delete(KeyName::Down))) {
+        if txn.ops.iter().any(|op| matches!(op, Op::Delete(KeyName::StepLock))) {
             self.cluster.leases.seen = None;
         }
         let (compares, ops) = stored::txn(txn, lease);
@@ -114,7 +114,7 @@ impl Execution<'_> {
                 self.end_lease_of(txn).await;
                 let keys = stored::keys(&snapshot).map_err(Abort::Keys)?;
                 self.note_record(txn, |record| {
-                    let down = keys.down.as_ref().filter(|down| down.value.attempt == record.attempt);
+                    let down = keys.step.as_ref().filter(|down| down.value.attempt == record.attempt);
                     down.map(|down| down.created)
                 });
                 Ok(Event::No(Box::new(keys)))
@@ -141,16 +141,16 @@ impl Execution<'_> {
     }
 
     /// Notes who says that a record of this host was put, for the look that follows.
-    fn note_record(&mut self, txn: &Txn, created: impl FnOnce(&TakeDown) -> Option<Revision>) {
+    fn note_record(&mut self, txn: &Txn, created: impl FnOnce(&StepLock) -> Option<Revision>) {
         for op in &txn.ops {
             match op {
-                Op::PutDown(record) => {
+                Op::PutStepLock(record) => {
                     let said = created(record).zip(self.cluster.store.told());
                     let record = record.clone();
                     self.cluster.leases.recorded = said.map(|(created, by)| Recorded { record, created, by });
                     return;
                 }
-                Op::Delete(KeyName::Down) => self.cluster.leases.recorded = None,
+                Op::Delete(KeyName::StepLock) => self.cluster.leases.recorded = None,
                 _ => {}
             }
         }
@@ -242,7 +242,7 @@ impl Execution<'_> {
                 (Verb::Resume, state) if !matches!(state, RunState::Failed { .. }) => Some(Decision::Resumed),
                 _ => None,
             };
-            decision.into_iter().for_each(|decision| self.tell(Happening::Decided(decision)));
+            decision.into_iter().for_each(|decision| self.tell(RunEvent::Decided(decision)));
         }
         for op in &txn.ops {
             match op {
@@ -251,11 +251,11 @@ impl Execution<'_> {
                     self.cluster.leases.is_registered = true;
                     self.began = Instant::now();
                 }
-                Op::PutBaton(_) => self.tell(Happening::BatonTaken),
-                Op::PutDown(record) => self.tell(Happening::RecordPut { member: record.member, back: record.back }),
-                Op::Delete(KeyName::Down) => {
+                Op::PutBaton(_) => self.tell(RunEvent::BatonTaken),
+                Op::PutStepLock(record) => self.tell(RunEvent::StepLocked { member: record.member, back: record.back }),
+                Op::Delete(KeyName::StepLock) => {
                     if let Some(in_hand) = self.host.past.in_hand {
-                        self.tell(Happening::RecordDeleted { member: in_hand.member() });
+                        self.tell(RunEvent::StepUnlocked { member: in_hand.member() });
                     }
                 }
                 _ => {}
@@ -268,7 +268,7 @@ impl Execution<'_> {
         match self.cluster.store.revoke(take.lease()).await {
             Ok(()) => {
                 self.cluster.leases.unanswered = None;
-                self.tell(Happening::BatonGivenBack);
+                self.tell(RunEvent::BatonGivenBack);
                 Event::Done
             }
             Err(_) => {
@@ -285,7 +285,7 @@ impl Execution<'_> {
 
     /// Others need not miss an agent that repairs a member before it takes part. Nothing depends on it.
     pub(super) async fn register_while_repairing(&mut self) {
-        let is_soon = self.cluster.leases.tried.is_some_and(|tried| tried.elapsed() < TRIED_AGAIN);
+        let is_soon = self.cluster.leases.tried.is_some_and(|tried| tried.elapsed() < RETRY_INTERVAL);
         if self.cluster.leases.is_registered || is_soon {
             return;
         }

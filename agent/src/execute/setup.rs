@@ -26,7 +26,7 @@ use super::{
     wait,
 };
 use crate::{
-    event::{Happening, trouble::Trouble},
+    event::{RunEvent, trouble::Trouble},
     host::files::state_dir::{Held, Layout, StateDir, StateDirError},
     journal::{
         file::{Header, Journal, JournalError, Opened},
@@ -37,7 +37,7 @@ use crate::{
     plan::{Me, Verb},
     playbook::Playbook,
     report::Reporter,
-    store::{Store, route::Excluded},
+    store::{Store, endpoint::Excluded},
     words::with_causes,
 };
 
@@ -115,9 +115,9 @@ pub async fn set_up(
 ) -> Result<Execution<'_>, SetupError> {
     let interrupt = Interrupt::install().map_err(SetupError::Own)?;
     if let Some(warning) = judge_cgroup(&playbook).await.map_err(|why| SetupError::Unfit(Box::new(why)))? {
-        reporter.tell(Happening::Warning(&warning));
+        reporter.tell(RunEvent::Warning(&warning));
     }
-    secret_file::warnings(&playbook.cluster).iter().for_each(|warning| reporter.tell(Happening::Warning(warning)));
+    secret_file::warnings(&playbook.cluster).iter().for_each(|warning| reporter.tell(RunEvent::Warning(warning)));
     let held = Held::take(&playbook.state_dir).map_err(SetupError::StateDir)?;
     let (host, opened) = match open(&held) {
         Ok(opened) => opened,
@@ -162,14 +162,14 @@ pub async fn set_up(
     let me = Arc::new(me(&playbook, &options, &state, &identity));
     reporter.learn(&identity.members);
     reporter.own(&me.seats);
-    reporter.tell(Happening::Begun { change: Some(&me.intent.change) });
+    reporter.tell(RunEvent::Begun { change: Some(&me.intent.change) });
     let excluded = Arc::new(Excluded::default());
     let store = Store::new(&observer, excluded.clone());
     Ok(Execution {
         playbook,
         me,
         process,
-        cluster: Cluster { observer, store, excluded, leases: Leases::default(), changes: None, downgrade_asked: None },
+        cluster: Cluster { observer, store, excluded, leases: Leases::default(), watch: None, downgrade_asked: None },
         seen: Seen::default(),
         host: Host { nodes, state, journal, past, unwritable, touched: false, confirmed: None },
         console: Console { reporter, interrupt, warned: BTreeSet::new() },

@@ -17,7 +17,7 @@ use super::{
     process_member::{judged_to_go_back, must_be_the_member},
 };
 use crate::{
-    event::Happening,
+    event::RunEvent,
     host::{program::hook, runtime::Found},
     journal::restart::{Binary, Direction, InHand, Stage},
     machine::act::Event,
@@ -28,7 +28,7 @@ use crate::{
 
 /// How long a member is looked at anew that is another process each time.
 const RESTARTS: Duration = Duration::from_secs(10);
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Execution<'_> {
     pub(super) async fn hooks_before(&mut self, member: MemberId) -> Result<(), ActError> {
@@ -60,10 +60,10 @@ impl Execution<'_> {
         for argv in node.expanded(hooks, &release)? {
             let hook = argv.first().map_or("", String::as_str);
             if let Err(error) = hook::run(&argv).await {
-                self.tell(Happening::HookFailed { member, hook, why: &with_causes(&error) });
+                self.tell(RunEvent::HookFailed { member, hook, why: &with_causes(&error) });
                 return Err(error.into());
             }
-            self.tell(Happening::HookRan { member, hook });
+            self.tell(RunEvent::HookRan { member, hook });
         }
         Ok(())
     }
@@ -71,7 +71,7 @@ impl Execution<'_> {
     pub(super) async fn hand_over(&mut self, from: MemberId, to: MemberId) -> Event {
         match self.cluster.observer.move_leader(from, to).await {
             HandOver::Moved => {
-                self.tell(Happening::HandedOver { from, to });
+                self.tell(RunEvent::HandedOver { from, to });
                 Event::Done
             }
             HandOver::Refused(reason) | HandOver::Unknown(reason) => Event::Failed(Arc::from(reason)),
@@ -83,9 +83,9 @@ impl Execution<'_> {
         if self.host.past.restart().is_some_and(|in_hand| {
             in_hand.stage == Stage::Stopping(Direction::Back) && in_hand.step.direction == Direction::Forward
         }) {
-            self.tell(Happening::PuttingBack { member });
+            self.tell(RunEvent::PuttingBack { member });
         }
-        self.tell(Happening::Stopping { member });
+        self.tell(RunEvent::Stopping { member });
         self.cluster.excluded.set(Some(member));
         self.host.touched = true;
         // A supervisor may restart it between the look and the stop, and a crash loop does so again and again.
@@ -99,7 +99,7 @@ impl Execution<'_> {
                  started it again"
             )));
         }
-        self.tell(Happening::Stopped { member });
+        self.tell(RunEvent::Stopped { member });
         Ok(())
     }
 
@@ -109,7 +109,7 @@ impl Execution<'_> {
             let is_late = Instant::now() >= deadline;
             match self.found(member).await? {
                 Found::Unknown if is_late => return Err(why),
-                Found::Unknown => sleep(LOOK_AGAIN).await,
+                Found::Unknown => sleep(POLL_INTERVAL).await,
                 // It is the member each time, and has to be stopped. Which process is hit is the stop command's to know.
                 Found::Shown(_) if is_late && self.turns_back(member) => return Ok(Found::Unknown),
                 _ if is_late => return Err(why),
@@ -159,7 +159,7 @@ impl Execution<'_> {
         match &switched {
             Ok(wrong) => {
                 wrong.iter().for_each(|why| self.warn(&files_are_wrong(&self.name_of(member), why)));
-                self.tell(Happening::Switched { member });
+                self.tell(RunEvent::Switched { member });
             }
             // The machine asks then whether it is ready all the same, and no end has this reason.
             Err(why) if is_mended => self.warn(&format!("{} could not be switched: {why}", self.name_of(member))),
@@ -179,13 +179,13 @@ impl Execution<'_> {
             Ok(warnings) => warnings.iter().for_each(|warning| self.warn(warning)),
             Err(why) => return Err(why),
         }
-        self.tell(if in_hand.is_some() { Happening::Started { member } } else { Happening::Mended { member } });
+        self.tell(if in_hand.is_some() { RunEvent::Started { member } } else { RunEvent::Mended { member } });
         Ok(())
     }
 
     pub(super) async fn await_polls(&mut self) -> Event {
         if let Some(in_hand) = self.host.past.in_hand {
-            self.tell(Happening::LettingPollsEnd { member: in_hand.member(), seconds: POLLS.as_secs() });
+            self.tell(RunEvent::LettingPollsEnd { member: in_hand.member(), seconds: POLLS.as_secs() });
         }
         tokio::time::sleep(POLLS).await;
         Event::Done

@@ -14,7 +14,7 @@ use proto::{MemberId, Release, Revision};
 
 use super::{Abort, Execution, error::ActError, port_owner::who_listens};
 use crate::{
-    event::Happening,
+    event::RunEvent,
     host::{
         blocking::blocking,
         runtime::{Status, discovery::undeleted},
@@ -28,7 +28,7 @@ use crate::{
         settled::{self, Missing},
     },
     report::{settling, wait::words},
-    store::Changes,
+    store::Watch,
     visible::line,
 };
 
@@ -51,7 +51,7 @@ pub(super) struct Progress {
     pub(super) seen: Seen,
     pub(super) at: Instant,
     pub(super) joined: Option<RunId>,
-    /// Since when the run is marked failed, or a take-down is given up.
+    /// Since when the run is marked failed, or a step is given up.
     pub(super) stands_still_since: Option<Instant>,
     /// The keys of the last look.
     keys: Option<Keys>,
@@ -124,7 +124,7 @@ impl Execution<'_> {
                     let Some(why) = self.unfinished(member).await else {
                         self.cluster.excluded.set(None);
                         self.say_what_was_not_compared(member, on).await;
-                        self.tell(Happening::Ready { member });
+                        self.tell(RunEvent::Ready { member });
                         return Ok(Event::Done);
                     };
                     if Instant::now() >= deadline + soak {
@@ -234,7 +234,7 @@ impl Execution<'_> {
 
     fn not_ready(&mut self, member: MemberId, why: Arc<str>) -> Event {
         self.cluster.excluded.set(None);
-        self.tell(Happening::Failed { member, why: &why });
+        self.tell(RunEvent::Failed { member, why: &why });
         Event::Failed(why)
     }
 
@@ -269,7 +269,7 @@ impl Execution<'_> {
                     Some(by) => Judged::Removed(by),
                     None => judge_view(&view, member, side.as_ref().map(|side| &side.release)),
                 };
-                self.tell(Happening::Looked(&view));
+                self.tell(RunEvent::Looked(&view));
                 self.seen.last_view = Some(view);
                 judged
             }
@@ -283,7 +283,7 @@ impl Execution<'_> {
 
     /// Waits until versions, gates and hashes agree everywhere.
     pub(super) async fn await_settled(&mut self, back: bool) -> Event {
-        self.tell(Happening::Settling);
+        self.tell(RunEvent::Settling);
         self.say_in_key(self.me.seats.members().collect(), Some("the cluster to settle".into())).await;
         let began = Instant::now();
         let deadline = began + self.playbook.strategy.convergence;
@@ -297,9 +297,11 @@ impl Execution<'_> {
                 None if is_late || self.compares_hashes().await => return self.compare_hashes().await,
                 None => {}
                 Some(missing) => {
-                    self.tell(Happening::Unsettled(missing));
+                    self.tell(RunEvent::Unsettled(missing));
                     if is_late || missing.is_lasting() {
-                        return Event::Failed(settling::words(missing, self.console.reporter.board().names()).into());
+                        return Event::Failed(
+                            settling::words(missing, self.console.reporter.progress().names()).into(),
+                        );
                     }
                 }
             }
@@ -318,7 +320,7 @@ impl Execution<'_> {
         match self.cluster.observer.probe().await {
             Ok(view) => {
                 let missing = settled::missing(&self.me.intent, &view, back);
-                self.tell(Happening::Looked(&view));
+                self.tell(RunEvent::Looked(&view));
                 self.seen.last_view = Some(view);
                 missing
             }
@@ -346,7 +348,7 @@ impl Execution<'_> {
         let hashes = match self.cluster.observer.hashes(&view, self.playbook.verify.max_db).await {
             Hashes::Equal { .. } => true,
             Hashes::Different { revision, hashes } => {
-                let names = self.console.reporter.board().names();
+                let names = self.console.reporter.progress().names();
                 return Event::Failed(settling::hashes_differ(revision, &hashes, names).into());
             }
             Hashes::NotCompared(reason) => {
@@ -355,18 +357,18 @@ impl Execution<'_> {
             }
         };
         if view.has_gates() {
-            self.tell(Happening::GatesSettled);
+            self.tell(RunEvent::GatesSettled);
         }
-        self.tell(Happening::Settled { hashes });
+        self.tell(RunEvent::Settled { hashes });
         Event::Done
     }
 
     pub(super) async fn wait(&mut self, wait: Wait) -> Event {
-        self.tell(Happening::Waiting(wait.clone()));
+        self.tell(RunEvent::Waiting(wait.clone()));
         let done = self.done_members();
-        self.say_in_key(done, Some(words(&wait, self.console.reporter.board().names()))).await;
+        self.say_in_key(done, Some(words(&wait, self.console.reporter.progress().names()))).await;
         tokio::time::sleep(self.progress.breath).await;
-        let changes = self.cluster.changes.get_or_insert_with(|| Arc::new(Changes::of(&self.cluster.store))).clone();
+        let changes = self.cluster.watch.get_or_insert_with(|| Arc::new(Watch::of(&self.cluster.store))).clone();
         let window_ends = self.began + self.playbook.strategy.join_window;
         let nothing_new = Instant::now() + NOTHING_NEW;
         // A look is due when the join window ends, too: that decides who takes part.

@@ -12,7 +12,7 @@ use crate::keys::AttemptId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entry {
-    /// The take-down record is about to be put.
+    /// The step lock is about to be put.
     Planned(Step),
     /// The member is about to be stopped.
     Stopping(Direction),
@@ -30,7 +30,7 @@ pub enum Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Step {
     pub member: MemberId,
-    /// The same id as in the take-down record.
+    /// The same id as in the step lock.
     pub attempt: AttemptId,
     /// Where the step was meant to go when it was planned.
     pub direction: Direction,

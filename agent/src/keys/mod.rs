@@ -36,10 +36,10 @@ pub struct Keys {
     /// The agents at work. Leased: an agent that dies disappears.
     pub agents: BTreeMap<HostId, At<Participant>>,
     pub baton: Option<At<Baton>>,
-    /// The take-down record. Not leased: the real lock.
-    pub down: Option<At<TakeDown>>,
-    /// Take-downs that were abandoned while their host could still wake up. Not leased.
-    pub lost: BTreeMap<MemberId, At<TakeDown>>,
+    /// The step lock. Not leased: the real lock.
+    pub step: Option<At<StepLock>>,
+    /// Steps that were abandoned while their host could still wake up. Not leased.
+    pub abandoned: BTreeMap<MemberId, At<StepLock>>,
     /// Agents and batons without a lease. Nobody keeps them alive and nothing would ever take
     /// them away, so they are nobody's, whatever they say.
     pub stale: Vec<Stale>,
@@ -214,9 +214,9 @@ pub struct Baton {
     pub unknown: Unknown,
 }
 
-/// The take-down record: this member is, or may at any instant be, down by our hand.
+/// The step lock: this member is, or may at any instant be, down by our hand.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct TakeDown {
+pub struct StepLock {
     pub member: MemberId,
     pub host: HostId,
     /// The host's name, for people.
@@ -253,10 +253,10 @@ pub enum KeyName {
     Agent(HostId),
     /// `baton`
     Baton,
-    /// `down`
-    Down,
-    /// `lost/<member id>`
-    Lost(MemberId),
+    /// `step`
+    StepLock,
+    /// `abandoned/<member id>`
+    Abandoned(MemberId),
 }
 
 impl Run {

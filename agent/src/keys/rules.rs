@@ -6,7 +6,7 @@
 pub struct Rules {
     /// The unleased record is the lock, not the leased baton.
     pub record_is_the_lock: bool,
-    /// An abandoned take-down leaves a `lost/` key.
+    /// An abandoned step leaves a `abandoned/` key.
     pub abandon_leaves_a_sign: bool,
     /// A Txn without an answer is sent again until it has one.
     pub unknown_is_asked_again: bool,

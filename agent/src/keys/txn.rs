@@ -6,7 +6,7 @@
 
 use proto::{MemberId, Revision};
 
-use super::{At, Baton, KeyName, Participant, Run, RunState, Stale, TakeDown, host_id::HostId, rules::Rules};
+use super::{At, Baton, KeyName, Participant, Run, RunState, Stale, StepLock, host_id::HostId, rules::Rules};
 
 /// One etcd Txn: all compares hold and all ops are done, or the answer carries every key as it stood.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -38,10 +38,10 @@ pub enum Op {
     PutAgent(HostId, Participant),
     /// Put the baton, under the baton's lease.
     PutBaton(Baton),
-    /// Put the take-down record, without a lease.
-    PutDown(TakeDown),
-    /// Put the sign of an abandoned take-down, without a lease.
-    PutLost(TakeDown),
+    /// Put the step lock, without a lease.
+    PutStepLock(StepLock),
+    /// Put the sign of an abandoned step, without a lease.
+    PutAbandoned(StepLock),
     Delete(KeyName),
 }
 
@@ -67,7 +67,7 @@ impl Txn {
     /// Turns a run round, or lifts a mark by hand: never while a record stands.
     pub fn move_run_at_rest(seen: &At<Run>, state: RunState, rules: &Rules) -> Self {
         let compares = if rules.rollback_compares {
-            vec![run_is(Some(seen)), compare(KeyName::Down, Is::Absent)]
+            vec![run_is(Some(seen)), compare(KeyName::StepLock, Is::Absent)]
         } else {
             Vec::new()
         };
@@ -75,16 +75,16 @@ impl Txn {
     }
 
     /// Puts another run in the place of one that stands, when nobody is at work on it and none of these
-    /// members' take-downs was given up.
+    /// members' steps was given up.
     pub fn replace(
         seen: &At<Run>,
         run: Run,
         others: impl Iterator<Item = HostId>,
         members: impl Iterator<Item = MemberId>,
     ) -> Self {
-        let mut compares = vec![run_is(Some(seen)), compare(KeyName::Down, Is::Absent)];
+        let mut compares = vec![run_is(Some(seen)), compare(KeyName::StepLock, Is::Absent)];
         compares.extend(others.map(|host| compare(KeyName::Agent(host), Is::Absent)));
-        compares.extend(members.map(|member| compare(KeyName::Lost(member), Is::Absent)));
+        compares.extend(members.map(|member| compare(KeyName::Abandoned(member), Is::Absent)));
         Self { compares, ops: vec![Op::PutRun(run)] }
     }
 
@@ -97,14 +97,14 @@ impl Txn {
         Self::delete(KeyName::Baton, created)
     }
 
-    /// Puts the take-down record: the baton is still mine, no record stands, the run is as I saw it. The
+    /// Puts the step lock: the baton is still mine, no record stands, the run is as I saw it. The
     /// same write lifts this member's own failure mark.
-    pub fn put_down(baton: Revision, run: &At<Run>, record: TakeDown, rules: &Rules) -> Self {
+    pub fn put_down(baton: Revision, run: &At<Run>, record: StepLock, rules: &Rules) -> Self {
         let mut compares = vec![compare(KeyName::Baton, Is::Created(baton)), run_is(Some(run))];
         if rules.record_is_the_lock {
-            compares.push(compare(KeyName::Down, Is::Absent));
+            compares.push(compare(KeyName::StepLock, Is::Absent));
         }
-        let mut ops = vec![Op::PutDown(record)];
+        let mut ops = vec![Op::PutStepLock(record)];
         if let RunState::Failed { was, .. } = run.value.state {
             ops.push(Op::PutRun(run.value.in_state(was.into())));
         }
@@ -114,29 +114,29 @@ impl Txn {
     /// Takes the record away with nothing said of the run: the member was not, or is no longer, down.
     /// Does not compare the baton: whoever holds that now, the record must be removable.
     pub fn delete_down(created: Revision) -> Self {
-        Self::delete(KeyName::Down, created)
+        Self::delete(KeyName::StepLock, created)
     }
 
     /// Takes the record away and writes what became of the step into the run, in one.
     pub fn end_step(created: Revision, run: &At<Run>, after: Run) -> Self {
         Self {
-            compares: vec![compare(KeyName::Down, Is::Created(created)), run_is(Some(run))],
-            ops: vec![Op::Delete(KeyName::Down), Op::PutRun(after)],
+            compares: vec![compare(KeyName::StepLock, Is::Created(created)), run_is(Some(run))],
+            ops: vec![Op::Delete(KeyName::StepLock), Op::PutRun(after)],
         }
     }
 
-    /// Gives a take-down up: its host may still wake, so a sign of it stays.
-    pub fn abandon(record: &At<TakeDown>, rules: &Rules) -> Self {
+    /// Gives a step up: its host may still wake, so a sign of it stays.
+    pub fn abandon(record: &At<StepLock>, rules: &Rules) -> Self {
         let mut txn = Self::delete_down(record.created);
         if rules.abandon_leaves_a_sign {
-            txn.ops.push(Op::PutLost(record.value.clone()));
+            txn.ops.push(Op::PutAbandoned(record.value.clone()));
         }
         txn
     }
 
-    /// Clears the sign of an abandoned take-down.
-    pub fn clear_lost(member: MemberId, created: Revision) -> Self {
-        Self::delete(KeyName::Lost(member), created)
+    /// Clears the sign of an abandoned step.
+    pub fn clear_abandoned(member: MemberId, created: Revision) -> Self {
+        Self::delete(KeyName::Abandoned(member), created)
     }
 
     /// Clears what has no lease and so is nobody's, unless somebody has bound it to one meanwhile.
@@ -182,10 +182,10 @@ mod tests {
         At { created: Revision(3), modified: Revision(9), value }
     }
 
-    fn record() -> TakeDown {
+    fn record() -> StepLock {
         let (member, host, host_name) = (MemberId(1), HostId { machine: None, instance: 1 }, Arc::from("h1"));
         let process = ProcessId { boot_id: 1, pid_namespace: 1, pid: 2, start_time: 3 };
-        TakeDown { member, host, host_name, attempt: AttemptId(9), process, back: false, unknown: Unknown::default() }
+        StepLock { member, host, host_name, attempt: AttemptId(9), process, back: false, unknown: Unknown::default() }
     }
 
     /// A mark put, or lifted, over a run that has changed meanwhile would undo what others wrote.

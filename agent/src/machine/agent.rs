@@ -2,7 +2,7 @@
 //!
 //! Pure, and whole: what the keys and the members are is known only through events, and nothing is done
 //! but by acts. Whom to take down is asked of [`plan::next`] in every state that needs it. This file holds
-//! the machine's state and the looks; `answered.rs` has what comes of a Txn, `step/` carries
+//! the machine's state and the looks; `txn_outcome.rs` has what comes of a Txn, `step/` carries
 //! out the planner's actions, `repair.rs` starts over after a crash. The model checker explores this type; `execute/` performs its acts. Source:
 //! agent/PROTOCOL.md.
 
@@ -12,8 +12,8 @@ use proto::{ClusterVersion, MemberId, Revision};
 
 use super::{
     act::{Act, Ending, Event, Left, Looked},
-    answered::Then,
     step::Restarting,
+    txn_outcome::Then,
 };
 use crate::{
     journal::{progress::InHand, restart::Direction},
@@ -331,7 +331,7 @@ impl Agent {
     }
 
     fn adopt(&mut self, keys: &Keys, member: MemberId, is_ready: bool) -> Act {
-        match &keys.down {
+        match &keys.step {
             Some(record) if is_ready => self.send(Txn::delete_down(record.created), Then::Look),
             _ => self.rest(Wait::Ready { member }),
         }

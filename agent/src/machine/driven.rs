@@ -15,7 +15,7 @@ use crate::{
         restart::{Binary, Direction, InHand, Stage, Step},
     },
     keys::{
-        At, AttemptId, Baton, Keys, Participant, ProcessId, RunState, TakeDown, TakeId,
+        At, AttemptId, Baton, Keys, Participant, ProcessId, RunState, StepLock, TakeId,
         host_id::HostId,
         rules::Rules,
         seat::Seats,
@@ -42,9 +42,9 @@ pub(super) fn process(pid: u32) -> ProcessId {
 }
 
 /// A record of this member, put by an agent of that host.
-pub(super) fn record(member: u64, by: u64, attempt: AttemptId) -> At<TakeDown> {
+pub(super) fn record(member: u64, by: u64, attempt: AttemptId) -> At<StepLock> {
     let (member, host_name) = (MemberId(member), Arc::from(""));
-    at(TakeDown {
+    at(StepLock {
         member,
         host: host(by),
         host_name,
@@ -206,8 +206,8 @@ fn op(op: &Op) -> String {
         Op::PutRun(run) => format!("run {}", name_of(&run.state).to_lowercase()),
         Op::PutAgent(..) => "register".into(),
         Op::PutBaton(_) => "take baton".into(),
-        Op::PutDown(_) => "put down".into(),
-        Op::PutLost(_) => "put lost".into(),
+        Op::PutStepLock(_) => "put down".into(),
+        Op::PutAbandoned(_) => "put lost".into(),
         Op::Delete(key) => format!("delete {}", name_of(key).to_lowercase()),
     }
 }

@@ -1,13 +1,13 @@
 //! The rollout machine: pure, and whole. What is asked of the world is an act, what it answers an event.
 //!
-//! `agent.rs` holds the machine's state and the looks; `answered.rs` has what comes of a Txn, `step/` carries out the
+//! `agent.rs` holds the machine's state and the looks; `txn_outcome.rs` has what comes of a Txn, `step/` carries out the
 //! planner's actions, `repair.rs` starts over after a crash. Source: agent/PROTOCOL.md.
 
 pub mod act;
 pub mod agent;
-mod answered;
 #[cfg(test)]
 mod driven;
 mod registering;
 mod repair;
 mod step;
+mod txn_outcome;

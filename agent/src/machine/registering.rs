@@ -7,7 +7,7 @@ use proto::Revision;
 use super::{
     act::{Act, Looked},
     agent::Agent,
-    answered::Then,
+    txn_outcome::Then,
 };
 use crate::{
     keys::txn::Txn,

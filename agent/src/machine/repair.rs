@@ -12,7 +12,7 @@ use proto::{MemberId, Revision};
 use super::{
     act::{Act, Ending, Event, Looked},
     agent::{Agent, Phase},
-    answered::Then,
+    txn_outcome::Then,
 };
 use crate::{
     journal::{
@@ -143,8 +143,8 @@ impl Agent {
         }
         self.note(looked);
         let (member, attempt) = (in_hand.step.member, in_hand.step.attempt);
-        self.record = keys.down.as_ref().filter(|down| down.value.attempt == attempt).map(|down| down.created);
-        let lost = keys.lost.get(&member).filter(|lost| lost.value.attempt == attempt).map(|lost| lost.created);
+        self.record = keys.step.as_ref().filter(|down| down.value.attempt == attempt).map(|down| down.created);
+        let lost = keys.abandoned.get(&member).filter(|lost| lost.value.attempt == attempt).map(|lost| lost.created);
         if looked.removed.contains(&member) {
             return self.let_go(member, lost);
         }
@@ -179,7 +179,7 @@ impl Agent {
     /// whatever runs in its place is none of this step's.
     fn let_go(&mut self, member: MemberId, lost: Option<Revision>) -> Act {
         match (self.record, lost) {
-            (None, Some(created)) => self.send(Txn::clear_lost(member, created), Then::Undo),
+            (None, Some(created)) => self.send(Txn::clear_abandoned(member, created), Then::Undo),
             _ => self.undo(),
         }
     }

@@ -21,8 +21,8 @@ fn with(stands: Stands) -> Keys {
     let mut keys = keys(RunState::Rolling);
     match stands {
         Nothing => {}
-        Record => keys.down = Some(record(1, 1, ATTEMPT)),
-        Lost => drop(keys.lost.insert(MemberId(1), record(1, 1, ATTEMPT))),
+        Record => keys.step = Some(record(1, 1, ATTEMPT)),
+        Lost => drop(keys.abandoned.insert(MemberId(1), record(1, 1, ATTEMPT))),
     }
     keys
 }
@@ -103,13 +103,13 @@ fn a_record_without_a_journal_is_adopted_only_where_its_agent_is_known_to_be_gon
         (1, 1, true, "1. 2+ 3+", "wait Ready"),  // looked after first
         (2, 1, true, "1+ 2. 3+", "wait Record"), // of a member that runs elsewhere
         (1, 4, true, "1+ 2+ 3+", "delete down"), // the state directory is new, the agent gone
-        (1, 4, false, "1+ 2+ 3+", "end Refused RecordOfAnother"), // it may still live
+        (1, 4, false, "1+ 2+ 3+", "end Refused StepOfAnother"), // it may still live
         (2, 2, false, "1+ 2. 3+", "wait Record"), // another host's
         (4, 2, false, "1+ 2+ 3+", "delete down"), // its member has left the membership
         (4, 2, false, "1+ 2. 3.", "wait Record"), // so one member says
     ] {
         let mut keys = keys(RunState::Rolling);
-        keys.down = Some(record(member, by, OTHER));
+        keys.step = Some(record(member, by, OTHER));
         let mut driven = Driven::new(keys, view);
         driven.gone = if attempt_gone { vec![process(8), process(9)] } else { vec![process(8)] };
         let found = driven.start(None);
@@ -147,7 +147,7 @@ fn a_step_that_nobody_can_be_told_of_waits_and_then_leaves_its_record() {
 #[test]
 fn a_step_that_ended_late_and_well_is_not_marked() {
     let mut keys = keys(RunState::Rolling);
-    keys.down = Some(record(1, 1, ATTEMPT));
+    keys.step = Some(record(1, 1, ATTEMPT));
     let mut driven = Driven::new(keys, "1. 2+ 3+");
     let mut act =
         driven.agent.on(Event::Started { in_hand: Some(in_hand(Stage::Done(Direction::Forward))), down: Vec::new() });
@@ -155,7 +155,7 @@ fn a_step_that_ended_late_and_well_is_not_marked() {
     while let Some(asked) = act {
         words.push(crate::machine::driven::word(&asked));
         if words.iter().filter(|word| *word == "look").count() == 3 {
-            driven.keys.down = None;
+            driven.keys.step = None;
         }
         act = driven.answer(&asked);
     }

@@ -50,7 +50,7 @@ enum Patience {
 
 /// What a member says of the cluster beyond its status.
 #[derive(Clone, Debug)]
-pub(super) struct Told {
+pub(super) struct Reported {
     pub cluster_version: Option<ClusterVersion>,
     pub gates: Option<Gates>,
     /// What of it was not read, as it did not end.
@@ -60,12 +60,12 @@ pub(super) struct Told {
 /// Looks at one cluster. Keeps its connections open between looks; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Observer {
-    pub(super) means: Arc<Means>,
+    pub(super) connections: Arc<Connections>,
 }
 
 /// What a look is made with.
 #[derive(Debug)]
-pub(super) struct Means {
+pub(super) struct Connections {
     pub access: Arc<Access>,
     pub http: Http,
     /// What linearizable reads ask for: a key of our own, which the user may be allowed to read.
@@ -83,12 +83,14 @@ impl Observer {
         let access = Arc::new(Access::new(cluster)?);
         let http = Http::new(Arc::clone(&access), cluster.http.clone())?;
         let key = OWN_KEY.to_owned();
-        Ok(Self { means: Arc::new(Means { access, http, key, election_timeout: cluster.election_timeout }) })
+        Ok(Self {
+            connections: Arc::new(Connections { access, http, key, election_timeout: cluster.election_timeout }),
+        })
     }
 
     /// The connections, for the store of shared keys.
     pub fn access(&self) -> &Arc<Access> {
-        &self.means.access
+        &self.connections.access
     }
 
     /// Whether the playbook's user has the role `root`, as far as the cluster wants one: several releases answer even
@@ -97,7 +99,7 @@ impl Observer {
     /// # Errors
     /// [`ObserveError`] when the user is refused, or nobody answers.
     pub async fn is_administrator(&self) -> Result<bool, ObserveError> {
-        let access = &self.means.access;
+        let access = &self.connections.access;
         drop(access.log_in().await?);
         access
             .is_administrator()
@@ -110,7 +112,7 @@ impl Observer {
     /// # Errors
     /// [`ObserveError`] when none of them answers, or they belong to two clusters.
     pub async fn meet(&self) -> Result<(), ObserveError> {
-        self.means.access.meet().await.map(drop)
+        self.connections.access.meet().await.map(drop)
     }
 
     /// Looks at every member.
@@ -132,15 +134,15 @@ impl Observer {
     }
 
     async fn look_with(&self, patience: Patience) -> Result<ClusterView, ObserveError> {
-        let means = &self.means;
+        let connections = &self.connections;
         let Settled { cluster, mut looks, mut warnings } = self.settled().await?;
         warnings
             .extend(looks.iter().filter_map(|look| Some(format!("{}: {}", look.called(), look.disputed.as_ref()?))));
-        let leader = means.agree(&mut looks).await;
+        let leader = connections.agree(&mut looks).await;
         let commit = leader_commit(&leader, &looks);
         let members = side_by_side(looks.into_iter().map(|look| {
-            let means = Arc::clone(means);
-            async move { means.examine(look, commit, patience).await }
+            let connections = Arc::clone(connections);
+            async move { connections.examine(look, commit, patience).await }
         }));
         let (mut members, endless): (Vec<_>, Vec<_>) = members.await.into_iter().unzip();
         members.sort_by_key(|member| member.id);
@@ -159,30 +161,30 @@ impl Observer {
 
     /// Where this member answers, if it does at once.
     pub async fn still_answers(&self, member: MemberId) -> Option<String> {
-        let address = self.means.address_of(member)?;
-        self.means.access.forget(&address);
-        let answer = timeout(AT_ONCE, self.means.access.status_of(member, &address)).await;
+        let address = self.connections.address_of(member)?;
+        self.connections.access.forget(&address);
+        let answer = timeout(AT_ONCE, self.connections.access.status_of(member, &address)).await;
         matches!(answer, Ok(Ok(_))).then_some(address)
     }
 
     /// Asks everybody. Several releases answer `Status` to the role `root` only, and then nobody seems to be there.
     async fn settled(&self) -> Result<Settled, ObserveError> {
-        let failed = self.means.access.log_in().await?;
-        let mut round = Round::run(&self.means, failed).await;
-        round.catch_up(&self.means).await;
+        let failed = self.connections.access.log_in().await?;
+        let mut round = Round::run(&self.connections, failed).await;
+        round.catch_up(&self.connections).await;
         let is_denied = round.is_denied();
-        let error = match round.settle(&self.means) {
+        let error = match round.settle(&self.connections) {
             Err(error @ ObserveError::NobodyAnswered { .. }) if is_denied => error,
             settled => return settled,
         };
-        match self.means.access.user().await {
+        match self.connections.access.user().await {
             Some(user) if !self.is_administrator().await? => Err(ObserveError::NotRoot { user }),
             _ => Err(error),
         }
     }
 }
 
-impl Means {
+impl Connections {
     /// What a member is asked beyond its status.
     pub(super) async fn details(&self, member: &Listed, address: &str, seen: &Seen) -> Details {
         // In this order: what a lost quorum had left undecided is decided before the read is answered.
@@ -191,11 +193,11 @@ impl Means {
         Details { read, told }
     }
 
-    async fn told(&self, member: &Listed, address: &str, seen: &Seen, read: &Read) -> Told {
+    async fn told(&self, member: &Listed, address: &str, seen: &Seen, read: &Read) -> Reported {
         let version = self.http.cluster_version(&member.name, address, &seen.status.version);
         let (cluster_version, gates) = tokio::join!(version, self.gates(member, address, read));
         let warning = cluster_version.as_ref().err().map(|endless| format!("{}: {endless}", member.name));
-        Told { cluster_version: cluster_version.unwrap_or_default(), gates, warning }
+        Reported { cluster_version: cluster_version.unwrap_or_default(), gates, warning }
     }
 
     /// Asked for by a linearizable call, which would only time out where a read did. Whether they are decided and what
@@ -251,8 +253,8 @@ impl Means {
     async fn ask_again(self: &Arc<Self>, looks: &mut [Look], deadline: Instant) {
         let asked = looks.iter().enumerate().filter_map(|(at, look)| {
             let address = look.reached.as_ref().ok()?.address.clone();
-            let (means, id) = (Arc::clone(self), look.listed.id);
-            Some(async move { (at, timeout_at(deadline, means.access.status_of(id, &address)).await) })
+            let (connections, id) = (Arc::clone(self), look.listed.id);
+            Some(async move { (at, timeout_at(deadline, connections.access.status_of(id, &address)).await) })
         });
         for (at, answer) in side_by_side(asked).await {
             match (answer, &mut looks[at].reached) {
@@ -337,7 +339,7 @@ impl Means {
         seen: &Seen,
         leader_commit: Option<LogIndex>,
         reason: String,
-    ) -> Result<(Seen, Told, Health), String> {
+    ) -> Result<(Seen, Reported, Health), String> {
         let received = self.http.received_bytes(&member.name, address).await;
         let before = Progress { applied: seen.applied(), received };
         sleep(UNREADY_PROBE_GAP).await;
@@ -412,14 +414,14 @@ fn in_doubt(answer: Answer, dispute: String) -> Answer {
 }
 
 /// What the view says of a member that answered.
-fn report(seen: &Seen, told: Told, health: Health) -> Answer {
+fn report(seen: &Seen, told: Reported, health: Health) -> Answer {
     let Ok(release) = seen.status.version.parse::<Release>() else {
         return Answer::Silent {
             reason: format!("it says that it runs `{}`, which is no release", seen.status.version),
         };
     };
     let statement = seen.statement();
-    let Told { cluster_version, gates, .. } = told;
+    let Reported { cluster_version, gates, .. } = told;
     Answer::Reported(Box::new(Report {
         quota_bytes: quota_bytes(&seen.status, &release),
         release,

@@ -28,10 +28,10 @@ impl Observer {
     /// in an earlier look.
     pub async fn downgrade(&self, leader: MemberId, to: Option<ClusterVersion>) -> Downgraded {
         let action = if to.is_some() { DowngradeAction::Enable } else { DowngradeAction::Cancel };
-        let Some(address) = self.means.address_of(leader) else {
+        let Some(address) = self.connections.address_of(leader) else {
             return Downgraded::Unknown(format!("member {leader} has not answered yet"));
         };
-        let sent = self.means.access.tell(&address, CALL, request(action, to), |channel, request| async move {
+        let sent = self.connections.access.tell(&address, CALL, request(action, to), |channel, request| async move {
             MaintenanceClient::new(channel).downgrade(request).await
         });
         let needless = if to.is_some() { IN_PROGRESS } else { NONE_IN_PROGRESS };
@@ -47,9 +47,9 @@ impl Observer {
     /// tell it only to whoever asks for one more.
     pub async fn is_going_down(&self, leader: MemberId, version: ClusterVersion) -> Option<bool> {
         let below = ClusterVersion { minor: version.minor.checked_sub(1)?, ..version };
-        let address = self.means.address_of(leader)?;
+        let address = self.connections.address_of(leader)?;
         let question = request(DowngradeAction::Validate, Some(below));
-        let asked = self.means.access.ask(&address, question, |channel, request| async move {
+        let asked = self.connections.access.ask(&address, question, |channel, request| async move {
             MaintenanceClient::new(channel).downgrade(request).await
         });
         match asked.await {

@@ -23,8 +23,8 @@ impl Observer {
         for member in &view.members {
             let says_it = member.report().is_some_and(|report| report.quota_bytes.is_some());
             let Some(address) = member.reached.clone().filter(|_| !says_it) else { continue };
-            let (means, id, name) = (self.means.clone(), member.id, member.name.clone());
-            asked.spawn(async move { Some((id, means.http.quota_bytes(&name, &address, id).await?)) });
+            let (connections, id, name) = (self.connections.clone(), member.id, member.name.clone());
+            asked.spawn(async move { Some((id, connections.http.quota_bytes(&name, &address, id).await?)) });
         }
         Evidence { quotas: asked.join_all().await.into_iter().flatten().collect() }
     }

@@ -13,7 +13,7 @@ use tonic::Code;
 
 use super::{
     access::CALL,
-    cluster::{Means, Observer},
+    cluster::{Connections, Observer},
     error::CallError,
 };
 
@@ -34,22 +34,22 @@ pub enum HandOver {
 impl Observer {
     /// Asks `from`, the leader, to hand over to `to`. Both must have answered in an earlier look.
     pub async fn move_leader(&self, from: MemberId, to: MemberId) -> HandOver {
-        let means = &self.means;
-        let (Some(leader), Some(target)) = (means.address_of(from), means.address_of(to)) else {
+        let connections = &self.connections;
+        let (Some(leader), Some(target)) = (connections.address_of(from), connections.address_of(to)) else {
             return HandOver::Refused(format!("member {from} or {to} has not answered yet"));
         };
-        if let Err(error) = means.access.status_of(from, &leader).await {
+        if let Err(error) = connections.access.status_of(from, &leader).await {
             return HandOver::Refused(format!("member {from} does not answer: {error}"));
         }
         // The old leader answers at its next heartbeat only; the target knows earlier.
         tokio::select! {
-            () = means.leads(to, &target) => HandOver::Moved,
-            refusal = means.refused(&leader, to) => refusal,
+            () = connections.leads(to, &target) => HandOver::Moved,
+            refusal = connections.refused(&leader, to) => refusal,
         }
     }
 }
 
-impl Means {
+impl Connections {
     /// Ends when this member says that it leads.
     async fn leads(&self, member: MemberId, address: &str) {
         loop {

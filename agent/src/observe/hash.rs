@@ -11,7 +11,7 @@ use proto::{
 use tonic::Code;
 
 use super::{
-    cluster::{Means, Observer},
+    cluster::{Connections, Observer},
     error::CallError,
     member::{another, whose},
     view::{ClusterView, Member, Role},
@@ -61,7 +61,7 @@ impl Observer {
         }
         let mut reason = String::new();
         for _ in 0..TRIES {
-            match self.means.hash_once(view).await {
+            match self.connections.hash_once(view).await {
                 Ok(hashes) => return hashes,
                 Err(Setback::GiveUp(reason)) => return Hashes::NotCompared(reason),
                 Err(Setback::Again(why)) => reason = why,
@@ -71,7 +71,7 @@ impl Observer {
     }
 }
 
-impl Means {
+impl Connections {
     async fn hash_once(&self, view: &ClusterView) -> Result<Hashes, Setback> {
         let mut revision = None;
         let mut answers = Vec::new();

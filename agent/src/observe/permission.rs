@@ -20,9 +20,9 @@ impl Observer {
     }
 
     async fn ask_for_keys(&self) -> Option<Permission> {
-        let access = &self.means.access;
+        let access = &self.connections.access;
         for address in access.directory().routes(None) {
-            match access.linearizable(&address, &self.means.key).await {
+            match access.linearizable(&address, &self.connections.key).await {
                 Ok(_) => return Some(Permission::Given),
                 Err(error) if error.code() == Some(Code::PermissionDenied) => return Some(Permission::Denied),
                 Err(error) if error.says("etcdserver: user name is empty") => return Some(Permission::UserWanted),

@@ -10,10 +10,10 @@ use super::cluster::{Observer, side_by_side};
 impl Observer {
     /// Each release once, the lowest first; an endpoint that does not say is left out.
     pub async fn releases(&self) -> Vec<Release> {
-        let endpoints = self.means.access.directory().endpoints().to_vec();
+        let endpoints = self.connections.access.directory().endpoints().to_vec();
         let asked = endpoints.into_iter().map(|endpoint| {
-            let means = Arc::clone(&self.means);
-            async move { means.http.release(&endpoint).await }
+            let connections = Arc::clone(&self.connections);
+            async move { connections.http.release(&endpoint).await }
         });
         let mut releases: Vec<_> = side_by_side(asked).await.into_iter().flatten().collect();
         releases.sort();

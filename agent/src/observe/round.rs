@@ -21,7 +21,7 @@ use tonic::Code;
 
 use super::{
     awake::awake_for,
-    cluster::{Means, Told, side_by_side},
+    cluster::{Connections, Reported, side_by_side},
     directory::{Findings, Listed, sole_owner},
     error::{CallError, ObserveError},
     health::Read,
@@ -96,7 +96,7 @@ impl Found {
 #[derive(Clone, Debug)]
 pub(super) struct Details {
     pub read: Read,
-    pub told: Told,
+    pub told: Reported,
 }
 
 /// A member of the membership, and where it was reached, or why it was not.
@@ -136,18 +136,18 @@ pub(super) struct Reached {
 
 impl Round {
     /// Asks everybody but those who were asked in vain a moment ago.
-    pub(super) async fn run(means: &Arc<Means>, failed: BTreeMap<String, CallError>) -> Self {
+    pub(super) async fn run(connections: &Arc<Connections>, failed: BTreeMap<String, CallError>) -> Self {
         let known = failed.keys().cloned().collect();
         let (mut round, mut queue) = (Self { failed, ..Self::default() }, Queue { known, ..Queue::default() });
-        queue.add(means.access.directory().addresses());
+        queue.add(connections.access.directory().addresses());
         let mut is_over = pin!(awake_for(IN_ALL));
         let mut asked = JoinSet::new();
         loop {
             while asked.len() < AT_ONCE
                 && let Some(address) = queue.waiting.pop_front()
             {
-                let means = Arc::clone(means);
-                asked.spawn(async move { (address.clone(), find(&means, address).await) });
+                let connections = Arc::clone(connections);
+                asked.spawn(async move { (address.clone(), find(&connections, address).await) });
             }
             let answer = tokio::select! {
                 biased;
@@ -167,7 +167,7 @@ impl Round {
         round.left_out = queue.left_out;
         round.count_late(queue);
         if round.found.is_empty() {
-            means.access.diagnose(&mut round.failed).await;
+            connections.access.diagnose(&mut round.failed).await;
         }
         round
     }
@@ -186,8 +186,8 @@ impl Round {
     }
 
     /// The members, each with the address that speaks for it.
-    pub(super) fn settle(self, means: &Means) -> Result<Settled, ObserveError> {
-        let directory = means.access.directory();
+    pub(super) fn settle(self, connections: &Connections) -> Result<Settled, ObserveError> {
+        let directory = connections.access.directory();
         let cluster = directory.cluster().ok_or_else(|| self.nobody())?;
         let Membership { members, mut disputed, counted } = self.membership()?;
         let answered = self.found.iter().map(|found| (found.address.clone(), found.seen.id)).collect();
@@ -203,7 +203,7 @@ impl Round {
         let chosen = looks.iter().filter_map(address).collect();
         let warnings = self.warnings(directory.endpoints(), &members);
         directory.learn(Findings { cluster, members, answered, chosen });
-        means.access.forget_others();
+        connections.access.forget_others();
         Ok(Settled { cluster, looks, warnings })
     }
 
@@ -227,13 +227,13 @@ impl Round {
     }
 
     /// Asks for the lists again while they differ, for a while.
-    pub(super) async fn catch_up(&mut self, means: &Arc<Means>) {
+    pub(super) async fn catch_up(&mut self, connections: &Arc<Connections>) {
         let deadline = Instant::now() + CATCHING_UP;
         while membership(&self.lists()).is_some_and(|found| !found.disputed.is_empty()) && Instant::now() < deadline {
             sleep(CATCH_UP_PROBE_GAP).await;
             let asked = self.found.iter().enumerate().filter(|(_, found)| found.members.is_ok()).map(|(at, found)| {
-                let (means, address) = (Arc::clone(means), found.address.clone());
-                async move { (at, timeout_at(deadline, means.access.members(&address)).await) }
+                let (connections, address) = (Arc::clone(connections), found.address.clone());
+                async move { (at, timeout_at(deadline, connections.access.members(&address)).await) }
             });
             for (at, answer) in side_by_side(asked).await {
                 // Without an answer what it said before stands.
@@ -337,12 +337,12 @@ impl Round {
 }
 
 /// Asks whoever is at this address who it is and, if the address is that voter's alone, whether it is ready.
-async fn find(means: &Means, address: String) -> Result<Found, CallError> {
-    let (seen, members) = tokio::join!(means.access.status(&address), means.access.members(&address));
+async fn find(connections: &Connections, address: String) -> Result<Found, CallError> {
+    let (seen, members) = tokio::join!(connections.access.status(&address), connections.access.members(&address));
     let seen = seen?;
     let voter = members.iter().flatten().find(|member| member.id == seen.id && member.role == Role::Voter);
     let details = match voter {
-        Some(voter) if is_owned(&members, &address, seen.id) => Some(means.details(voter, &address, &seen).await),
+        Some(voter) if is_owned(&members, &address, seen.id) => Some(connections.details(voter, &address, &seen).await),
         _ => None,
     };
     Ok(Found { address, seen, members, details })

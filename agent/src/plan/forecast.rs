@@ -19,7 +19,7 @@ use super::{
 use crate::{
     journal::restart::Direction,
     keys::{
-        At, Keys, RunId, RunResult, RunState, TakeDown,
+        At, Keys, RunId, RunResult, RunState, StepLock,
         rules::Rules,
         seat::Seats,
         txn::{Op, Txn},
@@ -57,7 +57,7 @@ pub struct Step {
 pub enum Action {
     /// Wait, before anything else.
     Await(Wait),
-    /// Look after a member whose take-down an earlier agent left.
+    /// Look after a member whose step an earlier agent left.
     Repair,
     /// Take a member down and bring it back; the parts follow.
     Restart {
@@ -167,30 +167,30 @@ impl World<'_> {
 
     /// What is down is started before anything else (I-10); the member of a step in hand with its step.
     fn start(&mut self, down: &[MemberId]) {
-        let in_hand = self.keys.down.as_ref().map(|record| record.value.member);
+        let in_hand = self.keys.step.as_ref().map(|record| record.value.member);
         for member in down.iter().copied().filter(|member| Some(*member) != in_hand) {
             self.add(Some(member), Action::Start, false);
             self.becomes_ready(member);
         }
     }
 
-    /// Somebody else's take-down ends well, and an abandoned one is cleared: both are waited for first.
+    /// Somebody else's step ends well, and an abandoned one is cleared: both are waited for first.
     fn let_others_end(&mut self) {
-        if let Some(record) = self.keys.down.take().map(|at| at.value) {
+        if let Some(record) = self.keys.step.take().map(|at| at.value) {
             let mine = record.host == self.home.host;
             let wait = Wait::Record { member: record.member, host: record.host };
             self.add(Some(record.member), if mine { Action::Repair } else { Action::Await(wait) }, false);
             self.came_back(&record);
         }
-        for (member, _) in std::mem::take(&mut self.keys.lost) {
+        for (member, _) in std::mem::take(&mut self.keys.abandoned) {
             if self.view.member(member).is_some() {
-                self.add(Some(member), Action::Await(Wait::LostOwner { member }), false);
+                self.add(Some(member), Action::Await(Wait::AbandonedStep { member }), false);
                 self.becomes_ready(member);
             }
         }
     }
 
-    fn came_back(&mut self, record: &TakeDown) {
+    fn came_back(&mut self, record: &StepLock) {
         let direction = if record.back { Direction::Back } else { Direction::Forward };
         if self.keys.run.as_ref().is_some_and(|run| *run.value.intent == *self.me.intent) {
             self.reach(record.member, direction);
@@ -215,7 +215,7 @@ impl World<'_> {
             Next::CleanUp(txn) => self.clean_up(&txn),
             Next::Adopt(member) => {
                 self.add(Some(member), Action::Repair, false);
-                self.keys.down = None;
+                self.keys.step = None;
                 self.becomes_ready(member);
             }
             Next::Downgrade(to) => self.downgrade(to),
@@ -247,11 +247,11 @@ impl World<'_> {
 
     /// Txns that clean up delete what stands for nobody.
     fn clean_up(&mut self, txn: &Txn) {
-        use crate::keys::KeyName::{Down, Lost};
+        use crate::keys::KeyName;
         for op in &txn.ops {
             match op {
-                Op::Delete(Down) => self.keys.down = None,
-                Op::Delete(Lost(member)) => drop(self.keys.lost.remove(member)),
+                Op::Delete(KeyName::StepLock) => self.keys.step = None,
+                Op::Delete(KeyName::Abandoned(member)) => drop(self.keys.abandoned.remove(member)),
                 _ => {}
             }
         }

@@ -3,7 +3,7 @@
 use proto::MemberId;
 
 use super::{Case, Next, refusal::Refusal};
-use crate::keys::{At, TakeDown};
+use crate::keys::{At, StepLock};
 
 pub(super) enum Whose {
     /// This host's, and the agent that put it is gone.
@@ -15,7 +15,7 @@ pub(super) enum Whose {
 
 /// A record is this host's own where its process is gone, and its member runs here; what bears this host's id and has a
 /// process at work was refused before.
-pub(super) fn whose(case: &Case, record: &TakeDown) -> Whose {
+pub(super) fn whose(case: &Case, record: &StepLock) -> Whose {
     let is_gone = case.process == record.process || case.gone.contains(&record.process);
     let owns = case.me.seats.has(record.member);
     match record.host == case.me.host {
@@ -27,9 +27,9 @@ pub(super) fn whose(case: &Case, record: &TakeDown) -> Whose {
 }
 
 /// A record that may belong to an agent at work is left to it.
-pub(super) fn refuse(record: &At<TakeDown>, case: &Case) -> Next {
+pub(super) fn refuse(record: &At<StepLock>, case: &Case) -> Next {
     let alive = record.value.host.machine.is_some() && record.value.host.machine == case.me.host.machine;
-    Next::Refuse(Refusal::RecordOfAnother { record: record.value.clone(), alive })
+    Next::Refuse(Refusal::StepOfAnother { record: record.value.clone(), alive })
 }
 
 /// Whether a majority says that this member was removed. Where this host has all voters there is nobody else to ask.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proto::{ClusterVersion, MemberId, Release};
 
 use super::hazard::Hazard;
-use crate::keys::{ProcessId, TakeDown, host_id::HostId};
+use crate::keys::{ProcessId, StepLock, host_id::HostId};
 
 /// A rule that forbids going on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -94,9 +94,9 @@ pub enum Refusal {
         member: MemberId,
         why: Arc<str>,
     },
-    /// An abandoned take-down's host may still wake up.
-    Lost {
-        record: TakeDown,
+    /// An abandoned step's host may still wake up.
+    Abandoned {
+        record: StepLock,
     },
     /// Another agent goes by this host's id.
     TwinHost {
@@ -104,8 +104,8 @@ pub enum Refusal {
         process: ProcessId,
     },
     /// A record of this host's member, put by an agent that still lives, or lived on another machine.
-    RecordOfAnother {
-        record: TakeDown,
+    StepOfAnother {
+        record: StepLock,
         /// Whether its process was seen alive.
         alive: bool,
     },
@@ -124,7 +124,7 @@ pub struct Difference {
 pub enum Wait {
     /// The keys could not be read, or no member answered.
     Answer,
-    /// Somebody else's take-down.
+    /// Somebody else's step.
     Record {
         member: MemberId,
         host: HostId,
@@ -158,8 +158,8 @@ pub enum Wait {
     FailedOwner {
         member: MemberId,
     },
-    /// The host of an abandoned take-down.
-    LostOwner {
+    /// The host of an abandoned step.
+    AbandonedStep {
         member: MemberId,
     },
 }

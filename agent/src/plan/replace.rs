@@ -31,7 +31,7 @@ pub enum Replacement<'a> {
 pub enum Obstacle {
     /// A member is down, or may be.
     Down(proto::MemberId),
-    /// The host of an abandoned take-down may still wake up.
+    /// The host of an abandoned step may still wake up.
     Lost(proto::MemberId),
     /// Another agent is at work, on the host of this name.
     Participant(String),
@@ -56,10 +56,10 @@ fn misfit(me: &Me, view: &ClusterView) -> Option<Refusal> {
 }
 
 fn obstacle(me: &Me, keys: &Keys) -> Option<Obstacle> {
-    if let Some(down) = &keys.down {
+    if let Some(down) = &keys.step {
         return Some(Obstacle::Down(down.value.member));
     }
-    if let Some(member) = keys.lost.keys().next() {
+    if let Some(member) = keys.abandoned.keys().next() {
         return Some(Obstacle::Lost(*member));
     }
     let another = keys.agents.iter().find(|(host, _)| **host != me.host);

@@ -7,7 +7,7 @@ use proto::{ClusterId, LogIndex, MemberId, Release, Revision, Term};
 use super::{Case, Me, Verb};
 use crate::{
     keys::{
-        At, AttemptId, Finalize, Going, Intent, Keys, Participant, ProcessId, Run, RunId, RunState, TakeDown,
+        At, AttemptId, Finalize, Going, Intent, Keys, Participant, ProcessId, Run, RunId, RunState, StepLock,
         change::{Change, Upgrade},
         host_id::HostId,
         rules::Rules,
@@ -164,10 +164,10 @@ pub(crate) fn host(member: u64) -> HostId {
 }
 
 /// Member 2's record, put by an agent of host 2.
-pub(crate) fn record() -> TakeDown {
+pub(crate) fn record() -> StepLock {
     let process = ProcessId { boot_id: 1, pid_namespace: 1, pid: 2, start_time: 3 };
     let (member, attempt) = (MemberId(2), AttemptId(9));
-    TakeDown {
+    StepLock {
         member,
         host: host(2),
         host_name: Arc::from("h2"),
@@ -197,7 +197,7 @@ pub(crate) fn keys(failed: Option<u64>, is_owner_there: bool) -> Keys {
         Some(member) => RunState::Failed { member: MemberId(member), why: Arc::from("it"), was: Going::Rolling },
         None => RunState::Rolling,
     };
-    let mut keys = Keys { run: Some(at(run(state))), down: Some(at(record())), ..Keys::default() };
+    let mut keys = Keys { run: Some(at(run(state))), step: Some(at(record())), ..Keys::default() };
     if is_owner_there {
         let owner = Participant {
             host_name: Arc::from("h2"),

@@ -32,7 +32,7 @@ pub struct Playbook {
     pub verify: Verify,
     /// What the cluster's gates must be at the end.
     pub gates: Gates,
-    /// Programs to run around each take-down.
+    /// Programs to run around each step.
     pub hooks: Hooks,
 }
 
@@ -271,7 +271,7 @@ pub struct Gates {
     pub expect: BTreeMap<String, bool>,
 }
 
-/// Programs run around each take-down: argv lists, never empty, never a shell; templates not yet expanded.
+/// Programs run around each step: argv lists, never empty, never a shell; templates not yet expanded.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Hooks {
     /// Before a member is taken down; one that fails stops the step.

@@ -1,7 +1,7 @@
 //! What a person, a script and a log get to know: sentences, exit codes, the result, events, the display.
 //!
 //! ```text
-//! event  -> live/board -> display, lines, result        event -> file/events
+//! event  -> live/progress -> display, lines, result        event -> file/events
 //! ending -> stop       -> text, json, exit code
 //! ```
 //! `stop/mod.rs` alone says how an end is called, which exit code it has and what to type next. Nothing here asks

@@ -42,7 +42,7 @@ impl Names {
         for (host, agent) in &keys.agents {
             self.learn_host(*host, &agent.value.host_name, agent.value.seats.members());
         }
-        for record in keys.down.iter().chain(keys.lost.values()) {
+        for record in keys.step.iter().chain(keys.abandoned.values()) {
             self.learn_host(record.value.host, &record.value.host_name, [record.value.member]);
         }
         if let Some(baton) = &keys.baton {

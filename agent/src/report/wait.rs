@@ -19,8 +19,8 @@ pub fn words(wait: &Wait, names: &Names) -> String {
         Wait::FailedOwner { member } => {
             format!("{} to try its failed step again", names.place(*member))
         }
-        Wait::LostOwner { member } => {
-            format!("{}, whose take-down was abandoned", names.place(*member))
+        Wait::AbandonedStep { member } => {
+            format!("{}, whose step was abandoned", names.place(*member))
         }
     }
 }

@@ -36,7 +36,7 @@ pub enum Is {
     /// An agent's or the baton, under a lease.
     Leased(Box<crate::keys::Keys>),
     /// A run, a record or a sign, which need none.
-    Standing(Box<crate::keys::Keys>),
+    Current(Box<crate::keys::Keys>),
     History(Box<Run>),
     /// An agent's or the baton, without a lease: nobody's.
     Stale,
@@ -64,7 +64,7 @@ pub fn judge(raw: &RawKey, one: Option<&One>) -> Is {
                 Ok(keys) if is_leased_kind => Is::Leased(keys.into()),
                 Ok(keys) => match keys.run {
                     Some(run) if run.value.is_over() => Is::History(run.value.into()),
-                    run => Is::Standing(crate::keys::Keys { run, ..keys }.into()),
+                    run => Is::Current(crate::keys::Keys { run, ..keys }.into()),
                 },
                 Err(StoredError::Newer { .. }) => Is::Newer,
                 Err(StoredError::Oversize(_)) => Is::TooLarge,
@@ -102,7 +102,7 @@ mod tests {
             (agent, true, "x", "Damaged"),
             ("baton", true, r#"{"format":9}"#, "Newer"),
             ("baton", false, r#"{"format":9}"#, "Stale"),
-            ("down", false, "{}", "Damaged"),
+            ("step", false, "{}", "Damaged"),
             ("run", false, r#"{"format":2}"#, "Newer"),
             ("agents/x", false, participant, "Foreign"),
             ("notes", false, "", "Foreign"),

@@ -23,8 +23,8 @@ use tokio::{sync::Notify, time::sleep};
 
 use super::{
     Lease,
+    endpoint::{Endpoints, Excluded},
     outcome::is_lease_gone,
-    route::{Excluded, Route},
 };
 use crate::{
     boot_clock,
@@ -80,9 +80,9 @@ impl KeepAlive {
         let mine = Arc::clone(&shared);
         let thread = thread::Builder::new().name("keep-alive".to_owned()).spawn(move || {
             runtime.block_on(async {
-                let route = Route::new(Arc::new(access), excluded);
+                let endpoints = Endpoints::new(Arc::new(access), excluded);
                 tokio::select! {
-                    () = mine.run(&route) => {}
+                    () = mine.run(&endpoints) => {}
                     () = mine.stop.notified() => {}
                 }
             });
@@ -126,9 +126,9 @@ impl Drop for KeepAlive {
 
 impl Shared {
     /// Keeps the lease alive until it is lost.
-    async fn run(&self, route: &Route) {
+    async fn run(&self, endpoints: &Endpoints) {
         loop {
-            match keep_alive(route, self.lease).await {
+            match keep_alive(endpoints, self.lease).await {
                 Ok(Some(kept)) => {
                     let ttl = kept.ttl.min(self.granted);
                     self.ttl.store(nanoseconds(ttl), SeqCst);
@@ -154,11 +154,11 @@ impl Shared {
 }
 
 /// One keep-alive: the lease as acknowledged, `None` where there is no such lease.
-async fn keep_alive(route: &Route, id: LeaseId) -> Result<Option<Lease>, CallError> {
-    let address = route.find(CALL).await?;
+async fn keep_alive(endpoints: &Endpoints, id: LeaseId) -> Result<Option<Lease>, CallError> {
+    let address = endpoints.find(CALL).await?;
     let asked_at = boot_clock::now();
     let request = LeaseKeepAliveRequest { id: id.0 };
-    let answer = route.access().tell(&address, CALL_TIMEOUT, request, |channel, request| async move {
+    let answer = endpoints.access().tell(&address, CALL_TIMEOUT, request, |channel, request| async move {
         let (metadata, extensions, message) = request.into_parts();
         let once = tonic::Request::from_parts(metadata, extensions, tokio_stream::once(message));
         let mut answers = LeaseClient::new(channel).lease_keep_alive(once).await?.into_inner();
@@ -167,7 +167,7 @@ async fn keep_alive(route: &Route, id: LeaseId) -> Result<Option<Lease>, CallErr
     });
     match answer.await {
         Ok(kept) if kept.id != id.0 => {
-            route.distrust(&address);
+            endpoints.distrust(&address);
             Err(CallError::Unusable(format!("{address} acknowledges another lease")))
         }
         Ok(kept) => {
@@ -176,7 +176,7 @@ async fn keep_alive(route: &Route, id: LeaseId) -> Result<Option<Lease>, CallErr
         }
         Err(error) if is_lease_gone(&error) => Ok(None),
         Err(error) => {
-            route.distrust(&address);
+            endpoints.distrust(&address);
             Err(error)
         }
     }

@@ -86,19 +86,19 @@ impl Store {
     }
 
     async fn range(&self, request: RangeRequest) -> Result<Result<RangeResponse, Oversize>, Unknown> {
-        let address = self.route().find(CALL).await.map_err(|error| Unknown(error.to_string()))?;
-        let answer = self.route().access().ask(&address, request, |channel, request| async move {
+        let address = self.endpoints().find(CALL).await.map_err(|error| Unknown(error.to_string()))?;
+        let answer = self.endpoints().access().ask(&address, request, |channel, request| async move {
             KvClient::new(channel).max_decoding_message_size(MOST_ANSWERED).range(request).await
         });
         match answer.await {
             Ok(answer) if self.is_foreign(answer.header.as_ref()) => {
-                self.route().distrust(&address);
+                self.endpoints().distrust(&address);
                 Err(Unknown(format!("{address} belongs to another cluster")))
             }
             Ok(answer) => Ok(Ok(answer)),
             Err(error) if is_too_large(&error) => Ok(Err(Oversize::Together)),
             Err(error) => {
-                self.route().distrust(&address);
+                self.endpoints().distrust(&address);
                 Err(Unknown(error.to_string()))
             }
         }
@@ -109,9 +109,9 @@ impl Store {
     /// # Errors
     /// [`Unknown`] when nobody answers in time.
     pub async fn remaining(&self, lease: LeaseId) -> Result<Option<Remaining>, Unknown> {
-        let address = self.route().find(CALL).await.map_err(|error| Unknown(error.to_string()))?;
+        let address = self.endpoints().find(CALL).await.map_err(|error| Unknown(error.to_string()))?;
         let question = LeaseTimeToLiveRequest { id: lease.0, keys: false };
-        let answer = self.route().access().ask(&address, question, |channel, request| async move {
+        let answer = self.endpoints().access().ask(&address, question, |channel, request| async move {
             LeaseClient::new(channel).lease_time_to_live(request).await
         });
         let seconds = |count: i64| u64::try_from(count).map(Duration::from_secs);
@@ -122,7 +122,7 @@ impl Store {
                 .map(|left| Remaining { left, granted: seconds(answer.granted_ttl).unwrap_or_default() })),
             Err(error) if is_lease_gone(&error) => Ok(None),
             Err(error) => {
-                self.route().distrust(&address);
+                self.endpoints().distrust(&address);
                 Err(Unknown(error.to_string()))
             }
         }

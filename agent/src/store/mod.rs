@@ -3,15 +3,15 @@
 //! A transaction whose outcome is unknown is never sent again here: only who wrote it knows how to make sending it again
 //! safe, and does. What the keys mean is not known here.
 
-pub mod changes;
+pub mod endpoint;
 pub mod inventory;
 pub mod keepalive;
 pub mod listing;
 pub mod outcome;
 pub mod reading;
-pub mod route;
 pub mod shown;
 pub mod stored;
+pub mod watch;
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -39,13 +39,13 @@ use crate::{
         error::CallError,
     },
 };
+use endpoint::{Endpoints, Excluded};
 use outcome::{failed, is_lease_gone, is_passing, is_space_used_up};
 use reading::{MOST_ANSWERED, full, is_too_large, ranges, snapshot};
-use route::{Excluded, Route};
 
-pub use changes::Changes;
 pub use keepalive::KeepAlive;
 pub use outcome::{NotGranted, NotRead, TxnAnswer, Unknown};
+pub use watch::Watch;
 
 /// What an answer lacks that is none to what was asked.
 const NO_KEYS: &str = "the answer carries no keys";
@@ -53,7 +53,7 @@ const NO_KEYS: &str = "the answer carries no keys";
 /// The shared keys of one cluster.
 #[derive(Debug)]
 pub struct Store {
-    route: Route,
+    endpoints: Endpoints,
     /// Where the last transaction was sent.
     told: Mutex<Option<String>>,
 }
@@ -115,11 +115,11 @@ pub struct Lease {
 impl Store {
     /// The keys, reached over the connections of an observer.
     pub fn new(observer: &Observer, excluded: Arc<Excluded>) -> Self {
-        Self { route: Route::new(Arc::clone(observer.access()), excluded), told: Mutex::default() }
+        Self { endpoints: Endpoints::new(Arc::clone(observer.access()), excluded), told: Mutex::default() }
     }
 
-    pub fn route(&self) -> &Route {
-        &self.route
+    pub fn endpoints(&self) -> &Endpoints {
+        &self.endpoints
     }
 
     /// The address that the last transaction was sent to.
@@ -132,7 +132,7 @@ impl Store {
     /// # Errors
     /// [`NotRead`] when nobody answers in time, or there is too much of them.
     pub async fn read(&self) -> Result<Snapshot, NotRead> {
-        self.read_by(|| self.route.find(CALL), CALL).await
+        self.read_by(|| self.endpoints.find(CALL), CALL).await
     }
 
     /// The same through another member than the one at `address`, as long as one answers: what that one said of a
@@ -141,7 +141,7 @@ impl Store {
     /// # Errors
     /// As for [`Self::read`].
     pub async fn read_beside(&self, address: &str) -> Result<Snapshot, NotRead> {
-        self.read_by(|| self.route.find_beside(CALL, address), 3 * CALL).await
+        self.read_by(|| self.endpoints.find_beside(CALL, address), 3 * CALL).await
     }
 
     async fn read_by<F>(&self, way: impl Fn() -> F, patience: Duration) -> Result<Snapshot, NotRead>
@@ -153,12 +153,12 @@ impl Store {
             loop {
                 let address = way().await?;
                 let request = TxnRequest { success: ranges(), ..Default::default() };
-                let answer = self.route.access().ask(&address, request, |channel, request| async move {
+                let answer = self.endpoints.access().ask(&address, request, |channel, request| async move {
                     KvClient::new(channel).max_decoding_message_size(MOST_ANSWERED).txn(request).await
                 });
                 match answer.await {
-                    Err(error) if is_passing(&error) => self.route.distrust(&address),
-                    Ok(answer) if self.is_foreign(answer.header.as_ref()) => self.route.distrust(&address),
+                    Err(error) if is_passing(&error) => self.endpoints.distrust(&address),
+                    Ok(answer) if self.is_foreign(answer.header.as_ref()) => self.endpoints.distrust(&address),
                     answer => return answer,
                 }
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -179,17 +179,17 @@ impl Store {
             success: ops.iter().map(Self::op).collect(),
             failure: ranges(),
         };
-        let address = match self.route.find(CALL).await {
+        let address = match self.endpoints.find(CALL).await {
             Ok(address) => address,
             Err(error) => return TxnAnswer::Unknown(Unknown(error.to_string())),
         };
         *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(address.clone());
-        let answer = self.route.access().tell(&address, TXN, request, |channel, request| async move {
+        let answer = self.endpoints.access().tell(&address, TXN, request, |channel, request| async move {
             KvClient::new(channel).max_decoding_message_size(MOST_ANSWERED).txn(request).await
         });
         match answer.await {
             Ok(answer) if self.is_foreign(answer.header.as_ref()) => {
-                self.route.distrust(&address);
+                self.endpoints.distrust(&address);
                 TxnAnswer::Unknown(Unknown(format!("{address} belongs to another cluster")))
             }
             Ok(answer) => read_answer(answer),
@@ -199,7 +199,7 @@ impl Store {
                 Err(unknown) => TxnAnswer::Unknown(unknown),
             },
             Err(error) => {
-                self.route.distrust(&address);
+                self.endpoints.distrust(&address);
                 failed(&error)
             }
         }
@@ -211,12 +211,12 @@ impl Store {
     /// # Errors
     /// [`NotGranted`]
     pub async fn grant(&self, id: LeaseId, ttl: Duration) -> Result<Lease, NotGranted> {
-        let address = self.route.find(CALL).await.map_err(|error| Unknown(error.to_string()))?;
+        let address = self.endpoints.find(CALL).await.map_err(|error| Unknown(error.to_string()))?;
         let asked_at = boot_clock::now();
         let seconds = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
         let request = LeaseGrantRequest { ttl: seconds, id: id.0 };
         let answer = self
-            .route
+            .endpoints
             .access()
             .tell(&address, CALL, request, |channel, request| async move {
                 LeaseClient::new(channel).lease_grant(request).await
@@ -234,7 +234,7 @@ impl Store {
             Err(error) if error.says("etcdserver: lease already exists") => Ok(Lease { id, ttl, asked_at }),
             Err(error) if is_space_used_up(&error) => Err(NotGranted::Refused(error.to_string())),
             Err(error) => {
-                self.route.distrust(&address);
+                self.endpoints.distrust(&address);
                 Err(Unknown(error.to_string()).into())
             }
         }
@@ -245,10 +245,10 @@ impl Store {
     /// # Errors
     /// [`Unknown`] when nobody answers in time; sending it again does no harm.
     pub async fn revoke(&self, lease: LeaseId) -> Result<(), Unknown> {
-        let address = self.route.find(CALL).await.map_err(|error| Unknown(error.to_string()))?;
+        let address = self.endpoints.find(CALL).await.map_err(|error| Unknown(error.to_string()))?;
         let request = LeaseRevokeRequest { id: lease.0 };
         let answer = self
-            .route
+            .endpoints
             .access()
             .tell(&address, CALL, request, |channel, request| async move {
                 LeaseClient::new(channel).lease_revoke(request).await
@@ -258,7 +258,7 @@ impl Store {
             Ok(_) => Ok(()),
             Err(error) if is_lease_gone(&error) => Ok(()),
             Err(error) => {
-                self.route.distrust(&address);
+                self.endpoints.distrust(&address);
                 Err(Unknown(error.to_string()))
             }
         }
@@ -267,7 +267,7 @@ impl Store {
     /// An address that a member advertises may lead elsewhere: `localhost`, or one that was given away. What another
     /// cluster says of keys is no word on these.
     pub(super) fn is_foreign(&self, header: Option<&ResponseHeader>) -> bool {
-        self.route.access().directory().foreign(header).is_some()
+        self.endpoints.access().directory().foreign(header).is_some()
     }
 
     fn compare(compare: &Compare) -> CompareOnWire {

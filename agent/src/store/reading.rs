@@ -20,8 +20,8 @@ pub const MOST_BYTES: usize = 256 * 1024;
 /// The most bytes of one answer.
 pub const MOST_ANSWERED: usize = 16 * 1024 * 1024;
 
-const SINGLE: [&str; 3] = ["run", "baton", "down"];
-const FOLDERS: [&str; 2] = ["agents/", "lost/"];
+const SINGLE: [&str; 3] = ["run", "baton", "step"];
+const FOLDERS: [&str; 2] = ["agents/", "abandoned/"];
 
 /// What agents share is larger than any agent makes it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -120,15 +120,15 @@ mod tests {
     #[test]
     fn an_answer_is_one_moment_or_says_which_folder_is_too_full() {
         let whole = |more: [bool; 2]| {
-            let single = [range(&["run"], false), range(&[], false), range(&["down"], false)];
+            let single = [range(&["run"], false), range(&[], false), range(&["step"], false)];
             let folders = [range(&["agents/a"], more[0]), range(&[], more[1])];
             snapshot(answer(single.into_iter().chain(folders).collect()))
         };
         let read = whole([false, false]).unwrap().unwrap();
         let names: Vec<_> = read.keys.iter().map(|key| key.key.as_str()).collect();
-        assert_eq!((read.revision, names), (Revision(9), vec!["run", "down", "agents/a"]));
+        assert_eq!((read.revision, names), (Revision(9), vec!["run", "step", "agents/a"]));
         assert_eq!(read.keys[0].lease, Some(LeaseId(3)));
-        for (more, folder) in [([true, false], "agents/"), ([false, true], "lost/")] {
+        for (more, folder) in [([true, false], "agents/"), ([false, true], "abandoned/")] {
             assert_eq!(whole(more), Some(Err(Oversize::Keys { folder })));
         }
         assert_eq!(snapshot(answer(vec![range(&["run"], false)])), None, "an answer to another question");

@@ -7,17 +7,17 @@ use proto::{
 
 use super::{reading, stored};
 use crate::{
-    keys::TakeDown,
+    keys::StepLock,
     observe::{access::Access, error::CallError},
 };
 
-/// The take-down record by a linearizable read through this member alone; `None` where there is none, or none that can be
+/// The step lock by a linearizable read through this member alone; `None` where there is none, or none that can be
 /// understood.
 ///
 /// # Errors
 /// [`CallError`], also where another member answers at this address.
-pub async fn record_by(access: &Access, member: MemberId, address: &str) -> Result<Option<TakeDown>, CallError> {
-    let question = RangeRequest { key: reading::full("down"), ..Default::default() };
+pub async fn record_by(access: &Access, member: MemberId, address: &str) -> Result<Option<StepLock>, CallError> {
+    let question = RangeRequest { key: reading::full("step"), ..Default::default() };
     let answer = access
         .ask(address, question, |channel, request| async move {
             KvClient::new(channel).max_decoding_message_size(reading::MOST_ANSWERED).range(request).await

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     keys::{
-        At, Baton, KeyName, Keys, Participant, Run, Stale, TakeDown,
+        At, Baton, KeyName, Keys, Participant, Run, Stale, StepLock,
         host_id::HostId,
         txn::{Compare, Is, Op, Txn},
     },
@@ -60,7 +60,7 @@ struct Head {
     host_name: Option<Arc<str>>,
 }
 
-keeps! { Run, Participant, Baton, TakeDown }
+keeps! { Run, Participant, Baton, StepLock }
 
 /// Reads all keys of one moment.
 ///
@@ -82,18 +82,18 @@ pub fn keys(snapshot: &Snapshot) -> Result<Keys, StoredError> {
             }
             Some(KeyName::Run) => keys.run = Some(run(raw)?),
             Some(KeyName::Baton) => keys.baton = Some(value(raw)?),
-            Some(KeyName::Down) => keys.down = Some(value(raw)?),
+            Some(KeyName::StepLock) => keys.step = Some(value(raw)?),
             Some(KeyName::Agent(host)) => drop(keys.agents.insert(host, value(raw)?)),
-            Some(KeyName::Lost(member)) => drop(keys.lost.insert(member, value(raw)?)),
+            Some(KeyName::Abandoned(member)) => drop(keys.abandoned.insert(member, value(raw)?)),
             None => {}
         }
     }
     Ok(keys)
 }
 
-/// The take-down record; `None` where it is none of an agent's.
-pub(super) fn record(raw: &RawKey) -> Option<TakeDown> {
-    Some(value::<TakeDown>(raw).ok()?.value)
+/// The step lock; `None` where it is none of an agent's.
+pub(super) fn record(raw: &RawKey) -> Option<StepLock> {
+    Some(value::<StepLock>(raw).ok()?.value)
 }
 
 /// A run that is done is history, whatever else it was to do.
@@ -136,8 +136,8 @@ fn op(write: &Op, agent: Option<LeaseId>) -> store::Op {
         Op::PutRun(run) => put(KeyName::Run, run, None),
         Op::PutAgent(host, participant) => put(KeyName::Agent(*host), participant, agent),
         Op::PutBaton(baton) => put(KeyName::Baton, baton, Some(baton.take.lease())),
-        Op::PutDown(record) => put(KeyName::Down, record, None),
-        Op::PutLost(record) => put(KeyName::Lost(record.member), record, None),
+        Op::PutStepLock(record) => put(KeyName::StepLock, record, None),
+        Op::PutAbandoned(record) => put(KeyName::Abandoned(record.member), record, None),
         Op::Delete(key) => store::Op::Delete { key: key.to_string() },
     }
 }
@@ -155,8 +155,8 @@ impl fmt::Display for KeyName {
             Self::Run => f.write_str("run"),
             Self::Agent(host) => write!(f, "agents/{host}"),
             Self::Baton => f.write_str("baton"),
-            Self::Down => f.write_str("down"),
-            Self::Lost(member) => write!(f, "lost/{}", member.key_form()),
+            Self::StepLock => f.write_str("step"),
+            Self::Abandoned(member) => write!(f, "abandoned/{}", member.key_form()),
         }
     }
 }
@@ -165,11 +165,11 @@ pub(super) fn name(text: &str) -> Option<KeyName> {
     match text.split_once('/') {
         None if text == "run" => Some(KeyName::Run),
         None if text == "baton" => Some(KeyName::Baton),
-        None if text == "down" => Some(KeyName::Down),
+        None if text == "step" => Some(KeyName::StepLock),
         Some(("agents", host)) => host.parse::<HostId>().ok().map(KeyName::Agent),
-        Some(("lost", member)) => {
+        Some(("abandoned", member)) => {
             let id = member.parse::<MemberId>().ok()?;
-            (id.key_form() == member).then_some(KeyName::Lost(id))
+            (id.key_form() == member).then_some(KeyName::Abandoned(id))
         }
         _ => None,
     }
@@ -213,9 +213,9 @@ mod tests {
         }
     }
 
-    fn record() -> TakeDown {
+    fn record() -> StepLock {
         let (member, attempt) = (MemberId(0x8e9e_05c5_2164_694d), AttemptId(u128::MAX));
-        TakeDown {
+        StepLock {
             member,
             host: host(),
             host_name: "h1".into(),
@@ -263,8 +263,8 @@ mod tests {
             Op::PutRun(run(failed.clone())),
             Op::PutAgent(host(), participant.clone()),
             Op::PutBaton(baton.clone()),
-            Op::PutDown(record()),
-            Op::PutLost(record()),
+            Op::PutStepLock(record()),
+            Op::PutAbandoned(record()),
         ];
         let (_, ops) = txn(&Txn { compares: vec![], ops }, Some(LeaseId(77)));
         let read = keys(&stored(&ops)).unwrap();
@@ -273,8 +273,8 @@ mod tests {
         assert_eq!((found.value, (found.created, found.modified)), (run(failed), at(Revision(4))));
         assert_eq!(read.agents[&host()].value, participant);
         assert_eq!(read.baton.unwrap().value, baton);
-        assert_eq!(read.down.unwrap().value, record());
-        assert_eq!(read.lost[&record().member].value, record());
+        assert_eq!(read.step.unwrap().value, record());
+        assert_eq!(read.abandoned[&record().member].value, record());
         let leases: Vec<_> = stored(&ops).keys.iter().map(|key| (key.key.clone(), key.lease)).collect();
         insta::assert_debug_snapshot!(leases, @r#"
         [
@@ -299,11 +299,11 @@ mod tests {
                 ),
             ),
             (
-                "down",
+                "step",
                 None,
             ),
             (
-                "lost/8e9e05c52164694d",
+                "abandoned/8e9e05c52164694d",
                 None,
             ),
         ]
@@ -317,7 +317,7 @@ mod tests {
         let expected = [
             store::Compare::Created("baton".into(), Revision(3)),
             store::Compare::Modified("run".into(), Revision(9)),
-            store::Compare::Created("down".into(), Revision(0)),
+            store::Compare::Created("step".into(), Revision(0)),
         ];
         assert_eq!(compares, expected);
         assert_eq!(ops.len(), 1);
@@ -365,8 +365,8 @@ mod tests {
             Op::PutRun(run(RunState::Rolling)),
             Op::PutAgent(host(), participant),
             Op::PutBaton(baton),
-            Op::PutDown(record()),
-            Op::PutLost(record()),
+            Op::PutStepLock(record()),
+            Op::PutAbandoned(record()),
         ] {
             let newer = by_a_newer_agent(&op);
             let keys = read([newer.clone()]).unwrap();
@@ -374,8 +374,8 @@ mod tests {
                 Op::PutRun(_) => Op::PutRun(keys.run.unwrap().value.in_state(RunState::Approved)),
                 Op::PutAgent(host, _) => Op::PutAgent(host, keys.agents[&host].value.clone()),
                 Op::PutBaton(_) => Op::PutBaton(keys.baton.unwrap().value),
-                Op::PutDown(_) => Op::PutDown(keys.down.unwrap().value),
-                Op::PutLost(_) => Op::PutLost(keys.lost.into_values().next().unwrap().value),
+                Op::PutStepLock(_) => Op::PutStepLock(keys.step.unwrap().value),
+                Op::PutAbandoned(_) => Op::PutAbandoned(keys.abandoned.into_values().next().unwrap().value),
                 Op::Delete(_) => unreachable!(),
             };
             let (_, ops) = txn(&Txn { compares: vec![], ops: vec![again] }, None);
@@ -432,12 +432,12 @@ mod tests {
     #[test]
     fn a_newer_format_is_named_and_other_keys_are_passed_over() {
         let read = |key: &str, value: &str| read([raw(key, value, None)]);
-        let newer = read("down", r#"{"format":2,"host_name":"h9","what":"ever"}"#);
+        let newer = read("step", r#"{"format":2,"host_name":"h9","what":"ever"}"#);
         assert!(matches!(newer, Err(StoredError::Newer { found: 2, host: Some(host), .. }) if &*host == "h9"));
         for value in ["", "{}", "[]", "\u{0}", r#"{"format":1}"#, r#"{"format":-1}"#] {
             assert!(matches!(read("run", value), Err(StoredError::Damaged { .. })), "{value}");
         }
-        for key in ["other", "run/x", "agents/nobody", "lost/1", "lost/8E9E05C52164694D", ""] {
+        for key in ["other", "run/x", "agents/nobody", "abandoned/1", "abandoned/8E9E05C52164694D", ""] {
             assert_eq!(read(key, "no json").unwrap(), Keys::default(), "{key}");
         }
     }

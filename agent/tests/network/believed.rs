@@ -20,7 +20,7 @@ use agent::{
         error::CallError,
         view::{Answer, Member},
     },
-    store::{KeepAlive, Lease, NotGranted, Store, TxnAnswer, route::Excluded},
+    store::{KeepAlive, Lease, NotGranted, Store, TxnAnswer, endpoint::Excluded},
 };
 use prost::Message as _;
 use proto::{

@@ -18,7 +18,7 @@ use super::{
 use agent::{
     observe::Observer,
     playbook::cluster::Cluster,
-    store::{Changes, Store},
+    store::{Store, Watch},
 };
 use prost::Message as _;
 use proto::etcdserverpb::{Member, MemberListResponse, StatusResponse, WatchResponse};
@@ -185,7 +185,7 @@ async fn a_watch_without_end_takes_no_processor() {
     .await;
     let observer = observer(&[&one.url]);
     observer.look().await.unwrap();
-    let changes = Changes::of(&Store::new(&observer, Arc::default()));
+    let changes = Watch::of(&Store::new(&observer, Arc::default()));
     while one.calls("Watch/Watch") == 0 {
         changes.changed().await;
     }

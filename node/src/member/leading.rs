@@ -85,12 +85,12 @@ async fn greet(shared: &Shared, id: u64, term: u64, heard: &AllHeard) -> Result<
     let mut client = shared.links.other(&peer)?;
     let call = client.greet(shared.links.call(id, wire::Greeting { term }));
     let answer = timeout(shared.limits.round, call).await.map_err(|_| Status::unavailable("it does not answer"))??;
-    let hello = shared.links.answerer(id, &answer)?;
+    let remote = shared.links.answerer(id, &answer)?;
     let mut beats = answer.into_inner();
     // Raft may not have tried it again yet.
     let _ = shared.group.is_back(id).await;
-    let is_heard = Heard { release: hello.release, starts: hello.starts };
-    heard.send_modify(|heard| drop(heard.insert(hello.member, is_heard)));
+    let is_heard = Heard { release: remote.release, starts: remote.starts };
+    heard.send_modify(|heard| drop(heard.insert(remote.member, is_heard)));
     while let Some(beat) = beats.next().await {
         beat?;
     }

@@ -15,12 +15,12 @@ use super::wire;
 use crate::{cluster::member::Starts, identity::Identity, machine::Machine};
 
 /// Where the handshake is in a call's metadata.
-const KEY: &str = "baton-hello-bin";
+const KEY: &str = "baton-handshake-bin";
 /// The protocol that is spoken.
 const PROTOCOL: u32 = 1;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hello {
+pub struct Remote {
     pub member: MemberId,
     pub release: Release,
     /// How often it has started.
@@ -55,7 +55,7 @@ impl Handshake {
     }
 
     fn put(&self, to: MemberId, metadata: &mut MetadataMap) {
-        let hello = wire::Hello {
+        let handshake = wire::Handshake {
             protocol: PROTOCOL,
             cluster: self.identity.cluster.0,
             member: self.identity.member.0,
@@ -64,49 +64,50 @@ impl Handshake {
             to: to.0,
             is_empty: !self.had_log && self.machine.read(|state| state.cluster.members.is_empty()),
         };
-        metadata.insert_bin(KEY, MetadataValue::from_bytes(&hello.encode_to_vec()));
+        metadata.insert_bin(KEY, MetadataValue::from_bytes(&handshake.encode_to_vec()));
     }
 
     /// Who calls.
     ///
     /// # Errors
     /// It is none that this member talks to; the text says why.
-    pub(super) fn caller(&self, metadata: &MetadataMap) -> Result<Hello, Status> {
-        let (hello, to) = self.read(metadata)?;
+    pub(super) fn caller(&self, metadata: &MetadataMap) -> Result<Remote, Status> {
+        let (remote, to) = self.read(metadata)?;
         if to != self.identity.member {
             let text = format!("this is member {}, and member {to} was meant", self.identity.member);
             return Err(Status::failed_precondition(text));
         }
-        Ok(hello)
+        Ok(remote)
     }
 
     /// Who has answered.
     ///
     /// # Errors
     /// It is not the member that was called.
-    pub(crate) fn answerer(&self, called: MemberId, metadata: &MetadataMap) -> Result<Hello, Status> {
-        let (hello, _) = self.read(metadata)?;
-        if hello.member != called {
-            let text = format!("member {called} was called, and member {} answered", hello.member);
+    pub(crate) fn answerer(&self, called: MemberId, metadata: &MetadataMap) -> Result<Remote, Status> {
+        let (remote, _) = self.read(metadata)?;
+        if remote.member != called {
+            let text = format!("member {called} was called, and member {} answered", remote.member);
             return Err(Status::failed_precondition(text));
         }
-        Ok(hello)
+        Ok(remote)
     }
 
-    fn read(&self, metadata: &MetadataMap) -> Result<(Hello, MemberId), Status> {
+    fn read(&self, metadata: &MetadataMap) -> Result<(Remote, MemberId), Status> {
         let bytes = metadata.get_bin(KEY).and_then(|value| value.to_bytes().ok());
         let bytes =
             bytes.ok_or_else(|| Status::failed_precondition("no member of a cluster calls without a handshake"))?;
-        let hello = wire::Hello::decode(bytes)
+        let handshake = wire::Handshake::decode(bytes)
             .map_err(|error| Status::invalid_argument(format!("a damaged handshake: {error}")))?;
-        if hello.protocol > PROTOCOL {
-            let text = format!("protocol {} is newer than {PROTOCOL}, which this member knows", hello.protocol);
+        if handshake.protocol > PROTOCOL {
+            let text = format!("protocol {} is newer than {PROTOCOL}, which this member knows", handshake.protocol);
             return Err(Status::failed_precondition(text));
         }
-        let release = hello.release.parse().map_err(|_| Status::invalid_argument("a handshake without a release"))?;
-        let (member, starts) = (MemberId(hello.member), Starts(hello.starts));
-        self.check(ClusterId(hello.cluster), member, starts, hello.is_empty)?;
-        Ok((Hello { member, release, starts }, MemberId(hello.to)))
+        let release =
+            handshake.release.parse().map_err(|_| Status::invalid_argument("a handshake without a release"))?;
+        let (member, starts) = (MemberId(handshake.member), Starts(handshake.starts));
+        self.check(ClusterId(handshake.cluster), member, starts, handshake.is_empty)?;
+        Ok((Remote { member, release, starts }, MemberId(handshake.to)))
     }
 
     fn check(&self, cluster: ClusterId, member: MemberId, starts: Starts, is_empty: bool) -> Result<(), Status> {

@@ -20,7 +20,7 @@ use tonic::{
 };
 
 use super::{
-    Handshake, Hello, MAX_MESSAGE,
+    Handshake, MAX_MESSAGE, Remote,
     dial::Dial,
     log_throttle::LogThrottle,
     wire::{self, Frame, peer_client::PeerClient},
@@ -74,7 +74,7 @@ impl Links {
         self.handshake.call(MemberId(to), message)
     }
 
-    pub(crate) fn answerer<T>(&self, called: u64, response: &Response<T>) -> Result<Hello, Status> {
+    pub(crate) fn answerer<T>(&self, called: u64, response: &Response<T>) -> Result<Remote, Status> {
         self.handshake.answerer(MemberId(called), response.metadata())
     }
 

@@ -13,7 +13,7 @@ pub(crate) mod wire {
     tonic::include_proto!("baton.peer");
 }
 
-pub use handshake::{Handshake, Hello};
+pub use handshake::{Handshake, Remote};
 pub use links::Links;
 pub use received::Received;
 pub use server::{Answers, serve};

@@ -17,7 +17,7 @@ use tonic::{Request, Response, Status, Streaming, transport::Server};
 use crate::transport::MAX_PENDING_RESETS;
 
 use super::{
-    Handshake, Hello, MAX_MESSAGE, Received,
+    Handshake, MAX_MESSAGE, Received, Remote,
     links::frames,
     log_throttle::LogThrottle,
     wire::{
@@ -90,7 +90,7 @@ fn refused(error: AnswerError) -> Status {
 }
 
 impl<A: Answers> Service<A> {
-    fn check<T>(&self, request: &Request<T>) -> Result<Hello, Status> {
+    fn check<T>(&self, request: &Request<T>) -> Result<Remote, Status> {
         self.handshake
             .caller(request.metadata())
             .inspect_err(|status| self.log_throttle.say("refuses calls on the peer port", status.message()))
@@ -102,7 +102,7 @@ impl<A: Answers> Service<A> {
 
     fn counted(
         &self,
-        sender: Hello,
+        sender: Remote,
         request: Request<Streaming<Frame>>,
     ) -> impl Stream<Item = Result<Bytes, Status>> + Send + use<A> {
         let counter = self.received.from(sender.member);

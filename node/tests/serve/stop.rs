@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Well above the 300 ms that the member gives, for a machine that is busy.
-const SOON: Duration = Duration::from_secs(5);
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn put() -> PutRequest {
     PutRequest { key: b"a".to_vec(), ..PutRequest::default() }
@@ -31,7 +31,7 @@ async fn streams_end_in_etcds_words_and_no_new_client_is_let_in() {
     let (_requests, receiver) = tokio::sync::mpsc::channel::<LeaseKeepAliveRequest>(1);
     let requests = tokio_stream::wrappers::ReceiverStream::new(receiver);
     let mut alive = served.lease().lease_keep_alive(requests).await.unwrap().into_inner();
-    timeout(SOON, served.stop()).await.expect("it does not stop");
+    timeout(STOP_TIMEOUT, served.stop()).await.expect("it does not stop");
     for end in [watching.message().await.map(drop), alive.message().await.map(drop)] {
         let status = end.unwrap_err();
         assert_eq!((status.code(), status.message()), (Code::Unavailable, "etcdserver: server stopped"));
@@ -74,7 +74,7 @@ async fn a_write_that_is_under_way_is_answered() {
     release.send(()).unwrap();
     let answer = write.await.unwrap().unwrap().into_inner();
     assert_eq!(answer.header.unwrap().revision, 3);
-    timeout(SOON, stopped).await.expect("it does not stop").unwrap();
+    timeout(STOP_TIMEOUT, stopped).await.expect("it does not stop").unwrap();
     looker.join().unwrap();
 }
 
@@ -95,6 +95,6 @@ async fn clients_that_say_nothing_or_do_not_read_hold_nobody_up() {
         served.kv().put(PutRequest { value: vec![7; 1 << 20], ..put() }).await.unwrap();
     }
     let begun = Instant::now();
-    timeout(SOON, served.stop()).await.expect("it does not stop");
+    timeout(STOP_TIMEOUT, served.stop()).await.expect("it does not stop");
     println!("measured: stopped in {:?}", begun.elapsed());
 }

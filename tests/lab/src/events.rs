@@ -9,7 +9,7 @@ use crate::Error;
 /// The names that figures are taken from.
 mod name {
     /// The take-down record of a step was put.
-    pub(super) const RECORD_PUT: &str = "record_put";
+    pub(super) const RECORD_PUT: &str = "step_locked";
     /// The member of a step was seen healthy on its new binary.
     pub(super) const MEMBER_READY: &str = "member_ready";
 }
@@ -117,9 +117,9 @@ mod tests {
         fs::write(
             &file,
             concat!(
-                r#"{"format":1,"time":"2026-11-21T11:53:01.000Z","event":"record_put","member":"m2"}"#,
+                r#"{"format":1,"time":"2026-11-21T11:53:01.000Z","event":"step_locked","member":"m2"}"#,
                 "\n",
-                r#"{"format":1,"time":"2026-11-21T11:53:00.000Z","event":"record_put","member":"m1"}"#,
+                r#"{"format":1,"time":"2026-11-21T11:53:00.000Z","event":"step_locked","member":"m1"}"#,
                 "\n",
                 r#"{"format":1,"time":"2026-11-21T11:53:02.000Z","event":"member_ready","member":"m2","step":2}"#,
                 "\n",

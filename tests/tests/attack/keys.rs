@@ -120,22 +120,22 @@ async fn a_key_that_no_agent_makes_so_large_is_named() {
     // More than one answer is taken to hold, together.
     delete(&rollout, "run").await;
     for number in 0..13 {
-        put(&rollout, &format!("lost/{number:016x}"), &"x".repeat(1_400_000)).await;
+        put(&rollout, &format!("abandoned/{number:016x}"), &"x".repeat(1_400_000)).await;
     }
     let ended = rollout.one("run", 0).await;
     ended.must_be(3, "keys_too_large");
-    assert!(ended.message().contains("/baton/lost/0000000000000000 holds 1400000 bytes"), "{ended}");
+    assert!(ended.message().contains("/baton/abandoned/0000000000000000 holds 1400000 bytes"), "{ended}");
     for number in 0..13 {
-        delete(&rollout, &format!("lost/{number:016x}")).await;
+        delete(&rollout, &format!("abandoned/{number:016x}")).await;
     }
     for number in 0..257 {
-        put(&rollout, &format!("lost/{number:016x}"), "{}").await;
+        put(&rollout, &format!("abandoned/{number:016x}"), "{}").await;
     }
     let ended = rollout.one("run", 0).await;
     ended.must_be(3, "keys_too_large");
-    assert!(ended.message().contains("more than 256 keys lie below /baton/lost/"), "{ended}");
+    assert!(ended.message().contains("more than 256 keys lie below /baton/abandoned/"), "{ended}");
     for number in 0..257 {
-        delete(&rollout, &format!("lost/{number:016x}")).await;
+        delete(&rollout, &format!("abandoned/{number:016x}")).await;
     }
     finish(rollout).await;
 }
@@ -156,8 +156,8 @@ async fn the_keys_are_shown_and_what_is_nobodys_is_cleared() {
     put(&rollout, GHOST, &participant(&rollout, 0).await.to_string()).await;
     put(&rollout, "baton", "no json").await;
     put(&rollout, &format!("agents/{host}ac"), &"x".repeat(1_400_000)).await;
-    put(&rollout, "down", "{").await;
-    put(&rollout, "lost/0000000000000001", r#"{"format":7,"host_name":"h7"}"#).await;
+    put(&rollout, "step", "{").await;
+    put(&rollout, "abandoned/0000000000000001", r#"{"format":7,"host_name":"h7"}"#).await;
     put(&rollout, "notes", "of somebody").await;
     let mut leases = LeaseClient::new(rollout.client(0).channel());
     let lease = leases.lease_grant(LeaseGrantRequest { ttl: 86_400, id: 0 }).await.expect("granted").into_inner().id;
@@ -179,8 +179,8 @@ async fn the_keys_are_shown_and_what_is_nobodys_is_cleared() {
         ("baton", "stale"),
         (&format!("agents/{host}ac"), "stale"),
         (&leased, "alive"),
-        ("down", "damaged"),
-        ("lost/0000000000000001", "newer"),
+        ("step", "damaged"),
+        ("abandoned/0000000000000001", "newer"),
         ("notes", "foreign"),
         ("x3", "foreign"),
     ] {
@@ -188,7 +188,7 @@ async fn the_keys_are_shown_and_what_is_nobodys_is_cleared() {
     }
     assert_eq!(listed(&shown, GHOST)["by"]["host"], "ghost");
     assert_eq!(listed(&shown, &leased)["lease"]["granted_s"], 86_400);
-    assert_eq!(listed(&shown, "lost/0000000000000001")["by"]["host"], "h7");
+    assert_eq!(listed(&shown, "abandoned/0000000000000001")["by"]["host"], "h7");
 
     let cleared = rollout.start_with("keys", 0, &["--clear"]).ends().await;
     cleared.must_be(0, "cleared");

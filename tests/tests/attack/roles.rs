@@ -245,7 +245,7 @@ async fn an_application_is_kept_off_batons_keys(minor: &str) {
     assert!(listed.contains("User: baton") && listed.contains("Roles: root"), "{listed}");
     shell.types_as_root(&shell.block("narrow"));
 
-    for key in [KEY, "/baton/", "/baton/agents/x", "/baton/lost/1"] {
+    for key in [KEY, "/baton/", "/baton/agents/x", "/baton/abandoned/1"] {
         let refused = app.put(key, "{}").await.expect_err("one of Baton's");
         assert_eq!(refused.code(), Code::PermissionDenied, "{key}: {refused}");
     }

@@ -50,14 +50,14 @@ async fn of_hosts_with_one_id_one_goes_on() {
     rollout.write();
     copy_id(&rollout, 0..3);
     let first = rollout.start(0);
-    let record = rollout.until_keys("a record", |keys| keys.get("down").cloned()).await;
+    let record = rollout.until_keys("a record", |keys| keys.get("step").cloned()).await;
     for twin in rollout.run([1, 2]).await {
         twin.must_be(3, "twin_host");
         assert!(twin.said("left").contains("host-id"), "{twin}");
-        let took = twin.events.iter().any(|event| ["baton_taken", "record_put"].contains(&event.event.as_str()));
+        let took = twin.events.iter().any(|event| ["baton_taken", "step_locked"].contains(&event.event.as_str()));
         assert!(!took, "{twin}");
     }
-    assert_eq!(rollout.keys().await.get("down"), Some(&record), "nobody else's record is touched");
+    assert_eq!(rollout.keys().await.get("step"), Some(&record), "nobody else's record is touched");
     first.ends().await.must_succeed();
     // All at once: whoever is refused has taken nothing.
     rollout.upgrade.strategy.retain(|line| !line.starts_with("soak"));
@@ -104,11 +104,11 @@ async fn of_another_boot(rollout: &Rollout, killed: &Value, lease: i64) {
 /// Runs an agent until its record stands, and kills it.
 async fn killed_with_its_record(rollout: &Rollout) -> Value {
     let agent = rollout.start(0);
-    let record = rollout.until_keys("a record", |keys| keys.get("down").cloned()).await;
+    let record = rollout.until_keys("a record", |keys| keys.get("step").cloned()).await;
     let process = agent.process().expect("it runs");
     process.signal(Signal::KILL).expect("killed");
     drop(agent);
-    match rollout.keys().await.remove("down") {
+    match rollout.keys().await.remove("step") {
         Some(stands) => stands,
         None => record,
     }
@@ -126,7 +126,7 @@ async fn a_record_is_its_hosts_own_once_nobody_renews_its_lease() {
     refused.must_be(3, "twin_host");
     assert!(refused.message().contains("vm-copy"), "{refused}");
     assert!(rollout.member(0).is_running(), "starting a member needs nobody's leave");
-    assert_eq!(rollout.keys().await["down"]["attempt"], killed["attempt"], "nobody else's record is touched");
+    assert_eq!(rollout.keys().await["step"]["attempt"], killed["attempt"], "nobody else's record is touched");
     rollout.one("plan", 0).await.must_be(3, "twin_host");
 
     // Whoever kept it alive has gone without a word.

@@ -1,7 +1,7 @@
 //! An agent is frozen between its decision and the stop, given up by an operator, and wakes much later.
 //!
 //! Waiting for its lease would not be enough: a frozen agent may wake at any time and stop its member. So
-//! while the sign of the take-down that was given up stands, nobody else takes a member down.
+//! while the sign of the step that was given up stands, nobody else takes a member down.
 
 use rustix::process::Signal;
 use tests::{
@@ -32,7 +32,7 @@ const STOPPING: usize = 2;
 
 /// The others refuse to go on, and have not touched their members.
 async fn the_others_refuse(rollout: &Rollout) {
-    all_must_be(&rollout.run([1, 2]).await, 3, "lost_member");
+    all_must_be(&rollout.run([1, 2]).await, 3, "abandoned_member");
     assert_eq!(rollout.releases().await[1..], vec![rollout.from.release.to_string(); 2]);
 }
 
@@ -46,7 +46,7 @@ async fn given_up_and_woken(rollout: Rollout, frozen: Agent, thaw: impl FnOnce(&
     thaw(&process);
     // They ask again while the one that woke does as it decided: refused, or made to wait.
     for ended in rollout.run([1, 2]).await {
-        let is_refused = (ended.exit, ended.reason()) == (Some(3), "lost_member");
+        let is_refused = (ended.exit, ended.reason()) == (Some(3), "abandoned_member");
         assert!(is_refused || ended.exit == Some(0), "{ended}");
     }
     is_cleared(&rollout, &sign).await;

@@ -24,7 +24,7 @@ fn has_machine_id() -> bool {
 
 async fn is_refused(rollout: &Rollout, index: usize, words: &[&str], next: &str) {
     let ended = rollout.one("run", index).await;
-    ended.must_be(3, "record_of_another");
+    ended.must_be(3, "step_of_another");
     assert!(words.iter().all(|word| ended.message().contains(word)) && ended.said("next").contains(next), "{ended}");
 }
 
@@ -42,7 +42,7 @@ async fn a_lost_state_directory_is_made_up_for_by_the_same_command(system: Syste
     let instance = record["host"].as_str().and_then(|host| host.split_once('-')).expect("a host id").1.to_owned();
     foreign["host"] = json!(format!("{:032x}-{instance}", 1));
     put_record(&rollout, 1, &foreign).await;
-    is_refused(&rollout, 0, &["take-down of m1", "another state directory"], "abandon").await;
+    is_refused(&rollout, 0, &["step of m1", "another state directory"], "abandon").await;
     assert!(rollout.member(0).is_running(), "starting a member needs nobody's leave");
 
     put_record(&rollout, 1, &record).await;
@@ -57,7 +57,7 @@ async fn a_second_state_directory_is_refused_while_the_first_ones_agent_lives(sy
     let agent = held_at(&rollout, 0, 3).await;
     let pid = format!("pid {}", agent.pid());
     fs::rename(rollout.member(0).state_dir(), rollout.member(0).dir.join("moved away")).expect("moved");
-    is_refused(&rollout, 0, &["take-down of m1", pid.as_str(), "still runs"], "status").await;
+    is_refused(&rollout, 0, &["step of m1", pid.as_str(), "still runs"], "status").await;
 
     drop(agent);
     is_finished(rollout).await;

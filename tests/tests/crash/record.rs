@@ -1,11 +1,11 @@
-//! The take-down record, read and changed from outside, and given up by `agent abandon`.
+//! The step lock, read and changed from outside, and given up by `agent abandon`.
 
 use serde_json::Value;
 use tests::rollout::{Ends, Rollout};
 
-/// The take-down record that stands.
+/// The step lock that stands.
 pub async fn record(rollout: &Rollout) -> Value {
-    rollout.keys().await.remove("down").expect("a record stands")
+    rollout.keys().await.remove("step").expect("a record stands")
 }
 
 /// Writes another record over the one that stands.
@@ -18,7 +18,7 @@ pub async fn abandon(rollout: &Rollout, through: usize, member: &str, more: &[&s
     let record = record(rollout).await;
     let reason = if more.is_empty() { "abandoned" } else { "fenced" };
     rollout.start_with("abandon", through, &[&[member, "--yes"], more].concat()).ends().await.must_be(0, reason);
-    format!("lost/{}", record["member"].as_str().expect("an id"))
+    format!("abandoned/{}", record["member"].as_str().expect("an id"))
 }
 
 /// Waits until the host that a sign is about has cleared it.

@@ -30,7 +30,7 @@ async fn before_stops_the_step_and_after_is_a_warning(system: System) {
     let said = refused.message();
     assert!(said.contains("m1") && said.contains("not now"), "{said}");
     let keys = rollout.keys().await;
-    assert!(!keys.contains_key("down") && !keys.contains_key("baton"), "{keys:?}");
+    assert!(!keys.contains_key("step") && !keys.contains_key("baton"), "{keys:?}");
     assert_eq!(rollout.pids(), before, "nothing was stopped");
 
     rollout.upgrade.extra = hooks(&says, &["/bin/sh", "-c", "echo no silence >&2; exit 7"]);

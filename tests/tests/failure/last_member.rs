@@ -56,7 +56,7 @@ impl Last {
     }
 
     async fn has_record(&self) -> bool {
-        self.rollout.keys().await.contains_key("down")
+        self.rollout.keys().await.contains_key("step")
     }
 
     fn others(&self) -> [usize; 2] {

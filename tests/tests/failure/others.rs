@@ -89,7 +89,7 @@ async fn in_the_soak(system: System, does_other_die: bool) {
     let ended = agent.ends().await;
     assert_eq!(pair.pid(), pid, "it serves: {ended}");
     ended.must_be(1, "alarm");
-    for words in ["NOSPACE", pair.name_of_other(), "take-down record"] {
+    for words in ["NOSPACE", pair.name_of_other(), "step lock"] {
         assert!(ended.message().contains(words), "{ended}");
     }
     assert!(ended.said("left").contains("etcdctl alarm disarm"), "{ended}");
@@ -149,7 +149,7 @@ async fn a_death_keeps_a_new_binary_that_hangs_from_being_put_back(system: Syste
     for words in ["was not stopped to be put back", &format!("{} (", pair.name_of_other()), "is not ready"] {
         assert!(ended.message().contains(words), "{ended}");
     }
-    assert!(pair.rollout.keys().await.contains_key("down"), "its record stands");
+    assert!(pair.rollout.keys().await.contains_key("step"), "its record stands");
 
     // Once the other is back, the same command puts it back.
     let others = pair.rollout.start(pair.other);

@@ -204,7 +204,7 @@ async fn what_is_not_as_promised_is_refused_and_nothing_is_touched(system: Syste
             assert!(ended.message().contains(expected), "{what}: {ended}");
         }
         let keys = rollout.keys().await;
-        assert!(!["run", "baton", "down"].iter().any(|key| keys.contains_key(*key)), "{what}: {keys:?}");
+        assert!(!["run", "baton", "step"].iter().any(|key| keys.contains_key(*key)), "{what}: {keys:?}");
     }
 
     // The link itself names a script: which release runs behind it, nobody can say.

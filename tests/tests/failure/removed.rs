@@ -29,5 +29,5 @@ async fn a_member_that_is_removed_within_its_step_is_not_started_again() {
     assert_eq!(started, 1, "{agent}");
     assert_eq!(case.member(1).release().expect("it says"), case.to.release, "nothing is put back");
     let keys = case.keys().await;
-    assert!(!keys.contains_key("down"), "{keys:?}");
+    assert!(!keys.contains_key("step"), "{keys:?}");
 }

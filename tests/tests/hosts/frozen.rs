@@ -39,11 +39,11 @@ async fn with_its_record_put(system: System) {
     let Some(rollout) = rollout(system, 3).await else { return };
     let agents: Vec<Agent> = (0..3).map(|host| rollout.start(host)).collect();
     let frozen = wait::until("an agent to be frozen with its record put", LIMIT, || async {
-        let of = |keys: &BTreeMap<String, Value>| agents.iter().position(|agent| is_of(keys.get("down"), agent));
+        let of = |keys: &BTreeMap<String, Value>| agents.iter().position(|agent| is_of(keys.get("step"), agent));
         let found = rollout.until_keys("a record", of).await;
         let process = agents[found].process().map_err(|error| error.to_string())?;
         fault::freeze(&process).map_err(|error| error.to_string())?;
-        if is_of(rollout.keys().await.get("down"), &agents[found]) {
+        if is_of(rollout.keys().await.get("step"), &agents[found]) {
             return Ok(found);
         }
         // It was faster.
@@ -54,7 +54,7 @@ async fn with_its_record_put(system: System) {
     .expect("frozen");
     let lapsed = |keys: &BTreeMap<String, Value>| (!is_of(keys.get("baton"), &agents[frozen])).then(|| keys.clone());
     let keys = rollout.until_keys("its lease to lapse", lapsed).await;
-    assert!(is_of(keys.get("down"), &agents[frozen]), "its record stays: {keys:?}");
+    assert!(is_of(keys.get("step"), &agents[frozen]), "its record stays: {keys:?}");
     assert!(agents.iter().all(Agent::is_at_work), "the others wait");
     fault::thaw(&agents[frozen].process().expect("alive")).expect("thawed");
     all_must_leave(&all_end(agents).await, 0, "done", "done");

@@ -12,7 +12,7 @@ use tests::{
 use crate::terminal::{END, INTERRUPT, Terminal};
 
 on_both! {
-    a_take_down_is_given_up_by_a_yes_and_never_while_its_agent_is_at_work, etcd #[ignore = "slow: a wait for a lease, which the node's row shows too"];
+    a_step_is_given_up_by_a_yes_and_never_while_its_agent_is_at_work, etcd #[ignore = "slow: a wait for a lease, which the node's row shows too"];
 }
 
 /// An agent that was killed when its record stood and its member was down; its lease is alive for a while.
@@ -30,7 +30,7 @@ async fn killed_in_a_step(system: System) -> Option<Rollout> {
     Some(rollout)
 }
 
-async fn a_take_down_is_given_up_by_a_yes_and_never_while_its_agent_is_at_work(system: System) {
+async fn a_step_is_given_up_by_a_yes_and_never_while_its_agent_is_at_work(system: System) {
     let Some(rollout) = killed_in_a_step(system).await else { return };
     let typed = |more: &[&str]| Terminal::start("abandon", &rollout.playbooks[1], &[&["m1"], more].concat());
     let fenced = ["--host-is-fenced"];
@@ -44,7 +44,7 @@ async fn a_take_down_is_given_up_by_a_yes_and_never_while_its_agent_is_at_work(s
         assert_eq!(exit, Some(3), "{shown}");
         assert!(shown.contains("reason agent_at_work") && !shown.contains("[y/N]"), "{shown}");
     }
-    assert!(rollout.keys().await.contains_key("down"));
+    assert!(rollout.keys().await.contains_key("step"));
 
     rollout
         .until_keys("its lease to run out", |keys| {
@@ -73,11 +73,11 @@ async fn a_take_down_is_given_up_by_a_yes_and_never_while_its_agent_is_at_work(s
         assert_eq!(exit, Some(0), "{shown}");
     };
     yes(&[], "nobody takes a member down until").await;
-    assert!(rollout.keys().await.keys().any(|key| key.starts_with("lost/")));
+    assert!(rollout.keys().await.keys().any(|key| key.starts_with("abandoned/")));
     // Once more changes nothing, so nothing is asked.
     let (exit, shown) = typed(&[]).ended().await;
     assert!(exit == Some(0) && !shown.contains("[y/N]"), "{shown}");
     yes(&fenced, "is believed without a proof").await;
-    assert!(!rollout.keys().await.keys().any(|key| key.starts_with("lost/")));
+    assert!(!rollout.keys().await.keys().any(|key| key.starts_with("abandoned/")));
     rollout.end(1).await;
 }

@@ -27,7 +27,7 @@ async fn a_member_that_is_left_as_it_is_holds_everybody_until_it_is_mended(syste
     let owner = one_must_fail(&rollout.all("run").await, "step_failed");
     assert_eq!(rollout.pids().iter().filter(|pid| pid.is_none()).count(), 1, "it is left down");
     assert!(rollout.pids()[owner].is_none());
-    assert!(rollout.keys().await.contains_key("down"), "its record stands");
+    assert!(rollout.keys().await.contains_key("step"), "its record stands");
     // No mark is lifted under a record.
     rollout.one("resume", (owner + 1) % 3).await.must_be(1, "run_failed");
 

@@ -172,12 +172,12 @@ async fn the_record_stands_until_it_has_ended(system: System, stop: impl Fn(Stri
     .expect("it begins");
     agent.process().expect("it runs").signal(Signal::KILL).expect("killed");
     agent.ends().await;
-    let record = rollout.keys().await["down"].clone();
+    let record = rollout.keys().await["step"].clone();
 
     let again: Vec<_> = (0..3).map(|host| rollout.start(host)).collect();
     // Many times as long as it would take to find the member ready and to call the step over.
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert_eq!(rollout.keys().await.get("down"), Some(&record), "the record stands as it stood");
+    assert_eq!(rollout.keys().await.get("step"), Some(&record), "the record stands as it stood");
     assert!(member.is_running());
     fs::remove_file(clients).expect("removed");
     all_must_be(&all_end(again).await, 0, "done");

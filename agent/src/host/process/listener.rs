@@ -11,7 +11,10 @@ use std::{
 };
 
 use super::{credentials::Credentials, process_id::all_pids};
-use crate::host::{program::path_owner::user_name, runtime::discovery::undeleted};
+use crate::{
+    host::{program::path_owner::user_name, runtime::discovery::undeleted},
+    keys::ProcessId,
+};
 
 /// What is known of who listens at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,13 +39,17 @@ pub fn listener(address: SocketAddr) -> io::Result<Listener> {
     let is_any = |socket: &&Socket| socket.at.port() == address.port() && plain(socket.at).ip().is_unspecified();
     let Some(socket) = exact.or_else(|| sockets.iter().find(is_any)) else { return Ok(Listener::Nobody) };
     let wanted = format!("socket:[{}]", socket.inode);
-    let mut pids = all_pids()?;
-    pids.sort_unstable();
-    let (likely, others): (Vec<_>, Vec<_>) = pids.into_iter().partition(|pid| socket.may_be_of(*pid));
-    let found = likely.into_iter().find(|pid| has(*pid, &wanted));
+    let (likely, others): (Vec<_>, Vec<_>) = all_pids()?.into_iter().partition(|pid| socket.may_be_of(*pid));
+    let found = oldest(likely.into_iter().filter(|pid| has(*pid, &wanted)));
     // What root has opened may have been handed to another user's process, as a socket of systemd's is.
-    let handed = || others.into_iter().filter(|_| is_trusted(socket.uid)).find(|pid| has(*pid, &wanted));
+    let handed = || oldest(others.into_iter().filter(|pid| is_trusted(socket.uid) && has(*pid, &wanted)));
     Ok(found.or_else(handed).map_or(Listener::Unseen, Listener::Process))
+}
+
+/// The process that was there first. Its number does not say so: pids start again from the lowest.
+fn oldest(pids: impl Iterator<Item = u32>) -> Option<u32> {
+    let started = |pid: u32| Some((ProcessId::of(pid).ok()??.start_time, pid));
+    pids.filter_map(started).min().map(|(_, pid)| pid)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

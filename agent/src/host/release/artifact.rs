@@ -164,8 +164,8 @@ pub enum Underway {
     Another(PathBuf),
 }
 
-/// Told what an installation is about.
-pub type Told<'a> = &'a (dyn Fn(Underway) + Sync);
+/// Called with what an installation is about.
+pub type Notify<'a> = &'a (dyn Fn(Underway) + Sync);
 
 fn list(names: &[String]) -> String {
     if names.is_empty() { "it holds none at all".into() } else { format!("it holds `{}`", names.join("`, `")) }
@@ -177,7 +177,7 @@ pub async fn install(
     artifact: &Artifact,
     releases: &Path,
     downloads: &Path,
-    told: Told<'_>,
+    notify: Notify<'_>,
 ) -> Result<Installed, ArtifactError> {
     durable::create_folder(releases, 0o755)?;
     path_owner::check(releases, &Writers::own())?;
@@ -194,11 +194,11 @@ pub async fn install(
         let path = match &artifact.source {
             Source::Path(path) => path.clone(),
             Source::Url(url) => {
-                let progress = |bytes, of| told(Underway::Download { bytes, of });
+                let progress = |bytes, of| notify(Underway::Download { bytes, of });
                 download::download(url, sha256, downloads, &progress).await?
             }
         };
-        let lock = lock(releases, told).await?;
+        let lock = lock(releases, notify).await?;
         let (artifact, folder) = (artifact.clone(), folder.clone());
         is_new = blocking(move || put_in_place(lock, &artifact, &path, sha256, &folder)).await?;
     }
@@ -258,7 +258,7 @@ fn folder_of(artifact: &Artifact, releases: &Path, sha256: Sha256) -> PathBuf {
 
 /// One agent at a time: two clusters' agents may share a folder of releases. Each downloads for itself, into its own
 /// state directory, so that nobody waits for the mirror of another.
-async fn lock(releases: &Path, told: Told<'_>) -> Result<Flock<File>, ArtifactError> {
+async fn lock(releases: &Path, notify: Notify<'_>) -> Result<Flock<File>, ArtifactError> {
     let begun = Instant::now();
     while begun.elapsed() < LOCK_LIMIT {
         // A file that nobody else can open: whoever may read a folder may lock it, and keep all agents waiting (flock(2)).
@@ -266,7 +266,7 @@ async fn lock(releases: &Path, told: Told<'_>) -> Result<Flock<File>, ArtifactEr
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(lock) => return Ok(lock),
             Err((_, Errno::EWOULDBLOCK)) => {
-                told(Underway::Another(releases.into()));
+                notify(Underway::Another(releases.into()));
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
             Err((_, error)) => Err(error).at("lock", releases)?,

@@ -18,8 +18,8 @@ pub use super::command_error::{CommandError, Run};
 use super::{
     Found, Judged, Process, Started, Status,
     stop_lock::StopLock,
+    stop_request::{StopRequest, StopRequestFile},
     stuck,
-    told::{Told, ToldFile},
 };
 use crate::{
     host::{
@@ -39,7 +39,7 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 /// How long `status` may take.
 const STATUS_LIMIT: Duration = Duration::from_secs(10);
 /// How often `status` is asked while a stop is waited for.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Until then a node that was killed must have ended.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
 /// `status` of a stopped service (LSB, "program is not running").
@@ -139,8 +139,9 @@ impl CommandRuntime {
         self.check_owner("start", &self.start, Run::Later)?;
         self.check_owner("stop", &self.stop, Run::Now)?;
         let stdin = lock.stdin().at("pass on", &self.stop_lock())?;
-        let told = ToldFile::of(&self.nodes, &self.name);
-        let about = Told::now(found.process(&status), judged.is_some()).at("look for", Path::new("/proc/self"))?;
+        let told = StopRequestFile::of(&self.nodes, &self.name);
+        let about =
+            StopRequest::now(found.process(&status), judged.is_some()).at("look for", Path::new("/proc/self"))?;
         // A state directory that takes nothing any more is no reason to leave a failed binary running.
         let _ = told.write(&about);
         let stopped = self.act("stop", &self.stop, stdin, limit).await;
@@ -235,7 +236,7 @@ impl CommandRuntime {
     }
 
     fn is_seen_to_be_gone(&self) -> bool {
-        let told = || ToldFile::of(&self.nodes, &self.name).read().and_then(|told| told.process);
+        let told = || StopRequestFile::of(&self.nodes, &self.name).read().and_then(|told| told.process);
         self.last_named.get().or_else(told).is_some_and(|process| process.is_alive().is_ok_and(|is_alive| !is_alive))
     }
 
@@ -256,7 +257,7 @@ impl CommandRuntime {
             let holder = stuck::holder(&lock);
             return Err(CommandError::StopUnderWay { name, after: self.patience, lock, holder });
         }
-        sleep(LOOK_AGAIN).await;
+        sleep(POLL_INTERVAL).await;
         Ok(())
     }
 
@@ -317,7 +318,7 @@ impl CommandRuntime {
             if Instant::now() >= deadline {
                 return Ok(false);
             }
-            sleep(LOOK_AGAIN).await;
+            sleep(POLL_INTERVAL).await;
         }
         Ok(true)
     }

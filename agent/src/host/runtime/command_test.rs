@@ -299,5 +299,5 @@ async fn a_stop_that_could_not_be_run_has_told_nobody() {
     let found = Found::Shown(node.judged().await);
     node.runtime.stop = vec!["/no/such/program".to_owned()];
     node.runtime.stop(Duration::from_millis(100), false, found).await.unwrap_err();
-    assert_eq!(ToldFile::of(&node.runtime.nodes, "orders-1").read(), None);
+    assert_eq!(StopRequestFile::of(&node.runtime.nodes, "orders-1").read(), None);
 }

@@ -92,7 +92,7 @@ pub(crate) fn look(nodes: &Path, command: &NodeCommand, belief: Belief) -> Resul
     match (known, belief) {
         (Some(process), _) => Ok(Status::Running { process: Some(process) }),
         (None, Belief::Started(_)) => Ok(Status::Stopped),
-        (None, Belief::Looks) => look_by_likeness(command),
+        (None, Belief::Looks) => look_by_command(command),
     }
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn known(nodes: &Path, name: &str) -> Result<Option<Process>, Discove
     Ok(on_file(nodes, name)?.map(settled).transpose()?.flatten())
 }
 
-fn look_by_likeness(command: &NodeCommand) -> Result<Status, DiscoveryError> {
+fn look_by_command(command: &NodeCommand) -> Result<Status, DiscoveryError> {
     let mut found = Vec::new();
     for identity in find(command)? {
         found.extend(settled(identity)?);

@@ -14,9 +14,9 @@ pub mod launch;
 pub mod process;
 pub mod same_node;
 mod stop_lock;
+pub mod stop_request;
 mod stuck;
 pub mod systemd;
-pub mod told;
 
 use command::{CommandError, CommandRuntime};
 use discovery::Belief;

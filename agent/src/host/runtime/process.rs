@@ -22,8 +22,8 @@ use super::{
     Process, Started, Status,
     discovery::{self, Belief, DiscoveryError},
     launch::{Answer, LOCK_RETRY, LockFor, NodeCommand, NodeLock, Order, boottime_ms, node_file},
+    stop_request::{StopRequest, StopRequestFile},
     stuck,
-    told::{Told, ToldFile},
 };
 use crate::host::{
     files::durable::{self, FileError},
@@ -264,9 +264,9 @@ impl ProcessRuntime {
         let failed = |source| ProcessError::Signal { name: self.command.name.clone(), identity, source };
         let still = |after| ProcessError::StillRunning { name: self.command.name.clone(), identity, after };
         let Some(handle) = identity.open().map_err(failed)? else { return Ok(()) };
-        let told = ToldFile::of(&self.nodes, &self.command.name);
+        let told = StopRequestFile::of(&self.nodes, &self.command.name);
         // A state directory that takes nothing any more is no reason to leave a failed binary running.
-        let _ = told.write(&Told::now(Some(identity), true).map_err(failed)?);
+        let _ = told.write(&StopRequest::now(Some(identity), true).map_err(failed)?);
         handle.signal(Signal::TERM).map_err(failed)?;
         // A process that was suspended would only hear of it when somebody wakes it.
         handle.signal(Signal::CONT).map_err(failed)?;

@@ -13,11 +13,11 @@ use crate::{
         progress,
         restart::{Direction, Entry, InHand, Step},
     },
-    keys::{AttemptId, TakeDown, txn::Txn},
+    keys::{AttemptId, StepLock, txn::Txn},
     machine::{
         act::{Act, Ending, Event, Left, Looked},
         agent::{Agent, Phase},
-        answered::Then,
+        txn_outcome::Then,
     },
     plan::{
         Next,
@@ -218,14 +218,14 @@ impl Agent {
         match self.restart_in_hand() {
             Some(in_hand) if is_still_next => {
                 let record = self.new_record(in_hand, go);
-                self.send(Txn::put_down(baton, run, record, &self.rules), Then::PutDown(go))
+                self.send(Txn::put_down(baton, run, record, &self.rules), Then::PutStepLock(go))
             }
             _ => self.forget(),
         }
     }
 
-    fn new_record(&self, in_hand: InHand, go: Restart) -> TakeDown {
-        TakeDown {
+    fn new_record(&self, in_hand: InHand, go: Restart) -> StepLock {
+        StepLock {
             member: go.member,
             host: self.me.host,
             host_name: self.me.host_name.clone(),
@@ -274,7 +274,7 @@ impl Agent {
     }
 
     fn is_recorded(&self, looked: &Looked) -> bool {
-        let down = looked.keys.as_ref().and_then(|keys| keys.down.as_ref());
+        let down = looked.keys.as_ref().and_then(|keys| keys.step.as_ref());
         down.is_some_and(|down| Some(down.value.attempt) == self.attempt())
     }
 

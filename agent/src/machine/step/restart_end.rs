@@ -13,7 +13,7 @@ use crate::{
     machine::{
         act::{Act, Ending, Left, Looked},
         agent::Agent,
-        answered::Then,
+        txn_outcome::Then,
     },
     plan::refusal::Wait,
 };
@@ -48,7 +48,7 @@ impl Agent {
 
     /// Whether the step in hand still has its record, or the sign that it was given up.
     fn stands_in(&self, keys: &Keys) -> bool {
-        keys.down.iter().chain(keys.lost.values()).any(|record| self.is_mine(record.value.attempt))
+        keys.step.iter().chain(keys.abandoned.values()).any(|record| self.is_mine(record.value.attempt))
     }
 
     pub(in crate::machine) fn end_step(&mut self, failure: Option<Arc<str>>, looked: &Looked) -> Act {
@@ -67,7 +67,7 @@ impl Agent {
     }
 
     fn end_step_with(&mut self, failure: Option<Arc<str>>, keys: &Keys) -> Act {
-        match (&keys.down, &keys.run) {
+        match (&keys.step, &keys.run) {
             (Some(down), Some(run)) if self.is_mine(down.value.attempt) => {
                 let after = self.run_after(run, self.rules.mark_is_one_write.then_some(()).and(failure.as_ref()));
                 self.send(Txn::end_step(down.created, run, after), Then::EndStep(failure))
@@ -99,7 +99,7 @@ impl Agent {
     }
 
     /// The record is mine but the run has changed: say it again with the new one. Or the record is gone: an
-    /// earlier sending did it, or the take-down was abandoned and its sign is cleared by the planner's rule.
+    /// earlier sending did it, or the step was abandoned and its sign is cleared by the planner's rule.
     pub(in crate::machine) fn end_step_refused(&mut self, failure: Option<Arc<str>>, keys: &Keys) -> Act {
         self.end_step_with(failure, keys)
     }

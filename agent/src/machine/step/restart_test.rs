@@ -19,7 +19,7 @@ use crate::{
 fn after_a_mended_step_the_host_is_prepared_before_anything_else() {
     let mut driven = Driven::new(keys(RunState::Rolling), "1+ 2+ 3*");
     samples::with_release(&mut driven.view, 0, "3.5.30");
-    driven.keys.down = Some(record(1, 1, ATTEMPT));
+    driven.keys.step = Some(record(1, 1, ATTEMPT));
     let acts = "switch new, start, ready, look, note done forward, look, delete down and run rolling";
     assert_eq!(driven.start(Some(in_hand(Stage::Starting(Direction::Forward)))), acts);
     let acts = driven.then(Event::Yes(Revision(7)));
@@ -35,12 +35,12 @@ fn a_member_that_does_not_end_is_started_again_if_it_has() {
     driven.keys.baton = Some(baton(1, 1));
     driven.then(Event::Yes(Revision(5)));
     let Some(in_hand) = driven.agent.in_hand() else { panic!("a step is in hand") };
-    driven.keys.down = Some(record(1, 1, in_hand.attempt()));
-    let created = driven.keys.down.as_ref().map(|down| down.created).unwrap();
+    driven.keys.step = Some(record(1, 1, in_hand.attempt()));
+    let created = driven.keys.step.as_ref().map(|down| down.created).unwrap();
     driven.fails = |act| matches!(act, Act::Stop(_));
     let acts = "note stopping forward, look, confirm, stop, start, ready, look, delete down and run failed";
     assert_eq!(driven.then(Event::Yes(created)), acts);
-    driven.keys.down = None;
+    driven.keys.step = None;
     assert_eq!(driven.then(Event::Yes(Revision(9))), "note forgotten, give back");
     assert!(matches!(driven.agent.ending(), Some(Ending::Step { left: Left::AsItWas, .. })));
 }
@@ -56,12 +56,12 @@ fn a_stop_that_others_do_not_confirm_is_not_made() {
     for _ in 1..UNCONFIRMED {
         assert!(acts.ends_with("look, hook, note planned step, look, put down"), "{acts}");
         assert_eq!(puts_record(&mut driven), "note stopping forward, look, confirm, delete down");
-        driven.keys.down = None;
+        driven.keys.step = None;
         acts = driven.then(Event::Yes(Revision(9)));
     }
     let acts = "note stopping forward, look, confirm, start, ready, look, delete down and run failed";
     assert_eq!(puts_record(&mut driven), acts);
-    driven.keys.down = None;
+    driven.keys.step = None;
     driven.then(Event::Yes(Revision(9)));
     let Some(Ending::Step { why, left: Left::AsItWas, .. }) = driven.agent.ending() else { panic!("it was stopped") };
     assert_eq!(&**why, "m2 did not answer");
@@ -72,7 +72,7 @@ fn puts_record(driven: &mut Driven) -> String {
     let in_hand = driven.agent.in_hand().expect("a step is in hand");
     let record = record(1, 1, in_hand.attempt());
     let created = record.created;
-    driven.keys.down = Some(record);
+    driven.keys.step = Some(record);
     driven.then(Event::Yes(created))
 }
 
@@ -80,7 +80,7 @@ fn puts_record(driven: &mut Driven) -> String {
 #[test]
 fn a_new_binary_that_failed_is_started_again_if_the_old_one_cannot_be_put_back() {
     let mut driven = Driven::new(keys(RunState::Rolling), "1. 2+ 3*");
-    driven.keys.down = Some(record(1, 1, ATTEMPT));
+    driven.keys.step = Some(record(1, 1, ATTEMPT));
     (2..=3).for_each(|at| samples::with_cluster_version(&mut driven.view, at - 1, "3.4"));
     driven.fails = |act| matches!(act, Act::Switch { to: Binary::Old, .. });
     let acts = "switch new, start, ready, look, look, note stopping back, stop, let polls end, look, switch old, \
@@ -92,7 +92,7 @@ fn a_new_binary_that_failed_is_started_again_if_the_old_one_cannot_be_put_back()
 #[test]
 fn a_member_whose_way_back_closes_after_its_stop_is_kept_and_marked() {
     let mut driven = Driven::new(keys(RunState::RollingBack), "1. 2+ 3*");
-    driven.keys.down = Some(record(1, 1, ATTEMPT));
+    driven.keys.step = Some(record(1, 1, ATTEMPT));
     let step = Step { member: MemberId(1), attempt: ATTEMPT, direction: Direction::Back };
     let in_hand = Some(progress::InHand::Restart(InHand { step, stage: Stage::Stopping(Direction::Back) }));
     let mut act = driven.agent.on(Event::Started { in_hand, down: Vec::new() });
@@ -125,7 +125,7 @@ fn a_new_binary_that_failed_and_runs_is_stopped_only_where_the_others_can_do_wit
         ("1- 2+ 3*", "3.5", &ended, true), // and is seen to be so after the 20 s
     ] {
         let mut driven = Driven::new(keys(RunState::Rolling), view);
-        driven.keys.down = Some(record(1, 1, ATTEMPT));
+        driven.keys.step = Some(record(1, 1, ATTEMPT));
         driven.down.clone_from(down);
         samples::with_cluster_version(&mut driven.view, 2, version);
         let acts = driven.start(Some(in_hand(Stage::Starting(Direction::Forward))));
@@ -142,7 +142,7 @@ fn what_was_brought_up_on_its_new_binary_again_is_looked_at_before_it_turns_roun
     for (direction, state) in [(Direction::Forward, RunState::Rolling), (Direction::Back, RunState::RollingBack)] {
         for stage in [Stage::Stopping(Direction::Back), Stage::Switched(Direction::Back)] {
             let mut driven = Driven::new(keys(state.clone()), "1- 2. 3*");
-            driven.keys.down = Some(record(1, 1, ATTEMPT));
+            driven.keys.step = Some(record(1, 1, ATTEMPT));
             let step = Step { member: MemberId(1), attempt: ATTEMPT, direction };
             assert_eq!(
                 driven.start(Some(progress::InHand::Restart(InHand { step, stage }))),
@@ -165,7 +165,7 @@ fn a_step_that_ended_under_an_alarm_is_ended_by_its_record_alone() {
         ),
     ] {
         let mut driven = Driven::new(keys(RunState::Rolling), "1! 2! 3!");
-        driven.keys.down = Some(record(1, 1, ATTEMPT));
+        driven.keys.step = Some(record(1, 1, ATTEMPT));
         assert_eq!(driven.start(Some(in_hand(stage))), acts, "{stage:?}");
     }
 }
@@ -174,7 +174,7 @@ fn a_step_that_ended_under_an_alarm_is_ended_by_its_record_alone() {
 #[test]
 fn a_failed_step_leaves_a_paused_run_paused() {
     let mut driven = Driven::new(keys(RunState::Paused), "1+ 2+ 3*");
-    driven.keys.down = Some(record(1, 1, ATTEMPT));
+    driven.keys.step = Some(record(1, 1, ATTEMPT));
     let acts = driven.start(Some(in_hand(Stage::Done(Direction::Back))));
     assert_eq!(acts, "look, delete down and run paused");
 }

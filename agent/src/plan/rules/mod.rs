@@ -2,6 +2,7 @@
 //!
 //! Pure. A rule answers `None` where it has nothing to say. Source: agent/PROTOCOL.md, I-1 to I-7, R-1 to R-12.
 
+mod abandoned;
 mod alarm;
 mod alone;
 mod catching_up;
@@ -12,15 +13,14 @@ mod finished;
 mod gates;
 mod hindrance;
 mod hold;
-mod lost;
 mod needs;
 mod other_run;
 mod others_first;
 mod ownership;
 pub(super) mod quorum;
 mod quota;
-mod record;
 mod settle;
+mod step_lock;
 mod turn;
 pub mod twin;
 mod unleased;
@@ -40,8 +40,8 @@ const ALWAYS: &[Rule] = &[
     other_run::other_run,
     versions::versions,
     hindrance::hindrance,
-    record::record,
-    lost::lost,
+    step_lock::step_lock,
+    abandoned::abandoned,
     gates::gates,
     finished::finished,
 ];

@@ -18,7 +18,7 @@ pub(super) fn twin(case: &Case) -> Option<Next> {
 pub fn of(host: HostId, own: ProcessId, keys: &Keys, gone: &[ProcessId]) -> Option<Refusal> {
     let agent = keys.agents.get(&host).map(|at| (&at.value.host_name, at.value.process));
     let baton = keys.baton.iter().filter(|at| at.value.host == host).map(|at| (&at.value.host_name, at.value.process));
-    let records = keys.down.iter().chain(keys.lost.values()).filter(|at| at.value.host == host);
+    let records = keys.step.iter().chain(keys.abandoned.values()).filter(|at| at.value.host == host);
     let records = records.map(|at| (&at.value.host_name, at.value.process));
     let mut all = agent.into_iter().chain(baton).chain(records);
     let (host_name, process) = all.find(|(_, process)| *process != own && !gone.contains(process))?;
@@ -31,7 +31,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        keys::{At, AttemptId, Baton, Participant, TakeDown, TakeId, rules::Rules, seat::Seats},
+        keys::{At, AttemptId, Baton, Participant, StepLock, TakeId, rules::Rules, seat::Seats},
         plan::{next, samples},
         unknown::Unknown,
     };
@@ -48,7 +48,7 @@ mod tests {
     fn keys(host: HostId, what: &str, pid: u32) -> Keys {
         let (process, unknown, member) = (process(pid), Unknown::default(), MemberId(2));
         let host_name: std::sync::Arc<str> = "h9".into();
-        let record = TakeDown {
+        let record = StepLock {
             member,
             host,
             host_name: host_name.clone(),
@@ -65,8 +65,8 @@ mod tests {
                 keys.agents.insert(host, at(agent));
             }
             "baton" => keys.baton = Some(at(Baton { host, process, host_name, take: TakeId(1), unknown })),
-            "record" => keys.down = Some(at(record)),
-            _ => drop(keys.lost.insert(member, at(record))),
+            "record" => keys.step = Some(at(record)),
+            _ => drop(keys.abandoned.insert(member, at(record))),
         }
         keys
     }

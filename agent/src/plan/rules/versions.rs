@@ -105,7 +105,7 @@ mod tests {
             ("1- 2+", true, true, false),    // this host's own is nobody else's to wait for
         ] {
             let me = Me { allow_downtime, ..samples::me(&[1]) };
-            let keys = Keys { down: None, ..samples::keys(None, is_owner_there) };
+            let keys = Keys { step: None, ..samples::keys(None, is_owner_there) };
             let view_of = ClusterView { leader: Leader::Unknown, ..samples::view(view) };
             let rules = Rules::default();
             let case = samples::case(&me, &rules, &keys, &view_of);

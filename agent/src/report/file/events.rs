@@ -17,10 +17,10 @@ use serde::Serialize;
 
 use crate::{
     calendar::rfc3339,
-    event::Happening,
+    event::RunEvent,
     guarded::{At, FileError, Place},
     keys::RunId,
-    report::{live::board::Board, names::printable, settling, shown::gates::GatesLine, wait},
+    report::{live::progress::Progress, names::printable, settling, shown::gates::GatesLine, wait},
     visible,
 };
 
@@ -77,8 +77,8 @@ impl Events {
     }
 
     /// Writes what happened; answers with a warning the first time that this fails.
-    pub fn write(&mut self, happening: &Happening, board: &Board, now: SystemTime) -> Option<String> {
-        let line = self.line(happening, board, now)?;
+    pub fn write(&mut self, event: &RunEvent, progress: &Progress, now: SystemTime) -> Option<String> {
+        let line = self.line(event, progress, now)?;
         let text = serde_json::to_string(&line)
             .expect("all of it is numbers and texts, with texts for keys, which JSON can always hold");
         let bytes = (visible::json(text) + "\n").into_bytes();
@@ -95,19 +95,19 @@ impl Events {
         first.then(|| format!("events are lost: {}: {why}", self.path.display()))
     }
 
-    fn line<'a>(&'a self, happening: &'a Happening, board: &Board, now: SystemTime) -> Option<Line<'a>> {
-        let names = board.names();
-        let member = happening.member();
+    fn line<'a>(&'a self, event: &'a RunEvent, progress: &Progress, now: SystemTime) -> Option<Line<'a>> {
+        let names = progress.names();
+        let member = event.member();
         let mut line = Line {
             format: 1,
             time: rfc3339(now),
-            run: board.run(),
+            run: progress.run(),
             host: &self.host,
             seq: self.seq,
-            event: happening.name()?,
+            event: event.name()?,
             member: member.map(|member| names.short(member)),
             member_id: member,
-            step: member.and(board.step()).map(|step| step.to_string()),
+            step: member.and(progress.step()).map(|step| step.to_string()),
             to: None,
             hook: None,
             why: None,
@@ -116,22 +116,22 @@ impl Events {
             exit: None,
             reason: None,
         };
-        match happening {
-            Happening::HandedOver { to, .. } => line.to = Some(names.short(*to)),
-            Happening::Lowering { to } => line.to = to.map(|to| to.to_string()),
-            Happening::Failed { why, .. } | Happening::Warning(why) => line.why = Some(printable(why).to_string()),
-            Happening::NodeStarted { node } => line.member = Some((*node).to_owned()),
-            Happening::HookRan { hook, .. } => line.hook = Some(*hook),
-            Happening::HookFailed { hook, why, .. } => {
+        match event {
+            RunEvent::HandedOver { to, .. } => line.to = Some(names.short(*to)),
+            RunEvent::Lowering { to } => line.to = to.map(|to| to.to_string()),
+            RunEvent::Failed { why, .. } | RunEvent::Warning(why) => line.why = Some(printable(why).to_string()),
+            RunEvent::NodeStarted { node } => line.member = Some((*node).to_owned()),
+            RunEvent::HookRan { hook, .. } => line.hook = Some(*hook),
+            RunEvent::HookFailed { hook, why, .. } => {
                 (line.hook, line.why) = (Some(*hook), Some(printable(why).to_string()));
             }
-            Happening::Preparing { what } => line.waiting_for = Some(printable(what).to_string()),
-            Happening::Unsettled(missing) => {
-                (line.waiting_for, line.gates) = (Some(settling::words(missing, names)), board.gates());
+            RunEvent::Preparing { what } => line.waiting_for = Some(printable(what).to_string()),
+            RunEvent::Unsettled(missing) => {
+                (line.waiting_for, line.gates) = (Some(settling::words(missing, names)), progress.gates());
             }
-            Happening::GatesSettled => line.gates = board.gates(),
-            Happening::Waiting(waited) => line.waiting_for = Some(wait::words(waited, names)),
-            Happening::Ended { exit, reason } => (line.exit, line.reason) = (Some(*exit), Some(*reason)),
+            RunEvent::GatesSettled => line.gates = progress.gates(),
+            RunEvent::Waiting(waited) => line.waiting_for = Some(wait::words(waited, names)),
+            RunEvent::Ended { exit, reason } => (line.exit, line.reason) = (Some(*exit), Some(*reason)),
             _ => {}
         }
         Some(line)

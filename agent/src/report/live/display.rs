@@ -1,6 +1,6 @@
 //! The live display: one line a member, drawn over and over in place.
 //!
-//! What is drawn is pure text made of a board and a size. The size is asked for before each drawing, so a
+//! What is drawn is pure text made of a progress and a size. The size is asked for before each drawing, so a
 //! terminal that changes its size, or is closed, needs no signal of its own.
 
 use std::{os::fd::AsFd, time::Duration};
@@ -10,7 +10,7 @@ use rustix::{
     termios::{LocalModes, isatty, tcgetattr, tcgetpgrp, tcgetwinsize},
 };
 
-use super::board::Board;
+use super::progress::Progress;
 use crate::{report::file::json::MemberLine, visible};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,12 +43,12 @@ pub fn would_stop(fd: impl AsFd) -> bool {
 }
 
 /// The lines of the display, cut to the size.
-pub fn frame(board: &Board, elapsed: Duration, size: Size) -> Vec<String> {
-    let rows = board.rows();
+pub fn frame(progress: &Progress, elapsed: Duration, size: Size) -> Vec<String> {
+    let rows = progress.rows();
     let names = rows.iter().map(|(line, _)| line.name.chars().count()).max().unwrap_or(0);
     let mut lines: Vec<String> = rows.iter().map(|(line, doing)| row(line, *doing, names)).collect();
-    lines.extend(board.gates().map(|gates| format!("  gates: {}", gates.words())));
-    lines.push(footer(board, elapsed));
+    lines.extend(progress.gates().map(|gates| format!("  gates: {}", gates.words())));
+    lines.push(footer(progress, elapsed));
     // The last line must stay on the screen whatever else does not.
     let surplus = lines.len().saturating_sub(size.rows.saturating_sub(1).max(1));
     lines.drain(..surplus);
@@ -63,10 +63,10 @@ fn row(line: &MemberLine, doing: Option<&str>, names: usize) -> String {
     format!("{star} {:<names$}  {version:<10}  {:<8}  {state}{trouble}", line.name, line.role)
 }
 
-fn footer(board: &Board, elapsed: Duration) -> String {
-    let waiting = board.waiting().map(|waiting| format!("waiting for {waiting}"));
-    let unsettled = || board.unsettled().map(|missing| format!("not settled yet: {missing}"));
-    let at_work = || board.preparing().unwrap_or("at work").to_owned();
+fn footer(progress: &Progress, elapsed: Duration) -> String {
+    let waiting = progress.waiting().map(|waiting| format!("waiting for {waiting}"));
+    let unsettled = || progress.unsettled().map(|missing| format!("not settled yet: {missing}"));
+    let at_work = || progress.preparing().unwrap_or("at work").to_owned();
     let doing = waiting.or_else(unsettled).unwrap_or_else(at_work);
     format!("{:>3}:{:02}  {doing}", elapsed.as_secs() / 60, elapsed.as_secs() % 60)
 }

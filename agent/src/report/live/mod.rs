@@ -1,8 +1,8 @@
 //! What happens, told while it happens: to a terminal, or in lines.
 
-pub mod board;
 pub mod display;
 pub mod pipe;
+pub mod progress;
 pub mod reporter;
 pub mod text;
 

@@ -13,14 +13,14 @@ use std::{
 use proto::MemberId;
 
 use super::{
-    board::Board,
     display::{Screen, frame, size},
     pipe::{Pipe, Target},
+    progress::Progress,
     text,
 };
 use crate::{
     calendar::rfc3339,
-    event::{Happening, trouble::Trouble},
+    event::{RunEvent, trouble::Trouble},
     guarded::FileError,
     keys::seat::Seats,
     report::{
@@ -33,11 +33,11 @@ use crate::{
 
 #[derive(Debug)]
 pub struct Reporter {
-    board: Board,
+    progress: Progress,
     output: Output,
     events: Option<Events>,
     /// Where progress is shown: stdout, or stderr where stdout is for the result alone.
-    progress: Pipe,
+    pipe: Pipe,
     /// Where progress is drawn rather than written line by line.
     screen: Option<Screen>,
     began: Instant,
@@ -61,10 +61,10 @@ impl Reporter {
             Output::Json => (Target::Stderr, false),
         };
         Ok(Self {
-            board: Board::default(),
+            progress: Progress::default(),
             output,
             events,
-            progress: Pipe::new(target),
+            pipe: Pipe::new(target),
             screen: is_terminal.then(Screen::default),
             began: Instant::now(),
             is_broken: false,
@@ -73,71 +73,69 @@ impl Reporter {
 
     /// Says who is called what, before the members themselves were asked.
     pub fn learn(&mut self, members: &BTreeMap<String, MemberId>) {
-        self.board.learn(members);
+        self.progress.learn(members);
     }
 
     /// Says which members run on this host.
     pub fn own(&mut self, seats: &Seats) {
-        self.board.own(seats);
+        self.progress.own(seats);
     }
 
     /// Says which of them do not run, at the end.
     pub fn down(&mut self, members: &[MemberId]) {
-        self.board.down(members);
+        self.progress.down(members);
     }
 
     /// What has happened so far, and who is called what.
-    pub fn board(&self) -> &Board {
-        &self.board
+    pub fn progress(&self) -> &Progress {
+        &self.progress
     }
 
-    pub fn tell(&mut self, happening: Happening) {
-        let is_new = self.is_new(&happening);
-        if matches!(happening, Happening::Looked(_)) {
-            self.board.seen(SystemTime::now());
+    pub fn tell(&mut self, event: RunEvent) {
+        let is_new = self.is_new(&event);
+        if matches!(event, RunEvent::Looked(_)) {
+            self.progress.seen(SystemTime::now());
         }
-        self.board.take(&happening, Instant::now());
+        self.progress.take(&event, Instant::now());
         if is_new {
             let warning =
-                self.events.as_mut().and_then(|events| events.write(&happening, &self.board, SystemTime::now()));
-            self.show(&happening);
+                self.events.as_mut().and_then(|events| events.write(&event, &self.progress, SystemTime::now()));
+            self.show(&event);
             if let Some(warning) = warning {
                 self.warn(&warning);
             }
         }
-        if let Some(why) = self.progress.failure().filter(|_| !std::mem::replace(&mut self.is_broken, true)) {
+        if let Some(why) = self.pipe.failure().filter(|_| !std::mem::replace(&mut self.is_broken, true)) {
             self.warn(&format!("progress cannot be shown: {why}"));
         }
     }
 
     /// The same wait, begun again after another look, is no news.
-    fn is_new(&self, happening: &Happening) -> bool {
-        match happening {
-            Happening::Waiting(wait) => !self.board.is_waiting(wait),
-            Happening::Unsettled(missing) => !self.board.is_unsettled(missing),
+    fn is_new(&self, event: &RunEvent) -> bool {
+        match event {
+            RunEvent::Waiting(wait) => !self.progress.is_waiting(wait),
+            RunEvent::Unsettled(missing) => !self.progress.is_unsettled(missing),
             _ => true,
         }
     }
 
     fn warn(&mut self, text: &str) {
-        let warning = Happening::Warning(text);
-        self.board.take(&warning, Instant::now());
+        let warning = RunEvent::Warning(text);
+        self.progress.take(&warning, Instant::now());
         self.show(&warning);
     }
 
-    fn show(&mut self, happening: &Happening) {
-        match (&self.screen, text::line(happening, &self.board)) {
+    fn show(&mut self, event: &RunEvent) {
+        match (&self.screen, text::line(event, &self.progress)) {
             (Some(_), line) => {
-                let stays = matches!(
-                    happening,
-                    Happening::Warning(_) | Happening::Failed { .. } | Happening::HookFailed { .. }
-                );
+                let stays =
+                    matches!(event, RunEvent::Warning(_) | RunEvent::Failed { .. } | RunEvent::HookFailed { .. });
                 self.draw(&line.filter(|_| stays).into_iter().collect::<Vec<_>>());
             }
             (None, Some(line)) => {
                 let time = rfc3339(SystemTime::now());
                 // A line that does not fit is lost: the run goes on.
-                self.progress.offer(format!("{}  {}\n", &time[11..19], visible::line(&line)));
+                self.pipe.offer(format!("{}  {}\n", &time[11..19], visible::line(&line)));
             }
             (None, None) => {}
         }
@@ -147,31 +145,31 @@ impl Reporter {
         let Some(screen) = &self.screen else { return };
         let size = size(io::stdout());
         let mut next = screen.clone();
-        let drawn = next.draw(above, &frame(&self.board, self.began.elapsed(), size), size);
+        let drawn = next.draw(above, &frame(&self.progress, self.began.elapsed(), size), size);
         // A drawing that was not taken has not changed the screen.
-        if self.progress.offer(drawn) {
+        if self.pipe.offer(drawn) {
             self.screen = Some(next);
         }
     }
 
     /// Ends without a word, once all that was told is written.
     pub fn close(self) {
-        self.progress.end(String::new());
+        self.pipe.end(String::new());
     }
 
     /// Tells the end, prints the result, and gives the exit code.
     pub fn end(mut self, stop: &Stop) -> u8 {
-        self.tell(Happening::Ended { exit: stop.exit, reason: stop.reason.name() });
-        let facts = self.board.facts();
+        self.tell(RunEvent::Ended { exit: stop.exit, reason: stop.reason.name() });
+        let facts = self.progress.facts();
         match self.output {
-            Output::Text if stop.exit == 0 => self.progress.end(text::end(stop)),
+            Output::Text if stop.exit == 0 => self.pipe.end(text::end(stop)),
             Output::Text => {
-                self.progress.end(String::new());
+                self.pipe.end(String::new());
                 Pipe::new(Target::Stderr).end(text::end(stop));
             }
             Output::Json => {
                 Pipe::new(Target::Stdout).end(json::object(stop, &facts) + "\n");
-                self.progress.end(String::new());
+                self.pipe.end(String::new());
             }
         }
         stop.exit

@@ -1,4 +1,4 @@
-//! A rollout as it is told: lines, events, the result and the display, from one list of happenings.
+//! A rollout as it is told: lines, events, the result and the display, from one list of events.
 
 use std::{
     fs,
@@ -8,12 +8,12 @@ use std::{
 use proto::{ClusterVersion, MemberId, Release};
 
 use super::{
-    board::Board,
     display::{Size, frame},
+    progress::Progress,
     text,
 };
 use crate::{
-    event::Happening,
+    event::RunEvent,
     keys::{
         RunId,
         change::{Change, Upgrade},
@@ -42,68 +42,68 @@ fn view() -> ClusterView {
 }
 
 /// One of each, in an order that a rollout may have.
-fn happenings<'a>(view: &'a ClusterView, change: &'a Change) -> Vec<Happening<'a>> {
+fn events<'a>(view: &'a ClusterView, change: &'a Change) -> Vec<RunEvent<'a>> {
     const UNSETTLED: &Missing = &Missing::Undecided { awaited: Vec::new() };
     let (member, other) = (MemberId(1), MemberId(2));
     vec![
-        Happening::Begun { change: Some(change) },
-        Happening::Looked(view),
-        Happening::Joined { run: RunId(0xabc << 96) },
-        Happening::Waiting(Wait::Record { member: other, host: HOST }),
-        Happening::BatonTaken,
-        Happening::HandedOver { from: member, to: MemberId(3) },
-        Happening::HookRan { member, hook: "/bin/silence" },
-        Happening::RecordPut { member, back: false },
-        Happening::Stopping { member },
-        Happening::Stopped { member },
-        Happening::Switched { member },
-        Happening::Started { member },
-        Happening::Ready { member },
-        Happening::RecordDeleted { member },
-        Happening::HookFailed { member, hook: "/bin/unsilence", why: "exit 1" },
-        Happening::BatonGivenBack,
-        Happening::RecordPut { member: other, back: false },
-        Happening::Stopping { member: other },
-        Happening::Started { member: other },
-        Happening::Failed { member: other, why: "it exits\u{1b} at once" },
-        Happening::PuttingBack { member: other },
-        Happening::Ready { member: other },
-        Happening::RecordDeleted { member: other },
-        Happening::LettingPollsEnd { member: MemberId(3), seconds: 20 },
-        Happening::KeptNew { member: MemberId(3) },
-        Happening::Mended { member: MemberId(3) },
-        Happening::NodeStarted { node: "orders-3" },
-        Happening::Settling,
-        Happening::Unsettled(UNSETTLED),
-        Happening::GatesSettled,
-        Happening::Settled { hashes: true },
-        Happening::Settled { hashes: false },
-        Happening::Lowering { to: Some(ClusterVersion { major: 3, minor: 5 }) },
-        Happening::Lowering { to: None },
-        Happening::Preparing { what: "download: 12.0 of 30.5 MiB" },
-        Happening::Warning("no hash was compared"),
-        Happening::Ended { exit: 0, reason: "done" },
+        RunEvent::Begun { change: Some(change) },
+        RunEvent::Looked(view),
+        RunEvent::Joined { run: RunId(0xabc << 96) },
+        RunEvent::Waiting(Wait::Record { member: other, host: HOST }),
+        RunEvent::BatonTaken,
+        RunEvent::HandedOver { from: member, to: MemberId(3) },
+        RunEvent::HookRan { member, hook: "/bin/silence" },
+        RunEvent::StepLocked { member, back: false },
+        RunEvent::Stopping { member },
+        RunEvent::Stopped { member },
+        RunEvent::Switched { member },
+        RunEvent::Started { member },
+        RunEvent::Ready { member },
+        RunEvent::StepUnlocked { member },
+        RunEvent::HookFailed { member, hook: "/bin/unsilence", why: "exit 1" },
+        RunEvent::BatonGivenBack,
+        RunEvent::StepLocked { member: other, back: false },
+        RunEvent::Stopping { member: other },
+        RunEvent::Started { member: other },
+        RunEvent::Failed { member: other, why: "it exits\u{1b} at once" },
+        RunEvent::PuttingBack { member: other },
+        RunEvent::Ready { member: other },
+        RunEvent::StepUnlocked { member: other },
+        RunEvent::LettingPollsEnd { member: MemberId(3), seconds: 20 },
+        RunEvent::KeptNew { member: MemberId(3) },
+        RunEvent::Mended { member: MemberId(3) },
+        RunEvent::NodeStarted { node: "orders-3" },
+        RunEvent::Settling,
+        RunEvent::Unsettled(UNSETTLED),
+        RunEvent::GatesSettled,
+        RunEvent::Settled { hashes: true },
+        RunEvent::Settled { hashes: false },
+        RunEvent::Lowering { to: Some(ClusterVersion { major: 3, minor: 5 }) },
+        RunEvent::Lowering { to: None },
+        RunEvent::Preparing { what: "download: 12.0 of 30.5 MiB" },
+        RunEvent::Warning("no hash was compared"),
+        RunEvent::Ended { exit: 0, reason: "done" },
     ]
 }
 
-fn board_after(count: usize) -> Board {
+fn progress_after(count: usize) -> Progress {
     let (view, change) = (view(), change());
-    let (mut board, start) = (Board::default(), Instant::now());
-    board.own(&samples::seats(HOST, &[1, 2]));
-    for (at, happening) in happenings(&view, &change).iter().take(count).enumerate() {
-        board.take(happening, start + Duration::from_millis(at as u64 * 100));
+    let (mut progress, start) = (Progress::default(), Instant::now());
+    progress.own(&samples::seats(HOST, &[1, 2]));
+    for (at, event) in events(&view, &change).iter().take(count).enumerate() {
+        progress.take(event, start + Duration::from_millis(at as u64 * 100));
     }
-    board
+    progress
 }
 
 #[test]
-fn each_happening_has_its_line() {
+fn each_event_has_its_line() {
     let (view, change) = (view(), change());
-    let mut board = Board::default();
+    let mut progress = Progress::default();
     let mut told = Vec::new();
-    for happening in &happenings(&view, &change) {
-        board.take(happening, Instant::now());
-        told.extend(text::line(happening, &board));
+    for event in &events(&view, &change) {
+        progress.take(event, Instant::now());
+        told.extend(text::line(event, &progress));
     }
     insta::assert_snapshot!(told.join("\n"));
 }
@@ -113,14 +113,14 @@ fn the_events_file_has_one_object_a_line() {
     let (view, change) = (view(), change());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events");
-    let mut events = Events::open(&path, "h1".into()).unwrap();
-    let mut board = Board::default();
+    let mut file = Events::open(&path, "h1".into()).unwrap();
+    let mut progress = Progress::default();
     let mut seconds = 0;
-    for happening in &happenings(&view, &change) {
-        board.take(happening, Instant::now());
+    for event in &events(&view, &change) {
+        progress.take(event, Instant::now());
         seconds += 1;
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        assert_eq!(events.write(happening, &board, now), None);
+        assert_eq!(file.write(event, &progress, now), None);
     }
     let written = fs::read_to_string(&path).unwrap();
     for (at, line) in written.lines().enumerate() {
@@ -133,7 +133,7 @@ fn the_events_file_has_one_object_a_line() {
 #[test]
 fn a_full_disk_is_told_once_and_changes_nothing() {
     let mut events = Events::open("/dev/full".as_ref(), "h1".into()).unwrap();
-    let mut write = || events.write(&Happening::Settled { hashes: true }, &Board::default(), SystemTime::now());
+    let mut write = || events.write(&RunEvent::Settled { hashes: true }, &Progress::default(), SystemTime::now());
     let first = write().unwrap();
     assert!(first.starts_with("events are lost: /dev/full: "), "{first}");
     assert_eq!(write(), None);
@@ -141,7 +141,7 @@ fn a_full_disk_is_told_once_and_changes_nothing() {
 
 #[test]
 fn the_result_has_every_field_of_the_contract() {
-    let board = board_after(usize::MAX);
+    let progress = progress_after(usize::MAX);
     let stop = Stop {
         exit: 0,
         reason: Reason::Done,
@@ -150,7 +150,7 @@ fn the_result_has_every_field_of_the_contract() {
         next: None,
         cluster: Some(crate::report::stop::Progress::Done),
     };
-    let object: serde_json::Value = serde_json::from_str(&json::object(&stop, &board.facts())).unwrap();
+    let object: serde_json::Value = serde_json::from_str(&json::object(&stop, &progress.facts())).unwrap();
     for field in ["format", "exit", "reason", "message", "next", "changed", "cluster", "run", "from", "to", "members"] {
         assert!(object.get(field).is_some(), "{field}");
     }
@@ -162,29 +162,29 @@ fn the_result_has_every_field_of_the_contract() {
 
 #[test]
 fn a_step_that_ended_before_its_stop_is_none() {
-    let mut board = Board::default();
+    let mut progress = Progress::default();
     let member = MemberId(1);
-    board.take(&Happening::RecordPut { member, back: false }, Instant::now());
-    board.take(&Happening::RecordDeleted { member }, Instant::now());
-    assert_eq!(board.facts().steps, []);
-    assert!(!board.facts().changed);
+    progress.take(&RunEvent::StepLocked { member, back: false }, Instant::now());
+    progress.take(&RunEvent::StepUnlocked { member }, Instant::now());
+    assert_eq!(progress.facts().steps, []);
+    assert!(!progress.facts().changed);
 }
 
 #[test]
 fn a_node_that_was_started_before_anybody_answered_is_a_change() {
-    let mut board = Board::default();
-    board.take(&Happening::NodeStarted { node: "orders-1" }, Instant::now());
-    assert!(board.facts().changed);
+    let mut progress = Progress::default();
+    progress.take(&RunEvent::NodeStarted { node: "orders-1" }, Instant::now());
+    assert!(progress.facts().changed);
 }
 
 #[test]
 fn a_step_that_an_earlier_process_began_is_this_ones_to_tell() {
-    let mut board = Board::default();
+    let mut progress = Progress::default();
     let member = MemberId(1);
-    for happening in [Happening::Switched { member }, Happening::Started { member }, Happening::Ready { member }] {
-        board.take(&happening, Instant::now());
+    for event in [RunEvent::Switched { member }, RunEvent::Started { member }, RunEvent::Ready { member }] {
+        progress.take(&event, Instant::now());
     }
-    let facts = board.facts();
+    let facts = progress.facts();
     assert_eq!(facts.steps.iter().map(|step| step.state).collect::<Vec<_>>(), ["done"]);
     assert!(facts.changed);
 }
@@ -200,7 +200,7 @@ fn the_display_has_a_line_a_member_and_what_is_waited_for() {
         (4, Size { columns: 80, rows: 3 }),
         (0, Size { columns: 1, rows: 1 }),
     ] {
-        let lines = frame(&board_after(count), at, size);
+        let lines = frame(&progress_after(count), at, size);
         assert!(lines.iter().all(|line| line.chars().count() < size.columns.max(1)), "{lines:?}");
         text += &format!("{size:?}\n{}\n", lines.join("\n"));
     }
@@ -209,34 +209,33 @@ fn the_display_has_a_line_a_member_and_what_is_waited_for() {
 
 #[test]
 fn the_display_says_how_far_a_download_is() {
-    let at =
-        happenings(&view(), &change()).iter().position(|happening| matches!(happening, Happening::Preparing { .. }));
-    let lines = frame(&board_after(at.unwrap() + 1), Duration::from_secs(83), Size { columns: 80, rows: 24 });
+    let at = events(&view(), &change()).iter().position(|event| matches!(event, RunEvent::Preparing { .. }));
+    let lines = frame(&progress_after(at.unwrap() + 1), Duration::from_secs(83), Size { columns: 80, rows: 24 });
     assert_eq!(lines.last().unwrap(), "  1:23  download: 12.0 of 30.5 MiB");
 }
 
 /// Three members that are at their target, and say this of the gates.
-fn settling(said: [&str; 3], missing: Option<Missing>) -> Board {
+fn settling(said: [&str; 3], missing: Option<Missing>) -> Progress {
     let mut view = samples::view("1+ 2+ 3*");
     for (at, (said, name)) in said.into_iter().zip(["orders-1", "orders-2", "orders-3"]).enumerate() {
         view.members[at].name = name.into();
         samples::with_gates(&mut view, at, said);
     }
-    let mut board = Board::default();
-    board.take(&Happening::Settling, Instant::now());
-    board.take(&Happening::Looked(&view), Instant::now());
+    let mut progress = Progress::default();
+    progress.take(&RunEvent::Settling, Instant::now());
+    progress.take(&RunEvent::Looked(&view), Instant::now());
     if let Some(missing) = missing {
-        board.take(&Happening::Unsettled(&missing), Instant::now());
+        progress.take(&RunEvent::Unsettled(&missing), Instant::now());
     }
-    board.take(&Happening::Looked(&view), Instant::now());
-    board
+    progress.take(&RunEvent::Looked(&view), Instant::now());
+    progress
 }
 
 #[test]
 fn gates_are_shown_as_they_settle() {
     let (on, off) = ("decided +A | +A", "decided -A | -A");
     let awaited = vec![MemberId(2), MemberId(3)];
-    let boards = [
+    let all = [
         settling(["none"; 3], None),
         settling(["none", "open |", "none"], None),
         settling(["open -A | +A", "open -A |", "open -A |"], Some(Missing::Undecided { awaited })),
@@ -245,9 +244,9 @@ fn gates_are_shown_as_they_settle() {
         settling(["decided -A +B | +A +B", "decided -A +B | -A +B", "decided -A +B | +A +B"], None),
     ];
     let mut text = String::new();
-    for board in &boards {
-        let lines = frame(board, Duration::from_secs(3), Size { columns: 80, rows: 24 });
-        let gates = serde_json::to_string(&board.facts().gates).unwrap();
+    for progress in &all {
+        let lines = frame(progress, Duration::from_secs(3), Size { columns: 80, rows: 24 });
+        let gates = serde_json::to_string(&progress.facts().gates).unwrap();
         text += &format!("{}\n{gates}\n", lines[3..].join("\n"));
     }
     insta::assert_snapshot!(text);
@@ -257,7 +256,7 @@ fn gates_are_shown_as_they_settle() {
 fn what_is_missing_is_told_and_how_it_is_mended() {
     let (member, version) = (MemberId(2), |text: &str| text.parse().ok());
     let (gate, why) = ("A".to_owned(), "timed\u{1b} out".to_owned());
-    let board = settling(["none"; 3], None);
+    let progress = settling(["none"; 3], None);
     let told: String = [
         Missing::Answer { why: why.clone() },
         Missing::Silent { member, why: why.clone() },
@@ -278,7 +277,7 @@ fn what_is_missing_is_told_and_how_it_is_mended() {
         Missing::KeptOn { gate, is_wanted: false },
     ]
     .iter()
-    .map(|missing| crate::report::settling::words(missing, board.names()) + "\n")
+    .map(|missing| crate::report::settling::words(missing, progress.names()) + "\n")
     .collect();
     insta::assert_snapshot!(told);
 }
@@ -286,7 +285,7 @@ fn what_is_missing_is_told_and_how_it_is_mended() {
 #[test]
 fn the_same_thing_missing_is_told_once() {
     let (missing, other) = (Missing::Undecided { awaited: vec![] }, Missing::Differing { gate: "A".into() });
-    let board = settling(["none"; 3], Some(missing.clone()));
-    assert!(board.is_unsettled(&missing), "a look in between changes nothing");
-    assert!(!board.is_unsettled(&other));
+    let progress = settling(["none"; 3], Some(missing.clone()));
+    assert!(progress.is_unsettled(&missing), "a look in between changes nothing");
+    assert!(!progress.is_unsettled(&other));
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::status::{state, take_down};
+use super::status::{state, step_lock};
 use crate::{
     keys::{Keys, PREFIX},
     report::names::{Names, printable},
@@ -17,7 +17,7 @@ use crate::{
 pub fn word(is: &Is) -> &'static str {
     match is {
         Is::Leased(_) => "alive",
-        Is::Standing(_) => "standing",
+        Is::Current(_) => "standing",
         Is::History(_) => "history",
         Is::Stale => "stale",
         Is::Damaged(_) => "damaged",
@@ -29,7 +29,7 @@ pub fn word(is: &Is) -> &'static str {
 
 pub fn meaning(item: &Item, names: &Names) -> String {
     match &item.is {
-        Is::Leased(keys) | Is::Standing(keys) => what_stands(keys, names),
+        Is::Leased(keys) | Is::Current(keys) => what_stands(keys, names),
         Is::History(run) => format!("the last run: {}", state(&run.state, names)),
         Is::Stale => {
             "an agent's or the baton, but without a lease: nobody keeps it alive, and nothing would ever take it \
@@ -58,11 +58,11 @@ fn what_stands(keys: &Keys, names: &Names) -> String {
     if keys.baton.is_some() {
         return "the baton: who has it may act".to_owned();
     }
-    if let Some(down) = &keys.down {
-        return format!("the lock of a step: {}", take_down(&down.value, names));
+    if let Some(down) = &keys.step {
+        return format!("the lock of a step: {}", step_lock(&down.value, names));
     }
-    if let Some(lost) = keys.lost.values().next() {
-        return format!("a step that was given up: {}", take_down(&lost.value, names));
+    if let Some(lost) = keys.abandoned.values().next() {
+        return format!("a step that was given up: {}", step_lock(&lost.value, names));
     }
     let owns = keys
         .agents

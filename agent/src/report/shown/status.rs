@@ -6,7 +6,7 @@ use super::{cluster::cluster_version, downgrade::DowngradeLine, gates::GatesLine
 use proto::MemberId;
 
 use crate::{
-    keys::{Going, Keys, PREFIX, Run, RunResult, RunState, TakeDown},
+    keys::{Going, Keys, PREFIX, Run, RunResult, RunState, StepLock},
     observe::view::ClusterView,
     report::{
         change::words,
@@ -92,16 +92,16 @@ pub fn keys(keys: &Keys, names: &Names, members: usize, lapses: Option<Duration>
         });
         let _ = writeln!(text, "baton: {host} (pid {}){until}", baton.value.process.pid);
     }
-    if let Some(down) = &keys.down {
-        let _ = writeln!(text, "taken down: {}", take_down(&down.value, names));
+    if let Some(down) = &keys.step {
+        let _ = writeln!(text, "taken down: {}", step_lock(&down.value, names));
     }
-    for lost in keys.lost.values() {
+    for lost in keys.abandoned.values() {
         let record = &lost.value;
         let _ = writeln!(
             text,
             "abandoned: {}; nobody takes a member down until its host is back, it is replaced, or \
              `agent abandon --host-is-fenced`",
-            take_down(record, names)
+            step_lock(record, names)
         );
     }
     for agent in keys.agents.values() {
@@ -121,7 +121,7 @@ pub fn keys(keys: &Keys, names: &Names, members: usize, lapses: Option<Duration>
     text
 }
 
-pub(crate) fn take_down(record: &TakeDown, names: &Names) -> String {
+pub(crate) fn step_lock(record: &StepLock, names: &Names) -> String {
     let way = if record.back { " (going back)" } else { "" };
     let (host, pid) = (printable(&record.host_name), record.process.pid);
     format!("{}{way} by {host} (pid {pid})", names.member(record.member))

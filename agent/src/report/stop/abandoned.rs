@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Progress, Reason, Stop};
 use crate::{
-    keys::{Keys, TakeDown},
+    keys::{Keys, StepLock},
     observe::view::ClusterView,
     report::{
         names::{Names, printable},
@@ -12,8 +12,8 @@ use crate::{
     },
 };
 
-/// The question before a take-down is given up: what is seen, and what a yes would mean.
-pub fn ask(record: &TakeDown, names: &Names) -> String {
+/// The question before a step is given up: what is seen, and what a yes would mean.
+pub fn ask(record: &StepLock, names: &Names) -> String {
     let (name, host) = (names.member(record.member), printable(&record.host_name));
     format!(
         "{name} was taken down by {host} (pid {}), and no agent is at work there.\nIf it is given up, {name} counts as \
@@ -23,7 +23,7 @@ pub fn ask(record: &TakeDown, names: &Names) -> String {
 }
 
 /// The question before a host is declared dead.
-pub fn ask_fenced(record: &TakeDown, names: &Names) -> String {
+pub fn ask_fenced(record: &StepLock, names: &Names) -> String {
     let (name, host) = (names.member(record.member), printable(&record.host_name));
     format!(
         "{name} was taken down by {host} (pid {}), and no agent is at work there.\nThat {host} is switched off, or cut off \
@@ -33,10 +33,10 @@ pub fn ask_fenced(record: &TakeDown, names: &Names) -> String {
     )
 }
 
-/// A take-down was given up, and its agent may still wake up.
-pub fn abandoned(record: &TakeDown, names: &Names, view: &ClusterView, playbook: &Path) -> Stop {
+/// A step was given up, and its agent may still wake up.
+pub fn abandoned(record: &StepLock, names: &Names, view: &ClusterView, playbook: &Path) -> Stop {
     let (name, host) = (names.member(record.member), printable(&record.host_name));
-    let message = format!("the take-down of {name} was given up; nobody takes a member down until it is settled");
+    let message = format!("the step of {name} was given up; nobody takes a member down until it is settled");
     let left = format!("replace {name}, or bring {host} back: its agent may still wake up; {}", line(view));
     let stop = Stop::well(Reason::Abandoned, message, "run", playbook);
     let next =
@@ -45,7 +45,7 @@ pub fn abandoned(record: &TakeDown, names: &Names, view: &ClusterView, playbook:
 }
 
 /// Its host was said to be dead for good.
-pub fn fenced(record: &TakeDown, names: &Names, view: &ClusterView, playbook: &Path) -> Stop {
+pub fn fenced(record: &StepLock, names: &Names, view: &ClusterView, playbook: &Path) -> Stop {
     let (name, host) = (names.member(record.member), printable(&record.host_name));
     let message = format!("{host} counts as dead, and the others may go on without {name}");
     let left = format!("keep {host} off, or replace {name} first; {}", line(view));
@@ -53,8 +53,8 @@ pub fn fenced(record: &TakeDown, names: &Names, view: &ClusterView, playbook: &P
     Stop { left, cluster: Some(Progress::Partial), ..stop }
 }
 
-/// That the agent whose take-down was given up lives.
-pub fn warning(record: &TakeDown, keys: &Keys, names: &Names) -> Option<String> {
+/// That the agent whose step was given up lives.
+pub fn warning(record: &StepLock, keys: &Keys, names: &Names) -> Option<String> {
     let (name, host) = (names.member(record.member), printable(&record.host_name));
     let lives = keys.agents.contains_key(&record.host);
     lives.then(|| format!("the agent on {host} still keeps its lease alive: it may be at work on {name}"))

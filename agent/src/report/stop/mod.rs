@@ -121,7 +121,7 @@ pub fn of(ending: &Ending, context: &Context) -> Stop {
         }
         Ending::NoQuorum { member } => {
             let message = format!("{} runs, but there is no quorum to judge it by", context.names.member(*member));
-            let left = "its take-down record, if it stands, is deleted by the next run";
+            let left = "its step lock, if it stands, is deleted by the next run";
             context.stop(Reason::NoQuorum, message, context.onward()).leaving(left)
         }
         Ending::NotSettled(why) => {
@@ -132,11 +132,13 @@ pub fn of(ending: &Ending, context: &Context) -> Stop {
         Ending::Expired(waited) => context.expired(waited),
         Ending::NoAnswer { record: Some(member) } => {
             if let Some(alarm) = context.view.filter(|_| context.stale.is_none()).and_then(ClusterView::alarm) {
-                return context.alarm_keeps_record(alarm, *member);
+                return context.alarm_keeps_step_lock(alarm, *member);
             }
             let member = context.names.member(*member);
-            let message = format!("the cluster did not answer, so the take-down record of {member} may still stand");
-            context.stop(Reason::RecordLeft, message, context.onward()).leaving("the next run on this host deletes it")
+            let message = format!("the cluster did not answer, so the step lock of {member} may still stand");
+            context
+                .stop(Reason::StepLockLeft, message, context.onward())
+                .leaving("the next run on this host deletes it")
         }
         Ending::NoAnswer { record: None } => {
             context.stop(Reason::NoAnswer, "the cluster did not answer for too long".into(), context.onward())
@@ -308,12 +310,12 @@ impl Context<'_> {
                 self.stop(Reason::StepFailed, message, self.onward()).leaving(&left)
             }
             Left::AsItIs => {
-                let left = format!("{member} as it is; its take-down record stands, so no other member goes");
+                let left = format!("{member} as it is; its step lock stands, so no other member goes");
                 self.stop(Reason::StepFailed, message, self.onward()).leaving(&left)
             }
             Left::NewBinaryKept => {
                 let left = format!(
-                    "{member} kept on its new binary, as the way back is closed; its take-down record stands, \
+                    "{member} kept on its new binary, as the way back is closed; its step lock stands, \
                      so no other member goes"
                 );
                 self.stop(Reason::NewBinaryKept, message, self.onward()).leaving(&left)
@@ -322,16 +324,16 @@ impl Context<'_> {
     }
 
     /// The cluster did answer, and takes no writes.
-    fn alarm_keeps_record(&self, alarm: &Alarm, member: MemberId) -> Stop {
+    fn alarm_keeps_step_lock(&self, alarm: &Alarm, member: MemberId) -> Stop {
         let (member, of) = (self.names.member(member), self.names.member(alarm.of));
         let message = format!(
-            "the alarm {} of {of} stands, under which the cluster takes no writes, so the take-down record of {member} \
+            "the alarm {} of {of} stands, under which the cluster takes no writes, so the step lock of {member} \
              could not be deleted",
             printable(&alarm.kind)
         );
         self.stop(Reason::Alarm, message, self.onward()).leaving(
             "no other member goes; once the cause is seen to and `etcdctl alarm disarm` was typed, the next run on this \
-             host deletes the record",
+             host deletes the lock",
         )
     }
 

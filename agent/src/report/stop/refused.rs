@@ -2,7 +2,7 @@
 
 use super::{Context, Stop, hazard, reason::Reason};
 use crate::{
-    keys::TakeDown,
+    keys::StepLock,
     plan::{
         refusal::{Difference, Refusal},
         replace::Obstacle,
@@ -15,11 +15,11 @@ use crate::{
 pub fn obstacle(obstacle: &Obstacle, names: &Names) -> String {
     match obstacle {
         Obstacle::Down(member) => format!(
-            "{} is taken down by the run that stands; let it finish, or abandon that take-down first",
+            "{} is taken down by the run that stands; let it finish, or abandon that step first",
             names.member(*member)
         ),
         Obstacle::Lost(member) => {
-            format!("the take-down of {} was abandoned, and its host may still wake up", names.member(*member))
+            format!("the step of {} was abandoned, and its host may still wake up", names.member(*member))
         }
         Obstacle::Participant(host) => {
             format!("the agent on {} is at work on the run that stands; stop it first", printable(host))
@@ -143,8 +143,8 @@ impl Context<'_> {
                     "where the copy is, remove `<state_dir>/host-id`; nothing that the other agent put was touched";
                 self.stop(Reason::TwinHost, message, self.onward()).leaving(left)
             }
-            Refusal::Lost { record } => self.lost(record),
-            Refusal::RecordOfAnother { record, alive } => self.record_of_another(record, *alive),
+            Refusal::Abandoned { record } => self.lost(record),
+            Refusal::StepOfAnother { record, alive } => self.step_of_another(record, *alive),
         }
     }
 
@@ -164,10 +164,10 @@ impl Context<'_> {
         if few { stop.leaving("one or two voters need `strategy.allow_downtime: true`") } else { stop }
     }
 
-    fn lost(&self, record: &TakeDown) -> Stop {
+    fn lost(&self, record: &StepLock) -> Stop {
         let (member, host) = (self.names.short(record.member), printable(&record.host_name));
-        let message = format!("the take-down of {member} was abandoned, and its host {host} may still wake up");
-        self.stop(Reason::LostMember, message, self.onward()).next(self.command_on(self.onward(), &host)).leaving(
+        let message = format!("the step of {member} was abandoned, and its host {host} may still wake up");
+        self.stop(Reason::AbandonedMember, message, self.onward()).next(self.command_on(self.onward(), &host)).leaving(
             &format!(
                 "nobody takes a member down until {host} is back, {member} is replaced, or `agent abandon \
              --host-is-fenced` says that {host} is dead"
@@ -175,15 +175,15 @@ impl Context<'_> {
         )
     }
 
-    fn record_of_another(&self, record: &TakeDown, alive: bool) -> Stop {
+    fn step_of_another(&self, record: &StepLock, alive: bool) -> Stop {
         let (member, host) = (self.names.member(record.member), printable(&record.host_name));
         let whose = match alive {
             true => format!("the agent with pid {} on this machine, which still runs", record.process.pid),
             false => format!("an agent with another state directory, on {host}"),
         };
-        let message = format!("the take-down of {member} belongs to {whose}");
+        let message = format!("the step of {member} belongs to {whose}");
         let next = format!("{} {}", self.command("abandon"), typed(&self.names.short(record.member)));
-        let stop = self.stop(Reason::RecordOfAnother, message, "status");
+        let stop = self.stop(Reason::StepOfAnother, message, "status");
         if alive { stop } else { stop.next(next) }
     }
 }

@@ -10,7 +10,7 @@ use proto::{ClusterVersion, MemberId, Release};
 use crate::{
     event::trouble::Trouble,
     keys::{
-        AttemptId, ProcessId, RunResult, TakeDown,
+        AttemptId, ProcessId, RunResult, StepLock,
         change::{Change, Upgrade},
         host_id::HostId,
     },
@@ -50,10 +50,10 @@ fn names(view: &ClusterView) -> Names {
     names
 }
 
-fn record() -> TakeDown {
+fn record() -> StepLock {
     let process = ProcessId { boot_id: 1, pid_namespace: 1, pid: 4711, start_time: 3 };
     let (member, attempt) = (MemberId(2), AttemptId(5));
-    TakeDown { member, host: HOST, host_name: "h2".into(), attempt, process, back: false, unknown: Unknown::default() }
+    StepLock { member, host: HOST, host_name: "h2".into(), attempt, process, back: false, unknown: Unknown::default() }
 }
 
 fn told(ending: &Ending, change_context: impl FnOnce(&mut Context)) -> Stop {
@@ -106,10 +106,10 @@ fn refusals() -> Vec<Refusal> {
         Refusal::Hazard(Hazard::Quota { member, percent: 96 }),
         Refusal::Alarm { kind: "NOSPACE".into(), of: MemberId(2) },
         Refusal::Failed { member: MemberId(2), why: "it exits at once".into() },
-        Refusal::Lost { record: record() },
+        Refusal::Abandoned { record: record() },
         Refusal::TwinHost { host_name: "h9\u{1b}".into(), process: record().process },
-        Refusal::RecordOfAnother { record: record(), alive: true },
-        Refusal::RecordOfAnother { record: record(), alive: false },
+        Refusal::StepOfAnother { record: record(), alive: true },
+        Refusal::StepOfAnother { record: record(), alive: false },
     ]
 }
 
@@ -125,7 +125,7 @@ fn waits() -> Vec<Wait> {
         Wait::Storage { member, target: ClusterVersion { major: 3, minor: 5 } },
         Wait::Ready { member },
         Wait::FailedOwner { member },
-        Wait::LostOwner { member },
+        Wait::AbandonedStep { member },
     ]
 }
 
@@ -180,7 +180,7 @@ fn troubles() -> Vec<Trouble> {
         Trouble::NothingToAbandon { member: "orders-1".into() },
         Trouble::AgentAtWork { member: "orders-2 (2)".into(), host: "h2\u{1b}".into() },
         Trouble::NotConfirmed,
-        Trouble::RecordChanged { member: "orders-1".into() },
+        Trouble::StepLockChanged { member: "orders-1".into() },
         Trouble::NoAnswer(text()),
         Trouble::Declined { down: vec!["m1".into()] },
         Trouble::Unprepared(text()),
@@ -263,12 +263,12 @@ fn a_record_that_an_alarm_keeps_is_told_as_the_alarm() {
     let under_alarm = samples::view("1! 2! 3!");
     let stop = told_of(&under_alarm, &ending, |context| context.touched = true);
     assert_eq!((stop.exit, stop.reason.name()), (1, "alarm"), "{stop:?}");
-    for words in ["NOSPACE", "take-down record"] {
+    for words in ["NOSPACE", "step lock"] {
         assert!(stop.message.contains(words), "{stop:?}");
     }
     assert!(stop.left.contains("etcdctl alarm disarm"), "{stop:?}");
     let past = told_of(&under_alarm, &ending, |context| context.stale = Some(SystemTime::UNIX_EPOCH));
-    assert_eq!(past.reason.name(), "record_left", "{past:?}");
+    assert_eq!(past.reason.name(), "step_lock_left", "{past:?}");
 }
 
 #[test]

@@ -86,7 +86,7 @@ impl Trouble {
             Self::KeysDamaged(text) => (Reason::KeysDamaged, text.clone(), NOTHING, with("keys")),
             Self::KeysTooLarge(text) => (Reason::KeysTooLarge, text.clone(), NOTHING, with("keys")),
             Self::NothingToAbandon { member } => {
-                let message = format!("no take-down of {member} stands");
+                let message = format!("no step of {member} stands");
                 (Reason::NothingToAbandon, message, NOTHING, with("status"))
             }
             Self::AgentAtWork { member, host } => {
@@ -95,9 +95,9 @@ impl Trouble {
                 (Reason::AgentAtWork, message, left, with("status"))
             }
             Self::NotConfirmed => (Reason::Declined, "the answer was not yes".into(), NOTHING, with("status")),
-            Self::RecordChanged { member } => {
-                let message = format!("the take-down of {member} has ended or changed meanwhile");
-                (Reason::RecordChanged, message, NOTHING, with("status"))
+            Self::StepLockChanged { member } => {
+                let message = format!("the step of {member} has ended or changed meanwhile");
+                (Reason::StepLockChanged, message, NOTHING, with("status"))
             }
             Self::NoAnswer(text) => (Reason::NoAnswer, format!("the cluster did not answer: {text}"), "", again),
             Self::NoQuorum(text) => (Reason::NoQuorum, text.clone(), "", again),
@@ -117,8 +117,8 @@ impl Trouble {
                     typed(name)
                 );
                 let left = match is_recorded {
-                    true => "its take-down record, if it stands, is deleted by the next run on this host",
-                    false => "its step is over, and its take-down record is gone",
+                    true => "its step lock, if it stands, is deleted by the next run on this host",
+                    false => "its step is over, and its step lock is gone",
                 };
                 (Reason::StepFailed, message, left, with("status"))
             }

@@ -89,12 +89,12 @@ baton:
   description: Who holds the baton, if anybody does.
   returned: when the agent could look
   type: raw
-record:
+step_lock:
   description: The member that is being taken down, if any is.
   returned: when the agent could look
   type: raw
-lost:
-  description: Members whose take-down was given up.
+abandoned:
+  description: Members whose step was given up.
   returned: when the agent could look
   type: list
   elements: raw

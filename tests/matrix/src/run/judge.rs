@@ -104,7 +104,7 @@ async fn agree(stage: &Stage) -> Result<(), Error> {
     stage.cluster.settled(stage.cluster_version()).await?;
     gates::agree(stage).await?;
     let keys = lab::raft_status::keys(stage.layout()).await?;
-    if let Some(left) = keys.keys().find(|name| *name == "down" || name.starts_with("lost/")) {
+    if let Some(left) = keys.keys().find(|name| *name == "step" || name.starts_with("abandoned/")) {
         return Err(format!("a key of the agents is left behind: {left}: {}", keys[left]).into());
     }
     // A member that is behind has no such revision yet.

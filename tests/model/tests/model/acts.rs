@@ -153,7 +153,7 @@ impl World {
         let id = self.id_of_host(host);
         let agent = self.keys.agents.get(&id).map(|at| at.value.process);
         let baton = self.keys.baton.iter().filter(|at| at.value.host == id).map(|at| at.value.process);
-        let records = self.keys.down.iter().chain(self.keys.lost.values()).map(|at| at.value.process);
+        let records = self.keys.step.iter().chain(self.keys.abandoned.values()).map(|at| at.value.process);
         let named = agent.into_iter().chain(baton).chain(records).filter(|process| *process != running);
         let is_here = |process: &ProcessId| process.boot_id == machine_of(host);
         named.filter(|process| is_here(process) || !self.renews(*process)).collect()

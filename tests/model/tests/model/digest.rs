@@ -20,7 +20,7 @@ const MOST: usize = 8;
 const LOW: u64 = 0xffff_ffff;
 
 /// A hasher that knows names when it sees them.
-struct Eye {
+struct Canonical {
     lanes: (u64, u64),
     /// The place of each host in the order.
     hosts: [u8; MOST],
@@ -37,18 +37,18 @@ impl World {
     /// 30 million states the chance that any two are taken for one is about 1 in 40,000.
     pub fn digest(&self) -> u64 {
         let order = self.order();
-        let mut eye = Eye::new();
-        order.iter().enumerate().for_each(|(place, host)| eye.hosts[*host] = place as u8);
+        let mut canonical = Canonical::new();
+        order.iter().enumerate().for_each(|(place, host)| canonical.hosts[*host] = place as u8);
         let members = order.iter().flat_map(|host| self.scenario.owned_by(*host));
-        members.enumerate().for_each(|(place, node)| eye.members[node] = place as u8);
-        self.show_keys(&self.keys, &order, &mut eye);
+        members.enumerate().for_each(|(place, node)| canonical.members[node] = place as u8);
+        self.show_keys(&self.keys, &order, &mut canonical);
         for host in &order {
-            self.show_host(*host, &mut eye);
+            self.show_host(*host, &mut canonical);
         }
-        (id_of(self.leader), self.rise, self.marked, self.approved).hash(&mut eye);
-        (self.is_going_down, self.late_calls).hash(&mut eye);
-        (self.left, &self.late).hash(&mut eye);
-        eye.finish()
+        (id_of(self.leader), self.rise, self.marked, self.approved).hash(&mut canonical);
+        (self.is_going_down, self.late_calls).hash(&mut canonical);
+        (self.left, &self.late).hash(&mut canonical);
+        canonical.finish()
     }
 
     /// The hosts, sorted by what can be told of them without names.
@@ -62,58 +62,58 @@ impl World {
     }
 
     fn sketch(&self, host: usize) -> u64 {
-        let mut eye = Eye { is_blind: true, ..Eye::new() };
-        self.show_host(host, &mut eye);
+        let mut canonical = Canonical { is_blind: true, ..Canonical::new() };
+        self.show_host(host, &mut canonical);
         let (own, machine) = (id_of(host), machine_of(host));
         let keys = &self.keys;
         let is_done = keys.run.as_ref().is_some_and(|run| run.value.done.contains(&own));
-        let is_down = keys.down.as_ref().is_some_and(|down| down.value.member == own);
+        let is_down = keys.step.as_ref().is_some_and(|down| down.value.member == own);
         let has_baton = keys.baton.as_ref().is_some_and(|baton| baton.value.process.boot_id == machine);
         let takes_part = keys.agents.keys().filter(|id| id.machine == Some(machine)).count();
-        (is_done, is_down, has_baton, takes_part, keys.lost.contains_key(&own)).hash(&mut eye);
-        (self.leader == host, self.marked == Some(own)).hash(&mut eye);
-        eye.finish()
+        (is_done, is_down, has_baton, takes_part, keys.abandoned.contains_key(&own)).hash(&mut canonical);
+        (self.leader == host, self.marked == Some(own)).hash(&mut canonical);
+        canonical.finish()
     }
 
-    fn show_keys(&self, keys: &Keys, order: &[usize], eye: &mut Eye) {
-        (&keys.baton, &keys.down).hash(eye);
+    fn show_keys(&self, keys: &Keys, order: &[usize], canonical: &mut Canonical) {
+        (&keys.baton, &keys.step).hash(canonical);
         if self.scenario.has_twins {
-            keys.agents.get(&copied_id()).map(|at| at.value.process).hash(eye);
+            keys.agents.get(&copied_id()).map(|at| at.value.process).hash(canonical);
         }
         if let Some(run) = &keys.run {
-            (run.created, run.modified, run.value.id, &run.value.state, run.value.changes_minor).hash(eye);
+            (run.created, run.modified, run.value.id, &run.value.state, run.value.changes_minor).hash(canonical);
         }
         for host in order {
             let machine = Some(machine_of(*host));
-            keys.agents.iter().filter(|(id, _)| id.machine == machine).for_each(|agent| agent.hash(eye));
+            keys.agents.iter().filter(|(id, _)| id.machine == machine).for_each(|agent| agent.hash(canonical));
             for node in self.scenario.owned_by(*host).map(id_of) {
-                keys.run.as_ref().map(|run| run.value.done.contains(&node)).hash(eye);
-                keys.lost.get(&node).hash(eye);
+                keys.run.as_ref().map(|run| run.value.done.contains(&node)).hash(canonical);
+                keys.abandoned.get(&node).hash(canonical);
             }
         }
     }
 
-    fn show_host(&self, host: usize, eye: &mut Eye) {
+    fn show_host(&self, host: usize, canonical: &mut Canonical) {
         for node in self.scenario.owned_by(host) {
-            self.nodes[node].hash(eye);
+            self.nodes[node].hash(canonical);
         }
         let host = &*self.hosts[host];
-        (host.lost, host.journal).hash(eye);
-        let Some(process) = &host.process else { return eye.write_u8(0) };
+        (host.lost, host.journal).hash(canonical);
+        let Some(process) = &host.process else { return canonical.write_u8(0) };
         // Of the act, only what the agent's own phase does not say.
-        std::mem::discriminant(&process.act).hash(eye);
+        std::mem::discriminant(&process.act).hash(canonical);
         match &process.act {
-            Act::Start(member) => member.hash(eye),
-            Act::HandOver { to, .. } => to.hash(eye),
-            Act::Exit(ending) => ending.hash(eye),
+            Act::Start(member) => member.hash(canonical),
+            Act::HandOver { to, .. } => to.hash(canonical),
+            Act::Exit(ending) => ending.hash(canonical),
             _ => {}
         }
-        (process.id, process.verb, &process.agent).hash(eye);
-        (process.kept, process.is_registered, &process.read).hash(eye);
+        (process.id, process.verb, &process.agent).hash(canonical);
+        (process.kept, process.is_registered, &process.read).hash(canonical);
     }
 }
 
-impl Eye {
+impl Canonical {
     fn new() -> Self {
         Self {
             lanes: (0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344),
@@ -144,7 +144,7 @@ fn count<T: PartialEq>(met: &mut Vec<T>, one: T) -> u64 {
     at as u64 + 1
 }
 
-impl Hasher for Eye {
+impl Hasher for Canonical {
     fn finish(&self) -> u64 {
         let (a, b) = self.lanes;
         let mixed = (a ^ b.rotate_left(32)).wrapping_mul(0xff51_afd7_ed55_8ccd);

@@ -78,7 +78,7 @@ impl World {
                 let state = keys.run.as_ref().map(|run| &run.value.state);
                 check(marked_in(state) && comes_no_more(*member), "did not wait for the owner of a failed step")
             }
-            Refusal::Lost { record } => check(comes_no_more(record.member), "did not wait for a lost owner"),
+            Refusal::Abandoned { record } => check(comes_no_more(record.member), "did not wait for a lost owner"),
             Refusal::NoLeader => check(!self.has_quorum(), "missed a leader"),
             Refusal::GoingBack => check(keys.run.as_ref().is_some_and(|r| r.value.is_going_back()), "refused a run"),
             Refusal::TwinHost { .. } => check(self.scenario.has_twins, "took itself for another"),
@@ -97,8 +97,8 @@ impl World {
     pub fn judge_exit(&self, ending: &Ending) -> Result<(), Violation> {
         let Ending::Step { member, left, .. } = ending else { return Ok(()) };
         let node = self.nodes[node_of(*member)];
-        let has_record = self.keys.down.as_ref().is_some_and(|down| down.value.member == *member);
-        let stands = has_record || self.keys.lost.contains_key(member) || self.scenario.faults.abandon > 0;
+        let has_record = self.keys.step.as_ref().is_some_and(|down| down.value.member == *member);
+        let stands = has_record || self.keys.abandoned.contains_key(member) || self.scenario.faults.abandon > 0;
         match left {
             Left::PutBack => check(node.binary == Binary::Old, "said a member was put back that was not"),
             Left::AsItWas => check(node.process.is_none_or(|runs| runs == node.binary), "left a switch half done"),

@@ -120,7 +120,7 @@ impl World {
     // ---- operators: what they send was decided by what they saw, and may come late ----
 
     fn abandon(&mut self) {
-        if let Some(record) = &self.keys.down {
+        if let Some(record) = &self.keys.step {
             let txn = Txn::abandon(record, &self.scenario.rules);
             self.late.push(Late { txn, by: OPERATOR });
         }

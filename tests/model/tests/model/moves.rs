@@ -212,7 +212,7 @@ impl World {
         if left.move_leader > 0 {
             moves.extend(self.ups().filter(|node| *node != self.leader).map(|node| Move::LeaderMoves(node as At)));
         }
-        if left.abandon > 0 && self.keys.down.is_some() && self.has_quorum() {
+        if left.abandon > 0 && self.keys.step.is_some() && self.has_quorum() {
             moves.push(Move::Abandon);
         }
         let is_going = self.keys.run.as_ref().is_some_and(|run| run.value.going().is_some());

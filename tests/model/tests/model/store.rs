@@ -40,8 +40,8 @@ impl World {
             KeyName::Run => self.keys.run.as_ref().map(of),
             KeyName::Agent(host) => self.keys.agents.get(&host).map(of),
             KeyName::Baton => self.keys.baton.as_ref().map(of),
-            KeyName::Down => self.keys.down.as_ref().map(of),
-            KeyName::Lost(member) => self.keys.lost.get(&member).map(of),
+            KeyName::StepLock => self.keys.step.as_ref().map(of),
+            KeyName::Abandoned(member) => self.keys.abandoned.get(&member).map(of),
         }
     }
 
@@ -59,23 +59,23 @@ impl World {
         let created = match op {
             Op::PutRun(_) => stamp(KeyName::Run),
             Op::PutBaton(_) => stamp(KeyName::Baton),
-            Op::PutDown(_) => stamp(KeyName::Down),
-            Op::PutLost(record) => stamp(KeyName::Lost(record.member)),
+            Op::PutStepLock(_) => stamp(KeyName::StepLock),
+            Op::PutAbandoned(record) => stamp(KeyName::Abandoned(record.member)),
             Op::PutAgent(..) | Op::Delete(_) => modified,
         };
         let keys = Rc::make_mut(&mut self.keys);
         match op.clone() {
             Op::PutRun(value) => keys.run = Some(At { created, modified, value }),
             Op::PutBaton(value) => keys.baton = Some(At { created, modified, value }),
-            Op::PutDown(value) => keys.down = Some(At { created, modified, value }),
-            Op::PutLost(value) => drop(keys.lost.insert(value.member, At { created, modified, value })),
+            Op::PutStepLock(value) => keys.step = Some(At { created, modified, value }),
+            Op::PutAbandoned(value) => drop(keys.abandoned.insert(value.member, At { created, modified, value })),
             // Its last write is compared, never its first: told apart, they would only make more worlds.
             Op::PutAgent(host, value) => drop(keys.agents.insert(host, At { created, modified, value })),
             Op::Delete(KeyName::Run) => keys.run = None,
             Op::Delete(KeyName::Baton) => keys.baton = None,
-            Op::Delete(KeyName::Down) => keys.down = None,
+            Op::Delete(KeyName::StepLock) => keys.step = None,
             Op::Delete(KeyName::Agent(host)) => drop(keys.agents.remove(&host)),
-            Op::Delete(KeyName::Lost(member)) => drop(keys.lost.remove(&member)),
+            Op::Delete(KeyName::Abandoned(member)) => drop(keys.abandoned.remove(&member)),
         }
     }
 

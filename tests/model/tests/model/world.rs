@@ -331,7 +331,7 @@ impl World {
         };
         let is_idle =
             self.late.is_empty() && self.late_calls == 0 && self.hosts.iter().all(|host| host.process.is_none());
-        let is_clean = self.keys.down.is_none() && self.keys.lost.is_empty() && self.keys.baton.is_none();
+        let is_clean = self.keys.step.is_none() && self.keys.abandoned.is_empty() && self.keys.baton.is_none();
         let was_asked_for = *result == RunResult::Reached || self.scenario.faults.rollback > 0;
         is_idle && is_clean && was_asked_for && !self.is_going_down && self.all_run(wanted)
     }

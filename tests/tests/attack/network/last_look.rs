@@ -52,7 +52,7 @@ impl Slow {
     /// Waits for a record of another attempt than this, and into the look that follows it.
     async fn is_in_the_last_look(&self, before: Option<&Value>) -> Value {
         let record = self.rollout.until_keys("a record", |keys| {
-            keys.get("down").map(|down| down["attempt"].clone()).filter(|attempt| Some(attempt) != before)
+            keys.get("step").map(|down| down["attempt"].clone()).filter(|attempt| Some(attempt) != before)
         });
         let attempt = record.await;
         sleep(IN_THE_LOOK).await;

@@ -47,7 +47,7 @@ async fn a_password_that_is_changed_within_a_step_is_said_to_be_refused() {
     let before = case.member(1).process().expect("up").pid;
     let agent = Agent::start("run", &playbook, &[]).expect("started");
     wait::until("m2 to be started again", wait::GENEROUS, || async {
-        if !case.keys().await.contains_key("down") {
+        if !case.keys().await.contains_key("step") {
             return Err("there is no record".to_owned());
         }
         match case.member(1).process() {
@@ -65,7 +65,7 @@ async fn a_password_that_is_changed_within_a_step_is_said_to_be_refused() {
     for words in ["m2", "user `root`"] {
         assert!(agent.message().contains(words), "{agent}");
     }
-    assert!(agent.said("left").contains("take-down record"), "{agent}");
+    assert!(agent.said("left").contains("step lock"), "{agent}");
     // A few in each two seconds, of the agent and of its keep-alives; it was some twelve a second.
     assert!(asked < 60.0, "{asked} logins");
     fs::write(password, "other\n").expect("written");

@@ -44,7 +44,7 @@ const SETTLE_LIMIT: Duration = Duration::from_secs(10);
 /// Until then a node that was killed must have ended.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
 /// How often a unit is looked at while something is waited for.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemdRuntime {
@@ -126,7 +126,7 @@ impl SystemdRuntime {
                     let how = format!("unit {} is {} ({}) after {START_LIMIT:?}", unit.name, unit.active, unit.sub);
                     return Err(self.not_started(how));
                 }
-                _ => sleep(LOOK_AGAIN).await,
+                _ => sleep(POLL_INTERVAL).await,
             }
         }
     }
@@ -164,7 +164,7 @@ impl SystemdRuntime {
             if begun.elapsed() >= limit {
                 return Ok(false);
             }
-            sleep(LOOK_AGAIN).await;
+            sleep(POLL_INTERVAL).await;
         }
         Ok(true)
     }
@@ -192,7 +192,7 @@ impl SystemdRuntime {
                 _ if is_settling && begun.elapsed() < SETTLE_LIMIT => {}
                 _ => return Ok(status(at, seen)),
             }
-            sleep(LOOK_AGAIN).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 

@@ -3,7 +3,7 @@
 //! A record is not waited for where its step failed and its agent has ended. The others end with the reason of the mark.
 
 use crate::{
-    keys::{RunState, TakeDown, txn::Txn},
+    keys::{RunState, StepLock, txn::Txn},
     plan::{
         Case, Next,
         owner::{self, Whose},
@@ -12,9 +12,9 @@ use crate::{
 };
 use proto::MemberId;
 
-pub(super) fn record(case: &Case) -> Option<Next> {
-    let record = case.keys.down.as_ref()?;
-    let TakeDown { member, host, attempt, .. } = record.value;
+pub(super) fn step_lock(case: &Case) -> Option<Next> {
+    let record = case.keys.step.as_ref()?;
+    let StepLock { member, host, attempt, .. } = record.value;
     if case.in_hand == Some(attempt) {
         return None;
     }

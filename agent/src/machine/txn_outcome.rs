@@ -27,7 +27,7 @@ pub(super) enum Then {
         may_land: bool,
     },
     /// To begin taking this member down.
-    PutDown(Restart),
+    PutStepLock(Restart),
     /// To leave a step that did not stop anything, or was undone.
     Undo,
     EndStep(Option<Arc<str>>),
@@ -63,7 +63,7 @@ impl Agent {
                 self.baton = Some(Held { created: revision, take });
                 self.look()
             }
-            Then::PutDown(go) => self.record_stands(go, revision),
+            Then::PutStepLock(go) => self.record_stands(go, revision),
             Then::Undo => self.forget(),
             Then::EndStep(failure) => self.step_ended(failure),
             Then::Mark(ending) => self.leave(ending),
@@ -87,7 +87,7 @@ impl Agent {
                     }
                 }
             },
-            Then::PutDown(go) => match &keys.down {
+            Then::PutStepLock(go) => match &keys.step {
                 Some(down) if self.is_mine(down.value.attempt) => self.record_stands(go, down.created),
                 _ => self.forget(),
             },

@@ -25,7 +25,7 @@ const FORMAT: u32 = 1;
 
 /// What is on file of a node's stop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct StopRequest {
     format: u32,
     /// The agent that told it: nothing of an earlier boot still runs.
     by: ProcessId,
@@ -37,9 +37,9 @@ pub struct Told {
 
 /// The place of it, for one node.
 #[derive(Clone, Debug)]
-pub struct ToldFile(PathBuf);
+pub struct StopRequestFile(PathBuf);
 
-impl Told {
+impl StopRequest {
     /// That this agent tells this process.
     ///
     /// # Errors
@@ -54,10 +54,10 @@ impl Told {
     }
 }
 
-impl ToldFile {
+impl StopRequestFile {
     /// For this node; `nodes` is the state directory's folder of nodes.
     pub fn of(nodes: &Path, name: &str) -> Self {
-        Self(node_file(nodes, name, "told"))
+        Self(node_file(nodes, name, "stop-requested"))
     }
 
     pub fn path(&self) -> &Path {
@@ -68,14 +68,14 @@ impl ToldFile {
     ///
     /// # Errors
     /// It could not be written: then only the agent itself can remember.
-    pub fn write(&self, told: &Told) -> Result<(), FileError> {
+    pub fn write(&self, told: &StopRequest) -> Result<(), FileError> {
         let json = serde_json::to_vec(told).at("write", &self.0)?;
         durable::write(&self.0, &json, &Access::PRIVATE)
     }
 
     /// What is on file; nothing where that cannot be understood: a damaged file keeps no node down (I-10).
-    pub fn read(&self) -> Option<Told> {
-        let told: Told = serde_json::from_slice(&durable::read_if_there(&self.0).ok()??).ok()?;
+    pub fn read(&self) -> Option<StopRequest> {
+        let told: StopRequest = serde_json::from_slice(&durable::read_if_there(&self.0).ok()??).ok()?;
         (told.format == FORMAT).then_some(told)
     }
 
@@ -92,16 +92,16 @@ mod tests {
     #[test]
     fn what_was_told_is_remembered_until_it_is_forgotten() {
         let folder = tempfile::tempdir().unwrap();
-        let file = ToldFile::of(folder.path(), "m1");
+        let file = StopRequestFile::of(folder.path(), "m1");
         assert_eq!(file.read(), None);
         let own = ProcessId::own().unwrap();
-        let told = Told::now(Some(own), true).unwrap();
+        let told = StopRequest::now(Some(own), true).unwrap();
         assert!(!told.is_of_another_boot());
         file.write(&told).unwrap();
         assert_eq!(file.read().as_ref(), Some(&told));
         let by = ProcessId { boot_id: own.boot_id + 1, ..own };
-        assert!(Told { by, ..told.clone() }.is_of_another_boot());
-        file.write(&Told { format: 2, ..told }).unwrap();
+        assert!(StopRequest { by, ..told.clone() }.is_of_another_boot());
+        file.write(&StopRequest { format: 2, ..told }).unwrap();
         assert_eq!(file.read(), None);
         for damaged in ["", "{}", "[1]"] {
             std::fs::write(file.path(), damaged).unwrap();

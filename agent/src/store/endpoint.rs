@@ -1,7 +1,7 @@
 //! Which member a call of the whole cluster goes through.
 //!
 //! One that answers at this moment, votes, and is not about to be taken down; this host's own before any other. It is
-//! asked for its status first: a call that changes something is then sent once, over a connection that has just worked.
+//! asked for its status first: a call that watch something is then sent once, over a connection that has just worked.
 //!
 //! No call goes through the member that is being taken down, and no watch: etcd from 3.5 on waits some 7 s for open watches when
 //! it is asked to end.
@@ -38,7 +38,7 @@ const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The way to whoever serves; remembers at which addresses calls failed.
 #[derive(Debug)]
-pub struct Route {
+pub struct Endpoints {
     access: Arc<Access>,
     /// Until when others come first.
     distrusted: Mutex<HashMap<String, Instant>>,
@@ -66,7 +66,7 @@ impl Excluded {
     }
 }
 
-impl Route {
+impl Endpoints {
     /// A way through anybody but the excluded member.
     pub fn new(access: Arc<Access>, excluded: Arc<Excluded>) -> Self {
         Self { access, distrusted: Mutex::default(), excluded }

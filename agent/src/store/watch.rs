@@ -14,7 +14,7 @@ use tokio::{
 use tokio_stream::{StreamExt as _, wrappers::ReceiverStream};
 use tonic::{Request, Status, metadata::MetadataValue};
 
-use super::{Store, range_of, route::Route};
+use super::{Store, endpoint::Endpoints, range_of};
 use crate::{
     keys::PREFIX,
     observe::{access::CALL, error::CallError},
@@ -29,17 +29,18 @@ const SILENCE: Duration = Duration::from_secs(2);
 
 /// Waits for changes. Dropping it ends the watch.
 #[derive(Debug)]
-pub struct Changes {
+pub struct Watch {
     word: Arc<Notify>,
     task: JoinHandle<()>,
 }
 
-impl Changes {
+impl Watch {
     /// Begins to watch; must be called inside a tokio runtime.
     pub fn of(store: &Store) -> Self {
         let word = Arc::new(Notify::new());
-        let route = Route::new(Arc::clone(store.route().access()), Arc::clone(store.route().excluded()));
-        let task = tokio::spawn(follow(route, Arc::clone(&word)));
+        let endpoints =
+            Endpoints::new(Arc::clone(store.endpoints().access()), Arc::clone(store.endpoints().excluded()));
+        let task = tokio::spawn(follow(endpoints, Arc::clone(&word)));
         Self { word, task }
     }
 
@@ -49,19 +50,19 @@ impl Changes {
     }
 }
 
-impl Drop for Changes {
+impl Drop for Watch {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 /// Watches through one member after the other, for ever.
-async fn follow(route: Route, word: Arc<Notify>) {
+async fn follow(endpoints: Endpoints, word: Arc<Notify>) {
     loop {
-        let failure = match ticking(&word, route.find(CALL)).await {
+        let failure = match ticking(&word, endpoints.find(CALL)).await {
             Ok(address) => {
-                let failure = watch(&route, &address, &word).await;
-                route.distrust(&address);
+                let failure = watch(&endpoints, &address, &word).await;
+                endpoints.distrust(&address);
                 failure
             }
             Err(error) => error,
@@ -84,7 +85,7 @@ async fn ticking<T>(word: &Notify, until: impl Future<Output = T>) -> T {
 }
 
 /// One watch, until it ends. What happened before it began is covered by the word at its creation.
-async fn watch(route: &Route, address: &str, word: &Notify) -> CallError {
+async fn watch(endpoints: &Endpoints, address: &str, word: &Notify) -> CallError {
     let watch = async {
         let (requests, stream) = mpsc::channel(1);
         let created = WatchRequest { request_union: Some(RequestUnion::CreateRequest(range())) };
@@ -93,7 +94,7 @@ async fn watch(route: &Route, address: &str, word: &Notify) -> CallError {
         let mut request = Request::new(ReceiverStream::new(stream));
         // A member that loses its leader ends the watch instead of being silent.
         request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
-        let (line, token) = route.access().entry(address).await?;
+        let (line, token) = endpoints.access().entry(address).await?;
         if let Some(token) = token {
             request.metadata_mut().insert("token", token);
         }
@@ -107,11 +108,11 @@ async fn watch(route: &Route, address: &str, word: &Notify) -> CallError {
     loop {
         let answer = tokio::select! {
             answer = timeout(SILENCE, answers.next()) => answer,
-            () = route.forbids(address) => return CallError::Unusable(format!("{address} is going down")),
+            () = endpoints.forbids(address) => return CallError::Unusable(format!("{address} is going down")),
         };
         match answer {
             Ok(Some(Ok(answer))) => {
-                if let Some(cluster) = route.access().directory().foreign(answer.header.as_ref()) {
+                if let Some(cluster) = endpoints.access().directory().foreign(answer.header.as_ref()) {
                     return CallError::Foreign(cluster);
                 }
                 if answer.canceled {

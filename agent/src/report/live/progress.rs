@@ -9,7 +9,7 @@ use proto::MemberId;
 
 use crate::{
     calendar::rfc3339,
-    event::Happening,
+    event::RunEvent,
     keys::{RunId, change::Change, seat::Seats},
     observe::view::ClusterView,
     plan::{refusal::Wait, settled::Missing},
@@ -27,7 +27,7 @@ use crate::{
 };
 
 #[derive(Debug, Default)]
-pub struct Board {
+pub struct Progress {
     names: Names,
     mine: Seats,
     view: Option<ClusterView>,
@@ -56,7 +56,7 @@ struct Begun {
     took: Option<Duration>,
 }
 
-impl Board {
+impl Progress {
     /// Says who is called what, before the members themselves were asked.
     pub fn learn(&mut self, members: &BTreeMap<String, MemberId>) {
         self.names.learn(members);
@@ -77,88 +77,88 @@ impl Board {
         self.seen_at = Some(at);
     }
 
-    pub fn take(&mut self, happening: &Happening, now: Instant) {
-        self.waiting = match happening {
-            Happening::Waiting(wait) => Some(wait.clone()),
+    pub fn take(&mut self, event: &RunEvent, now: Instant) {
+        self.waiting = match event {
+            RunEvent::Waiting(wait) => Some(wait.clone()),
             // A look or a word in the middle of a wait does not end it.
-            Happening::Looked(_) | Happening::Read(_) | Happening::Warning(_) | Happening::Ended { .. } => {
+            RunEvent::Looked(_) | RunEvent::Read(_) | RunEvent::Warning(_) | RunEvent::Ended { .. } => {
                 self.waiting.take()
             }
-            Happening::BatonGivenBack => self.waiting.take(),
+            RunEvent::BatonGivenBack => self.waiting.take(),
             _ => None,
         };
-        self.unsettled = match happening {
-            Happening::Unsettled(missing) => Some((*missing).clone()),
-            Happening::Looked(_) | Happening::Read(_) | Happening::Warning(_) | Happening::Ended { .. } => {
+        self.unsettled = match event {
+            RunEvent::Unsettled(missing) => Some((*missing).clone()),
+            RunEvent::Looked(_) | RunEvent::Read(_) | RunEvent::Warning(_) | RunEvent::Ended { .. } => {
                 self.unsettled.take()
             }
             _ => None,
         };
-        self.preparing = match happening {
-            Happening::Preparing { what } => Some(printable(what).to_string()),
-            Happening::Warning(_) => self.preparing.take(),
+        self.preparing = match event {
+            RunEvent::Preparing { what } => Some(printable(what).to_string()),
+            RunEvent::Warning(_) => self.preparing.take(),
             _ => None,
         };
-        match happening {
-            Happening::Begun { change: Some(change) } => self.change = Some((*change).clone()),
-            Happening::Joined { run } => self.run = Some(*run),
-            Happening::Looked(view) => {
+        match event {
+            RunEvent::Begun { change: Some(change) } => self.change = Some((*change).clone()),
+            RunEvent::Joined { run } => self.run = Some(*run),
+            RunEvent::Looked(view) => {
                 self.names.learn_members(view);
                 self.view = Some((*view).clone());
             }
-            Happening::Read(keys) => self.names.learn_hosts(keys),
-            Happening::Warning(text) => self.warnings.push(printable(text).to_string()),
-            Happening::HookFailed { hook, why, .. } => {
+            RunEvent::Read(keys) => self.names.learn_hosts(keys),
+            RunEvent::Warning(text) => self.warnings.push(printable(text).to_string()),
+            RunEvent::HookFailed { hook, why, .. } => {
                 self.warnings.push(format!("hook {} failed: {}", printable(hook), printable(why)));
             }
-            Happening::Decided(_)
-            | Happening::Mended { .. }
-            | Happening::NodeStarted { .. }
-            | Happening::Switched { .. }
-            | Happening::Started { .. } => self.changed = true,
+            RunEvent::Decided(_)
+            | RunEvent::Mended { .. }
+            | RunEvent::NodeStarted { .. }
+            | RunEvent::Switched { .. }
+            | RunEvent::Started { .. } => self.changed = true,
             _ => {}
         }
-        self.follow_the_step(happening, now);
+        self.follow_the_step(event, now);
     }
 
-    fn follow_the_step(&mut self, happening: &Happening, now: Instant) {
-        let Some(member) = happening.member() else { return };
-        let doing = match happening {
-            Happening::RecordPut { back, .. } => {
+    fn follow_the_step(&mut self, event: &RunEvent, now: Instant) {
+        let Some(member) = event.member() else { return };
+        let doing = match event {
+            RunEvent::StepLocked { back, .. } => {
                 self.steps.push(Begun { member, back: *back, state: "running", since: now, took: None });
                 "next"
             }
-            Happening::Stopping { .. } => {
+            RunEvent::Stopping { .. } => {
                 self.changed = true;
                 "stopping"
             }
-            Happening::Stopped { .. } => "stopped",
-            Happening::Switched { .. } => {
+            RunEvent::Stopped { .. } => "stopped",
+            RunEvent::Switched { .. } => {
                 self.take_over_step(member, now);
                 "switched"
             }
-            Happening::Started { .. } => {
+            RunEvent::Started { .. } => {
                 self.take_over_step(member, now);
                 "starting"
             }
-            Happening::Ready { .. } => {
+            RunEvent::Ready { .. } => {
                 self.end_step(member, "done", now);
                 "ready"
             }
-            Happening::Failed { .. } => {
+            RunEvent::Failed { .. } => {
                 self.end_step(member, "failed", now);
                 "failed"
             }
-            Happening::PuttingBack { .. } => {
+            RunEvent::PuttingBack { .. } => {
                 self.end_step(member, "put_back", now);
                 "putting back"
             }
-            Happening::LettingPollsEnd { .. } => "waiting for version polls to end",
-            Happening::KeptNew { .. } => {
+            RunEvent::LettingPollsEnd { .. } => "waiting for version polls to end",
+            RunEvent::KeptNew { .. } => {
                 self.end_step(member, "kept_new", now);
                 "kept on the new binary"
             }
-            Happening::RecordDeleted { .. } => {
+            RunEvent::StepUnlocked { .. } => {
                 self.forget_step(member);
                 self.doing = None;
                 return;
