@@ -17,11 +17,11 @@ pub mod run;
 pub mod status;
 mod trusted_playbook;
 pub mod validate;
+mod watch;
 
 use std::{
     ffi::OsString,
     io::{self, IsTerminal, Write},
-    time::Duration,
 };
 
 use nix::sys::signal::SigSet;
@@ -33,14 +33,11 @@ use crate::{
     event::trouble::Trouble,
     report::{
         file::json::{self, Facts},
-        live::text,
+        live::{colour, text},
         stop::{Reason, Stop},
     },
     visible, words,
 };
-
-/// How often `status --watch` looks.
-const WATCH: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -149,39 +146,10 @@ fn hear_of_children(runtime: &tokio::runtime::Runtime) -> io::Result<()> {
 
 async fn look(typed: &cli::Status, output: Output) -> Result<Outcome, Trouble> {
     let place = status::place(typed)?;
-    if !typed.watch {
-        return place.status().await;
+    match typed.watch {
+        true => Ok(watch::watch(&place, output).await),
+        false => place.status().await,
     }
-    loop {
-        let (text, stop) = match place.status().await {
-            Ok(outcome) if output == Output::Json => (json::object(&outcome.stop, &outcome.facts) + "\n", outcome.stop),
-            Ok(outcome) => (outcome.text, outcome.stop),
-            Err(trouble) => {
-                let stop = trouble.stop("status", None, false);
-                match output {
-                    Output::Json => (json::object(&stop, &Facts::default()) + "\n", stop),
-                    Output::Text => (text::end(&stop), stop),
-                }
-            }
-        };
-        if show(&text, output).is_err() {
-            // Whoever watched has gone.
-            return Ok(Outcome { stop, facts: Facts::default(), text: String::new() });
-        }
-        tokio::time::sleep(WATCH).await;
-    }
-}
-
-/// A terminal is wiped first; elsewhere an empty line parts one look from the next.
-fn show(text: &str, output: Output) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    let text = match output {
-        Output::Json => text.to_owned(),
-        Output::Text if out.is_terminal() => format!("\x1b[H\x1b[2J{}", shown_text(text)),
-        Output::Text => format!("{}\n", shown_text(text)),
-    };
-    out.write_all(text.as_bytes())?;
-    out.flush()
 }
 
 fn in_trouble(cli: &Cli, trouble: &Trouble) -> Outcome {
@@ -218,6 +186,15 @@ fn warnings(facts: &Facts) -> String {
 
 fn shown_text(text: &str) -> String {
     visible::lines(text).into_owned()
+}
+
+/// For a person at a terminal, in colour.
+fn coloured(text: &str) -> String {
+    let text = shown_text(text);
+    match io::stdout().is_terminal() && colour::is_wanted(|name| std::env::var_os(name)) {
+        true => colour::painted(&text),
+        false => text,
+    }
 }
 
 /// A command line that clap did not take: help and version are no mistakes, the rest is exit 2, as an object

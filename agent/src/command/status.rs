@@ -1,6 +1,9 @@
 //! `agent status`: the cluster and the run as they stand. Touches nothing.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
 
 use serde_json::json;
 
@@ -10,10 +13,12 @@ use super::{
     reach,
 };
 use crate::{
+    calendar::rfc3339,
     cli,
     event::trouble::Trouble,
-    execute::identity,
+    execute::{identity, inspect},
     keys::{Keys, PREFIX, RunResult, RunState, seat::Seats},
+    observe::view::ClusterView,
     playbook::Playbook,
     report::{
         file::json::{Facts, members, versions},
@@ -34,6 +39,16 @@ pub struct Place {
     playbook: Option<Playbook>,
     path: Option<PathBuf>,
     prober: Prober,
+}
+
+/// What one look has shown.
+#[derive(Debug)]
+pub struct Picture {
+    pub outcome: Outcome,
+    pub view: ClusterView,
+    /// None where they could not be read.
+    pub keys: Option<Keys>,
+    pub names: Names,
 }
 
 /// Reads the playbook, or takes the endpoints for one.
@@ -59,11 +74,41 @@ pub fn place(typed: &cli::Status) -> Result<Place, Trouble> {
 }
 
 impl Place {
-    /// Looks once.
+    /// Looks once. Where nobody answers, this host's own journal and processes are what there is to say.
     ///
     /// # Errors
     /// Nothing can be said about the cluster as a whole.
     pub async fn status(&self) -> Result<Outcome, Trouble> {
+        match self.look().await {
+            Ok(picture) => Ok(picture.outcome),
+            Err(trouble @ Trouble::Unreachable(_)) => self.of_this_host(trouble).await,
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// What this host knows of its own members, to be said with why the cluster is not shown.
+    async fn of_this_host(&self, trouble: Trouble) -> Result<Outcome, Trouble> {
+        let Some(playbook) = &self.playbook else { return Err(trouble) };
+        let host = inspect::host_state(playbook).await;
+        let text = told::host(&identity::host_name(), host.step.as_ref(), &host.down);
+        let mut facts = Facts::default();
+        facts.more.insert(
+            "here".into(),
+            json!({ "not_running": host.down, "step": host.step.as_ref().map(|(name, in_hand)|
+                json!({ "member": name, "stage": told::stage(in_hand) })) }),
+        );
+        Ok(Outcome {
+            stop: trouble.stop("status", self.path.as_deref().map(std::path::Path::to_string_lossy).as_deref(), false),
+            facts,
+            text,
+        })
+    }
+
+    /// Looks once.
+    ///
+    /// # Errors
+    /// Nothing can be said about the cluster as a whole.
+    pub async fn look(&self) -> Result<Picture, Trouble> {
         let mut snapshot = self.prober.look().await?;
         let keys = snapshot.keys();
         let lapses = match &snapshot.raw {
@@ -80,7 +125,7 @@ impl Place {
         keys: Result<Keys, Trouble>,
         lapses: Option<Duration>,
         asked: Downgrade,
-    ) -> Outcome {
+    ) -> Picture {
         let mine = match &self.playbook {
             Some(playbook) => {
                 let host = identity::host_id(&playbook.state_dir);
@@ -94,7 +139,8 @@ impl Place {
         let (gates, members) = (gates(view, names), members(view, names, &mine));
         let target = if let Downgrade::To(target) = asked { Some(target) } else { None };
         let downgrade = downgrade(view, target, names);
-        let mut facts = Facts { members, gates, warnings: view.warnings.clone(), ..Facts::default() };
+        let seen_at = Some(rfc3339(SystemTime::now()));
+        let mut facts = Facts { members, gates, seen_at, warnings: view.warnings.clone(), ..Facts::default() };
         if asked == Downgrade::NotReported {
             facts.warnings.push(
                 "whether a downgrade is enabled is not known: the leader did not say, or not to this user".into(),
@@ -106,11 +152,10 @@ impl Place {
             json!({ "cluster_id": view.cluster, "leader": view.leader().map(|m| &m.name),
             "cluster_version": cluster_version(view).map(|version| version.to_string()) }),
         );
-        let in_step = keys.as_ref().ok().and_then(|keys| Some(keys.step.as_ref()?.value.member));
         let run = match &keys {
             Ok(keys) => {
                 self.add_keys(&mut facts, keys, names, lapses);
-                told::keys(keys, names, view.members.len(), lapses)
+                told::keys(keys, names, view, lapses)
             }
             Err(trouble) => {
                 let warning = trouble.stop("status", None, false).message;
@@ -121,13 +166,13 @@ impl Place {
         };
         let text = format!(
             "{}\n{run}",
-            told::cluster(view, &facts.members, facts.gates.as_ref(), downgrade.as_ref(), in_step)
+            told::cluster(view, &facts.members, facts.gates.as_ref(), downgrade.as_ref(), keys.as_ref().ok())
         );
         let path = self.path.clone().unwrap_or_default();
         let stop = Stop::well(Reason::Looked, line(view), "plan", &path);
-        let cluster = keys.ok().map(|keys| progress(&keys));
-        let stop = Stop { next: None, cluster: cluster.flatten(), ..stop };
-        Outcome { stop, facts, text }
+        let keys = keys.ok();
+        let stop = Stop { next: None, cluster: keys.as_ref().and_then(progress), ..stop };
+        Picture { outcome: Outcome { stop, facts, text }, keys, names: snapshot.names, view: snapshot.view }
     }
 
     fn add_keys(&self, facts: &mut Facts, keys: &Keys, names: &Names, lapses: Option<Duration>) {
@@ -141,7 +186,7 @@ impl Place {
         });
         let agent = |agent: &crate::keys::Participant| {
             let members: Vec<_> = agent.seats.members().map(|member| names.short(member)).collect();
-            json!({ "host": agent.host_name, "members": members, "waits_for": agent.waits_for })
+            json!({ "host": agent.host_name, "members": members, "waits_for": agent.waits_for, "does": agent.does })
         };
         let agents: Vec<_> = keys.agents.values().map(|at| agent(&at.value)).collect();
         let step_lock = |record: &crate::keys::StepLock| {

@@ -22,7 +22,10 @@ use crate::{
         release::artifact,
         runtime::{Status, systemd::check::Trying},
     },
-    journal::file::{Journal, JournalError},
+    journal::{
+        file::{Journal, JournalError},
+        progress::InHand,
+    },
     observe::{Observer, secret_file, view::ClusterView},
     playbook::{Node, Playbook},
 };
@@ -80,6 +83,8 @@ fn read_journal(layout: &Layout, view: &ClusterView) -> Result<Past, SetupError>
 pub struct HostState {
     /// Whether an earlier run is in the middle of a step, or its journal cannot be read: a matter for the run itself.
     pub is_in_hand: bool,
+    /// That step, with its member's name.
+    pub step: Option<(String, InHand)>,
     /// The names of other members whose process does not run.
     pub down: Vec<String>,
 }
@@ -87,18 +92,21 @@ pub struct HostState {
 /// Looks at this host alone, at its journal and its processes.
 pub async fn host_state(playbook: &Playbook) -> HostState {
     let layout = Layout::of(&playbook.state_dir);
-    let unreadable = HostState { is_in_hand: true, down: Vec::new() };
+    let unreadable = HostState { is_in_hand: true, ..HostState::default() };
     let in_hand = match Journal::<Line>::peek(&layout.journal()) {
         Ok(None) => None,
         Ok(Some((header, lines))) => match past(&lines) {
-            Ok(past) => past.in_hand.map(|in_hand| header.members.into_iter().find(|(_, id)| *id == in_hand.member())),
+            Ok(past) => past.in_hand.map(|in_hand| {
+                let member = header.members.into_iter().find(|(_, id)| *id == in_hand.member());
+                (member.map_or_else(|| in_hand.member().to_string(), |(name, _)| name), in_hand)
+            }),
             Err(_) => return unreadable,
         },
         Err(_) => return unreadable,
     };
     let Processes { mut down, .. } = processes(playbook).await;
-    down.retain(|down| !matches!(&in_hand, Some(Some((name, _))) if name == down));
-    HostState { is_in_hand: in_hand.is_some(), down }
+    down.retain(|down| !matches!(&in_hand, Some((name, _)) if name == down));
+    HostState { is_in_hand: in_hand.is_some(), step: in_hand, down }
 }
 
 /// Which of this host's members do not run, by name; for what is told of a run that could not begin.

@@ -85,6 +85,14 @@ impl Leases {
     }
 }
 
+/// What an agent says of itself in its key.
+#[derive(Debug)]
+pub(super) enum Saying {
+    WaitsFor(String),
+    /// To the member in its step.
+    Does(String),
+}
+
 impl Execution<'_> {
     pub(super) async fn send(&mut self, txn: &Txn) -> Result<Event, Abort> {
         if let Some(keys) = self.baton_is_taken(txn) {
@@ -95,7 +103,7 @@ impl Execution<'_> {
             Err(NotGranted::Refused(_)) => return self.refused_with_keys().await,
             Err(NotGranted::Unknown(_)) => return Ok(self.unknown().await),
         };
-        if txn.ops.iter().any(|op| matches!(op, Op::Delete(KeyName::StepLock))) {
+        if txn.ops.iter().any(|op| matches!(op, Op::Delete(KeyName::Step))) {
             self.cluster.leases.seen = None;
         }
         let (compares, ops) = stored::txn(txn, lease);
@@ -150,7 +158,7 @@ impl Execution<'_> {
                     self.cluster.leases.recorded = said.map(|(created, by)| Recorded { record, created, by });
                     return;
                 }
-                Op::Delete(KeyName::StepLock) => self.cluster.leases.recorded = None,
+                Op::Delete(KeyName::Step) => self.cluster.leases.recorded = None,
                 _ => {}
             }
         }
@@ -253,7 +261,7 @@ impl Execution<'_> {
                 }
                 Op::PutBaton(_) => self.tell(RunEvent::BatonTaken),
                 Op::PutStepLock(record) => self.tell(RunEvent::StepLocked { member: record.member, back: record.back }),
-                Op::Delete(KeyName::StepLock) => {
+                Op::Delete(KeyName::Step) => {
                     if let Some(in_hand) = self.host.past.in_hand {
                         self.tell(RunEvent::StepUnlocked { member: in_hand.member() });
                     }
@@ -304,7 +312,7 @@ impl Execution<'_> {
     }
 
     /// What was said last of this agent.
-    fn participant(&self) -> Option<Participant> {
+    pub(super) fn participant(&self) -> Option<Participant> {
         match self.cluster.leases.registered.as_ref()?.ops.as_slice() {
             [Op::PutAgent(_, participant)] => Some(participant.clone()),
             _ => None,
@@ -341,10 +349,14 @@ impl Execution<'_> {
         }
     }
 
-    /// Says in this agent's key what it waits for, for whoever looks; nothing depends on it.
-    pub(super) async fn say_in_key(&mut self, done: Vec<proto::MemberId>, waits_for: Option<String>) {
+    /// Says in this agent's key what it waits for or does, for whoever looks; nothing depends on it.
+    pub(super) async fn say_in_key(&mut self, done: Vec<proto::MemberId>, saying: Saying) {
         let (Some(said), Some(key)) = (self.participant(), self.cluster.leases.key) else { return };
-        let participant = Participant { done, waits_for: waits_for.map(Into::into), ..said.clone() };
+        let (waits_for, does) = match saying {
+            Saying::WaitsFor(what) => (Some(what.into()), None),
+            Saying::Does(what) => (None, Some(what.into())),
+        };
+        let participant = Participant { done, waits_for, does, ..said.clone() };
         if participant == said {
             return;
         }

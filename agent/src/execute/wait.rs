@@ -12,7 +12,7 @@ use std::{
 
 use proto::{MemberId, Release, Revision};
 
-use super::{Abort, Execution, error::ActError, port_owner::who_listens};
+use super::{Abort, Execution, error::ActError, port_owner::who_listens, send::Saying};
 use crate::{
     event::RunEvent,
     host::{
@@ -36,6 +36,8 @@ use crate::{
 const WHO_LISTENS: Duration = Duration::from_secs(2);
 /// Between two looks at a member that is becoming ready.
 const READY_PROBE_GAP: Duration = Duration::from_millis(20);
+/// The shortest soak of which it is said how far it is.
+const SHOWN_SOAK: Duration = Duration::from_secs(2);
 /// Between two looks while others work, unless something changes.
 const NOTHING_NEW: Duration = Duration::from_secs(2);
 /// The least time between two looks.
@@ -118,6 +120,7 @@ impl Execution<'_> {
                 Judged::Ready => {
                     let since = *ready_since.get_or_insert_with(Instant::now);
                     if since.elapsed() < soak {
+                        self.say_how_far_the_soak_is(since.elapsed(), soak).await;
                         tokio::time::sleep(READY_PROBE_GAP.max(soak / 50)).await;
                         continue;
                     }
@@ -168,6 +171,14 @@ impl Execution<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// Each second, for whoever looks.
+    async fn say_how_far_the_soak_is(&mut self, soaked: Duration, soak: Duration) {
+        let done = self.participant().map(|said| said.done);
+        if let Some(done) = done.filter(|_| soak >= SHOWN_SOAK) {
+            self.say_in_key(done, Saying::Does(format!("soaking {} of {} s", soaked.as_secs(), soak.as_secs()))).await;
         }
     }
 
@@ -284,7 +295,7 @@ impl Execution<'_> {
     /// Waits until versions, gates and hashes agree everywhere.
     pub(super) async fn await_settled(&mut self, back: bool) -> Event {
         self.tell(RunEvent::Settling);
-        self.say_in_key(self.me.seats.members().collect(), Some("the cluster to settle".into())).await;
+        self.say_in_key(self.me.seats.members().collect(), Saying::WaitsFor("the cluster to settle".into())).await;
         let began = Instant::now();
         let deadline = began + self.playbook.strategy.convergence;
         loop {
@@ -366,7 +377,8 @@ impl Execution<'_> {
     pub(super) async fn wait(&mut self, wait: Wait) -> Event {
         self.tell(RunEvent::Waiting(wait.clone()));
         let done = self.done_members();
-        self.say_in_key(done, Some(words(&wait, self.console.reporter.progress().names()))).await;
+        let waits_for = words(&wait, self.console.reporter.progress().names());
+        self.say_in_key(done, Saying::WaitsFor(waits_for)).await;
         tokio::time::sleep(self.progress.breath).await;
         let changes = self.cluster.watch.get_or_insert_with(|| Arc::new(Watch::of(&self.cluster.store))).clone();
         let window_ends = self.began + self.playbook.strategy.join_window;

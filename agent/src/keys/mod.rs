@@ -196,6 +196,9 @@ pub struct Participant {
     /// What it waits for, for people.
     #[serde(default)]
     pub waits_for: Option<Arc<str>>,
+    /// What it does to the member in its step, where that cannot be seen of the member itself; for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub does: Option<Arc<str>>,
     /// What a newer agent wrote beside it.
     #[serde(skip)]
     pub unknown: Unknown,
@@ -254,7 +257,7 @@ pub enum KeyName {
     /// `baton`
     Baton,
     /// `step`
-    StepLock,
+    Step,
     /// `abandoned/<member id>`
     Abandoned(MemberId),
 }

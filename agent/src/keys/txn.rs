@@ -67,7 +67,7 @@ impl Txn {
     /// Turns a run round, or lifts a mark by hand: never while a record stands.
     pub fn move_run_at_rest(seen: &At<Run>, state: RunState, rules: &Rules) -> Self {
         let compares = if rules.rollback_compares {
-            vec![run_is(Some(seen)), compare(KeyName::StepLock, Is::Absent)]
+            vec![run_is(Some(seen)), compare(KeyName::Step, Is::Absent)]
         } else {
             Vec::new()
         };
@@ -82,7 +82,7 @@ impl Txn {
         others: impl Iterator<Item = HostId>,
         members: impl Iterator<Item = MemberId>,
     ) -> Self {
-        let mut compares = vec![run_is(Some(seen)), compare(KeyName::StepLock, Is::Absent)];
+        let mut compares = vec![run_is(Some(seen)), compare(KeyName::Step, Is::Absent)];
         compares.extend(others.map(|host| compare(KeyName::Agent(host), Is::Absent)));
         compares.extend(members.map(|member| compare(KeyName::Abandoned(member), Is::Absent)));
         Self { compares, ops: vec![Op::PutRun(run)] }
@@ -102,7 +102,7 @@ impl Txn {
     pub fn put_down(baton: Revision, run: &At<Run>, record: StepLock, rules: &Rules) -> Self {
         let mut compares = vec![compare(KeyName::Baton, Is::Created(baton)), run_is(Some(run))];
         if rules.record_is_the_lock {
-            compares.push(compare(KeyName::StepLock, Is::Absent));
+            compares.push(compare(KeyName::Step, Is::Absent));
         }
         let mut ops = vec![Op::PutStepLock(record)];
         if let RunState::Failed { was, .. } = run.value.state {
@@ -114,14 +114,14 @@ impl Txn {
     /// Takes the record away with nothing said of the run: the member was not, or is no longer, down.
     /// Does not compare the baton: whoever holds that now, the record must be removable.
     pub fn delete_down(created: Revision) -> Self {
-        Self::delete(KeyName::StepLock, created)
+        Self::delete(KeyName::Step, created)
     }
 
     /// Takes the record away and writes what became of the step into the run, in one.
     pub fn end_step(created: Revision, run: &At<Run>, after: Run) -> Self {
         Self {
-            compares: vec![compare(KeyName::StepLock, Is::Created(created)), run_is(Some(run))],
-            ops: vec![Op::Delete(KeyName::StepLock), Op::PutRun(after)],
+            compares: vec![compare(KeyName::Step, Is::Created(created)), run_is(Some(run))],
+            ops: vec![Op::Delete(KeyName::Step), Op::PutRun(after)],
         }
     }
 

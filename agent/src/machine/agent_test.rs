@@ -16,7 +16,7 @@ fn asking(view: &str) -> Driven {
 #[test]
 fn everything_is_decided_again_once_the_baton_is_held() {
     for (change, acts) in [
-        ((|_| ()) as fn(&mut Driven), "look, hook, note planned step, look, put down"),
+        ((|_| ()) as fn(&mut Driven), "look, hook, note planned step, look, put step"),
         (|d| d.keys.step = Some(record(2, 2, AttemptId(8))), "look, give back"),
         (|d| drop(d.keys.abandoned.insert(MemberId(2), record(2, 2, AttemptId(8)))), "look, give back"),
         (|d| d.keys.run = keys(RunState::RollingBack).run, "look, give back"),

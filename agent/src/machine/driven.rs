@@ -1,5 +1,5 @@
 //! For tests: an agent of member 1's host, driven in a world where every act succeeds and looks show what
-//! the test says; and its acts in short words, as `switch old, start, ready, look, delete down`.
+//! the test says; and its acts in short words, as `switch old, start, ready, look, delete step`.
 
 use std::sync::Arc;
 
@@ -73,6 +73,7 @@ pub(super) fn keys(state: RunState) -> Keys {
         seats: Seats::on(host(owner), [(Arc::from(""), MemberId(owner))]),
         done: Vec::new(),
         waits_for: None,
+        does: None,
         unknown: Unknown::default(),
     };
     let agents = (1..=3).map(|owner| (host(owner), at(participant(owner)))).collect();
@@ -206,8 +207,8 @@ fn op(op: &Op) -> String {
         Op::PutRun(run) => format!("run {}", name_of(&run.state).to_lowercase()),
         Op::PutAgent(..) => "register".into(),
         Op::PutBaton(_) => "take baton".into(),
-        Op::PutStepLock(_) => "put down".into(),
-        Op::PutAbandoned(_) => "put lost".into(),
+        Op::PutStepLock(_) => "put step".into(),
+        Op::PutAbandoned(_) => "put abandoned".into(),
         Op::Delete(key) => format!("delete {}", name_of(key).to_lowercase()),
     }
 }

@@ -39,25 +39,25 @@ fn a_step_in_the_journal_is_settled_by_what_stands_of_it() {
     let (healthy, sick) = ("1+ 2+ 3+", "1. 2+ 3+");
     for (stage, stands, view, acts) in [
         (Planned, Nothing, healthy, "look, note forgotten"),
-        (Planned, Record, healthy, "look, delete down"),
+        (Planned, Record, healthy, "look, delete step"),
         (Planned, Record, sick, "look, ready, look, look, run failed"),
-        (Planned, Lost, healthy, "look, delete lost"),
-        (Stopping(Forward), Record, healthy, "switch old, start, ready, look, delete down"),
-        (Switched(Forward), Record, healthy, "switch old, start, ready, look, delete down"),
+        (Planned, Lost, healthy, "look, delete abandoned"),
+        (Stopping(Forward), Record, healthy, "switch old, start, ready, look, delete step"),
+        (Switched(Forward), Record, healthy, "switch old, start, ready, look, delete step"),
         (
             Starting(Forward),
             Record,
             healthy,
-            "switch new, start, ready, look, note done forward, look, delete down and run rolling",
+            "switch new, start, ready, look, note done forward, look, delete step and run rolling",
         ),
         (Stopping(Forward), Record, sick, "switch old, start, ready, look, look, run failed"),
-        (Stopping(Forward), Lost, healthy, "switch old, start, ready, look, delete lost"),
-        (Switched(Forward), Lost, healthy, "switch old, start, ready, look, delete lost"),
+        (Stopping(Forward), Lost, healthy, "switch old, start, ready, look, delete abandoned"),
+        (Switched(Forward), Lost, healthy, "switch old, start, ready, look, delete abandoned"),
         (Stopping(Forward), Nothing, healthy, "switch old, start, ready, look, note forgotten"),
-        (Stopping(Back), Record, healthy, "switch new, start, ready, look, delete down"),
+        (Stopping(Back), Record, healthy, "switch new, start, ready, look, delete step"),
         (Stopping(Back), Record, sick, GOING_BACK_AGAIN),
         (Switched(Back), Record, sick, GOING_BACK_AGAIN),
-        (Done(Forward), Record, healthy, "look, delete down and run rolling"),
+        (Done(Forward), Record, healthy, "look, delete step and run rolling"),
         (Done(Forward), Nothing, healthy, "look, note forgotten"),
     ] {
         let found = Driven::new(with(stands), view).start(Some(in_hand(stage)));
@@ -71,8 +71,8 @@ fn a_step_in_the_journal_is_settled_by_what_stands_of_it() {
 #[test]
 fn a_step_of_a_member_that_was_removed_is_let_go() {
     for (stands, acts) in [
-        (Record, "switch new, start, ready, look, delete down"),
-        (Lost, "switch new, start, ready, look, delete lost"),
+        (Record, "switch new, start, ready, look, delete step"),
+        (Lost, "switch new, start, ready, look, delete abandoned"),
         (Nothing, "switch new, start, ready, look, note forgotten"),
     ] {
         let mut driven = Driven::new(with(stands), "2+ 3+ 4+");
@@ -99,13 +99,13 @@ fn a_step_of_a_member_that_nobody_lists_keeps_its_record_until_enough_say_that_i
 #[test]
 fn a_record_without_a_journal_is_adopted_only_where_its_agent_is_known_to_be_gone() {
     for (member, by, attempt_gone, view, acts) in [
-        (1, 1, true, "1+ 2+ 3+", "delete down"), // a forgotten Txn of this host landed late
+        (1, 1, true, "1+ 2+ 3+", "delete step"), // a forgotten Txn of this host landed late
         (1, 1, true, "1. 2+ 3+", "wait Ready"),  // looked after first
         (2, 1, true, "1+ 2. 3+", "wait Record"), // of a member that runs elsewhere
-        (1, 4, true, "1+ 2+ 3+", "delete down"), // the state directory is new, the agent gone
+        (1, 4, true, "1+ 2+ 3+", "delete step"), // the state directory is new, the agent gone
         (1, 4, false, "1+ 2+ 3+", "end Refused StepOfAnother"), // it may still live
         (2, 2, false, "1+ 2. 3+", "wait Record"), // another host's
-        (4, 2, false, "1+ 2+ 3+", "delete down"), // its member has left the membership
+        (4, 2, false, "1+ 2+ 3+", "delete step"), // its member has left the membership
         (4, 2, false, "1+ 2. 3.", "wait Record"), // so one member says
     ] {
         let mut keys = keys(RunState::Rolling);

@@ -250,7 +250,7 @@ impl World<'_> {
         use crate::keys::KeyName;
         for op in &txn.ops {
             match op {
-                Op::Delete(KeyName::StepLock) => self.keys.step = None,
+                Op::Delete(KeyName::Step) => self.keys.step = None,
                 Op::Delete(KeyName::Abandoned(member)) => drop(self.keys.abandoned.remove(member)),
                 _ => {}
             }

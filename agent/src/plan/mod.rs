@@ -73,6 +73,7 @@ impl Me {
             seats: self.seats.clone(),
             done: Vec::new(),
             waits_for: None,
+            does: None,
             unknown: Unknown::default(),
         }
     }

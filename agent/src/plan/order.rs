@@ -26,7 +26,7 @@ pub enum Rank {
     Leader,
 }
 
-pub(super) fn rank(view: &ClusterView, member: &Member) -> Rank {
+pub(crate) fn rank(view: &ClusterView, member: &Member) -> Rank {
     match member.role {
         _ if !member.is_ready() => Rank::NotReady,
         Role::Learner => Rank::Learner,

@@ -205,6 +205,7 @@ pub(crate) fn keys(failed: Option<u64>, is_owner_there: bool) -> Keys {
             seats: seats(host(2), &[2]),
             done: Vec::new(),
             waits_for: None,
+            does: None,
             unknown: Unknown::default(),
         };
         keys.agents.insert(host(2), at(owner));

@@ -82,7 +82,7 @@ pub fn keys(snapshot: &Snapshot) -> Result<Keys, StoredError> {
             }
             Some(KeyName::Run) => keys.run = Some(run(raw)?),
             Some(KeyName::Baton) => keys.baton = Some(value(raw)?),
-            Some(KeyName::StepLock) => keys.step = Some(value(raw)?),
+            Some(KeyName::Step) => keys.step = Some(value(raw)?),
             Some(KeyName::Agent(host)) => drop(keys.agents.insert(host, value(raw)?)),
             Some(KeyName::Abandoned(member)) => drop(keys.abandoned.insert(member, value(raw)?)),
             None => {}
@@ -136,7 +136,7 @@ fn op(write: &Op, agent: Option<LeaseId>) -> store::Op {
         Op::PutRun(run) => put(KeyName::Run, run, None),
         Op::PutAgent(host, participant) => put(KeyName::Agent(*host), participant, agent),
         Op::PutBaton(baton) => put(KeyName::Baton, baton, Some(baton.take.lease())),
-        Op::PutStepLock(record) => put(KeyName::StepLock, record, None),
+        Op::PutStepLock(record) => put(KeyName::Step, record, None),
         Op::PutAbandoned(record) => put(KeyName::Abandoned(record.member), record, None),
         Op::Delete(key) => store::Op::Delete { key: key.to_string() },
     }
@@ -155,7 +155,7 @@ impl fmt::Display for KeyName {
             Self::Run => f.write_str("run"),
             Self::Agent(host) => write!(f, "agents/{host}"),
             Self::Baton => f.write_str("baton"),
-            Self::StepLock => f.write_str("step"),
+            Self::Step => f.write_str("step"),
             Self::Abandoned(member) => write!(f, "abandoned/{}", member.key_form()),
         }
     }
@@ -165,7 +165,7 @@ pub(super) fn name(text: &str) -> Option<KeyName> {
     match text.split_once('/') {
         None if text == "run" => Some(KeyName::Run),
         None if text == "baton" => Some(KeyName::Baton),
-        None if text == "step" => Some(KeyName::StepLock),
+        None if text == "step" => Some(KeyName::Step),
         Some(("agents", host)) => host.parse::<HostId>().ok().map(KeyName::Agent),
         Some(("abandoned", member)) => {
             let id = member.parse::<MemberId>().ok()?;
@@ -250,6 +250,7 @@ mod tests {
             seats: Seats::on(host(), [(Arc::from("m1"), MemberId(1))]),
             done: vec![],
             waits_for: Some("x".into()),
+            does: None,
             unknown: Unknown::default(),
         };
         let baton = Baton {
@@ -352,6 +353,7 @@ mod tests {
             seats: Seats::default(),
             done: vec![],
             waits_for: None,
+            does: None,
             unknown: Unknown::default(),
         };
         let baton = Baton {

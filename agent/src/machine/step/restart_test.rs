@@ -20,7 +20,7 @@ fn after_a_mended_step_the_host_is_prepared_before_anything_else() {
     let mut driven = Driven::new(keys(RunState::Rolling), "1+ 2+ 3*");
     samples::with_release(&mut driven.view, 0, "3.5.30");
     driven.keys.step = Some(record(1, 1, ATTEMPT));
-    let acts = "switch new, start, ready, look, note done forward, look, delete down and run rolling";
+    let acts = "switch new, start, ready, look, note done forward, look, delete step and run rolling";
     assert_eq!(driven.start(Some(in_hand(Stage::Starting(Direction::Forward)))), acts);
     let acts = driven.then(Event::Yes(Revision(7)));
     assert!(acts.starts_with("note forgotten, hook after, prepare, look"), "{acts}");
@@ -38,7 +38,7 @@ fn a_member_that_does_not_end_is_started_again_if_it_has() {
     driven.keys.step = Some(record(1, 1, in_hand.attempt()));
     let created = driven.keys.step.as_ref().map(|down| down.created).unwrap();
     driven.fails = |act| matches!(act, Act::Stop(_));
-    let acts = "note stopping forward, look, confirm, stop, start, ready, look, delete down and run failed";
+    let acts = "note stopping forward, look, confirm, stop, start, ready, look, delete step and run failed";
     assert_eq!(driven.then(Event::Yes(created)), acts);
     driven.keys.step = None;
     assert_eq!(driven.then(Event::Yes(Revision(9))), "note forgotten, give back");
@@ -54,12 +54,12 @@ fn a_stop_that_others_do_not_confirm_is_not_made() {
     driven.keys.baton = Some(baton(1, 1));
     let mut acts = driven.then(Event::Yes(Revision(5)));
     for _ in 1..UNCONFIRMED {
-        assert!(acts.ends_with("look, hook, note planned step, look, put down"), "{acts}");
-        assert_eq!(puts_record(&mut driven), "note stopping forward, look, confirm, delete down");
+        assert!(acts.ends_with("look, hook, note planned step, look, put step"), "{acts}");
+        assert_eq!(puts_record(&mut driven), "note stopping forward, look, confirm, delete step");
         driven.keys.step = None;
         acts = driven.then(Event::Yes(Revision(9)));
     }
-    let acts = "note stopping forward, look, confirm, start, ready, look, delete down and run failed";
+    let acts = "note stopping forward, look, confirm, start, ready, look, delete step and run failed";
     assert_eq!(puts_record(&mut driven), acts);
     driven.keys.step = None;
     driven.then(Event::Yes(Revision(9)));
@@ -158,10 +158,10 @@ fn what_was_brought_up_on_its_new_binary_again_is_looked_at_before_it_turns_roun
 #[test]
 fn a_step_that_ended_under_an_alarm_is_ended_by_its_record_alone() {
     for (stage, acts) in [
-        (Stage::Done(Direction::Forward), "look, delete down and run rolling"),
+        (Stage::Done(Direction::Forward), "look, delete step and run rolling"),
         (
             Stage::Starting(Direction::Forward),
-            "switch new, start, ready, look, note done forward, look, delete down and run rolling",
+            "switch new, start, ready, look, note done forward, look, delete step and run rolling",
         ),
     ] {
         let mut driven = Driven::new(keys(RunState::Rolling), "1! 2! 3!");
@@ -176,5 +176,5 @@ fn a_failed_step_leaves_a_paused_run_paused() {
     let mut driven = Driven::new(keys(RunState::Paused), "1+ 2+ 3*");
     driven.keys.step = Some(record(1, 1, ATTEMPT));
     let acts = driven.start(Some(in_hand(Stage::Done(Direction::Back))));
-    assert_eq!(acts, "look, delete down and run paused");
+    assert_eq!(acts, "look, delete step and run paused");
 }

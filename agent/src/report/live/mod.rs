@@ -1,5 +1,6 @@
 //! What happens, told while it happens: to a terminal, or in lines.
 
+pub mod colour;
 pub mod display;
 pub mod pipe;
 pub mod progress;

@@ -1,5 +1,6 @@
 //! What is shown because it was asked for: a status, a forecast, keys, roles, fields.
 
+pub mod changes;
 pub mod cluster;
 pub mod downgrade;
 pub mod explain;
@@ -10,3 +11,4 @@ pub mod keys;
 pub mod next;
 pub mod roles;
 pub mod status;
+mod step_column;

@@ -1,11 +1,16 @@
-//! The status for people: a table of members, then the run and who does what.
+//! The status for people: a table of members in the order in which they go, then the run and who does what.
 
 use std::{fmt::Write as _, time::Duration};
 
-use super::{cluster::cluster_version, downgrade::DowngradeLine, gates::GatesLine};
 use proto::MemberId;
 
+use super::{cluster::cluster_version, downgrade::DowngradeLine, gates::GatesLine, step_column};
+
 use crate::{
+    journal::{
+        progress::InHand,
+        restart::{Direction, Stage},
+    },
     keys::{Going, Keys, PREFIX, Run, RunResult, RunState, StepLock},
     observe::view::ClusterView,
     report::{
@@ -22,16 +27,18 @@ pub fn cluster(
     members: &[MemberLine],
     gates: Option<&GatesLine>,
     downgrade: Option<&DowngradeLine>,
-    in_step: Option<MemberId>,
+    keys: Option<&Keys>,
 ) -> String {
     let version = cluster_version(view).map_or_else(|| "undecided".to_owned(), |version| version.to_string());
     let ready = members.iter().filter(|member| member.state == "ready").count();
     let mut text =
         format!("cluster {}, version {version}, {ready} of {} members ready\n\n", view.cluster, members.len());
-    let head = ["", "MEMBER", "ID", "RELEASE", "CLUSTER", "STORAGE", "ROLE", "STATE", "BEHIND", "HOST"];
-    let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let head = ["", "MEMBER", "ID", "RELEASE", "CLUSTER", "STORAGE", "ROLE", "STATE", "STEP", "BEHIND", "HOST"];
+    let order: Vec<_> = keys.map_or_else(|| view.members.iter().collect(), |keys| step_column::in_order(view, keys));
+    let step = |member| dash(&keys.and_then(|keys| step_column::step(member, view, keys)));
     let mut rows = vec![head.map(str::to_owned)];
-    rows.extend(members.iter().map(|member| {
+    let lines = order.iter().filter_map(|seen| Some((*seen, members.iter().find(|line| line.id == seen.id)?)));
+    rows.extend(lines.map(|(seen, member)| {
         [
             if member.mine { "*" } else { "" }.to_owned(),
             member.name.clone(),
@@ -40,11 +47,8 @@ pub fn cluster(
             dash(&member.cluster_version),
             dash(&member.storage_version),
             member.role.to_owned(),
-            match in_step == Some(member.id) {
-                // Ready or not, it is about to be stopped, or watched.
-                true => format!("{}, in its step", member.state),
-                false => member.state.to_owned(),
-            },
+            member.state.to_owned(),
+            step(seen),
             member.lag.map_or_else(|| "-".to_owned(), |lag| lag.to_string()),
             dash(&member.host),
         ]
@@ -64,6 +68,10 @@ pub fn cluster(
     text
 }
 
+fn dash(text: &Option<String>) -> String {
+    text.clone().unwrap_or_else(|| "-".to_owned())
+}
+
 /// Cells padded to their column, two spaces apart.
 fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -77,10 +85,10 @@ fn table<const N: usize>(rows: &[[String; N]]) -> String {
 }
 
 /// The run, who holds the baton and until when, who waits for what, what stands in the way.
-pub fn keys(keys: &Keys, names: &Names, members: usize, lapses: Option<Duration>) -> String {
+pub fn keys(keys: &Keys, names: &Names, view: &ClusterView, lapses: Option<Duration>) -> String {
     let mut text = match &keys.run {
         None => "run: none\n".to_owned(),
-        Some(run) => run_line(&run.value, names, members),
+        Some(run) => run_line(&run.value, names, view.members.len(), step_column::next(view, keys)),
     };
     if let Some(baton) = &keys.baton {
         let host = printable(&baton.value.host_name);
@@ -92,8 +100,8 @@ pub fn keys(keys: &Keys, names: &Names, members: usize, lapses: Option<Duration>
         });
         let _ = writeln!(text, "baton: {host} (pid {}){until}", baton.value.process.pid);
     }
-    if let Some(down) = &keys.step {
-        let _ = writeln!(text, "taken down: {}", step_lock(&down.value, names));
+    if let Some(step) = &keys.step {
+        let _ = writeln!(text, "in its step: {}", step_lock(&step.value, names));
     }
     for lost in keys.abandoned.values() {
         let record = &lost.value;
@@ -107,8 +115,11 @@ pub fn keys(keys: &Keys, names: &Names, members: usize, lapses: Option<Duration>
     for agent in keys.agents.values() {
         let (host, owns) =
             (printable(&agent.value.host_name), names.list(&agent.value.seats.members().collect::<Vec<_>>()));
-        let waits = agent.value.waits_for.as_deref().map(printable);
-        let doing = waits.map_or_else(|| "at work".to_owned(), |waits| format!("waits for {waits}"));
+        let doing = match (agent.value.waits_for.as_deref(), agent.value.does.as_deref()) {
+            (Some(waits), _) => format!("waits for {}", printable(waits)),
+            (None, Some(does)) => printable(does).to_string(),
+            (None, None) => "at work".to_owned(),
+        };
         let _ = writeln!(text, "agent: {host} ({owns}): {doing}");
     }
     for stale in &keys.stale {
@@ -121,20 +132,49 @@ pub fn keys(keys: &Keys, names: &Names, members: usize, lapses: Option<Duration>
     text
 }
 
+/// This host's members where the cluster does not answer: from its journal and its processes.
+pub fn host(host: &str, step: Option<&(String, InHand)>, down: &[String]) -> String {
+    let mut text = String::new();
+    if let Some((name, in_hand)) = step {
+        let _ = writeln!(text, "{host}: in its step by the journal: {name}, {}", stage(in_hand));
+    }
+    if !down.is_empty() {
+        let _ = writeln!(text, "{host}: not running: {}", down.join(", "));
+    }
+    if text.is_empty() {
+        let _ = writeln!(text, "{host}: no step is in hand, and the members of this host run");
+    }
+    text
+}
+
+/// How far a step is, as the journal has it.
+pub fn stage(in_hand: &InHand) -> &'static str {
+    let InHand::Restart(restart) = in_hand;
+    match restart.stage {
+        Stage::Planned => "not stopped yet",
+        Stage::Stopping(_) => "being stopped",
+        Stage::Switched(_) => "stopped, its binary switched",
+        Stage::Starting(Direction::Forward) => "started on its new binary",
+        Stage::Starting(Direction::Back) => "started on its old binary",
+        Stage::Done(_) => "ready, its lock not deleted yet",
+    }
+}
+
 pub(crate) fn step_lock(record: &StepLock, names: &Names) -> String {
     let way = if record.back { " (going back)" } else { "" };
     let (host, pid) = (printable(&record.host_name), record.process.pid);
     format!("{}{way} by {host} (pid {pid})", names.member(record.member))
 }
 
-fn run_line(run: &Run, names: &Names, members: usize) -> String {
+fn run_line(run: &Run, names: &Names, members: usize, next: Option<MemberId>) -> String {
     let what = words(Some(&run.intent.change)).run;
     let done = match run.done.len() {
         0 => format!("0 of {members}"),
         done => format!("{done} of {members}, {}", names.list(&run.done)),
     };
     let begun = run.begun_by.as_ref().map_or_else(String::new, |host| format!("; begun on {}", printable(host)));
-    format!("run: {what}, {}; done: {done}{begun}\n", state(&run.state, names))
+    let next = next.map_or_else(String::new, |next| format!("; next: {}", names.short(next)));
+    format!("run: {what}, {}; done: {done}{next}{begun}\n", state(&run.state, names))
 }
 
 pub fn state(state: &RunState, names: &Names) -> String {
@@ -167,16 +207,39 @@ mod tests {
         let mut run = samples::run(RunState::Rolling);
         run.done.clear();
         let names = Names::default();
-        assert!(run_line(&run, &names, 5).contains("done: 0 of 5"), "{}", run_line(&run, &names, 5));
+        let line = |run: &Run| run_line(run, &names, 5, Some(MemberId(3)));
+        assert!(line(&run).contains("done: 0 of 5; next: 3"), "{}", line(&run));
         run.done.push(MemberId(7));
-        assert!(run_line(&run, &names, 5).contains("done: 1 of 5, 7"), "{}", run_line(&run, &names, 5));
+        assert!(line(&run).contains("done: 1 of 5, 7; next: 3"), "{}", line(&run));
     }
 
+    /// Every member's name and step, in the order of the rows.
+    fn steps(view: &ClusterView, keys: &Keys) -> String {
+        let step = |member| step_column::step(member, view, keys).unwrap_or_else(|| "-".into());
+        let rows = step_column::in_order(view, keys).into_iter();
+        rows.map(|member| format!("{} {}", member.id, step(member))).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Members 1 to 3 go from 3.4.23 to 3.5.30; 2 is in its step, of an agent that is there.
     #[test]
-    fn a_member_in_its_step_is_not_simply_ready() {
-        let view = samples::view("1+ 2+ 3+");
-        let members = crate::report::file::json::members(&view, &Names::default(), &Default::default());
-        let text = cluster(&view, &members, None, None, Some(MemberId(2)));
-        assert_eq!(text.matches("ready, in its step").count(), 1, "{text}");
+    fn each_member_has_its_place_in_the_run() {
+        let mut view = samples::view("1+ 2+ 3+");
+        let mut keys = samples::keys(None, true);
+        assert_eq!(steps(&view, &keys), "2 stopping, 1 next, 3 -", "3 leads");
+        let silent = samples::view("1+ 2. 3+");
+        assert_eq!(steps(&silent, &keys), "2 restarting, 1 next, 3 -");
+        samples::with_release(&mut view, 1, "3.5.30");
+        assert_eq!(steps(&view, &keys), "2 soaking, 1 next, 3 -");
+        keys.agents.values_mut().for_each(|agent| agent.value.does = Some("soaking 3 of 8 s".into()));
+        assert_eq!(steps(&view, &keys), "2 soaking 3 of 8 s, 1 next, 3 -");
+        keys.agents.clear();
+        assert_eq!(steps(&view, &keys), "2 left by its agent, 1 next, 3 -");
+        keys.step = None;
+        keys.run.as_mut().unwrap().value.done = vec![MemberId(2)];
+        assert_eq!(steps(&view, &keys), "2 done, 1 next, 3 -");
+        keys.run = None;
+        assert_eq!(steps(&view, &keys), "1 -, 2 -, 3 -", "no run: as they are listed");
+        let failed = samples::keys(Some(2), false);
+        assert!(steps(&silent, &Keys { step: None, ..failed }).contains("2 failed"));
     }
 }

@@ -183,6 +183,7 @@ impl World {
                 seats,
                 done: vec![],
                 waits_for: None,
+                does: None,
                 unknown: Default::default(),
             };
             let txn = Txn { compares: vec![], ops: vec![Op::PutAgent(id, participant)] };

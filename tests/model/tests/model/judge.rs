@@ -120,7 +120,7 @@ impl World {
 
     /// Keeps what the keys should mean beside what they say.
     pub fn follow(&mut self, txn: &Txn, by: By) {
-        let deletes_record = txn.ops.iter().any(|op| matches!(op, Op::Delete(KeyName::StepLock)));
+        let deletes_record = txn.ops.iter().any(|op| matches!(op, Op::Delete(KeyName::Step)));
         if let Some(member) = by.failed.filter(|_| deletes_record) {
             self.marked = Some(member);
         }
@@ -144,7 +144,7 @@ impl World {
             .owner
             .zip(self.marked)
             .is_some_and(|(one, marked)| self.scenario.owners[node_of(one)] == self.scenario.owners[node_of(marked)]);
-        by_owner || (by_hand && compares(KeyName::Run) && compares(KeyName::StepLock))
+        by_owner || (by_hand && compares(KeyName::Run) && compares(KeyName::Step))
     }
 
     /// What was said of one run is not said of the next, nor of the same one turned round.

@@ -40,7 +40,7 @@ impl World {
             KeyName::Run => self.keys.run.as_ref().map(of),
             KeyName::Agent(host) => self.keys.agents.get(&host).map(of),
             KeyName::Baton => self.keys.baton.as_ref().map(of),
-            KeyName::StepLock => self.keys.step.as_ref().map(of),
+            KeyName::Step => self.keys.step.as_ref().map(of),
             KeyName::Abandoned(member) => self.keys.abandoned.get(&member).map(of),
         }
     }
@@ -59,7 +59,7 @@ impl World {
         let created = match op {
             Op::PutRun(_) => stamp(KeyName::Run),
             Op::PutBaton(_) => stamp(KeyName::Baton),
-            Op::PutStepLock(_) => stamp(KeyName::StepLock),
+            Op::PutStepLock(_) => stamp(KeyName::Step),
             Op::PutAbandoned(record) => stamp(KeyName::Abandoned(record.member)),
             Op::PutAgent(..) | Op::Delete(_) => modified,
         };
@@ -73,7 +73,7 @@ impl World {
             Op::PutAgent(host, value) => drop(keys.agents.insert(host, At { created, modified, value })),
             Op::Delete(KeyName::Run) => keys.run = None,
             Op::Delete(KeyName::Baton) => keys.baton = None,
-            Op::Delete(KeyName::StepLock) => keys.step = None,
+            Op::Delete(KeyName::Step) => keys.step = None,
             Op::Delete(KeyName::Agent(host)) => drop(keys.agents.remove(&host)),
             Op::Delete(KeyName::Abandoned(member)) => drop(keys.abandoned.remove(&member)),
         }
