@@ -72,3 +72,15 @@ fn a_host_goes_up_lives_on_is_reached_by_ssh_and_goes_down() {
     let again = hosts("down", &dir, &disk, &[]);
     assert!(!again.status.success() && text(&again.stderr).contains("no hosts of"), "{again:?}");
 }
+
+#[test]
+fn a_folder_with_other_files_is_left_alone() {
+    let Some(disk) = disk_or_skip() else { return };
+    let home = tempfile::tempdir().expect("a folder");
+    let other = home.path().join("README");
+    fs::write(&other, "mine").expect("written");
+    let up = hosts("up", home.path(), &disk, &[]);
+    assert!(!up.status.success() && text(&up.stderr).contains("has files of somebody else"), "{up:?}");
+    let down = hosts("down", home.path(), &disk, &[]);
+    assert!(!down.status.success() && fs::read_to_string(other).is_ok_and(|text| text == "mine"), "{down:?}");
+}

@@ -23,7 +23,10 @@ use crate::{
     keeper::{LOCK, LOG},
 };
 
-/// All that is written, but for the folder of collections.
+/// Where Ansible finds the collections of our namespace.
+const COLLECTIONS: &str = "collections/ansible_collections/baton";
+
+/// All that is written beside that. The lock is the last to go: by it the rest is known for ours.
 const FILES: [&str; 9] =
     ["key", "key.pub", "ssh_config", "inventory.yml", "upgrade.yml", "ansible.cfg", "README", LOG, LOCK];
 
@@ -56,19 +59,31 @@ impl Folder {
         Ok(fs::read_to_string(self.path("README"))?)
     }
 
+    /// Whether nobody else's files are in it: it is not there yet, or empty, or has had a keeper.
+    pub fn is_ours(&self) -> bool {
+        self.path(LOCK).exists()
+            || fs::read_dir(&self.dir).is_ok_and(|mut files| files.next().is_none())
+            || !self.dir.exists()
+    }
+
     /// Removes what was written, and the folder where nothing else is in it; whether there was anything.
     pub fn clear(&self) -> Result<bool, Error> {
-        let mut was_there = false;
+        if !self.path(LOCK).exists() {
+            return Ok(false);
+        }
+        let _ = fs::remove_file(self.path(COLLECTIONS).join("rollout"));
+        // Folders that have something else stay.
+        for folder in Path::new(COLLECTIONS).ancestors().filter(|folder| !folder.as_os_str().is_empty()) {
+            let _ = fs::remove_dir(self.dir.join(folder));
+        }
         for name in FILES {
             match fs::remove_file(self.path(name)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
-                removed => was_there |= removed.is_ok(),
+                _ => {}
             }
         }
-        // A link is in it, and the collection itself is not followed.
-        let _ = fs::remove_dir_all(self.path("collections"));
         let _ = fs::remove_dir(&self.dir);
-        Ok(was_there)
+        Ok(true)
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -124,7 +139,7 @@ impl Folder {
 
     /// A folder in which Ansible finds the collection by its name.
     fn link_collection(&self) -> Result<(), Error> {
-        let namespace = self.path("collections/ansible_collections/baton");
+        let namespace = self.path(COLLECTIONS);
         fs::create_dir_all(&namespace)?;
         match symlink(collection()?, namespace.join("rollout")) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error.into()),

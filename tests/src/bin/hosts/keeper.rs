@@ -55,6 +55,7 @@ impl Keep {
     /// Starts a keeper that outlives us, and waits until its hosts are ready.
     pub fn leave_running(&self) -> Result<(), Error> {
         fs::create_dir_all(&self.dir)?;
+        File::options().append(true).create(true).open(self.dir.join(LOCK))?;
         let log = self.dir.join(LOG);
         let flags = [("--dir", &self.dir), ("--disk", &self.disk), ("--from", &self.from), ("--to", &self.to)];
         let mut keeper = Command::new("setsid");

@@ -91,6 +91,9 @@ fn up(options: &Up) -> Result<(), Error> {
     if keeper::running(&dir)?.is_some() {
         return Err(format!("hosts of {} are up already; {} ends them", dir.display(), to_end(&options.place)).into());
     }
+    if !Folder::of(&dir).is_ours() {
+        return Err(format!("{} has files of somebody else; --dir wants a folder of its own", dir.display()).into());
+    }
     // Had first: what can't be had should leave nothing behind.
     agent::executable()?;
     let disk = machine::disk()?;
