@@ -15,16 +15,21 @@ use crate::Error;
 pub fn by_script(name: &str, arguments: &[&str]) -> Result<PathBuf, Error> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts").join(name);
     let mut child = Command::new(script).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let mut said = Vec::new();
+    let (mut said, mut complaint) = (Vec::new(), Vec::new());
     for line in child.stderr.take().into_iter().flat_map(|stderr| BufReader::new(stderr).lines()) {
-        // Passed on at once: a build takes minutes.
         let line = line?;
+        if line.starts_with("error: ") || !complaint.is_empty() {
+            complaint.push(line);
+            continue;
+        }
+        // Passed on at once: a build takes minutes.
         eprintln!("{line}");
         said.push(line);
     }
     let done = child.wait_with_output()?;
     match String::from_utf8_lossy(&done.stdout).trim() {
         folder if done.status.success() => Ok(folder.into()),
-        _ => Err(said.join("\n").trim_start_matches("error: ").into()),
+        _ if complaint.is_empty() => Err(said.join("\n").into()),
+        _ => Err(complaint.join("\n").trim_start_matches("error: ").into()),
     }
 }

@@ -3,4 +3,5 @@
 mod build_releases;
 mod cluster;
 mod fetch_etcd;
+mod hosts;
 mod mirror;
