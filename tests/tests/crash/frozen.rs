@@ -17,8 +17,8 @@ use tests::{
 use crate::{
     is_finished,
     kill::{held_at, trace},
-    record::{abandon, is_cleared},
     rollout,
+    step_lock::{abandon, is_cleared},
 };
 
 on_both! {

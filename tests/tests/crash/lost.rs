@@ -8,8 +8,8 @@ use tests::{fault::Moment, on_both, rollout::Rollout, skip::skip, system::System
 use crate::{
     is_finished,
     kill::{held_at, kill_at},
-    record::{put_record, record},
     rollout,
+    step_lock::{put_record, record},
 };
 
 on_both! {

@@ -13,8 +13,8 @@ mod link;
 mod lost;
 mod power;
 mod quorum;
-mod record;
 mod signals;
+mod step_lock;
 mod supervisor;
 mod torn;
 

@@ -58,4 +58,4 @@ pub(crate) fn required<T: Wire>(message: Option<T::Message>, what: &'static str)
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests;
+mod format_test;
