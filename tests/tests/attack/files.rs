@@ -24,7 +24,7 @@ use tests::{
 use crate::SICK;
 
 on_both! {
-    what_lets_a_members_user_read_its_file_goes_along_both_ways;
+    what_lets_a_members_user_read_its_file_goes_along_both_ways, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 /// `nobody`, who attacks.

@@ -5,7 +5,7 @@ use std::{ffi::OsString, fs};
 use tests::{agent::Agent, case::Case, on_both, rollout::Ends, system::System};
 
 on_both! {
-    a_members_files_may_grow_however_the_agent_was_started;
+    a_members_files_may_grow_however_the_agent_was_started, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 /// Enough for the agent and the release that it unpacks, and not for a member that lives on.

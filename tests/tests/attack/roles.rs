@@ -226,6 +226,7 @@ async fn etcd_3_6_answers_whom_the_table_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: 3.7 is built from source"]
 async fn etcd_3_7_answers_whom_the_table_says() {
     etcd_answers_whom_the_table_says("3.7").await;
 }

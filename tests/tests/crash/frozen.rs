@@ -24,7 +24,7 @@ use crate::{
 on_both! {
     an_agent_that_wakes_before_its_last_check_stops_nothing, etcd #[ignore = "slow: a wait of the agent's own, which the node's row shows too"];
     without_a_host_that_is_fenced_the_others_go_on, etcd #[ignore = "slow: a wait of the agent's own, which the node's row shows too"];
-    an_agent_that_wakes_after_its_last_check_is_alone;
+    an_agent_that_wakes_after_its_last_check_is_alone, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 /// The record of *stopping*: when it is on disk, the last check is next.

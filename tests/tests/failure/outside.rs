@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 on_both! {
     a_member_that_is_killed_in_anothers_step_is_started_by_its_own_agent, etcd #[ignore = "slow: the node's row shows the same"];
-    leadership_that_keeps_moving_ends_no_run;
+    leadership_that_keeps_moving_ends_no_run, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 /// A run with a soak, so that there is time in the middle of the first step; and whose member went first.

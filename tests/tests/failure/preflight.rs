@@ -20,7 +20,7 @@ use tests::{
 
 on_both! {
     a_host_on_which_a_stopped_member_could_not_be_started_is_refused_before_the_stop, etcd #[ignore = "slow: the node's row shows the same"];
-    what_is_not_as_promised_is_refused_and_nothing_is_touched;
+    what_is_not_as_promised_is_refused_and_nothing_is_touched, etcd #[ignore = "slow: the node's row shows the same"];
     a_release_reads_its_flags_before_it_prints_its_version;
     a_full_data_disk_is_refused_before_the_stop;
 }

@@ -11,9 +11,9 @@ use tests::{
 };
 
 on_both! {
-    members_that_go_down_one_after_the_other_are_one_at_a_time;
-    a_double_stop_is_caught;
-    a_member_that_stands_still_is_down;
+    members_that_go_down_one_after_the_other_are_one_at_a_time, etcd #[ignore = "slow: the node's row shows the same"];
+    a_double_stop_is_caught, etcd #[ignore = "slow: the node's row shows the same"];
+    a_member_that_stands_still_is_down, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 async fn cluster(system: System) -> Option<Cluster> {

@@ -17,7 +17,7 @@ use crate::{one_holds_the_baton, rollout};
 
 on_both! {
     with_the_baton_in_its_hand, etcd #[ignore = "slow: a wait of the agent's own, which the node's row shows too"];
-    with_its_record_put;
+    with_its_record_put, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 /// Frozen before it put a record: its baton lapses, others do their part, and it finds the baton gone.

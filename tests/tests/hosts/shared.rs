@@ -3,7 +3,7 @@
 use tests::{case::Case, ended::all_must_leave, on_both, system::System};
 
 on_both! {
-    a_host_with_two_members_of_three;
+    a_host_with_two_members_of_three, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 async fn a_host_with_two_members_of_three(system: System) {

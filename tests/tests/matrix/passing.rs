@@ -10,7 +10,7 @@ use crate::{matrix, matrix_without_ptrace, of_builds, said};
 const PLANS: &str = "5";
 
 on_both! {
-    plans_from_seeds_pass;
+    plans_from_seeds_pass, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 async fn plans_from_seeds_pass(system: System) {

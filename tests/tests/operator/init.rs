@@ -13,8 +13,8 @@ use tests::{
 
 on_both! {
     what_it_writes_is_run_without_an_edit;
-    a_plain_file_comes_with_what_makes_it_a_link;
-    what_it_cannot_know_is_asked_for;
+    a_plain_file_comes_with_what_makes_it_a_link, etcd #[ignore = "slow: the node's row shows the same"];
+    what_it_cannot_know_is_asked_for, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 fn agent(arguments: &[&str]) -> Output {

@@ -8,7 +8,7 @@ use crate::{down, is_refused, refused, untouched};
 
 on_both! {
     a_member_of_another_release_before_the_run;
-    a_leader_of_another_release_in_the_middle;
+    a_leader_of_another_release_in_the_middle, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 /// Three members of 3.5 on the way to 3.6.

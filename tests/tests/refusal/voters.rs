@@ -5,7 +5,7 @@ use tests::{ended::all_must_be, on_both, system::System};
 use crate::{case, down, is_refused};
 
 on_both! {
-    one_voter_goes_down_with_leave_only;
+    one_voter_goes_down_with_leave_only, etcd #[ignore = "slow: the node's row shows the same"];
     two_voters_go_down_with_leave_only;
 }
 

@@ -9,8 +9,8 @@ use tests::{cluster::Layout, on_both, process, skip::build_or_skip, system::Syst
 
 on_both! {
     a_cluster_goes_up_lives_on_goes_down_and_up_again;
-    a_base_port_gives_each_member_its_two;
-    where_to_is_lower_the_playbooks_lead_down;
+    a_base_port_gives_each_member_its_two, etcd #[ignore = "slow: the node's row shows the same"];
+    where_to_is_lower_the_playbooks_lead_down, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 fn cluster(verb: &str, dir: &Path, more: &[&str]) -> Output {

@@ -7,7 +7,7 @@ use std::process::Command;
 use tests::{on_both, skip::build_or_skip, system::System};
 
 on_both! {
-    agents_that_are_killed_at_random_come_to_the_end;
+    agents_that_are_killed_at_random_come_to_the_end, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 async fn agents_that_are_killed_at_random_come_to_the_end(system: System) {

@@ -12,11 +12,11 @@ use crate::{
 
 on_both! {
     an_agent_killed_while_its_unit_stops, etcd #[ignore = "slow: the node's row shows the same"];
-    an_agent_killed_while_its_unit_starts;
+    an_agent_killed_while_its_unit_starts, etcd #[ignore = "slow: the node's row shows the same"];
     a_host_rebooted_while_its_unit_stops;
-    a_host_rebooted_while_its_unit_starts;
+    a_host_rebooted_while_its_unit_starts, etcd #[ignore = "slow: the node's row shows the same"];
     a_host_that_crashes_while_its_unit_stops, etcd #[ignore = "slow: the node's row shows the same"];
-    a_host_that_crashes_while_its_unit_starts;
+    a_host_that_crashes_while_its_unit_starts, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 #[derive(Clone, Copy)]

@@ -91,8 +91,9 @@ fn fault_of(scenario: &Scenario) -> Option<String> {
 }
 
 macro_rules! sound {
-    ($($name:ident: $scenario:expr;)*) => {
+    ($($(#[$mark:meta])* $name:ident: $scenario:expr;)*) => {
         $(#[test]
+        $(#[$mark])*
         fn $name() {
             let scenario: fn(&str) -> $crate::scenario::Scenario = $scenario;
             $crate::must_be_sound(scenario(stringify!($name)));

@@ -25,7 +25,7 @@ use tests::{
 };
 
 on_both! {
-    a_flood_of_words_is_not_answered_word_by_word;
+    a_flood_of_words_is_not_answered_word_by_word, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 /// How long the flood is watched.

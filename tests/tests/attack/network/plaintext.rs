@@ -120,6 +120,7 @@ async fn no_secret_goes_to_a_url_that_the_playbook_does_not_list_on_3_6() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: 3.7 is built from source"]
 async fn no_secret_goes_to_a_url_that_the_playbook_does_not_list_on_3_7() {
     no_secret_goes_to_a_url_that_the_playbook_does_not_list("3.7").await;
 }
