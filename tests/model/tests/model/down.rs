@@ -10,13 +10,13 @@ use super::{
 sound! {
     nothing: |name| Scenario::new(name, |_| ()).of(Kind::Down);
     kill: |name| Scenario::new(name, |f| f.kill = 1).of(Kind::Down);
-    #[ignore = "slow: half a million states; the way up has the same fault by default"]
+    #[ignore = "slow: 300,000 states; the way up has the same fault by default"]
     lose_directory: |name| Scenario::new(name, |f| f.lose_directory = 1).of(Kind::Down);
-    #[ignore = "slow: half a million states; the way up has the same fault by default"]
+    #[ignore = "slow: 300,000 states; the way up has the same fault by default"]
     crash: |name| Scenario::new(name, |f| f.crash = 1).of(Kind::Down);
     freeze: |name| Scenario::new(name, |f| f.freeze = 1).of(Kind::Down);
     unknown: |name| Scenario::new(name, |f| f.unknown = 1).of(Kind::Down);
-    #[ignore = "slow: half a million states; the way up has the same fault by default"]
+    #[ignore = "slow: 300,000 states; the way up has the same fault by default"]
     give_up: |name| Scenario::new(name, |f| f.give_up = 1).of(Kind::Down);
     sick: |name| Scenario::new(name, |f| f.sick = 1).of(Kind::Down);
     move_leader: |name| Scenario::new(name, |f| f.move_leader = 1).of(Kind::Down);

@@ -9,14 +9,14 @@ use super::{
 
 sound! {
     freeze_and_abandon: |name| Scenario::new(name, |f| (f.freeze, f.abandon) = (1, 1));
-    #[ignore = "slow: a million states and more; each fault of it is searched alone by default"]
+    #[ignore = "slow: 400,000 to 1,900,000 states; each fault of it is searched alone by default"]
     kill_and_crash: |name| Scenario::new(name, |f| (f.kill, f.crash) = (1, 1));
     kill_and_sick: |name| Scenario::new(name, |f| (f.kill, f.sick) = (1, 1));
     sick_and_rollback: |name| Scenario::new(name, |f| (f.sick, f.rollback) = (1, 1));
     freeze_and_sick: |name| Scenario::new(name, |f| (f.freeze, f.sick) = (1, 1));
-    #[ignore = "slow: a million states and more; each fault of it is searched alone by default"]
+    #[ignore = "slow: 400,000 to 1,900,000 states; each fault of it is searched alone by default"]
     lose_directory_and_abandon: |name| Scenario::new(name, |f| (f.lose_directory, f.abandon) = (1, 1));
-    #[ignore = "slow: a million states and more; each fault of it is searched alone by default"]
+    #[ignore = "slow: 400,000 to 1,900,000 states; each fault of it is searched alone by default"]
     unknown_and_freeze: |name| Scenario::new(name, |f| (f.unknown, f.freeze) = (1, 1));
     held_and_kill: |name| Scenario::new(name, |f| f.kill = 1).held();
     held_and_sick: |name| Scenario::new(name, |f| f.sick = 1).held();
@@ -28,7 +28,7 @@ sound! {
     one_voter_kill_and_sick: |name| Scenario::new(name, |f| (f.kill, f.sick) = (1, 1)).on(&[0]);
     two_voters_kill_and_sick: |name| Scenario::new(name, |f| (f.kill, f.sick) = (1, 1)).on(&[0, 1]);
     restart_kill_and_sick: |name| Scenario::new(name, |f| (f.kill, f.sick) = (1, 1)).of(Kind::Restart);
-    #[ignore = "slow: a million states and more; each fault of it is searched alone by default"]
+    #[ignore = "slow: 400,000 to 1,900,000 states; each fault of it is searched alone by default"]
     patch_sick_and_rollback: |name| Scenario::new(name, |f| (f.sick, f.rollback) = (1, 1)).of(Kind::Patch);
     stopping_on_failure: |name| Scenario::new(name, |f| (f.sick, f.resume) = (1, 1)).stopping_on_failure();
     sick_and_resume: |name| Scenario::new(name, |f| (f.sick, f.resume) = (1, 1));

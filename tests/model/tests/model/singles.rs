@@ -30,12 +30,12 @@ sound! {
     two_voters: |name| Scenario::new(name, |_| ()).on(&[0, 1]);
     twins: |name| Scenario::new(name, |_| ()).twins();
     twins_and_kill: |name| Scenario::new(name, |f| f.kill = 1).twins();
-    #[ignore = "slow: half a million states; the other twins are searched by default"]
+    #[ignore = "slow: 500,000 to 800,000 states; the other twins are searched by default"]
     twins_and_crash: |name| Scenario::new(name, |f| f.crash = 1).twins();
-    #[ignore = "slow: half a million states; the other twins are searched by default"]
+    #[ignore = "slow: 500,000 to 800,000 states; the other twins are searched by default"]
     twins_and_unknown: |name| Scenario::new(name, |f| f.unknown = 1).twins();
     twins_and_freeze: |name| Scenario::new(name, |f| f.freeze = 1).twins();
-    #[ignore = "slow: half a million states; the other twins are searched by default"]
+    #[ignore = "slow: 500,000 to 800,000 states; the other twins are searched by default"]
     twins_in_fine: |name| Scenario::new(name, |_| ()).twins().fine();
     one_voter: |name| Scenario::new(name, |_| ()).on(&[0]);
 }
