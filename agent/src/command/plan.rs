@@ -9,7 +9,7 @@ use crate::{
         gone::gone,
         identity,
         inspect::{self, Inspected, inspect},
-        replace::not_replaced,
+        replace_run::not_replaced,
     },
     host::files::state_dir,
     keys::{At, Keys, ProcessId, RunId, rules::Rules},
@@ -19,7 +19,7 @@ use crate::{
         self, Case, Me, Next, Verb,
         forecast::{Action, End, Forecast, Step, forecast},
         refusal::Refusal,
-        replace::{Replacement, replacement},
+        replace_run::{Replacement, replacement},
     },
     playbook::Playbook,
     report::{
@@ -150,7 +150,7 @@ impl Seen {
 
     /// Forgets a run with another intent, where it may be replaced.
     fn replace(&mut self) -> Result<(), Trouble> {
-        match replacement(&self.me, &self.keys, &self.view) {
+        match replacement(&self.me, &self.keys, (&self.view, &self.evidence)) {
             Replacement::NotNeeded => return Ok(()),
             // The plan itself is refused for it, and has the better words.
             Replacement::Of(_) | Replacement::Refused(_) => {}

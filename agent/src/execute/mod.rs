@@ -9,7 +9,6 @@ mod confirm;
 mod data_dir;
 mod downgrade;
 pub mod error;
-mod evidence;
 pub mod gone;
 pub mod identity;
 pub mod inspect;
@@ -24,13 +23,14 @@ mod process;
 mod process_member;
 mod releases;
 mod removed;
-pub mod replace;
+pub mod replace_run;
 mod send;
 pub mod setup;
 mod step;
 mod switch;
 mod unit;
 mod wait;
+mod what_runs;
 
 use std::{
     collections::BTreeSet,

@@ -2,7 +2,7 @@
 //!
 //! Each is made so that sending the identical one again settles an unknown answer: the second is refused,
 //! and the keys that come with the refusal show the first one's trace (an attempt id, a process, a
-//! create revision). Nothing here sends anything: `store.rs` does, and the model checker's store.
+//! create revision). Nothing here sends anything: the room `store` does, and the model checker's store.
 
 use proto::{MemberId, Revision};
 

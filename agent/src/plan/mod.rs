@@ -14,7 +14,7 @@ pub mod order;
 mod owner;
 pub mod put_back;
 pub mod refusal;
-pub mod replace;
+pub mod replace_run;
 pub mod rules;
 #[cfg(test)]
 pub(crate) mod samples;

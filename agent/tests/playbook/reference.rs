@@ -63,17 +63,15 @@ fn parsed(playbook: &Value) -> Result<Playbook, String> {
     parse(&text(playbook)).map_err(|error| format!("{error}\n{}", text(playbook)))
 }
 
-struct Schema(jsonschema::Validator);
+struct Schema(schema::Schema);
 
 impl Schema {
     fn new() -> Self {
-        let schema = schema();
-        jsonschema::draft202012::meta::validate(&schema).unwrap_or_else(|error| panic!("no schema: {error}"));
-        Self(jsonschema::draft202012::new(&schema).unwrap())
+        Self(schema::Schema::new(&schema()).unwrap_or_else(|error| panic!("no schema: {error}")))
     }
 
     fn takes(&self, playbook: &Value) -> Result<(), String> {
-        let faults: Vec<_> = self.0.iter_errors(playbook).map(|e| format!("{}: {e}", e.instance_path())).collect();
+        let faults = self.0.faults(playbook);
         if faults.is_empty() { Ok(()) } else { Err(format!("{}\n{}", faults.join("\n"), text(playbook))) }
     }
 }

@@ -1,7 +1,7 @@
 //! How a member is brought from one installed release to another while it is down: the other half of its runtime, which
 //! stops and starts it.
 //!
-//! Here is what leads to the executable; the member's files are `files.rs`.
+//! Here is what leads to the executable; the member's files are in `host/files/`.
 
 use std::path::{Path, PathBuf};
 

@@ -5,7 +5,7 @@ use crate::{
     keys::StepLock,
     plan::{
         refusal::{Difference, Refusal},
-        replace::Obstacle,
+        replace_run::Obstacle,
     },
     report::names::{Names, printable},
     words::typed,

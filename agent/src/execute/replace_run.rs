@@ -6,7 +6,7 @@ use super::{Execution, gone::gone, look::random};
 use crate::{
     event::{Decision, RunEvent, trouble::Trouble},
     keys::{Run, RunId, txn::Txn},
-    plan::{self, refusal::Refusal, replace::Replacement},
+    plan::{self, refusal::Refusal, replace_run::Replacement},
     report::{names::Names, stop::refused},
     store::{
         NotRead, Snapshot, TxnAnswer,
@@ -37,8 +37,9 @@ impl Execution<'_> {
             return Ok(Some(twin));
         }
         let view = self.cluster.observer.probe().await?;
+        let evidence = self.cluster.observer.examine(&view).await;
         let names = Names::of(&view);
-        let seen = match plan::replace::replacement(&self.me, &keys, &view) {
+        let seen = match plan::replace_run::replacement(&self.me, &keys, (&view, &evidence)) {
             Replacement::NotNeeded => return Ok(None),
             Replacement::Forbidden(obstacle) => return Err(not_replaced(&refused::obstacle(&obstacle, &names))),
             Replacement::Refused(refusal) => {

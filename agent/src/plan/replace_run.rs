@@ -7,13 +7,13 @@
 //! next write, which compares the run.
 
 use super::{
-    Me,
+    Case, Me, Next,
     refusal::Refusal,
-    rules::{cluster_version, versions},
+    rules::{self, cluster_version, versions},
 };
 use crate::{
-    keys::{At, Keys, Run},
-    observe::view::ClusterView,
+    keys::{At, Keys, Run, rules::Rules},
+    observe::{evidence::Evidence, view::ClusterView},
 };
 
 #[derive(Debug)]
@@ -38,21 +38,40 @@ pub enum Obstacle {
 }
 
 /// Whether the run in `keys` may be replaced.
-pub fn replacement<'a>(me: &Me, keys: &'a Keys, view: &ClusterView) -> Replacement<'a> {
+pub fn replacement<'a>(me: &Me, keys: &'a Keys, (view, evidence): (&ClusterView, &Evidence)) -> Replacement<'a> {
     let standing = keys.run.as_ref().filter(|run| !run.value.is_over());
     let Some(run) = standing.filter(|run| *run.value.intent != *me.intent) else { return Replacement::NotNeeded };
-    match (obstacle(me, keys), misfit(me, view)) {
+    match (obstacle(me, keys), misfit(me, keys, (view, evidence))) {
         (Some(obstacle), _) => Replacement::Forbidden(obstacle),
         (None, Some(refusal)) => Replacement::Refused(refusal),
         (None, None) => Replacement::Of(run),
     }
 }
 
-/// What a run of this intent would not begin with, if none stood.
-fn misfit(me: &Me, view: &ClusterView) -> Option<Refusal> {
+/// What a run of this intent would not begin with, if none stood. Once it stands nobody asks what is asked before a run.
+fn misfit(me: &Me, keys: &Keys, (view, evidence): (&ClusterView, &Evidence)) -> Option<Refusal> {
+    let keys = Keys { run: None, ..keys.clone() };
+    let rules = Rules::default();
+    let case = Case {
+        me,
+        rules: &rules,
+        keys: &keys,
+        view,
+        evidence: Some(evidence),
+        is_window_over: true,
+        joined: None,
+        in_hand: None,
+        gone: &[],
+        process: Default::default(),
+    };
+    let refused = || match rules::before_a_run(&case) {
+        Some(Next::Refuse(refusal)) => Some(refusal),
+        _ => None,
+    };
     versions::skew(&me.intent, view)
         .or_else(|| me.intent.change.kind().unready(view))
         .or_else(|| cluster_version::silent_on_it(&me.intent, view).map(|member| Refusal::NoClusterVersion { member }))
+        .or_else(refused)
 }
 
 fn obstacle(me: &Me, keys: &Keys) -> Option<Obstacle> {
@@ -112,23 +131,28 @@ mod tests {
     #[test]
     fn it_is_replaced_only_by_one_that_would_begin() {
         let (me, keys, view) = seen();
-        assert!(matches!(replacement(&me, &keys, &view), Replacement::Of(_)));
+        assert!(matches!(replacement(&me, &keys, (&view, &Evidence::default())), Replacement::Of(_)));
 
         let mut mixed = view.clone();
         let Answer::Reported(report) = &mut mixed.members[2].answer else { unreachable!() };
         report.release = "3.4.23".parse().unwrap();
-        let said = replacement(&me, &keys, &mixed);
+        let said = replacement(&me, &keys, (&mixed, &Evidence::default()));
         assert!(matches!(said, Replacement::Refused(Refusal::Mixed { .. })), "{said:?}");
 
         let mut learner = view.clone();
         learner.members[2].role = Role::Learner;
-        let said = replacement(&me, &keys, &learner);
+        let said = replacement(&me, &keys, (&learner, &Evidence::default()));
         assert!(matches!(said, Replacement::Refused(Refusal::Learner { .. })), "{said:?}");
+
+        let mut full = view.clone();
+        samples::with_database(&mut full, 0, (96, Some(100)));
+        let said = replacement(&me, &keys, (&full, &Evidence::default()));
+        assert!(matches!(said, Replacement::Refused(Refusal::Hazard(_))), "{said:?}");
 
         let mut undecided = view;
         let Answer::Reported(report) = &mut undecided.members[0].answer else { unreachable!() };
         report.cluster_version = None;
-        let said = replacement(&me, &keys, &undecided);
+        let said = replacement(&me, &keys, (&undecided, &Evidence::default()));
         assert!(matches!(said, Replacement::Refused(Refusal::NoClusterVersion { .. })), "{said:?}");
     }
 }
