@@ -80,13 +80,17 @@ impl Host {
         let mut nspawn = Command::new("sh");
         nspawn.arg("-c").arg(format!("{enter} exec setsid systemd-nspawn \"$@\"")).arg("sh");
         nspawn.args(["--quiet", "--register=no", "--keep-unit", "--link-journal=no", "--console=pipe", "--boot"]);
-        nspawn.arg(format!("--directory={}", self.root.display())).arg(format!("--machine={}", self.name));
+        // systemd-nspawn has a folder for each machine of this name, and other tests have hosts of the same name.
+        let machine = self.link.namespace().rsplit('/').next().map_or_else(|| self.name.clone(), str::to_owned);
+        nspawn.arg(format!("--directory={}", self.root.display())).arg(format!("--machine={machine}"));
+        nspawn.arg(format!("--hostname={}", self.name));
         nspawn.arg(format!("--network-namespace-path={}", self.link.namespace()));
         let mut child = nspawn.stdin(Stdio::null()).stdout(console.try_clone()?).stderr(console).spawn()?;
         // A child that ended stays in the process table until its parent has looked.
         std::thread::spawn(move || child.wait());
         wait::until_blocking(&format!("{} to be up", self.name), GENEROUS, || {
-            let said = self.run(&["systemctl", "is-system-running", "--wait"]);
+            // It hangs where systemd in the host has hung, and then nothing else would end the wait.
+            let said = self.run(&["timeout", "30", "systemctl", "is-system-running", "--wait"]);
             let said = said.map_err(|error| format!("{error}: {}", self.last_words()))?;
             match said.stdout.trim() {
                 // Which of its services failed is for the test to judge.

@@ -8,6 +8,7 @@ use tests::{
 use crate::{play::Stage, site::Site};
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: a host that is cut off; agents without Ansible show the same"]
 async fn a_host_out_of_reach_is_left_as_it_is_and_goes_later() {
     let Some(site) = Site::up(System::Etcd, 3).await else { return };
     let site = site.with_agents();

@@ -109,9 +109,8 @@ impl<'a> Stage<'a> {
     /// Writes the inventory; the variables of a host, from 1 on, may be others than they are.
     pub fn invite(&self, change: impl Fn(usize, &mut Value)) {
         let hosts = self.site.hosts.iter().enumerate().map(|(index, host)| {
-            let number = index + 1;
-            let mut facts = json!({ "ansible_host": host.address(), "baton_members": [format!("m{number}")] });
-            change(number, &mut facts);
+            let mut facts = self.site.host_facts(index);
+            change(index + 1, &mut facts);
             (host.name.clone(), facts)
         });
         let hosts: serde_json::Map<_, _> = hosts.collect();

@@ -1,7 +1,8 @@
-//! A cluster on hosts of its own: a member each, which is at work before anybody thinks of an upgrade.
+//! Clusters on hosts of their own: a member each, which is at work before anybody thinks of an upgrade.
 
 use std::{
     fs,
+    ops::Range,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -31,6 +32,8 @@ pub struct Site {
     pub to: Build,
     /// The hosts; h1 has the member m1.
     pub hosts: Vec<Host>,
+    /// Which hosts are a cluster, by their place in `hosts`. The members of each are m1, m2 and so on.
+    clusters: Vec<Range<usize>>,
     /// Files of the machine that plays are run from.
     pub home: tempfile::TempDir,
     load: Option<Workload>,
@@ -44,12 +47,29 @@ impl Site {
     }
 
     /// So many hosts, for any two releases.
-    pub async fn path(system: System, (from, to): (&str, &str), size: u8) -> Option<Self> {
+    pub async fn path(system: System, releases: (&str, &str), size: u8) -> Option<Self> {
+        let mut site = Self::clusters(system, releases, &[size]).await?;
+        let load = Workload::start(&site.endpoints(), &Access::default(), &Load::light()).expect("started");
+        load.more(20).await.expect("under way");
+        site.load = Some(load);
+        Some(site)
+    }
+
+    /// Clusters of these sizes, whose members have the same names. They have no clients.
+    pub async fn clusters(system: System, (from, to): (&str, &str), sizes: &[u8]) -> Option<Self> {
         let (from, to) = (build_or_skip(system, from)?, build_or_skip(system, to)?);
-        let (network, hosts) = hosts_or_skip(size)?;
+        let (network, hosts) = hosts_or_skip(sizes.iter().sum())?;
+        let ends = sizes.iter().scan(0, |end, size| {
+            let start = *end;
+            *end += usize::from(*size);
+            Some(start..*end)
+        });
+        let clusters: Vec<_> = ends.collect();
         let home = tempfile::Builder::new().prefix("baton-").tempdir().expect("a folder");
-        for (index, host) in hosts.iter().enumerate() {
-            let member = member(system, &hosts, index);
+        for (host, member) in clusters.iter().flat_map(|cluster| {
+            let hosts = &hosts[cluster.clone()];
+            hosts.iter().enumerate().map(move |(index, host)| (host, member(system, hosts, index)))
+        }) {
             fs::create_dir_all(&member.dir).expect("made");
             member.install(&from).expect("installed");
             host.install(&to.executable(), artifact(&to)).expect("installed");
@@ -60,9 +80,7 @@ impl Site {
         }
         let endpoints: Vec<_> = hosts.iter().map(url).collect();
         until_they_serve(&endpoints, &from).await;
-        let load = Workload::start(&endpoints, &Access::default(), &Load::light()).expect("started");
-        load.more(20).await.expect("under way");
-        Some(Self { system, from, to, hosts, home, load: Some(load), _network: network })
+        Some(Self { system, from, to, hosts, clusters, home, load: None, _network: network })
     }
 
     /// Where clients find every member.
@@ -72,18 +90,27 @@ impl Site {
 
     /// What the template of the hosts' playbooks wants to know of all.
     pub fn facts(&self) -> Value {
-        let flags: Vec<_> = (0..self.hosts.len()).map(|index| member(self.system, &self.hosts, index).flags).collect();
-        let flags: serde_json::Map<_, _> =
-            flags.into_iter().enumerate().map(|(index, flags)| (format!("m{}", index + 1), flags.into())).collect();
         let next = self.from.release.cluster_version().minor + 1;
         let (kind, end) = match self.to.release < self.from.release {
             true => ("Downgrade", format!("{}.{next}", self.from.release.cluster_version().major)),
             false => ("Upgrade", self.to.release.to_string()),
         };
         json!({
-            "endpoints": self.endpoints(), "flags": flags, "member_binary": binary(self.system), "log": format!("{HOME}/log"),
+            "member_binary": binary(self.system), "log": format!("{HOME}/log"), "source": artifact(&self.to),
             "kind": kind, "from": format!(">={}, <{end}", self.from.release), "to": self.to.release.to_string(),
-            "source": artifact(&self.to),
+        })
+    }
+
+    /// What it wants to know of a host, by its place in `hosts`: of its cluster, and its own member.
+    pub fn host_facts(&self, index: usize) -> Value {
+        let cluster = self.clusters.iter().find(|cluster| cluster.contains(&index)).expect("every host is in one");
+        let hosts = &self.hosts[cluster.clone()];
+        let members: Vec<_> = (0..hosts.len()).map(|index| member(self.system, hosts, index)).collect();
+        let flags: serde_json::Map<_, _> =
+            members.iter().map(|member| (member.name.clone(), member.flags.clone().into())).collect();
+        json!({
+            "ansible_host": self.hosts[index].address(), "baton_members": [members[index - cluster.start].name],
+            "endpoints": hosts.iter().map(url).collect::<Vec<_>>(), "flags": flags,
         })
     }
 

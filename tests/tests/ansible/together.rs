@@ -60,6 +60,7 @@ async fn all_hosts_at_once_are_upgraded_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: the way up shows the same of the role"]
 async fn all_hosts_at_once_are_taken_down_by_a_minor() {
     let Some(site) = Site::path(System::Etcd, ("3.6", "3.5"), 3).await else { return };
     let site = site.with_agents();

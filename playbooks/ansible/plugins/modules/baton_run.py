@@ -19,7 +19,8 @@ description:
 options:
   expect_agents:
     description:
-      - So many hosts take part. The agents do not wait for more than these before they begin.
+      - So many hosts of this cluster take part. The agents do not wait for more than these before they begin.
+      - Hosts of another cluster in the same play do not count.
     type: int
   require_complete:
     description:
