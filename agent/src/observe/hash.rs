@@ -16,7 +16,6 @@ use super::{
     member::{another, whose},
     view::{ClusterView, Member, Role},
 };
-use crate::visible;
 
 /// How often it is tried before it is given up with a warning.
 const TRIES: usize = 3;
@@ -130,7 +129,7 @@ impl Connections {
 fn called(member: &Member) -> String {
     match member.name.is_empty() {
         true => format!("member {}", member.id),
-        false => visible::line(&member.name).into_owned(),
+        false => member.name.to_string(),
     }
 }
 

@@ -9,7 +9,6 @@ use proto::{ClusterId, ClusterVersion, LogIndex, MemberId, Release, Revision, Te
 use serde::{Deserialize, Serialize};
 
 use super::health;
-use crate::visible;
 
 /// One look at every member, made side by side.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -228,7 +227,7 @@ impl ClusterView {
                 && let Health::Alarmed { alarms, .. } = &mut report.health
             {
                 let known = |of| names.get(&of).filter(|name| !name.is_empty());
-                alarms.iter_mut().for_each(|alarm| alarm.name = known(alarm.of).map(|name| visible::line(name).into()));
+                alarms.iter_mut().for_each(|alarm| alarm.name = known(alarm.of).cloned());
             }
         }
     }

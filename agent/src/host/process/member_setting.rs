@@ -145,6 +145,10 @@ mod tests {
             ("--listen-peer-urls http://h:1", None),
         ] {
             let mut child = start(arguments);
+            // The kernel shows its command line a moment after it has become the shell.
+            while command_line(child.id()).unwrap().is_empty() {
+                std::thread::yield_now();
+            }
             let found = default_data_folder(child.id()).map(|folder| folder.canonicalize().unwrap());
             let wanted = expected.map(|name| folder.path().join(name).canonicalize().unwrap());
             child.kill().unwrap();
