@@ -24,7 +24,7 @@ use crate::{
         runtime::same_node,
     },
     observe::{
-        Observer,
+        Observer, secret_file,
         view::{ClusterView, Member, Role},
     },
     playbook::{
@@ -71,23 +71,23 @@ pub async fn init(typed: &cli::Init) -> Result<Outcome, Trouble> {
     };
     let text = draft.text();
     let path = file.unwrap_or(Path::new("playbook.yaml"));
-    Playbook::parse(&text, path).map_err(|error| {
-        Trouble::Unprepared(format!("what was found here makes no playbook; correct it by hand:\n{error}\n\n{text}"))
-    })?;
+    Playbook::parse(&text, path)
+        .map_err(|error| Trouble::Unprepared(format!("what was found here makes no playbook: {}", error.sentence())))?;
+    let warnings = secret_file::warnings(&draft.cluster);
     match file {
         Some(file) => write(file, &text, typed.force)?,
-        None => return Ok(told(text.clone(), None, &text)),
+        None => return Ok(told(text.clone(), None, &text, warnings)),
     }
     let names: Vec<_> = here.iter().map(|(member, _)| &*member.name).collect();
-    Ok(told(format!("{} is written, for {} on this host\n", path.display(), names.join(", ")), file, &text))
+    Ok(told(format!("{} is written, for {} on this host\n", path.display(), names.join(", ")), file, &text, warnings))
 }
 
-fn told(said: String, file: Option<&Path>, playbook: &str) -> Outcome {
+fn told(said: String, file: Option<&Path>, playbook: &str, warnings: Vec<String>) -> Outcome {
     let message = "the playbook is written; nothing else was touched".into();
     let mut stop = Stop::well(Reason::Written, message, "plan", file.unwrap_or(Path::new("")));
     stop.next = stop.next.filter(|_| file.is_some());
     let next = stop.next.as_ref().map_or_else(String::new, |next| format!("next:  read it, then {next}\n"));
-    let mut facts = Facts::default();
+    let mut facts = Facts { warnings, ..Facts::default() };
     facts.more.insert("file".into(), file.map(|file| file.to_string_lossy()).into());
     facts.more.insert("text".into(), playbook.into());
     Outcome { stop, facts, text: said + &next }

@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, fmt::Write as _, path::Path};
 
+use proto::MemberId;
+
 use super::{Outcome, look::Prober, run::trouble_of_setup, trusted_playbook};
 use crate::{
     event::trouble::Trouble,
@@ -16,7 +18,7 @@ use crate::{
     machine::act::Ending,
     observe::{evidence::Evidence, view::ClusterView},
     plan::{
-        self, Case, Me, Next, Verb,
+        self, Case, Me, Next, Verb, action,
         forecast::{Action, End, Forecast, Step, forecast},
         refusal::Refusal,
         replace_run::{Replacement, replacement},
@@ -245,9 +247,19 @@ impl Plan<'_> {
 
     fn would(&self, forecast: &Forecast, now: &Next) -> String {
         match &forecast.started()[..] {
-            [] => next::words(now, self.names, |refusal| self.refused(refusal).message),
+            [] => match self.goes_first(forecast, now) {
+                Some(first) => format!("wait for its turn ({} goes first)", self.names.short(first)),
+                None => next::words(now, self.names, |refusal| self.refused(refusal).message),
+            },
             down => format!("start {}", self.names.list(down)),
         }
+    }
+
+    /// The member of another host that goes before this host's own, where all hosts take part as a plan has it.
+    fn goes_first(&self, forecast: &Forecast, now: &Next) -> Option<MemberId> {
+        let Next::Step(action::Action::Restart(_)) = now else { return None };
+        let is_restart = |step: &&Step| matches!(step.action, Action::Restart { .. });
+        forecast.steps.iter().find(is_restart)?.member.filter(|first| !self.me.seats.has(*first))
     }
 
     fn refusal(&self, forecast: &Forecast, now: &Next) -> Option<Stop> {

@@ -24,6 +24,10 @@ pub(super) fn cluster(endpoints: &[String], typed: &cli::Reach) -> Result<Cluste
         Some((user, file)) => Some(Auth { user, password_file: absolute(file)? }),
         None => None,
     };
+    if let Some(endpoint) = endpoints.iter().find(|endpoint| lacks_brackets(endpoint)) {
+        let problem = "an IPv6 address without brackets; expected one as `http://[2001:db8::1]:2379`";
+        return Err(Trouble::Usage(format!("--endpoints {endpoint}: {problem}")));
+    }
     if let Some(endpoint) = endpoints.iter().find(|endpoint| endpoint.starts_with("https://") != tls.is_some()) {
         let remedy = if tls.is_some() { "certificates are for https" } else { "https wants --ca" };
         return Err(Trouble::Usage(format!("--endpoints {endpoint}: {remedy}")));
@@ -36,6 +40,12 @@ pub(super) fn cluster(endpoints: &[String], typed: &cli::Reach) -> Result<Cluste
         auth,
         http: Default::default(),
     })
+}
+
+/// As the playbook says of its endpoints. Hosts with a name or an IPv4 address have one colon at most.
+pub(crate) fn lacks_brackets(endpoint: &str) -> bool {
+    let authority = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
+    !authority.contains(['[', '@']) && authority.matches(':').count() > 1
 }
 
 /// A path is the caller's, and not relative to wherever a playbook comes to lie.
@@ -56,6 +66,9 @@ mod tests {
             ("https://h:1", cli::Reach::default(), false),
             ("http://h:1", ca(), false),
             ("h:1", ca(), false),
+            ("::1:2379", cli::Reach::default(), false),
+            ("http://::1:2379", cli::Reach::default(), false),
+            ("http://[::1]:2379", cli::Reach::default(), true),
         ] {
             let found = cluster(&[endpoint.to_owned()], &typed);
             assert_eq!(found.is_ok(), fits, "{endpoint} {typed:?}");

@@ -18,7 +18,7 @@ use crate::{
     event::trouble::Trouble,
     execute::{identity, inspect},
     keys::{Keys, PREFIX, RunResult, RunState, seat::Seats},
-    observe::view::ClusterView,
+    observe::{secret_file, view::ClusterView},
     playbook::Playbook,
     report::{
         file::json::{Facts, members, versions},
@@ -39,6 +39,8 @@ pub struct Place {
     playbook: Option<Playbook>,
     path: Option<PathBuf>,
     prober: Prober,
+    /// What is to be known of the files that it is reached with.
+    exposed: Vec<String>,
 }
 
 /// What one look has shown.
@@ -60,15 +62,16 @@ pub fn place(typed: &cli::Status) -> Result<Place, Trouble> {
         Some(path) => {
             let playbook = Playbook::load(path)?;
             let prober = Prober::open(&playbook.cluster)?;
-            Ok(Place { playbook: Some(playbook), path: Some(path.clone()), prober })
+            let exposed = secret_file::warnings(&playbook.cluster);
+            Ok(Place { playbook: Some(playbook), path: Some(path.clone()), prober, exposed })
         }
         None => {
-            let prober =
-                Prober::open(&reach::cluster(&typed.endpoints, &typed.reach)?).map_err(|trouble| match trouble {
-                    Trouble::Playbook(text) => Trouble::Usage(text),
-                    other => other,
-                })?;
-            Ok(Place { playbook: None, path: None, prober })
+            let cluster = reach::cluster(&typed.endpoints, &typed.reach)?;
+            let prober = Prober::open(&cluster).map_err(|trouble| match trouble {
+                Trouble::Playbook(text) => Trouble::Usage(text),
+                other => other,
+            })?;
+            Ok(Place { playbook: None, path: None, prober, exposed: secret_file::warnings(&cluster) })
         }
     }
 }
@@ -140,7 +143,8 @@ impl Place {
         let target = if let Downgrade::To(target) = asked { Some(target) } else { None };
         let downgrade = downgrade(view, target, names);
         let seen_at = Some(rfc3339(SystemTime::now()));
-        let mut facts = Facts { members, gates, seen_at, warnings: view.warnings.clone(), ..Facts::default() };
+        let warnings = self.exposed.iter().chain(&view.warnings).cloned().collect();
+        let mut facts = Facts { members, gates, seen_at, warnings, ..Facts::default() };
         if asked == Downgrade::NotReported {
             facts.warnings.push(
                 "whether a downgrade is enabled is not known: the leader did not say, or not to this user".into(),

@@ -76,6 +76,10 @@ pub enum Trouble {
     StepLockChanged {
         member: String,
     },
+    /// Whoever answers at the endpoints is no member for clients.
+    NoClientPort(String),
+    /// What was given is a matrix, and no playbook.
+    IsAMatrix(String),
     /// The cluster did not answer.
     NoAnswer(String),
     /// This host's members were started, and there is no quorum.
@@ -108,7 +112,8 @@ pub enum Trouble {
 
 impl From<PlaybookError> for Trouble {
     fn from(error: PlaybookError) -> Self {
-        Self::Playbook(error.to_string())
+        let text = error.to_string();
+        if error.is_a_matrix() { Self::IsAMatrix(text) } else { Self::Playbook(text) }
     }
 }
 
@@ -122,6 +127,7 @@ impl From<ObserveError> for Trouble {
             | ObserveError::Untrusted { .. } => Self::Credentials(text),
             ObserveError::Address { .. } => Self::Playbook(text),
             ObserveError::NobodyAnswered { .. } | ObserveError::NoMembership { .. } => Self::unanswered(text),
+            ObserveError::NoClientPort { .. } => Self::NoClientPort(text),
             ObserveError::AnotherCluster { .. } => Self::OtherCluster(text),
             ObserveError::NotRoot { user } => Self::NotRoot { user },
             ObserveError::Auth { .. } => Self::AuthRefused(text),

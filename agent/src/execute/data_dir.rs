@@ -9,7 +9,10 @@ use super::{error::ActError, node::OwnNode};
 use crate::host::{
     blocking::blocking,
     files::data_dir::{DataDir, NoRoom, Snapshot},
-    process::{member_setting::member_folder, process_id::family},
+    process::{
+        member_setting::{default_data_folder, member_folder},
+        process_id::family,
+    },
 };
 
 /// The first etcd that cannot read the log entries of 3.5 and older: a member without a snapshot replays them, and panics.
@@ -30,14 +33,15 @@ impl OwnNode {
     /// # Errors
     /// What is wrong there, and what to do first.
     pub(super) async fn check_data_dir(&self, old: &Release, new: &Release) -> Result<Option<String>, ActError> {
-        let Some(pid) = self.peek().await?.process().map(|process| process.identity.pid) else { return Ok(None) };
+        let status = self.peek().await?;
+        if !status.is_running() {
+            return Ok(None);
+        }
+        let pid = status.process().map(|process| process.identity.pid);
         let (old, new) = (old.cluster_version(), new.cluster_version());
         let needs_snapshot = old < READS_NO_OLD_LOG && new >= READS_NO_OLD_LOG;
         let found = blocking(move || {
-            let data = family(pid).unwrap_or_else(|_| vec![pid]).into_iter().find_map(|pid| {
-                let data = member_folder(pid, "data-dir")?;
-                Some(DataDir { data, wal: member_folder(pid, "wal-dir") })
-            })?;
+            let data = data_dir(pid?)?;
             let snapshot = data.snapshot();
             // A log is long, and only who replays it cares.
             let is_replayed = needs_snapshot && matches!(snapshot, Ok(Snapshot::Missing | Snapshot::Holds(_)));
@@ -46,11 +50,14 @@ impl OwnNode {
         });
         let name = &self.node.name;
         let Some(found) = found.await else {
-            return Ok(needs_snapshot.then(|| format!("{name}: {}", unknown("its data directory is not known", new))));
+            return Ok(Some(format!("{name}: {}", not_known(pid, needs_snapshot.then_some(new)))));
         };
         found.room.map_err(|no_room| format!("{name}: {no_room}"))?;
         if !needs_snapshot {
-            return Ok(None);
+            let unread = found.snapshot.err();
+            return Ok(unread.map(|error| {
+                format!("{name}: its data directory cannot be read ({error}), so how large its next snapshot is is not known")
+            }));
         }
         match replay(&found.snapshot, &found.has_old_entries) {
             Replay::Readable => Ok(None),
@@ -61,6 +68,27 @@ impl OwnNode {
             )
             .into()),
         }
+    }
+}
+
+/// That of the process, or of one that it has started: as it was told, or where etcd has it untold.
+fn data_dir(pid: u32) -> Option<DataDir> {
+    let family = family(pid).unwrap_or_else(|_| vec![pid]);
+    let told = family.iter().find_map(|pid| Some((*pid, member_folder(*pid, "data-dir")?)));
+    let untold = || family.iter().find_map(|pid| Some((*pid, default_data_folder(*pid)?)));
+    let (pid, data) = told.or_else(untold)?;
+    Some(DataDir { data, wal: member_folder(pid, "wal-dir") })
+}
+
+/// What is to be known where nobody knows where it lies.
+fn not_known(pid: Option<u32>, needs_snapshot: Option<ClusterVersion>) -> String {
+    let why = match pid {
+        Some(pid) => format!("its data directory is not known (pid {pid} was not told one, and has no NAME.etcd)"),
+        None => "its data directory is not known, as its process is not".to_owned(),
+    };
+    match needs_snapshot {
+        Some(new) => unknown(&why, new),
+        None => format!("{why}, so it was not looked whether there is room for its next files"),
     }
 }
 
@@ -99,6 +127,22 @@ fn unknown(why: &str, new: ClusterVersion) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_data_directory_that_nobody_knows_is_no_silence() {
+        let version = ClusterVersion { major: 3, minor: 7 };
+        for (pid, needed, words) in [
+            (
+                Some(7),
+                None,
+                "pid 7 was not told one, and has no NAME.etcd), so it was not looked whether there is room",
+            ),
+            (None, None, "as its process is not, so it was not looked whether there is room"),
+            (None, Some(version), "as its process is not, so it is not known whether 3.7 can read its log"),
+        ] {
+            assert!(not_known(pid, needed).contains(words), "{}", not_known(pid, needed));
+        }
+    }
 
     #[test]
     fn only_a_log_of_old_that_would_be_replayed_is_refused() {

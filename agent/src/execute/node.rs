@@ -14,7 +14,10 @@ use super::{error::ActError, process::Memory};
 use crate::{
     host::{
         files::{self, Saved, state_dir::Layout},
-        program::{capabilities, executable, launcher},
+        program::{
+            capabilities, executable,
+            launcher::{self, NotReadable},
+        },
         release::switch::Switch,
         runtime::{
             Runtime, Status,
@@ -301,7 +304,7 @@ impl OwnNode {
     }
 
     /// Has the node's user try what a switched file is to be.
-    async fn try_switched(&self, old: Option<&Path>, new: &Path) -> Result<(), String> {
+    async fn try_switched(&self, old: Option<&Path>, new: &Path) -> Result<(), NotReadable> {
         let user = match &self.node.runtime {
             playbook::Runtime::Process(process) => process.user.clone(),
             // What a command does as whom is not known.

@@ -191,14 +191,8 @@ impl Execution<'_> {
     /// would have to come here for the cause.
     async fn with_last_words(&self, member: MemberId, why: Arc<str>) -> Arc<str> {
         let runtime = self.node(member).and_then(|node| node.runtime.as_ref());
-        let last_words = match runtime {
-            Some(runtime) => runtime.last_words().await,
-            None => None,
-        };
-        match last_words {
-            Some(last_words) => format!("{why}; on {}, {}", self.me.host_name, line(&last_words)).into(),
-            None => why,
-        }
+        let Some(runtime) = runtime else { return why };
+        format!("{why}; on {}, {}", self.me.host_name, line(&runtime.last_words().await)).into()
     }
 
     async fn how_it_ended(&self, member: MemberId) -> Arc<str> {

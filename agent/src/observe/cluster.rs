@@ -147,7 +147,9 @@ impl Observer {
         let (mut members, endless): (Vec<_>, Vec<_>) = members.await.into_iter().unzip();
         members.sort_by_key(|member| member.id);
         warnings.extend(endless.into_iter().flatten());
-        Ok(ClusterView { cluster, leader, members, warnings })
+        let mut view = ClusterView { cluster, leader, members, warnings };
+        view.name_alarms();
+        Ok(view)
     }
 
     /// The membership alone, by the lists of all that answer; needs no quorum.

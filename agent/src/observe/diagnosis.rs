@@ -15,6 +15,8 @@ use std::{
 use futures_util::future::join_all;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, Stream, pki_types::ServerName};
 
+use tonic::Code;
+
 use super::{access::Access, error::CallError, fault, tls::TlsFiles};
 
 /// How long a handshake may take, however slowly it comes.
@@ -28,13 +30,13 @@ impl Access {
     /// Puts a cause in the place of a broken connection, where there is one to be found.
     pub(super) async fn diagnose(&self, failed: &mut BTreeMap<String, CallError>) {
         let (tls, _) = self.tls();
-        let broken = failed.iter_mut().filter(|(_, error)| matches!(error, CallError::Broken(_)));
+        let broken = failed.iter_mut().filter(|(_, error)| is_unclear(error));
         let causes = broken.map(|(address, error)| {
             let (address, tls) = (address.clone(), tls.clone());
             async move {
                 let looked = tokio::task::spawn_blocking(move || cause(&address, tls.as_ref()));
                 if let Ok(Ok(Some(cause))) = tokio::time::timeout(IN_ALL, looked).await {
-                    *error = CallError::Untrusted(cause);
+                    *error = cause;
                 }
             }
         });
@@ -42,15 +44,29 @@ impl Access {
     }
 }
 
-fn cause(address: &str, tls: Option<&TlsFiles>) -> Option<String> {
+/// Whether who answers may be no member at all: one says in words what it does not like.
+fn is_unclear(error: &CallError) -> bool {
+    match error {
+        CallError::Broken(_) => true,
+        CallError::Said(status) => status.message().is_empty() || status.code() == Code::Unimplemented,
+        _ => false,
+    }
+}
+
+fn cause(address: &str, tls: Option<&TlsFiles>) -> Option<CallError> {
     let url = reqwest::Url::parse(address).ok()?;
     let (host, port) = (url.host_str()?.trim_matches(['[', ']']).to_owned(), url.port_or_known_default()?);
     match (tls, handshake(&host, port, tls)) {
-        (Some(_), Err(error)) if fault::is_tls(&error) => fault::in_words(&error),
-        (Some(_), Err(_)) => speaks_plainly(&host, port),
+        (Some(_), Err(error)) if fault::is_tls(&error) => fault::in_words(&error).map(CallError::Untrusted),
+        (Some(_), Err(_)) => match answer(&host, port)? {
+            Plain::Http(_) => Some(CallError::Untrusted("it speaks plain http, not TLS".into())),
+            Plain::Other => None,
+        },
         (Some(_), Ok(())) => None,
-        (None, Err(error)) if !fault::is_tls(&error) => None,
-        (None, _) => Some("it speaks TLS, which needs `cluster.tls`".into()),
+        (None, Err(error)) if !fault::is_tls(&error) => {
+            is_no_client_port(&host, port).then_some(CallError::NoClientPort)
+        }
+        (None, _) => Some(CallError::Untrusted("it speaks TLS, which needs `cluster.tls`".into())),
     }
 }
 
@@ -93,12 +109,46 @@ pub(super) fn client() -> rustls::ConfigBuilder<ClientConfig, rustls::WantsVerif
         .expect("ring has what the default versions of TLS need")
 }
 
-fn speaks_plainly(host: &str, port: u16) -> Option<String> {
+/// How somebody answers a request without TLS.
+#[derive(Debug, PartialEq, Eq)]
+enum Plain {
+    /// In HTTP; the beginning of it.
+    Http(String),
+    Other,
+}
+
+/// What is answered to the question for etcd's version, its beginning.
+fn answer(host: &str, port: u16) -> Option<Plain> {
+    const MOST: usize = 4096;
     let mut socket = connect(host, port).ok()?;
     socket.write_all(b"GET /version HTTP/1.0\r\n\r\n").ok()?;
-    let mut word = [0; 5];
-    socket.read_exact(&mut word).ok()?;
-    (&word == b"HTTP/").then(|| "it speaks plain http, not TLS".into())
+    let (deadline, mut said, mut word) = (Instant::now() + HANDSHAKE, Vec::new(), [0; 512]);
+    while said.len() < MOST && Instant::now() < deadline {
+        match socket.read(&mut word) {
+            Ok(0) | Err(_) => break,
+            Ok(read) => said.extend_from_slice(&word[..read]),
+        }
+    }
+    match said.is_empty() {
+        true => None,
+        false => Some(plain(&said)),
+    }
+}
+
+fn plain(said: &[u8]) -> Plain {
+    let text = String::from_utf8_lossy(said);
+    if text.starts_with("HTTP/") { Plain::Http(text.into_owned()) } else { Plain::Other }
+}
+
+/// Whether what answers is surely not where members serve clients. One that says its version may be a member in trouble; and
+/// so may one that says nothing.
+fn is_no_client_port(host: &str, port: u16) -> bool {
+    answer(host, port).is_some_and(|answer| !is_etcds(&answer))
+}
+
+/// `etcdcluster` is not on a peer port, and `etcdserver` is on both.
+fn is_etcds(answer: &Plain) -> bool {
+    matches!(answer, Plain::Http(text) if text.contains("etcdserver"))
 }
 
 fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
@@ -107,4 +157,37 @@ fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     socket.set_read_timeout(Some(WORD))?;
     socket.set_write_timeout(Some(WORD))?;
     Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic::Status;
+
+    use super::*;
+
+    #[test]
+    fn only_who_says_nothing_of_etcd_is_no_client_port() {
+        for (said, is_etcd) in [
+            (&b"HTTP/1.0 200 OK\r\n\r\n{\"etcdserver\":\"3.6.14\",\"etcdcluster\":\"3.6.0\"}"[..], true),
+            (b"HTTP/1.0 404 Not Found\r\nServer: SimpleHTTP\r\n\r\n", false),
+            (b"HTTP/1.1 400 Bad Request\r\n\r\n", false),
+            (b"\x00\x00\x18\x04\x00\x00\x00\x00\x00", false), // HTTP/2 alone, as the bundled node's peer port
+            (b"SSH-2.0-OpenSSH_9.2\r\n", false),
+        ] {
+            assert_eq!(is_etcds(&plain(said)), is_etcd, "{}", String::from_utf8_lossy(said));
+        }
+    }
+
+    #[test]
+    fn what_a_member_says_in_words_is_not_doubted() {
+        for (error, is_it) in [
+            (CallError::Broken(Status::unavailable("x")), true),
+            (CallError::Said(Status::new(Code::Unknown, "")), true),
+            (CallError::Said(Status::unimplemented("no such service")), true),
+            (CallError::Said(Status::unavailable("etcdserver: no leader")), false),
+            (CallError::TimedOut(WORD), false),
+        ] {
+            assert_eq!(is_unclear(&error), is_it, "{error}");
+        }
+    }
 }

@@ -35,6 +35,12 @@ pub enum ObserveError {
         /// What is wrong at each address, by address.
         reasons: Vec<String>,
     },
+    /// At every address somebody answers who is no member for clients.
+    #[error("no client port of a member is at any address: {}", reasons.join("; "))]
+    NoClientPort {
+        /// What answers at each address, by address.
+        reasons: Vec<String>,
+    },
     /// Members answered, but none could list the membership.
     #[error("no member could list the members: {}", reasons.join("; "))]
     NoMembership {
@@ -62,9 +68,11 @@ impl ObserveError {
     pub(super) fn nobody(failed: &BTreeMap<String, CallError>) -> Self {
         let reasons =
             failed.iter().map(|(address, error)| format!("{address}: {error}{}", error.hint_at(address))).collect();
-        match !failed.is_empty() && failed.values().all(|error| matches!(error, CallError::Untrusted(_))) {
-            true => Self::Untrusted { reasons },
-            false => Self::NobodyAnswered { reasons },
+        let all = |is_it: fn(&CallError) -> bool| !failed.is_empty() && failed.values().all(is_it);
+        match () {
+            () if all(|error| matches!(error, CallError::Untrusted(_))) => Self::Untrusted { reasons },
+            () if all(|error| matches!(error, CallError::NoClientPort)) => Self::NoClientPort { reasons },
+            () => Self::NobodyAnswered { reasons },
         }
     }
 }
@@ -81,6 +89,9 @@ pub enum CallError {
     /// There is somebody, but no way to speak to him: his certificate or ours, or one side has none.
     #[error("{}", said(.0))]
     Untrusted(String),
+    /// There is somebody who speaks HTTP, and none of etcd's calls.
+    #[error("something answers there that is no etcd client port; is this the peer port?")]
+    NoClientPort,
     /// Another cluster answered, so nothing was.
     #[error("it belongs to cluster {0}")]
     Foreign(ClusterId),

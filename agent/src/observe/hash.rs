@@ -55,8 +55,8 @@ impl Observer {
     pub async fn hashes(&self, view: &ClusterView, max_db_bytes: u64) -> Hashes {
         if let Some((member, bytes)) = largest(view).filter(|(_, bytes)| *bytes > max_db_bytes) {
             return Hashes::NotCompared(format!(
-                "the database of member {} has {bytes} bytes, more than {max_db_bytes}",
-                member.id
+                "the database of {} has {bytes} bytes, more than {max_db_bytes}",
+                called(member)
             ));
         }
         let mut reason = String::new();
@@ -79,10 +79,10 @@ impl Connections {
             let address = self
                 .address_of(member.id)
                 .filter(|_| member.report().is_some())
-                .ok_or_else(|| Setback::GiveUp(format!("member {} does not answer", member.id)))?;
+                .ok_or_else(|| Setback::GiveUp(format!("{} does not answer", called(member))))?;
             if member.role == Role::Voter {
                 // Also makes the member apply what the revision stands for.
-                let seen = self.linearizable_revision(member.id, &address).await?;
+                let seen = self.linearizable_revision(member, &address).await?;
                 revision.get_or_insert(seen);
             }
             let at = revision.ok_or_else(|| Setback::GiveUp("the cluster has no voter".to_owned()))?;
@@ -91,12 +91,12 @@ impl Connections {
         compare(revision.unwrap_or_default(), &answers).ok_or_else(|| Setback::Again("history was compacted".into()))
     }
 
-    async fn linearizable_revision(&self, member: MemberId, address: &str) -> Result<Revision, Setback> {
+    async fn linearizable_revision(&self, member: &Member, address: &str) -> Result<Revision, Setback> {
         let header = self.access.linearizable(address, &self.key).await;
-        let header = header.map_err(|error| Setback::GiveUp(format!("member {member}: {error}")))?;
+        let header = header.map_err(|error| Setback::GiveUp(format!("{}: {error}", called(member))))?;
         match header {
-            Some(header) if header.member_id == member.0 => Ok(Revision(header.revision)),
-            _ => Err(Setback::GiveUp(format!("{address} is not answered by member {member}"))),
+            Some(header) if header.member_id == member.id.0 => Ok(Revision(header.revision)),
+            _ => Err(Setback::GiveUp(format!("{address} is not answered by {}", called(member)))),
         }
     }
 
@@ -109,7 +109,7 @@ impl Connections {
                     MaintenanceClient::new(channel).hash_kv(request).await
                 })
                 .await;
-        let in_words = |error: &CallError| format!("member {}: {error}", member.id);
+        let in_words = |error: &CallError| format!("{}: {error}", called(member));
         match answer {
             Ok(answer) => match whose(answer.header.as_ref()) {
                 Some((id, _)) if id == member.id => {
@@ -122,6 +122,14 @@ impl Connections {
             Err(error) if member.role == Role::Learner && error.code().is_some() => Ok(None),
             Err(error) => Err(Setback::GiveUp(in_words(&error))),
         }
+    }
+}
+
+/// Its name; its id where it has none.
+fn called(member: &Member) -> String {
+    match member.name.is_empty() {
+        true => format!("member {}", member.id),
+        false => member.name.to_string(),
     }
 }
 

@@ -89,7 +89,7 @@ fn judge_itself(answers: &Answers) -> Verdict {
 /// An alarm as etcd prints it has its member's id in decimal, which nothing else has.
 fn alarm(error: &str) -> Option<Alarm> {
     let (id, kind) = error.trim().strip_prefix("memberID:")?.split_once(" alarm:")?;
-    Some(Alarm { kind: kind.to_owned(), of: MemberId(id.parse().ok()?) })
+    Some(Alarm { kind: kind.to_owned(), of: MemberId(id.parse().ok()?), name: None })
 }
 
 /// What etcd calls it when a member's space is used up.
@@ -175,7 +175,7 @@ mod tests {
             (vec![("NOSPACE", other)], besides(), false),
             (vec![("NOSPACE", own)], besides(), false),
         ] {
-            let alarms = alarms.into_iter().map(|(kind, of)| Alarm { kind: kind.into(), of }).collect();
+            let alarms = alarms.into_iter().map(|(kind, of)| Alarm { kind: kind.into(), of, name: None }).collect();
             let health = Health::Alarmed { alarms, besides };
             assert_eq!(ends_step(own, &health), ends, "{health:?}");
         }
@@ -193,7 +193,7 @@ mod tests {
     fn an_alarm_is_told_from_other_errors() {
         let of = MemberId(0x6628_2b47_568b_9f97);
         for (error, expected) in [
-            ("memberID:7361181176331739031 alarm:NOSPACE ", Some(Alarm { kind: "NOSPACE".into(), of })),
+            ("memberID:7361181176331739031 alarm:NOSPACE ", Some(Alarm { kind: "NOSPACE".into(), of, name: None })),
             ("memberID:x alarm:NOSPACE", None),
             ("etcdserver: something", None),
         ] {

@@ -152,6 +152,9 @@ pub struct Alarm {
     pub kind: String,
     /// The member that it is of.
     pub of: MemberId,
+    /// What that member is called, where the look that showed the alarm knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Arc<str>>,
 }
 
 impl Member {
@@ -208,11 +211,27 @@ impl Member {
 }
 
 fn alarmed(alarms: &[Alarm], besides: Option<&str>) -> String {
-    let alarms = alarms.iter().map(|Alarm { kind, of }| format!("alarm {kind} of member {of}"));
+    let alarms = alarms.iter().map(|Alarm { kind, of, name }| match name {
+        Some(name) => format!("alarm {kind} of {name}"),
+        None => format!("alarm {kind} of member {of}"),
+    });
     alarms.chain(besides.map(str::to_owned)).collect::<Vec<_>>().join("; ")
 }
 
 impl ClusterView {
+    /// Gives each alarm its member's name.
+    pub(super) fn name_alarms(&mut self) {
+        let names: BTreeMap<_, _> = self.members.iter().map(|member| (member.id, member.name.clone())).collect();
+        for member in &mut self.members {
+            if let Answer::Reported(report) = &mut member.answer
+                && let Health::Alarmed { alarms, .. } = &mut report.health
+            {
+                let known = |of| names.get(&of).filter(|name| !name.is_empty());
+                alarms.iter_mut().for_each(|alarm| alarm.name = known(alarm.of).cloned());
+            }
+        }
+    }
+
     pub fn voters(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|member| member.role == Role::Voter)
     }

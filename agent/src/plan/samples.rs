@@ -35,7 +35,10 @@ fn member(word: &str) -> Member {
     let health = match sign {
         "-" => Health::Sick { reason: "sick".into() },
         "~" => Health::CatchingUp { reason: "behind".into() },
-        "!" => Health::Alarmed { alarms: vec![Alarm { kind: "NOSPACE".into(), of: MemberId(1) }], besides: None },
+        "!" => Health::Alarmed {
+            alarms: vec![Alarm { kind: "NOSPACE".into(), of: MemberId(1), name: None }],
+            besides: None,
+        },
         _ => Health::Ready,
     };
     let answer = match sign {

@@ -16,6 +16,9 @@ const LINE_SHOWN: usize = 120;
 /// The most characters of a sentence that are shown.
 const TEXT_SHOWN: usize = 300;
 
+/// What is said of a file with another `kind`.
+pub(super) const IS_A_MATRIX: &str = "this is a matrix, not a playbook";
+
 /// A playbook that cannot be used. Nothing was touched.
 ///
 /// `Display` is the whole text for a person: place, the line with a caret, and what was expected.
@@ -32,6 +35,21 @@ pub enum PlaybookError {
     /// The file was read and is no playbook.
     #[error(transparent)]
     Mistake(Box<Mistake>),
+}
+
+impl PlaybookError {
+    /// Whether the file is of the other kind that the agent knows, and right as far as it was read.
+    pub fn is_a_matrix(&self) -> bool {
+        matches!(self, Self::Mistake(mistake) if mistake.problem == IS_A_MATRIX)
+    }
+
+    /// What is wrong, in one sentence, without the place.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Unreadable { .. } => self.to_string(),
+            Self::Mistake(mistake) => format!("{}; expected: {}", mistake.problem, mistake.expected),
+        }
+    }
 }
 
 /// One mistake in a playbook.

@@ -24,6 +24,10 @@ pub struct Event {
     pub member: Option<String>,
     #[serde(default)]
     pub step: Option<serde_json::Value>,
+    #[serde(default)]
+    pub why: Option<String>,
+    #[serde(default)]
+    pub seconds: Option<u64>,
 }
 
 /// The span of a rollout, in milliseconds since 1970.

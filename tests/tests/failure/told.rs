@@ -4,6 +4,7 @@ use tests::{
     case::Case,
     on_both,
     playbook::{quoted, started_by_the_agent},
+    rollout::Ends,
     sick::Illness,
     system::System,
 };
@@ -54,11 +55,18 @@ async fn a_member_that_ends_is_told_of_with_the_last_words_of_its_log(system: Sy
     let (_, said) = ended.message().split_once(&format!("its log {} says last: ", log.display())).expect("it says so");
     let said = said.split("; it is set to run").next().expect("a line");
     let words = std::fs::read_to_string(&log).expect("readable");
-    assert!(!said.is_empty() && words.contains(said), "{ended}");
+    assert!(!said.is_empty() && said.split(" | ").all(|line| words.contains(line)), "{ended}");
+    assert!(ended.message().contains("its process ended: exit "), "{ended}");
+    let failed = ended.events.iter().find(|event| event.event == "member_failed").expect("the event");
+    let why = failed.why.as_deref().unwrap_or_default();
+    assert!(why.contains(said) && why.contains("its process ended: exit "), "{why}");
     // The other hosts read it in the run's mark, and where that log lies.
     let other = rollout.one("run", 1).await;
     assert!(
         other.message().contains(said) && other.message().contains(&format!("its log {}", log.display())),
         "{other}"
     );
+    let status = rollout.start_with("status", 1, &[]).ends().await;
+    let shown = status.result.as_ref().expect("a result").to_string();
+    assert!(shown.contains("its process ended: exit ") && shown.contains(&log.display().to_string()), "{shown}");
 }

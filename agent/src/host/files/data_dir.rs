@@ -102,7 +102,8 @@ impl DataDir {
     /// The folder, or the snapshot, cannot be read.
     pub fn snapshot(&self) -> io::Result<Snapshot> {
         fs::read_dir(&self.data)?;
-        if !self.data.join("member/snap/db").exists() {
+        // One that may not be looked into is not known to be another's.
+        if !self.data.join("member/snap/db").try_exists()? {
             return Ok(Snapshot::NotEtcd);
         }
         let Some(path) = newest_snapshot(&self.data)? else { return Ok(Snapshot::Missing) };

@@ -45,13 +45,13 @@ impl Case {
 /// With somebody who tries at once.
 fn rehearse(
     files: &[NewContent],
-    tried: impl Fn(Option<&Path>, &Path) -> Result<(), String>,
+    tried: impl Fn(Option<&Path>, &Path) -> Result<(), NotReadable>,
 ) -> Result<(), SwitchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(super::rehearse(files, async |old, new| tried(old, new)))
 }
 
-fn untried(_: Option<&Path>, _: &Path) -> Result<(), String> {
+fn untried(_: Option<&Path>, _: &Path) -> Result<(), NotReadable> {
     Ok(())
 }
 
@@ -309,8 +309,10 @@ fn what_the_system_keeps_with_a_file_goes_along_both_ways() {
 fn what_its_node_could_not_read_any_more_is_not_switched() {
     let case = Case::new();
     case.write("conf", "old", 0o600);
-    let refused = |_: Option<&Path>, _: &Path| Err("etcd cannot read it".to_owned());
-    let error = rehearse(&[case.new_content("conf")], refused).unwrap_err().to_string();
+    let refused = |_: Option<&Path>, _: &Path| Err(NotReadable { user: "etcd".into(), said: "cannot read it".into() });
+    let error = rehearse(&[case.new_content("conf")], refused).unwrap_err();
+    assert!(std::error::Error::source(&error).is_some_and(|source| source.is::<NotReadable>()), "{error:?}");
+    let error = crate::words::with_causes(&error);
     assert!(error.contains("/conf could not be read any more by its node once it is switched: etcd cannot"), "{error}");
     assert_eq!(fs::read_dir(case.folder.path()).unwrap().count(), 2, "nothing is left beside it");
 }

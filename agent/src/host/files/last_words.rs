@@ -2,7 +2,7 @@
 //!
 //! The log may be its user's, and what is found under its name that user's choice. So it is opened as it is for writing
 //! (`log.rs`): by the agent where nobody else decides what is found there, else by a process that has become the user. What
-//! it says goes into the run's mark, so it is one short line.
+//! it says goes into the run's mark, so it is short: a few lines, where they are.
 
 use std::{fs::File, path::Path, time::Duration};
 
@@ -11,24 +11,31 @@ use rustix::fs::OFlags;
 use super::log_end::end_of;
 use crate::{
     guarded::{Content, FileError, Place},
-    host::{blocking::blocking, program::trial::Trial, runtime::process::ProcessRuntime},
-    words::said,
+    host::{
+        blocking::blocking,
+        program::trial::Trial,
+        runtime::{command::CommandRuntime, process::ProcessRuntime},
+    },
+    words::{MAX_SAID, said},
 };
 
 /// How long the agent waits for its end.
 const LIMIT: Duration = Duration::from_secs(2);
 
+/// How many lines are taken.
+const LINES: usize = 3;
+
 impl ProcessRuntime {
     /// Its log, and what that says last, if anything can be read of it.
     pub(crate) async fn last_words(&self) -> String {
         let log = &self.command().log;
-        match self.last_line().await {
-            Some(line) => format!("its log {} says last: {line}", log.display()),
+        match self.end_of_log().await {
+            Some(words) => format!("its log {} says last: {words}", log.display()),
             None => format!("its log is {}", log.display()),
         }
     }
 
-    async fn last_line(&self) -> Option<String> {
+    async fn end_of_log(&self) -> Option<String> {
         let log = self.command().log.clone();
         let opened = {
             let log = log.clone();
@@ -44,7 +51,23 @@ impl ProcessRuntime {
             }
             (Err(_), None) => return None,
         };
-        last_line(&end)
+        last_lines(&String::from_utf8_lossy(&end))
+    }
+}
+
+impl CommandRuntime {
+    /// What its start command wrote, which is the agent's own file. The node's log is its supervisor's.
+    pub(crate) async fn last_words(&self) -> String {
+        let output = self.start_output();
+        let read = {
+            let output = output.clone();
+            blocking(move || File::open(output).and_then(end_of))
+        };
+        let end = tokio::time::timeout(LIMIT, read).await.ok().and_then(Result::ok).unwrap_or_default();
+        match last_lines(&String::from_utf8_lossy(&end)) {
+            Some(words) => format!("its `start` said last, in {}: {words}", output.display()),
+            None => format!("its `start` said nothing in {}", output.display()),
+        }
     }
 }
 
@@ -58,11 +81,18 @@ fn open(path: &Path) -> Result<Option<File>, FileError> {
     }
 }
 
-/// The last line that says something, its beginning.
-fn last_line(end: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(end);
-    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-    Some(said(line).to_owned())
+/// The last line that says something, its beginning; with the lines before it, as long as all of it stays short.
+pub(crate) fn last_lines(text: &str) -> Option<String> {
+    let mut lines = text.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+    let mut words = said(lines.next()?).to_owned();
+    for line in lines.take(LINES - 1) {
+        let longer = format!("{line} | {words}");
+        if longer.len() > MAX_SAID {
+            break;
+        }
+        words = longer;
+    }
+    Some(words)
 }
 
 #[cfg(test)]
@@ -73,18 +103,22 @@ mod tests {
     use crate::host::files::log_end::{READ, end_as_user};
 
     #[test]
-    fn the_last_line_that_says_something_is_taken_and_cut() {
+    fn the_last_lines_that_say_something_are_taken_and_cut() {
+        let long = "x".repeat(MAX_SAID - 10);
         for (end, expected) in [
-            (&b""[..], None),
-            (b"\n \n\n", None),
-            (b"one\ntwo\n", Some("two")),
-            (b"one\ntwo", Some("two")),
-            (b"one\ntwo\n\n  \r\n", Some("two")),
-            (b"gone\xff\n", Some("gone\u{fffd}")),
+            ("", None),
+            ("\n \n\n", None),
+            ("one", Some("one")),
+            ("one\ntwo\n", Some("one | two")),
+            ("one\n\ntwo\n\n  \r\n", Some("one | two")),
+            ("one\ntwo\nthree\nfour\n", Some("two | three | four")),
+            ("one\na line that is too long beside it\n", Some("one | a line that is too long beside it")),
+            (&format!("one\ntwo is a line\n{long}"), Some(&long)),
+            (&format!("{long}\ntwo is a line\nthree"), Some("two is a line | three")),
         ] {
-            assert_eq!(last_line(end).as_deref(), expected, "{end:?}");
+            assert_eq!(last_lines(end).as_deref(), expected, "{end:?}");
         }
-        assert_eq!(last_line(&[b'x'; 4096]).unwrap().len(), crate::words::MAX_SAID);
+        assert_eq!(last_lines(&"x".repeat(4096)).unwrap().len(), MAX_SAID);
     }
 
     #[test]
@@ -94,7 +128,7 @@ mod tests {
         fs::write(&log, format!("{}\nlast\n", "x".repeat(1 << 20))).unwrap();
         let read = |path: &Path| open(path).ok().flatten().map(|file| end_of(file).unwrap());
         for end in [read(&log).unwrap(), end_as_user(&log).unwrap()] {
-            assert_eq!((end.len() as u64, last_line(&end).as_deref()), (READ, Some("last")));
+            assert_eq!((end.len() as u64, last_lines(&String::from_utf8_lossy(&end)).as_deref()), (READ, Some("last")));
         }
         assert_eq!(read(&folder.path().join("absent")), None);
         let pipe = folder.path().join("pipe");

@@ -21,7 +21,7 @@ use std::{
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::release::digest::Sha256;
+use super::{program::launcher::NotReadable, release::digest::Sha256};
 use crate::guarded::{Access, At, Content, FileError, Place};
 
 /// A file and what its content is to be.
@@ -48,12 +48,8 @@ pub enum SwitchError {
     #[error("{} is immutable (chattr +i) or append-only, so it cannot be replaced", path.display())]
     Immutable { path: PathBuf },
     /// Its node could read what is there, and could not read what would take its place.
-    #[error("{} could not be read any more by its node once it is switched: {why}", path.display())]
-    Closed {
-        path: PathBuf,
-        /// The words of whoever tried.
-        why: String,
-    },
+    #[error("{} could not be read any more by its node once it is switched", path.display())]
+    Closed { path: PathBuf, source: NotReadable },
     #[error("{} is a link to nothing, so it is not known what to replace", path.display())]
     Dangling { path: PathBuf },
     /// It has not been put back.
@@ -294,7 +290,7 @@ pub fn check(files: &[NewContent]) -> Result<(), SwitchError> {
 /// why the second one cannot be read, unless the first one could not either.
 pub async fn rehearse(
     files: &[NewContent],
-    tried: impl AsyncFn(Option<&Path>, &Path) -> Result<(), String>,
+    tried: impl AsyncFn(Option<&Path>, &Path) -> Result<(), NotReadable>,
 ) -> Result<(), SwitchError> {
     for change in to_write(files)? {
         change.check()?;
@@ -302,7 +298,7 @@ pub async fn rehearse(
         let rehearsal = change.place.rehearse(&change.content, &change.access)?;
         let tried = tried(change.is_there.then_some(path.as_path()), &rehearsal.path()).await;
         rehearsal.end()?;
-        tried.map_err(|why| SwitchError::Closed { path, why })?;
+        tried.map_err(|source| SwitchError::Closed { path, source })?;
     }
     Ok(())
 }

@@ -28,6 +28,13 @@ pub fn member_folder(pid: u32, flag: &str) -> Option<PathBuf> {
     Some(from_here(pid, Path::new(&member_setting(pid, flag)?)))
 }
 
+/// Where etcd keeps its data that was told no folder: `NAME.etcd` where it was started, where that is a folder.
+pub fn default_data_folder(pid: u32) -> Option<PathBuf> {
+    let name = member_name(pid).unwrap_or_else(|| "default".into());
+    // A name with a slash in it leads where etcd would go, too, and nothing of it is shown.
+    Some(from_here(pid, Path::new(&format!("{name}.etcd")))).filter(|folder| folder.is_dir())
+}
+
 /// As [`member_name`], of any flag that takes a value.
 pub fn member_setting(pid: u32, flag: &str) -> Option<String> {
     let arguments = command_line(pid).ok()?;
@@ -119,6 +126,34 @@ mod tests {
             let arguments: Vec<_> = line.split(' ').map(str::to_owned).collect();
             let found = given("data-dir", &arguments, &variables, |_| file.map(str::to_owned));
             assert_eq!(found.as_deref(), expected, "{line} {variables:?} {file:?}");
+        }
+    }
+
+    #[test]
+    fn a_member_that_was_told_no_folder_has_one_where_it_was_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let start = |arguments: &str| {
+            let script = "read _ # \"$@\"";
+            let mut command = std::process::Command::new("/bin/sh");
+            command.args(["-c", script, "etcd"]).args(arguments.split(' ')).current_dir(folder.path());
+            command.stdin(std::process::Stdio::piped()).spawn().unwrap()
+        };
+        std::fs::create_dir(folder.path().join("m1.etcd")).unwrap();
+        for (arguments, expected) in [
+            ("--name m1 --listen-peer-urls http://h:1", Some("m1.etcd")),
+            ("--name m2 --listen-peer-urls http://h:1", None), // there is no such folder
+            ("--listen-peer-urls http://h:1", None),
+        ] {
+            let mut child = start(arguments);
+            // The kernel shows its command line a moment after it has become the shell.
+            while command_line(child.id()).unwrap().is_empty() {
+                std::thread::yield_now();
+            }
+            let found = default_data_folder(child.id()).map(|folder| folder.canonicalize().unwrap());
+            let wanted = expected.map(|name| folder.path().join(name).canonicalize().unwrap());
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert_eq!(found, wanted, "{arguments}");
         }
     }
 }

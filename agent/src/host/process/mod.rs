@@ -5,5 +5,6 @@ pub mod credentials;
 pub mod limits;
 pub mod listener;
 pub mod member_setting;
+pub(crate) mod parent;
 pub mod process_id;
 pub mod snapshot;

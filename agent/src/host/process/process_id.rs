@@ -228,6 +228,12 @@ fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(nix::libc::ESRCH)
 }
 
+/// Whether this is the line of that process, which has ended and is not reaped yet.
+pub(super) fn is_unreaped(stat: &[u8], process: ProcessId) -> bool {
+    let stat = parse_stat(&String::from_utf8_lossy(stat));
+    stat.is_some_and(|stat| stat.ended && stat.start_time == process.start_time)
+}
+
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     parent: u32,

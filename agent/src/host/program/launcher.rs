@@ -287,11 +287,20 @@ pub(crate) fn user_name(user: u32) -> Option<String> {
     User::from_uid(Uid::from_raw(user)).ok().flatten().map(|user| user.name)
 }
 
+/// A user cannot read a file that is to take another's place.
+#[derive(Debug, thiserror::Error)]
+#[error("{user} {said}")]
+pub struct NotReadable {
+    pub user: String,
+    /// The words of the process that tried as that user.
+    pub said: String,
+}
+
 /// Has another user try whether it could read a file in the place of one that it can read; says why not.
-pub(crate) async fn try_switched(user: String, old: Option<&Path>, new: &Path) -> Result<(), String> {
+pub(crate) async fn try_switched(user: String, old: Option<&Path>, new: &Path) -> Result<(), NotReadable> {
     let switched = Some(Switched { old: old.map(Path::to_owned), new: new.into() });
     let tried = Trial { user: Some(user.clone()), switched, ..Trial::default() }.run(&own()).await;
-    tried.map_err(|fault| format!("{user} {fault}"))
+    tried.map_err(|said| NotReadable { user, said })
 }
 
 fn find_user(name: &str) -> Result<User, LaunchError> {

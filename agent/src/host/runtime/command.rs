@@ -274,8 +274,17 @@ impl CommandRuntime {
         limit: Duration,
     ) -> Result<(), CommandError> {
         durable::create_folder(&self.nodes, 0o700)?;
-        let output = Output::File(node_file(&self.nodes, &self.name, &format!("{what}.log")));
+        let output = Output::File(self.output(what));
         self.act_into(what, argv, stdin, limit, &output).await
+    }
+
+    /// Where the output of the last `start` is kept.
+    pub(crate) fn start_output(&self) -> PathBuf {
+        self.output("start")
+    }
+
+    fn output(&self, what: &str) -> PathBuf {
+        node_file(&self.nodes, &self.name, &format!("{what}.log"))
     }
 
     async fn act_into(

@@ -193,16 +193,18 @@ impl Runtime {
     /// How a node ended that does not run, if that is known.
     pub async fn ending(&self) -> Option<String> {
         match self {
-            Self::Process(_) | Self::Command(_) => None,
+            Self::Process(runtime) => runtime.ending(),
+            Self::Command(_) => None,
             Self::Systemd(runtime) => runtime.ending().await.ok(),
         }
     }
 
-    /// Where the node's log is and what it says last, where that is the agent's to know.
-    pub async fn last_words(&self) -> Option<String> {
+    /// Where the node's log is, or what stands for it, and what that says last.
+    pub async fn last_words(&self) -> String {
         match self {
-            Self::Process(runtime) => Some(runtime.last_words().await),
-            Self::Command(_) | Self::Systemd(_) => None,
+            Self::Process(runtime) => runtime.last_words().await,
+            Self::Command(runtime) => runtime.last_words().await,
+            Self::Systemd(runtime) => runtime.last_words().await,
         }
     }
 }

@@ -29,6 +29,7 @@ use crate::host::{
     files::durable::{self, FileError},
     process::{
         limits::{self, Limits},
+        parent::{self, Adopting},
         process_id::{ProcessHandle, ProcessId},
     },
     program::launcher,
@@ -220,6 +221,9 @@ impl ProcessRuntime {
     async fn launch(&self, is_stopped: bool) -> Result<Option<Answer>, ProcessError> {
         let order = self.order(is_stopped).and_then(|order| Ok(serde_json::to_vec(&order)?));
         let order = order.map_err(ProcessError::Launcher)?;
+        // Nobody else learns how it ends.
+        let _ = self.ending();
+        let _adopting = Adopting::begin();
         let mut child = self.spawn_launcher().map_err(ProcessError::Launcher)?;
         let mut answer = Vec::new();
         if let (Some(mut stdin), Some(mut stdout)) = (child.stdin.take(), child.stdout.take()) {
@@ -250,6 +254,12 @@ impl ProcessRuntime {
         let mut command = Command::new(program);
         command.args(arguments).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
+    }
+
+    /// How the node on file ended, where this agent has started it and has not told it yet.
+    pub fn ending(&self) -> Option<String> {
+        let process = discovery::on_file(&self.nodes, &self.command.name).ok()??;
+        parent::ending(process)
     }
 
     /// Tells the node to end (SIGTERM) and waits for it. Over the limit it is killed where `kill` says so.

@@ -12,7 +12,7 @@ pub mod value;
 use std::path::Path;
 
 use super::{
-    fault::Fault,
+    fault::{Fault, IS_A_MATRIX},
     fields::Fields,
     model::{Gates, Hooks, Node, Playbook, Verify},
     template::Name,
@@ -67,7 +67,7 @@ fn top(tree: &Tree) -> Result<Fields<'_>, Fault> {
     }
     if let Some(kind) = fields.get("kind").filter(|kind| kind.written("a kind") == Ok("Matrix")) {
         let expected = "a playbook; `agent matrix FILE --list` reads a matrix";
-        return Err(kind.fault("this is a matrix, not a playbook", expected));
+        return Err(kind.fault(IS_A_MATRIX, expected));
     }
     for key in NOT_YET {
         if let Some(place) = fields.key_place(key) {

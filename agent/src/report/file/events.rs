@@ -56,6 +56,8 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     gates: Option<GatesLine>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     exit: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
@@ -113,6 +115,7 @@ impl Events {
             why: None,
             waiting_for: None,
             gates: None,
+            seconds: None,
             exit: None,
             reason: None,
         };
@@ -120,6 +123,7 @@ impl Events {
             RunEvent::HandedOver { to, .. } => line.to = Some(names.short(*to)),
             RunEvent::Lowering { to } => line.to = to.map(|to| to.to_string()),
             RunEvent::Failed { why, .. } | RunEvent::Warning(why) => line.why = Some(printable(why).to_string()),
+            RunEvent::LettingPollsEnd { seconds, .. } => line.seconds = Some(*seconds),
             RunEvent::NodeStarted { node } => line.member = Some((*node).to_owned()),
             RunEvent::HookRan { hook, .. } => line.hook = Some(*hook),
             RunEvent::HookFailed { hook, why, .. } => {

@@ -45,6 +45,17 @@ impl Trouble {
                 (Reason::Playbook, text.clone(), NOTHING, again.map(|again| again + " --list"))
             }
             Self::Playbook(text) => (Reason::Playbook, text.clone(), NOTHING, with("validate")),
+            Self::IsAMatrix(text) => {
+                let list = playbook.map(|path| format!("agent matrix {} --list", typed(path)));
+                (Reason::Playbook, text.clone(), NOTHING, list)
+            }
+            Self::NoClientPort(text) => {
+                let correct = match playbook {
+                    Some(path) => format!("correct cluster.endpoints in {}, then: agent {verb} {0}", typed(path)),
+                    None => "correct --endpoints, and repeat the command".to_owned(),
+                };
+                (Reason::Unreachable, text.clone(), NOTHING, Some(correct))
+            }
             Self::NoSuchMember { typed, members } => {
                 let message = format!("the cluster has no member `{}`; its members are {members}", printable(typed));
                 (Reason::NoSuchMember, message, NOTHING, with("status"))

@@ -30,6 +30,7 @@ pub mod check;
 pub mod phase;
 pub mod preflight;
 mod program;
+mod said;
 pub mod unit;
 
 use bus::{Bus, BusError};

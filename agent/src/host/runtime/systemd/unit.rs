@@ -50,6 +50,8 @@ pub struct Unit {
     pub job: Option<Job>,
     /// Its main process; `None` when there is none or systemd does not know it.
     pub main: Option<u32>,
+    /// Its last run, by the number that systemd gives each.
+    pub invocation: Option<String>,
     /// How its last main process ended.
     pub ended: Ended,
     /// `success`, `exit-code`, `timeout`, `start-limit-hit`, …
@@ -207,6 +209,7 @@ impl Unit {
             sub: unit.text("SubState"),
             job: job.map(job_of),
             main: service.get("MainPID").filter(|pid| *pid != 0),
+            invocation: unit.get::<Vec<u8>>("InvocationID").filter(|id| !id.is_empty()).map(|id| hex(&id)),
             ended: service.ended(),
             result: service.text("Result"),
             conditions_met: unit.is_met("Condition") && unit.is_met("Assert"),
@@ -236,6 +239,10 @@ impl Unit {
             root: root.map(PathBuf::from),
         }
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn job_of(kind: &str) -> Job {
