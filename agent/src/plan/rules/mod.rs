@@ -85,6 +85,11 @@ pub(super) fn before_a_member(case: &Case, pick: &Member) -> Option<Next> {
     BEFORE_A_MEMBER.iter().find_map(|rule| rule(case, pick))
 }
 
+/// What an agent waits for while an alarm stands.
+pub(super) fn under_alarm(case: &Case, next: Next) -> Next {
+    alarm::named(case, next)
+}
+
 /// What a person should know.
 pub(super) fn warnings(case: &Case) -> Vec<Warning> {
     WARNINGS.iter().flat_map(|rule| rule(case)).collect()

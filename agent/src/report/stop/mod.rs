@@ -340,10 +340,16 @@ impl Context<'_> {
     fn expired(&self, waited: &Wait) -> Stop {
         let message =
             format!("nobody made progress for too long while waiting for {}", wait::words(waited, self.names));
-        let reason = if *waited == Wait::Answer { Reason::NoAnswer } else { Reason::Stalled };
-        self.stop(reason, message, "status")
+        match waited {
+            Wait::Answer => self.stop(Reason::NoAnswer, message, "status"),
+            Wait::UnderAlarm { .. } => self.stop(Reason::Alarm, message, self.onward()).leaving(DISARM),
+            _ => self.stop(Reason::Stalled, message, "status"),
+        }
     }
 }
+
+/// What a person does about an alarm.
+pub(crate) const DISARM: &str = "no member goes before `etcdctl alarm disarm`";
 
 /// What a person must know of a hold.
 pub const HOLD: &str =

@@ -1,6 +1,6 @@
 //! How the planner's refusals are told. Pure, beside [`crate::report::stop`].
 
-use super::{Context, Stop, hazard, reason::Reason};
+use super::{Context, DISARM, Stop, hazard, reason::Reason};
 use crate::{
     keys::StepLock,
     plan::{
@@ -123,7 +123,7 @@ impl Context<'_> {
             }
             Refusal::Alarm { kind, of } => {
                 let message = format!("the alarm {} of {} stands", printable(kind), name(*of));
-                self.stop(Reason::Alarm, message, self.onward()).leaving("no member goes before `etcdctl alarm disarm`")
+                self.stop(Reason::Alarm, message, self.onward()).leaving(DISARM)
             }
             Refusal::Failed { member, why } => {
                 let message = format!("the step of {} failed: {}", name(*member), printable(why));
