@@ -206,15 +206,7 @@ impl RunEvent<'_> {
             | Self::HookRan { member, .. }
             | Self::HookFailed { member, .. } => Some(*member),
             Self::HandedOver { from, .. } => Some(*from),
-            Self::Waiting(wait) => match wait {
-                Wait::Record { member, .. }
-                | Wait::Ready { member }
-                | Wait::Lowering { member, .. }
-                | Wait::Storage { member, .. }
-                | Wait::FailedOwner { member }
-                | Wait::AbandonedStep { member } => Some(*member),
-                Wait::Answer | Wait::Baton { .. } | Wait::OthersToJoin | Wait::Others { .. } => None,
-            },
+            Self::Waiting(wait) => wait.member(),
             _ => None,
         }
     }

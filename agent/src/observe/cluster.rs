@@ -291,7 +291,10 @@ impl Connections {
             Err(reason) => Answer::Silent { reason },
         };
         let is_disputed = disputed.is_some();
-        let answer = disputed.into_iter().fold(answer, in_doubt);
+        let answer = match answer {
+            Answer::Silent { .. } if !is_disputed && listed.has_never_started() => Answer::NeverStarted,
+            answer => disputed.into_iter().fold(answer, in_doubt),
+        };
         let Listed { id, name, role, client_urls, .. } = listed;
         (Member { id, name: name.into(), role, client_urls, reached: at, is_disputed, answer }, warning)
     }
@@ -405,6 +408,7 @@ fn quota_bytes(status: &proto::etcdserverpb::StatusResponse, release: &Release) 
 fn in_doubt(answer: Answer, dispute: String) -> Answer {
     match answer {
         Answer::Silent { reason } => Answer::Silent { reason: format!("{reason}; {dispute}") },
+        Answer::NeverStarted => Answer::Silent { reason: dispute },
         Answer::Reported(report) => Answer::Reported(Box::new(match report.health {
             Health::Ready => Report { health: Health::CatchingUp { reason: dispute }, ..*report },
             Health::Alarmed { alarms, besides: None } => {

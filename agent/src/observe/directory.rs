@@ -46,6 +46,11 @@ pub struct Listed {
 }
 
 impl Listed {
+    /// Whether it is listed as a member is that was added and never started.
+    pub fn has_never_started(&self) -> bool {
+        self.name.is_empty() && self.client_urls.is_empty() && self.unused.is_empty()
+    }
+
     /// Whether it says that it serves clients there.
     pub fn advertises(&self, address: &str) -> bool {
         self.client_urls.iter().any(|url| url == address)

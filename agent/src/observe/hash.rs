@@ -148,7 +148,7 @@ pub fn compare(revision: Revision, answers: &[HashAnswer]) -> Option<Hashes> {
 
 /// Followers first, then learners, the leader last: whom a stall hurts least comes first, and the revision is a voter's.
 fn in_order(view: &ClusterView) -> Vec<&Member> {
-    let mut members: Vec<_> = view.members.iter().collect();
+    let mut members: Vec<_> = view.started().collect();
     members.sort_by_key(|member| (view.is_leader(member.id), member.role == Role::Learner, member.id));
     members
 }

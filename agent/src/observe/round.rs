@@ -299,7 +299,7 @@ impl Round {
     /// Why a member was not reached, address by address.
     fn silence(&self, member: &Listed, voices: &Voices) -> String {
         if member.client_urls.is_empty() && member.unused.is_empty() {
-            return "it has never started".to_owned();
+            return "it advertises no address".to_owned();
         }
         let reasons = member.client_urls.iter().map(|url| {
             match (self.failed.get(url), self.found.iter().find(|found| found.address == *url)) {

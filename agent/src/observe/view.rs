@@ -72,6 +72,9 @@ pub enum Answer {
         /// The transport's or the member's own words.
         reason: String,
     },
+    /// All lists have it alike, with neither a name nor an address: etcd lists so a member that was added and whose
+    /// process was never started. One that was started once is silent, whatever became of it.
+    NeverStarted,
 }
 
 /// What a member reported of itself.
@@ -162,8 +165,13 @@ impl Member {
     pub fn report(&self) -> Option<&Report> {
         match &self.answer {
             Answer::Reported(report) => Some(report),
-            Answer::Silent { .. } => None,
+            Answer::Silent { .. } | Answer::NeverStarted => None,
         }
+    }
+
+    /// Whether it was added and its process was never started.
+    pub fn has_never_started(&self) -> bool {
+        self.answer == Answer::NeverStarted
     }
 
     /// Whether it answered and is ready.
@@ -193,6 +201,7 @@ impl Member {
     pub fn trouble(&self) -> Option<Cow<'_, str>> {
         match &self.answer {
             Answer::Silent { reason } => Some(reason.into()),
+            Answer::NeverStarted => Some("it has never started".into()),
             Answer::Reported(report) => match &report.health {
                 Health::Ready => None,
                 Health::CatchingUp { reason } | Health::Sick { reason } => Some(reason.into()),
@@ -234,6 +243,11 @@ impl ClusterView {
 
     pub fn voters(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|member| member.role == Role::Voter)
+    }
+
+    /// Whoever was ever started.
+    pub fn started(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| !member.has_never_started())
     }
 
     pub fn member(&self, id: MemberId) -> Option<&Member> {

@@ -214,9 +214,10 @@ pub fn warnings(case: &Case) -> Vec<Warning> {
 }
 
 pub fn next(case: &Case) -> Next {
-    rules::before_any_member(case).unwrap_or_else(|| match order::order(case) {
+    let next = rules::before_any_member(case).unwrap_or_else(|| match order::order(case) {
         // A run is created by the first agent that nothing stands in the way of.
         Next::Step(_) if case.current_run().is_none() => rules::before_a_run(case).unwrap_or(Next::Begin),
         next => next,
-    })
+    });
+    rules::under_alarm(case, next)
 }

@@ -45,18 +45,19 @@ pub(super) fn order(case: &Case) -> Next {
     }
 }
 
-/// My members are at their target: wait while every other undone member has a live agent, else end.
+/// My members are at their target. I wait while another one's agent is at work, and end when the members that are left have
+/// none. No two wait for each other: whoever waits here has no member that anybody waits for.
 fn my_part_is_done(case: &Case) -> Next {
     let is_open = |m: &&Member| !m.is_ready() || !target::is_at(case, m, case.direction());
-    let (mine, left): (Vec<MemberId>, Vec<MemberId>) =
-        case.view.members.iter().filter(is_open).map(|m| m.id).partition(|id| case.me.seats.has(*id));
+    let (mine, others): (Vec<MemberId>, Vec<MemberId>) =
+        target::seated(case).filter(is_open).map(|m| m.id).partition(|id| case.me.seats.has(*id));
+    let (at_work, left): (Vec<_>, Vec<_>) = others.into_iter().partition(|member| case.keys.has_participant(*member));
     match mine.first() {
         Some(member) => Next::Wait(Wait::Ready { member: *member }),
-        None if left.iter().all(|member| case.keys.has_participant(*member)) => {
-            Next::Wait(Wait::Others { members: left })
-        }
+        None if left.is_empty() => Next::Wait(Wait::Others { members: at_work }),
         None if !case.is_window_over() => Next::Wait(Wait::OthersToJoin),
-        None => Next::Finish(Finish::Partial { left }),
+        None if at_work.is_empty() => Next::Finish(Finish::Partial { left }),
+        None => Next::Wait(Wait::Others { members: at_work }),
     }
 }
 
@@ -92,4 +93,62 @@ fn successor(case: &Case, leader: MemberId, direction: Direction) -> Option<Memb
 
 fn no_successor(case: &Case, down: MemberId) -> Refusal {
     Refusal::BelowQuorum { down, standing: 0, needed: case.view.voters().count() / 2 + 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        keys::{Keys, Participant, ProcessId, RunState, rules::Rules},
+        plan::{next, samples},
+        unknown::Unknown,
+    };
+
+    /// A run in which agents are at work on the hosts of these members, each with one.
+    fn with_agents_of(members: &[u64]) -> Keys {
+        let mut keys = Keys { run: Some(samples::at(samples::run(RunState::Rolling))), ..Keys::default() };
+        for member in members {
+            let agent = Participant {
+                host_name: format!("h{member}").into(),
+                process: ProcessId::default(),
+                seats: samples::seats(samples::host(*member), &[*member]),
+                done: Vec::new(),
+                waits_for: None,
+                does: None,
+                unknown: Unknown::default(),
+            };
+            keys.agents.insert(samples::host(*member), samples::at(agent));
+        }
+        keys
+    }
+
+    #[test]
+    fn nobody_leaves_while_another_agent_is_at_work() {
+        let waits =
+            |members: &[u64]| Next::Wait(Wait::Others { members: members.iter().copied().map(MemberId).collect() });
+        let ends = |left: &[u64]| Next::Finish(Finish::Partial { left: left.iter().copied().map(MemberId).collect() });
+        for (members, done, agents, is_window_over, expected) in [
+            // Host 1 asks, whose member is done.
+            ("1+ 2+ 3+", &[1][..], &[1, 2, 3][..], true, waits(&[2, 3])),
+            ("1+ 2+ 3+", &[1], &[1, 2], false, Next::Wait(Wait::OthersToJoin)),
+            ("1+ 2+ 3+", &[1], &[1, 2], true, waits(&[2])), // it goes, or waits for what comes without me
+            ("1+ 2+ 3+", &[1, 2], &[1, 2], true, ends(&[3])), // who only waits is not at work: both leave
+            ("1+ 2- 3+", &[1, 2], &[1, 2], true, waits(&[2])), // its step has not ended yet
+            ("1+ 2+ 3+", &[1], &[1], true, ends(&[2, 3])),  // one host after the other
+            ("1+ 2+ 3+", &[1], &[1], false, Next::Wait(Wait::OthersToJoin)),
+            ("1+ 2+ 3+ 4?", &[1], &[1, 2, 3], true, waits(&[2, 3])), // nobody comes for one that never started
+            ("1+ 2+ 3+ 4?", &[1], &[1, 2], true, waits(&[2])),
+            ("1+ 2+ 3+ 4?", &[1], &[1], true, ends(&[2, 3])),
+            ("1+ 2+ 3+ 4?", &[1, 2, 3], &[1], true, Next::Settle),
+            ("1+ 2+ 3+ 4.", &[1, 2, 3], &[1], true, ends(&[4])), // one that is silent was started once
+        ] {
+            let mut view = samples::view(members);
+            for member in done {
+                samples::with_release(&mut view, *member as usize - 1, "3.5.30");
+            }
+            let (me, rules, keys) = (samples::me(&[1]), Rules::default(), with_agents_of(agents));
+            let found = next(&Case { is_window_over, ..samples::case(&me, &rules, &keys, &view) });
+            assert_eq!(found, expected, "{members}, done {done:?}, agents {agents:?}, window over: {is_window_over}");
+        }
+    }
 }

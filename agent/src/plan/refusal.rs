@@ -162,4 +162,29 @@ pub enum Wait {
     AbandonedStep {
         member: MemberId,
     },
+    /// An alarm to be disarmed, before what was waited for can come.
+    UnderAlarm {
+        /// Its kind in etcd's own word.
+        kind: Arc<str>,
+        /// The member that it is of.
+        of: MemberId,
+        /// What is waited for besides.
+        wait: Box<Wait>,
+    },
+}
+
+impl Wait {
+    /// The one member that is waited for, if it is one.
+    pub fn member(&self) -> Option<MemberId> {
+        match self {
+            Self::Record { member, .. }
+            | Self::Ready { member }
+            | Self::Lowering { member, .. }
+            | Self::Storage { member, .. }
+            | Self::FailedOwner { member }
+            | Self::AbandonedStep { member } => Some(*member),
+            Self::UnderAlarm { wait, .. } => wait.member(),
+            Self::Answer | Self::Baton { .. } | Self::OthersToJoin | Self::Others { .. } => None,
+        }
+    }
 }

@@ -20,8 +20,8 @@ use crate::{
     unknown::Unknown,
 };
 
-/// A view in short: `+` a ready voter, `-` one that is not, `~` one that catches up, `.` a silent one,
-/// `!` one that reports an alarm of member 1, `l` a ready learner, `*` the leader (else the last ready voter leads).
+/// A view in short: `+` a ready voter, `-` one that is not, `~` one that catches up, `.` a silent one, `?` a learner that
+/// never started, `!` one that reports an alarm of member 1, `l` a ready learner, `*` the leader (else the last ready voter leads).
 pub(crate) fn view(text: &str) -> ClusterView {
     let members: Vec<Member> = text.split_whitespace().map(member).collect();
     let marked = text.split_whitespace().find(|word| word.ends_with('*')).map(|word| member(word).id);
@@ -43,9 +43,10 @@ fn member(word: &str) -> Member {
     };
     let answer = match sign {
         "." => Answer::Silent { reason: "connection refused".into() },
+        "?" => Answer::NeverStarted,
         _ => Answer::Reported(Box::new(report(health))),
     };
-    let role = if sign == "l" { Role::Learner } else { Role::Voter };
+    let role = if matches!(sign, "l" | "?") { Role::Learner } else { Role::Voter };
     let url = format!("http://{id}");
     let reached = matches!(answer, Answer::Reported(_)).then(|| url.clone());
     Member {
@@ -75,6 +76,11 @@ fn report(health: Health) -> Report {
         health,
         gates: None,
     }
+}
+
+/// The same view, with this leader whatever it says of its health.
+pub(crate) fn led_by(member: u64, view: ClusterView) -> ClusterView {
+    ClusterView { leader: Leader::Agreed { member: MemberId(member), term: Term(2) }, ..view }
 }
 
 fn edit(view: &mut ClusterView, at: usize, change: impl FnOnce(&mut Report)) {

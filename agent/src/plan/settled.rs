@@ -26,6 +26,12 @@ pub enum Missing {
         found: Option<ClusterVersion>,
         wanted: Option<ClusterVersion>,
     },
+    /// The cluster version is another one, and this member keeps it from rising: it was never started, and the leader
+    /// waits for the release of every member that is listed (etcd, `decideClusterVersion`).
+    NeverStarted {
+        member: MemberId,
+        wanted: Option<ClusterVersion>,
+    },
     /// A member's data has another version.
     StorageVersion {
         member: MemberId,
@@ -77,7 +83,7 @@ impl Missing {
     /// Whether it stays so until a person changes something: waiting is no help.
     pub fn is_lasting(&self) -> bool {
         match self {
-            Self::NoGates { .. } | Self::NoSuchGate { .. } => true,
+            Self::NoGates { .. } | Self::NoSuchGate { .. } | Self::NeverStarted { .. } => true,
             Self::KeptOff { by, .. } => !by.is_empty(),
             Self::KeptOn { is_wanted, .. } => *is_wanted,
             Self::Answer { .. }
@@ -104,9 +110,19 @@ pub(super) fn missing_versions(intent: &Intent, view: &ClusterView, back: bool) 
     let kind = intent.change.kind();
     view.members.first()?;
     let wanted = kind.settled_version(view, back);
-    let of_versions = view.members.iter().find_map(|member| versions(member, wanted, back));
+    let of_versions = view.started().find_map(|member| versions(member, wanted, back));
+    let of_versions = of_versions.map(|missing| kept_by_one_never_started(view, missing));
     let is_downgrading = || kind.lowers_to().and(view.downgrade());
     of_versions.or_else(|| is_downgrading().map(|target| Missing::GoingDown { target }))
+}
+
+/// Who is to be started or removed is named in place of the member that happens to come first.
+fn kept_by_one_never_started(view: &ClusterView, missing: Missing) -> Missing {
+    let never = view.members.iter().find(|member| member.has_never_started());
+    match (missing, never) {
+        (Missing::ClusterVersion { wanted, .. }, Some(never)) => Missing::NeverStarted { member: never.id, wanted },
+        (missing, _) => missing,
+    }
 }
 
 fn versions(member: &Member, wanted: Option<ClusterVersion>, back: bool) -> Option<Missing> {
@@ -144,6 +160,10 @@ mod tests {
             assert_eq!(missing(&intent(">=3.4, <3.5", "3.5.30"), &view, false).is_none(), settled, "{versions:?}");
         }
         assert!(missing(&intent(">=3.4, <3.5", "3.5.30"), &view("1+ 2+ 3."), false).is_some());
+        let never = missing(&intent(">=3.4, <3.5", "3.5.30"), &view("1+ 2+ 3?"), false).unwrap();
+        assert_eq!(never, Missing::NeverStarted { member: MemberId(3), wanted: "3.5".parse().ok() });
+        assert!(never.is_lasting(), "no wait makes it start");
+        assert_eq!(missing(&intent(">=3.4, <3.5", "3.5.30"), &view("1+ 2+ 3?"), true), None, "the rest has settled");
         assert!(missing(&intent(">=3.4, <3.5", "3.5.30"), &view("1+ 2+ 3+"), true).is_none(), "back at 3.4");
     }
 }

@@ -28,10 +28,11 @@ pub enum Seated {
     AsListed,
 }
 
-/// The members that have a seat at the end, and so are to be brought to the target, in order of id.
+/// The members that have a seat at the end, and so are to be brought to the target, in order of id. One that never
+/// started has no process to bring there.
 pub(super) fn seated<'a>(case: &'a Case) -> impl Iterator<Item = &'a Member> + use<'a> {
     match case.kind().target().seats {
-        Seated::AsListed => case.view.members.iter(),
+        Seated::AsListed => case.view.started(),
     }
 }
 

@@ -9,6 +9,8 @@ use super::hazard::Hazard;
 pub enum Warning {
     /// A member is not ready, and no agent runs on its host.
     Alone { member: MemberId },
+    /// A member that was added and never started.
+    NeverStarted { member: MemberId },
     /// Something that is known to hurt, and has not come far enough to refuse for it.
     Hazard(Hazard),
 }

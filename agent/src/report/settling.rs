@@ -27,6 +27,12 @@ pub fn words(missing: &Missing, names: &Names) -> String {
         Missing::ClusterVersion { member, found, wanted } => {
             format!("{} has cluster version {}, not {}", short(member), version(*found), version(*wanted))
         }
+        Missing::NeverStarted { member, wanted } => format!(
+            "{} has never started, so the cluster version does not become {}; start it, or take it out with \
+             `etcdctl member remove {member}`",
+            short(member),
+            version(*wanted)
+        ),
         Missing::StorageVersion { member, found, wanted } => {
             format!("{} has storage version {}, not {}", short(member), version(*found), version(*wanted))
         }

@@ -1,6 +1,6 @@
 //! What is waited for, in words.
 
-use super::names::Names;
+use super::names::{Names, printable};
 use crate::plan::refusal::Wait;
 
 /// What an agent waits for: the rest of a sentence that begins with "waiting for".
@@ -21,6 +21,10 @@ pub fn words(wait: &Wait, names: &Names) -> String {
         }
         Wait::AbandonedStep { member } => {
             format!("{}, whose step was abandoned", names.place(*member))
+        }
+        Wait::UnderAlarm { kind, of, wait } => {
+            let (kind, of) = (printable(kind), names.short(*of));
+            format!("the alarm {kind} of {of} to be disarmed, and then for {}", words(wait, names))
         }
     }
 }

@@ -1,8 +1,9 @@
 //! What happens to the others while a member becomes ready: an alarm, a death, or both. A member that runs is not
-//! stopped for that.
+//! stopped for that, and every agent that waits says the alarm.
 
 use rustix::process::Signal;
 use tests::{
+    agent::Agent,
     case::Case,
     ended::Ended,
     on_both,
@@ -44,6 +45,30 @@ impl Pair {
         self.rollout.member(self.other).end(Signal::KILL).expect("killed");
     }
 
+    fn name_of_first(&self) -> &str {
+        &self.rollout.member(self.first).name
+    }
+
+    /// Agents of hosts that only wait, as they will say: the leader's, and the other's where that is left alive.
+    async fn waiting(&self, does_other_die: bool) -> Vec<Agent> {
+        let leaders = (self.first + self.rollout.hosts.len() - 1) % self.rollout.hosts.len();
+        let hosts = std::iter::once(leaders).chain((!does_other_die).then_some(self.other));
+        let agents: Vec<_> = hosts.map(|host| self.rollout.start(host)).collect();
+        self.until_all_say(&agents, &format!("waits for {} to come back", self.name_of_first())).await;
+        agents
+    }
+
+    async fn until_all_say(&self, agents: &[Agent], words: &str) {
+        wait::until("those that wait to say so", LIMIT, || async {
+            match agents.iter().map(Agent::log).find(|log| !log.contains(words)) {
+                Some(log) => Err(log),
+                None => Ok(()),
+            }
+        })
+        .await
+        .expect("said");
+    }
+
     fn name_of_other(&self) -> &str {
         &self.rollout.member(self.other).name
     }
@@ -70,10 +95,16 @@ impl Pair {
 /// An alarm of another member within the first one's soak.
 async fn in_the_soak(system: System, does_other_die: bool) {
     let Some(mut case) = Case::of(system).await else { return };
-    case.upgrade.strategy = vec!["soak: 6s".into(), "health: { timeout: 8s }".into()];
+    case.upgrade.strategy = vec!["soak: 15s".into(), "health: { timeout: 8s }".into()];
     let mut pair = Pair::of(case).await;
     let rollout = &pair.rollout;
     let agent = rollout.start(pair.first);
+    wait::until("the step lock", LIMIT, || async {
+        if rollout.keys().await.contains_key("step") { Ok(()) } else { Err(agent.log()) }
+    })
+    .await
+    .expect("put");
+    let waiting = pair.waiting(does_other_die).await;
     let new = rollout.to.release.to_string();
     wait::until("the first member to run the new release", LIMIT, || async {
         let said = rollout.client(pair.first).versions().await.map_err(|error| error.to_string())?;
@@ -86,6 +117,8 @@ async fn in_the_soak(system: System, does_other_die: bool) {
     if does_other_die {
         pair.other_dies();
     }
+    let alarm = format!("waits for the alarm NOSPACE of {} to be disarmed", pair.name_of_other());
+    pair.until_all_say(&waiting, &alarm).await;
     let ended = agent.ends().await;
     assert_eq!(pair.pid(), pid, "it serves: {ended}");
     ended.must_be(1, "alarm");
@@ -93,6 +126,12 @@ async fn in_the_soak(system: System, does_other_die: bool) {
         assert!(ended.message().contains(words), "{ended}");
     }
     assert!(ended.said("left").contains("etcdctl alarm disarm"), "{ended}");
+    // Its agent is gone, and the alarm keeps the lock: the others wait no longer.
+    for agent in waiting {
+        let ended = agent.ends().await;
+        ended.must_be(3, "alarm");
+        assert!(ended.message().contains("NOSPACE") && ended.message().contains(pair.name_of_other()), "{ended}");
+    }
 
     // The same command stops nobody, however often.
     let again = rollout.one("run", pair.first).await;
@@ -100,17 +139,9 @@ async fn in_the_soak(system: System, does_other_die: bool) {
     assert_eq!(pair.pid(), pid, "{again}");
 
     if does_other_die {
-        // Whom it waits for then has ended.
-        let agent = rollout.start(pair.other);
-        let waits = format!("waits for {} to come back", rollout.member(pair.first).name);
-        wait::until("its own agent to start it", LIMIT, || async {
-            if agent.log().contains(&waits) { Ok(()) } else { Err(agent.log()) }
-        })
-        .await
-        .expect("started");
+        // Its own agent starts it, alarm or not.
+        rollout.one("run", pair.other).await.must_be(3, "alarm");
         assert!(rollout.member(pair.other).is_running());
-        agent.process().expect("it runs").signal(Signal::INT).expect("sent");
-        agent.ends().await.must_be(10, "interrupted");
     }
     pair.alarm(false).await;
     rollout.one("run", pair.first).await.must_be(0, "partial");

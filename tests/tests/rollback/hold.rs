@@ -29,7 +29,7 @@ async fn a_held_run_waits_for_a_person_and_is_finalized(system: System) {
     let approved = rollout.one("finalize", other).await;
     approved.must_be(0, "approved");
     assert!(approved.message().contains(&rollout.member(owner).name), "{approved}");
-    assert!(approved.said("next").starts_with("agent run "), "{approved}");
+    assert!(approved.said("next").ends_with("agent run with that host's playbook"), "{approved}");
     assert_eq!(rollout.pids(), before, "saying so touches nothing");
 
     rollout.one("run", owner).await.must_be(0, "done");

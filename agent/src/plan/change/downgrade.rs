@@ -109,7 +109,7 @@ impl Kind for Downgrade {
     /// Cancelled, the version rises again by itself, to what the members run.
     fn settled_version(&self, view: &ClusterView, back: bool) -> Option<ClusterVersion> {
         match back {
-            true => view.members.first()?.release().map(Release::cluster_version),
+            true => view.started().next()?.release().map(Release::cluster_version),
             false => Some(self.to.cluster_version()),
         }
     }

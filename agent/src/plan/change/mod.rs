@@ -102,7 +102,7 @@ fn is_one_step_up(lower: &Release, higher: &Release) -> bool {
 
 /// What the first member says, and so what all must say alike.
 fn common_version(view: &ClusterView) -> Option<ClusterVersion> {
-    view.members.first()?.report()?.cluster_version
+    view.started().next()?.report()?.cluster_version
 }
 
 fn parts_of(from: &VersionReq, to: &Release) -> Vec<(&'static str, String)> {

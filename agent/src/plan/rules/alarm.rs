@@ -1,10 +1,74 @@
-//! Nobody goes while an alarm stands.
+//! Nobody goes while an alarm stands, and whoever waits says which.
 
-use crate::plan::{Case, Next, refusal::Refusal};
+use proto::MemberId;
+
+use crate::{
+    observe::view::Alarm,
+    plan::{
+        Case, Next,
+        refusal::{Refusal, Wait},
+    },
+};
 
 /// While an alarm stands no member is ready, nobody can be waited for, and a member that is restarted may find
 /// no room: a person must see to it.
 pub(super) fn alarm(case: &Case) -> Option<Next> {
-    let alarm = case.view.alarm()?;
-    Some(Next::Refuse(Refusal::Alarm { kind: alarm.kind.as_str().into(), of: alarm.of }))
+    case.view.alarm().map(refuse)
+}
+
+/// A step lock whose agent is gone. The alarm keeps it: the cluster takes no write that deletes it, so nobody who comes back
+/// ends the wait before a person does.
+pub(super) fn keeps_lock(case: &Case, member: MemberId) -> Option<Next> {
+    case.view.alarm().filter(|_| !case.keys.has_participant(member)).map(refuse)
+}
+
+fn refuse(alarm: &Alarm) -> Next {
+    Next::Refuse(Refusal::Alarm { kind: alarm.kind.as_str().into(), of: alarm.of })
+}
+
+/// A wait names the alarm, whatever it is for: that comes only once the alarm is disarmed.
+pub(super) fn named(case: &Case, next: Next) -> Next {
+    match (next, case.view.alarm()) {
+        (Next::Wait(wait), Some(alarm)) => {
+            Next::Wait(Wait::UnderAlarm { kind: alarm.kind.as_str().into(), of: alarm.of, wait: Box::new(wait) })
+        }
+        (next, _) => next,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        keys::{Keys, rules::Rules},
+        plan::{next, samples},
+    };
+
+    #[test]
+    fn whoever_waits_says_the_alarm_and_nobody_waits_where_the_locks_agent_is_gone() {
+        let alarm = || Refusal::Alarm { kind: "NOSPACE".into(), of: MemberId(1) };
+        let waits =
+            |wait| Next::Wait(Wait::UnderAlarm { kind: "NOSPACE".into(), of: MemberId(1), wait: Box::new(wait) });
+        let record = || Wait::Record { member: MemberId(2), host: samples::host(2) };
+        // Member 2 is in its step.
+        for (members, has_lock, failed, is_owner_there, is_window_over, expected) in [
+            ("1+ 2- 3+", true, None, true, true, Next::Wait(record())),
+            ("1! 2! 3!", true, None, true, true, waits(record())),
+            ("1! 2! 3!", true, None, true, false, waits(record())),
+            ("1! 2. 3!", true, None, true, true, waits(record())), // it is starting just now
+            ("1! 2! 3!", true, None, false, true, Next::Refuse(alarm())),
+            ("1! 2! 3!", true, None, false, false, Next::Refuse(alarm())), // who comes later can write nothing either
+            ("1! 2. 3!", true, None, false, true, Next::Refuse(alarm())),
+            ("1! 2! 3!", true, Some(2), false, true, Next::Refuse(alarm())),
+            ("1! 2! 3!", false, Some(2), true, true, waits(Wait::FailedOwner { member: MemberId(2) })),
+            ("1! 2! 3!", false, None, true, true, Next::Refuse(alarm())),
+        ] {
+            let (me, rules, found) = (samples::me(&[1]), Rules::default(), samples::keys(failed, is_owner_there));
+            let keys = Keys { step: found.step.clone().filter(|_| has_lock), ..found };
+            // Who leads is agreed on though nobody is ready.
+            let view = samples::led_by(3, samples::view(members));
+            let found = next(&Case { is_window_over, ..samples::case(&me, &rules, &keys, &view) });
+            assert_eq!(found, expected, "{members} {has_lock} {failed:?} {is_owner_there} {is_window_over}");
+        }
+    }
 }

@@ -1,4 +1,6 @@
 //! A member that is not ready and that no agent looks after keeps everybody from going, sooner or later.
+//!
+//! One that never started has no agent to come: `never_started.rs`.
 
 use crate::{
     observe::view::Member,
@@ -8,7 +10,7 @@ use crate::{
 pub(super) fn alone(case: &Case) -> Vec<Warning> {
     let is_alone =
         |member: &&Member| !member.is_ready() && !case.me.seats.has(member.id) && !case.keys.has_participant(member.id);
-    case.view.members.iter().filter(is_alone).map(|member| Warning::Alone { member: member.id }).collect()
+    case.view.started().filter(is_alone).map(|member| Warning::Alone { member: member.id }).collect()
 }
 
 #[cfg(test)]
@@ -28,6 +30,7 @@ mod tests {
             ("1+ 2+ 3+", false, vec![]),
             ("1- 2+ 3+", false, vec![]), // this host's own
             ("1+ 2- 3.", false, vec![2, 3]),
+            ("1+ 2- 3+ 4?", false, vec![2]),
             ("1+ 2- 3~", true, vec![3]),
         ] {
             let (keys, view) = (keys(None, has_agent), view(members));

@@ -14,6 +14,7 @@ mod gates;
 mod hindrance;
 mod hold;
 mod needs;
+mod never_started;
 mod other_run;
 mod others_first;
 mod ownership;
@@ -67,7 +68,7 @@ const BEFORE_A_MEMBER: &[fn(&Case, &Member) -> Option<Next>] =
     &[catching_up::catching_up, quorum::quorum, needs::before_member, way_back::way_back, others_first::others_first];
 
 /// What is told and refuses nothing.
-const WARNINGS: &[fn(&Case) -> Vec<Warning>] = &[alone::alone, quota::near_quota];
+const WARNINGS: &[fn(&Case) -> Vec<Warning>] = &[alone::alone, never_started::never_started, quota::near_quota];
 
 /// What decides before it is asked who goes.
 pub(super) fn before_any_member(case: &Case) -> Option<Next> {
@@ -82,6 +83,11 @@ pub(super) fn before_a_run(case: &Case) -> Option<Next> {
 /// What keeps this member from going.
 pub(super) fn before_a_member(case: &Case, pick: &Member) -> Option<Next> {
     BEFORE_A_MEMBER.iter().find_map(|rule| rule(case, pick))
+}
+
+/// What an agent waits for while an alarm stands.
+pub(super) fn under_alarm(case: &Case, next: Next) -> Next {
+    alarm::named(case, next)
 }
 
 /// What a person should know.

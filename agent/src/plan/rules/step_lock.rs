@@ -1,6 +1,7 @@
 //! A record that stands: it is the lock.
 //!
-//! A record is not waited for where its step failed and its agent has ended. The others end with the reason of the mark.
+//! A record is not waited for where its step failed and its agent has ended. The others end with the reason of the mark. Nor
+//! is it where its agent has ended and an alarm keeps it: then they end with the alarm (`alarm.rs`).
 
 use crate::{
     keys::{RunState, StepLock, txn::Txn},
@@ -8,6 +9,7 @@ use crate::{
         Case, Next,
         owner::{self, Whose},
         refusal::{Refusal, Wait},
+        rules::alarm,
     },
 };
 use proto::MemberId;
@@ -25,7 +27,8 @@ pub(super) fn step_lock(case: &Case) -> Option<Next> {
         Whose::Mine => Some(Next::Adopt(member)),
         Whose::MinePerhaps => Some(owner::refuse(record, case)),
         Whose::Anothers if case.rules.record_is_the_lock => {
-            Some(failed_and_left(case, member).unwrap_or(Next::Wait(Wait::Record { member, host })))
+            let is_over = alarm::keeps_lock(case, member).or_else(|| failed_and_left(case, member));
+            Some(is_over.unwrap_or(Next::Wait(Wait::Record { member, host })))
         }
         Whose::Anothers => None,
     }

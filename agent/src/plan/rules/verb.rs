@@ -50,7 +50,7 @@ fn rolled_back_before(case: &Case) -> Next {
     let is_this =
         |run: &&Run| *run.intent == *case.me.intent && run.state == RunState::Done { result: RunResult::RolledBack };
     let is_back = |member: &Member| member.is_ready() && target::is_at(case, member, Direction::Back);
-    match last.filter(is_this).is_some() && case.view.members.iter().all(is_back) {
+    match last.filter(is_this).is_some() && target::seated(case).all(is_back) {
         true => Next::Finish(Finish::Done(RunResult::RolledBack)),
         false => Next::Refuse(Refusal::NothingToRollBack),
     }

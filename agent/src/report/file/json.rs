@@ -123,6 +123,7 @@ pub(crate) fn role(view: &ClusterView, member: &Member) -> &'static str {
 pub(crate) fn state(member: &Member) -> &'static str {
     match &member.answer {
         Answer::Silent { .. } => "silent",
+        Answer::NeverStarted => "never_started",
         Answer::Reported(report) => match report.health {
             Health::Ready => "ready",
             Health::CatchingUp { .. } => "catching_up",

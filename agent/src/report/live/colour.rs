@@ -10,7 +10,7 @@ const PLAIN: &str = "\x1b[0m";
 /// What is wrong comes before what is under way, and that before what is done.
 const WORDS: [(&str, &[&str]); 3] = [
     (RED, &["silent", "sick", "failed", "error:", "alarm", "abandoned:", "stale:", "given", "left"]),
-    (YELLOW, &["catching_up", "stopping", "restarting", "starting", "soaking", "held", "undecided"]),
+    (YELLOW, &["catching_up", "stopping", "restarting", "starting", "soaking", "held", "undecided", "never_started"]),
     (GREEN, &["done"]),
 ];
 

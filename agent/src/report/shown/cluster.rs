@@ -13,7 +13,7 @@ use crate::{
 pub fn line(view: &ClusterView) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut by_release: BTreeMap<_, Vec<String>> = BTreeMap::new();
-    for member in &view.members {
+    for member in view.started() {
         by_release.entry(member.release()).or_default().push(name(member));
     }
     for (release, names) in by_release.iter().rev() {
@@ -22,8 +22,12 @@ pub fn line(view: &ClusterView) -> String {
             None => format!("{}: no answer", names.join(", ")),
         });
     }
-    let ready = view.members.iter().filter(|member| member.is_ready()).count();
-    parts.push(format!("{ready} of {} ready", view.members.len()));
+    let never: Vec<_> = view.members.iter().filter(|member| member.has_never_started()).map(name).collect();
+    if !never.is_empty() {
+        parts.push(format!("{}: never started, not counted", never.join(", ")));
+    }
+    let ready = view.started().filter(|member| member.is_ready()).count();
+    parts.push(format!("{ready} of {} ready", view.started().count()));
     parts.extend(cluster_version(view).map(|version| format!("cluster version {version}")));
     parts.join("; ")
 }

@@ -88,7 +88,7 @@ fn table<const N: usize>(rows: &[[String; N]]) -> String {
 pub fn keys(keys: &Keys, names: &Names, view: &ClusterView, lapses: Option<Duration>) -> String {
     let mut text = match &keys.run {
         None => "run: none\n".to_owned(),
-        Some(run) => run_line(&run.value, names, view.members.len(), step_column::next(view, keys)),
+        Some(run) => run_line(&run.value, names, view.started().count(), step_column::next(view, keys)),
     };
     if let Some(baton) = &keys.baton {
         let host = printable(&baton.value.host_name);

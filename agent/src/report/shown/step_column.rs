@@ -29,7 +29,7 @@ pub fn next(view: &ClusterView, keys: &Keys) -> Option<MemberId> {
     let run = current(keys)?;
     let in_step = keys.step.as_ref().map(|step| step.value.member);
     let is_open = |member: &&Member| !run.done.contains(&member.id) && in_step != Some(member.id);
-    in_order(view, keys).into_iter().find(is_open).map(|member| member.id)
+    in_order(view, keys).into_iter().filter(|member| !member.has_never_started()).find(is_open).map(|member| member.id)
 }
 
 /// A member's place in the run, in a few words; `None` where it has none.
@@ -59,7 +59,7 @@ fn in_step(member: &Member, lock: &StepLock, keys: &Keys) -> String {
         _ => false,
     };
     match &member.answer {
-        Answer::Silent { .. } => "restarting".into(),
+        Answer::Silent { .. } | Answer::NeverStarted => "restarting".into(),
         // A restart without another release does not show where it is.
         Answer::Reported(_) if !is_at_target => match member.is_ready() {
             true => "stopping".into(),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Progress, Reason, Stop};
+use super::{Progress, Reason, Stop, there, with_own_playbook};
 use crate::{
     keys::{Keys, StepLock},
     observe::view::ClusterView,
@@ -39,8 +39,7 @@ pub fn abandoned(record: &StepLock, names: &Names, view: &ClusterView, playbook:
     let message = format!("the step of {name} was given up; nobody takes a member down until it is settled");
     let left = format!("replace {name}, or bring {host} back: its agent may still wake up; {}", line(view));
     let stop = Stop::well(Reason::Abandoned, message, "run", playbook);
-    let next =
-        stop.next.map(|next| format!("{next}  # on {}, with the playbook there", crate::words::remark(host.as_ref())));
+    let next = Some(with_own_playbook(&there(Some(&host), &names.short(record.member)), "run"));
     Stop { next, left, cluster: Some(Progress::Partial), ..stop }
 }
 

@@ -234,12 +234,21 @@ impl Context<'_> {
         format!("agent {verb} {}", words::typed(self.playbook))
     }
 
-    pub(crate) fn command_on(&self, verb: &str, place: &str) -> String {
-        format!("{}  # on {}, with the playbook there", self.command(verb), words::remark(place))
+    /// What to type on the hosts of these members. This host's playbook is not theirs, so its path is not named.
+    pub(crate) fn command_there(&self, verb: &str, members: &[MemberId]) -> String {
+        let place = |member: &MemberId| there(self.names.host_of(*member), &self.names.short(*member));
+        match members {
+            [] => with_own_playbook("on the host that is left", verb),
+            [member] => with_own_playbook(&place(member), verb),
+            _ => {
+                let places: Vec<_> = members.iter().map(place).collect();
+                format!("{}: agent {verb} with each host's own playbook", places.join("; "))
+            }
+        }
     }
 
     fn all(&self) -> String {
-        match self.view.map_or(0, |view| view.members.len()) {
+        match self.view.map_or(0, |view| view.started().count()) {
             0 => "every member".to_owned(),
             1 => "the one member".to_owned(),
             count => format!("all {count} members"),
@@ -267,13 +276,12 @@ impl Context<'_> {
             Finish::Partial { left } => self.partial(left),
             Finish::Held { member } => {
                 let message = format!("{} is the last one, and the run holds before it", self.names.member(*member));
-                let next = self.command_on("finalize", &self.names.place(*member));
+                let next = self.command_there("finalize", &[*member]);
                 self.open(Reason::Held, message, Progress::Held).next(next).leaving(HOLD)
             }
             Finish::Approved { left } => {
                 let message = format!("{} may go now; its host must run", self.names.list(left));
-                let place = left.first().map_or_else(|| "the host that is left".to_owned(), |m| self.names.place(*m));
-                self.open(Reason::Approved, message, Progress::Partial).next(self.command_on("run", &place))
+                self.open(Reason::Approved, message, Progress::Partial).next(self.command_there("run", left))
             }
         }
     }
@@ -287,8 +295,7 @@ impl Context<'_> {
 
     fn partial(&self, left: &[MemberId]) -> Stop {
         let message = format!("this host's part is done; left without an agent: {}", self.names.list(left));
-        let place = left.iter().map(|member| self.names.place(*member)).collect::<Vec<_>>().join(", ");
-        self.open(Reason::Partial, message, Progress::Partial).next(self.command_on(self.typed(), &place))
+        self.open(Reason::Partial, message, Progress::Partial).next(self.command_there(self.typed(), left))
     }
 
     /// An end that is well for this host and not yet for the cluster.
@@ -340,10 +347,28 @@ impl Context<'_> {
     fn expired(&self, waited: &Wait) -> Stop {
         let message =
             format!("nobody made progress for too long while waiting for {}", wait::words(waited, self.names));
-        let reason = if *waited == Wait::Answer { Reason::NoAnswer } else { Reason::Stalled };
-        self.stop(reason, message, "status")
+        match waited {
+            Wait::Answer => self.stop(Reason::NoAnswer, message, "status"),
+            Wait::UnderAlarm { .. } => self.stop(Reason::Alarm, message, self.onward()).leaving(DISARM),
+            _ => self.stop(Reason::Stalled, message, "status"),
+        }
     }
 }
+
+/// The host of a member, as the beginning of what to type there.
+fn there(host: Option<&str>, member: &str) -> String {
+    match host {
+        Some(host) => format!("on {}, the host of {}", words::remark(host), words::remark(member)),
+        None => format!("on the host of {}", words::remark(member)),
+    }
+}
+
+fn with_own_playbook(place: &str, verb: &str) -> String {
+    format!("{place}: agent {verb} with that host's playbook")
+}
+
+/// What a person does about an alarm.
+pub(crate) const DISARM: &str = "no member goes before `etcdctl alarm disarm`";
 
 /// What a person must know of a hold.
 pub const HOLD: &str =

@@ -1,8 +1,9 @@
 //! How the planner's refusals are told. Pure, beside [`crate::report::stop`].
 
-use super::{Context, Stop, hazard, reason::Reason};
+use super::{Context, DISARM, Stop, hazard, reason::Reason, there, with_own_playbook};
 use crate::{
     keys::StepLock,
+    observe::view::Member,
     plan::{
         refusal::{Difference, Refusal},
         replace_run::Obstacle,
@@ -101,9 +102,14 @@ impl Context<'_> {
             Refusal::NotReady { member } => {
                 let trouble = self.view.and_then(|view| view.member(*member)?.trouble().map(|why| printable(&why)));
                 let why = trouble.map_or_else(String::new, |trouble| format!(" ({trouble})"));
+                if self.view.and_then(|view| view.member(*member)).is_some_and(Member::has_never_started) {
+                    let left = format!("start it, or take it out with `etcdctl member remove {member}`");
+                    let message = format!("{} is not ready{why}", name(*member));
+                    return self.stop(Reason::MemberNotReady, message, "status").leaving(&left);
+                }
                 let message =
                     format!("{} is not ready{why}, and {} takes no part", name(*member), self.names.place(*member));
-                let next = self.command_on(self.typed(), &self.names.place(*member));
+                let next = self.command_there(self.typed(), &[*member]);
                 self.stop(Reason::MemberNotReady, message, self.onward()).next(next)
             }
             Refusal::NoClusterVersion { member } => {
@@ -123,13 +129,13 @@ impl Context<'_> {
             }
             Refusal::Alarm { kind, of } => {
                 let message = format!("the alarm {} of {} stands", printable(kind), name(*of));
-                self.stop(Reason::Alarm, message, self.onward()).leaving("no member goes before `etcdctl alarm disarm`")
+                self.stop(Reason::Alarm, message, self.onward()).leaving(DISARM)
             }
             Refusal::Failed { member, why } => {
                 let message = format!("the step of {} failed: {}", name(*member), printable(why));
                 let place = self.names.place(*member);
                 self.stop(Reason::RunFailed, message, self.onward())
-                    .next(self.command_on(self.onward(), &place))
+                    .next(self.command_there(self.onward(), &[*member]))
                     .leaving(&format!("the run is marked failed until {place} tries again"))
             }
             Refusal::TwinHost { host_name, process } => {
@@ -167,12 +173,12 @@ impl Context<'_> {
     fn lost(&self, record: &StepLock) -> Stop {
         let (member, host) = (self.names.short(record.member), printable(&record.host_name));
         let message = format!("the step of {member} was abandoned, and its host {host} may still wake up");
-        self.stop(Reason::AbandonedMember, message, self.onward()).next(self.command_on(self.onward(), &host)).leaving(
-            &format!(
-                "nobody takes a member down until {host} is back, {member} is replaced, or `agent abandon \
-             --host-is-fenced` says that {host} is dead"
-            ),
-        )
+        let left = format!(
+            "nobody takes a member down until {host} is back, {member} is replaced, or `agent abandon --host-is-fenced` \
+             says that {host} is dead"
+        );
+        let next = with_own_playbook(&there(Some(&host), &member), self.onward());
+        self.stop(Reason::AbandonedMember, message, self.onward()).next(next).leaving(&left)
     }
 
     fn step_of_another(&self, record: &StepLock, alive: bool) -> Stop {

@@ -126,6 +126,11 @@ fn waits() -> Vec<Wait> {
         Wait::Ready { member },
         Wait::FailedOwner { member },
         Wait::AbandonedStep { member },
+        Wait::UnderAlarm {
+            kind: "NOSPACE".into(),
+            of: MemberId(3),
+            wait: Box::new(Wait::Record { member, host: HOST }),
+        },
     ]
 }
 

@@ -8,6 +8,11 @@ pub fn warned(warning: &Warning, names: &Names) -> String {
         Warning::Alone { member } => {
             format!("{} is not ready: refused, unless an agent runs on its host", names.member(*member))
         }
+        Warning::NeverStarted { member } => format!(
+            "{} has never started: not counted; while it is listed the cluster version does not rise, so start it, or \
+             take it out with `etcdctl member remove {member}`",
+            names.member(*member)
+        ),
         Warning::Hazard(hazard) => {
             let words = hazard::words(hazard, names);
             format!("{}; {}", words.found, words.remedy)

@@ -153,7 +153,7 @@ members:
       description: V(leader), V(follower) or V(learner).
       type: str
     state:
-      description: V(ready), V(catching_up), V(sick) or V(silent).
+      description: V(ready), V(catching_up), V(sick), V(silent) or V(never_started).
       type: str
     mine:
       description: Whether it runs on this host.

@@ -4,11 +4,12 @@
 use super::{
     judge::{Violation, check, marked_in},
     names::{id_of, node_of},
+    scenario::Kind,
     world::World,
 };
 use agent::{
     journal::restart::Binary,
-    keys::{Keys, RunState},
+    keys::{Keys, Run, RunState},
     machine::act::{Act, Ending, Left},
     plan::{Finish, refusal::Refusal},
 };
@@ -38,8 +39,11 @@ impl World {
         let mut own = self.scenario.owned_by(host);
         match finish {
             Finish::Partial { left } => {
-                let awaited = left.iter().all(|member| keys.has_participant(*member));
-                check(!awaited && is_window_over, "ended in part while every member left had an agent at work")?;
+                let names_one_at_work = left.is_empty() || left.iter().any(|member| keys.has_participant(*member));
+                check(!names_one_at_work && is_window_over, "said that a member has no agent that has one")?;
+                let is_at_work = (0..self.nodes.len())
+                    .any(|node| keys.has_participant(id_of(node)) && self.has_work_left(node, keys));
+                check(!is_at_work, "ended in part while another agent was at work")?;
                 check(own.all(|node| self.nodes[node].is_up()), "ended in part with a member of its own not ready")
             }
             Finish::NothingToDo => {
@@ -87,6 +91,17 @@ impl World {
             Refusal::BelowQuorum { .. } => check(self.nodes.len() != 3, "refused for quorum with three members"),
             _ => Err("refused without reason"),
         }
+    }
+
+    /// Whether something is left to do to this member, as whoever read these keys could see.
+    fn has_work_left(&self, node: usize, keys: &Keys) -> bool {
+        let run = keys.run.as_ref().map(|run| &run.value);
+        let wanted = if run.is_some_and(Run::is_going_back) { Binary::Old } else { Binary::New };
+        let is_there = match self.scenario.kind {
+            Kind::Restart => run.is_some_and(|run| run.done.contains(&id_of(node))),
+            Kind::Minor | Kind::Patch | Kind::Down => self.nodes[node].process == Some(wanted),
+        };
+        !is_there || !self.is_ready(node)
     }
 
     fn owns(&self, host: usize, member: MemberId) -> bool {
