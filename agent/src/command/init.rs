@@ -17,9 +17,11 @@ use crate::{
     calendar::rfc3339,
     cli::{self, Kind},
     event::trouble::Trouble,
-    execute::{identity::host_name, port_owner::port_owner},
+    execute::{identity::host_name, inspect::UNTRIED, port_owner::port_owner, prepare},
     host::{
         process::snapshot::{Snapshot, carried, is_secret},
+        program::executable,
+        release::artifact,
         release::link::{Link, LinkError},
         runtime::same_node,
     },
@@ -71,15 +73,38 @@ pub async fn init(typed: &cli::Init) -> Result<Outcome, Trouble> {
     };
     let text = draft.text();
     let path = file.unwrap_or(Path::new("playbook.yaml"));
-    Playbook::parse(&text, path)
+    let playbook = Playbook::parse(&text, path)
         .map_err(|error| Trouble::Unprepared(format!("what was found here makes no playbook: {}", error.sentence())))?;
-    let warnings = secret_file::warnings(&draft.cluster);
+    let mut warnings = secret_file::warnings(&draft.cluster);
+    warnings.extend(tried(&playbook, &here).await);
     match file {
         Some(file) => write(file, &text, typed.force)?,
         None => return Ok(told(text.clone(), None, &text, warnings)),
     }
     let names: Vec<_> = here.iter().map(|(member, _)| &*member.name).collect();
     Ok(told(format!("{} is written, for {} on this host\n", path.display(), names.join(", ")), file, &text, warnings))
+}
+
+/// What the new release says to the arguments that the members run with. The playbook is there to be mended all the same.
+async fn tried(playbook: &Playbook, here: &[(&Member, Snapshot)]) -> Vec<String> {
+    let Some((_, to, artifact)) = playbook.kind.releases() else { return Vec::new() };
+    let beside = playbook.nodes.iter().find_map(|node| node.binary.as_deref()?.parent());
+    let Some(releases) = beside.map(|folder| folder.join("releases")) else { return Vec::new() };
+    let found = prepare::wanted(to, artifact).map_err(|error| with_causes(&error));
+    let found = found.and_then(|wanted| artifact::check(&wanted, &releases).map_err(|error| with_causes(&error)));
+    let program = match found {
+        Ok(Some(program)) => program,
+        Ok(None) => return vec![UNTRIED.into()],
+        Err(why) => return vec![format!("the artifact: {why}")],
+    };
+    let mut warnings = Vec::new();
+    for (member, seen) in here {
+        let name = member.name.to_string();
+        if let Err(error) = executable::check_arguments(&program, &seen.credentials, &name, &seen.arguments).await {
+            warnings.push(with_causes(&error));
+        }
+    }
+    warnings
 }
 
 fn told(said: String, file: Option<&Path>, playbook: &str, warnings: Vec<String>) -> Outcome {

@@ -30,6 +30,10 @@ use crate::{
     playbook::{Node, Playbook},
 };
 
+/// What is said of an artifact that only a run takes apart.
+pub const UNTRIED: &str = "whether the new release takes the member's arguments is not tried here, as its artifact is not unpacked yet; \
+                           agent run tries it before the stop";
+
 /// What a run would find on this host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspected {
@@ -196,8 +200,9 @@ async fn inspect_node(
     if answers && is_down {
         return Err(own.unseen());
     }
-    if let Some(target) = &target {
-        own.check_arguments(target).await?;
+    match &target {
+        Some(target) => own.check_arguments(target).await?,
+        None => warnings.push(format!("{}: {UNTRIED}", node.name)),
     }
     let new = playbook.target().unwrap_or(&current.release);
     warnings.extend(own.check_data_dir(&current.release, new).await?);

@@ -193,3 +193,23 @@ async fn certificates_and_a_user_are_taken_over_and_no_password() {
     let planned = agent(&["plan", text(&file), "--output", "json"]);
     assert_eq!(object(&planned)["reason"], "planned", "{}\n{playbook}", said(&planned));
 }
+
+/// etcd 3.6 knows no `--enable-v2` any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flag_that_the_new_release_dropped_is_named() {
+    let flag = |spec: &mut Spec| spec.flags.push("--enable-v2=false".into());
+    let Some(case) = Case::path(System::Etcd, ("3.5", "3.6"), flag).await else { return };
+    let endpoints = case.member(1).client_url.clone();
+    let (to, source) = (case.to.release.to_string(), case.to.executable());
+    let init = Init { case, endpoints, to, source };
+    let written = init.typed(&["--member", "m1", "--output", "json"]);
+    let warnings = object(&written)["warnings"].to_string();
+    assert_eq!(written.status.code(), Some(0), "{}", said(&written));
+    assert!(warnings.contains("refuses the arguments of m1") && warnings.contains("enable-v2"), "{warnings}");
+
+    let nowhere = init.case.member(0).dir.join("nowhere");
+    let typed =
+        ["init", "--endpoints", &init.endpoints, "--to", &init.to, "--artifact", text(&nowhere), "--output", "json"];
+    let warnings = object(&agent(&typed))["warnings"].to_string();
+    assert!(warnings.contains("the artifact: ") && warnings.contains("nowhere"), "{warnings}");
+}
