@@ -33,7 +33,7 @@ pub struct Event {
 /// The span of a rollout, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The first take-down record was put.
+    /// The first step lock was put.
     pub first_record: u64,
     /// The last member was healthy.
     pub last_healthy: u64,

@@ -130,6 +130,8 @@ mod tests {
             event: event.into(),
             member: Some(member.into()),
             step: None,
+            why: None,
+            seconds: None,
         };
         let led = [(1_000, "m1".to_owned()), (3_000, "m2".to_owned())];
         for (told, is_wrong) in [
