@@ -252,7 +252,7 @@ async fn the_last_words_of_a_log_are_read_with_the_rights_of_who_may_choose_it()
     for path in [log, in_roots_folder] {
         fs::write(&path, "first\nno space left\n").unwrap();
         host.command.log = path.clone();
-        assert_eq!(told(&host).await, format!("its log {} says last: no space left", path.display()));
+        assert_eq!(told(&host).await, format!("its log {} says last: first | no space left", path.display()));
     }
     // Without a user of its own, root reads nothing in another's folder.
     host.command.user = None;
