@@ -95,7 +95,7 @@ async fn of_another_boot(rollout: &Rollout, killed: &Value, lease: i64) {
     record["process"]["boot_id"] = json!(format!("{:032x}", 0xb007));
     let host = record["host"].as_str().expect("an id").to_owned();
     let agent = json!({ "format": 1, "host_name": "vm-copy", "process": record["process"], "seats": [{ "name": "m", "member": record["member"] }] });
-    rollout.client(1).put("/baton/down", &record.to_string()).await.expect("written");
+    rollout.client(1).put("/baton/step", &record.to_string()).await.expect("written");
     let (key, value) = (format!("/baton/agents/{host}").into(), agent.to_string().into());
     let put = PutRequest { key, value, lease, ..PutRequest::default() };
     KvClient::new(rollout.client(1).channel()).put(put).await.expect("written");

@@ -10,7 +10,7 @@ pub async fn record(rollout: &Rollout) -> Value {
 
 /// Writes another record over the one that stands.
 pub async fn put_record(rollout: &Rollout, through: usize, record: &Value) {
-    rollout.client(through).put("/baton/down", &record.to_string()).await.expect("written");
+    rollout.client(through).put("/baton/step", &record.to_string()).await.expect("written");
 }
 
 /// `agent abandon MEMBER`, typed on another host; gives the name of the sign that stays.

@@ -81,7 +81,7 @@ async fn a_record_that_is_deleted_in_the_last_look_stops_nobody(system: System) 
     let before = rollout.member(0).process().expect("up").pid;
     let agent = rollout.start(0);
     let attempt = slow.is_in_the_last_look(None).await;
-    let question = DeleteRangeRequest { key: b"/baton/down".to_vec(), ..Default::default() };
+    let question = DeleteRangeRequest { key: b"/baton/step".to_vec(), ..Default::default() };
     KvClient::new(rollout.client(1).channel()).delete_range(question).await.expect("deleted");
     slow.is_in_the_last_look(Some(&attempt)).await;
     assert_eq!(rollout.member(0).process().map(|process| process.pid), Some(before), "it was stopped without a record");

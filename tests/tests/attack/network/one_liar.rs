@@ -39,7 +39,7 @@ on_both! {
 }
 
 const BATON: &[u8] = b"/baton/baton";
-const DOWN: &[u8] = b"/baton/down";
+const STEP: &[u8] = b"/baton/step";
 
 /// What one agent was told that stands, by key.
 type Told = BTreeMap<Vec<u8>, KeyValue>;
@@ -70,10 +70,10 @@ impl Flatterer {
             |op| matches!(&op.request, Some(Request::RequestDeleteRange(delete)) if told.contains_key(&delete.key)),
         );
         if !puts.is_empty() || deletes {
-            told.remove(DOWN);
+            told.remove(STEP);
             let revision = 1_000_000;
             for put in puts {
-                if put.key == DOWN {
+                if put.key == STEP {
                     self.records.lock().expect("whole").insert(call.connection);
                 }
                 let (create_revision, mod_revision) = (revision, revision);
@@ -110,7 +110,7 @@ impl Flatterer {
 
 fn put(request: &Request) -> Option<PutRequest> {
     match request {
-        Request::RequestPut(put) if put.key == BATON || put.key == DOWN => Some(put.clone()),
+        Request::RequestPut(put) if put.key == BATON || put.key == STEP => Some(put.clone()),
         _ => None,
     }
 }
