@@ -100,6 +100,13 @@ async fn tried(playbook: &Playbook, here: &[(&Member, Snapshot)]) -> Vec<String>
     let mut warnings = Vec::new();
     for (member, seen) in here {
         let name = member.name.to_string();
+        match executable::release(&program, &seen.credentials).await {
+            Ok(found) if found == *to => {}
+            Ok(found) => {
+                return vec![format!("the artifact is {found}, as {} --version says, and not {to}", program.display())];
+            }
+            Err(error) => return vec![format!("the artifact: {}", with_causes(&error))],
+        }
         if let Err(error) = executable::check_arguments(&program, &seen.credentials, &name, &seen.arguments).await {
             warnings.push(with_causes(&error));
         }

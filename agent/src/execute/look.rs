@@ -191,14 +191,10 @@ impl Execution<'_> {
             true => drop(self.progress.stands_still_since.get_or_insert_with(Instant::now)),
             false => self.progress.stands_still_since = None,
         }
-        let mark = (keys.run.as_ref().map(|run| run.modified), keys.step.as_ref().map(|down| down.created));
-        let releases = self.seen.last_view.iter().flat_map(|view| &view.members);
-        let members: Vec<_> =
-            releases.map(|member| (member.id, member.release().cloned(), member.is_ready())).collect();
-        if self.progress.seen != (mark, members.clone()) {
-            self.progress.seen = (mark, members);
-            self.progress.at = Instant::now();
-        }
+        let target = self.playbook.target();
+        let members = self.seen.last_view.iter().flat_map(|view| &view.members);
+        let members = members.map(|member| (member.id, member.release() == target, member.is_ready()));
+        self.progress.note(keys, members);
     }
 
     /// After a step failed or was given up, its host has as long to come back as others had to come at all.

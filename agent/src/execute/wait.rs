@@ -5,12 +5,13 @@
 
 use crate::words::with_causes;
 use std::{
+    collections::HashSet,
     path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use proto::{MemberId, Release, Revision};
+use proto::{MemberId, Release};
 
 use super::{Abort, Execution, error::ActError, port_owner::who_listens, send::Saying};
 use crate::{
@@ -20,7 +21,7 @@ use crate::{
         runtime::{Status, discovery::undeleted},
     },
     journal::restart::Binary,
-    keys::{KeyName, Keys, ProcessId, RunId},
+    keys::{AttemptId, KeyName, Keys, Participant, ProcessId, RunId, RunState},
     machine::act::Event,
     observe::{hash::Hashes, view::ClusterView},
     plan::{
@@ -45,13 +46,18 @@ const LOOK_GAP: Duration = Duration::from_millis(50);
 /// Word of a change that comes as soon as it is listened for: it may come without end.
 const AT_ONCE: Duration = Duration::from_millis(10);
 
-type Seen = ((Option<Revision>, Option<Revision>), Vec<(MemberId, Option<Release>, bool)>);
+/// How far a run is, by its keys: its state, how many are done, and the step in hand.
+type Stage = (Option<(RunId, RunState, usize)>, Option<AttemptId>);
 
-/// What was last seen to change, by anyone, and when.
+/// What was last seen to come about, by anyone, and when.
 #[derive(Debug)]
 pub(super) struct Progress {
-    pub(super) seen: Seen,
-    pub(super) at: Instant,
+    /// What was seen before, since this agent began: what comes again is no progress, or one member that says another release
+    /// at each look would keep everybody waiting for ever (I-11).
+    stages: HashSet<Stage>,
+    /// Of each member whether it was at its target, and ready.
+    members: HashSet<(MemberId, bool, bool)>,
+    at: Instant,
     pub(super) joined: Option<RunId>,
     /// Since when the run is marked failed, or a step is given up.
     pub(super) stands_still_since: Option<Instant>,
@@ -66,13 +72,25 @@ pub(super) struct Progress {
 impl Progress {
     pub(super) fn new() -> Self {
         Self {
-            seen: Default::default(),
+            stages: HashSet::new(),
+            members: HashSet::new(),
             at: Instant::now(),
             joined: None,
             stands_still_since: None,
             keys: None,
             breath: LOOK_GAP,
             was_at_once: false,
+        }
+    }
+
+    /// Takes over how far the run and its members are.
+    pub(super) fn note(&mut self, keys: &Keys, members: impl Iterator<Item = (MemberId, bool, bool)>) {
+        let run = keys.run.as_ref().map(|run| (run.value.id, run.value.state.clone(), run.value.done.len()));
+        let is_new = self.stages.insert((run, keys.step.as_ref().map(|step| step.value.attempt)));
+        // Each of them counts, so all are put in.
+        let new_members = members.filter(|member| self.members.insert(*member)).count();
+        if is_new || new_members > 0 {
+            self.at = Instant::now();
         }
     }
 
@@ -337,8 +355,14 @@ impl Execution<'_> {
     /// are at work.
     async fn compares_hashes(&self) -> bool {
         let keys = self.keys().await;
-        let first = keys.as_ref().and_then(|keys| keys.agents.keys().min());
-        first.is_none_or(|first| *first == self.me.host)
+        let view = self.seen.last_view.as_ref();
+        // Whoever has no member here may have its key from anywhere, and asks for nothing.
+        let has_member = |agent: &Participant| {
+            agent.seats.members().any(|member| view.is_none_or(|view| view.member(member).is_some()))
+        };
+        let agents = keys.iter().flat_map(|keys| &keys.agents).filter(|(_, agent)| has_member(&agent.value));
+        let first = agents.map(|(host, _)| *host).min();
+        first.is_none_or(|first| first == self.me.host)
     }
 
     /// Another agent may have seen the cluster settle first.
@@ -440,4 +464,42 @@ fn other_executable(expected: &Path, exe: &Path) -> Option<Arc<str>> {
     let runs = undeleted(exe.to_owned());
     let gone = if runs == exe { "" } else { ", which was replaced or removed" };
     (!is_it).then(|| Arc::from(format!("its process runs {}{gone}, not {}", runs.display(), expected.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::samples;
+
+    /// Whether a look is progress.
+    fn is_new(progress: &mut Progress, keys: &Keys, members: &[(u64, bool, bool)]) -> bool {
+        let before = Instant::now();
+        progress.at = before;
+        while Instant::now() == before {}
+        progress.note(keys, members.iter().map(|(id, at_target, ready)| (MemberId(*id), *at_target, *ready)));
+        progress.at != before
+    }
+
+    #[test]
+    fn what_comes_again_is_no_progress() {
+        let mut progress = Progress::new();
+        let mut keys = samples::keys(None, true);
+        for (members, expected) in [
+            ([(1, false, true), (2, false, true)], true),
+            ([(1, false, true), (2, false, true)], false),
+            ([(1, false, false), (2, false, true)], true), // silent, or not ready
+            ([(1, false, true), (2, false, true)], false), // as it was
+            ([(1, false, false), (2, false, true)], false),
+            ([(1, true, true), (2, true, true)], true),
+            ([(1, true, true), (2, false, true)], false),
+        ] {
+            assert_eq!(is_new(&mut progress, &keys, &members), expected, "{members:?}");
+        }
+        keys.run.as_mut().unwrap().value.done.push(MemberId(1));
+        assert!(is_new(&mut progress, &keys, &[]), "one more is done");
+        keys.run.as_mut().unwrap().modified.0 += 1;
+        assert!(!is_new(&mut progress, &keys, &[]), "written once more");
+        keys.step = None;
+        assert!(is_new(&mut progress, &keys, &[]), "a step is over");
+    }
 }

@@ -102,6 +102,14 @@ pub fn keys(keys: &Keys, names: &Names, view: &ClusterView, lapses: Option<Durat
     }
     if let Some(step) = &keys.step {
         let _ = writeln!(text, "in its step: {}", step_lock(&step.value, names));
+        if !keys.agents.contains_key(&step.value.host) {
+            let host = printable(&step.value.host_name);
+            let _ = writeln!(
+                text,
+                "  its agent takes no part any more: agent run on {host} goes on; agent abandon gives the step up where that \
+                 host does not come back"
+            );
+        }
     }
     for lost in keys.abandoned.values() {
         let record = &lost.value;
@@ -237,6 +245,10 @@ mod tests {
         keys.step = None;
         keys.run.as_mut().unwrap().value.done = vec![MemberId(2)];
         assert_eq!(steps(&view, &keys), "2 done, 1 next, 3 -");
+        keys.run.as_mut().unwrap().value.done.clear();
+        assert_eq!(steps(&view, &keys), "2 done, 1 next, 3 -", "brought there by hand before the run");
+        keys.run.as_mut().unwrap().value.state = samples::keys(Some(1), false).run.unwrap().value.state;
+        assert_eq!(steps(&view, &keys), "2 done, 1 failed, 3 -", "nobody is next under the mark");
         keys.run = None;
         assert_eq!(steps(&view, &keys), "1 -, 2 -, 3 -", "no run: as they are listed");
         let failed = samples::keys(Some(2), false);

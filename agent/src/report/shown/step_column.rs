@@ -19,16 +19,18 @@ pub fn in_order<'a>(view: &'a ClusterView, keys: &Keys) -> Vec<&'a Member> {
     members.sort_by_key(|member| match run.done.iter().position(|done| *done == member.id) {
         Some(at) => (0, at, None),
         None if in_step == Some(member.id) => (1, 0, None),
+        None if is_done(member, run) => (0, run.done.len(), Some((rank(view, member), member.id))),
         None => (2, 0, Some((rank(view, member), member.id))),
     });
     members
 }
 
-/// Who goes next, as far as the cluster shows it.
+/// Who goes next, as far as the cluster shows it; nobody under the mark of a failed step, or while a run is held.
 pub fn next(view: &ClusterView, keys: &Keys) -> Option<MemberId> {
-    let run = current(keys)?;
+    let run = current(keys).filter(|run| !matches!(run.state, RunState::Failed { .. } | RunState::Held { .. }))?;
     let in_step = keys.step.as_ref().map(|step| step.value.member);
-    let is_open = |member: &&Member| !run.done.contains(&member.id) && in_step != Some(member.id);
+    let is_open =
+        |member: &&Member| !is_done(member, run) && member.answer != Answer::NeverStarted && in_step != Some(member.id);
     in_order(view, keys).into_iter().filter(|member| !member.has_never_started()).find(is_open).map(|member| member.id)
 }
 
@@ -44,11 +46,17 @@ pub fn step(member: &Member, view: &ClusterView, keys: &Keys) -> Option<String> 
     let run = current(keys)?;
     match &run.state {
         RunState::Failed { member: failed, .. } if *failed == member.id => Some("failed".into()),
-        _ if run.done.contains(&member.id) => Some("done".into()),
+        _ if is_done(member, run) => Some("done".into()),
         RunState::Held { member: held } if *held == member.id => Some("held".into()),
         _ if next(view, keys) == Some(member.id) => Some("next".into()),
         _ => None,
     }
+}
+
+/// By the run, or as it was at its target before its turn came.
+fn is_done(member: &Member, run: &Run) -> bool {
+    let is_there = |target| !run.is_going_back() && member.is_ready() && member.release() == Some(target);
+    run.done.contains(&member.id) || run.intent.change.to().is_some_and(is_there)
 }
 
 /// What its agent does to it now.
