@@ -206,7 +206,11 @@ impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(agent) = self.0 else { return f.write_str("its pid is not known yet") };
         write!(f, "pid {}", agent.pid)?;
-        agent.started_at().map_or(Ok(()), |start| write!(f, ", started {}", rfc3339(start)))
+        agent.started_at().map_or(Ok(()), |start| write!(f, ", started {}", rfc3339(start)))?;
+        match agent.is_stopped() {
+            true => write!(f, ", held by a signal; kill -CONT {} lets it go on", agent.pid),
+            false => Ok(()),
+        }
     }
 }
 

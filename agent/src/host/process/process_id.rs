@@ -57,6 +57,14 @@ impl ProcessId {
         self.is_alive().ok().map(|is_alive| !is_alive)
     }
 
+    /// Whether a signal such as SIGSTOP holds it (proc_pid_stat(5), state T).
+    pub fn is_stopped(&self) -> bool {
+        let stat = fs::read(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        let stat = String::from_utf8_lossy(&stat).into_owned();
+        let is_held = stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'));
+        is_held && self.is_alive().unwrap_or(false)
+    }
+
     /// Whether it still runs. A zombie does not: it holds no file, port or lock any more.
     pub fn is_alive(&self) -> io::Result<bool> {
         Ok(Self::of(self.pid)? == Some(*self))
@@ -259,6 +267,20 @@ mod tests {
 
     fn sleeper() -> std::process::Child {
         Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap()
+    }
+
+    #[test]
+    fn a_process_that_a_signal_holds_is_seen() {
+        let mut child = sleeper();
+        let process = ProcessId::of(child.id()).unwrap().unwrap();
+        assert!(!process.is_stopped());
+        process.open().unwrap().unwrap().signal(Signal::STOP).unwrap();
+        while !process.is_stopped() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!process.is_stopped());
     }
 
     #[test]
