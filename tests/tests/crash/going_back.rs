@@ -34,6 +34,7 @@ async fn all_go(mut rollout: Rollout) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: minutes; a member that is put back is cut at the same stages by default"]
 async fn a_rollback_killed_at_any_journal_boundary_is_finished_by_the_same_command() {
     let Some(rollout) = rollout().await else { return };
     let [old, new] = [&rollout.from, &rollout.to].map(|build| build.release.to_string());
