@@ -71,6 +71,7 @@ mod tests {
             assert_eq!(ending(other), None, "another had the pid");
             assert_eq!(ending(identity).as_deref(), Some(words));
             assert_eq!(ending(identity), None, "it is gone");
+            assert!(child.wait().is_err(), "it was waited for");
         }
         assert_eq!(ending(ProcessId::of(1).unwrap().unwrap()), None);
     }
