@@ -137,7 +137,7 @@ fn only_root() -> Result<(), Error> {
 fn folder(place: &Place) -> Result<PathBuf, Error> {
     match &place.dir {
         Some(dir) => Ok(std::path::absolute(dir)?),
-        // This program is in target/release.
+        // This program is in the folder of its profile, in the target folder.
         None => Ok(env::current_exe()?.parent().and_then(Path::parent).ok_or("no target folder")?.join("hosts")),
     }
 }
