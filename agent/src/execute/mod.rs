@@ -26,6 +26,7 @@ mod removed;
 pub mod replace_run;
 mod send;
 pub mod setup;
+mod stall;
 mod step;
 mod switch;
 mod unit;
@@ -80,7 +81,7 @@ pub struct Execution<'r> {
     pub console: Console<'r>,
     /// When this agent said that it takes part: only from then on can others be missed.
     began: Instant,
-    progress: wait::Progress,
+    progress: stall::Progress,
     trouble: Option<Trouble>,
 }
 

@@ -23,7 +23,6 @@ use super::{
     node::OwnNode,
     prepare::judge_cgroup,
     send::Leases,
-    wait,
 };
 use crate::{
     event::{RunEvent, trouble::Trouble},
@@ -174,7 +173,7 @@ pub async fn set_up(
         host: Host { nodes, state, journal, past, unwritable, touched: false, confirmed: None },
         console: Console { reporter, interrupt, warned: BTreeSet::new() },
         began: Instant::now(),
-        progress: wait::Progress::new(),
+        progress: super::stall::Progress::new(),
         trouble: None,
     })
 }

@@ -5,7 +5,6 @@
 
 use crate::words::with_causes;
 use std::{
-    collections::HashSet,
     path::Path,
     sync::Arc,
     time::{Duration, Instant},
@@ -21,7 +20,7 @@ use crate::{
         runtime::{Status, discovery::undeleted},
     },
     journal::restart::Binary,
-    keys::{AttemptId, KeyName, Keys, Participant, ProcessId, RunId, RunState},
+    keys::Participant,
     machine::act::Event,
     observe::{hash::Hashes, view::ClusterView},
     plan::{
@@ -40,74 +39,11 @@ const READY_PROBE_GAP: Duration = Duration::from_millis(20);
 /// The shortest soak of which it is said how far it is.
 const SHOWN_SOAK: Duration = Duration::from_secs(2);
 /// Between two looks while others work, unless something changes.
-const NOTHING_NEW: Duration = Duration::from_secs(2);
+pub(super) const NOTHING_NEW: Duration = Duration::from_secs(2);
 /// The least time between two looks.
-const LOOK_GAP: Duration = Duration::from_millis(50);
+pub(super) const LOOK_GAP: Duration = Duration::from_millis(50);
 /// Word of a change that comes as soon as it is listened for: it may come without end.
 const AT_ONCE: Duration = Duration::from_millis(10);
-
-/// How far a run is, by its keys: its state, how many are done, and the step in hand.
-type Stage = (Option<(RunId, RunState, usize)>, Option<AttemptId>);
-
-/// What was last seen to come about, by anyone, and when.
-#[derive(Debug)]
-pub(super) struct Progress {
-    /// What was seen before, since this agent began: what comes again is no progress, or one member that says another release
-    /// at each look would keep everybody waiting for ever (I-11).
-    stages: HashSet<Stage>,
-    /// Of each member whether it was at its target, and ready.
-    members: HashSet<(MemberId, bool, bool)>,
-    at: Instant,
-    pub(super) joined: Option<RunId>,
-    /// Since when the run is marked failed, or a step is given up.
-    pub(super) stands_still_since: Option<Instant>,
-    /// The keys of the last look.
-    keys: Option<Keys>,
-    /// How long it is until the next look, at least.
-    breath: Duration,
-    /// Whether word of a change came at once, the last time that it was waited for.
-    was_at_once: bool,
-}
-
-impl Progress {
-    pub(super) fn new() -> Self {
-        Self {
-            stages: HashSet::new(),
-            members: HashSet::new(),
-            at: Instant::now(),
-            joined: None,
-            stands_still_since: None,
-            keys: None,
-            breath: LOOK_GAP,
-            was_at_once: false,
-        }
-    }
-
-    /// Takes over how far the run and its members are.
-    pub(super) fn note(&mut self, keys: &Keys, members: impl Iterator<Item = (MemberId, bool, bool)>) {
-        let run = keys.run.as_ref().map(|run| (run.value.id, run.value.state.clone(), run.value.done.len()));
-        let is_new = self.stages.insert((run, keys.step.as_ref().map(|step| step.value.attempt)));
-        // Each of them counts, so all are put in.
-        let new_members = members.filter(|member| self.members.insert(*member)).count();
-        if is_new || new_members > 0 {
-            self.at = Instant::now();
-        }
-    }
-
-    /// Takes over what a look read. Word upon word of changes where nothing has changed is heard less and less often.
-    pub(super) fn read(&mut self, keys: &Keys) {
-        let is_idle = self.was_at_once && self.keys.as_ref() == Some(keys);
-        self.breath = if is_idle { (2 * self.breath).min(NOTHING_NEW) } else { LOOK_GAP };
-        self.keys = Some(keys.clone());
-    }
-
-    /// The keys of the last look, where another process had a baton then whose lease still ran.
-    pub(super) fn others_baton(&self, own: ProcessId) -> Option<&Keys> {
-        let keys = self.keys.as_ref()?;
-        let is_others = keys.baton.as_ref().is_some_and(|baton| baton.value.process != own);
-        (is_others && keys.leases.contains_key(&KeyName::Baton)).then_some(keys)
-    }
-}
 
 /// One judgement of a member that is to become ready.
 enum Judged {
@@ -464,42 +400,4 @@ fn other_executable(expected: &Path, exe: &Path) -> Option<Arc<str>> {
     let runs = undeleted(exe.to_owned());
     let gone = if runs == exe { "" } else { ", which was replaced or removed" };
     (!is_it).then(|| Arc::from(format!("its process runs {}{gone}, not {}", runs.display(), expected.display())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::samples;
-
-    /// Whether a look is progress.
-    fn is_new(progress: &mut Progress, keys: &Keys, members: &[(u64, bool, bool)]) -> bool {
-        let before = Instant::now();
-        progress.at = before;
-        while Instant::now() == before {}
-        progress.note(keys, members.iter().map(|(id, at_target, ready)| (MemberId(*id), *at_target, *ready)));
-        progress.at != before
-    }
-
-    #[test]
-    fn what_comes_again_is_no_progress() {
-        let mut progress = Progress::new();
-        let mut keys = samples::keys(None, true);
-        for (members, expected) in [
-            ([(1, false, true), (2, false, true)], true),
-            ([(1, false, true), (2, false, true)], false),
-            ([(1, false, false), (2, false, true)], true), // silent, or not ready
-            ([(1, false, true), (2, false, true)], false), // as it was
-            ([(1, false, false), (2, false, true)], false),
-            ([(1, true, true), (2, true, true)], true),
-            ([(1, true, true), (2, false, true)], false),
-        ] {
-            assert_eq!(is_new(&mut progress, &keys, &members), expected, "{members:?}");
-        }
-        keys.run.as_mut().unwrap().value.done.push(MemberId(1));
-        assert!(is_new(&mut progress, &keys, &[]), "one more is done");
-        keys.run.as_mut().unwrap().modified.0 += 1;
-        assert!(!is_new(&mut progress, &keys, &[]), "written once more");
-        keys.step = None;
-        assert!(is_new(&mut progress, &keys, &[]), "a step is over");
-    }
 }
