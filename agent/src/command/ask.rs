@@ -16,13 +16,7 @@ use super::{
 use crate::{
     cli::{Output, Rollout},
     event::trouble::Trouble,
-    execute::{
-        bring_up,
-        identity::host_name,
-        inspect::host_state,
-        interrupt::Interrupt,
-        setup::{self, Options},
-    },
+    execute::{bring_up, identity::host_name, inspect::host_state, interrupt::Interrupt},
     plan::Verb,
     playbook::Playbook,
     report::{Reporter, names::printable, shown::forecast},
@@ -69,7 +63,7 @@ pub async fn ask(
             return Err(Trouble::Declined { down: here.down });
         }
         let Question::Start(_) = question else { return Ok(()) };
-        start(playbook, verb, typed).await?;
+        unless_interrupted(&interrupt, start(playbook, typed)).await??;
         here = unless_interrupted(&interrupt, host_state(playbook)).await?;
     }
 }
@@ -129,20 +123,13 @@ pub(super) fn is_person() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal() && is_in_front()
 }
 
-/// Starts this host's members that are down, as the run itself would do first.
-async fn start(playbook: &Playbook, verb: Verb, typed: &Rollout) -> Result<(), Trouble> {
+/// Starts this host's members that are down, and no more: the run, which is asked for next, is set up once.
+async fn start(playbook: &Playbook, typed: &Rollout) -> Result<(), Trouble> {
     // Line by line: a display would stand where the plan is to be printed.
     let mut reporter = Reporter::open(Output::Json, typed.events.as_deref(), host_name())?;
-    let options = Options { verb, expect_agents: typed.expect_agents };
-    let started = match setup::set_up(playbook.clone(), options, &mut reporter).await {
-        Ok(mut execution) => {
-            execution.bring_up().await;
-            Ok(())
-        }
-        Err(error) => Err(trouble_of_setup(error)),
-    };
+    let started = bring_up::start_down(playbook, &mut reporter).await;
     reporter.close();
-    started
+    started.map_err(trouble_of_setup)
 }
 
 /// What cannot be written is not answered with yes.

@@ -156,7 +156,7 @@ fn in_trouble(cli: &Cli, trouble: &Trouble) -> Outcome {
     let path = cli.verb.playbook().map(|path| path.to_string_lossy());
     let mut stop = trouble.stop(cli.verb.name(), path.as_deref(), false);
     if let (Verb::Abandon(typed), Some(next)) = (&cli.verb, &mut stop.next)
-        && next.starts_with("agent abandon ")
+        && next.contains("agent abandon ")
     {
         let fenced = if typed.host_is_fenced { " --host-is-fenced" } else { "" };
         *next += &format!(" {}{fenced}", words::typed(&typed.member));

@@ -1,7 +1,8 @@
 //! `agent status`: the cluster and the run as they stand. Touches nothing.
 
 use std::{
-    path::PathBuf,
+    borrow::Cow,
+    path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
 
@@ -32,6 +33,7 @@ use crate::{
         stop::{Progress, Reason, Stop},
     },
     store::{Snapshot, Store},
+    words::typed,
 };
 
 #[derive(Debug)]
@@ -89,6 +91,16 @@ impl Place {
         }
     }
 
+    /// How it is told that a look shows nothing.
+    pub fn stop(&self, trouble: &Trouble) -> Stop {
+        trouble.stop("status", self.typed().as_deref(), false)
+    }
+
+    /// The playbook's path.
+    fn typed(&self) -> Option<Cow<'_, str>> {
+        self.path.as_deref().map(Path::to_string_lossy)
+    }
+
     /// What this host knows of its own members, to be said with why the cluster is not shown.
     async fn of_this_host(&self, trouble: Trouble) -> Result<Outcome, Trouble> {
         let Some(playbook) = &self.playbook else { return Err(trouble) };
@@ -100,11 +112,15 @@ impl Place {
             json!({ "not_running": host.down, "step": host.step.as_ref().map(|(name, in_hand)|
                 json!({ "member": name, "stage": told::stage(in_hand) })) }),
         );
-        Ok(Outcome {
-            stop: trouble.stop("status", self.path.as_deref().map(std::path::Path::to_string_lossy).as_deref(), false),
-            facts,
-            text,
-        })
+        let stop = self.stop(&trouble);
+        let stop = match self.typed() {
+            // That this host's own members do not run may be all that is wrong, and a run begins with their start.
+            Some(path) if host.is_in_hand || !host.down.is_empty() => {
+                stop.with_down(&host.down, &[]).next(format!("agent run {}", typed(&path)))
+            }
+            _ => stop,
+        };
+        Ok(Outcome { stop, facts, text })
     }
 
     /// Looks once.
@@ -158,7 +174,7 @@ impl Place {
         );
         let run = match &keys {
             Ok(keys) => {
-                self.add_keys(&mut facts, keys, names, lapses);
+                self.add_keys(&mut facts, keys, names, view, lapses);
                 told::keys(keys, names, view, lapses)
             }
             Err(trouble) => {
@@ -179,7 +195,10 @@ impl Place {
         Picture { outcome: Outcome { stop, facts, text }, keys, names: snapshot.names, view: snapshot.view }
     }
 
-    fn add_keys(&self, facts: &mut Facts, keys: &Keys, names: &Names, lapses: Option<Duration>) {
+    fn add_keys(&self, facts: &mut Facts, keys: &Keys, names: &Names, view: &ClusterView, lapses: Option<Duration>) {
+        // Then who is gone is not told from who is there.
+        let may_be_gone = view.keeps_every_lease();
+        let lapses = lapses.filter(|_| !may_be_gone);
         if let Some(run) = &keys.run {
             facts.run = Some(run.value.id);
             (facts.from, facts.to) = versions(&run.value.intent.change);
@@ -190,7 +209,8 @@ impl Place {
         });
         let agent = |agent: &crate::keys::Participant| {
             let members: Vec<_> = agent.seats.members().map(|member| names.short(member)).collect();
-            json!({ "host": agent.host_name, "members": members, "waits_for": agent.waits_for, "does": agent.does })
+            json!({ "host": agent.host_name, "members": members, "waits_for": agent.waits_for, "does": agent.does,
+                "may_be_gone": may_be_gone })
         };
         let agents: Vec<_> = keys.agents.values().map(|at| agent(&at.value)).collect();
         let step_lock = |record: &crate::keys::StepLock| {

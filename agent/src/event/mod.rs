@@ -47,6 +47,12 @@ pub enum RunEvent<'a> {
         /// Whether the member goes back.
         back: bool,
     },
+    /// A step that an earlier run on this host left in the middle is gone on with.
+    StepTakenOver {
+        member: MemberId,
+        /// Whether it was to take the member back.
+        back: bool,
+    },
     /// A member is being stopped.
     Stopping {
         member: MemberId,
@@ -54,7 +60,7 @@ pub enum RunEvent<'a> {
     Stopped {
         member: MemberId,
     },
-    /// Its binary and files were switched.
+    /// Its binary or files were switched.
     Switched {
         member: MemberId,
     },
@@ -165,6 +171,7 @@ impl RunEvent<'_> {
             Self::Lowering { to: Some(_) } => "downgrade_enabled",
             Self::Lowering { to: None } => "downgrade_cancelled",
             Self::StepLocked { .. } => "step_locked",
+            Self::StepTakenOver { .. } => "step_taken_over",
             Self::Stopping { .. } => "member_stopping",
             Self::Stopped { .. } => "member_stopped",
             Self::Switched { .. } => "member_switched",
@@ -192,6 +199,7 @@ impl RunEvent<'_> {
     pub fn member(&self) -> Option<MemberId> {
         match self {
             Self::StepLocked { member, .. }
+            | Self::StepTakenOver { member, .. }
             | Self::Stopping { member }
             | Self::Stopped { member }
             | Self::Switched { member }

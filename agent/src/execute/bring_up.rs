@@ -2,40 +2,46 @@
 //!
 //! Starting needs neither the cluster nor a journal that can be written (R-6, I-10).
 
-use crate::words::with_causes;
+use std::time::Instant;
+
 use proto::MemberId;
 
 use super::{
     error::ActError,
     line::{Line, Past, past},
     node::OwnNode,
-    prepare::judge_cgroup,
-    setup::{SetupError, illegal, open},
+    prepare::{ANSWERS_WITHIN, answers_itself, judge_cgroup},
+    process::Start,
+    setup::{MEMBERS_PROBE_GAP, SetupError, illegal, may_pass, open},
     step::files_are_wrong,
 };
 use crate::{
     event::RunEvent,
     host::files::state_dir::{Held, Layout, StateDir},
     journal::file::{Header, Journal},
+    observe::{Observer, awake::within},
     playbook::{self, Playbook},
     report::Reporter,
 };
 
+/// A node of this host, as the step in hand has it where it is that step's.
+///
+/// # Errors
+/// What of it cannot be used.
 pub(super) async fn open_node(
     node: &playbook::Node,
     member: MemberId,
     state: &Layout,
     past: &Past,
-) -> Result<OwnNode, SetupError> {
-    let fault = |why| SetupError::Node { name: node.name.clone(), why: Box::new(why) };
-    let mut own = OwnNode::open(node, member, state, past.sides.get(&member).cloned()).map_err(fault)?;
+) -> Result<OwnNode, ActError> {
+    let mut own = OwnNode::open(node, member, state, past.sides.get(&member).cloned())?;
     if let Some(in_hand) = past.restart().filter(|in_hand| in_hand.step.member == member) {
-        own.check_begun().map_err(fault)?;
-        own.restore_link(in_hand.binary()).map_err(fault)?;
+        own.check_begun()?;
+        own.restore_link(in_hand.binary())?;
         own.may_be_stopped = in_hand.may_have_stopped();
-        own.look_up_in_step().await.map_err(fault)?;
+        own.look_up_in_step().await?;
     } else {
-        own.look_up().await.map_err(fault)?;
+        own.look_up().await?;
     }
     Ok(own)
 }
@@ -88,7 +94,43 @@ pub async fn start_in_hand(playbook: &Playbook) -> Result<Option<(String, Vec<St
     let Some(node) = playbook.node(name) else { return Ok(None) };
     let started = bring_up_one(node, *member, &held, &past).await;
     let named = started.map(|started| started.map(|warnings| (name.clone(), warnings)));
-    named.map_err(|why| SetupError::Node { name: name.clone(), why: Box::new(why) })
+    named.map_err(SetupError::of_node(name))
+}
+
+/// Starts this host's members that are down, as a person has said, and waits until somebody answers for the cluster. The run
+/// is set up once, after its plan was said yes to, too.
+///
+/// # Errors
+/// What keeps this host from working at all, a member from being started, or the cluster from answering.
+pub async fn start_down(playbook: &Playbook, reporter: &mut Reporter) -> Result<(), SetupError> {
+    judge_cgroup(playbook).await.map_err(|why| SetupError::Unfit(Box::new(why)))?;
+    let held = Held::take(&playbook.state_dir).map_err(SetupError::StateDir)?;
+    let (known, past) = match open(&held)? {
+        (_, Some((journal, lines))) => (journal.header().members.clone(), past(&lines).map_err(illegal(&held))?),
+        (_, None) => Default::default(),
+    };
+    let observer = Observer::connect(&playbook.cluster).map_err(SetupError::Observe)?;
+    let view = within(ANSWERS_WITHIN, observer.probe()).await.and_then(Result::ok);
+    let members = || view.iter().flat_map(|view| &view.members);
+    // One that answers is up, whatever process it is: the plan says what is wrong.
+    let answers = |name: &str| members().any(|member| *member.name == *name && answers_itself(member));
+    for node in playbook.nodes.iter().filter(|node| !answers(&node.name)) {
+        let member = known.get(&node.name).copied().unwrap_or_default();
+        let started = bring_up_one(node, member, &held, &past).await.map_err(SetupError::of_node(&node.name))?;
+        if let Some(warnings) = started {
+            warnings.iter().for_each(|warning| reporter.tell(RunEvent::Warning(warning)));
+            reporter.tell(RunEvent::NodeStarted { node: &node.name });
+        }
+    }
+    let deadline = Instant::now() + playbook.strategy.health;
+    loop {
+        match observer.members().await {
+            Ok(_) => return Ok(()),
+            Err(error) if !may_pass(&error) => return Err(SetupError::Observe(error)),
+            Err(error) if Instant::now() > deadline => return Err(SetupError::NoQuorum(error)),
+            Err(_) => tokio::time::sleep(MEMBERS_PROBE_GAP).await,
+        }
+    }
 }
 
 /// What there is to warn of, where it was down and has been started.
@@ -102,20 +144,20 @@ async fn bring_up_one(
     // Whatever the playbook says by now, it is down by the `binary` that its step began with.
     let begun = in_hand.and_then(|_| past.sides.get(&member)?.binary.clone());
     let node = playbook::Node { binary: begun.or_else(|| node.binary.clone()), ..node.clone() };
-    let mut own = open_node(&node, member, state, past).await.map_err(|error| with_causes(&error))?;
+    let mut own = open_node(&node, member, state, past).await?;
     match (own.status().await, in_hand) {
         (Ok(status), _) if status.is_running() => Ok(None),
         (Err(why), None) => Err(why),
-        (_, None) => own.start().await.map(|()| Some(Vec::new())),
+        (_, None) => own.start().await.map(Start::if_new),
         (Err(why), Some(in_hand)) if !in_hand.may_have_stopped() => Err(why),
         (_, Some(in_hand)) => {
             let wrong = own.switch_to_start(in_hand.binary())?;
-            let mut warnings: Vec<_> = wrong.iter().map(|why| files_are_wrong(&node.name, why)).collect();
-            match in_hand.may_have_stopped() {
-                true => warnings.extend(own.start_stopped().await?),
+            let started = match in_hand.may_have_stopped() {
+                true => own.start_stopped().await?,
                 false => own.start().await?,
-            }
-            Ok(Some(warnings))
+            };
+            let wrong = wrong.iter().map(|why| files_are_wrong(&node.name, why));
+            Ok(started.if_new().map(|warnings| wrong.chain(warnings).collect()))
         }
     }
 }
@@ -128,10 +170,10 @@ pub(super) async fn start_what_is_down(
 ) -> Result<bool, SetupError> {
     let mut was_down = false;
     for node in &playbook.nodes {
-        let mut own = open_node(node, MemberId::default(), state, &Past::default()).await?;
-        let fault = |why| SetupError::Node { name: node.name.clone(), why: Box::new(why) };
-        if !own.status().await.map_err(fault)?.is_running() {
-            own.start().await.map_err(fault)?;
+        let fault = || SetupError::of_node(&node.name);
+        let mut own = open_node(node, MemberId::default(), state, &Past::default()).await.map_err(fault())?;
+        if !own.status().await.map_err(fault())?.is_running() {
+            own.start().await.map_err(fault())?;
             reporter.tell(RunEvent::NodeStarted { node: &node.name });
             was_down = true;
         }

@@ -5,7 +5,7 @@ use std::io;
 
 use proto::{ClusterVersion, Release};
 
-use super::{error::ActError, node::OwnNode};
+use super::node::OwnNode;
 use crate::host::{
     blocking::blocking,
     files::data_dir::{DataDir, NoRoom, Snapshot},
@@ -13,12 +13,29 @@ use crate::host::{
         member_setting::{default_data_folder, member_folder},
         process_id::family,
     },
+    runtime::{RuntimeError, Status},
 };
 
 /// The first etcd that cannot read the log entries of 3.5 and older: a member without a snapshot replays them, and panics.
 const READS_NO_OLD_LOG: ClusterVersion = ClusterVersion { major: 3, minor: 7 };
 /// Who wrote a snapshot as etcd needs it then.
 const WRITES_SNAPSHOT: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
+
+/// Why a member would not start on the new release.
+#[derive(Debug, thiserror::Error)]
+pub enum DataDirError {
+    /// It could not be looked for, as its process could not.
+    #[error(transparent)]
+    Process(#[from] Box<RuntimeError>),
+    #[error("{node}: too little room")]
+    NoRoom { node: String, source: NoRoom },
+    /// Its log has what the new release cannot read.
+    #[error(
+        "{node}: its data directory has no snapshot of version {WRITES_SNAPSHOT}, and without one etcd {new} panics on what an \
+         older release wrote into its log; restart it once on {old} first, by a playbook of `kind: Restart`"
+    )]
+    OldLog { node: String, old: ClusterVersion, new: ClusterVersion },
+}
 
 /// What was found in it.
 struct Found {
@@ -32,8 +49,11 @@ impl OwnNode {
     ///
     /// # Errors
     /// What is wrong there, and what to do first.
-    pub(super) async fn check_data_dir(&self, old: &Release, new: &Release) -> Result<Option<String>, ActError> {
-        let status = self.peek().await?;
+    pub(super) async fn check_data_dir(&self, old: &Release, new: &Release) -> Result<Option<String>, DataDirError> {
+        let status = match &self.runtime {
+            Some(runtime) => runtime.peek().await.map_err(Box::new)?,
+            None => Status::Stopped,
+        };
         if !status.is_running() {
             return Ok(None);
         }
@@ -52,7 +72,7 @@ impl OwnNode {
         let Some(found) = found.await else {
             return Ok(Some(format!("{name}: {}", not_known(pid, needs_snapshot.then_some(new)))));
         };
-        found.room.map_err(|no_room| format!("{name}: {no_room}"))?;
+        found.room.map_err(|source| DataDirError::NoRoom { node: name.clone(), source })?;
         if !needs_snapshot {
             let unread = found.snapshot.err();
             return Ok(unread.map(|error| {
@@ -62,11 +82,7 @@ impl OwnNode {
         match replay(&found.snapshot, &found.has_old_entries) {
             Replay::Readable => Ok(None),
             Replay::Unknown(why) => Ok(Some(format!("{name}: {}", unknown(&why, new)))),
-            Replay::Panics => Err(format!(
-                "{name}: its data directory has no snapshot of version {WRITES_SNAPSHOT}, and without one etcd {new} panics on \
-                 what an older release wrote into its log; restart it once on {old} first, by a playbook of `kind: Restart`"
-            )
-            .into()),
+            Replay::Panics => Err(DataDirError::OldLog { node: name.clone(), old, new }),
         }
     }
 }

@@ -49,18 +49,17 @@ pub struct Inspected {
 pub async fn inspect(playbook: &Playbook, view: &ClusterView, observer: &Observer) -> Result<Inspected, SetupError> {
     let layout = Layout::of(&playbook.state_dir);
     let past = read_journal(&layout, view)?;
-    let host = |why| SetupError::Node { name: super::identity::host_name().to_string(), why: Box::new(why) };
     let mut found = Inspected::default();
-    found.warnings.extend(prepare::judge_cgroup(playbook).await.map_err(host)?);
+    let of_host = SetupError::of_node(&super::identity::host_name());
+    found.warnings.extend(prepare::judge_cgroup(playbook).await.map_err(of_host)?);
     found.warnings.extend(secret_file::warnings(&playbook.cluster));
     for node in &playbook.nodes {
         let Some(member) = view.members.iter().find(|member| *member.name == node.name) else {
             let known = view.members.iter().map(|member| member.name.to_string()).collect();
             return Err(SetupError::NoSuchMember { name: node.name.clone(), known });
         };
-        let fault = |why| SetupError::Node { name: node.name.clone(), why: Box::new(why) };
-        let (warnings, is_down) =
-            inspect_node(node, member.id, playbook, (view, observer), &layout, &past).await.map_err(fault)?;
+        let inspected = inspect_node(node, member.id, playbook, (view, observer), &layout, &past).await;
+        let (warnings, is_down) = inspected.map_err(SetupError::of_node(&node.name))?;
         found.warnings.extend(warnings);
         found.down.extend(is_down.then_some(member.id));
     }

@@ -236,6 +236,7 @@ impl Execution<'_> {
         self.cluster.observer.access().directory().prefer(&self.me.seats.members().collect::<Vec<_>>());
         self.catch_up_with_what_runs().await?;
         self.correct_new_side().await;
+        self.tell_of_a_step_taken_over();
         let down = self.down().await;
         let mut event = Event::Started { in_hand: self.host.past.in_hand, down };
         loop {

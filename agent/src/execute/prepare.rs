@@ -37,7 +37,7 @@ const TO_CORRECT: Duration = Duration::from_secs(30);
 /// How long a member is waited for that was just started and does not say yet who it is.
 const TO_ANSWER: Duration = Duration::from_secs(20);
 /// How long a member whose process is not found may take to answer.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+pub(super) const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 /// How often it is told how far a download is.
 const TOLD_EVERY: Duration = Duration::from_secs(5);
 
@@ -247,10 +247,14 @@ pub(super) async fn is_unseen(node: &OwnNode, observer: &Observer) -> Result<boo
         return Ok(false);
     }
     let view = within(ANSWERS_WITHIN, observer.probe()).await.and_then(Result::ok);
-    let is_it = |member: &Member| member.report().is_some() && !member.is_disputed;
-    let answers = view.is_some_and(|view| view.member(node.member).is_some_and(is_it));
+    let answers = view.is_some_and(|view| view.member(node.member).is_some_and(answers_itself));
     // A supervisor may have started it in between.
     Ok(answers && !node.status().await?.is_running())
+}
+
+/// Whether it is this member that answers, as far as all lists agree.
+pub(super) fn answers_itself(member: &Member) -> bool {
+    member.report().is_some() && !member.is_disputed
 }
 
 /// The artifact of the playbook, as this host knows artifacts.
@@ -266,9 +270,6 @@ pub fn wanted(to: &Release, artifact: &playbook::Artifact) -> Result<artifact::A
 fn source(source: &playbook::Source) -> Result<artifact::Source, ActError> {
     match source {
         playbook::Source::Path { path, .. } => Ok(artifact::Source::Path(path.clone())),
-        playbook::Source::Url { url, .. } => url
-            .parse()
-            .map(artifact::Source::Url)
-            .map_err(|error| ActError::from(format!("`artifact.source` is no address: {error}"))),
+        playbook::Source::Url { url, .. } => Ok(artifact::Source::Url(url.parse().map_err(ActError::Address)?)),
     }
 }

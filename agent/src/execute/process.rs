@@ -25,6 +25,21 @@ use crate::{
 /// How often a process that was told to stop is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
+/// What came of a start.
+#[derive(Debug, Default)]
+pub struct Start {
+    /// Whether the member did not run before.
+    pub is_new: bool,
+    pub warnings: Vec<String>,
+}
+
+impl Start {
+    /// What there is to warn of, where it made the member run.
+    pub fn if_new(self) -> Option<Vec<String>> {
+        self.is_new.then_some(self.warnings)
+    }
+}
+
 /// What came of an attempt to stop a member.
 pub(super) enum Stopped {
     Ended,
@@ -218,24 +233,23 @@ impl OwnNode {
     }
 
     /// Starts its process, as the release that it has now wants it.
-    pub async fn start(&mut self) -> Result<(), ActError> {
+    pub async fn start(&mut self) -> Result<Start, ActError> {
         self.look_up().await?;
         self.let_end().await.map_err(NotEnded::into_why)?;
-        match &self.runtime {
-            Some(runtime) => runtime.start().await.map(drop).map_err(ActError::from),
-            None => Ok(()),
-        }
+        let Some(runtime) = &self.runtime else { return Ok(Start::default()) };
+        let started = runtime.start().await?;
+        Ok(Start { is_new: started.is_new, warnings: started.warnings })
     }
 
     /// As [`OwnNode::start`], for a member that this host has stopped: it is started whatever else looks like it (I-10).
     /// What does, and what else was not as it should be, is returned as warnings.
-    pub async fn start_stopped(&mut self) -> Result<Vec<String>, ActError> {
+    pub async fn start_stopped(&mut self) -> Result<Start, ActError> {
         self.look_up_in_step().await?;
         // A `status` that fails does not say that it runs, and keeps no member down (I-10).
         if let Err(NotEnded::Runs(why)) = self.let_end().await {
             return Err(why);
         }
-        let Some(runtime) = &self.runtime else { return Ok(Vec::new()) };
+        let Some(runtime) = &self.runtime else { return Ok(Start::default()) };
         let started = runtime.start_stopped().await?;
         // What runs now was started since.
         self.forget_stop_request();
@@ -245,7 +259,7 @@ impl OwnNode {
         let warnings =
             doubt.into_iter().chain(started.warnings.iter().map(|warning| format!("{name}: {warning}"))).collect();
         self.believe(Belief::Started(started.status.process().map(|process| process.identity)));
-        Ok(warnings)
+        Ok(Start { is_new: started.is_new, warnings })
     }
 }
 

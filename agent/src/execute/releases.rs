@@ -14,6 +14,7 @@ use super::{
     node::{OwnNode, Side},
 };
 use crate::{
+    guarded::At,
     host::{
         process::credentials::Credentials,
         program::{
@@ -91,7 +92,7 @@ impl OwnNode {
         let Some(sides) = &self.sides else { return Ok(None) };
         self.check_arguments(&sides.new).await?;
         // One that was switched before has no more to fear from its old log.
-        self.check_data_dir(&self.current().await?.release, &sides.new.release).await
+        Ok(self.check_data_dir(&self.current().await?.release, &sides.new.release).await?)
     }
 
     /// Refuses a program that does not take the arguments that it is to be started with: found after the stop, it would
@@ -168,7 +169,7 @@ fn executable_in(folder: &Path, link: &Path) -> Option<PathBuf> {
 
 fn owner_of(executable: &Path) -> Result<Credentials, ActError> {
     let owner = std::fs::metadata(executable).and_then(|seen| Credentials::of_uid(seen.uid()));
-    owner.map_err(|error| format!("cannot look at {}: {error}", executable.display()).into())
+    Ok(owner.at("look at", executable)?)
 }
 
 /// `3.5.30-` and twelve digits of its hash: a name that no packager gives.

@@ -40,6 +40,9 @@ use crate::{
     words::with_causes,
 };
 
+/// Between two questions who the members are, after a start.
+pub(super) const MEMBERS_PROBE_GAP: Duration = Duration::from_millis(200);
+
 /// What was typed beside the playbook.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -91,16 +94,28 @@ pub enum SetupError {
     NoQuorum(#[source] ObserveError),
     /// This host is not fit to start anything.
     #[error("{0}")]
-    Unfit(Box<ActError>),
+    Unfit(#[source] Box<ActError>),
     /// A signal asked for an end.
     #[error("a signal asked for an end before anything was begun")]
     Interrupted,
     /// Something about a node of this host.
     #[error("{name}: {why}")]
-    Node { name: String, why: Box<ActError> },
+    Node {
+        name: String,
+        #[source]
+        why: Box<ActError>,
+    },
     /// This process cannot be told apart from others, or handle signals.
     #[error("the agent cannot find out about its own process")]
     Own(#[source] std::io::Error),
+}
+
+impl SetupError {
+    /// Gives what is wrong with a node the node's name.
+    pub(super) fn of_node(name: &str) -> impl FnOnce(ActError) -> Self + use<> {
+        let name = name.to_owned();
+        |why| Self::Node { name, why: Box::new(why) }
+    }
 }
 
 /// Everything up to the machine's first event.
@@ -198,6 +213,11 @@ pub(super) fn open(held: &Held) -> Result<(HostId, Option<Opened<Line>>), SetupE
     Ok((host, journal))
 }
 
+/// Refusals do not pass; silence may be this host's own doing.
+pub(super) fn may_pass(error: &ObserveError) -> bool {
+    matches!(error, ObserveError::NobodyAnswered { .. } | ObserveError::NoMembership { .. })
+}
+
 /// The way to the cluster, who this host is in it, and its nodes.
 async fn find(
     playbook: &Playbook,
@@ -215,7 +235,8 @@ async fn find(
     }
     let mut nodes = Vec::new();
     for node in &playbook.nodes {
-        nodes.push(open_node(node, identity.member(&node.name, past, state)?, state, past).await?);
+        let member = identity.member(&node.name, past, state)?;
+        nodes.push(open_node(node, member, state, past).await.map_err(SetupError::of_node(&node.name))?);
     }
     Ok((observer, identity, nodes))
 }
@@ -263,18 +284,16 @@ impl Identity {
                 Ok(listed) => return Self::of(playbook, observer, listed),
                 Err(error) => error,
             };
-            // Refusals do not pass; silence may be this host's own doing.
-            let passes = matches!(error, ObserveError::NobodyAnswered { .. } | ObserveError::NoMembership { .. });
-            if !was_started && passes {
+            if !was_started && may_pass(&error) {
                 was_started = start_what_is_down(playbook, state, reporter).await?;
             }
-            if !was_started || !passes {
+            if !was_started || !may_pass(&error) {
                 return Err(SetupError::Observe(error));
             }
             if Instant::now() > deadline {
                 return Err(SetupError::NoQuorum(error));
             }
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            tokio::time::sleep(MEMBERS_PROBE_GAP).await;
         }
     }
 

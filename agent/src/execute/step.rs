@@ -146,20 +146,33 @@ impl Execution<'_> {
             .is_some_and(|direction| in_hand.is_some_and(|in_hand| in_hand.step.direction != direction))
     }
 
+    /// The member is brought up as its journal says, if that is still to be done.
+    pub(super) fn tell_of_a_step_taken_over(&mut self) {
+        let Some(InHand { step, stage }) = self.host.past.restart() else { return };
+        if matches!(stage, Stage::Stopping(_) | Stage::Switched(_) | Stage::Starting(_)) {
+            self.tell(RunEvent::StepTakenOver { member: step.member, back: step.direction == Direction::Back });
+        }
+    }
+
     pub(super) fn switch(&mut self, member: MemberId, to: Binary) -> Result<(), ActError> {
         let in_hand = self.host.past.restart().filter(|in_hand| in_hand.step.member == member);
         let is_mended = in_hand.is_some_and(|in_hand| in_hand.binary() == to);
         // Only a step that goes where it was to go can still be left undone.
         let is_asked_for = in_hand.is_some_and(|in_hand| in_hand.step.direction.to() == to) && !is_mended;
         let node = self.node_mut(member)?;
+        let before = node.switched();
         let switched = match is_asked_for {
             true => node.switch(to).map(|()| Vec::new()),
             false => node.switch_to_start(to),
         };
+        let has_changed = node.switched() != before;
         match &switched {
             Ok(wrong) => {
                 wrong.iter().for_each(|why| self.warn(&files_are_wrong(&self.name_of(member), why)));
-                self.tell(RunEvent::Switched { member });
+                // A switch that is made sure of after a crash finds it done most times.
+                if has_changed {
+                    self.tell(RunEvent::Switched { member });
+                }
             }
             // The machine asks then whether it is ready all the same, and no end has this reason.
             Err(why) if is_mended => self.warn(&format!("{} could not be switched: {why}", self.name_of(member))),
@@ -172,14 +185,13 @@ impl Execution<'_> {
         let in_hand = self.host.past.restart().filter(|in_hand| in_hand.step.member == member);
         let node = self.node_mut(member)?;
         let started = match node.may_be_stopped {
-            true => node.start_stopped().await,
-            false => node.start().await.map(|()| Vec::new()),
+            true => node.start_stopped().await?,
+            false => node.start().await?,
         };
-        match started {
-            Ok(warnings) => warnings.iter().for_each(|warning| self.warn(warning)),
-            Err(why) => return Err(why),
+        started.warnings.iter().for_each(|warning| self.warn(warning));
+        if started.is_new {
+            self.tell(if in_hand.is_some() { RunEvent::Started { member } } else { RunEvent::Mended { member } });
         }
-        self.tell(if in_hand.is_some() { RunEvent::Started { member } } else { RunEvent::Mended { member } });
         Ok(())
     }
 

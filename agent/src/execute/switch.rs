@@ -1,7 +1,6 @@
 //! A member's binary and files: made those of one release, and put back.
 
-use crate::words::with_causes;
-use std::slice;
+use std::{fs, os::unix::fs::MetadataExt, path::Path, slice};
 
 use proto::Release;
 
@@ -28,6 +27,17 @@ impl OwnNode {
     /// be may be its own user's doing, and keeps nothing down (I-10): it is returned as a warning.
     pub fn switch_to_start(&self, to: Binary) -> Result<Vec<ActError>, ActError> {
         self.switch_with(to, Ok)
+    }
+
+    /// Its link and its files as they are now: none of them is written in place, so that one that was changed is another.
+    pub(super) fn switched(&self) -> Vec<Option<(u64, u64)>> {
+        let look = |path: &Path, found: fn(&Path) -> std::io::Result<fs::Metadata>| {
+            found(path).ok().map(|found| (found.dev(), found.ino()))
+        };
+        let files = self.sides.iter().flat_map(|sides| [&sides.old.release, &sides.new.release]);
+        let files = files.flat_map(|release| self.files_for(release).unwrap_or_default());
+        let link = self.switch.path().map(|link| look(link, |link| fs::symlink_metadata(link)));
+        link.into_iter().chain(files.map(|file| look(&file.path, |path| fs::metadata(path)))).collect()
     }
 
     /// `judge` is given what is wrong with the files.
@@ -70,7 +80,7 @@ impl OwnNode {
     pub fn check_put_back(&self, sides: &Sides) -> Result<(), ActError> {
         let files = self.files_for(&sides.new.release)?;
         match self.saved.not_put_back(&files)? {
-            Some(error) => Err(format!("{}: {}", self.node.name, with_causes(&error)).into()),
+            Some(source) => Err(ActError::NotPutBack { node: self.node.name.clone(), source }),
             None => Ok(()),
         }
     }

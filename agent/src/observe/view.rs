@@ -219,6 +219,16 @@ impl Member {
     }
 }
 
+impl Report {
+    /// The alarms that it reports.
+    pub fn alarms(&self) -> &[Alarm] {
+        match &self.health {
+            Health::Alarmed { alarms, .. } => alarms,
+            Health::Ready | Health::CatchingUp { .. } | Health::Sick { .. } => &[],
+        }
+    }
+}
+
 fn alarmed(alarms: &[Alarm], besides: Option<&str>) -> String {
     let alarms = alarms.iter().map(|Alarm { kind, of, name }| match name {
         Some(name) => format!("alarm {kind} of {name}"),
@@ -281,12 +291,29 @@ impl ClusterView {
         self.members.iter().any(|member| member.gates().is_some())
     }
 
-    /// An alarm that a member reports.
+    /// An alarm that a member reports; one that others report as well comes first.
     pub fn alarm(&self) -> Option<&Alarm> {
-        self.members.iter().find_map(|member| match &member.report()?.health {
-            Health::Alarmed { alarms, .. } => alarms.first(),
+        let reported = || self.reports().flat_map(Report::alarms);
+        reported().find(|alarm| self.alone_with(alarm).is_none()).or_else(|| reported().next())
+    }
+
+    /// The member whose word alone this alarm is: every other one that answered reports none such, and there is another.
+    /// An alarm that stands is a part of the state that all members share.
+    pub fn alone_with(&self, alarm: &Alarm) -> Option<MemberId> {
+        let is_it = |said: &Alarm| (&said.kind, said.of) == (&alarm.kind, alarm.of);
+        let answered = self.members.iter().filter_map(|member| Some((member.id, member.report()?)));
+        let (with, without): (Vec<_>, Vec<_>) = answered.partition(|(_, report)| report.alarms().iter().any(is_it));
+        match (&with[..], without.is_empty()) {
+            ([(alone, _)], false) => Some(*alone),
             _ => None,
-        })
+        }
+    }
+
+    /// Whether no lease lapses, however long nobody keeps it alive: under the alarm CORRUPT etcd applies no revoking
+    /// (`applierV3Corrupt` in its `server/etcdserver/apply`).
+    pub fn keeps_every_lease(&self) -> bool {
+        let mut alarms = self.reports().flat_map(Report::alarms);
+        alarms.any(|alarm| alarm.kind == "CORRUPT" && self.alone_with(alarm).is_none())
     }
 
     /// Whether this member is in the membership and nothing keeps its own step from ending.

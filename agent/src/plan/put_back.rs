@@ -14,11 +14,13 @@ use crate::observe::view::ClusterView;
 pub enum Objection {
     #[error("the other members were not seen; see to them")]
     NotSeen,
-    #[error("alarm {kind} of {of} stands; see to its cause, then `etcdctl alarm disarm`")]
+    #[error("alarm {kind} of {of} stands{}; see to its cause, then `etcdctl alarm disarm`", alone_says(alone.as_deref()))]
     Alarm {
         /// In etcd's own word.
         kind: String,
         of: String,
+        /// The member whose word alone it is.
+        alone: Option<String>,
     },
     /// Another voter is not ready.
     #[error("{0} is not ready; see to it first")]
@@ -28,6 +30,10 @@ pub enum Objection {
     /// The version rose, or a member did not say that it has not.
     #[error("the cluster version rose, or a member did not answer")]
     WayBackIsClosed,
+}
+
+fn alone_says(member: Option<&str>) -> String {
+    member.map_or_else(String::new, |member| format!(", as {member} alone says"))
 }
 
 /// Why `member` is not to be stopped, if so. `below`: the old binary may be started only below this cluster version.
@@ -40,7 +46,8 @@ pub fn objection(
     let Some(view) = view else { return Some(Objection::NotSeen) };
     let name = |id| view.member(id).map_or_else(|| id.to_string(), |member| format!("{} ({id})", member.name));
     if let Some(alarm) = view.alarm() {
-        return Some(Objection::Alarm { kind: alarm.kind.clone(), of: name(alarm.of) });
+        let alone = view.alone_with(alarm).map(name);
+        return Some(Objection::Alarm { kind: alarm.kind.clone(), of: name(alarm.of), alone });
     }
     if let Some(other) = quorum::sick_beside(me, view, member) {
         return Some(Objection::NotReady(name(other)));
@@ -67,7 +74,8 @@ mod tests {
             (&three, "1+ 2+ 3+", None), // it serves another release than it should
             (&three, "1- 2. 3+", Some("2 (2) is not ready")),
             (&three, "1- 2~ 3+", Some("2 (2) is not ready")),
-            (&three, "1! 2+ 3+", Some("alarm NOSPACE of 1 (1)")),
+            (&three, "1! 2! 3!", Some("alarm NOSPACE of 1 (1) stands; ")),
+            (&three, "1! 2+ 3+", Some("alarm NOSPACE of 1 (1) stands, as 1 (1) alone says; ")),
             (&three, "1- 2+ 3+ 4+ 5.", Some("5 (5) is not ready")),
             (&degraded, "1- 2+ 3+ 4+ 5.", None),
             (&degraded, "1- 2+ 3+ 4. 5.", Some("fewer than a majority")),

@@ -88,6 +88,8 @@ pub enum Refusal {
         kind: Arc<str>,
         /// The member that it is of.
         of: MemberId,
+        /// The member whose word alone it is.
+        alone: Option<MemberId>,
     },
     /// A step failed, and its owner has not come back.
     Failed {
@@ -168,6 +170,8 @@ pub enum Wait {
         kind: Arc<str>,
         /// The member that it is of.
         of: MemberId,
+        /// The member whose word alone it is.
+        alone: Option<MemberId>,
         /// What is waited for besides.
         wait: Box<Wait>,
     },

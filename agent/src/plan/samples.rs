@@ -7,7 +7,8 @@ use proto::{ClusterId, LogIndex, MemberId, Release, Revision, Term};
 use super::{Case, Me, Verb};
 use crate::{
     keys::{
-        At, AttemptId, Finalize, Going, Intent, Keys, Participant, ProcessId, Run, RunId, RunState, StepLock,
+        At, AttemptId, Baton, Finalize, Going, Intent, Keys, Participant, ProcessId, Run, RunId, RunState, StepLock,
+        TakeId,
         change::{Change, Upgrade},
         host_id::HostId,
         rules::Rules,
@@ -76,6 +77,18 @@ fn report(health: Health) -> Report {
         health,
         gates: None,
     }
+}
+
+/// The same view, in which every alarm that is reported is of this kind.
+pub(crate) fn with_alarm(kind: &str, mut view: ClusterView) -> ClusterView {
+    for member in &mut view.members {
+        if let Answer::Reported(report) = &mut member.answer
+            && let Health::Alarmed { alarms, .. } = &mut report.health
+        {
+            alarms.iter_mut().for_each(|alarm| alarm.kind = kind.into());
+        }
+    }
+    view
 }
 
 /// The same view, with this leader whatever it says of its health.
@@ -185,6 +198,12 @@ pub(crate) fn record() -> StepLock {
         back: false,
         unknown: Unknown::default(),
     }
+}
+
+/// Taken by this member's host.
+pub(crate) fn baton(member: u64) -> At<Baton> {
+    let (host_name, unknown) = (format!("h{member}").into(), Unknown::default());
+    at(Baton { host: host(member), process: record().process, host_name, take: TakeId(7), unknown })
 }
 
 /// A run in this state, in which nobody is done.

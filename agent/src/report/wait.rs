@@ -22,9 +22,11 @@ pub fn words(wait: &Wait, names: &Names) -> String {
         Wait::AbandonedStep { member } => {
             format!("{}, whose step was abandoned", names.place(*member))
         }
-        Wait::UnderAlarm { kind, of, wait } => {
+        Wait::UnderAlarm { kind, of, alone, wait } => {
             let (kind, of) = (printable(kind), names.short(*of));
-            format!("the alarm {kind} of {of} to be disarmed, and then for {}", words(wait, names))
+            let alone =
+                alone.map_or_else(String::new, |alone| format!(", which {} alone reports,", names.short(alone)));
+            format!("the alarm {kind} of {of}{alone} to be disarmed, and then for {}", words(wait, names))
         }
     }
 }

@@ -36,7 +36,7 @@ impl Host {
     }
 
     async fn identity(&self) -> ProcessId {
-        process(self.runtime.start().await.unwrap()).identity
+        process(self.runtime.start().await.unwrap().status).identity
     }
 
     fn kill(&self, name: &str) {
@@ -123,7 +123,7 @@ async fn a_stop_that_outlives_its_agent_is_waited_for() {
         async move { runtime.start().await }
     });
     fs::write(host.at("go"), "").unwrap();
-    let second = process(waiting.await.unwrap().unwrap()).identity;
+    let second = process(waiting.await.unwrap().unwrap().status).identity;
     assert!(!first.is_alive().unwrap() && second.is_alive().unwrap() && first != second);
     assert!(matches!(hasty.status().await.unwrap(), Status::Running { .. }));
 }
@@ -135,7 +135,7 @@ async fn what_a_stop_leaves_running_is_not_the_stop() {
     host.runtime.stop(LIMIT, false, Found::Unknown).await.unwrap();
     let hasty = CommandRuntime { patience: Duration::ZERO, ..host.runtime.clone() };
     assert_eq!(hasty.status().await.unwrap(), Status::Stopped);
-    assert_ne!(process(hasty.start().await.unwrap()).identity, first);
+    assert_ne!(process(hasty.start().await.unwrap().status).identity, first);
 }
 
 /// As the member's user may do, whose processes can take over what the command has open.
@@ -146,7 +146,7 @@ async fn a_lock_that_is_taken_again_after_the_stop_keeps_no_node_down() {
     host.runtime.stop(LIMIT, false, Found::Unknown).await.unwrap();
     wait_for(&host.at("locked"));
     let hasty = CommandRuntime { patience: Duration::ZERO, ..host.runtime.clone() };
-    assert_ne!(process(hasty.start().await.unwrap()).identity, first);
+    assert_ne!(process(hasty.start().await.unwrap().status).identity, first);
 }
 
 const THIEF: &str = r#"import fcntl, time; fcntl.flock(0, 2); open("locked", "w"); time.sleep(600)"#;

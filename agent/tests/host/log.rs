@@ -259,3 +259,34 @@ async fn the_last_words_of_a_log_are_read_with_the_rights_of_who_may_choose_it()
     host.command.log = host.path().join("log/node.log");
     assert_eq!(told(&host).await, named);
 }
+
+/// Its log may be there again by then, with what an earlier process wrote.
+#[tokio::test]
+async fn the_last_words_are_those_of_the_file_that_was_written() {
+    let mut host = Host::python("print('no space left', flush=True)");
+    let folder = host.path().join("absent");
+    let (log, kept) = (folder.join("node.log"), host.nodes().join("orders-1.log"));
+    host.command.log = log.clone();
+    let told = async || Runtime::Process(host.runtime()).last_words().await;
+    let ends = async || {
+        let node = process(host.runtime().start_stopped().await.unwrap().status).identity;
+        until("it has ended", || !node.is_alive().unwrap()).await;
+    };
+
+    ends().await;
+    fs::create_dir(&folder).unwrap();
+    fs::write(&log, "long ago\n").unwrap();
+    assert_eq!(told().await, format!("its log {} says last: no space left", kept.display()));
+
+    ends().await;
+    assert_eq!(told().await, format!("its log {} says last: long ago | no space left", log.display()));
+
+    // Nowhere to write: what either file holds is of an earlier start.
+    fs::remove_dir_all(&folder).unwrap();
+    fs::remove_file(&kept).unwrap();
+    fs::create_dir(&kept).unwrap();
+    ends().await;
+    fs::create_dir(&folder).unwrap();
+    fs::write(&log, "long ago\n").unwrap();
+    assert_eq!(told().await, "its log is /dev/null");
+}

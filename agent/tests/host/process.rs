@@ -77,7 +77,7 @@ impl Host {
     }
 
     pub async fn start(&self) -> Process {
-        process(self.runtime().start().await.unwrap())
+        process(self.runtime().start().await.unwrap().status)
     }
 
     pub async fn start_error(&self) -> String {
@@ -217,12 +217,15 @@ async fn a_node_is_started_once_however_many_start_it() {
             })
         })
         .collect();
-    let mut seen = Vec::new();
+    let (mut seen, mut new) = (Vec::new(), 0);
     for start in starts {
-        seen.push(process(start.await.unwrap().unwrap()));
+        let started = start.await.unwrap().unwrap();
+        new += usize::from(started.is_new);
+        seen.push(process(started.status));
     }
     seen.dedup();
-    assert_eq!((seen.len(), host.running()), (1, vec![seen[0].identity.pid]));
+    assert_eq!((seen.len(), new, host.running()), (1, 1, vec![seen[0].identity.pid]));
+    assert!(!host.runtime().start_stopped().await.unwrap().is_new);
     assert_eq!(process(host.runtime().status().await.unwrap()), seen[0]);
 }
 

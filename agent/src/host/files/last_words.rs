@@ -26,27 +26,32 @@ const LIMIT: Duration = Duration::from_secs(2);
 const LINES: usize = 3;
 
 impl ProcessRuntime {
-    /// Its log, and what that says last, if anything can be read of it.
+    /// Its log, or what was opened instead of that, and what that says last, if anything can be read of it.
     pub(crate) async fn last_words(&self) -> String {
-        let log = &self.command().log;
-        match self.end_of_log().await {
+        let output = {
+            let runtime = self.clone();
+            blocking(move || runtime.output())
+        };
+        // The member waits meanwhile to be put back: a disk that hangs may be what it failed of.
+        let Some(log) = tokio::time::timeout(LIMIT, output).await.ok().flatten() else {
+            return format!("whether it wrote to its log {} is not known", self.command().log.display());
+        };
+        match self.end_of_log(&log).await {
             Some(words) => format!("its log {} says last: {words}", log.display()),
             None => format!("its log is {}", log.display()),
         }
     }
 
-    async fn end_of_log(&self) -> Option<String> {
-        let log = self.command().log.clone();
+    async fn end_of_log(&self, log: &Path) -> Option<String> {
         let opened = {
-            let log = log.clone();
+            let log = log.to_owned();
             blocking(move || open(&log).map(|file| file.and_then(|file| end_of(file).ok())))
         };
-        // The member waits meanwhile to be put back: a disk that hangs may be what it failed of.
         let opened = tokio::time::timeout(LIMIT, opened).await.ok()?;
         let end = match (opened, self.command().other_user()) {
             (Ok(end), _) => end?,
             (Err(_), Some(user)) => {
-                let trial = Trial { user: Some(user), told: Some(log), ..Trial::default() };
+                let trial = Trial { user: Some(user), told: Some(log.to_owned()), ..Trial::default() };
                 trial.ask(self.launcher()).await.ok()?.into_bytes()
             }
             (Err(_), None) => return None,

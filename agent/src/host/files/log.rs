@@ -75,12 +75,15 @@ pub(crate) fn open(path: &Path, user: Option<&User>) -> Result<File, LogError> {
     }
 }
 
-/// The file that takes the place of a log that cannot be used, and what there is to say of it.
-pub(crate) fn open_instead(
-    nodes: &Path,
-    command: &NodeCommand,
-    error: LogError,
-) -> Result<(File, Option<String>), FileError> {
+/// What takes the place of a log that cannot be used.
+pub(crate) struct Instead {
+    pub(crate) path: PathBuf,
+    /// What there is to say of it.
+    pub(crate) warning: String,
+}
+
+/// Opens that.
+pub(crate) fn open_instead(nodes: &Path, command: &NodeCommand, error: LogError) -> Result<(File, Instead), FileError> {
     let path = node_file(nodes, &command.name, "log");
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
     let (file, path) = match durable::open(&path, flags, 0o600) {
@@ -92,7 +95,7 @@ pub(crate) fn open_instead(
     };
     let warning =
         format!("until its next start its output goes to {}, since it {}", path.display(), with_causes(&error));
-    Ok((file, Some(warning)))
+    Ok((file, Instead { path, warning }))
 }
 
 /// With another user's rights for as long as this takes: only root can take them and come back.

@@ -3,18 +3,25 @@
 //! A node is nobody's child (`host/program/launcher.rs`), so init takes it in. While an agent launches one, that is the agent
 //! itself; once the agent has ended, it is init again. Of a node that another agent started nothing is known.
 
-use std::{fs, io};
+use std::{
+    fs, io,
+    sync::{Mutex, PoisonError},
+};
 
 use rustix::process::{Pid, WaitIdOptions, WaitIdStatus, getpid, set_child_subreaper, waitid};
 
 use super::process_id::{ProcessId, is_unreaped};
 
-/// As long as it lives, processes that lose their parent become this one's children, where they descend from it. Of two at
-/// once the first that is dropped ends it for both: then less is known, and nothing else is different.
+/// How many there are of [`Adopting`].
+static ADOPTING: Mutex<usize> = Mutex::new(0);
+
+/// As long as one lives, processes that lose their parent become this one's children, where they descend from it.
 pub(crate) struct Adopting(());
 
 impl Adopting {
     pub(crate) fn begin() -> Self {
+        let mut count = ADOPTING.lock().unwrap_or_else(PoisonError::into_inner);
+        *count += 1;
         // A kernel that refuses leaves only the cause unknown.
         let _ = set_child_subreaper(Some(getpid()));
         Self(())
@@ -23,7 +30,11 @@ impl Adopting {
 
 impl Drop for Adopting {
     fn drop(&mut self) {
-        let _ = set_child_subreaper(None);
+        let mut count = ADOPTING.lock().unwrap_or_else(PoisonError::into_inner);
+        *count -= 1;
+        if *count == 0 {
+            let _ = set_child_subreaper(None);
+        }
     }
 }
 

@@ -229,9 +229,12 @@ fn execute(order: &Order, agent: &mut File) -> Result<NotExecuted, LaunchError> 
     let exe = fs::canonicalize(program).at("find", program)?;
     let user = command.user.as_deref().map(find_user).transpose()?;
     let other = user.as_ref().filter(|user| is_other(user));
-    let (log, elsewhere) = match log::open(&command.log, other) {
+    let (log, instead) = match log::open(&command.log, other) {
         // It is down by our hand: its output is worth less than the node.
-        Err(error) if *is_stopped => log::open_instead(nodes, command, error)?,
+        Err(error) if *is_stopped => {
+            let (file, instead) = log::open_instead(nodes, command, error)?;
+            (file, Some(instead))
+        }
         log => (log?, None),
     };
     let nothing = File::open("/dev/null").at("open", Path::new("/dev/null"))?;
@@ -239,13 +242,15 @@ fn execute(order: &Order, agent: &mut File) -> Result<NotExecuted, LaunchError> 
     default_signals().map_err(failed("reset signals"))?;
     // Before the user changes: only root may raise them. From here on the files below are none too large.
     Limits::of_node(nodes, &command.name, None)?.give_to_start()?;
-    let unfiled = discovery::put_on_file(nodes, &command.name, identity, exe.clone()).err().map(|error| {
+    let output = instead.as_ref().map(|instead| instead.path.clone());
+    let unfiled = discovery::put_on_file(nodes, &command.name, identity, exe.clone(), output).err().map(|error| {
         format!("it was started, and is found by its executable and arguments alone, since {}", with_causes(&error))
     });
     become_user(user.as_ref())?;
     wait_for_writes(&log).at("use the log", &command.log)?;
     redirect(&nothing, &log).map_err(failed("redirect stdin, stdout and stderr"))?;
-    answer(agent, &Answer::Starting { identity, exe, warnings: elsewhere.into_iter().chain(unfiled).collect() });
+    let warnings = instead.into_iter().map(|instead| instead.warning).chain(unfiled).collect();
+    answer(agent, &Answer::Starting { identity, exe, warnings });
     Ok(NotExecuted { program: program.into(), source: exec(&mut prepared(command, program, user.as_ref())) })
 }
 

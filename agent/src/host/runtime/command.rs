@@ -96,12 +96,12 @@ impl Found {
 
 impl CommandRuntime {
     /// Starts the node unless it runs, and says what `status` says then.
-    pub async fn start(&self) -> Result<Status, CommandError> {
+    pub async fn start(&self) -> Result<Started, CommandError> {
         match self.status().await? {
             Status::Stopped => self.act("start", &self.start, Stdio::null(), START_LIMIT).await?,
-            running => return Ok(running),
+            running => return Ok(Started::found(running)),
         }
-        self.peek().await
+        Ok(Started::new(self.peek().await?))
     }
 
     /// As [`CommandRuntime::start`], for a node that an agent has stopped: neither a `status` that fails nor a state directory
@@ -109,7 +109,7 @@ impl CommandRuntime {
     pub async fn start_stopped(&self) -> Result<Started, CommandError> {
         match self.status().await {
             Ok(Status::Stopped) | Err(CommandError::Failed { .. }) => {}
-            running => return Ok(Started { status: running?, warnings: Vec::new() }),
+            running => return Ok(Started::found(running?)),
         }
         let acted = self.act("start", &self.start, Stdio::null(), START_LIMIT).await;
         let mut warnings = Vec::new();
@@ -120,7 +120,7 @@ impl CommandRuntime {
             }
             acted => acted?,
         }
-        Ok(Started { status: self.peek().await?, warnings })
+        Ok(Started { warnings, ..Started::new(self.peek().await?) })
     }
 
     /// Stops the node and waits until `status` says so, and the process that was found has ended. Over the limit that

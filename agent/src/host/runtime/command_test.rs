@@ -69,9 +69,10 @@ impl Drop for Supervised {
 async fn a_node_is_started_once_and_stopped_for_good() {
     let node = Supervised::new("exec sleep 600");
     assert_eq!(node.runtime.status().await.unwrap(), Status::Stopped);
-    node.runtime.start().await.unwrap();
+    assert!(node.runtime.start().await.unwrap().is_new);
     let first = node.identity().await.unwrap();
-    node.runtime.start().await.unwrap();
+    assert!(!node.runtime.start().await.unwrap().is_new);
+    assert!(!node.runtime.start_stopped().await.unwrap().is_new);
     assert_eq!(node.identity().await, Some(first), "not started twice");
     node.runtime.stop(Duration::from_secs(30), false, Found::Shown(node.judged().await)).await.unwrap();
     assert!(!first.is_alive().unwrap());

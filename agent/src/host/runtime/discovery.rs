@@ -70,6 +70,9 @@ struct OnFile {
     format: u32,
     identity: ProcessId,
     exe: PathBuf,
+    /// Where its output goes, where its log could not be opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    output: Option<PathBuf>,
 }
 
 /// What an agent takes for the node.
@@ -230,21 +233,33 @@ pub(super) fn settled(identity: ProcessId) -> io::Result<Option<Process>> {
     Ok(identity.is_alive()?.then_some(Process { identity, exe: None }))
 }
 
-/// Puts a process on file as the node, durably.
-pub(crate) fn put_on_file(nodes: &Path, name: &str, identity: ProcessId, exe: PathBuf) -> Result<(), FileError> {
+/// Puts a process on file as the node, durably; `output` is where it writes, where that is not its log.
+pub(crate) fn put_on_file(
+    nodes: &Path,
+    name: &str,
+    identity: ProcessId,
+    exe: PathBuf,
+    output: Option<PathBuf>,
+) -> Result<(), FileError> {
     let path = node_file(nodes, name, "json");
-    let json = serde_json::to_vec(&OnFile { format: 1, identity, exe }).at("write", &path)?;
+    let json = serde_json::to_vec(&OnFile { format: 1, identity, exe, output }).at("write", &path)?;
     durable::write(&path, &json, &Access::PRIVATE)
 }
 
 /// The process on file, whether it still runs or not.
 pub(super) fn on_file(nodes: &Path, name: &str) -> Result<Option<ProcessId>, DiscoveryError> {
+    Ok(read_file(nodes, name)?.map(|on_file| on_file.identity))
+}
+
+/// The same, and where its output goes that does not go to its log.
+pub(super) fn output_on_file(nodes: &Path, name: &str) -> Result<Option<(ProcessId, Option<PathBuf>)>, DiscoveryError> {
+    Ok(read_file(nodes, name)?.map(|on_file| (on_file.identity, on_file.output)))
+}
+
+fn read_file(nodes: &Path, name: &str) -> Result<Option<OnFile>, DiscoveryError> {
     let path = node_file(nodes, name, "json");
     let Some(json) = durable::read_if_there(&path)? else { return Ok(None) };
-    match serde_json::from_slice::<OnFile>(&json) {
-        Ok(on_file) => Ok(Some(on_file.identity)),
-        Err(source) => Err(DiscoveryError::BadFile { path, source }),
-    }
+    serde_json::from_slice(&json).map(Some).map_err(|source| DiscoveryError::BadFile { path, source })
 }
 
 fn find(command: &NodeCommand) -> Result<Vec<ProcessId>, io::Error> {

@@ -65,8 +65,20 @@ pub struct Judged {
 pub struct Started {
     /// What was seen of it then.
     pub status: Status,
+    /// Whether this start made it run; one that ran already was left as it is.
+    pub is_new: bool,
     /// What could not be done as it should be, and was no reason to leave the node down.
     pub warnings: Vec<String>,
+}
+
+impl Started {
+    fn found(status: Status) -> Self {
+        Self { status, is_new: false, warnings: Vec::new() }
+    }
+
+    fn new(status: Status) -> Self {
+        Self { status, is_new: true, warnings: Vec::new() }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -127,7 +139,7 @@ impl Runtime {
 
     /// Starts the node; one that runs already is left as it is. What is returned was seen afterwards: whether it
     /// runs, not whether it is healthy.
-    pub async fn start(&self) -> Result<Status, RuntimeError> {
+    pub async fn start(&self) -> Result<Started, RuntimeError> {
         Ok(match self {
             Self::Process(runtime) => runtime.start().await?,
             Self::Command(runtime) => runtime.start().await?,
@@ -149,7 +161,7 @@ impl Runtime {
         match self {
             Self::Process(runtime) => Ok(runtime.start_stopped().await?),
             Self::Command(runtime) => Ok(runtime.start_stopped().await?),
-            Self::Systemd(_) => Ok(Started { status: self.start().await?, warnings: Vec::new() }),
+            Self::Systemd(_) => self.start().await,
         }
     }
 

@@ -169,10 +169,10 @@ impl ProcessRuntime {
     }
 
     /// Starts the node, unless it runs. An error means that it does not run now and will not by this call.
-    pub async fn start(&self) -> Result<Status, ProcessError> {
+    pub async fn start(&self) -> Result<Started, ProcessError> {
         match self.status().await? {
-            Status::Stopped => Ok(self.order_start(false).await?.status),
-            running => Ok(running),
+            Status::Stopped => self.order_start(false).await,
+            running => Ok(Started::found(running)),
         }
     }
 
@@ -180,7 +180,7 @@ impl ProcessRuntime {
     /// started beside that, and where its log cannot be used its output goes elsewhere.
     pub async fn start_stopped(&self) -> Result<Started, ProcessError> {
         match self.status().await {
-            Ok(status @ Status::Running { .. }) => Ok(Started { status, warnings: Vec::new() }),
+            Ok(status @ Status::Running { .. }) => Ok(Started::found(status)),
             Ok(Status::Stopped) | Err(ProcessError::Discovery(_)) => {
                 self.clone().believing(Belief::Started(None)).order_start(true).await
             }
@@ -196,8 +196,10 @@ impl ProcessRuntime {
     async fn order_start(&self, is_stopped: bool) -> Result<Started, ProcessError> {
         durable::create_folder(&self.nodes, 0o700)?;
         match timeout(LAUNCH_LIMIT, self.launch(is_stopped)).await {
-            Ok(Ok(Some(Answer::Starting { identity, exe, warnings }))) => Ok(seen(identity, Some(exe), warnings)),
-            Ok(Ok(Some(Answer::Running { identity, exe }))) => Ok(seen(identity, exe, Vec::new())),
+            Ok(Ok(Some(Answer::Starting { identity, exe, warnings }))) => {
+                Ok(Started { warnings, ..Started::new(seen(identity, Some(exe))) })
+            }
+            Ok(Ok(Some(Answer::Running { identity, exe }))) => Ok(Started::found(seen(identity, exe))),
             Ok(Ok(Some(Answer::Failed { reason }))) => self.not_started(reason),
             Ok(Err(error)) => Err(error),
             // What became of it is not known, so it is looked at; by now the order is void.
@@ -209,7 +211,7 @@ impl ProcessRuntime {
     async fn after_silence(&self, reason: &str) -> Result<Started, ProcessError> {
         match self.status().await? {
             Status::Stopped => self.not_started(reason.into()),
-            status => Ok(Started { status, warnings: Vec::new() }),
+            status => Ok(Started::new(status)),
         }
     }
 
@@ -262,6 +264,20 @@ impl ProcessRuntime {
         parent::ending(process)
     }
 
+    /// What the node's output went to when it was started: its log, or what was opened instead. `None` where the start that
+    /// this agent knows of could not be put on file.
+    pub(in crate::host) fn output(&self) -> Option<PathBuf> {
+        let on_file = discovery::output_on_file(&self.nodes, &self.command.name);
+        match (self.belief, on_file) {
+            (Belief::Started(Some(started)), Ok(Some((identity, output)))) if started == identity => {
+                Some(output.unwrap_or_else(|| self.command.log.clone()))
+            }
+            (Belief::Started(Some(_)), _) => None,
+            (_, Ok(Some((_, Some(output))))) => Some(output),
+            _ => Some(self.command.log.clone()),
+        }
+    }
+
     /// Tells the node to end (SIGTERM) and waits for it. Over the limit it is killed where `kill` says so.
     pub async fn stop(&self, limit: Duration, kill: bool) -> Result<(), ProcessError> {
         let Status::Running { process: Some(Process { identity, .. }) } = self.status().await? else { return Ok(()) };
@@ -298,6 +314,6 @@ async fn has_ended(handle: &ProcessHandle, limit: Duration) -> io::Result<bool> 
     timeout(limit, handle.ended()).await.map_or(Ok(false), |ended| ended.map(|()| true))
 }
 
-fn seen(identity: ProcessId, exe: Option<PathBuf>, warnings: Vec<String>) -> Started {
-    Started { status: Status::Running { process: Some(Process { identity, exe }) }, warnings }
+fn seen(identity: ProcessId, exe: Option<PathBuf>) -> Status {
+    Status::Running { process: Some(Process { identity, exe }) }
 }

@@ -46,7 +46,7 @@ pub struct Progress {
     doing: Option<(MemberId, &'static str)>,
 }
 
-/// A step that this process began.
+/// A step that this process began, or goes on with.
 #[derive(Debug)]
 struct Begun {
     member: MemberId,
@@ -114,6 +114,7 @@ impl Progress {
             RunEvent::Decided(_)
             | RunEvent::Mended { .. }
             | RunEvent::NodeStarted { .. }
+            | RunEvent::StepTakenOver { .. }
             | RunEvent::Switched { .. }
             | RunEvent::Started { .. } => self.changed = true,
             _ => {}
@@ -128,19 +129,17 @@ impl Progress {
                 self.steps.push(Begun { member, back: *back, state: "running", since: now, took: None });
                 "next"
             }
+            RunEvent::StepTakenOver { back, .. } => {
+                self.steps.push(Begun { member, back: *back, state: "running", since: now, took: None });
+                "in its step"
+            }
             RunEvent::Stopping { .. } => {
                 self.changed = true;
                 "stopping"
             }
             RunEvent::Stopped { .. } => "stopped",
-            RunEvent::Switched { .. } => {
-                self.take_over_step(member, now);
-                "switched"
-            }
-            RunEvent::Started { .. } => {
-                self.take_over_step(member, now);
-                "starting"
-            }
+            RunEvent::Switched { .. } => "switched",
+            RunEvent::Started { .. } => "starting",
             RunEvent::Ready { .. } => {
                 self.end_step(member, "done", now);
                 "ready"
@@ -166,13 +165,6 @@ impl Progress {
             _ => return,
         };
         self.doing = Some((member, doing));
-    }
-
-    /// A step that an earlier process of this host began, and this one goes on with.
-    fn take_over_step(&mut self, member: MemberId, now: Instant) {
-        if !self.steps.iter().any(|step| step.member == member) {
-            self.steps.push(Begun { member, back: false, state: "running", since: now, took: None });
-        }
     }
 
     /// The last word on a step stands: a member that was put back and is ready again was put back.

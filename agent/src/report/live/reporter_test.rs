@@ -73,6 +73,7 @@ fn events<'a>(view: &'a ClusterView, change: &'a Change) -> Vec<RunEvent<'a>> {
         RunEvent::KeptNew { member: MemberId(3) },
         RunEvent::Mended { member: MemberId(3) },
         RunEvent::NodeStarted { node: "orders-3" },
+        RunEvent::StepTakenOver { member: MemberId(3), back: true },
         RunEvent::Settling,
         RunEvent::Unsettled(UNSETTLED),
         RunEvent::GatesSettled,
@@ -181,7 +182,8 @@ fn a_node_that_was_started_before_anybody_answered_is_a_change() {
 fn a_step_that_an_earlier_process_began_is_this_ones_to_tell() {
     let mut progress = Progress::default();
     let member = MemberId(1);
-    for event in [RunEvent::Switched { member }, RunEvent::Started { member }, RunEvent::Ready { member }] {
+    // Its member may run all along: then it is neither switched nor started.
+    for event in [RunEvent::StepTakenOver { member, back: false }, RunEvent::Ready { member }] {
         progress.take(&event, Instant::now());
     }
     let facts = progress.facts();

@@ -42,6 +42,7 @@ pub fn line(event: &RunEvent, progress: &Progress) -> Option<String> {
         RunEvent::Lowering { to: None } => Some("no downgrade is enabled any more".into()),
         RunEvent::StepLocked { member, back: false } => about(*member, "is next"),
         RunEvent::StepLocked { member, back: true } => about(*member, "is next to go back"),
+        RunEvent::StepTakenOver { member, .. } => about(*member, "is in the middle of its step, which goes on"),
         RunEvent::Stopping { member } => about(*member, "stopping"),
         RunEvent::Stopped { member } => about(*member, "stopped"),
         RunEvent::Switched { member } => about(*member, "switched"),

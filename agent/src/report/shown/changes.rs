@@ -46,7 +46,9 @@ fn of_members(before: &ClusterView, after: &ClusterView, names: &Names, said: &m
         said.push(format!("cluster version {version}"));
     }
     if let (None, Some(alarm)) = (before.alarm(), after.alarm()) {
-        said.push(format!("alarm {} of {}", printable(&alarm.kind), names.short(alarm.of)));
+        let alone = after.alone_with(alarm).map(|alone| format!(", as {} alone says", names.short(alone)));
+        let (kind, of) = (printable(&alarm.kind), names.short(alarm.of));
+        said.push(format!("alarm {kind} of {of}{}", alone.unwrap_or_default()));
     }
 }
 
@@ -94,6 +96,9 @@ mod tests {
         assert_eq!(changes((&before, &keys), (&before, &keys), &names), Vec::<String>::new());
         let mut after = samples::view("1+ 2. 3+");
         assert_eq!(changes((&before, &keys), (&after, &keys), &names), ["2 is silent"]);
+        let alarm = |members| changes((&before, &keys), (&samples::view(members), &keys), &names).pop();
+        assert_eq!(alarm("1! 2! 3!").as_deref(), Some("alarm NOSPACE of 1"));
+        assert_eq!(alarm("1+ 2! 3+").as_deref(), Some("alarm NOSPACE of 1, as 2 alone says"));
         after = before.clone();
         samples::with_release(&mut after, 1, "3.5.30");
         let mut later = keys.clone();

@@ -21,6 +21,9 @@ use crate::{
     },
 };
 
+/// Why a key that goes with its agent may still stand without it.
+const NO_LEASE_ENDS: &str = "etcd ends no lease under the alarm CORRUPT";
+
 /// The cluster, one line a member, its gates, and a downgrade under way; this host's own members have a star.
 pub fn cluster(
     view: &ClusterView,
@@ -92,12 +95,14 @@ pub fn keys(keys: &Keys, names: &Names, view: &ClusterView, lapses: Option<Durat
     };
     if let Some(baton) = &keys.baton {
         let host = printable(&baton.value.host_name);
-        let until = lapses.map_or_else(String::new, |left| {
-            format!(
+        let until = match lapses {
+            _ if view.keeps_every_lease() => format!("; it does not lapse, as {NO_LEASE_ENDS}"),
+            Some(left) => format!(
                 "; if that agent is gone it lapses in {} s, later where the leader changes, never without quorum",
                 left.as_secs()
-            )
-        });
+            ),
+            None => String::new(),
+        };
         let _ = writeln!(text, "baton: {host} (pid {}){until}", baton.value.process.pid);
     }
     if let Some(step) = &keys.step {
@@ -123,10 +128,16 @@ pub fn keys(keys: &Keys, names: &Names, view: &ClusterView, lapses: Option<Durat
     for agent in keys.agents.values() {
         let (host, owns) =
             (printable(&agent.value.host_name), names.list(&agent.value.seats.members().collect::<Vec<_>>()));
-        let doing = match (agent.value.waits_for.as_deref(), agent.value.does.as_deref()) {
-            (Some(waits), _) => format!("waits for {}", printable(waits)),
-            (None, Some(does)) => printable(does).to_string(),
-            (None, None) => "at work".to_owned(),
+        let said = match (agent.value.waits_for.as_deref(), agent.value.does.as_deref()) {
+            (Some(waits), _) => Some(format!("waits for {}", printable(waits))),
+            (None, does) => does.map(|does| printable(does).to_string()),
+        };
+        let doing = match view.keeps_every_lease() {
+            true => {
+                let said = said.map_or_else(String::new, |said| format!("; it said last: {said}"));
+                format!("not known whether it lives, as {NO_LEASE_ENDS}{said}")
+            }
+            false => said.unwrap_or_else(|| "at work".to_owned()),
         };
         let _ = writeln!(text, "agent: {host} ({owns}): {doing}");
     }
@@ -219,6 +230,31 @@ mod tests {
         assert!(line(&run).contains("done: 0 of 5; next: 3"), "{}", line(&run));
         run.done.push(MemberId(7));
         assert!(line(&run).contains("done: 1 of 5, 7; next: 3"), "{}", line(&run));
+    }
+
+    /// An agent that is gone has a key as one that is there.
+    #[test]
+    fn where_no_lease_ends_nobody_is_said_to_be_at_work() {
+        let mut stored = samples::keys(None, true);
+        let told =
+            |stored: &Keys, view: &ClusterView| keys(stored, &Names::default(), view, Some(Duration::from_secs(9)));
+        let corrupt = |members| samples::with_alarm("CORRUPT", samples::view(members));
+        let unknown = "not known whether it lives, as etcd ends no lease under the alarm CORRUPT";
+        for (view, expected) in [
+            (samples::view("1+ 2+ 3+"), ": at work\n".to_owned()),
+            (samples::view("1! 2! 3!"), ": at work\n".to_owned()), // leases lapse under NOSPACE
+            (corrupt("1! 2+ 3+"), ": at work\n".to_owned()),       // one says so, and the others know of none
+            (corrupt("1! 2! 3!"), format!(": {unknown}\n")),
+        ] {
+            let text = told(&stored, &view);
+            assert!(text.contains(&expected), "{text}");
+        }
+        stored.agents.values_mut().for_each(|agent| agent.value.waits_for = Some("the baton".into()));
+        stored.baton = Some(samples::baton(2));
+        let text = told(&stored, &corrupt("1! 2! 3!"));
+        assert!(text.contains(&format!("{unknown}; it said last: waits for the baton\n")), "{text}");
+        assert!(text.contains("it does not lapse, as etcd ends no lease") && !text.contains("lapses in"), "{text}");
+        assert!(told(&stored, &samples::view("1+ 2+ 3+")).contains("it lapses in 9 s"));
     }
 
     /// Every member's name and step, in the order of the rows.

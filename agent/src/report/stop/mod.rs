@@ -330,13 +330,36 @@ impl Context<'_> {
         }
     }
 
+    /// That an alarm stands, as all say or as one member `alone` does.
+    fn alarm(&self, kind: &str, of: MemberId, alone: Option<MemberId>) -> String {
+        let (kind, of) = (printable(kind), self.names.member(of));
+        match alone {
+            Some(alone) => format!(
+                "{} alone reports the alarm {kind} of {of}, and the others that answered report none such",
+                self.names.member(alone)
+            ),
+            None => format!("the alarm {kind} of {of} stands"),
+        }
+    }
+
+    /// What a person does about it.
+    fn disarm(&self, alone: Option<MemberId>) -> String {
+        match alone {
+            Some(alone) => format!(
+                "no member goes while {} says so; look at that member, and type `etcdctl alarm disarm` where it is right",
+                self.names.short(alone)
+            ),
+            None => "no member goes before `etcdctl alarm disarm`".to_owned(),
+        }
+    }
+
     /// The cluster did answer, and takes no writes.
     fn alarm_keeps_step_lock(&self, alarm: &Alarm, member: MemberId) -> Stop {
-        let (member, of) = (self.names.member(member), self.names.member(alarm.of));
+        let alone = self.view.and_then(|view| view.alone_with(alarm));
         let message = format!(
-            "the alarm {} of {of} stands, under which the cluster takes no writes, so the step lock of {member} \
-             could not be deleted",
-            printable(&alarm.kind)
+            "{}; under an alarm the cluster takes no writes, and the step lock of {} could not be deleted",
+            self.alarm(&alarm.kind, alarm.of, alone),
+            self.names.member(member)
         );
         self.stop(Reason::Alarm, message, self.onward()).leaving(
             "no other member goes; once the cause is seen to and `etcdctl alarm disarm` was typed, the next run on this \
@@ -349,7 +372,9 @@ impl Context<'_> {
             format!("nobody made progress for too long while waiting for {}", wait::words(waited, self.names));
         match waited {
             Wait::Answer => self.stop(Reason::NoAnswer, message, "status"),
-            Wait::UnderAlarm { .. } => self.stop(Reason::Alarm, message, self.onward()).leaving(DISARM),
+            Wait::UnderAlarm { alone, .. } => {
+                self.stop(Reason::Alarm, message, self.onward()).leaving(&self.disarm(*alone))
+            }
             _ => self.stop(Reason::Stalled, message, "status"),
         }
     }
@@ -366,9 +391,6 @@ fn there(host: Option<&str>, member: &str) -> String {
 fn with_own_playbook(place: &str, verb: &str) -> String {
     format!("{place}: agent {verb} with that host's playbook")
 }
-
-/// What a person does about an alarm.
-pub(crate) const DISARM: &str = "no member goes before `etcdctl alarm disarm`";
 
 /// What a person must know of a hold.
 pub const HOLD: &str =

@@ -1,6 +1,6 @@
 //! How the planner's refusals are told. Pure, beside [`crate::report::stop`].
 
-use super::{Context, DISARM, Stop, hazard, reason::Reason, there, with_own_playbook};
+use super::{Context, Stop, hazard, reason::Reason, there, with_own_playbook};
 use crate::{
     keys::StepLock,
     observe::view::Member,
@@ -67,7 +67,14 @@ impl Context<'_> {
             }
             Refusal::NoLeader => {
                 let message = format!("no majority agrees on a leader{}", self.troubles());
-                self.stop(Reason::NoLeader, message, "status")
+                let again = self.command(self.typed());
+                // A run starts this host's own members first, without a leader, too.
+                let next = if self.down.is_empty() {
+                    format!("start the members that are down, then: {again}")
+                } else {
+                    again
+                };
+                self.stop(Reason::NoLeader, message, "status").next(next)
             }
             Refusal::LeaderVersion { member, release } => {
                 let message =
@@ -127,9 +134,9 @@ impl Context<'_> {
                 let hazard::Words { found, remedy } = hazard::words(found, self.names);
                 self.stop(Reason::Hazard, found, "plan").leaving(remedy)
             }
-            Refusal::Alarm { kind, of } => {
-                let message = format!("the alarm {} of {} stands", printable(kind), name(*of));
-                self.stop(Reason::Alarm, message, self.onward()).leaving(DISARM)
+            Refusal::Alarm { kind, of, alone } => {
+                let message = self.alarm(kind, *of, *alone);
+                self.stop(Reason::Alarm, message, self.onward()).leaving(&self.disarm(*alone))
             }
             Refusal::Failed { member, why } => {
                 let message = format!("the step of {} failed: {}", name(*member), printable(why));

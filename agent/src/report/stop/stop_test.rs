@@ -104,7 +104,8 @@ fn refusals() -> Vec<Refusal> {
         Refusal::NoClusterVersion { member: MemberId(2) },
         Refusal::GatesUnsupported { member: MemberId(2) },
         Refusal::Hazard(Hazard::Quota { member, percent: 96 }),
-        Refusal::Alarm { kind: "NOSPACE".into(), of: MemberId(2) },
+        Refusal::Alarm { kind: "NOSPACE".into(), of: MemberId(2), alone: None },
+        Refusal::Alarm { kind: "CORRUPT".into(), of: MemberId(2), alone: Some(member) },
         Refusal::Failed { member: MemberId(2), why: "it exits at once".into() },
         Refusal::Abandoned { record: record() },
         Refusal::TwinHost { host_name: "h9\u{1b}".into(), process: record().process },
@@ -129,7 +130,14 @@ fn waits() -> Vec<Wait> {
         Wait::UnderAlarm {
             kind: "NOSPACE".into(),
             of: MemberId(3),
+            alone: None,
             wait: Box::new(Wait::Record { member, host: HOST }),
+        },
+        Wait::UnderAlarm {
+            kind: "NOSPACE".into(),
+            of: MemberId(3),
+            alone: Some(MemberId(1)),
+            wait: Box::new(Wait::Ready { member }),
         },
     ]
 }
@@ -274,6 +282,35 @@ fn a_record_that_an_alarm_keeps_is_told_as_the_alarm() {
     assert!(stop.left.contains("etcdctl alarm disarm"), "{stop:?}");
     let past = told_of(&under_alarm, &ending, |context| context.stale = Some(SystemTime::UNIX_EPOCH));
     assert_eq!(past.reason.name(), "step_lock_left", "{past:?}");
+}
+
+/// A look that shows nothing names no other look: that would show as little.
+#[test]
+fn where_nobody_answers_or_leads_something_is_to_be_started_or_corrected() {
+    let nobody = || Trouble::Unreachable("connection refused".into());
+    for verb in ["status", "plan", "run"] {
+        let next = nobody().stop(verb, Some("p.yaml"), false).next.unwrap();
+        let expected = format!("start the members, or correct cluster.endpoints in p.yaml, then: agent {verb} p.yaml");
+        assert_eq!(next, expected);
+    }
+    assert!(nobody().stop("status", None, false).next.unwrap().contains("--endpoints"));
+    let no_leader = Ending::Refused(Refusal::NoLeader);
+    let next = told(&no_leader, |_| {}).next.unwrap();
+    assert_eq!(next, "start the members that are down, then: agent run upgrade.yaml");
+    let next = told(&no_leader, |context| context.down = &[MemberId(2)]).next.unwrap();
+    assert_eq!(next, "agent run upgrade.yaml", "which starts it first");
+}
+
+/// One member's word is told as that, whoever it is about.
+#[test]
+fn an_alarm_that_one_member_alone_reports_is_told_as_its_word() {
+    let ending = Ending::NoAnswer { record: Some(MemberId(1)) };
+    let stop = told_of(&samples::view("1+ 2+ 3!"), &ending, |_| {});
+    assert!(stop.message.starts_with("3 (3) alone reports the alarm NOSPACE of 1 (1), and the others"), "{stop:?}");
+    let alone = Some(MemberId(3));
+    let stop = told(&Ending::Refused(Refusal::Alarm { kind: "CORRUPT".into(), of: MemberId(2), alone }), |_| {});
+    assert!(stop.message.starts_with("orders-3 (3) alone reports the alarm CORRUPT of orders-2 (2)"), "{stop:?}");
+    assert!(stop.left.contains("look at that member"), "{stop:?}");
 }
 
 #[test]

@@ -70,7 +70,9 @@ impl Trouble {
             }
             Self::JournalNewer(text) => (Reason::NewerAgent, text.clone(), NOTHING, None),
             Self::OtherCluster(text) => (Reason::OtherCluster, text.clone(), NOTHING, with("status")),
-            Self::Unreachable(text) => (Reason::Unreachable, text.clone(), NOTHING, again),
+            Self::Unreachable(text) => {
+                (Reason::Unreachable, text.clone(), NOTHING, Some(to_be_answered(verb, playbook)))
+            }
             Self::Credentials(text) => (Reason::Credentials, text.clone(), NOTHING, again),
             Self::AuthRefused(text) => (Reason::AuthRefused, text.clone(), NOTHING, again),
             Self::NotRoot { user } => {
@@ -153,6 +155,16 @@ impl Trouble {
             Self::Declined { down } => stop.with_down(down, &[]),
             _ => stop,
         }
+    }
+}
+
+/// The same command alone would end the same way, and so would any other that looks.
+fn to_be_answered(verb: &str, playbook: Option<&str>) -> String {
+    match playbook {
+        Some(path) => {
+            format!("start the members, or correct cluster.endpoints in {}, then: agent {verb} {0}", typed(path))
+        }
+        None => "start the members, or correct --endpoints, and repeat the command".to_owned(),
     }
 }
 

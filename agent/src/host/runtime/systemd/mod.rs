@@ -20,7 +20,7 @@ use std::{
 use tokio::time::sleep;
 
 use super::{
-    Process, Status,
+    Process, Started, Status,
     discovery::{self, undeleted},
 };
 use crate::host::process::process_id::ProcessId;
@@ -98,17 +98,21 @@ fn systemds_own(kills_after: Option<Duration>) -> String {
 
 impl SystemdRuntime {
     /// Orders a start unless it runs, and waits for its process; not for systemd to call it started.
-    pub async fn start(&self) -> Result<Status, SystemdError> {
+    pub async fn start(&self) -> Result<Started, SystemdError> {
         let bus = Bus::open(&self.unit).await?;
         match phase(&self.look(&bus).await?) {
-            Phase::Up | Phase::Starting => {}
+            Phase::Up | Phase::Starting => Ok(Started::found(self.started(&bus).await?)),
             at => {
                 // The agent's starts are few and on purpose: those before them, and crashes, are not to forbid them.
                 let _ = bus.forget_failures().await;
-                if at == Phase::Idle { bus.restart().await? } else { bus.start().await? }
+                if at == Phase::Idle {
+                    bus.restart().await?
+                } else {
+                    bus.start().await?
+                }
+                Ok(Started::new(self.started(&bus).await?))
             }
         }
-        self.started(&bus).await
     }
 
     async fn started(&self, bus: &Bus) -> Result<Status, SystemdError> {
