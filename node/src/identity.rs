@@ -1,21 +1,30 @@
 //! Who a member is, and the file that keeps it so: which cluster, which member, and how often it has started.
 
 use std::{
-    fs::{self, File},
-    io::{self, Write},
+    hash::{BuildHasher, RandomState},
+    io,
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use crc32c::crc32c;
+use disk::Folder;
 use prost::Message;
 use proto::{ClusterId, MemberId, Release};
 use sha2::{Digest, Sha256};
 
-use crate::{cluster::member::Starts, config::Config, stored::entry as stored};
+use crate::{
+    cluster::member::{Incarnation, Starts},
+    config::Config,
+    stored::entry as stored,
+};
 
 /// The format that is written, and the newest that is read.
 const FORMAT: u32 = 1;
-const NAME: &str = "identity";
+pub(super) const NAME: &str = "identity";
 
 #[derive(Clone, Debug)]
 pub struct Identity {
@@ -25,6 +34,20 @@ pub struct Identity {
     pub release: Release,
     /// How often it has started.
     pub starts: Starts,
+    /// Which data directory it has; one that an earlier release made has none.
+    pub incarnation: Option<Incarnation>,
+    /// The last count of starts that it was about to publish.
+    published: Arc<AtomicU64>,
+}
+
+/// What the file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kept {
+    cluster: ClusterId,
+    member: MemberId,
+    starts: Starts,
+    incarnation: Option<Incarnation>,
+    published: Starts,
 }
 
 /// Why a data directory is not this member's.
@@ -96,26 +119,63 @@ impl Identity {
     ///
     /// # Errors
     /// [`IdentityError`]: nothing was changed.
-    pub fn load(config: &Config, release: Release) -> Result<Self, IdentityError> {
+    pub fn load(folder: &dyn Folder, config: &Config, release: Release) -> Result<Self, IdentityError> {
         let founders = founders(config);
         let flags = cluster(&founders);
         let own = founders.iter().find(|(_, name, _)| *name == config.name).map(|(id, ..)| *id).unwrap_or_default();
-        let path = config.data_dir.join(NAME);
-        let (cluster, member, starts) = match fs::read(&path) {
+        let path = folder.path(NAME);
+        let kept = match disk::read(folder, NAME) {
             Ok(bytes) => read(&path, &bytes)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => (flags, own, Starts(0)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Kept {
+                cluster: flags,
+                member: own,
+                starts: Starts(0),
+                incarnation: Incarnation::read(RandomState::new().hash_one(own).max(1)),
+                published: Starts(0),
+            },
             Err(source) => return Err(IdentityError::Io { doing: "read", path, source }),
         };
-        if cluster != flags {
-            return Err(IdentityError::OtherCluster { path: config.data_dir.clone(), stored: cluster, flags });
+        if kept.cluster != flags {
+            return Err(IdentityError::OtherCluster { path: folder.path(""), stored: kept.cluster, flags });
         }
-        let starts = Starts(starts.0 + 1);
-        write(&config.data_dir, cluster, member, starts)?;
-        Ok(Self { cluster, member, name: config.name.clone(), release, starts })
+        let kept = Kept { starts: Starts(kept.starts.0 + 1), ..kept };
+        write(folder, kept)?;
+        Ok(Self::new(kept, config.name.clone(), release))
+    }
+
+    fn new(kept: Kept, name: String, release: Release) -> Self {
+        let Kept { cluster, member, starts, incarnation, published } = kept;
+        Self { cluster, member, name, release, starts, incarnation, published: Arc::new(published.0.into()) }
+    }
+
+    /// The identity of this process in a test, which has no data directory.
+    #[cfg(test)]
+    pub fn of_test(cluster: ClusterId, member: MemberId, release: Release, starts: Starts) -> Self {
+        Self::new(Kept { cluster, member, starts, incarnation: None, published: Starts(0) }, "m1".into(), release)
+    }
+
+    /// The last count of starts that it was about to publish.
+    pub fn published(&self) -> Starts {
+        Starts(self.published.load(Ordering::Relaxed))
+    }
+
+    /// Notes, durably, that this start is about to be published: a copy of the data directory that is older than what other
+    /// members know can be told from it, however often the copy is started.
+    ///
+    /// # Errors
+    /// [`IdentityError`]
+    pub fn publish(&self, folder: &dyn Folder) -> Result<(), IdentityError> {
+        if self.published() == self.starts {
+            return Ok(());
+        }
+        let Self { cluster, member, starts, incarnation, .. } = *self;
+        write(folder, Kept { cluster, member, starts, incarnation, published: starts })?;
+        self.published.store(starts.0, Ordering::Relaxed);
+        Ok(())
     }
 }
 
-fn read(path: &Path, bytes: &[u8]) -> Result<(ClusterId, MemberId, Starts), IdentityError> {
+fn read(path: &Path, bytes: &[u8]) -> Result<Kept, IdentityError> {
     let damaged = || IdentityError::Damaged { path: path.into() };
     let read = stored::Identity::decode(bytes).map_err(|_| damaged())?;
     if read.format > FORMAT {
@@ -124,28 +184,38 @@ fn read(path: &Path, bytes: &[u8]) -> Result<(ClusterId, MemberId, Starts), Iden
     if read.checksum != checksum(&read) || read.member == 0 {
         return Err(damaged());
     }
-    Ok((ClusterId(read.cluster), MemberId(read.member), Starts(read.starts)))
+    Ok(Kept {
+        cluster: ClusterId(read.cluster),
+        member: MemberId(read.member),
+        starts: Starts(read.starts),
+        incarnation: Incarnation::read(read.incarnation),
+        published: Starts(read.published),
+    })
 }
 
 fn checksum(identity: &stored::Identity) -> u32 {
     crc32c(&stored::Identity { checksum: 0, ..*identity }.encode_to_vec())
 }
 
-/// Written aside and put in place whole, so that no crash leaves half of it.
-fn write(folder: &Path, cluster: ClusterId, member: MemberId, starts: Starts) -> Result<(), IdentityError> {
-    let mut identity =
-        stored::Identity { format: FORMAT, cluster: cluster.0, member: member.0, starts: starts.0, checksum: 0 };
+fn write(folder: &dyn Folder, kept: Kept) -> Result<(), IdentityError> {
+    let mut identity = stored::Identity {
+        format: FORMAT,
+        cluster: kept.cluster.0,
+        member: kept.member.0,
+        starts: kept.starts.0,
+        incarnation: Incarnation::written(kept.incarnation),
+        published: kept.published.0,
+        checksum: 0,
+    };
     identity.checksum = checksum(&identity);
-    let (path, fresh) = (folder.join(NAME), folder.join("identity.tmp"));
-    let mut file = File::create(&fresh).at("make", &fresh)?;
-    file.write_all(&identity.encode_to_vec()).and_then(|()| file.sync_all()).at("write", &fresh)?;
-    fs::rename(&fresh, &path).at("rename", &fresh)?;
-    File::open(folder).and_then(|folder| folder.sync_all()).at("sync", folder)
+    disk::write_whole(folder, NAME, "identity.tmp", &identity.encode_to_vec()).at("write", &folder.path(NAME))
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn config(folder: &Path, token: &str) -> Config {
@@ -160,7 +230,8 @@ mod tests {
     }
 
     fn load(folder: &Path, token: &str) -> Result<Identity, String> {
-        Identity::load(&config(folder, token), Release::new(3, 5, 0)).map_err(|error| error.to_string())
+        Identity::load(&*disk::real(folder).unwrap(), &config(folder, token), Release::new(3, 5, 0))
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -170,20 +241,40 @@ mod tests {
         let second = load(folder.path(), "a").unwrap();
         assert_eq!((first.starts, second.starts), (Starts(1), Starts(2)));
         assert_eq!((first.cluster, first.member), (second.cluster, second.member));
+        assert!(first.incarnation.is_some() && first.incarnation == second.incarnation);
+        assert_eq!(second.published(), Starts(0));
+        second.publish(&*disk::real(folder.path()).unwrap()).unwrap();
+        assert_eq!(second.published(), Starts(2));
         let refusal = load(folder.path(), "b").unwrap_err();
         assert!(refusal.contains("belongs to a member of cluster") && refusal.contains("--initial-cluster-token"));
-        assert_eq!(load(folder.path(), "a").unwrap().starts, Starts(3), "a refused start is none");
+        let third = load(folder.path(), "a").unwrap();
+        assert_eq!(third.starts, Starts(3), "a refused start is none");
+        assert_eq!(third.published(), Starts(2), "what was published stays");
+        let other = tempfile::tempdir().unwrap();
+        assert_ne!(load(other.path(), "a").unwrap().incarnation, first.incarnation);
     }
 
     /// What was written once is read by every later release. Never written anew: another meaning is another field.
     #[test]
     fn the_bytes_are_those_of_the_release_that_first_wrote_them() {
         let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), ClusterId(0x1234), MemberId(0xabc), Starts(300)).unwrap();
+        let kept = Kept {
+            cluster: ClusterId(0x1234),
+            member: MemberId(0xabc),
+            starts: Starts(300),
+            incarnation: None,
+            published: Starts(0),
+        };
+        write(&*disk::real(folder.path()).unwrap(), kept).unwrap();
         let golden = b"\x08\x01\x10\xb4\x24\x18\xbc\x15\x20\xac\x02\x7d\xd4\x83\xc9\xdb";
         let path = folder.path().join(NAME);
         assert_eq!(fs::read(&path).unwrap(), golden);
-        assert_eq!(read(&path, golden).unwrap(), (ClusterId(0x1234), MemberId(0xabc), Starts(300)));
+        assert_eq!(read(&path, golden).unwrap(), kept);
+        let more = Kept { incarnation: Incarnation::read(0x0102_0304_0506_0708), published: Starts(299), ..kept };
+        write(&*disk::real(folder.path()).unwrap(), more).unwrap();
+        let golden = b"\x08\x01\x10\xb4\x24\x18\xbc\x15\x20\xac\x02\x29\x08\x07\x06\x05\x04\x03\x02\x01\x30\xab\x02";
+        assert_eq!(fs::read(&path).unwrap()[..golden.len()], golden[..]);
+        assert_eq!(read(&path, &fs::read(&path).unwrap()).unwrap(), more);
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod cluster;
 pub mod config;
 pub mod entry;
 pub mod features;
+pub mod host;
 pub mod identity;
 pub mod lease;
 pub mod machine;

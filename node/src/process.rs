@@ -1,6 +1,6 @@
 //! The node as a process: its arguments, its output, its threads, its end.
 
-use std::{env, error::Error, process::ExitCode, thread, time::Duration};
+use std::{env, error::Error, process::ExitCode, sync::Arc, thread, time::Duration};
 
 use consensus::with_causes;
 use proto::Release;
@@ -16,15 +16,16 @@ use tracing_subscriber::EnvFilter;
 use crate::{
     config::{Config, ConfigError, SETTINGS},
     features::FEATURES,
+    host::{Descriptors, Listener, RealHost},
     member::{Running, Setup, start},
     serve::{ServeOptions, Server},
-    transport::listening::Bound,
+    transport::listening::{Bound, ListenError},
 };
 
 /// How long the connections of clients are waited for at the end, beyond what the server itself takes.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
-type Outcome = Result<(), Box<dyn Error>>;
+type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
 
 /// Runs the node to its end.
 pub fn run(release: &str) -> ExitCode {
@@ -81,9 +82,17 @@ fn serve(release: &str, arguments: Vec<String>) -> Outcome {
     let config = Config::read(arguments, env::vars())?;
     thread::spawn(consensus::prepare);
     log(&config)?;
+    for url in config.listen_peer_urls.iter().filter(|url| !url.is_loopback()) {
+        tracing::warn!(
+            %url,
+            "other members are listened for without TLS: whoever reaches this address can take a member's place; keep it in a \
+             network that is the members' own"
+        );
+    }
     // Raft on threads of its own: whatever clients ask for, heartbeats and elections keep their time.
     let (raft, clients) = (runtime("raft", 1)?, runtime("serve", serving_threads())?);
-    let mut signals = Signals::new(&clients)?;
+    let descriptors = Descriptors::claim();
+    let signals = Signals::new(&clients)?;
     let peers = raft.block_on(Bound::at("listen-peer-urls", &config.listen_peer_urls))?;
     let sockets = clients.block_on(Bound::at("listen-client-urls", &config.listen_client_urls))?;
     let options = ServeOptions {
@@ -91,11 +100,12 @@ fn serve(release: &str, arguments: Vec<String>) -> Outcome {
         election_timeout: config.election_timeout,
         ..ServeOptions::default()
     };
-    let peers = raft.block_on(async { peers.listen() })?;
-    let setup = Setup { config, release, registry: FEATURES, listeners: peers };
+    let peers = raft.block_on(async { peers.listen(descriptors.for_peers()) })?;
+    let setup = Setup { config, release, registry: FEATURES, listeners: peers, host: Arc::new(RealHost) };
     // On this thread: its heap grows in greater steps than those of others, and a large state takes a lot of it.
     let running = raft.block_on(start(setup))?;
-    let outcome = clients.block_on(live(&running, sockets, options, &mut signals));
+    let listen = || sockets.listen(descriptors.for_clients());
+    let outcome = clients.block_on(live(&running, listen, options, signals.wait()));
     raft.block_on(running.end());
     raft.shutdown_timeout(DRAIN_TIMEOUT);
     clients.shutdown_timeout(DRAIN_TIMEOUT);
@@ -103,20 +113,30 @@ fn serve(release: &str, arguments: Vec<String>) -> Outcome {
 }
 
 /// Serves clients until somebody asks for the end, or the member cannot go on.
-async fn live(running: &Running, sockets: Bound, options: ServeOptions, signals: &mut Signals) -> Outcome {
+///
+/// # Errors
+/// Why it cannot.
+pub async fn live(
+    running: &Running,
+    listen: impl FnOnce() -> Result<Vec<Listener>, ListenError>,
+    options: ServeOptions,
+    asked: impl Future<Output = ()>,
+) -> Outcome {
+    let end = until_the_end(running, asked);
+    tokio::pin!(end);
     // Who is refused goes to another member at once; who is let in too soon waits. Without a quorum nobody is ever ready,
     // and whoever asks how things stand is to be answered.
     let ready = timeout(options.election_timeout, running.member.linearize());
     tokio::select! {
         _ = ready => {}
-        asked = until_the_end(running, signals) => return asked,
+        ended = &mut end => return ended,
     }
-    let listeners = sockets.listen()?;
+    let listeners = listen()?;
     tell_systemd(&[NotifyState::Ready]);
     let (ends, ended) = oneshot::channel::<()>();
     let server = Server::new(running.member.clone(), options);
     let serving = tokio::spawn(server.run(listeners, async { drop(ended.await) }));
-    let outcome = until_the_end(running, signals).await;
+    let outcome = end.await;
     drop(ends);
     // What a client still waits for is answered by this member as a follower.
     let _ = timeout(DRAIN_TIMEOUT, serving).await;
@@ -163,13 +183,19 @@ impl Signals {
         let _on = runtime.enter();
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
+
+    async fn wait(mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }
 
 /// Until somebody asks for the end, or the member cannot go on.
-async fn until_the_end(running: &Running, signals: &mut Signals) -> Outcome {
+async fn until_the_end(running: &Running, asked: impl Future<Output = ()>) -> Outcome {
     tokio::select! {
-        _ = signals.terminate.recv() => {}
-        _ = signals.interrupt.recv() => {}
+        () = asked => {}
         why = running.failed() => return Err(format!("this member cannot go on: {why}").into()),
     }
     tracing::info!("ends");

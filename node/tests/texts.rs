@@ -9,9 +9,10 @@ use std::{
 };
 
 /// From the ground up. A room may use what stands before it.
-const ORDER: [&str; 16] = [
+const ORDER: [&str; 17] = [
     "api_error",
     "features",
+    "host",
     "stored",
     "config",
     "lease",

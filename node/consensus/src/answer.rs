@@ -8,15 +8,19 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream::BoxStream};
-use openraft::Snapshot as RaftSnapshot;
+use openraft::{Snapshot as RaftSnapshot, async_runtime::watch::WatchReceiver as _};
 
 use crate::{
     format::{Ballot, Lost, Numbered, TakeOver, Wire, decode, message, required, term_of},
-    group::Group,
+    group::{Group, with_causes},
     peers::Question,
-    snapshots::SnapshotFile,
-    types::{AppendRequest, AppendResult, TransferRequest, Vote},
+    snapshots::{Incoming, SnapshotFile},
+    threads::aside,
+    types::{AppendRequest, AppendResult, LogId, TransferRequest, Vote},
 };
+
+/// No term is farther ahead of a member that was away: an election a second for a century.
+const FARTHEST_TERM: u64 = 1 << 32;
 
 /// Why a message of another member is not answered.
 #[derive(Debug, thiserror::Error)]
@@ -38,13 +42,24 @@ fn stopped(error: impl ToString) -> AnswerError {
 }
 
 impl Group {
-    /// Answers a stream of log entries, in order; it ends with the first that is refused, or is none.
-    pub fn append(&self, requests: impl Stream<Item = Bytes> + Send + 'static) -> BoxStream<'static, Bytes> {
+    /// Answers a stream of this member's log entries, in order; it ends with the first that is refused, or is none.
+    pub fn append(&self, from: u64, requests: impl Stream<Item = Bytes> + Send + 'static) -> BoxStream<'static, Bytes> {
         let sequences = Arc::new(Mutex::new(VecDeque::new()));
-        let numbers = sequences.clone();
+        let (numbers, group) = (sequences.clone(), self.clone());
         let read = move |bytes| {
             let read = Numbered::<AppendRequest>::decode(bytes);
             let numbered = read.inspect_err(|error| tracing::warn!(%error, "a damaged append")).ok()?;
+            if let Err(error) = group.plausible(from, &numbered.what.vote) {
+                tracing::warn!(%error, "an append that cannot be");
+                return None;
+            }
+            if numbered.what.vote.leader_id.term == group.raft_status().borrow().term {
+                group.leader_heard.set();
+            }
+            if let Some(why) = group.conflict(&numbered.what) {
+                group.end(why);
+                return None;
+            }
             numbers.lock().unwrap_or_else(PoisonError::into_inner).push_back(numbered.sequence);
             Some(numbered.what)
         };
@@ -57,14 +72,52 @@ impl Group {
         self.raft.stream_append(requests).scan((), move |(), answer| ready(write(answer))).boxed()
     }
 
-    /// Answers a question.
+    /// Why this member must not take these entries: they differ from what is committed here, and their leader should have
+    /// that (raft paper, section 5.4, leader completeness). One of the two has lost what it had acknowledged, and openraft
+    /// takes whatever lies below the commit index for the same. An older leader's may differ: raft refuses it.
+    fn conflict(&self, request: &AppendRequest) -> Option<String> {
+        let ids = request.prev_log_id.into_iter().chain(request.entries.iter().map(|entry| entry.log_id));
+        let committed = |id: &LogId| self.log.committed_at(wal::LogIndex(id.index)).ok().flatten();
+        let (id, here) = ids
+            .filter_map(|id| Some((id, committed(&id)?)))
+            .find(|(id, here)| here.term.0 != term_of(id) && here.term.0 <= request.vote.leader_id.term)?;
+        Some(format!(
+            "the log of the member that leads in term {} differs from this one's in entry {}, which was committed: it is of \
+             term {} there, and of term {} here. One of the two has lost what it had acknowledged; nothing here was changed, \
+             and this member may be the only one that has it. Find out which member's data directory was lost or brought back \
+             from a copy before any is emptied",
+            request.vote.leader_id.term,
+            id.index,
+            term_of(&id),
+            here.term.0,
+        ))
+    }
+
+    /// Whether a vote can be that of the member that sends it. One term follows another: one that is far ahead would be
+    /// taken over by all, and leave none that could follow.
+    fn plausible(&self, from: u64, vote: &Vote) -> Result<(), AnswerError> {
+        let (candidate, term) = (vote.leader_id.voted_for, vote.leader_id.term);
+        if candidate != from {
+            return Err(AnswerError::Damaged(format!("member {from:x} sends a vote for member {candidate:x}")));
+        }
+        let own = self.raft_status().borrow().term;
+        match term > own.saturating_add(FARTHEST_TERM) {
+            true => Err(AnswerError::Damaged(format!(
+                "term {term} is out of reach from term {own}, which is this member's"
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// Answers a question of this member.
     ///
     /// # Errors
     /// [`AnswerError`]
-    pub async fn answer(&self, question: Question) -> Result<Bytes, AnswerError> {
+    pub async fn answer(&self, from: u64, question: Question) -> Result<Bytes, AnswerError> {
         match question {
             Question::Vote(bytes) => {
                 let Ballot { request, is_pre_vote } = Ballot::decode(bytes).map_err(damaged)?;
+                self.plausible(from, &request.vote)?;
                 let answer = match is_pre_vote {
                     true => self.raft.pre_vote(request).await,
                     false => self.raft.vote(request).await,
@@ -73,18 +126,36 @@ impl Group {
             }
             Question::TakeOver(bytes) => {
                 let request = TransferRequest::decode(bytes).map_err(damaged)?;
+                self.plausible(from, request.from_leader())?;
                 let answer = self.raft.handle_transfer_leader(request).await.map_err(stopped)?;
                 Ok(TakeOver::of(answer).encode())
             }
             Question::Lost(bytes) => {
-                self.end(Lost::decode(bytes).map_err(damaged)?).await?;
+                let lost = Lost::decode(bytes).map_err(damaged)?;
+                self.plausible(from, &lost.leader)?;
+                self.hear_of_loss(lost).await?;
                 Ok(Bytes::new())
             }
         }
     }
 
+    /// Whether this is the vote of who leads here.
+    fn follows(&self, leader: &Vote) -> bool {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let of = leader.leader_id;
+        (metrics.current_leader, metrics.current_term) == (Some(of.voted_for), of.term)
+    }
+
     /// Ends this member, which has lost what it had acknowledged: it must not vote, nor be counted, any more.
-    async fn end(&self, Lost { leader, acknowledged }: Lost) -> Result<(), AnswerError> {
+    async fn hear_of_loss(&self, Lost { leader, acknowledged }: Lost) -> Result<(), AnswerError> {
+        let is_of = leader.leader_id;
+        if !self.follows(&leader) {
+            return Err(AnswerError::Damaged(format!(
+                "member {:x} does not lead here in term {}",
+                is_of.voted_for, is_of.term
+            )));
+        }
         let last = self.raft.with_raft_state(|state| state.log_ids.last().map_or(0, |id| id.index)).await;
         let last = last.map_err(stopped)?;
         if last >= acknowledged.index {
@@ -100,34 +171,50 @@ impl Group {
             term_of(&acknowledged),
             leader.leader_id.voted_for,
         );
+        self.end(why);
+        Ok(())
+    }
+
+    /// Ends this member, which must not go on, with this reason.
+    pub fn end(&self, why: String) {
         // The first to say so has said it.
         let _ = self.ended.set(why);
         let group = self.clone();
         tokio::spawn(async move { group.shutdown().await });
-        Ok(())
     }
 
-    /// Installs a snapshot that has come in whole.
+    /// Reads a snapshot that has come in whole, and installs it. One that is damaged is the leader's to mend: it is told.
     ///
     /// # Errors
     /// [`AnswerError`]
     pub async fn install(&self, offer: Bytes, file: SnapshotFile) -> Result<Bytes, AnswerError> {
         let vote: Vote = read_offer(offer).and_then(|offer| required(offer.vote, "a vote")).map_err(damaged)?;
-        let meta = file.meta().map_err(damaged)?;
-        let snapshot = RaftSnapshot { meta, snapshot: file };
-        let answer = self.raft.install_full_snapshot(vote, snapshot).await.map_err(stopped)?;
-        let answer = message::SnapshotResponse { vote: Some(answer.vote.message()) };
+        let machine = self.machine.clone();
+        let read = aside(move || file.read(&machine).map(|(meta, restored)| (meta, restored, file))).await;
+        let answer = match read.map_err(damaged)? {
+            Ok((meta, restored, mut file)) => {
+                file.restored = Some(restored);
+                let snapshot = RaftSnapshot { meta, snapshot: file };
+                let answer = self.raft.install_full_snapshot(vote, snapshot).await.map_err(stopped)?;
+                message::SnapshotResponse { vote: Some(answer.vote.message()), damage: String::new() }
+            }
+            Err(error) => {
+                let damage = with_causes(&error);
+                tracing::error!(damage, "a snapshot that the leader sent cannot be used; nothing of it was taken");
+                message::SnapshotResponse { vote: None, damage }
+            }
+        };
         Ok(prost::Message::encode_to_vec(&answer).into())
     }
 
     /// Where a snapshot goes that comes in, and its size as its sender says it.
     ///
     /// # Errors
-    /// The offer is none, or there is no room for it.
-    pub fn incoming(&self, offer: Bytes) -> Result<(SnapshotFile, std::fs::File, u64), AnswerError> {
-        let size = read_offer(offer).map_err(damaged)?.size;
-        let (kept, file) = self.snapshots.incoming().map_err(damaged)?;
-        Ok((kept, file, size))
+    /// The offer is none, or not that of this member, or there is no room for it.
+    pub fn incoming(&self, from: u64, offer: Bytes) -> Result<(Incoming, u64), AnswerError> {
+        let message::SnapshotOffer { vote, size } = read_offer(offer).map_err(damaged)?;
+        self.plausible(from, &required(vote, "a vote").map_err(damaged)?)?;
+        Ok((self.snapshots.incoming().map_err(damaged)?, size))
     }
 }
 

@@ -13,18 +13,21 @@ use openraft::{
     BasicNode, Instant as _, LinearizerOption, Raft,
     async_runtime::watch::WatchReceiver as _,
     errors::{ClientWriteError, Fatal, InitializeError, LinearizableReadError, RaftError},
+    impls::ProgressResponder,
 };
 use tokio::sync::watch;
 use wal::Wal;
 
 use crate::{
     log_store::LogStore,
-    machine::Applier,
+    machine::{Applier, Machine},
     network::Network,
     peers::Peers,
+    schedule::Schedule,
     settings::Settings,
     snapshots::Snapshots,
-    types::{Command, Types},
+    status::{LeaderHeard, RaftStatus, watched},
+    types::{Command, Committed, Types},
 };
 
 /// A member gets as many entries in no time.
@@ -35,22 +38,12 @@ const CATCH_UP_ENTRIES: u64 = 1_000;
 pub struct Group {
     pub(crate) raft: Raft<Types, Applier>,
     pub(crate) snapshots: Snapshots,
+    pub(crate) log: Wal,
+    pub(crate) machine: Arc<dyn Machine>,
     raft_status: watch::Receiver<RaftStatus>,
+    pub(crate) leader_heard: LeaderHeard,
     /// Why it was ended, where its leader knew that it must not go on.
     pub(crate) ended: Arc<OnceLock<String>>,
-}
-
-/// How a member stands in the group.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RaftStatus {
-    /// Its term.
-    pub term: u64,
-    /// Who leads there, as far as it knows.
-    pub leader: Option<u64>,
-    /// Whether it has no vote.
-    pub is_learner: bool,
-    /// Whether it can go on; once it cannot, it never will.
-    pub is_running: bool,
 }
 
 /// Why a member cannot take part.
@@ -128,11 +121,15 @@ impl Group {
         peers: Arc<dyn Peers>,
     ) -> Result<Self, GroupError> {
         let config = settings.config().map_err(|error| GroupError::Settings(error.to_string()))?;
-        let snapshots = applier.snapshots.clone();
-        let network = Network::new(peers, settings.patience());
-        let raft = Raft::new(id, config, network, LogStore::new(wal), applier).await.map_err(stopped)?;
-        let raft_status = watched(&raft);
-        Ok(Self { raft, snapshots, raft_status, ended: Arc::default() })
+        let (snapshots, machine) = (applier.snapshots.clone(), applier.machine.clone());
+        let schedule = applier.schedule.clone();
+        schedule.begin(id, settings.snapshot_count);
+        let network = Network::new(peers, settings.patience(), schedule.clone());
+        let raft = Raft::new(id, config, network, LogStore::new(wal.clone()), applier).await.map_err(stopped)?;
+        tokio::spawn(take_snapshots(raft.clone(), schedule));
+        let leader_heard = LeaderHeard::default();
+        let raft_status = watched(&raft, leader_heard.clone(), settings.election);
+        Ok(Self { raft, snapshots, log: wal, machine, raft_status, leader_heard, ended: Arc::default() })
     }
 
     /// Makes the first membership of a new group, where this member has heard of none. Every founder may do it.
@@ -175,6 +172,24 @@ impl Group {
         // It ends early when raft does.
         outcomes.resize(count, Err(ProposeError::Unknown));
         outcomes
+    }
+
+    /// Proposes what this member decides as the leader of this term: it enters the log in that term or never. A leader that
+    /// stood still finds here that another has taken over, however late it hears of it: what it puts into its own log is of
+    /// a term that is over, and committed by nobody. Answered as by [`Group::propose`].
+    ///
+    /// # Errors
+    /// [`ProposeError`]
+    pub async fn propose_as_leader(&self, term: u64, command: Bytes) -> Result<(), ProposeError> {
+        let stopped = |fatal: Fatal<Types>| ProposeError::Stopped(with_causes(&fatal));
+        let (responder, answer) = ProgressResponder::complete_only();
+        let write = self.raft.write(Command(command)).with_leader(Committed { term }).responder(responder);
+        write.await.map_err(stopped)?;
+        match answer.await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(ClientWriteError::ForwardToLeader(_))) => Err(ProposeError::NotLeader),
+            Ok(Err(_)) | Err(_) => Err(ProposeError::Unknown),
+        }
     }
 
     /// The index up to which a reader must wait, confirmed by a majority after this was called (raft dissertation,
@@ -279,29 +294,18 @@ impl Group {
     }
 }
 
+/// Takes a snapshot whenever one is due, for as long as raft runs.
+async fn take_snapshots(raft: Raft<Types, Applier>, schedule: Arc<Schedule>) {
+    loop {
+        schedule.due().await;
+        if raft.trigger().snapshot().await.is_err() {
+            return;
+        }
+    }
+}
+
 impl fmt::Debug for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Group").field("standing", &*self.raft_status.borrow()).finish_non_exhaustive()
     }
-}
-
-/// Standing, taken off openraft's metrics, which change with every entry.
-fn watched(raft: &Raft<Types, Applier>) -> watch::Receiver<RaftStatus> {
-    let mut metrics = raft.metrics();
-    let look = |metrics: &openraft::RaftMetrics<Types>| RaftStatus {
-        term: metrics.current_term,
-        leader: metrics.current_leader,
-        // One that has not read yet who the members are is none: clients would not try again what a learner refuses.
-        is_learner: metrics.membership_config.membership().learner_ids().any(|id| id == metrics.id),
-        is_running: metrics.running_state.is_ok(),
-    };
-    let (sender, raft_status) = watch::channel(look(&metrics.borrow_watched()));
-    tokio::spawn(async move {
-        while metrics.changed().await.is_ok() && !sender.is_closed() {
-            let now = look(&metrics.borrow_watched());
-            sender.send_if_modified(|raft_status| std::mem::replace(raft_status, now) != now);
-        }
-        sender.send_modify(|raft_status| raft_status.is_running = false);
-    });
-    raft_status
 }

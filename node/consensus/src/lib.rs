@@ -1,7 +1,7 @@
 //! The raft group of the bundled node: openraft behind an interface of our own, with formats of our own.
 //!
 //! ```text
-//!    Group   propose, read_index, transfer, standing        (group.rs, answer.rs)
+//!    Group   propose, read_index, transfer, status          (group.rs, answer.rs, status.rs)
 //!      |
 //!   openraft ---- LogStore   ---- wal, a crate of its own   (log_store.rs)
 //!      |    \---- Applier    ---- dyn Machine, Snapshots    (machine.rs, snapshots.rs)
@@ -23,15 +23,20 @@ mod machine;
 mod network;
 mod peers;
 mod read_ahead;
+mod schedule;
 mod settings;
 mod snapshots;
+mod status;
+mod threads;
 mod types;
 
 pub use answer::AnswerError;
-pub use group::{Group, GroupError, ProposeError, RaftStatus, ReadError, prepare, with_causes};
+pub use group::{Group, GroupError, ProposeError, ReadError, prepare, with_causes};
 pub use log_store::LogStore;
-pub use machine::{Applier, Frozen, Machine, Stop, off_thread};
-pub use peers::{Outgoing, Peer, PeerError, Peers, Pipe, Question};
+pub use machine::{Applier, Frozen, Machine, Restored, Stop};
+pub use peers::{Lane, Outgoing, Peer, PeerError, Peers, Pipe, Question};
 pub use settings::Settings;
-pub use snapshots::{SnapshotError, SnapshotFile, Snapshots};
+pub use snapshots::{Incoming, SnapshotError, SnapshotFile, Snapshots};
+pub use status::RaftStatus;
+pub use threads::{aside, both, off_thread};
 pub use types::{Command, Types};

@@ -3,18 +3,19 @@
 use std::{
     io::{self, BufRead, Write},
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use openraft::storage::{ApplyResponder, EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
-use tokio::{
-    runtime::{Handle, RuntimeFlavor},
-    task::block_in_place,
-};
+use tokio::time::sleep;
 
 use crate::{
+    group::with_causes,
+    schedule::Schedule,
     snapshots::{SnapshotError, SnapshotFile, Snapshots},
+    threads::{aside, off_thread},
     types::{Command, LogId, Payload, Snapshot, SnapshotMeta, StoredMembership, Types},
 };
 
@@ -23,6 +24,11 @@ pub type Stop = Box<dyn std::error::Error + Send + Sync>;
 
 /// Writes a state, as it was at one moment, to wherever it is wanted.
 pub type Frozen = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send>;
+
+/// Puts a stored state, which was read, in place of a machine's own.
+///
+/// It fails where the member must end: this release must not go on with that state. Then nothing was changed.
+pub type Restored = Box<dyn FnOnce() -> Result<(), Stop> + Send>;
 
 /// What a log's commands are for.
 pub trait Machine: Send + Sync + 'static {
@@ -35,30 +41,24 @@ pub trait Machine: Send + Sync + 'static {
     /// The state as it is now.
     fn freeze(&self) -> Frozen;
 
-    /// Puts a stored state in place of this one.
+    /// Reads a whole stored state, and changes nothing yet.
     ///
     /// # Errors
-    /// The bytes are none that this release reads. Nothing was changed.
-    fn restore(&self, bytes: &mut dyn BufRead) -> Result<(), Stop>;
+    /// The bytes are none that this release reads.
+    fn read_state(self: Arc<Self>, bytes: &mut dyn BufRead) -> Result<Restored, Stop>;
 }
 
+/// Before a snapshot that could not be stored is tried again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// As many entries are applied at once as are there, but no more than this.
 const BATCH: usize = 4096;
-
-/// Does what takes long, or waits for a lock, while another thread goes on with raft's tasks: without heartbeats the
-/// others would elect another leader.
-pub fn off_thread<T>(work: impl FnOnce() -> T) -> T {
-    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => block_in_place(work),
-        _ => work(),
-    }
-}
 
 /// The state machine, how far it is, and its snapshots.
 #[derive(Clone)]
 pub struct Applier {
-    machine: Arc<dyn Machine>,
+    pub(crate) machine: Arc<dyn Machine>,
     pub(crate) snapshots: Snapshots,
+    pub(crate) schedule: Arc<Schedule>,
     position: Arc<Mutex<Position>>,
 }
 
@@ -74,12 +74,15 @@ impl Applier {
     /// # Errors
     /// A snapshot is damaged, or of a newer release.
     pub fn open(machine: Arc<dyn Machine>, snapshots: Snapshots) -> Result<Self, SnapshotError> {
-        let mut position = Position::default();
+        let (mut position, schedule) = (Position::default(), Schedule::default());
         if let Some(file) = snapshots.newest()? {
-            let meta = file.read(|bytes| machine.restore(bytes))?;
+            let (meta, restored) = file.read(&machine)?;
+            restored().map_err(|source| file.unfit(source))?;
+            schedule.stored(file.bytes()?);
             position = Position { applied: meta.last_log_id, membership: meta.last_membership };
         }
-        Ok(Self { machine, snapshots, position: Arc::new(Mutex::new(position)) })
+        let (schedule, position) = (Arc::new(schedule), Arc::new(Mutex::new(position)));
+        Ok(Self { machine, snapshots, schedule, position })
     }
 
     fn position(&self) -> Position {
@@ -97,22 +100,41 @@ impl Applier {
             position.membership = membership;
         }
         drop(position);
+        let bytes =
+            entries.iter().filter_map(|(_, command)| command.as_ref()).map(|command| command.len() as u64).sum();
+        self.schedule.applied(entries.len() as u64, bytes);
         responders.into_iter().for_each(|responder| responder.send(()));
         Ok(())
     }
 
-    fn install(&self, meta: &SnapshotMeta, snapshot: SnapshotFile) -> io::Result<()> {
+    fn install(&self, meta: &SnapshotMeta, mut snapshot: SnapshotFile) -> io::Result<()> {
+        let restored = match snapshot.restored.take() {
+            Some(restored) => restored,
+            None => snapshot.read(&self.machine).map_err(io::Error::other)?.1,
+        };
         let mut position = self.position.lock().unwrap_or_else(PoisonError::into_inner);
-        snapshot.read(|bytes| self.machine.restore(bytes)).map_err(io::Error::other)?;
-        self.snapshots.keep(meta, snapshot).map_err(io::Error::other)?;
+        restored().map_err(|source| io::Error::other(snapshot.unfit(source)))?;
+        let kept = self.snapshots.keep(meta, snapshot).map_err(io::Error::other)?;
+        self.schedule.taken();
+        self.schedule.stored(kept.bytes().map_err(io::Error::other)?);
         *position = Position { applied: meta.last_log_id, membership: meta.last_membership.clone() };
         Ok(())
+    }
+
+    /// Stores the state as it is now.
+    async fn store(&self) -> Result<Snapshot, Box<dyn std::error::Error + Send + Sync>> {
+        let (meta, frozen) = off_thread(|| self.freeze());
+        let (snapshots, written) = (self.snapshots.clone(), meta.clone());
+        let file = aside(move || snapshots.write(&written, frozen)).await??;
+        self.schedule.stored(file.bytes()?);
+        Ok(Snapshot { meta, snapshot: file })
     }
 
     /// Where the state is, and the state: of one moment.
     fn freeze(&self) -> (SnapshotMeta, Frozen) {
         let position = self.position.lock().unwrap_or_else(PoisonError::into_inner);
         let Position { applied, membership } = position.clone();
+        self.schedule.taken();
         (SnapshotMeta { last_log_id: applied, last_membership: membership }, self.machine.freeze())
     }
 }
@@ -175,19 +197,45 @@ impl RaftStateMachine<Types> for Applier {
 
     async fn get_current_snapshot(&mut self) -> io::Result<Option<Snapshot>> {
         let Some(file) = self.snapshots.newest().map_err(io::Error::other)? else { return Ok(None) };
-        let meta = file.meta().map_err(io::Error::other)?;
-        Ok(Some(Snapshot { meta, snapshot: file }))
+        let machine = self.machine.clone();
+        match aside(move || checked(file, &machine)).await? {
+            Ok(snapshot) => Ok(Some(snapshot)),
+            Err(error) => {
+                let error = with_causes(&error);
+                tracing::error!(error, "a snapshot on this member's disk is damaged; it takes a new one in its place");
+                self.build_snapshot().await.map(Some)
+            }
+        }
     }
+}
+
+/// A snapshot that may be sent: all of it is read first where another member has found it damaged.
+fn checked(file: SnapshotFile, machine: &Arc<dyn Machine>) -> Result<Snapshot, SnapshotError> {
+    let meta = match file.is_doubted() {
+        true => {
+            let (meta, _) = file.read(machine)?;
+            file.doubt(false);
+            meta
+        }
+        false => file.meta()?,
+    };
+    Ok(Snapshot { meta, snapshot: file })
 }
 
 impl RaftSnapshotBuilder<Types> for Applier {
     type SnapshotData = SnapshotFile;
 
     async fn build_snapshot(&mut self) -> io::Result<Snapshot> {
-        let (meta, frozen) = off_thread(|| self.freeze());
-        let (snapshots, written) = (self.snapshots.clone(), meta.clone());
-        let write = move || snapshots.write(&written, frozen);
-        let file = tokio::task::spawn_blocking(write).await.map_err(io::Error::other)?.map_err(io::Error::other)?;
-        Ok(Snapshot { meta, snapshot: file })
+        // openraft ends a member whose snapshot fails. But nothing depends on it yet: the log has all that it would hold.
+        loop {
+            match self.store().await {
+                Ok(snapshot) => return Ok(snapshot),
+                Err(error) => {
+                    let error = with_causes(&*error);
+                    tracing::error!(error, "cannot store a snapshot; the log is kept, and it is tried again");
+                    sleep(RETRY_INTERVAL).await;
+                }
+            }
+        }
     }
 }

@@ -20,7 +20,8 @@ use tokio::sync::mpsc;
 use crate::{
     acknowledged::{Acknowledged, Known},
     format::{Ballot, FormatError, Lost, Numbered, TakeOver, Wire, decode, message, required},
-    peers::{Outgoing, Peer, PeerError, Peers, Pipe, Question},
+    peers::{Lane, Outgoing, Peer, PeerError, Peers, Pipe, Question},
+    schedule::{Schedule, Transfer},
     snapshots::SnapshotFile,
     types::{AppendRequest, AppendResult, LogId, Snapshot, TransferRequest, Types, Vote, VoteRequest, VoteResponse},
 };
@@ -33,6 +34,9 @@ const WINDOW: usize = 64;
 /// Between two tries to reach a member that is away: soon, as one that is restarted is away for a moment only.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
+/// Before a snapshot is sent again to a member that could not use it: it may be large.
+const UNUSABLE_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Makes the connections.
 #[derive(Clone)]
 pub struct Network {
@@ -40,12 +44,19 @@ pub struct Network {
     /// An append without an answer for so long is lost.
     patience: Duration,
     acknowledged: Arc<Mutex<BTreeMap<u64, Acknowledged>>>,
+    schedule: Arc<Schedule>,
 }
 
 impl Network {
     /// Over this carrier.
-    pub fn new(peers: Arc<dyn Peers>, patience: Duration) -> Self {
-        Self { peers, patience, acknowledged: Arc::default() }
+    pub(crate) fn new(peers: Arc<dyn Peers>, patience: Duration, schedule: Arc<Schedule>) -> Self {
+        Self { peers, patience, acknowledged: Arc::default(), schedule }
+    }
+
+    fn connection(&self, id: u64, node: &BasicNode, lane: Lane) -> Connection {
+        let peer = Peer { id, address: node.addr.clone() };
+        let acknowledged = self.known().entry(id).or_default().clone();
+        Connection { network: self.clone(), peer, lane, pipe: Mutex::default(), sequence: 0, acknowledged }
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<u64, Acknowledged>> {
@@ -57,16 +68,14 @@ impl RaftNetworkFactory<Types> for Network {
     type Network = Connection;
 
     async fn new_client(&mut self, id: u64, node: &BasicNode) -> Connection {
-        let peer = Peer { id, address: node.addr.clone() };
-        let acknowledged = self.known().entry(id).or_default().clone();
-        Connection { network: self.clone(), peer, pipe: Mutex::default(), sequence: 0, acknowledged }
+        self.connection(id, node, Lane::Entries)
     }
 
     /// The first that openraft asks for when this member begins to lead, or another is added, and from then on there is no
     /// other for as long as both lasts: what was acknowledged before is forgotten.
     async fn new_heartbeat_client(&mut self, id: u64, node: &BasicNode) -> Connection {
         self.known().remove(&id);
-        self.new_client(id, node).await
+        self.connection(id, node, Lane::Heartbeats)
     }
 }
 
@@ -74,6 +83,7 @@ impl RaftNetworkFactory<Types> for Network {
 pub struct Connection {
     network: Network,
     peer: Peer,
+    lane: Lane,
     /// Stays open from one call to the next: a heartbeat is a call of its own. Nobody ever waits for the lock; a stream
     /// can be shared in no other way.
     pipe: Mutex<Option<Pipe>>,
@@ -121,7 +131,7 @@ impl Connection {
         let Some(first) = input.next().await else { return Ok(stream::empty().boxed()) };
         let pipe = match self.kept().take() {
             Some(pipe) => pipe,
-            None => self.network.peers.pipe(self.peer.clone()).await.map_err(failed)?,
+            None => self.network.peers.pipe(self.peer.clone(), self.lane).await.map_err(failed)?,
         };
         let (vote, known) = (first.vote, self.acknowledged.known());
         let first_sequence = self.sequence + 1;
@@ -273,8 +283,9 @@ impl RaftNetworkV2<Types> for Connection {
         option: RPCOption,
     ) -> Result<SnapshotResponse<Types>, StreamingError<Types>> {
         let broken = |why: String| StreamingError::Network(NetworkError::from_string(why));
+        let _transfer = Transfer::begin(&self.network.schedule);
         let file = snapshot.snapshot.open().map_err(|error| broken(error.to_string()))?;
-        let size = file.metadata().map_err(|error| broken(error.to_string()))?.len();
+        let size = file.length();
         let offer = message::SnapshotOffer { vote: Some(vote.message()), size };
         let offer = prost::Message::encode_to_vec(&offer).into();
         let sending = self.network.peers.send_snapshot(self.peer.clone(), Outgoing { offer, file });
@@ -287,7 +298,20 @@ impl RaftNetworkV2<Types> for Connection {
             PeerError::Unreachable(why) => StreamingError::Unreachable(Unreachable::from_string(why)),
             PeerError::Broken(why) => broken(why),
         })?;
-        let vote = decode::<message::SnapshotResponse>(answer).and_then(|answer| required(answer.vote, "a vote"));
+        let answer = decode::<message::SnapshotResponse>(answer).map_err(|error| broken(error.to_string()))?;
+        if !answer.damage.is_empty() {
+            let damage = answer.damage;
+            tracing::warn!(
+                member = format!("{:x}", self.peer.id),
+                damage,
+                "a member cannot use a snapshot that it was sent"
+            );
+            // Before it is sent again, it is read here.
+            snapshot.snapshot.doubt(true);
+            tokio::time::sleep(UNUSABLE_INTERVAL).await;
+            return Err(broken(damage));
+        }
+        let vote = required(answer.vote, "a vote");
         Ok(SnapshotResponse::new(vote.map_err(|error| broken(error.to_string()))?))
     }
 

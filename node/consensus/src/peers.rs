@@ -1,6 +1,6 @@
 //! How messages get to other members: whoever carries them does so as bytes, and says which connection it is.
 
-use std::{fs::File, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{future::BoxFuture, stream::BoxStream};
@@ -37,6 +37,15 @@ pub enum Question {
     Lost(Bytes),
 }
 
+/// What a stream is for: what keeps a leader in its place must not wait behind what it sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Heartbeats alone.
+    Heartbeats,
+    /// Log entries.
+    Entries,
+}
+
 /// An open stream of messages to a member, and of its answers in the same order.
 pub struct Pipe {
     /// To it.
@@ -51,15 +60,15 @@ pub struct Outgoing {
     /// What goes before it.
     pub offer: Bytes,
     /// Its bytes.
-    pub file: File,
+    pub file: disk::Reader,
 }
 
 /// What carries messages to other members.
 pub trait Peers: Send + Sync + 'static {
-    /// Opens a stream for log entries.
-    fn pipe(&self, to: Peer) -> BoxFuture<'static, Result<Pipe, PeerError>>;
+    /// Opens a stream.
+    fn pipe(&self, to: Peer, lane: Lane) -> BoxFuture<'static, Result<Pipe, PeerError>>;
 
-    /// Asks a question; the answer comes within the limit, or an error.
+    /// Asks a question, beside heartbeats; the answer comes within the limit, or an error.
     fn ask(&self, to: Peer, question: Question, limit: Duration) -> BoxFuture<'static, Result<Bytes, PeerError>>;
 
     /// Sends a snapshot; the answer comes when it is installed.

@@ -1,7 +1,6 @@
 //! A file that is read on a thread of its own, a piece ahead of whoever takes it: disk and processor work at once.
 
 use std::{
-    fs::File,
     io::{self, BufRead, Read},
     sync::mpsc::{Receiver, SyncSender, sync_channel},
     thread,
@@ -21,23 +20,23 @@ pub(crate) struct ReadAhead {
 
 impl ReadAhead {
     /// The file, from where it stands.
-    pub(crate) fn of(file: File) -> Self {
+    pub(crate) fn of(file: impl Read + Send + 'static) -> Self {
         let (read, pieces) = sync_channel(PIECES);
         let (used, free) = sync_channel(PIECES);
         for _ in 0..PIECES {
             // There is room for all of them, and nobody else has the other end.
             let _ = used.send(Vec::with_capacity(PIECE));
         }
-        thread::spawn(move || pass_on(&file, &free, &read));
+        thread::spawn(move || pass_on(file, &free, &read));
         Self { pieces, used, piece: Vec::new(), at: 0 }
     }
 }
 
 /// Until the end of the file, an error, or nobody takes any more.
-fn pass_on(file: &File, free: &Receiver<Vec<u8>>, read: &SyncSender<io::Result<Vec<u8>>>) {
+fn pass_on(mut file: impl Read, free: &Receiver<Vec<u8>>, read: &SyncSender<io::Result<Vec<u8>>>) {
     while let Ok(mut piece) = free.recv() {
         piece.clear();
-        let done = file.take(PIECE as u64).read_to_end(&mut piece);
+        let done = file.by_ref().take(PIECE as u64).read_to_end(&mut piece);
         let goes_on = matches!(done, Ok(length) if length > 0);
         if read.send(done.map(|_| piece)).is_err() || !goes_on {
             return;
@@ -74,7 +73,7 @@ impl Read for ReadAhead {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::{fs::File, io::Write};
 
     use super::*;
 

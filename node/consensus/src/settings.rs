@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use openraft::{Config, ConfigError, SnapshotPolicy};
 
-/// Entries that stay in the log behind a snapshot, for members that are a little behind (etcd, `SnapshotCatchUpEntries`).
-const KEPT: u64 = 5_000;
+/// Longer than any snapshot takes: a day.
+const SNAPSHOT_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// The settings of a member, as etcd has them.
 #[derive(Clone, Copy, Debug)]
@@ -14,8 +14,10 @@ pub struct Settings {
     pub heartbeat: Duration,
     /// How long a member goes without a leader before it stands for election.
     pub election: Duration,
-    /// Entries between two snapshots.
+    /// A snapshot is taken after so many entries, even if the log is small; 0 for no such number.
     pub snapshot_count: u64,
+    /// Entries that stay in the log behind a snapshot, for members that are a little behind (etcd, `SnapshotCatchUpEntries`).
+    pub catchup_entries: u64,
 }
 
 impl Settings {
@@ -28,10 +30,13 @@ impl Settings {
             heartbeat_interval: millis(self.heartbeat),
             election_timeout_min: least,
             election_timeout_max: most.max(least + 1),
-            install_snapshot_timeout: 60_000,
-            snapshot_policy: SnapshotPolicy::LogsSinceLast(self.snapshot_count.max(1)),
-            max_in_snapshot_log_to_keep: KEPT,
-            replication_lag_threshold: 2 * self.snapshot_count + 2 * KEPT,
+            // Whoever carries it gives up where it comes to a standstill (`peer/links.rs`).
+            install_snapshot_timeout: SNAPSHOT_TIMEOUT_MS,
+            // Taken when it is due (`schedule`).
+            snapshot_policy: SnapshotPolicy::Never,
+            max_in_snapshot_log_to_keep: self.catchup_entries,
+            // Entries are sent for as long as they are there.
+            replication_lag_threshold: u64::MAX,
             // Asking first keeps a member that was cut off from disturbing a leader that all others hear.
             enable_pre_vote: Some(true),
             // A leader that comes back has been away: it stands for election like everybody else.

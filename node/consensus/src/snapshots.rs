@@ -1,22 +1,23 @@
 //! Stored snapshots: a folder of files, of which the newest counts. A file has its name only once it is whole and durable.
 
 use std::{
-    fs::{self, File, OpenOptions},
     io::{self, BufRead, BufReader, BufWriter, Read, Write},
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use crc32c::crc32c;
+use disk::{Folder, Reader, Writer};
 use prost::Message;
 
 use crate::{
     format::{FormatError, Wire, message},
-    machine::{Frozen, Stop},
+    machine::{Frozen, Machine, Restored, Stop},
     read_ahead::ReadAhead,
+    threads::is_alone,
     types::{LogId, SnapshotMeta, StoredMembership},
 };
 
@@ -25,6 +26,8 @@ const FORMAT: u32 = 1;
 /// No head is longer: a group has a handful of members.
 const LONGEST_HEAD: usize = 1 << 20;
 const SUFFIX: &str = ".snap";
+/// Of what is being written.
+const UNFINISHED: &str = ".tmp";
 
 /// Why a snapshot cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -76,85 +79,151 @@ impl<T> At<T> for io::Result<T> {
 }
 
 /// The folder. Every clone is the same one.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Snapshots {
-    folder: Arc<PathBuf>,
+    folder: Arc<dyn Folder>,
     /// Names what is being written.
     next: Arc<AtomicU64>,
+    doubted: Doubted,
 }
+
+/// The name of the snapshot that another member has found damaged.
+type Doubted = Arc<Mutex<Option<String>>>;
 
 /// A snapshot's file; one without its final name goes with this value.
-#[derive(Debug)]
 pub struct SnapshotFile {
-    path: PathBuf,
+    folder: Arc<dyn Folder>,
+    name: String,
     is_temporary: bool,
+    doubted: Doubted,
+    /// Its state, where it was read before it is put to use.
+    pub(crate) restored: Option<Restored>,
 }
 
-impl Snapshots {
-    /// Opens the folder, makes it where there is none, and clears what was left half written.
+/// Where a snapshot goes that comes in.
+pub struct Incoming {
+    file: SnapshotFile,
+    writer: Writer,
+}
+
+impl Incoming {
+    /// Adds what comes next.
     ///
     /// # Errors
     /// The system refuses.
-    pub fn open(folder: &Path) -> Result<Self, SnapshotError> {
-        fs::create_dir_all(folder).at("make", folder)?;
-        for entry in fs::read_dir(folder).at("read", folder)? {
-            let path = entry.at("read", folder)?.path();
-            if path.extension().is_some_and(|extension| extension == "tmp") {
-                fs::remove_file(&path).at("remove", &path)?;
-            }
+    pub fn push(&mut self, piece: &[u8]) -> Result<(), SnapshotError> {
+        self.writer.write_all(piece).at("write", &self.file.path())
+    }
+
+    /// How many bytes came in.
+    pub fn length(&self) -> u64 {
+        self.writer.length()
+    }
+
+    /// The file, when all of it is there.
+    pub fn whole(self) -> SnapshotFile {
+        self.file
+    }
+}
+
+impl Snapshots {
+    /// Over this folder, which belongs to them; clears what was left half written.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn open(folder: Arc<dyn Folder>) -> Result<Self, SnapshotError> {
+        let path = folder.path("");
+        for name in folder.names().at("read", &path)?.iter().filter(|name| name.ends_with(UNFINISHED)) {
+            folder.remove(name).at("remove", &folder.path(name))?;
         }
-        Ok(Self { folder: Arc::new(folder.into()), next: Arc::default() })
+        Ok(Self { folder, next: Arc::default(), doubted: Arc::default() })
+    }
+
+    /// Whether there is one.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn has_any(&self) -> Result<bool, SnapshotError> {
+        Ok(!self.stored()?.is_empty())
     }
 
     /// The newest snapshot.
     pub(crate) fn newest(&self) -> Result<Option<SnapshotFile>, SnapshotError> {
-        let path = self.stored()?.pop();
-        Ok(path.map(|path| SnapshotFile { path, is_temporary: false }))
+        Ok(self.stored()?.pop().map(|name| self.file(name)))
     }
 
-    /// All of them, oldest first: names sort as positions do.
-    fn stored(&self) -> Result<Vec<PathBuf>, SnapshotError> {
-        let entries = fs::read_dir(&*self.folder).at("read", &self.folder)?;
-        let paths: Result<Vec<PathBuf>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
-        let mut paths = paths.at("read", &self.folder)?;
-        paths.retain(|path| path.extension().is_some_and(|extension| extension == &SUFFIX[1..]));
-        paths.sort();
-        Ok(paths)
+    fn file(&self, name: String) -> SnapshotFile {
+        let (folder, doubted) = (self.folder.clone(), self.doubted.clone());
+        SnapshotFile { folder, name, is_temporary: false, doubted, restored: None }
+    }
+
+    /// The names of all of them, oldest first: they sort as positions do.
+    fn stored(&self) -> Result<Vec<String>, SnapshotError> {
+        let mut names = self.folder.names().at("read", &self.folder.path(""))?;
+        names.retain(|name| name.ends_with(SUFFIX));
+        names.sort();
+        Ok(names)
     }
 
     /// A file for a snapshot that comes in.
     ///
     /// # Errors
     /// The system refuses.
-    pub fn incoming(&self) -> Result<(SnapshotFile, File), SnapshotError> {
-        let path = self.folder.join(format!("{}.tmp", self.next.fetch_add(1, Ordering::Relaxed)));
-        let file = OpenOptions::new().write(true).create_new(true).open(&path).at("make", &path)?;
-        Ok((SnapshotFile { path, is_temporary: true }, file))
+    pub fn incoming(&self) -> Result<Incoming, SnapshotError> {
+        let name = format!("{}{UNFINISHED}", self.next.fetch_add(1, Ordering::Relaxed));
+        let file = self.folder.create(&name).at("make", &self.folder.path(&name))?;
+        let mut kept = self.file(name);
+        kept.is_temporary = true;
+        Ok(Incoming { file: kept, writer: Writer::new(file) })
+    }
+
+    /// A copy of one that lies elsewhere.
+    fn copy(&self, file: &SnapshotFile) -> Result<SnapshotFile, SnapshotError> {
+        let Incoming { file: copy, mut writer } = self.incoming()?;
+        io::copy(&mut file.opened()?, &mut writer).at("write", &copy.path())?;
+        Ok(copy)
     }
 
     /// Writes a state and makes it the newest.
     pub(crate) fn write(&self, meta: &SnapshotMeta, frozen: Frozen) -> Result<SnapshotFile, SnapshotError> {
-        let (temporary, file) = self.incoming()?;
-        let mut writer = BufWriter::with_capacity(1 << 20, &file);
+        let Incoming { file, writer } = self.incoming()?;
+        let mut writer = BufWriter::with_capacity(1 << 20, writer);
         let written = writer.write_all(&head(meta)).and_then(|()| frozen(&mut writer)).and_then(|()| writer.flush());
-        written.at("write", &temporary.path)?;
+        written.at("write", &file.path())?;
         drop(writer);
-        self.keep(meta, temporary)
+        let file = self.keep(meta, file)?;
+        // It may have the name of one that was damaged.
+        file.doubt(false);
+        Ok(file)
     }
 
     /// Gives a whole file its name, and removes those that it takes the place of.
     pub(crate) fn keep(&self, meta: &SnapshotMeta, file: SnapshotFile) -> Result<SnapshotFile, SnapshotError> {
-        let path = self.folder.join(name(meta));
-        if file.path != path {
-            File::open(&file.path).and_then(|file| file.sync_all()).at("sync", &file.path)?;
-            fs::rename(&file.path, &path).at("rename", &file.path)?;
-            File::open(&*self.folder).and_then(|folder| folder.sync_all()).at("sync", &self.folder)?;
+        let name = name(meta);
+        let file = if file.folder.path("") == self.folder.path("") { file } else { self.copy(&file)? };
+        if file.name != name {
+            let path = file.path();
+            self.folder.open(&file.name).and_then(|file| file.sync()).at("sync", &path)?;
+            self.folder.rename(&file.name, &name).at("rename", &path)?;
+            self.folder.sync_names().at("sync", &self.folder.path(""))?;
         }
-        for old in self.stored()?.into_iter().filter(|old| *old < path) {
+        for old in self.stored()?.into_iter().filter(|old| *old < name) {
             // One that another member is being sent stays readable to it.
-            fs::remove_file(&old).at("remove", &old)?;
+            self.folder.remove(&old).at("remove", &self.folder.path(&old))?;
         }
-        Ok(SnapshotFile { path, is_temporary: false })
+        Ok(self.file(name))
+    }
+}
+
+impl std::fmt::Debug for Snapshots {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Snapshots").field("folder", &self.folder.path("")).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for SnapshotFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SnapshotFile").field("path", &self.path()).finish_non_exhaustive()
     }
 }
 
@@ -180,12 +249,21 @@ fn checksum(head: &message::SnapshotHead) -> u32 {
 }
 
 impl SnapshotFile {
+    fn path(&self) -> PathBuf {
+        self.folder.path(&self.name)
+    }
+
     /// Opens it, for sending it as it is.
     ///
     /// # Errors
     /// The system refuses.
-    pub fn open(&self) -> io::Result<File> {
-        File::open(&self.path)
+    pub fn open(&self) -> io::Result<Reader> {
+        Reader::new(self.folder.open(&self.name)?)
+    }
+
+    /// How many there are of it.
+    pub(crate) fn bytes(&self) -> Result<u64, SnapshotError> {
+        Ok(self.opened()?.length())
     }
 
     /// What it is of.
@@ -196,32 +274,55 @@ impl SnapshotFile {
         self.head(&mut BufReader::new(self.opened()?))
     }
 
-    /// Hands its state to whoever takes it.
-    pub(crate) fn read(
-        &self,
-        take: impl FnOnce(&mut dyn BufRead) -> Result<(), Stop>,
-    ) -> Result<SnapshotMeta, SnapshotError> {
-        let mut reader = ReadAhead::of(self.opened()?);
-        let meta = self.head(&mut reader)?;
-        take(&mut reader).map_err(|source| SnapshotError::State { path: self.path.clone(), source })?;
-        Ok(meta)
+    /// What it is of, and its state, of which every byte was read.
+    pub(crate) fn read(&self, machine: &Arc<dyn Machine>) -> Result<(SnapshotMeta, Restored), SnapshotError> {
+        let file = self.opened()?;
+        let reader: &mut dyn BufRead = match is_alone() {
+            true => &mut BufReader::new(file),
+            false => &mut ReadAhead::of(file),
+        };
+        let meta = self.head(&mut *reader)?;
+        let restored = machine.clone().read_state(reader).map_err(|source| self.unfit(source))?;
+        Ok((meta, restored))
     }
 
-    fn opened(&self) -> Result<File, SnapshotError> {
-        File::open(&self.path).at("read", &self.path)
+    pub(crate) fn unfit(&self, source: Stop) -> SnapshotError {
+        SnapshotError::State { path: self.path(), source }
     }
 
-    fn head(&self, reader: &mut impl Read) -> Result<SnapshotMeta, SnapshotError> {
-        let damaged = |what: String| SnapshotError::Damaged { path: self.path.clone(), what };
-        let length = varint(reader).at("read", &self.path)?;
+    /// Whether another member has found it damaged since it was last read here.
+    pub(crate) fn is_doubted(&self) -> bool {
+        self.lock_doubted().as_ref() == Some(&self.name)
+    }
+
+    /// Notes whether another member has found it damaged.
+    pub(crate) fn doubt(&self, is_doubted: bool) {
+        let mut doubted = self.lock_doubted();
+        match is_doubted {
+            true => *doubted = Some(self.name.clone()),
+            false => drop(doubted.take_if(|name| *name == self.name)),
+        }
+    }
+
+    fn lock_doubted(&self) -> MutexGuard<'_, Option<String>> {
+        self.doubted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn opened(&self) -> Result<Reader, SnapshotError> {
+        self.open().at("read", &self.path())
+    }
+
+    fn head(&self, mut reader: impl Read) -> Result<SnapshotMeta, SnapshotError> {
+        let damaged = |what: String| SnapshotError::Damaged { path: self.path(), what };
+        let length = varint(&mut reader).at("read", &self.path())?;
         if length > LONGEST_HEAD as u64 {
             return Err(damaged(format!("its head says that it is {length} bytes long")));
         }
         let mut bytes = vec![0; length as usize];
-        reader.read_exact(&mut bytes).at("read", &self.path)?;
+        reader.read_exact(&mut bytes).at("read", &self.path())?;
         let head = message::SnapshotHead::decode(&*bytes).map_err(|error| damaged(error.to_string()))?;
         if head.format > FORMAT {
-            return Err(SnapshotError::Newer { path: self.path.clone(), found: head.format });
+            return Err(SnapshotError::Newer { path: self.path(), found: head.format });
         }
         if head.checksum != checksum(&head) {
             return Err(damaged("its head does not match its checksum".into()));
@@ -254,7 +355,7 @@ impl Drop for SnapshotFile {
     fn drop(&mut self) {
         if self.is_temporary {
             // What stays is cleared when the folder is opened again.
-            let _ = fs::remove_file(&self.path);
+            let _ = self.folder.remove(&self.name);
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{
     Cluster,
     entry::Entry,
     gate::Gate,
-    member::{Attributes, Member, Starts},
+    member::{Attributes, Incarnation, Member, Starts},
 };
 
 impl Cluster {
@@ -23,7 +23,9 @@ impl Cluster {
                 true
             }
             Entry::Bootstrap { .. } => false,
-            Entry::Publish { member, starts, attributes } => self.publish(index, member, starts, attributes),
+            Entry::Publish { member, starts, incarnation, attributes } => {
+                self.publish(index, member, (starts, incarnation), attributes)
+            }
             Entry::Reset { prepares } => self.reset(index, prepares),
             Entry::SetVersion { version, heard } => self.set_version(index, version, &heard),
             Entry::Downgrade { to: Some(target) } => {
@@ -45,12 +47,23 @@ impl Cluster {
         }
     }
 
-    fn publish(&mut self, index: LogIndex, id: MemberId, starts: Starts, attributes: Attributes) -> bool {
+    fn publish(
+        &mut self,
+        index: LogIndex,
+        id: MemberId,
+        (starts, incarnation): (Starts, Option<Incarnation>),
+        attributes: Attributes,
+    ) -> bool {
         let (version, has_gates) = (self.version, self.has_gates());
-        let Some(member) = self.members.get_mut(&id).filter(|member| starts >= member.starts) else { return false };
+        let is_it = |member: &&mut Member| {
+            let is_same = member.incarnation.is_none() || incarnation == member.incarnation;
+            is_same && starts >= member.starts
+        };
+        let Some(member) = self.members.get_mut(&id).filter(is_it) else { return false };
         if member.has_said(&attributes, starts) {
             return false;
         }
+        member.incarnation = incarnation;
         let Attributes { name, client_urls, proposal } = attributes;
         (member.name, member.client_urls, member.starts) = (name, client_urls, starts);
         // Made at another version it is no proposal; the one that is stored goes on to rule.

@@ -51,6 +51,7 @@ impl Bench {
         let own = |number: u64| Own {
             id: id(number),
             starts: Starts(1),
+            incarnation: None,
             name: format!("m{number}"),
             client_urls: vec![format!("http://{number}")],
             overrides: Overrides::default(),
@@ -136,7 +137,7 @@ fn a_feature_is_on_only_where_every_voter_wants_it_and_knows_it() {
     bench.settle();
     let features = proposal(V3_6, &[("Locked", true)]);
     let attributes = Attributes { proposal: Some(features), ..Attributes::default() };
-    bench.apply(Entry::Publish { member: id(2), starts: Starts(2), attributes });
+    bench.apply(Entry::Publish { member: id(2), starts: Starts(2), incarnation: None, attributes });
     let said = bench.cluster.reconciled().unwrap();
     assert_eq!((said.get("Locked"), said.get(LEASE_CHECKPOINT)), (Some(true), Some(false)));
 }
@@ -173,7 +174,7 @@ fn below_3_6_there_is_no_gate() {
     assert_eq!((bench.cluster.version, &bench.cluster.gate), (Some(V3_5), &Gate::Undecided));
     assert!(bench.cluster.members.values().all(|member| member.proposal.is_none()));
     let attributes = Attributes { proposal: Some(proposal(V3_5, &[("New", true)])), ..Attributes::default() };
-    bench.apply(Entry::Publish { member: id(2), starts: Starts(9), attributes });
+    bench.apply(Entry::Publish { member: id(2), starts: Starts(9), incarnation: None, attributes });
     assert!(bench.cluster.members[&id(2)].proposal.is_none());
     let features = proposal(V3_5, &[("New", true)]).features;
     assert!(!bench.apply(Entry::Decide { features, inputs: bench.cluster.inputs }));
@@ -217,6 +218,7 @@ fn wishes_of_another_version_and_of_an_earlier_process_count_for_nothing() {
     let publish = |version, starts, name: &str| Entry::Publish {
         member: id(2),
         starts: Starts(starts),
+        incarnation: None,
         attributes: Attributes {
             name: name.into(),
             client_urls: vec![],

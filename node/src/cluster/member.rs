@@ -1,5 +1,7 @@
 //! One member, as the log has it.
 
+use std::num::NonZeroU64;
+
 use proto::ClusterVersion;
 
 use crate::features::Features;
@@ -15,8 +17,26 @@ pub struct Member {
     pub is_learner: bool,
     /// How often it had started when it published last: what an earlier process of it says later is no news.
     pub starts: Starts,
+    /// Which data directory it has: what comes from another one is not this member's.
+    pub incarnation: Option<Incarnation>,
     /// What it wants of the gate.
     pub proposal: Option<Proposal>,
+}
+
+/// A data directory: a random number that is born with it, and never 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Incarnation(pub NonZeroU64);
+
+impl Incarnation {
+    /// As it is stored and sent, where 0 is none.
+    pub fn read(number: u64) -> Option<Self> {
+        NonZeroU64::new(number).map(Self)
+    }
+
+    /// As it is stored and sent.
+    pub fn written(incarnation: Option<Self>) -> u64 {
+        incarnation.map_or(0, |incarnation| incarnation.0.get())
+    }
 }
 
 /// How often a member has started; counted by itself, durably, from 1.

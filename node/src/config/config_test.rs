@@ -36,6 +36,21 @@ fn a_flag_comes_before_its_variable_and_a_file_before_both() {
 }
 
 #[test]
+fn a_duration_is_written_as_go_writes_it() {
+    for (text, seconds) in [("1h", 3600.0), ("90s", 90.0), ("1h30m", 5400.0), ("1500ms", 1.5), ("1m2s", 62.0)] {
+        let config = read(&["--corrupt-check-time", text], &[]).unwrap();
+        assert_eq!(config.corrupt_check_time.map(|time| time.as_secs_f64()), Some(seconds), "{text}");
+    }
+    for none in ["0", "0s", "0h0m"] {
+        assert_eq!(read(&["--corrupt-check-time", none], &[]).unwrap().corrupt_check_time, None, "{none}");
+    }
+    for wrong in ["", "1", "s", "1d", "-1s", "1.5h", "99999999999999999999h", "9999999999999999h"] {
+        let error = read(&["--corrupt-check-time", wrong], &[]).unwrap_err().to_string();
+        assert!(error.ends_with("expected a duration, such as 30s or 1h30m"), "{wrong}: {error}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_named_with_what_was_expected() {
     for (arguments, words) in [
         (&["--name"][..], "--name: expected a value"),

@@ -41,8 +41,12 @@ pub struct Config {
     pub election_timeout: Duration,
     /// Entries between two snapshots.
     pub snapshot_count: u64,
+    /// Entries that stay in the log behind a snapshot, for members that are a little behind.
+    pub snapshot_catchup_entries: u64,
     /// How large the state may grow; 0 for the default.
     pub quota_backend_bytes: u64,
+    /// How often the leader compares what the members hold; never where it is not there.
+    pub corrupt_check_time: Option<Duration>,
     /// What this member wants of the cluster's gate.
     pub cluster_feature_gates: Overrides,
     /// What is on for this server alone.

@@ -31,6 +31,8 @@ pub enum Kind {
     Members,
     /// A whole number of milliseconds above 0.
     Millis,
+    /// As Go writes it, of whole numbers.
+    Duration,
     Number,
     /// `Name=true` or `Name=false` with commas between.
     Gates,
@@ -44,6 +46,7 @@ impl Kind {
             Self::Urls => "http://HOST:PORT, with commas between several".into(),
             Self::Members => "NAME=http://HOST:PORT, with commas between several".into(),
             Self::Millis => "a whole number of milliseconds above 0".into(),
+            Self::Duration => "a duration, such as 30s or 1h30m".into(),
             Self::Number => "a whole number".into(),
             Self::Gates => "Name=true or Name=false, with commas between several".into(),
         }
@@ -66,8 +69,10 @@ pub const SETTINGS: &[Setting] = &[
     setting("initial-cluster-token", Kind::Text, "etcd-cluster", "tells one new cluster from another"),
     setting("heartbeat-interval", Kind::Millis, "100", "between two heartbeats of a leader, in milliseconds"),
     setting("election-timeout", Kind::Millis, "1000", "without a leader until an election, in milliseconds"),
-    setting("snapshot-count", Kind::Number, "10000", "entries between two snapshots"),
+    setting("snapshot-count", Kind::Number, "0", "entries between two snapshots; 0: by the size of the log alone"),
+    setting("snapshot-catchup-entries", Kind::Number, "5000", "entries that stay in the log behind a snapshot"),
     setting("quota-backend-bytes", Kind::Number, "0", "how large the state may grow; 0 for 2 GiB"),
+    setting("corrupt-check-time", Kind::Duration, "1h", "how often the leader compares what members hold; 0s: never"),
     setting("cluster-feature-gates", Kind::Gates, "", "what this member wants to be on for the whole cluster"),
     setting("feature-gates", Kind::Gates, "", "what is on for this server alone"),
     setting("log-level", Kind::One(&["debug", "info", "warn", "error"]), "info", "what is logged"),
@@ -101,7 +106,9 @@ pub(super) fn build(given: &Given) -> Result<Config, ConfigError> {
         heartbeat_interval: text.millis("heartbeat-interval")?,
         election_timeout: text.millis("election-timeout")?,
         snapshot_count: text.parsed("snapshot-count")?,
+        snapshot_catchup_entries: text.parsed("snapshot-catchup-entries")?,
         quota_backend_bytes: text.parsed("quota-backend-bytes")?,
+        corrupt_check_time: Some(text.duration("corrupt-check-time")?).filter(|time| !time.is_zero()),
         cluster_feature_gates: text.gates("cluster-feature-gates")?,
         feature_gates: text.gates("feature-gates")?,
         log_level: text.one("log-level")?,
@@ -153,6 +160,11 @@ impl Reader<'_> {
         }
     }
 
+    fn duration(&self, name: &str) -> Result<Duration, ConfigError> {
+        let text = self.text(name);
+        duration(&text).ok_or_else(|| self.expected(name, &text))
+    }
+
     fn urls(&self, name: &str) -> Result<Vec<Url>, ConfigError> {
         let text = self.text(name);
         parts(&text).map(|part| part.parse().map_err(|e: super::UrlError| self.wrong(name, part, e.0.into()))).collect()
@@ -180,6 +192,29 @@ impl Reader<'_> {
             .collect::<Result<_, _>>()
             .map(Overrides)
     }
+}
+
+/// Numbers, each with its unit.
+fn duration(text: &str) -> Option<Duration> {
+    if text == "0" {
+        return Some(Duration::ZERO);
+    }
+    let (mut rest, mut sum) = (text, Duration::ZERO);
+    while !rest.is_empty() {
+        let (number, behind) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit())?);
+        let (unit, behind) = behind.split_at(behind.find(|c: char| c.is_ascii_digit()).unwrap_or(behind.len()));
+        let number: u64 = number.parse().ok()?;
+        let one = match unit {
+            "ms" => Duration::from_millis(number),
+            "s" => Duration::from_secs(number),
+            "m" => Duration::from_secs(number.checked_mul(60)?),
+            "h" => Duration::from_secs(number.checked_mul(60 * 60)?),
+            _ => return None,
+        };
+        sum = sum.checked_add(one)?;
+        rest = behind;
+    }
+    (!text.is_empty()).then_some(sum)
 }
 
 fn parts(text: &str) -> impl Iterator<Item = &str> {

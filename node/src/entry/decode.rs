@@ -9,7 +9,7 @@ use crate::{
     cluster::{
         self, Cluster,
         gate::Gate,
-        member::{Attributes, Member, Proposal, Starts},
+        member::{Attributes, Incarnation, Member, Proposal, Starts},
     },
     features::Features,
     stored::{
@@ -65,9 +65,10 @@ fn of_cluster(what: Written) -> Read<cluster::entry::Entry> {
             let founder = |founder: written::Founder| (MemberId(founder.id), (founder.name, founder.peer_urls));
             E::Bootstrap { id: ClusterId(cluster), members: members.into_iter().map(founder).collect() }
         }
-        Written::Publish(stored::Publish { member, starts, attributes: said }) => E::Publish {
+        Written::Publish(stored::Publish { member, starts, attributes: said, incarnation }) => E::Publish {
             member: MemberId(member),
             starts: Starts(starts),
+            incarnation: Incarnation::read(incarnation),
             attributes: attributes(said.ok_or_else(missing("what is published"))?),
         },
         Written::SetGate(set) => match set.purpose.ok_or_else(missing("what the gate is set for"))? {
@@ -100,9 +101,10 @@ pub(crate) fn cluster(stored: written::Cluster) -> Cluster {
 }
 
 fn member(stored: written::Member) -> (MemberId, Member) {
-    let written::Member { id, peer_urls, is_learner, starts, attributes: said } = stored;
+    let written::Member { id, peer_urls, is_learner, starts, attributes: said, incarnation } = stored;
     let Attributes { name, client_urls, proposal } = attributes(said.unwrap_or_default());
-    (MemberId(id), Member { name, peer_urls, client_urls, is_learner, starts: Starts(starts), proposal })
+    let (starts, incarnation) = (Starts(starts), Incarnation::read(incarnation));
+    (MemberId(id), Member { name, peer_urls, client_urls, is_learner, starts, incarnation, proposal })
 }
 
 fn attributes(said: written::Attributes) -> Attributes {

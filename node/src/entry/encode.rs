@@ -5,7 +5,11 @@ use proto::ClusterVersion;
 
 use super::{Entry, EntryKind};
 use crate::{
-    cluster::{self, gate::Gate, member::Attributes},
+    cluster::{
+        self,
+        gate::Gate,
+        member::{Attributes, Incarnation},
+    },
     features::Features,
     stored::{
         cluster as written,
@@ -44,9 +48,12 @@ fn of_cluster(entry: &cluster::entry::Entry) -> Written {
             };
             Written::Found(stored::Found { cluster: id.0, members: members.iter().map(founder).collect() })
         }
-        E::Publish { member, starts, attributes: said } => {
-            Written::Publish(stored::Publish { member: member.0, starts: starts.0, attributes: Some(attributes(said)) })
-        }
+        E::Publish { member, starts, incarnation, attributes: said } => Written::Publish(stored::Publish {
+            member: member.0,
+            starts: starts.0,
+            attributes: Some(attributes(said)),
+            incarnation: Incarnation::written(*incarnation),
+        }),
         E::Reset { prepares } => {
             let purpose = Some(written::cluster_feature_gate_set::Purpose::Prepares(version(*prepares)));
             Written::SetGate(written::ClusterFeatureGateSet { feature_gates: Vec::new(), purpose })
@@ -70,6 +77,7 @@ pub(crate) fn cluster(cluster: &cluster::Cluster) -> written::Cluster {
         peer_urls: member.peer_urls.clone(),
         is_learner: member.is_learner,
         starts: member.starts.0,
+        incarnation: Incarnation::written(member.incarnation),
         attributes: Some(attributes(&Attributes {
             name: member.name.clone(),
             client_urls: member.client_urls.clone(),

@@ -33,7 +33,9 @@ fn all() -> Vec<Entry> {
     let silent = Attributes { proposal: None, ..attributes.clone() };
     let nothing =
         Attributes { proposal: Some(Proposal { version: V3_6, features: Features::default() }), ..attributes.clone() };
-    let publish = |attributes| EntryKind::Cluster(E::Publish { member: MemberId(1), starts: Starts(2), attributes });
+    let publish = |attributes| {
+        EntryKind::Cluster(E::Publish { member: MemberId(1), starts: Starts(2), incarnation: None, attributes })
+    };
     let founders = [(MemberId(1), ("m1".to_owned(), vec!["http://127.0.0.1:2380".to_owned()]))];
     let kinds = [
         EntryKind::Put(put),

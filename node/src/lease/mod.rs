@@ -4,12 +4,10 @@
 //! keys it holds. When it ends is the leader's to know; all that reaches this table is that it was granted, checkpointed or
 //! revoked. Source: etcd, server/lease/lessor.go.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::time::Duration;
 
 use bytes::Bytes;
+use imbl::{OrdMap, OrdSet, ordmap::DiffItem};
 use proto::LeaseId;
 
 use crate::api_error::ApiError;
@@ -29,7 +27,7 @@ pub fn least_ttl_s(election_timeout: Duration) -> i64 {
 pub struct Lease {
     granted_s: i64,
     checkpointed_s: i64,
-    keys: BTreeSet<Bytes>,
+    keys: OrdSet<Bytes>,
 }
 
 impl Lease {
@@ -56,7 +54,7 @@ impl Lease {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Leases {
-    by_id: BTreeMap<LeaseId, Lease>,
+    by_id: OrdMap<LeaseId, Lease>,
 }
 
 impl Leases {
@@ -70,6 +68,15 @@ impl Leases {
 
     pub fn iter(&self) -> impl Iterator<Item = (LeaseId, &Lease)> {
         self.by_id.iter().map(|(id, lease)| (*id, lease))
+    }
+
+    /// The leases that are new since a copy was taken, and those that are gone: in a time that goes by their number.
+    pub fn changes_since<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = (LeaseId, Option<&'a Lease>)> {
+        before.by_id.diff(&self.by_id).filter_map(|change| match change {
+            DiffItem::Add(id, lease) => Some((*id, Some(lease))),
+            DiffItem::Remove(id, _) => Some((*id, None)),
+            DiffItem::Update { .. } => None,
+        })
     }
 
     /// That a key may be bound to this lease; id 0 binds it to none.
@@ -96,6 +103,13 @@ impl Leases {
     pub(crate) fn checkpoint(&mut self, id: LeaseId, remaining_s: i64) {
         if let Some(lease) = self.by_id.get_mut(&id) {
             lease.checkpointed_s = remaining_s;
+        }
+    }
+
+    pub(crate) fn forget_checkpoints(&mut self) {
+        let written = |(id, lease): (&LeaseId, &Lease)| (lease.checkpointed_s != 0).then_some(*id);
+        for id in self.by_id.iter().filter_map(written).collect::<Vec<_>>() {
+            self.checkpoint(id, 0);
         }
     }
 

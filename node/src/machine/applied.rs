@@ -2,11 +2,12 @@
 
 use std::{
     io::{BufRead, Write},
-    sync::{PoisonError, RwLockWriteGuard, TryLockError},
+    mem,
+    sync::{Arc, PoisonError, RwLockWriteGuard, TryLockError},
 };
 
 use bytes::Bytes;
-use consensus::{Frozen, Stop, off_thread};
+use consensus::{Frozen, Restored, Stop, off_thread};
 use proto::{ClusterVersion, LogIndex, Release};
 
 use super::{Machine, Outcome, Proposal};
@@ -114,11 +115,11 @@ impl consensus::Machine for Machine {
     }
 
     fn freeze(&self) -> Frozen {
-        let state = self.read(State::clone);
+        let state = self.frozen();
         Box::new(move |out: &mut dyn Write| state.snapshot().try_for_each(|piece| out.write_all(&piece)))
     }
 
-    fn restore(&self, bytes: &mut dyn BufRead) -> Result<(), Stop> {
+    fn read_state(self: Arc<Self>, bytes: &mut dyn BufRead) -> Result<Restored, Stop> {
         let mut restore = Restore::default();
         loop {
             let piece = bytes.fill_buf()?;
@@ -130,11 +131,15 @@ impl consensus::Machine for Machine {
             bytes.consume(length);
         }
         let state = restore.finish()?;
-        self.check(&state)?;
-        let applied = state.applied;
-        *self.write() = state;
-        self.shared.cluster.send_replace(applied);
-        self.shared.applied.send_replace(applied);
-        Ok(())
+        Ok(Box::new(move || {
+            self.check(&state)?;
+            let applied = state.applied;
+            // Not under the lock: of a large state that takes its time.
+            let before = mem::replace(&mut *self.write(), state);
+            drop(before);
+            self.shared.cluster.send_replace(applied);
+            self.shared.applied.send_replace(applied);
+            Ok(())
+        }))
     }
 }

@@ -1,6 +1,7 @@
 //! The state as this process has it: raft applies to it, everybody else reads, and proposers hear what came of theirs.
 
 mod applied;
+mod foreign;
 mod proposals;
 
 use std::sync::{Arc, PoisonError, RwLock};
@@ -9,6 +10,7 @@ use proto::{LogIndex, Release};
 use tokio::sync::watch;
 
 pub use applied::Fault;
+pub use foreign::Foreign;
 pub use proposals::{Outcome, Proposal, Proposals, Waiting};
 
 use crate::{features::Registry, state::State};
@@ -38,9 +40,14 @@ impl Machine {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Looks at the state; nothing is applied meanwhile, so be quick.
+    /// Looks at the state; nothing is applied meanwhile, so be quick. Who looks at much takes [`Machine::frozen`].
     pub fn read<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         look(&self.shared.state.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The state as it is now, to be looked at for as long as one likes.
+    pub fn frozen(&self) -> State {
+        self.read(State::clone)
     }
 
     /// The last index that was applied, as it moves.
@@ -58,8 +65,52 @@ impl Machine {
         &self.shared.registry
     }
 
+    /// Applies an entry without a log.
+    #[cfg(test)]
+    #[allow(clippy::unwrap_used)]
+    pub(crate) fn apply_of_test(&self, what: crate::entry::EntryKind) {
+        let mut state = self.shared.state.write().unwrap();
+        let next = LogIndex(state.applied.0 + 1);
+        state.apply(next, what.into(), &self.shared.registry).unwrap();
+    }
+
     /// The proposals of this process that are under way.
     pub fn proposals(&self) -> &Proposals {
         &self.shared.proposals
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::thread;
+
+    use proto::{MemberId, etcdserverpb::PutRequest};
+
+    use super::*;
+    use crate::{cluster::member::Starts, entry::EntryKind, features::FEATURES};
+
+    fn put(machine: &Machine, key: u32) {
+        let key = format!("{key:016}").into_bytes();
+        machine.apply_of_test(EntryKind::Put(PutRequest { key, value: vec![7; 8], ..PutRequest::default() }));
+    }
+
+    /// By a clone, or under the lock, entries would wait for as long as it looks.
+    #[test]
+    fn who_looks_at_much_holds_up_nobody_and_sees_one_moment() {
+        let machine = Machine::new("3.6.0".parse().unwrap(), FEATURES, Proposals::new(MemberId(1), Starts(1)));
+        (0..200_000).for_each(|key| put(&machine, key));
+        let (before, again) = (machine.frozen(), machine.frozen());
+        assert!(before.keys.is_shared_with(&again.keys), "a copy costs nothing");
+        let bytes: usize = before.snapshot().map(|piece| piece.len()).sum();
+        let look = thread::spawn(move || {
+            let seen = before.keys.hash_kv(0).unwrap();
+            (seen, before.snapshot().map(|piece| piece.len()).sum::<usize>())
+        });
+        (0..1_000).for_each(|key| put(&machine, key));
+        let (seen, size) = look.join().unwrap();
+        assert_eq!((seen.hash_revision, size), (200_001, bytes));
+        assert_eq!(again.keys.hash_kv(0).unwrap(), seen);
+        assert_eq!(machine.read(|state| state.keys.revision().0), 201_001);
     }
 }

@@ -66,10 +66,24 @@ struct Shared {
 struct Queue {
     /// The number that was given last.
     last: u64,
-    by_number: BTreeMap<u64, oneshot::Sender<Outcome>>,
+    by_number: BTreeMap<u64, Waiter>,
+    /// Of all their entries.
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    outcome: oneshot::Sender<Outcome>,
+    bytes: usize,
 }
 
 impl Queue {
+    fn remove(&mut self, number: u64) -> Option<Waiter> {
+        let waiter = self.by_number.remove(&number)?;
+        self.bytes -= waiter.bytes;
+        Some(waiter)
+    }
+
     fn settled(&self) -> u64 {
         self.by_number.keys().next().copied().unwrap_or(self.last + 1)
     }
@@ -89,13 +103,14 @@ impl Proposals {
         Self { shared: Arc::new(Shared { member, starts, waiting: Mutex::default() }) }
     }
 
-    /// Waits for one more from now on.
-    pub fn begin(&self) -> Waiting {
+    /// Waits for one more from now on, whose entry has so many bytes.
+    pub fn begin(&self, bytes: usize) -> Waiting {
         let (sender, outcome) = oneshot::channel();
         let mut waiting = self.waiting();
         waiting.last += 1;
+        waiting.bytes += bytes;
         let number = waiting.last;
-        waiting.by_number.insert(number, sender);
+        waiting.by_number.insert(number, Waiter { outcome: sender, bytes });
         Waiting { number, proposals: self.clone(), outcome }
     }
 
@@ -108,8 +123,10 @@ impl Proposals {
         })
     }
 
-    pub fn under_way(&self) -> usize {
-        self.waiting().by_number.len()
+    /// How many there are, and the bytes of their entries.
+    pub fn under_way(&self) -> (usize, usize) {
+        let waiting = self.waiting();
+        (waiting.by_number.len(), waiting.bytes)
     }
 
     /// Tells those of this process what came of theirs.
@@ -117,9 +134,9 @@ impl Proposals {
         let is_ours = |id: &ProposalId| (id.member, id.starts) == (self.shared.member, self.shared.starts);
         let mut waiting = self.waiting();
         for (id, outcome) in outcomes.into_iter().filter(|(id, _)| is_ours(id)) {
-            if let Some(sender) = waiting.by_number.remove(&id.number) {
+            if let Some(waiter) = waiting.remove(id.number) {
                 // Whoever waited may have gone.
-                let _ = sender.send(outcome);
+                let _ = waiter.outcome.send(outcome);
             }
         }
     }
@@ -146,7 +163,7 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.proposals.waiting().by_number.remove(&self.number);
+        self.proposals.waiting().remove(self.number);
     }
 }
 
@@ -172,7 +189,7 @@ mod tests {
     #[tokio::test]
     async fn each_hears_of_its_own_and_what_nobody_waits_for_is_settled() {
         let proposals = Proposals::new(MemberId(1), Starts(2));
-        let (mut first, second) = (proposals.begin(), proposals.begin());
+        let (mut first, second) = (proposals.begin(10), proposals.begin(5));
         let settled = |number| {
             let bytes = proposals.bytes(number, &Bytes::new()).unwrap();
             Proposal::decode(bytes).unwrap().settled
@@ -184,7 +201,7 @@ mod tests {
         let outcome = |changed| Ok(Applied::Cluster { changed });
         proposals.settle([(id(1, 1), outcome(false)), (id(2, 1), outcome(true))]);
         assert_eq!(first.outcome().await, outcome(true), "of its own process");
-        let third = proposals.begin();
-        assert_eq!((settled(third.number()), proposals.under_way()), (3, 1));
+        let third = proposals.begin(3);
+        assert_eq!((settled(third.number()), proposals.under_way()), (3, (1, 3)));
     }
 }

@@ -1,5 +1,5 @@
 //! What only the leader does, for as long as it leads in one term: it hears every member, decides cluster version and
-//! gate, and ends leases.
+//! gate, ends leases, and compares what they hold.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use tokio::{
 };
 use tonic::Status;
 
-use super::{Shared, lease_clock, wire};
+use super::{Shared, comparing, lease_clock, wire};
 use crate::{
     cluster::{
         entry::Entry,
@@ -26,7 +26,7 @@ use crate::{
 /// Before a member that was not heard is called again, and before a decision that fell is made anew.
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-type AllHeard = watch::Sender<BTreeMap<MemberId, Heard>>;
+pub(super) type AllHeard = watch::Sender<BTreeMap<MemberId, Heard>>;
 
 /// Leads whenever this member is the leader.
 pub(super) async fn run(shared: Arc<Shared>, config: Arc<Config>) {
@@ -58,7 +58,12 @@ async fn lead(shared: &Arc<Shared>, config: &Config, term: u64) {
     }
     tracing::info!(term, "leads");
     let heard = AllHeard::default();
-    tokio::join!(greet_all(shared, term, &heard), decide(shared, config, &heard), lease_clock::run(shared));
+    tokio::join!(
+        greet_all(shared, term, &heard),
+        decide(shared, config, term, &heard),
+        lease_clock::run(shared, term),
+        comparing::run(shared, term, config.corrupt_check_time, &heard),
+    );
 }
 
 /// Calls every other member and holds on, so that a member counts as heard for as long as its process lives.
@@ -98,7 +103,7 @@ async fn greet(shared: &Shared, id: u64, term: u64, heard: &AllHeard) -> Result<
 }
 
 /// Proposes what is due, one after the other, whenever something has changed that it is decided from.
-async fn decide(shared: &Shared, config: &Config, heard: &AllHeard) {
+async fn decide(shared: &Shared, config: &Config, term: u64, heard: &AllHeard) {
     let (mut hearing, mut cluster) = (heard.subscribe(), shared.machine.cluster_changed());
     loop {
         cluster.borrow_and_update();
@@ -115,7 +120,7 @@ async fn decide(shared: &Shared, config: &Config, heard: &AllHeard) {
             continue;
         };
         tracing::info!(?entry, "decides");
-        match shared.propose(EntryKind::Cluster(entry).into()).await {
+        match shared.propose_as_leader(term, EntryKind::Cluster(entry)).await {
             Ok(Applied::Cluster { changed: true }) => {}
             // It came too late, or not at all: what it was made from has changed, or will.
             _ => sleep(RETRY_INTERVAL).await,

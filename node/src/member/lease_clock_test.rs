@@ -5,7 +5,7 @@
 use proto::{LogIndex, etcdserverpb::LeaseGrantRequest};
 
 use super::*;
-use crate::features::FEATURES;
+use crate::{features::FEATURES, host::RealHost};
 
 const LEASE: LeaseId = LeaseId(7);
 const GRACE: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ fn state() -> State {
 /// nor for one that is gone.
 #[test]
 fn a_clock_that_stands_still_knows_of_no_lease() {
-    let clock = LeaseClock::default();
+    let clock = LeaseClock::new(Arc::new(RealHost));
     assert_eq!(clock.left(LEASE, 60), Err(Stopped));
     assert_eq!(clock.renew(LEASE, 60), Err(Stopped));
     clock.follow(&state(), &FEATURES, GRACE);
@@ -34,7 +34,7 @@ fn a_clock_that_stands_still_knows_of_no_lease() {
 
 #[test]
 fn a_lease_that_the_clock_has_not_seen_yet_is_new() {
-    let clock = LeaseClock::default();
+    let clock = LeaseClock::new(Arc::new(RealHost));
     clock.follow(&State::default(), &FEATURES, GRACE);
     assert_eq!(clock.left(LEASE, 60), Ok(60));
     assert_eq!(clock.renew(LEASE, 60), Ok(true));
@@ -44,9 +44,39 @@ fn a_lease_that_the_clock_has_not_seen_yet_is_new() {
 
 #[test]
 fn a_lease_that_has_ended_is_not_renewed() {
-    let clock = LeaseClock::default();
+    let clock = LeaseClock::new(Arc::new(RealHost));
     clock.follow(&State::default(), &FEATURES, GRACE);
     assert_eq!(clock.renew(LEASE, 0), Ok(true));
-    assert_eq!(clock.ended(), [LEASE]);
+    assert_eq!(clock.ended(&BTreeSet::new()), [LEASE]);
+    assert_eq!(clock.ended(&BTreeSet::from([LEASE])), [], "it is being ended");
     assert_eq!(clock.renew(LEASE, 60), Ok(false));
+}
+
+#[test]
+fn a_clock_follows_what_was_granted_and_revoked() {
+    let clock = LeaseClock::new(Arc::new(RealHost));
+    let mut state = state();
+    clock.follow(&state, &FEATURES, GRACE);
+    let apply = |state: &mut State, index, what: EntryKind| drop(state.apply(LogIndex(index), what.into(), &FEATURES));
+    apply(&mut state, 2, EntryKind::LeaseRevoke(LeaseRevokeRequest { id: LEASE.0 }));
+    apply(&mut state, 3, EntryKind::LeaseGrant(LeaseGrantRequest { id: 8, ttl: 600 }));
+    clock.follow(&state, &FEATURES, GRACE);
+    let timed = clock.timed();
+    let timed = timed.as_ref().unwrap();
+    assert_eq!(timed.times.keys().collect::<Vec<_>>(), [&LeaseId(8)]);
+    assert_eq!((timed.by_end.len(), timed.by_check.len()), (1, 1), "nothing is left of the other");
+}
+
+#[test]
+fn what_a_lease_has_left_is_written_down_once_its_time_has_come() {
+    let clock = LeaseClock::new(Arc::new(RealHost));
+    clock.follow(&state(), &FEATURES, GRACE);
+    assert_eq!(clock.due(), []);
+    let now = clock.now();
+    clock.timed().as_mut().unwrap().set(LEASE, Times { ends: now + Duration::from_secs(20), check: now });
+    let due = clock.due();
+    assert!(matches!(&due[..], [LeaseCheckpoint { id: 7, remaining_ttl: 19 | 20 }]), "{due:?}");
+    assert_eq!(clock.due(), [], "not again before half of what it was granted for");
+    clock.timed().as_mut().unwrap().set(LEASE, Times { ends: now, check: now });
+    assert_eq!(clock.due(), [], "one that has ended has nothing left");
 }

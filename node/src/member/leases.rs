@@ -19,15 +19,21 @@ enum Ask {
 impl Shared {
     /// Renews a lease, as the leader: not before a quorum has confirmed that it is.
     pub(super) async fn renew_here(&self, lease: LeaseId) -> Result<i64, Status> {
+        let term = self.group.raft_status().borrow().term;
         let known = self.lease(lease).await?;
         let Some((granted_s, is_noted)) = known else { return Ok(0) };
         // Another leader would give it what was written down before, where that counts.
         if is_noted && self.writes_checkpoints() {
             let checkpoints = vec![LeaseCheckpoint { id: lease.0, remaining_ttl: 0 }];
             let clear = EntryKind::LeaseCheckpoint(LeaseCheckpointRequest { checkpoints });
-            self.propose(clear.into()).await.map_err(|error| Status::unavailable(error.to_string()))?;
+            self.propose_as_leader(term, clear).await.map_err(|error| Status::unavailable(error.to_string()))?;
         }
-        Ok(if self.clock.renew(lease, granted_s)? { granted_s } else { 0 })
+        // One that has ended meanwhile is unknown to the clock, as a new one is; the state tells them apart.
+        let renewed = self.machine.read(|state| {
+            let is_there = state.keys.leases().get(lease).is_some();
+            is_there.then(|| self.clock.renew(lease, granted_s)).transpose()
+        });
+        Ok(if renewed?.unwrap_or(false) { granted_s } else { 0 })
     }
 
     /// What a lease has left, as the leader; -1 where there is none.

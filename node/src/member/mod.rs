@@ -1,5 +1,6 @@
 //! A running member, as those see it who serve its clients: it proposes, reads, and says how things stand.
 
+mod comparing;
 mod downgrade;
 mod handing_over;
 mod leading;
@@ -26,9 +27,9 @@ pub use start::{Running, Setup, StartError, start};
 
 use crate::{
     api_error::ApiError,
-    entry::Entry,
+    entry::{Entry, EntryKind},
     machine::Machine,
-    peer::{Links, Received, wire},
+    peer::{Handshake, Links, Received, wire},
     state::{Applied, Refusal, State},
 };
 
@@ -69,6 +70,7 @@ struct Shared {
     machine: Machine,
     group: Group,
     links: Links,
+    handshake: Handshake,
     limits: Limits,
     clock: lease_clock::LeaseClock,
     received: Received,
@@ -79,11 +81,29 @@ struct Shared {
 
 impl Shared {
     async fn propose(&self, entry: Entry) -> Result<Applied, Refusal> {
-        let mut waiting = self.machine.proposals().begin();
         let bytes = Bytes::from(entry.encode());
+        let mut waiting = self.machine.proposals().begin(bytes.len());
         let outcome = async {
             let queued = self.proposing.send((waiting.number(), bytes)).await;
             queued.map_err(|_| Refusal::Request(ApiError::Stopped))?;
+            waiting.outcome().await
+        };
+        match timeout(self.limits.request, outcome).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Refusal::Request(self.late())),
+        }
+    }
+
+    /// Proposes what this member decides as the leader of this term. It enters the log in that term or never, and is never
+    /// forwarded: what was decided then may be wrong by now (etcd issue 15247).
+    async fn propose_as_leader(&self, term: u64, what: EntryKind) -> Result<Applied, Refusal> {
+        let entry = Bytes::from(Entry::from(what).encode());
+        let mut waiting = self.machine.proposals().begin(entry.len());
+        let stopped = Refusal::Request(ApiError::Stopped);
+        let bytes = self.machine.proposals().bytes(waiting.number(), &entry).ok_or(stopped)?;
+        let outcome = async {
+            let proposed = self.group.propose_as_leader(term, bytes).await;
+            proposed.map_err(|_| Refusal::Request(ApiError::NotLeader))?;
             waiting.outcome().await
         };
         match timeout(self.limits.request, outcome).await {
@@ -128,6 +148,11 @@ impl Member {
     /// Looks at the state as it is here and now; see [`Member::linearize`].
     pub fn read<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         self.shared.machine.read(look)
+    }
+
+    /// A copy of the state as it is here and now, for whoever looks at much of it.
+    pub fn frozen(&self) -> State {
+        self.shared.machine.frozen()
     }
 
     /// The last applied index, as it moves.

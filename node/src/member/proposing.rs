@@ -9,8 +9,10 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::{Shared, wire};
 
-/// As many go into one batch.
+/// As many go into one batch,
 const BATCH: usize = 1024;
+/// and so many bytes, or one that is larger: what is copied and sent at once holds up all that comes after it.
+const BATCH_BYTES: usize = 2 << 20;
 /// As many batches are under way at once.
 const UNDER_WAY: usize = 8;
 /// Before the same leader is asked again.
@@ -22,17 +24,28 @@ pub(super) type Queued = (u64, Bytes);
 /// Sends what is queued, as long as anybody can queue.
 pub(super) async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<Queued>) {
     let room = Arc::new(Semaphore::new(UNDER_WAY));
-    let mut batch = Vec::new();
+    let mut taken = Vec::new();
     while let Ok(permit) = room.clone().acquire_owned().await {
-        if queue.recv_many(&mut batch, BATCH).await == 0 {
+        if taken.is_empty() && queue.recv_many(&mut taken, BATCH).await == 0 {
             return;
         }
-        let sending = send(shared.clone(), std::mem::take(&mut batch));
+        let later = taken.split_off(length_of_batch(&taken));
+        let sending = send(shared.clone(), std::mem::replace(&mut taken, later));
         tokio::spawn(async move {
             sending.await;
             drop(permit);
         });
     }
+}
+
+/// How many of them go into the next batch; the first one always does.
+fn length_of_batch(queued: &[Queued]) -> usize {
+    let mut bytes = 0;
+    let fits = |(_, entry): &&Queued| {
+        bytes += entry.len();
+        bytes <= BATCH_BYTES
+    };
+    queued.iter().take_while(fits).count().max(1)
 }
 
 async fn send(shared: Arc<Shared>, mut batch: Vec<Queued>) {
@@ -85,4 +98,23 @@ async fn propose_there(shared: &Shared, leader: u64, proposals: Vec<Bytes>) -> O
     let answer = tokio::time::timeout(shared.limits.request, asked).await.ok()?;
     let answer = answer.and_then(|answer| shared.links.answerer(leader, &answer).map(|_| answer.into_inner()));
     answer.inspect_err(|status| tracing::debug!(%status, "proposals did not get to the leader")).ok().map(|a| a.again)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_bounded_by_bytes_but_for_one_that_is_larger() {
+        for (lengths, expected) in [
+            (&[1, 1, 1][..], 3),
+            (&[BATCH_BYTES], 1),
+            (&[BATCH_BYTES, 1], 1),
+            (&[BATCH_BYTES + 1, 1], 1),
+            (&[BATCH_BYTES / 2, BATCH_BYTES / 2, 1], 2),
+        ] {
+            let queued: Vec<_> = lengths.iter().map(|length| (7, Bytes::from(vec![0; *length]))).collect();
+            assert_eq!(length_of_batch(&queued), expected, "{lengths:?}");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use disk::Folder;
 use tokio::time::sleep;
 
 use super::{Member, Shared};
@@ -16,7 +17,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Publishes what is news, for as long as the member runs. Not before it has caught up: an old cluster version in the log
 /// that is replayed is none to make a proposal at.
-pub(super) async fn run(shared: Arc<Shared>, config: Arc<Config>) {
+pub(super) async fn run(shared: Arc<Shared>, config: Arc<Config>, data_dir: Arc<dyn Folder>) {
     let member = Member { shared: shared.clone() };
     while member.linearize().await.is_err() {
         sleep(RETRY_INTERVAL).await;
@@ -24,6 +25,7 @@ pub(super) async fn run(shared: Arc<Shared>, config: Arc<Config>) {
     let own = Own {
         id: shared.identity.member,
         starts: shared.identity.starts,
+        incarnation: shared.identity.incarnation,
         name: shared.identity.name.clone(),
         client_urls: config.advertise_client_urls.iter().map(ToString::to_string).collect(),
         overrides: config.cluster_feature_gates.clone(),
@@ -45,6 +47,10 @@ pub(super) async fn run(shared: Arc<Shared>, config: Arc<Config>) {
             for feature in registry.overruled(version, &own.overrides) {
                 tracing::warn!(feature, %version, "--cluster-feature-gates is overruled: the cluster version locks it");
             }
+        }
+        // Before anybody can know of it.
+        if let Err(error) = shared.identity.publish(&*data_dir) {
+            return shared.group.end(consensus::with_causes(&error));
         }
         match shared.propose(EntryKind::Cluster(entry).into()).await {
             Ok(Applied::Cluster { changed: true }) => {}

@@ -1,30 +1,33 @@
 //! Starts a member: its data directory, its log, its part in the group, and everything that it does by itself.
 
-use std::{fs, io, panic::resume_unwind, path::PathBuf, sync::Arc, thread, time::Duration};
+use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use consensus::{Applier, Group, GroupError, Settings, SnapshotError, Snapshots};
+use consensus::{Applier, Group, GroupError, Settings, SnapshotError, Snapshots, both};
+use disk::Folder;
 use futures_util::future::join_all;
-use proto::{LeaseId, Release};
+use proto::{LeaseId, MemberId, Release, Revision};
 use tokio::{
-    net::TcpListener,
     sync::{mpsc, watch},
     time::timeout,
 };
 use tonic::Status;
-use wal::{Options, RealDisk, Wal, WalError};
+use wal::{Wal, WalError};
 
-use super::{Limits, Member, Shared, downgrade, leading, proposing, publishing, reading, wire};
+use super::{Limits, Member, Shared, downgrade, leading, lease_clock, proposing, publishing, reading, wire};
 use crate::{
     config::{Config, InitialState},
     features::Registry,
-    identity::{Identity, IdentityError, founders},
+    host::{Host, Listener},
+    identity::{self, Identity, IdentityError, founders},
     machine::{Machine, Proposals},
-    peer::{self, Answers, Handshake, Links},
+    peer::{self, Answers, Handshake, Links, Remote},
 };
 
 /// As many proposals wait to be sent.
 const QUEUE: usize = 16_384;
+/// Before the founders are asked again what they are.
+const FOUNDERS_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Why a member does not start.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +47,13 @@ pub enum StartError {
     /// Raft does not start.
     #[error(transparent)]
     Group(#[from] GroupError),
+    /// A part of its data directory is not there.
+    #[error(
+        "{} is missing, and the rest of the data directory is there: this member has promised what it does not know any \
+         more. Bring the data directory back as it was; or remove the member, empty its data directory and add it again",
+        path.display()
+    )]
+    Missing { path: PathBuf },
     /// It would join a cluster that runs.
     #[error(
         "--initial-cluster-state=existing with an empty data directory {}: this release starts founders only; give new, \
@@ -77,14 +87,15 @@ impl Running {
 }
 
 /// What a member is started with.
-#[derive(Debug)]
 pub struct Setup {
+    /// The machine that it runs on.
+    pub host: Arc<dyn Host>,
     pub config: Config,
     pub release: Release,
     /// What that knows of features.
     pub registry: Registry,
     /// Where other members reach it.
-    pub listeners: Vec<TcpListener>,
+    pub listeners: Vec<Listener>,
 }
 
 /// Starts the member on the runtime that this is called on.
@@ -92,23 +103,28 @@ pub struct Setup {
 /// # Errors
 /// [`StartError`]: nothing runs.
 pub async fn start(setup: Setup) -> Result<Running, StartError> {
-    let Setup { config, release, registry, listeners } = setup;
+    let Setup { host, config, release, registry, listeners } = setup;
     let config = Arc::new(config);
-    let folder = &config.data_dir;
-    let is_new = !folder.join("identity").exists();
-    if is_new && config.initial_cluster_state == InitialState::Existing {
-        return Err(StartError::Joins { path: folder.clone() });
+    let path = &config.data_dir;
+    let folder = |source| StartError::Folder { path: path.clone(), source };
+    if config.initial_cluster_state == InitialState::Existing && !host.has_data_dir(path).map_err(folder)? {
+        return Err(StartError::Joins { path: path.clone() });
     }
-    fs::create_dir_all(folder).map_err(|source| StartError::Folder { path: folder.clone(), source })?;
-    let (wal, Stored { identity, machine, applier }) = open(&config, release, registry)?;
+    let data_dir = host.data_dir(path).map_err(folder)?;
+    let is_new = data_dir.names().map_err(folder)?.is_empty();
+    if is_new && config.initial_cluster_state == InitialState::Existing {
+        return Err(StartError::Joins { path: path.clone() });
+    }
+    let (wal, Stored { identity, machine, applier }) = open(&*host, &*data_dir, &config, release, registry)?;
     let had_log = wal.state()?.last.is_some();
     let settings = Settings {
         heartbeat: config.heartbeat_interval,
         election: config.election_timeout,
         snapshot_count: config.snapshot_count,
+        catchup_entries: config.snapshot_catchup_entries,
     };
     let handshake = Handshake::new(identity.clone(), machine.clone(), had_log);
-    let links = Links::new(handshake.clone());
+    let links = Links::new(host.clone(), handshake.clone());
     let group = Group::open(identity.member.0, settings, wal, applier, Arc::new(links.clone())).await?;
     let (proposing, queued) = mpsc::channel(QUEUE);
     let (reading, waiting) = mpsc::channel(QUEUE);
@@ -124,8 +140,9 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
         machine,
         group: group.clone(),
         links,
+        handshake: handshake.clone(),
         limits,
-        clock: Default::default(),
+        clock: lease_clock::LeaseClock::new(host),
         received: Default::default(),
         proposing,
         reading,
@@ -133,24 +150,16 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
     };
     let shared = Arc::new(shared);
     let ends = watch::Sender::default();
-    for listener in listeners {
-        let (handshake, group, ended) = (handshake.clone(), group.clone(), ends.subscribe());
-        let (answers, received) = (Arc::new(Peer { shared: shared.clone() }), shared.received.clone());
-        let serving = peer::serve(handshake, group, answers, received, listener, ended);
-        tokio::spawn(async move {
-            if let Err(error) = serving.await {
-                tracing::error!(%error, "cannot serve other members any more");
-            }
-        });
-    }
-    tokio::spawn(announce(shared.clone()));
+    let (answers, received) = (Arc::new(Peer { shared: shared.clone() }), shared.received.clone());
+    tokio::spawn(peer::serve(handshake, group.clone(), answers, received, listeners, ends.subscribe()));
+    tokio::spawn(end_when_refused(shared.clone()));
     tokio::spawn(proposing::run(shared.clone(), queued));
     tokio::spawn(reading::run(shared.clone(), waiting));
     tokio::spawn(reading::lead(shared.clone(), asked));
-    tokio::spawn(found(group.clone(), config.clone()));
+    tokio::spawn(found(shared.clone(), config.clone()));
     tokio::spawn(leading::run(shared.clone(), config.clone()));
     tokio::spawn(downgrade::run(shared.clone()));
-    tokio::spawn(publishing::run(shared.clone(), config));
+    tokio::spawn(publishing::run(shared.clone(), config, data_dir));
     Ok(Running { member: Member { shared }, group, ends })
 }
 
@@ -162,61 +171,114 @@ struct Stored {
 }
 
 /// The log beside all else: each takes its time of disk and processor. The log's lock is for the whole data directory.
-fn open(config: &Config, release: Release, registry: Registry) -> Result<(Wal, Stored), StartError> {
-    let disk = RealDisk::lock(&config.data_dir.join("wal"))?;
-    let (wal, stored) = thread::scope(|scope| {
-        let wal = scope.spawn(|| Wal::open_on(Arc::new(disk), Options::default()));
-        let stored = Stored::open(config, release, registry);
-        (wal.join().unwrap_or_else(|panic| resume_unwind(panic)), stored)
-    });
-    Ok((wal?, stored?))
-}
-
-impl Stored {
-    fn open(config: &Config, release: Release, registry: Registry) -> Result<Self, StartError> {
-        let identity = Arc::new(Identity::load(config, release.clone())?);
-        let machine = Machine::new(release, registry, Proposals::new(identity.member, identity.starts));
-        let snapshots = Snapshots::open(&config.data_dir.join("snap"))?;
-        let applier = Applier::open(Arc::new(machine.clone()), snapshots)?;
-        Ok(Self { identity, machine, applier })
+fn open(
+    host: &dyn Host,
+    data_dir: &dyn Folder,
+    config: &Config,
+    release: Release,
+    registry: Registry,
+) -> Result<(Wal, Stored), StartError> {
+    let failed = |source| StartError::Folder { path: config.data_dir.clone(), source };
+    let log = data_dir.folder("wal").map_err(failed)?;
+    log.lock().map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => WalError::Locked { path: log.path("") }.into(),
+        _ => failed(error),
+    })?;
+    let snapshots = data_dir.folder("snap").map_err(failed)?;
+    // The log comes first, and who the member is comes last: what is missing of the three was there.
+    let names = log.names().map_err(failed)?;
+    let has_log = names.iter().any(|name| name.ends_with(wal::SUFFIX));
+    let has_identity = data_dir.has(identity::NAME).map_err(failed)?;
+    let missing = |part| StartError::Missing { path: data_dir.path(part) };
+    if has_identity && !has_log {
+        return Err(missing("wal"));
     }
+    let has_snapshot = Snapshots::open(snapshots.clone())?.has_any()?;
+    let wal_of_new = match has_identity {
+        true => None,
+        false => Some(host.open_log(log.clone())?),
+    };
+    if let Some(wal) = &wal_of_new
+        && (has_snapshot || wal.state()?.last.is_some() || wal.vote()?.is_some())
+    {
+        return Err(missing(identity::NAME));
+    }
+    let (wal, stored) = both(
+        || wal_of_new.map_or_else(|| host.open_log(log), Ok),
+        || {
+            let identity = Arc::new(Identity::load(data_dir, config, release.clone())?);
+            let machine = Machine::new(release, registry, Proposals::new(identity.member, identity.starts));
+            let applier = Applier::open(Arc::new(machine.clone()), Snapshots::open(snapshots)?)?;
+            Ok::<_, StartError>(Stored { identity, machine, applier })
+        },
+    );
+    let (wal, stored) = (wal?, stored?);
+    if !has_snapshot && wal.state()?.purged.is_some() {
+        return Err(missing("snap"));
+    }
+    Ok((wal, stored))
 }
 
-/// Tells the others that this member is there, so that it need not wait for their next try. Who is away himself will
-/// find it.
-async fn announce(shared: Arc<Shared>) {
-    let members = shared.group.members();
-    let others = members.keys().filter(|id| **id != shared.identity.member.0);
-    join_all(others.map(|id| shared.tell_of_start(*id))).await;
+/// A member that another one tells to have lost its data directory ends: it has no part in what goes on, and founds nothing.
+async fn end_when_refused(shared: Arc<Shared>) {
+    let why = shared.links.refused().await;
+    shared.group.end(why);
+}
+
+/// What other founders say.
+#[derive(Clone, Copy, Debug, Default)]
+struct Founders {
+    /// They have no log yet.
+    new: usize,
+    /// They have.
+    old: usize,
 }
 
 impl Shared {
-    async fn tell_of_start(&self, id: u64) -> Result<(), Status> {
-        let peer = self.peer(id).ok_or_else(|| Status::not_found("no member any more"))?;
-        self.links.other(&peer)?.started(self.links.call(id, wire::Nothing {})).await?;
-        Ok(())
+    /// Tells the others that this member is there, so that they need not wait for their next try; and hears what they are.
+    async fn announce(&self, members: &BTreeMap<u64, String>) -> Founders {
+        let others = members.iter().filter(|(id, _)| **id != self.identity.member.0);
+        let answers = join_all(others.map(|(id, address)| self.tell_of_start(*id, address))).await;
+        answers.into_iter().flatten().fold(Founders::default(), |so_far, remote| match remote.is_new {
+            true => Founders { new: so_far.new + 1, ..so_far },
+            false => Founders { old: so_far.old + 1, ..so_far },
+        })
+    }
+
+    async fn tell_of_start(&self, id: u64, address: &str) -> Result<Remote, Status> {
+        let peer = consensus::Peer { id, address: address.to_owned() };
+        let told = async { self.links.other(&peer)?.started(self.links.call(id, wire::Nothing {})).await };
+        let answer = timeout(self.limits.round, told).await.map_err(|_| Status::unavailable("it does not answer"))?;
+        self.links.answerer(id, &self.links.heed(answer)?)
     }
 }
 
-/// Makes the first membership, which every founder may: the first by id at once, the others when nobody has called them
-/// for a while, so that they do not all stand for election at the same moment.
-async fn found(group: Group, config: Arc<Config>) {
+/// Makes the first membership, once a majority of the founders, and all that answer, say that they are new, as this one is: one
+/// that has lost its data founds nothing beside a cluster that is there. The first by id does it at once, the others when
+/// nobody has called them for a while, so that they do not all stand for election at the same moment.
+async fn found(shared: Arc<Shared>, config: Arc<Config>) {
+    let group = &shared.group;
     let founders = founders(&config);
     let is_first = founders.first().is_some_and(|(_, name, _)| *name == config.name);
+    let members: BTreeMap<_, _> = founders.into_iter().map(|(id, _, urls)| (id.0, urls.join(","))).collect();
+    // Who is away will find this member by itself.
+    let mut heard = shared.announce(&if shared.handshake.is_new() { members.clone() } else { group.members() }).await;
     let mut raft_status = group.raft_status();
     if !is_first {
         let _ =
             timeout(config.election_timeout, raft_status.wait_for(|raft_status| raft_status.leader.is_some())).await;
     }
-    let members = founders.into_iter().map(|(id, _, urls)| (id.0, urls.join(","))).collect();
-    match group.is_founded().await {
-        Ok(false) => {
+    while shared.handshake.is_new() {
+        if heard.old == 0 && 2 * (heard.new + 1) > members.len() {
             if let Err(error) = group.found(&members).await {
                 tracing::error!(%error, "cannot found the cluster");
             }
+            return;
         }
-        Ok(true) => {}
-        Err(error) => tracing::error!(%error, "cannot found the cluster"),
+        if timeout(FOUNDERS_RETRY_INTERVAL, raft_status.wait_for(|status| status.leader.is_some())).await.is_ok() {
+            return;
+        }
+        heard = shared.announce(&members).await;
     }
 }
 
@@ -226,8 +288,10 @@ struct Peer {
 }
 
 impl Answers for Peer {
-    async fn propose(&self, proposals: Vec<Bytes>) -> Vec<u32> {
-        self.shared.propose_here(proposals).await
+    async fn propose(&self, from: MemberId, proposals: Vec<Bytes>) -> Result<Vec<u32>, Status> {
+        let read = proposals.iter().try_for_each(|proposal| self.shared.machine.may_propose(from, proposal));
+        read.map_err(|error| Status::invalid_argument(error.to_string()))?;
+        Ok(self.shared.propose_here(proposals).await)
     }
 
     async fn read_index(&self) -> Result<u64, Status> {
@@ -240,5 +304,9 @@ impl Answers for Peer {
 
     async fn left(&self, lease: LeaseId) -> Result<i64, Status> {
         self.shared.left_here(lease).await
+    }
+
+    async fn hash(&self, at: Revision) -> Result<wire::HashOf, Status> {
+        Ok(self.shared.hash_here(at).await?.into())
     }
 }

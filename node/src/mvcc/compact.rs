@@ -2,6 +2,8 @@
 //!
 //! Source: etcd, `Compact` in server/storage/mvcc/kvstore.go.
 
+use std::mem;
+
 use proto::{
     Revision,
     etcdserverpb::{CompactionRequest, CompactionResponse},
@@ -30,13 +32,15 @@ impl Store {
     }
 
     fn forget(&mut self, revision: Revision) {
-        let until = self.changes.partition_point(|change| change.at.revision <= revision);
-        let walked: Vec<_> = self.changes.drain(..until).collect();
+        let until = self.first_change(Revision(revision.0 + 1));
+        let later = self.changes.split_off(until);
+        let walked = mem::replace(&mut self.changes, later);
         // Newest first, so that what stays goes back in front in order.
         for change in walked.into_iter().rev() {
             let Some(history) = self.keys.get_mut(&change.key) else { continue };
-            self.records_bytes -= history.compact(revision).map(|record| size::of(&change.key, &record)).sum::<u64>();
+            self.records_bytes -= history.compact(revision).map(|record| size::of_change(&record)).sum::<u64>();
             if history.is_empty() {
+                self.records_bytes -= size::of_key(&change.key);
                 self.keys.remove(&change.key);
             } else if change.at.revision == revision && history.get(change.at).is_some() {
                 self.changes.push_front(change);

@@ -2,6 +2,7 @@
 //!
 //! Source: etcd, server/storage/mvcc/watchable_store.go.
 
+use bytes::Bytes;
 use proto::{
     Revision,
     mvccpb::{Event, KeyValue, event::EventType},
@@ -43,7 +44,31 @@ pub struct Stretch {
     pub next: Revision,
 }
 
+/// What keys were changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Changed {
+    pub keys: Vec<(Revision, Bytes)>,
+    /// The last revision that was looked at.
+    pub up_to: Revision,
+    pub has_more: bool,
+    /// Whether it has all of them: none was compacted.
+    pub is_whole: bool,
+}
+
 impl Store {
+    /// The keys that were changed from `start` on, whoever they are for: `most`, and those of the same revision as the last.
+    pub fn changed_since(&self, start: Revision, most: usize) -> Changed {
+        let (mut keys, mut last) = (Vec::new(), start);
+        for change in self.changes.focus().narrow(self.first_change(start)..) {
+            if keys.len() >= most && change.at.revision != last {
+                return Changed { keys, up_to: last, has_more: true, is_whole: start >= self.compacted };
+            }
+            last = change.at.revision;
+            keys.push((last, change.key.clone()));
+        }
+        Changed { keys, up_to: self.revision, has_more: false, is_whole: start >= self.compacted }
+    }
+
     /// As [`Store::events_since`], but no more than the bound allows; a revision is never split.
     ///
     /// # Errors
@@ -58,10 +83,10 @@ impl Store {
         if start < self.compacted {
             return Err(ApiError::Compacted);
         }
-        let first = self.changes.partition_point(|change| change.at.revision < start);
+        let first = self.first_change(start);
         let mut stretch = Stretch { events: Vec::new(), next: start.max(Revision(self.revision.0 + 1)) };
         let mut last = start;
-        for change in self.changes.range(first..) {
+        for change in self.changes.focus().narrow(first..) {
             if bound.is_reached() && change.at.revision != last {
                 stretch.next = change.at.revision;
                 break;
@@ -91,8 +116,9 @@ impl Store {
         if start < self.compacted {
             return Err(ApiError::Compacted);
         }
-        let first = self.changes.partition_point(|change| change.at.revision < start);
-        let changes = self.changes.range(first..).filter(move |change| range.contains(&change.key));
+        let first = self.first_change(start);
+        let changes =
+            self.changes.focus().narrow(first..).into_iter().filter(move |change| range.contains(&change.key));
         Ok(changes.filter_map(move |change| self.event(change, previous)))
     }
 

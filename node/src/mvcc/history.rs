@@ -81,6 +81,10 @@ impl History {
     }
 
     pub(super) fn push(&mut self, record: Record) {
+        if self.records.is_empty() {
+            // Most keys have one; a vector would begin with room for four.
+            self.records.reserve_exact(1);
+        }
         self.records.push(record);
     }
 

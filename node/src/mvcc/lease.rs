@@ -44,6 +44,11 @@ impl Store {
         }
     }
 
+    /// Forgets what was written down of all leases.
+    pub fn forget_lease_checkpoints(&mut self) {
+        self.leases.forget_checkpoints();
+    }
+
     /// Says what a lease was granted for and, if asked, what it holds; `left` is the seconds its leader gives it now. A lease
     /// that is not there has -1 left, and that is no error (etcd, `LeaseTimeToLive` in api/v3rpc/lease.go).
     pub fn lease_time_to_live(&self, request: &LeaseTimeToLiveRequest, left: i64) -> LeaseTimeToLiveResponse {

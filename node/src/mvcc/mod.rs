@@ -25,26 +25,28 @@ mod snapshot;
 mod txn;
 mod write;
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    iter,
-};
+use std::{cmp::Ordering, iter};
 
 use bytes::Bytes;
+use imbl::{OrdMap, Vector};
 use proto::{
     Revision,
     etcdserverpb::{RangeRequest, ResponseHeader},
 };
 
-pub use events::{Bound, Stretch};
+pub use events::{Bound, Changed, Stretch};
 pub use key_range::KeyRange;
+pub use range::Extent;
 pub use restore::{Restore, SnapshotError};
-pub use txn::{is_read_only, is_serializable};
+pub use txn::{is_read_only, is_serializable, ranges};
 
 use crate::{api_error::ApiError, lease::Leases};
 use history::{History, Live, Position};
 
 /// The state that requests are applied to.
+///
+/// A copy costs nothing and is never changed: the two share all but what is written from then on. So whoever reads much (a
+/// snapshot, a hash, a long range) reads a copy, and holds up nobody.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Store {
     /// The newest revision; each write moves it up by one.
@@ -52,9 +54,9 @@ pub struct Store {
     /// Below this nothing can be read any more; -1 before the first compaction.
     compacted: Revision,
     /// No history is empty; a deleted key stays until it is compacted away.
-    keys: BTreeMap<Bytes, History>,
+    keys: OrdMap<Bytes, History>,
     /// Every change from `compacted` on whose record is still there, in order.
-    changes: VecDeque<Change>,
+    changes: Vector<Change>,
     leases: Leases,
     /// What all records take; see [`size`].
     records_bytes: u64,
@@ -73,8 +75,8 @@ impl Default for Store {
         Self {
             revision: Revision(1),
             compacted: Revision(-1),
-            keys: BTreeMap::new(),
-            changes: VecDeque::new(),
+            keys: OrdMap::new(),
+            changes: Vector::new(),
             leases: Leases::default(),
             records_bytes: 0,
         }
@@ -101,6 +103,12 @@ impl Store {
         &self.leases
     }
 
+    /// Whether both are one in memory, too.
+    #[cfg(test)]
+    pub(crate) fn is_shared_with(&self, other: &Self) -> bool {
+        self.keys.ptr_eq(&other.keys) && self.changes.ptr_eq(&other.changes)
+    }
+
     /// The keys of a range that were there at a revision, in order.
     fn alive<'a>(&'a self, range: KeyRange<'_>, revision: Revision) -> impl Iterator<Item = Found<'a>> + use<'a> {
         self.histories(range).filter_map(move |(key, history)| {
@@ -113,9 +121,18 @@ impl Store {
         // One look-up for one key, where a range would take two.
         let (one, many) = match range {
             KeyRange::One(key) => (self.keys.get_key_value(key), None),
-            _ => (None, Some(self.keys.range::<[u8], _>(range.bounds()))),
+            _ => (None, Some(self.keys.range::<_, [u8]>(range.bounds()))),
         };
         one.into_iter().chain(iter::once(many).flatten().flatten())
+    }
+
+    /// The place of the first change at this revision or after it, in the list.
+    fn first_change(&self, revision: Revision) -> usize {
+        let side = |change: &Change| match change.at.revision < revision {
+            true => Ordering::Less,
+            false => Ordering::Greater,
+        };
+        self.changes.binary_search_by(side).unwrap_or_else(|place| place)
     }
 
     /// What `key` holds now.

@@ -16,7 +16,27 @@ use proto::{
 use super::{Found, KeyRange, Store, header};
 use crate::api_error::ApiError;
 
+/// A range of more keys takes long to read.
+const MANY: usize = 1_000;
+
+/// How much there is to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Extent {
+    OneKey,
+    SomeKeys,
+    ManyKeys,
+}
+
 impl Store {
+    /// How many keys a read has to look at, whatever its limit: it counts them all.
+    pub fn extent(&self, request: &RangeRequest) -> Extent {
+        match KeyRange::new(&request.key, &request.range_end) {
+            KeyRange::One(_) => Extent::OneKey,
+            range if self.histories(range).nth(MANY).is_some() => Extent::ManyKeys,
+            _ => Extent::SomeKeys,
+        }
+    }
+
     /// Reads keys.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::{
     Change, Store,
-    history::{Live, Position, Record},
+    history::{History, Live, Position, Record},
     snapshot::FORMAT,
 };
 use crate::stored::{self, part::Content};
@@ -40,6 +40,8 @@ pub struct Restore {
     pending: Vec<u8>,
     checksum: u32,
     store: Store,
+    /// The key whose records are being read.
+    last: Option<(Bytes, History)>,
     stage: Stage,
 }
 
@@ -96,6 +98,7 @@ impl Restore {
         if self.stage != Stage::Ended || !self.pending.is_empty() {
             return Err(SnapshotError::CutOff);
         }
+        self.store.keys.extend(self.last.take());
         self.list_changes()?;
         self.bind_leases()?;
         self.store.measure();
@@ -162,20 +165,22 @@ impl Restore {
     }
 
     fn append(&mut self, key: Option<Bytes>, record: Record) -> Result<(), SnapshotError> {
-        let last = self.store.keys.last_entry();
-        match key {
-            None => {
-                let mut last = last.ok_or(SnapshotError::Damaged("a record without a key"))?;
-                if last.get().records().last().is_some_and(|before| before.at >= record.at) {
+        let last = &mut self.last;
+        match (key, last) {
+            (None, None) => return Err(SnapshotError::Damaged("a record without a key")),
+            (None, Some((_, history))) => {
+                if history.records().last().is_some_and(|before| before.at >= record.at) {
                     return Err(SnapshotError::Damaged("records out of order"));
                 }
-                last.get_mut().push(record);
+                history.push(record);
             }
-            Some(key) => {
-                if last.is_some_and(|last| *last.key() >= key) {
+            (Some(key), last) => {
+                if last.as_ref().is_some_and(|(last, _)| *last >= key) {
                     return Err(SnapshotError::Damaged("keys out of order"));
                 }
-                self.store.keys.entry(key).or_default().push(record);
+                let mut history = History::default();
+                history.push(record);
+                self.store.keys.extend(last.replace((key, history)));
             }
         }
         Ok(())

@@ -9,8 +9,10 @@ use super::{
     history::{History, Record},
 };
 
-/// What a change takes beside its key and value, about.
-const RECORD_BYTES: u64 = 128;
+/// What a key takes beside its bytes, in the map, while it has any change.
+const KEY_BYTES: u64 = 160;
+/// What a change takes beside its value: in the key's history, and in the list of changes.
+const CHANGE_BYTES: u64 = 170;
 /// What a lease takes, about.
 const LEASE_BYTES: u64 = 64;
 
@@ -21,13 +23,18 @@ impl Store {
 
     /// Takes the measure of all records anew.
     pub(super) fn measure(&mut self) {
-        let of_key = |(key, history): (&Bytes, &History)| history.records().iter().map(|one| of(key, one)).sum::<u64>();
-        self.records_bytes = self.keys.iter().map(of_key).sum();
+        let of =
+            |(key, history): (&Bytes, &History)| of_key(key) + history.records().iter().map(of_change).sum::<u64>();
+        self.records_bytes = self.keys.iter().map(of).sum();
     }
 }
 
+/// What a key takes, beside its changes.
+pub(super) fn of_key(key: &[u8]) -> u64 {
+    KEY_BYTES + key.len() as u64
+}
+
 /// What one change of a key takes.
-pub(super) fn of(key: &[u8], record: &Record) -> u64 {
-    let value = record.live.as_ref().map_or(0, |live| live.value.len());
-    RECORD_BYTES + (key.len() + value) as u64
+pub(super) fn of_change(record: &Record) -> u64 {
+    CHANGE_BYTES + record.live.as_ref().map_or(0, |live| live.value.len()) as u64
 }

@@ -24,7 +24,8 @@ pub fn is_serializable(request: &TxnRequest) -> bool {
     ranges(request).all(|range| range.is_some_and(|range| range.serializable))
 }
 
-fn ranges(request: &TxnRequest) -> impl Iterator<Item = Option<&RangeRequest>> {
+/// The reads of both branches; `None` for what is no read.
+pub fn ranges(request: &TxnRequest) -> impl Iterator<Item = Option<&RangeRequest>> {
     request.success.iter().chain(&request.failure).map(|operation| match &operation.request {
         Some(Request::RequestRange(range)) => Some(range),
         _ => None,

@@ -1,8 +1,7 @@
 //! A write in progress: any number of changes that share the next revision, and are all taken back where one fails.
 
-use std::collections::btree_map::Entry;
-
 use bytes::Bytes;
+use imbl::ordmap::Entry;
 use proto::{LeaseId, Revision};
 
 use super::{
@@ -74,7 +73,8 @@ impl Write<'_> {
         };
         let before = lease_of(history.head().map(|(_, live)| live));
         let record = Record { at, live };
-        self.store.records_bytes += size::of(&key, &record);
+        let of_key = if history.is_empty() { size::of_key(&key) } else { 0 };
+        self.store.records_bytes += of_key + size::of_change(&record);
         history.push(record);
         self.store.leases.pass(&key, before, after);
         self.store.changes.push_back(Change { at, key });
@@ -85,7 +85,8 @@ impl Write<'_> {
         let Some(Change { key, .. }) = self.store.changes.pop_back() else { return };
         let Some(history) = self.store.keys.get_mut(&key) else { return };
         let Some(record) = history.pop() else { return };
-        self.store.records_bytes -= size::of(&key, &record);
+        let of_key = if history.is_empty() { size::of_key(&key) } else { 0 };
+        self.store.records_bytes -= of_key + size::of_change(&record);
         let after = lease_of(record.live.as_ref());
         let before = lease_of(history.head().map(|(_, live)| live));
         if history.is_empty() {

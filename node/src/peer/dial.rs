@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -11,26 +12,29 @@ use futures_util::{
 };
 use http::Uri;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 use tonic::codegen::Service;
 
-use crate::config::{Url, UrlError};
+use crate::{
+    config::{Url, UrlError},
+    host::{Host, Socket},
+};
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Dial {
+    host: Arc<dyn Host>,
     authorities: Vec<String>,
 }
 
 impl Dial {
     /// For URLs with commas between.
-    pub(super) fn new(urls: &str) -> Result<Self, UrlError> {
+    pub(super) fn new(host: Arc<dyn Host>, urls: &str) -> Result<Self, UrlError> {
         let authorities = urls.split(',').map(|url| url.parse().map(|url: Url| url.authority()));
-        Ok(Self { authorities: authorities.collect::<Result<_, _>>()? })
+        Ok(Self { host, authorities: authorities.collect::<Result<_, _>>()? })
     }
 }
 
 impl Service<Uri> for Dial {
-    type Response = TokioIo<TcpStream>;
+    type Response = TokioIo<Box<dyn Socket>>;
     type Error = io::Error;
     type Future = BoxFuture<'static, io::Result<Self::Response>>;
 
@@ -40,10 +44,9 @@ impl Service<Uri> for Dial {
 
     fn call(&mut self, _: Uri) -> Self::Future {
         // All at once: one that swallows what is sent to it would take all the time that there is for a vote.
-        let tries = self.authorities.clone().into_iter().map(|authority| TcpStream::connect(authority).boxed());
+        let tries: Vec<_> = self.authorities.iter().map(|authority| self.host.connect(authority)).collect();
         async move {
             let (socket, _) = select_ok(tries).await?;
-            socket.set_nodelay(true)?;
             Ok(TokioIo::new(socket))
         }
         .boxed()
@@ -55,13 +58,22 @@ impl Service<Uri> for Dial {
 mod tests {
     use std::net::{Ipv4Addr, SocketAddr};
 
-    use tokio::net::TcpSocket;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpSocket,
+    };
 
     use super::*;
+    use crate::host::RealHost;
 
     async fn reached(at: &[SocketAddr]) -> io::Result<SocketAddr> {
         let urls: Vec<_> = at.iter().map(|address| format!("http://{address}")).collect();
-        Dial::new(&urls.join(",")).unwrap().call(Uri::default()).await?.inner().peer_addr()
+        let mut dial = Dial::new(Arc::new(RealHost), &urls.join(",")).unwrap();
+        let mut socket = dial.call(Uri::default()).await?.into_inner();
+        // Whoever listens says where.
+        let mut port = [0; 2];
+        socket.read_exact(&mut port).await?;
+        Ok((Ipv4Addr::LOCALHOST, u16::from_be_bytes(port)).into())
     }
 
     #[tokio::test]
@@ -73,7 +85,12 @@ mod tests {
         };
         // Where nobody listens, the port is held all the same, and whoever calls is turned away.
         let ((closed, _held), (open, socket)) = (bound(), bound());
-        let _listens = socket.listen(8).unwrap();
+        let listens = socket.listen(8).unwrap();
+        tokio::spawn(async move {
+            while let Ok((mut socket, _)) = listens.accept().await {
+                let _ = socket.write_all(&open.port().to_be_bytes()).await;
+            }
+        });
         for urls in [&[open][..], &[closed, open], &[open, closed]] {
             assert_eq!(reached(urls).await.unwrap(), open);
         }

@@ -12,7 +12,11 @@ use tonic::{
 };
 
 use super::wire;
-use crate::{cluster::member::Starts, identity::Identity, machine::Machine};
+use crate::{
+    cluster::member::{Incarnation, Starts},
+    identity::Identity,
+    machine::Machine,
+};
 
 /// Where the handshake is in a call's metadata.
 const KEY: &str = "baton-handshake-bin";
@@ -25,6 +29,25 @@ pub struct Remote {
     pub release: Release,
     /// How often it has started.
     pub starts: Starts,
+    /// It has no log yet.
+    pub is_new: bool,
+}
+
+/// Why a member is not talked to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum Refused {
+    /// It is none of this cluster, or not the one that it should be.
+    #[error("{0}")]
+    Stranger(String),
+    /// What it has promised it does not know any more. Nothing but a person mends that: it is told so, and ends.
+    #[error(
+        "member {member} has lost its data directory: {what}. Bring the data directory back as it was; or remove the member, \
+         empty its data directory and add it again"
+    )]
+    Lost { member: MemberId, what: &'static str },
+    /// It was said before the member published its start, and comes after that: it can be said again.
+    #[error("this was on its way for too long")]
+    Late,
 }
 
 /// Shakes hands for this member.
@@ -62,17 +85,24 @@ impl Handshake {
             release: self.identity.release.to_string(),
             starts: self.identity.starts.0,
             to: to.0,
-            is_empty: !self.had_log && self.machine.read(|state| state.cluster.members.is_empty()),
+            is_empty: self.is_new(),
+            incarnation: Incarnation::written(self.identity.incarnation),
+            published: self.identity.published().0,
         };
         metadata.insert_bin(KEY, MetadataValue::from_bytes(&handshake.encode_to_vec()));
     }
 
-    /// Who calls.
+    /// Whether this member has no log yet.
+    pub(crate) fn is_new(&self) -> bool {
+        !self.had_log && self.machine.read(|state| state.cluster.members.is_empty())
+    }
+
+    /// Who calls. One that has lost its data directory is told so by `DATA_LOSS`.
     ///
     /// # Errors
     /// It is none that this member talks to; the text says why.
     pub(super) fn caller(&self, metadata: &MetadataMap) -> Result<Remote, Status> {
-        let (remote, to) = self.read(metadata)?;
+        let (remote, to) = self.read(metadata, Status::data_loss)?;
         if to != self.identity.member {
             let text = format!("this is member {}, and member {to} was meant", self.identity.member);
             return Err(Status::failed_precondition(text));
@@ -85,7 +115,7 @@ impl Handshake {
     /// # Errors
     /// It is not the member that was called.
     pub(crate) fn answerer(&self, called: MemberId, metadata: &MetadataMap) -> Result<Remote, Status> {
-        let (remote, _) = self.read(metadata)?;
+        let (remote, _) = self.read(metadata, Status::failed_precondition)?;
         if remote.member != called {
             let text = format!("member {called} was called, and member {} answered", remote.member);
             return Err(Status::failed_precondition(text));
@@ -93,7 +123,7 @@ impl Handshake {
         Ok(remote)
     }
 
-    fn read(&self, metadata: &MetadataMap) -> Result<(Remote, MemberId), Status> {
+    fn read(&self, metadata: &MetadataMap, lost: impl FnOnce(String) -> Status) -> Result<(Remote, MemberId), Status> {
         let bytes = metadata.get_bin(KEY).and_then(|value| value.to_bytes().ok());
         let bytes =
             bytes.ok_or_else(|| Status::failed_precondition("no member of a cluster calls without a handshake"))?;
@@ -106,24 +136,45 @@ impl Handshake {
         let release =
             handshake.release.parse().map_err(|_| Status::invalid_argument("a handshake without a release"))?;
         let (member, starts) = (MemberId(handshake.member), Starts(handshake.starts));
-        self.check(ClusterId(handshake.cluster), member, starts, handshake.is_empty)?;
-        Ok((Remote { member, release, starts }, MemberId(handshake.to)))
+        self.check(&handshake).map_err(|refused| match refused {
+            Refused::Stranger(text) => Status::failed_precondition(text),
+            Refused::Lost { .. } => lost(refused.to_string()),
+            Refused::Late => Status::unavailable(refused.to_string()),
+        })?;
+        Ok((Remote { member, release, starts, is_new: handshake.is_empty }, MemberId(handshake.to)))
     }
 
-    fn check(&self, cluster: ClusterId, member: MemberId, starts: Starts, is_empty: bool) -> Result<(), Status> {
-        let own = self.identity.cluster;
+    fn check(&self, handshake: &wire::Handshake) -> Result<(), Refused> {
+        let (own, cluster, member) = (self.identity.cluster, ClusterId(handshake.cluster), MemberId(handshake.member));
         if cluster != own {
-            let text =
-                format!("etcdserver: cluster ID mismatch: member {member} is of cluster {cluster}, this one of {own}");
-            return Err(Status::failed_precondition(text));
+            return Err(Refused::Stranger(format!(
+                "etcdserver: cluster ID mismatch: member {member} is of cluster {cluster}, this one of {own}"
+            )));
         }
-        let known = self.machine.read(|state| state.cluster.members.get(&member).map(|member| member.starts));
+        let known = self
+            .machine
+            .read(|state| state.cluster.members.get(&member).map(|member| (member.incarnation, member.starts)));
+        let Some((incarnation, starts)) = known else {
+            // Before the cluster is founded, or as long as this member has not heard of it, nobody is known.
+            return match self.machine.read(|state| state.cluster.members.is_empty()) {
+                true => Ok(()),
+                false => Err(Refused::Stranger(format!("member {member} is none of this cluster's"))),
+            };
+        };
         // It has promised what it does not remember: its votes and its log count for nothing any more.
-        if known.is_some_and(|known| starts < known || is_empty && known > Starts(0)) {
-            let text = format!("member {member} has lost its data directory: bring that back, or replace the member");
-            return Err(Status::failed_precondition(text));
+        let lost = |what| Err(Refused::Lost { member, what });
+        if incarnation.is_some() && incarnation != Incarnation::read(handshake.incarnation) {
+            return lost("it has another one than the cluster knows of");
         }
-        Ok(())
+        if starts > Starts(0) && handshake.is_empty {
+            return lost("it has no log any more");
+        }
+        // What it has published it had noted before; but this may have been on its way since then.
+        match incarnation.is_some() && Starts(handshake.published) < starts {
+            true if Starts(handshake.starts) == starts => Err(Refused::Late),
+            true => lost("it has an older copy of it"),
+            false => Ok(()),
+        }
     }
 }
 
@@ -133,12 +184,12 @@ mod tests {
     use proto::Release;
 
     use super::*;
-    use crate::{features::FEATURES, machine::Proposals};
+    use crate::{cluster::entry::Entry as ClusterEntry, entry::EntryKind, features::FEATURES, machine::Proposals};
 
     fn handshake(cluster: u64, member: u64) -> Handshake {
         let (member, starts, release) = (MemberId(member), Starts(300), Release::new(3, 6, 0));
         let machine = Machine::new(release.clone(), FEATURES, Proposals::new(member, starts));
-        let identity = Identity { cluster: ClusterId(cluster), member, name: "m1".into(), release, starts };
+        let identity = Identity::of_test(ClusterId(cluster), member, release, starts);
         Handshake::new(Arc::new(identity), machine, true)
     }
 
@@ -163,5 +214,15 @@ mod tests {
         assert!(own.answerer(MemberId(0xabc), answer.metadata()).is_ok());
         let wrong = own.answerer(MemberId(9), answer.metadata()).unwrap_err();
         assert_eq!(wrong.message(), "member 9 was called, and member abc answered");
+    }
+
+    #[test]
+    fn who_is_no_member_is_refused_once_the_members_are_known() {
+        let own = handshake(1, 7);
+        let call = || handshake(1, 0xabc).call(MemberId(7), ());
+        assert!(own.caller(call().metadata()).is_ok(), "the cluster is being founded");
+        let members = [(MemberId(7), ("m1".to_owned(), vec![]))].into();
+        own.machine.apply_of_test(EntryKind::Cluster(ClusterEntry::Bootstrap { id: ClusterId(1), members }));
+        assert_eq!(own.caller(call().metadata()).unwrap_err().message(), "member abc is none of this cluster's");
     }
 }

@@ -1,18 +1,18 @@
-//! Calls to other members. Each is reached over two connections, so that a snapshot never holds up a heartbeat.
+//! Calls to other members. Each is reached over three connections, so that neither entries nor a snapshot hold up a heartbeat.
 
 use std::{
     collections::BTreeMap,
-    fs::File,
-    io::Read,
+    io::{self, Read},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use bytes::Bytes;
-use consensus::{Outgoing, Peer, PeerError, Peers, Pipe, Question};
+use consensus::{Lane, Outgoing, Peer, PeerError, Peers, Pipe, Question, aside};
+use disk::Reader;
 use futures_util::{FutureExt, StreamExt, future::BoxFuture};
 use proto::MemberId;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{
     Code, Response, Status, Streaming,
@@ -25,6 +25,7 @@ use super::{
     log_throttle::LogThrottle,
     wire::{self, Frame, peer_client::PeerClient},
 };
+use crate::host::Host;
 
 /// A host that does not answer at all is given up after this.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -32,42 +33,73 @@ const CONNECT: Duration = Duration::from_secs(1);
 const ALIVE: Duration = Duration::from_secs(2);
 /// As many messages wait to be sent on a stream.
 const WINDOW: usize = 64;
-/// A snapshot goes in pieces of this size, in bytes.
+/// A snapshot goes in pieces of this size, in bytes,
 const PIECE: usize = 1 << 20;
+/// and a member that takes none for so long takes no more. The whole may take as long as it does.
+const PROGRESS: Duration = Duration::from_secs(20);
+/// Once all of it was sent, it is read, checked and installed: in so long,
+const INSTALL: Duration = Duration::from_secs(60);
+/// and longer where it is large, in bytes.
+const INSTALLED_PER_MICROSECOND: u64 = 10;
 
 type Client = PeerClient<Channel>;
 
 /// The connections of a member. Every clone is the same.
 #[derive(Clone)]
 pub struct Links {
+    host: Arc<dyn Host>,
     handshake: Handshake,
+    /// What another member has told this one, which has lost its data directory.
+    refused: watch::Sender<Option<String>>,
     log_throttle: Arc<LogThrottle>,
     open: Arc<Mutex<BTreeMap<(u64, String), Link>>>,
 }
 
 #[derive(Clone)]
 struct Link {
-    raft: Client,
+    /// Heartbeats and votes.
+    heartbeats: Client,
+    entries: Client,
     other: Client,
 }
 
 fn broken(status: &Status) -> PeerError {
     let text = status.message().to_owned();
     match status.code() {
-        Code::Unavailable | Code::FailedPrecondition => PeerError::Unreachable(text),
+        Code::Unavailable | Code::FailedPrecondition | Code::DataLoss => PeerError::Unreachable(text),
         _ => PeerError::Broken(text),
     }
 }
 
 impl Links {
     /// For a member that shakes hands so.
-    pub fn new(handshake: Handshake) -> Self {
-        Self { handshake, log_throttle: Arc::default(), open: Arc::default() }
+    pub fn new(host: Arc<dyn Host>, handshake: Handshake) -> Self {
+        Self { host, handshake, refused: watch::Sender::default(), log_throttle: Arc::default(), open: Arc::default() }
     }
 
     /// A connection for what is not raft's.
     pub(crate) fn other(&self, peer: &Peer) -> Result<Client, Status> {
         self.link(peer).map(|link| link.other).map_err(|error| Status::unavailable(error.to_string()))
+    }
+
+    /// Waits until another member says that this one has lost its data directory; in its words.
+    pub(crate) async fn refused(&self) -> String {
+        let mut refused = self.refused.subscribe();
+        match refused.wait_for(Option::is_some).await.map(|text| text.clone()) {
+            Ok(Some(text)) => text,
+            _ => std::future::pending().await,
+        }
+    }
+
+    /// Takes in what came of a call; a refusal is told, as nothing but a person mends that.
+    pub(crate) fn heed<T>(&self, outcome: Result<T, Status>) -> Result<T, Status> {
+        outcome.inspect_err(|status| match status.code() {
+            Code::DataLoss => drop(self.refused.send_replace(Some(status.message().to_owned()))),
+            Code::FailedPrecondition => {
+                self.log_throttle.say("another member is not the one that --initial-cluster says", status.message());
+            }
+            _ => {}
+        })
     }
 
     pub(crate) fn call<T>(&self, to: u64, message: T) -> tonic::Request<T> {
@@ -78,14 +110,8 @@ impl Links {
         self.handshake.answerer(MemberId(called), response.metadata())
     }
 
-    /// What came of a call; a refusal is told, as nothing but a person mends that.
     fn outcome<T>(&self, outcome: Result<T, Status>) -> Result<T, PeerError> {
-        outcome.map_err(|status| {
-            if status.code() == Code::FailedPrecondition {
-                self.log_throttle.say("another member is not the one that --initial-cluster says", status.message());
-            }
-            broken(&status)
-        })
+        self.heed(outcome).map_err(|status| broken(&status))
     }
 
     fn link(&self, peer: &Peer) -> Result<Link, PeerError> {
@@ -93,13 +119,34 @@ impl Links {
         if let Some(link) = open.get(&(peer.id, peer.address.clone())) {
             return Ok(link.clone());
         }
-        let link = Link { raft: client(&peer.address)?, other: client(&peer.address)? };
+        let client = || self.client(&peer.address);
+        let link = Link { heartbeats: client()?, entries: client()?, other: client()? };
         open.insert((peer.id, peer.address.clone()), link.clone());
         Ok(link)
     }
 
-    async fn append(self, to: Peer) -> Result<Pipe, Status> {
-        let mut client = self.link(&to).map_err(|error| Status::unavailable(error.to_string()))?.raft;
+    /// Connects when it is first used, and again whenever the connection is lost.
+    fn client(&self, address: &str) -> Result<Client, PeerError> {
+        let first = address.split(',').next().unwrap_or_default().to_owned();
+        let endpoint = Endpoint::from_shared(first).map_err(|error| PeerError::Broken(error.to_string()))?;
+        let dial = Dial::new(self.host.clone(), address).map_err(|error| PeerError::Broken(error.to_string()))?;
+        let channel = endpoint
+            .connect_timeout(CONNECT)
+            .http2_keep_alive_interval(ALIVE)
+            .keep_alive_timeout(ALIVE)
+            .keep_alive_while_idle(true)
+            .initial_stream_window_size(4 << 20)
+            .initial_connection_window_size(8 << 20)
+            .connect_with_connector_lazy(dial);
+        Ok(PeerClient::new(channel).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE))
+    }
+
+    async fn append(self, to: Peer, lane: Lane) -> Result<Pipe, Status> {
+        let link = self.link(&to).map_err(|error| Status::unavailable(error.to_string()))?;
+        let mut client = match lane {
+            Lane::Heartbeats => link.heartbeats,
+            Lane::Entries => link.entries,
+        };
         let (send, sent) = mpsc::channel::<Bytes>(WINDOW);
         let frames = ReceiverStream::new(sent).map(|bytes| Frame { bytes });
         let response = client.append(self.call(to.id, frames)).await?;
@@ -109,7 +156,7 @@ impl Links {
     }
 
     async fn question(self, to: Peer, question: Question) -> Result<Bytes, Status> {
-        let mut client = self.link(&to).map_err(|error| Status::unavailable(error.to_string()))?.raft;
+        let mut client = self.link(&to).map_err(|error| Status::unavailable(error.to_string()))?.heartbeats;
         let what = match question {
             Question::Vote(bytes) => wire::question::What::Vote(bytes),
             Question::TakeOver(bytes) => wire::question::What::TakeOver(bytes),
@@ -122,46 +169,46 @@ impl Links {
 
     async fn snapshot(self, to: Peer, snapshot: Outgoing) -> Result<Bytes, Status> {
         let mut client = self.other(&to)?;
+        let patience = INSTALL + Duration::from_micros(snapshot.file.length() / INSTALLED_PER_MICROSECOND);
         let (send, sent) = mpsc::channel(2);
-        let reading = tokio::task::spawn_blocking(move || read(snapshot, &send));
-        let response = client.install(self.call(to.id, ReceiverStream::new(sent))).await?;
+        let install = client.install(self.call(to.id, ReceiverStream::new(sent)));
+        tokio::pin!(install);
+        let response = tokio::select! {
+            // Without having taken all of it, which is no success.
+            response = &mut install => response,
+            sent = read(snapshot, send) => {
+                sent?;
+                within(patience, install).await
+            }
+        }?;
         self.answerer(to.id, &response)?;
-        // What was not read was not sent, and then the answer is no success.
-        reading.await.map_err(|error| Status::internal(error.to_string()))??;
         Ok(response.into_inner().bytes)
     }
 }
 
-fn read(snapshot: Outgoing, send: &mpsc::Sender<Frame>) -> Result<(), Status> {
+async fn read(snapshot: Outgoing, send: mpsc::Sender<Frame>) -> Result<(), Status> {
     let Outgoing { offer, mut file } = snapshot;
-    let gone = |_| Status::unavailable("the member took no more of the snapshot");
-    send.blocking_send(Frame { bytes: offer }).map_err(gone)?;
-    while let Some(bytes) = piece(&mut file).map_err(|error| Status::internal(error.to_string()))? {
-        send.blocking_send(Frame { bytes }).map_err(gone)?;
+    let failed = |error: io::Error| Status::internal(error.to_string());
+    let give = async |bytes| {
+        let gone = |_| Status::unavailable("the member took no more of the snapshot");
+        within(PROGRESS, async { send.send(Frame { bytes }).await.map_err(gone) }).await
+    };
+    give(offer).await?;
+    loop {
+        let (rest, bytes) = aside(move || piece(file)).await.map_err(failed)?.map_err(failed)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        give(bytes).await?;
+        file = rest;
     }
-    Ok(())
 }
 
-fn piece(file: &mut File) -> std::io::Result<Option<Bytes>> {
+/// The next piece, which at the end is empty, and what is left.
+fn piece(mut file: Reader) -> io::Result<(Reader, Bytes)> {
     let mut bytes = Vec::with_capacity(PIECE);
-    let length = file.take(PIECE as u64).read_to_end(&mut bytes)?;
-    Ok((length > 0).then(|| bytes.into()))
-}
-
-/// Connects when it is first used, and again whenever the connection is lost.
-fn client(address: &str) -> Result<Client, PeerError> {
-    let first = address.split(',').next().unwrap_or_default().to_owned();
-    let endpoint = Endpoint::from_shared(first).map_err(|error| PeerError::Broken(error.to_string()))?;
-    let dial = Dial::new(address).map_err(|error| PeerError::Broken(error.to_string()))?;
-    let channel = endpoint
-        .connect_timeout(CONNECT)
-        .http2_keep_alive_interval(ALIVE)
-        .keep_alive_timeout(ALIVE)
-        .keep_alive_while_idle(true)
-        .initial_stream_window_size(4 << 20)
-        .initial_connection_window_size(8 << 20)
-        .connect_with_connector_lazy(dial);
-    Ok(PeerClient::new(channel).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE))
+    file.by_ref().take(PIECE as u64).read_to_end(&mut bytes)?;
+    Ok((file, bytes.into()))
 }
 
 async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
@@ -170,9 +217,9 @@ async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, Status>
 }
 
 impl Peers for Links {
-    fn pipe(&self, to: Peer) -> BoxFuture<'static, Result<Pipe, PeerError>> {
+    fn pipe(&self, to: Peer, lane: Lane) -> BoxFuture<'static, Result<Pipe, PeerError>> {
         let links = self.clone();
-        async move { links.outcome(within(2 * CONNECT, links.clone().append(to)).await) }.boxed()
+        async move { links.outcome(within(2 * CONNECT, links.clone().append(to, lane)).await) }.boxed()
     }
 
     fn ask(&self, to: Peer, question: Question, limit: Duration) -> BoxFuture<'static, Result<Bytes, PeerError>> {

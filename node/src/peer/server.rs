@@ -2,19 +2,23 @@
 
 use std::{
     future::Future,
-    io::Write,
     pin::Pin,
     sync::{Arc, atomic::Ordering},
 };
 
 use bytes::Bytes;
-use consensus::{AnswerError, Group, Question};
+use consensus::{AnswerError, Group, Question, aside, with_causes};
 use futures_util::{Stream, StreamExt, stream};
-use proto::LeaseId;
-use tokio::{net::TcpListener, sync::watch};
-use tonic::{Request, Response, Status, Streaming, transport::Server};
+use hyper_util::service::TowerToHyperService;
+use proto::{LeaseId, MemberId, Revision};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status, Streaming};
 
-use crate::transport::MAX_PENDING_RESETS;
+use crate::{
+    host::Listener,
+    transport::connection::{self, Caller},
+};
 
 use super::{
     Handshake, MAX_MESSAGE, Received, Remote,
@@ -26,13 +30,15 @@ use super::{
     },
 };
 
+const CALLER: Caller = Caller::Peer { request_window: 4 << 20, connection_window: 8 << 20 };
+
 type Answer<T> = Result<Response<T>, Status>;
 type Answering<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// What a member does for others' clients when it leads.
 pub trait Answers: Send + Sync + 'static {
-    /// Puts proposals into the log; the places of those that it did not put there, and that may be proposed again.
-    fn propose(&self, proposals: Vec<Bytes>) -> impl Future<Output = Vec<u32>> + Send;
+    /// Puts a member's proposals into the log; the places of those that it did not put there, and that may be proposed again.
+    fn propose(&self, from: MemberId, proposals: Vec<Bytes>) -> impl Future<Output = Result<Vec<u32>, Status>> + Send;
 
     /// Up to where a reader must wait.
     fn read_index(&self) -> impl Future<Output = Result<u64, Status>> + Send;
@@ -40,6 +46,9 @@ pub trait Answers: Send + Sync + 'static {
     fn renew(&self, lease: LeaseId) -> impl Future<Output = Result<i64, Status>> + Send;
 
     fn left(&self, lease: LeaseId) -> impl Future<Output = Result<i64, Status>> + Send;
+
+    /// What this member's keys come to at a revision.
+    fn hash(&self, at: Revision) -> impl Future<Output = Result<wire::HashOf, Status>> + Send;
 }
 
 struct Service<A> {
@@ -51,30 +60,22 @@ struct Service<A> {
     log_throttle: LogThrottle,
 }
 
-/// Answers on this listener until `ends` says so.
-///
-/// # Errors
-/// The listener fails.
+/// Answers on these listeners until `ends` says so. A connection that says nothing is closed after a while, and so is one whose
+/// other end is gone: there are few places.
 pub async fn serve<A: Answers>(
     handshake: Handshake,
     group: Group,
     answers: Arc<A>,
     received: Received,
-    listener: TcpListener,
+    listeners: Vec<Listener>,
     ends: watch::Receiver<bool>,
-) -> Result<(), tonic::transport::Error> {
+) {
     let log_throttle = LogThrottle::default();
     let service = Service { handshake, group, answers, received, ends: ends.clone(), log_throttle };
     let service =
         PeerServer::new(service).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
-    let incoming = tonic::transport::server::TcpIncoming::from(listener).with_nodelay(Some(true));
-    Server::builder()
-        .initial_stream_window_size(4 << 20)
-        .initial_connection_window_size(8 << 20)
-        .http2_max_pending_accept_reset_streams(Some(MAX_PENDING_RESETS))
-        .add_service(service)
-        .serve_with_incoming_shutdown(incoming, ended(ends))
-        .await
+    let stopping = CancellationToken::new();
+    connection::serve(CALLER, TowerToHyperService::new(service), listeners, ended(ends), stopping).await;
 }
 
 async fn ended(mut ends: watch::Receiver<bool>) {
@@ -113,21 +114,32 @@ impl<A: Answers> Service<A> {
     }
 
     /// Takes a snapshot in and installs it once it is whole.
-    async fn take_in(&self, mut pieces: impl Stream<Item = Result<Bytes, Status>> + Unpin) -> Result<Bytes, Status> {
+    async fn take_in(
+        &self,
+        from: MemberId,
+        mut pieces: impl Stream<Item = Result<Bytes, Status>> + Unpin,
+    ) -> Result<Bytes, Status> {
         let next = |piece: Option<Result<Bytes, Status>>| piece.transpose();
         let offer =
             next(pieces.next().await)?.ok_or_else(|| Status::invalid_argument("a snapshot without an offer"))?;
-        let (kept, mut file, size) = self.group.incoming(offer.clone()).map_err(refused)?;
+        let (mut incoming, size) = self.group.incoming(from.0, offer.clone()).map_err(refused)?;
         tracing::info!(bytes = size, "takes in a snapshot: the leader no longer has the entries that are missing here");
-        let mut length = 0;
+        let failed = |error: &dyn std::error::Error| {
+            Status::internal(format!("cannot store a snapshot: {}", with_causes(error)))
+        };
         while let Some(piece) = next(pieces.next().await)? {
-            length += piece.len() as u64;
-            file.write_all(&piece).map_err(|error| Status::internal(format!("cannot store a snapshot: {error}")))?;
+            let pushed =
+                aside(move || incoming.push(&piece).map(|()| incoming)).await.map_err(|error| failed(&error))?;
+            incoming = pushed.map_err(|error| failed(&error))?;
+            if incoming.length() > size {
+                break;
+            }
         }
+        let length = incoming.length();
         if length != size {
-            return Err(Status::data_loss(format!("a snapshot of {size} bytes ended after {length}")));
+            return Err(Status::aborted(format!("a snapshot of {size} bytes has {length}")));
         }
-        self.group.install(offer, kept).await.map_err(refused)
+        self.group.install(offer, incoming.whole()).await.map_err(refused)
     }
 }
 
@@ -137,26 +149,30 @@ impl<A: Answers> Peer for Service<A> {
     type GreetStream = Answering<Greeting>;
 
     async fn append(&self, request: Request<Streaming<Frame>>) -> Answer<Self::AppendStream> {
-        let frames = self.counted(self.check(&request)?, request).scan((), |(), frame| std::future::ready(frame.ok()));
-        let answers = self.group.append(frames).map(|bytes| Ok(Frame { bytes }));
+        let caller = self.check(&request)?;
+        let from = caller.member.0;
+        let frames = self.counted(caller, request).scan((), |(), frame| std::future::ready(frame.ok()));
+        let answers = self.group.append(from, frames).map(|bytes| Ok(Frame { bytes }));
         self.answer(Box::pin(answers.take_until(ended(self.ends.clone()))))
     }
 
     async fn ask(&self, request: Request<wire::Question>) -> Answer<Frame> {
-        self.check(&request)?;
+        let caller = self.check(&request)?;
         let question = match request.into_inner().what {
             Some(wire::question::What::Vote(bytes)) => Question::Vote(bytes),
             Some(wire::question::What::TakeOver(bytes)) => Question::TakeOver(bytes),
             Some(wire::question::What::Lost(bytes)) => Question::Lost(bytes),
             None => return Err(Status::invalid_argument("a question that asks nothing")),
         };
-        let bytes = self.group.answer(question).await.map_err(refused)?;
+        let bytes = self.group.answer(caller.member.0, question).await.map_err(refused)?;
         self.answer(Frame { bytes })
     }
 
     async fn install(&self, request: Request<Streaming<Frame>>) -> Answer<Frame> {
-        let frames = self.counted(self.check(&request)?, request);
-        let bytes = self.take_in(Box::pin(frames)).await?;
+        let caller = self.check(&request)?;
+        let from = caller.member;
+        let frames = self.counted(caller, request);
+        let bytes = self.take_in(from, Box::pin(frames)).await?;
         self.answer(Frame { bytes })
     }
 
@@ -174,8 +190,9 @@ impl<A: Answers> Peer for Service<A> {
     }
 
     async fn propose(&self, request: Request<Proposals>) -> Answer<Proposed> {
-        self.check(&request)?;
-        let again = self.answers.propose(request.into_inner().proposals).await;
+        let caller = self.check(&request)?;
+        let proposed = self.answers.propose(caller.member, request.into_inner().proposals).await;
+        let again = proposed.inspect_err(|status| self.log_throttle.say("refuses proposals", status.message()))?;
         self.answer(Proposed { again })
     }
 
@@ -189,6 +206,12 @@ impl<A: Answers> Peer for Service<A> {
         self.check(&request)?;
         let seconds = self.answers.renew(LeaseId(request.into_inner().id)).await?;
         self.answer(wire::LeaseTime { seconds })
+    }
+
+    async fn hash(&self, request: Request<wire::HashAt>) -> Answer<wire::HashOf> {
+        self.check(&request)?;
+        let hashed = self.answers.hash(Revision(request.into_inner().revision)).await?;
+        self.answer(hashed)
     }
 
     async fn left(&self, request: Request<wire::LeaseId>) -> Answer<wire::LeaseTime> {

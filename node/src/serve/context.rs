@@ -1,13 +1,18 @@
 //! What all services share: the member, how it is to serve, and the ways to read and to write.
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    thread,
+};
 
+use consensus::aside;
 use prost::Message;
 use proto::etcdserverpb::ResponseHeader;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use super::{ServeOptions, admission};
+use super::{ServeOptions, admission, watch::Hub};
 use crate::{
     api_error::ApiError,
     cluster::FIRST_WITH_GATES,
@@ -24,6 +29,8 @@ const OVERHEAD_BYTES: usize = 512 << 10;
 pub(super) const LONGEST_MESSAGE_BYTES: usize = LONGEST_ENTRY_BYTES + OVERHEAD_BYTES;
 /// How many proposals may be under way (etcd, `maxGapBetweenApplyAndCommitIndex`).
 const MOST_PROPOSALS: usize = 5000;
+/// How many bytes they may have: as many of the largest would be more than a machine has.
+const MOST_BYTES: usize = 512 << 20;
 
 /// Each of etcd's services is implemented for it, in a file of its own. Every clone is the same one.
 #[derive(Clone, Debug)]
@@ -32,13 +39,25 @@ pub(super) struct ServiceContext {
     pub(super) options: ServeOptions,
     /// Cancelled when the member stops: streams end then.
     pub(super) stopping: CancellationToken,
+    pub(super) hub: Hub,
+    /// Looks at much of the state: each takes a processor for as long as it takes, and half of them are for what is quick.
+    scans: Arc<Semaphore>,
     /// Whether an alarm is being raised.
     pub(super) raises_alarm: Arc<AtomicBool>,
 }
 
 impl ServiceContext {
     pub(super) fn new(member: Member, options: ServeOptions) -> Self {
-        Self { member, options, stopping: CancellationToken::new(), raises_alarm: Arc::default() }
+        let hub = Hub::new(&member);
+        let scans = thread::available_parallelism().map_or(1, |processors| (processors.get() / 2).max(1));
+        Self {
+            member,
+            options,
+            stopping: CancellationToken::new(),
+            hub,
+            scans: Arc::new(Semaphore::new(scans)),
+            raises_alarm: Arc::default(),
+        }
     }
 
     /// Looks at the state where it holds all that was acknowledged before.
@@ -65,6 +84,22 @@ impl ServiceContext {
         Ok(self.member.read(look)?)
     }
 
+    /// Looks at the whole state as it is here and now, where that keeps nobody from being served, and nothing from being
+    /// applied.
+    pub(super) async fn scan<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&State) -> T + Send + 'static,
+    ) -> Result<T, Status> {
+        // Nobody closes it. A client that gives up ends no look that has begun.
+        let turn = self.scans.clone().acquire_owned().await;
+        let state = self.member.frozen();
+        let scan = move || {
+            let _turn = turn;
+            look(&state)
+        };
+        aside(scan).await.map_err(|error| Status::internal(format!("the scan ended: {error}")))
+    }
+
     /// Proposes `what`, which has so many bytes.
     pub(super) async fn propose(
         &self,
@@ -75,7 +110,8 @@ impl ServiceContext {
         if bytes > LONGEST_ENTRY_BYTES {
             return Err(ApiError::RequestTooLarge.into());
         }
-        if self.member.machine().proposals().under_way() >= MOST_PROPOSALS {
+        let (count, waiting_bytes) = self.member.machine().proposals().under_way();
+        if count >= MOST_PROPOSALS || waiting_bytes >= MOST_BYTES {
             return Err(ApiError::TooManyRequests.into());
         }
         Ok(self.member.propose(Entry { requires, what }).await?)

@@ -1,5 +1,7 @@
 //! etcd's HTTP paths, which probes and monitoring read.
 
+use std::time::Duration;
+
 use ::http::{
     HeaderValue, Method, Request, Response, StatusCode,
     header::{ALLOW, CONTENT_TYPE},
@@ -8,6 +10,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use proto::etcdserverpb::FeatureGateStatusRequest;
 use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
 use tonic::{Code, Status, body::Body};
 
 use super::{
@@ -19,6 +22,8 @@ use super::{
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// One that never ends would be kept for ever.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Where KEP-4647 has `FeatureGateStatus` for those who speak no gRPC ("Client APIs Changes").
 const FEATURE_GATE: &str = "/v3/maintenance/featuregate";
 
@@ -128,9 +133,10 @@ struct Asked {
 }
 
 async fn feature_gate(context: &ServiceContext, body: Incoming) -> Answer {
-    let bytes = match Limited::new(body, LONGEST_MESSAGE_BYTES).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(error) => return (StatusCode::BAD_REQUEST, TEXT, format!("{error}\n")),
+    let bytes = match timeout(BODY_TIMEOUT, Limited::new(body, LONGEST_MESSAGE_BYTES).collect()).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(error)) => return (StatusCode::BAD_REQUEST, TEXT, format!("{error}\n")),
+        Err(_) => return (StatusCode::REQUEST_TIMEOUT, TEXT, "the body did not come in time\n".to_owned()),
     };
     let asked = match &bytes[..] {
         [] => Ok(Asked { features: Vec::new() }),

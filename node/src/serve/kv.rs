@@ -11,25 +11,25 @@ use super::{
     quota::{self, Cost},
 };
 use crate::{
+    api_error::ApiError,
     entry::EntryKind,
-    mvcc::{check, is_read_only, is_serializable},
+    mvcc::{Extent, Store, check, is_read_only, is_serializable, ranges},
 };
 
 #[async_trait]
 impl Kv for ServiceContext {
     async fn range(&self, request: Request<RangeRequest>) -> Result<Response<RangeResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
-        let look = |state: &crate::state::State| state.keys.range(&request);
-        let found = if request.serializable {
-            let requires = self.admit_to_any(&metadata)?;
-            check::range(&request)?;
-            self.read_here(&requires, look)?
-        } else {
-            let requires = self.admit(&metadata)?;
-            check::range(&request)?;
-            self.read(&requires, look).await?
+        let requires = match request.serializable {
+            true => self.admit_to_any(&metadata)?,
+            false => self.admit(&metadata)?,
         };
-        self.answer(found)
+        check::range(&request)?;
+        if !request.serializable {
+            self.member.linearize().await?;
+        }
+        let extent = self.read_here(&requires, |state| Ok(state.keys.extent(&request)))?;
+        self.answer(self.look_up(&requires, extent, request, Store::range).await?)
     }
 
     type RangeStreamStream = tokio_stream::Empty<Result<RangeStreamResponse, Status>>;
@@ -62,11 +62,13 @@ impl Kv for ServiceContext {
         let requires = self.admit(&metadata)?;
         if is_read_only(&request) {
             check::txn(&request, check::MAX_TXN_OPERATIONS)?;
-            let look = |state: &crate::state::State| state.keys.read_txn(&request);
-            return self.answer(match is_serializable(&request) {
-                true => self.read_here(&requires, look)?,
-                false => self.read(&requires, look).await?,
-            });
+            if !is_serializable(&request) {
+                self.member.linearize().await?;
+            }
+            let extents = |keys: &Store| ranges(&request).flatten().map(|range| keys.extent(range)).max();
+            let extent = self.read_here(&requires, |state| Ok(extents(&state.keys)))?;
+            let extent = extent.unwrap_or(Extent::OneKey);
+            return self.answer(self.look_up(&requires, extent, request, Store::read_txn).await?);
         }
         self.check_room(quota::txn(&request)).await?;
         check::txn(&request, check::MAX_TXN_OPERATIONS)?;
@@ -79,5 +81,21 @@ impl Kv for ServiceContext {
         let requires = self.admit(&metadata)?;
         self.check_room(Cost::NONE).await?;
         self.outcome(self.propose_request(requires, request, EntryKind::Compact).await?)
+    }
+}
+
+impl ServiceContext {
+    /// Reads keys as they are here: many of them from a copy, beside what is served, so that nothing waits for it.
+    async fn look_up<R: Send + 'static, T: Send + 'static>(
+        &self,
+        requires: &[String],
+        extent: Extent,
+        request: R,
+        look: impl FnOnce(&Store, &R) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, Status> {
+        if extent != Extent::ManyKeys {
+            return self.read_here(requires, |state| look(&state.keys, &request));
+        }
+        Ok(self.scan(move |state| look(&state.keys, &request)).await??)
     }
 }

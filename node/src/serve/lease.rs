@@ -74,7 +74,7 @@ impl Lease for ServiceContext {
         request: Request<LeaseLeasesRequest>,
     ) -> Result<Response<LeaseLeasesResponse>, Status> {
         let requires = self.admit(request.metadata())?;
-        let found = self.read(&requires, |state| Ok(state.keys.lease_leases())).await?;
+        let found = self.read(&requires, |state| Ok(state.clone())).await?.keys.lease_leases();
         self.answer(found)
     }
 }

@@ -68,7 +68,7 @@ impl Maintenance for ServiceContext {
 
     async fn snapshot(&self, request: Request<SnapshotRequest>) -> Result<Response<Self::SnapshotStream>, Status> {
         self.admit_to_any(request.metadata())?;
-        let state = self.scan(State::clone).await?;
+        let state = self.member.frozen();
         let version = self.storage_version(&state).unwrap_or_default();
         let header = self.header(state.keys.revision().0);
         Ok(Response::new(Box::pin(snapshot::stream(state, version, header))))
@@ -142,13 +142,6 @@ impl ServiceContext {
         // Not while the state is looked at, which may not be done twice at once.
         self.sign(&mut status.header);
         status
-    }
-
-    /// Looks at the whole state, where that keeps nobody else from being served.
-    async fn scan<T: Send + 'static>(&self, look: impl FnOnce(&State) -> T + Send + 'static) -> Result<T, Status> {
-        let member = self.member.clone();
-        let scan = tokio::task::spawn_blocking(move || member.read(look));
-        scan.await.map_err(|error| Status::internal(format!("the scan ended: {error}")))
     }
 
     /// The version of the stored data, which follows the cluster's.

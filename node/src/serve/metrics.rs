@@ -78,7 +78,7 @@ fn member(context: &ServiceContext, page: &mut Page) {
     page.gauge("etcd_server_is_leader", "Whether this member leads.", i32::from(leads));
     page.gauge("etcd_server_is_learner", "Whether this member has no vote.", i32::from(raft_status.is_learner));
     page.gauge("etcd_server_proposals_committed_total", "The last entry known to be committed.", raft_status.committed);
-    let pending = context.member.machine().proposals().under_way();
+    let (pending, _) = context.member.machine().proposals().under_way();
     page.gauge("etcd_server_proposals_pending", "Proposals of this member under way.", pending);
     page.gauge("etcd_server_quota_backend_bytes", "How large the state may grow.", context.options.quota_bytes());
 }

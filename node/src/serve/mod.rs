@@ -28,9 +28,13 @@ mod watch;
 
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 
-use crate::{member::Member, transport::connection};
+use crate::{
+    host::Listener,
+    member::Member,
+    transport::connection::{self, Caller},
+};
 use context::ServiceContext;
 use route::Routes;
 
@@ -78,8 +82,9 @@ impl Server {
 
     /// Serves on these sockets until `shutdown`, then lets requests under way finish, ends streams in etcd's words, and
     /// returns: in well under a second, whatever clients do.
-    pub async fn run(self, listeners: impl IntoIterator<Item = TcpListener>, shutdown: impl Future<Output = ()>) {
-        let stopping = self.context.stopping.clone();
-        connection::serve(Routes::new(self.context), listeners, shutdown, stopping).await;
+    pub async fn run(self, listeners: impl IntoIterator<Item = Listener>, shutdown: impl Future<Output = ()>) {
+        let (stopping, mut tasks) = (self.context.stopping.clone(), JoinSet::new());
+        tasks.spawn(self.context.hub.clone().run(self.context.member.clone()));
+        connection::serve(Caller::Client, Routes::new(self.context), listeners, shutdown, stopping).await;
     }
 }

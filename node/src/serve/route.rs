@@ -16,8 +16,6 @@ use proto::etcdserverpb::{
 };
 use tonic::{Code, Status, body::Body, codegen::Service as _};
 
-use crate::transport::connection::Answering;
-
 use super::{
     context::{LONGEST_MESSAGE_BYTES, ServiceContext},
     http,
@@ -49,8 +47,6 @@ impl Routes {
         }
     }
 }
-
-impl Answering for Routes {}
 
 impl Service<Request<Incoming>> for Routes {
     type Response = Response<Body>;

@@ -22,7 +22,7 @@ pub use snapshot::{Restore, StateError};
 
 use crate::{
     api_error::ApiError,
-    cluster::Cluster,
+    cluster::{Cluster, entry::Entry as ClusterEntry},
     entry::{Entry, EntryKind},
     features::{LEASE_CHECKPOINT, Registry},
     mvcc::Store,
@@ -100,8 +100,18 @@ impl State {
                 Applied::LeaseCheckpoint { written }
             }
             EntryKind::Alarm(request) => Applied::Alarm(self.alarm(&request)),
-            EntryKind::Cluster(entry) => Applied::Cluster { changed: self.cluster.apply(index, entry) },
+            EntryKind::Cluster(entry) => Applied::Cluster { changed: self.apply_cluster(index, entry, registry) },
         })
+    }
+
+    fn apply_cluster(&mut self, index: LogIndex, entry: ClusterEntry, registry: &Registry) -> bool {
+        let was_on = self.cluster.is_enabled(LEASE_CHECKPOINT, registry);
+        let changed = self.cluster.apply(index, entry);
+        if was_on && !self.cluster.is_enabled(LEASE_CHECKPOINT, registry) {
+            // While it is off a renewal writes nothing down: what stands would count again, and be false, once it is on.
+            self.keys.forget_lease_checkpoints();
+        }
+        changed
     }
 
     /// The seconds that a new leader gives a lease: what was written down, where that counts, or else all of them.

@@ -1,11 +1,17 @@
 //! The sockets of a process: all are bound at once, so that an address that is not to be had is told before anything else
 //! happens; clients' are listened at only when there is somebody to answer.
 
-use std::{io, net::SocketAddr};
+use std::{io, net::SocketAddr, sync::Arc};
 
-use tokio::net::{TcpListener, TcpSocket, lookup_host};
+use tokio::{
+    net::{TcpSocket, lookup_host},
+    sync::Semaphore,
+};
 
-use crate::config::Url;
+use crate::{
+    config::Url,
+    host::{Listener, tcp},
+};
 
 /// As many connections wait to be accepted.
 const BACKLOG: u32 = 1024;
@@ -42,14 +48,16 @@ impl Bound {
         Ok(Self { setting, sockets })
     }
 
-    /// Takes connections from now on.
+    /// Takes connections from now on, so many at once.
     ///
     /// # Errors
     /// Another process was quicker.
-    pub fn listen(self) -> Result<Vec<TcpListener>, ListenError> {
+    pub fn listen(self, most: usize) -> Result<Vec<Listener>, ListenError> {
         let Self { setting, sockets } = self;
+        let places = Arc::new(Semaphore::new(most));
         let listen = |(url, socket): (Url, TcpSocket)| {
-            socket.listen(BACKLOG).map_err(|source| ListenError { setting, url, source })
+            let taken_in = |listener| tcp(listener, places.clone());
+            socket.listen(BACKLOG).map(taken_in).map_err(|source| ListenError { setting, url, source })
         };
         sockets.into_iter().map(listen).collect()
     }

@@ -3,7 +3,3 @@
 
 pub mod connection;
 pub mod listening;
-
-/// As many requests of one connection can be given up before they were looked at: a program whose member stood still for a
-/// moment is not cut off with all that it has on it.
-pub const MAX_PENDING_RESETS: usize = 1024;

@@ -10,11 +10,15 @@ fn a_store_is_as_large_as_its_history() {
     let one = store.size_bytes();
     assert!(one > 8);
     store.put(put("key", "value")).unwrap();
-    assert_eq!(store.size_bytes(), 2 * one, "the older one can still be read");
+    let change = store.size_bytes() - one;
+    assert!(
+        (5..one - 3).contains(&change),
+        "the older one can still be read, and the key is there once: {change} of {one}"
+    );
     store.delete_range(&delete("key", ""));
-    assert_eq!(store.size_bytes(), 3 * one - 5);
+    assert_eq!(store.size_bytes(), one + 2 * change - 5);
     store.compact(&compaction(3)).unwrap();
-    assert_eq!(store.size_bytes(), 2 * one - 5);
+    assert_eq!(store.size_bytes(), one + change - 5);
     store.put(put("other", "")).unwrap();
     store.compact(&compaction(5)).unwrap();
     assert_eq!(store.size_bytes(), one - 3, "of the first key nothing is left");

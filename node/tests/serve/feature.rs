@@ -31,7 +31,8 @@ async fn decide(served: &Served, is_on: bool) {
     let features: Features = [(LEASE_CHECKPOINT.to_owned(), is_on)].into_iter().collect();
     let proposal = Some(Proposal { version, features: features.clone() });
     let attributes = Attributes { name: "m1".into(), client_urls: vec![served.url.clone()], proposal };
-    served.apply(EntryKind::Cluster(Entry::Publish { member: ID, starts: Starts(2), attributes })).await;
+    let incarnation = served.member.identity().incarnation;
+    served.apply(EntryKind::Cluster(Entry::Publish { member: ID, starts: Starts(2), incarnation, attributes })).await;
     let mut changes = served.member.applied();
     while served.member.read(|state: &State| state.cluster.gate != Gate::Decided(features.clone())) {
         changes.changed().await.unwrap();

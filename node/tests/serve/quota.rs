@@ -132,9 +132,11 @@ async fn a_request_that_is_too_large_is_refused_and_the_next_is_not() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_with_too_much_under_way_says_so() {
     let served = Served::start().await;
-    let under_way: Vec<_> = (0..5000).map(|_| served.member.machine().proposals().begin()).collect();
-    is_refused(served.kv().put(put(1)).await, Code::ResourceExhausted, "etcdserver: too many requests");
-    served.kv().range(RangeRequest { key: b"a".to_vec(), ..RangeRequest::default() }).await.unwrap();
-    drop(under_way);
-    served.kv().put(put(1)).await.unwrap();
+    for (count, bytes) in [(5000, 1), (2, 256 << 20)] {
+        let under_way: Vec<_> = (0..count).map(|_| served.member.machine().proposals().begin(bytes)).collect();
+        is_refused(served.kv().put(put(1)).await, Code::ResourceExhausted, "etcdserver: too many requests");
+        served.kv().range(RangeRequest { key: b"a".to_vec(), ..RangeRequest::default() }).await.unwrap();
+        drop(under_way);
+        served.kv().put(put(1)).await.unwrap();
+    }
 }

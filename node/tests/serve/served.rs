@@ -1,12 +1,13 @@
 //! A member in this process, served on a port of its own.
 
-use std::future::Future;
+use std::{future::Future, sync::Arc};
 
 use node::{
     cluster::gate::Gate,
     config::Config,
     entry::EntryKind,
     features::{FEATURES, Registry},
+    host::{RealHost, tcp},
     member::{self, Member, Running},
     serve::{ServeOptions, Server},
 };
@@ -18,7 +19,11 @@ use proto::{
     },
 };
 use tempfile::TempDir;
-use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, oneshot},
+    task::JoinHandle,
+};
 use tonic::transport::Channel;
 
 /// The member's id.
@@ -76,9 +81,10 @@ impl Served {
         let running = start(&setup, &url, &folder).await;
         let member = running.member.clone();
         let (stop, stopped) = oneshot::channel::<()>();
-        let server = Server::new(member.clone(), setup.options).run([listener], async {
-            let _ = stopped.await;
-        });
+        let server =
+            Server::new(member.clone(), setup.options).run([tcp(listener, Arc::new(Semaphore::new(4096)))], async {
+                let _ = stopped.await;
+            });
         let server = Some(tokio::spawn(server));
         let served = Self { url, member, _running: running, _folder: folder, stop: Some(stop), server };
         if setup.has_version {
@@ -150,5 +156,7 @@ async fn start(setup: &Setup, url: &str, folder: &TempDir) -> Running {
     ];
     let config = Config::read(flags.into_iter().chain(wish), []).unwrap();
     let (release, registry) = (setup.release.clone(), setup.registry);
-    member::start(member::Setup { config, release, registry, listeners: Vec::new() }).await.unwrap()
+    member::start(member::Setup { host: Arc::new(RealHost), config, release, registry, listeners: Vec::new() })
+        .await
+        .unwrap()
 }

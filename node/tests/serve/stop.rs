@@ -59,7 +59,7 @@ async fn a_write_that_is_under_way_is_answered() {
     });
     held.recv().unwrap();
     let write = tokio::spawn(async move { kv.put(put()).await });
-    let under_way = || served.member.machine().proposals().under_way() > 0;
+    let under_way = || served.member.machine().proposals().under_way().0 > 0;
     let deadline = Instant::now() + PATIENCE;
     while !under_way() {
         assert!(Instant::now() < deadline, "nothing is proposed");

@@ -1,6 +1,6 @@
 //! Watches: nothing is missed, told twice or split, however far behind a watch is and however slow its client.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use node::serve::ServeOptions;
 use prost::Message;
@@ -192,17 +192,25 @@ fn resident_bytes() -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn progress_is_told_to_the_watches_that_ask_for_it_and_hear_nothing_else() {
-    let options = ServeOptions { progress_interval: Duration::from_millis(200), ..ServeOptions::default() };
+    let period = Duration::from_millis(200);
+    let options = ServeOptions { progress_interval: period, ..ServeOptions::default() };
     let served = Served::set_up(Setup { options, ..Setup::default() }).await;
     let mut stream = Stream::open(&served.channel());
     stream.created(watch("none", "", 0)).await;
     stream.created(WatchCreateRequest { progress_notify: true, ..watch("none", "", 0) }).await;
-    write(&served, 3, "v").await;
-    let mut told = 0;
-    while told < 4 {
+    let mut written = 1;
+    loop {
         let response = stream.next().await;
         assert!(response.watch_id == 1 && response.events.is_empty(), "{response:?}");
-        told = response.header.unwrap().revision;
+        let since = Instant::now();
+        write(&served, 3, "v").await;
+        written += 3;
+        if since.elapsed() < period / 2 {
+            // So the next time was after that.
+            let told = stream.next().await.header.unwrap().revision;
+            assert_eq!(told, written, "how far it is by then, not how far it was the time before");
+            break;
+        }
     }
 }
 

@@ -3,12 +3,14 @@
 //! Records are gathered and go to disk together. Each lands in blocks that were zeroed and synced with an earlier batch,
 //! so that its own sync changes no metadata; only a record larger than a segment does not.
 
+use disk::Folder;
+
 use crate::{
     contents::Place,
-    disk::{Disk, NamedFile},
     entry::LogIndex,
     error::{At, WalError},
     marks::Marks,
+    named_file::NamedFile,
     options::Options,
     record::Record,
     segment::{HEADER, Header, UNFINISHED, name},
@@ -35,7 +37,7 @@ impl Active {
     /// Makes a segment after one that ends at `previous`, for a record of `size` bytes and more. When it has its name it
     /// is whole and durable.
     pub(crate) fn create(
-        disk: &dyn Disk,
+        folder: &dyn Folder,
         options: &Options,
         (number, previous): (u64, u32),
         marks: &Marks,
@@ -52,7 +54,7 @@ impl Active {
         let zeroed = end.max(capacity.min(options.zeroed_bytes));
         opening.resize(zeroed as usize, 0);
 
-        let file = write_whole(disk, &name(number), &opening)?;
+        let file = write_whole(folder, &name(number), &opening)?;
         let step = options.zeroed_bytes;
         Ok(Self { number, file, top: None, end, gathered: Vec::new(), zeroed, capacity, step })
     }
@@ -109,12 +111,12 @@ impl Active {
 }
 
 /// Makes a file that has its name only when all of it is durable.
-fn write_whole(disk: &dyn Disk, name: &str, bytes: &[u8]) -> Result<NamedFile, WalError> {
-    let file = NamedFile::create(disk, UNFINISHED)?;
+fn write_whole(folder: &dyn Folder, name: &str, bytes: &[u8]) -> Result<NamedFile, WalError> {
+    let file = NamedFile::create(folder, UNFINISHED)?;
     file.write(bytes, 0)?;
     file.sync()?;
-    let path = disk.path(name);
-    disk.rename(UNFINISHED, name).at("make", &path)?;
-    disk.sync_names().at("make durable the name of", &path)?;
+    let path = folder.path(name);
+    folder.rename(UNFINISHED, name).at("make", &path)?;
+    folder.sync_names().at("make durable the name of", &path)?;
     Ok(file.renamed(path))
 }

@@ -67,6 +67,14 @@ impl Contents {
         LogIndex(self.marks.next.0 - self.len() as u64)
     }
 
+    /// The entry at an index, where the log still knows of it.
+    pub(crate) fn id_at(&self, index: LogIndex) -> Option<EntryId> {
+        match index.0.checked_sub(self.first().0) {
+            Some(at) if at < self.len() as u64 => Some(self.found(at as usize).id()),
+            _ => self.marks.purged.filter(|purged| purged.index == index),
+        }
+    }
+
     /// The last entry; the last purged one when there is none.
     pub(crate) fn last(&self) -> Option<EntryId> {
         match self.len() {

@@ -9,7 +9,7 @@
 //!         |                                      |
 //!     active.rs     the segment that is written; the next one when it is full
 //!         |                                      |
-//!     disk.rs       every access to a file       recovery.rs   one pass over all segments, when the log is opened
+//!     disk          every access to a file       recovery.rs   one pass over all segments, when the log is opened
 //! ```
 //!
 //! Everything is a record in one sequence (`record.rs`): entries, votes, truncations, purges. So what is on disk is
@@ -22,10 +22,10 @@
 
 mod active;
 mod contents;
-mod disk;
 mod entry;
 mod error;
 mod marks;
+mod named_file;
 mod open_log;
 mod options;
 mod record;
@@ -34,10 +34,10 @@ mod segment;
 mod wal;
 mod writer;
 
-pub use disk::{Disk, DiskFile, RealDisk};
 pub use entry::{Entry, EntryId, LogIndex, Payload, Term};
 pub use error::{Refusal, WalError};
 pub use options::Options;
 pub use record::MAX_PAYLOAD_BYTES;
-pub use segment::FORMAT;
+pub use segment::{FORMAT, SUFFIX};
 pub use wal::{LogState, Wal};
+pub use writer::WriterTurns;

@@ -8,9 +8,9 @@ use std::{
 
 use crate::{
     contents::{Contents, Place},
-    disk::NamedFile,
     entry::{Entry, EntryId},
     error::WalError,
+    named_file::NamedFile,
     record::Record,
     segment,
 };
@@ -44,13 +44,30 @@ pub(crate) struct State {
 
 pub(crate) struct OpenLog {
     state: Mutex<State>,
-    wake: Condvar,
+    wake: Wake,
+}
+
+/// How the writer hears that there is something to write.
+pub(crate) enum Wake {
+    /// It is a thread, and waits.
+    Thread(Condvar),
+    /// It is whatever this wakes.
+    Other(Box<dyn Fn() + Send + Sync>),
+}
+
+impl Wake {
+    fn now(&self) {
+        match self {
+            Self::Thread(waiting) => waiting.notify_one(),
+            Self::Other(wake) => wake(),
+        }
+    }
 }
 
 impl OpenLog {
-    pub(crate) fn new(contents: Contents, files: BTreeMap<u64, NamedFile>) -> Self {
+    pub(crate) fn new(contents: Contents, files: BTreeMap<u64, NamedFile>, wake: Wake) -> Self {
         let state = State { contents, files, queue: Queue::default(), failed: None, closing: false };
-        Self { state: Mutex::new(state), wake: Condvar::new() }
+        Self { state: Mutex::new(state), wake }
     }
 
     /// The state of a log that has not failed.
@@ -70,17 +87,19 @@ impl OpenLog {
         state.queue.records.extend(records);
         state.queue.callbacks.push(callback);
         drop(state);
-        self.wake.notify_one();
+        self.wake.now();
     }
 
-    /// Waits for something to write; `None` when the log is closed and everything is written.
+    /// Something to write; a thread waits for it. `None` when there is nothing: for a thread never again, as the log is closed
+    /// and everything is written.
     pub(crate) fn next_batch(&self) -> Option<Batch> {
         let mut state = self.lock();
         while state.queue.callbacks.is_empty() {
             if state.closing {
                 return state.queue.committed.is_some().then(|| state.queue.take());
             }
-            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let Wake::Thread(waiting) = &self.wake else { return None };
+            state = waiting.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         Some(state.queue.take())
     }
@@ -119,7 +138,7 @@ impl OpenLog {
     /// Lets the writer end when it has written everything.
     pub(crate) fn close(&self) {
         self.lock().closing = true;
-        self.wake.notify_one();
+        self.wake.now();
     }
 
     /// A panic while the lock is held leaves nothing half done that anybody could see: every change ends in the queue.

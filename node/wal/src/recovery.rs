@@ -10,13 +10,15 @@ use std::{
 
 use bytes::Bytes;
 
+use disk::Folder;
+
 use crate::{
     active::Active,
     contents::{Contents, Place},
-    disk::{Disk, NamedFile},
     entry::LogIndex,
     error::{At, WalError},
     marks::Marks,
+    named_file::NamedFile,
     options::Options,
     record::Record,
     segment::{self, Damage, HEADER, Header, NotASegment, Scan, UNFINISHED},
@@ -37,36 +39,36 @@ struct Found {
 }
 
 /// Reads the log; makes one where there is none.
-pub(crate) fn recover(disk: Arc<dyn Disk>, options: Options) -> Result<Recovered, WalError> {
-    let folder = disk.path("");
-    let names = disk.names().at("list", &folder)?;
+pub(crate) fn recover(folder: Arc<dyn Folder>, options: Options) -> Result<Recovered, WalError> {
+    let path = folder.path("");
+    let names = folder.names().at("list", &path)?;
     if names.iter().any(|name| name == UNFINISHED) {
-        disk.remove(UNFINISHED).at("remove", &disk.path(UNFINISHED))?;
+        folder.remove(UNFINISHED).at("remove", &folder.path(UNFINISHED))?;
     }
     let mut numbers: Vec<u64> = names.iter().filter_map(|name| segment::number(name)).collect();
     numbers.sort_unstable();
     let leftover = before_the_last_gap(&numbers);
-    let found = numbers[leftover..].iter().map(|number| find(&*disk, *number)).collect::<Result<Vec<_>, _>>()?;
+    let found = numbers[leftover..].iter().map(|number| find(&*folder, *number)).collect::<Result<Vec<_>, _>>()?;
     if found.is_empty() {
-        return create(disk, options);
+        return create(folder, options);
     }
 
-    let (contents, closed, active) = read(&*disk, &found, &options)?;
+    let (contents, closed, active) = read(&*folder, &found, &options)?;
     for number in &numbers[..leftover] {
         let name = segment::name(*number);
-        disk.remove(&name).at("remove", &disk.path(&name))?;
+        folder.remove(&name).at("remove", &folder.path(&name))?;
     }
-    disk.sync_names().at("sync", &folder)?;
+    folder.sync_names().at("sync", &path)?;
     let files = found.into_iter().map(|found| (found.header.number, found.file)).collect();
-    let writer = Writer { disk, options, active, closed, marks: contents.marks().clone() };
+    let writer = Writer { folder, options, active, closed, marks: contents.marks().clone() };
     Ok(Recovered { contents, files, writer })
 }
 
-fn create(disk: Arc<dyn Disk>, options: Options) -> Result<Recovered, WalError> {
-    let active = Active::create(&*disk, &options, (1, 0), &Marks::default(), 0)?;
+fn create(folder: Arc<dyn Folder>, options: Options) -> Result<Recovered, WalError> {
+    let active = Active::create(&*folder, &options, (1, 0), &Marks::default(), 0)?;
     let files = BTreeMap::from([(active.number, active.file.clone())]);
     let contents = Contents::new(LogIndex(0), options.tail_bytes);
-    let writer = Writer { disk, options, active, closed: VecDeque::new(), marks: Marks::default() };
+    let writer = Writer { folder, options, active, closed: VecDeque::new(), marks: Marks::default() };
     Ok(Recovered { contents, files, writer })
 }
 
@@ -77,8 +79,8 @@ fn before_the_last_gap(numbers: &[u64]) -> usize {
     gap.map_or(0, |at| at + 1)
 }
 
-fn find(disk: &dyn Disk, number: u64) -> Result<Found, WalError> {
-    let file = NamedFile::open(disk, &segment::name(number))?;
+fn find(folder: &dyn Folder, number: u64) -> Result<Found, WalError> {
+    let file = NamedFile::open(folder, &segment::name(number))?;
     let length = file.length()?.min(HEADER.into());
     match Header::decode(&file.read(0, length as usize)?) {
         Ok(header) if header.number == number => Ok(Found { header, file }),
@@ -89,7 +91,11 @@ fn find(disk: &dyn Disk, number: u64) -> Result<Found, WalError> {
 }
 
 /// Replays the segments, oldest first.
-fn read(disk: &dyn Disk, found: &[Found], options: &Options) -> Result<(Contents, VecDeque<Closed>, Active), WalError> {
+fn read(
+    folder: &dyn Folder,
+    found: &[Found],
+    options: &Options,
+) -> Result<(Contents, VecDeque<Closed>, Active), WalError> {
     let first = found[0].header;
     let mut contents = Contents::new(first.first, options.tail_bytes);
     let mut closed = VecDeque::new();
@@ -106,7 +112,7 @@ fn read(disk: &dyn Disk, found: &[Found], options: &Options) -> Result<(Contents
     let scan = segment::scan_last(&bytes, &last.header).map_err(|damage| last.damaged(damage))?;
     let top = last.replay(&scan, &mut contents)?;
     if first.number > 1 && contents.first() != contents.marks().floor() {
-        return Err(WalError::Missing { path: disk.path(&segment::name(first.number - 1)) });
+        return Err(WalError::Missing { path: folder.path(&segment::name(first.number - 1)) });
     }
     last.settle(&scan, &bytes)?;
     let length = last.file.length()? as u32;

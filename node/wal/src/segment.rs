@@ -19,6 +19,8 @@ use crate::{
 
 /// The one format that this release writes and reads.
 pub const FORMAT: u32 = 1;
+/// What the names of segments end with.
+pub const SUFFIX: &str = ".wal";
 
 /// The size of a header.
 pub(crate) const HEADER: u32 = 40;
@@ -30,12 +32,12 @@ const MAGIC: &[u8; 8] = b"BATONWAL";
 
 /// The name of a segment.
 pub(crate) fn name(number: u64) -> String {
-    format!("{number:016}.wal")
+    format!("{number:016}{SUFFIX}")
 }
 
 /// The number of the segment of this name, when it is one.
 pub(crate) fn number(file: &str) -> Option<u64> {
-    file.strip_suffix(".wal")?.parse().ok().filter(|number| name(*number) == file)
+    file.strip_suffix(SUFFIX)?.parse().ok().filter(|number| name(*number) == file)
 }
 
 /// What a segment says of itself.

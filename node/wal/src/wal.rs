@@ -4,25 +4,28 @@ use std::{
     fmt, io,
     ops::RangeBounds,
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Condvar, Mutex, PoisonError},
     thread::{self, JoinHandle},
 };
 
+use disk::Folder;
+
 use crate::{
     contents::{Found, Place},
-    disk::{Disk, NamedFile, RealDisk},
     entry::{Entry, EntryId, LogIndex, Payload},
     error::{At, WalError},
-    open_log::OpenLog,
+    named_file::NamedFile,
+    open_log::{OpenLog, Wake},
     options::Options,
     record::{Record, check_size, decode},
     recovery::{Recovered, recover},
+    writer::{Writer, WriterTurns},
 };
 
 /// A raft log. Every clone is the same log; with the last one the log is written out and closed.
 ///
 /// What changes it takes effect at once for everybody who reads, and is made durable in the order of the calls. Such a
-/// call never waits for the disk: its callback is called by the writer's thread once the change, and every change before
+/// call never waits for the disk: its callback is called by the writer once the change, and every change before
 /// it, is durable. A call that gives an error has changed nothing and drops its callback. Callbacks must be short, and
 /// how much is under way at once is the caller's to bound.
 ///
@@ -50,19 +53,29 @@ impl Wal {
     /// Opens the log in this folder, for this process alone; makes one where there is none. A torn tail is cut; any other
     /// damage is an error.
     pub fn open(folder: &Path, options: Options) -> Result<Self, WalError> {
-        Self::open_on(Arc::new(RealDisk::lock(folder)?), options)
+        Self::open_in(disk::real(folder).at("open", folder)?, options)
     }
 
-    /// Opens the log on a disk of whatever kind.
-    pub fn open_on(disk: Arc<dyn Disk>, options: Options) -> Result<Self, WalError> {
-        let path = disk.path("");
-        let Recovered { contents, files, mut writer } = recover(disk, options)?;
-        let shared = Arc::new(OpenLog::new(contents, files));
-        writer.remove_purged(&shared)?;
+    /// Opens the log in a folder of whatever kind.
+    pub fn open_in(folder: Arc<dyn Folder>, options: Options) -> Result<Self, WalError> {
+        let path = folder.path("");
+        let (writer, shared) = open(folder, options, Wake::Thread(Condvar::new()))?;
         let theirs = shared.clone();
         let thread = thread::Builder::new().name("wal".into()).spawn(move || writer.run(&theirs));
         let writer = Mutex::new(Some(thread.at("start the writer of", &path)?));
         Ok(Self { open: Arc::new(Open { shared, writer }) })
+    }
+
+    /// Opens the log without a thread: the caller has its writer take a turn after each `wake`, which is called with no lock
+    /// held.
+    pub fn open_without_thread(
+        folder: Arc<dyn Folder>,
+        options: Options,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> Result<(Self, WriterTurns), WalError> {
+        let (writer, shared) = open(folder, options, Wake::Other(Box::new(wake)))?;
+        let wal = Self { open: Arc::new(Open { shared: shared.clone(), writer: Mutex::default() }) };
+        Ok((wal, WriterTurns { writer, shared }))
     }
 
     /// Appends entries; they must follow the last one without a hole.
@@ -140,6 +153,13 @@ impl Wal {
         Ok(self.open.shared.state()?.contents.marks().committed)
     }
 
+    /// Which entry is committed at an index, where that is known, and the log still has it.
+    pub fn committed_at(&self, index: LogIndex) -> Result<Option<EntryId>, WalError> {
+        let state = self.open.shared.state()?;
+        let is_committed = state.contents.marks().committed.is_some_and(|committed| index <= committed.index);
+        Ok(is_committed.then(|| state.contents.id_at(index)).flatten())
+    }
+
     /// How far the log reaches.
     pub fn state(&self) -> Result<LogState, WalError> {
         let state = self.open.shared.state()?;
@@ -151,6 +171,18 @@ impl Wal {
     pub fn entries(&self, range: impl RangeBounds<u64>, max_bytes: usize) -> Result<Vec<Entry>, WalError> {
         self.open.find(range, max_bytes)?.into_iter().map(Readable::read).collect()
     }
+}
+
+fn open(folder: Arc<dyn Folder>, options: Options, wake: Wake) -> Result<(Writer, Arc<OpenLog>), WalError> {
+    let path = folder.path("");
+    folder.lock().map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => WalError::Locked { path: path.clone() },
+        _ => WalError::Io { doing: "lock", path: path.clone(), source: error },
+    })?;
+    let Recovered { contents, files, mut writer } = recover(folder, options)?;
+    let shared = Arc::new(OpenLog::new(contents, files, wake));
+    writer.remove_purged(&shared)?;
+    Ok((writer, shared))
 }
 
 impl fmt::Debug for Wal {

@@ -4,10 +4,11 @@
 
 use std::{collections::VecDeque, io, sync::Arc, thread};
 
+use disk::Folder;
+
 use crate::{
     active::Active,
     contents::Place,
-    disk::Disk,
     entry::{Entry, LogIndex},
     error::{At, WalError},
     marks::Marks,
@@ -27,7 +28,7 @@ pub(crate) struct Closed {
 
 /// What only the writer has.
 pub(crate) struct Writer {
-    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) folder: Arc<dyn Folder>,
     pub(crate) options: Options,
     pub(crate) active: Active,
     /// Oldest first.
@@ -40,14 +41,20 @@ impl Writer {
     /// Writes until the log is closed or fails.
     pub(crate) fn run(mut self, shared: &Arc<OpenLog>) {
         let _guard = Guard(shared.clone());
-        while let Some(Batch { records, callbacks }) = shared.next_batch() {
-            if let Err(error) = self.write(&records, shared).and_then(|()| self.remove_purged(shared)) {
-                return shared.fail(error, callbacks);
-            }
-            for callback in callbacks {
-                callback(Ok(()));
-            }
+        while self.turn(shared) {}
+    }
+
+    /// Writes what there is, for which a thread waits, and tells those who wait for it. Whether there may be more.
+    fn turn(&mut self, shared: &OpenLog) -> bool {
+        let Some(Batch { records, callbacks }) = shared.next_batch() else { return false };
+        if let Err(error) = self.write(&records, shared).and_then(|()| self.remove_purged(shared)) {
+            shared.fail(error, callbacks);
+            return false;
         }
+        for callback in callbacks {
+            callback(Ok(()));
+        }
+        true
     }
 
     fn write(&mut self, records: &[Record], shared: &OpenLog) -> Result<(), WalError> {
@@ -71,7 +78,7 @@ impl Writer {
     fn roll(&mut self, size: u32, shared: &OpenLog) -> Result<(), WalError> {
         let end = self.active.commit()?;
         let after = (self.active.number + 1, end);
-        let next = Active::create(&*self.disk, &self.options, after, &self.marks, size)?;
+        let next = Active::create(&*self.folder, &self.options, after, &self.marks, size)?;
         shared.add_segment(next.number, next.file.clone());
         self.closed.push_back(Closed { number: self.active.number, top: self.active.top });
         self.active = next;
@@ -85,13 +92,26 @@ impl Writer {
         while let Some(closed) = self.closed.front().filter(|closed| closed.top <= Some(purged.index)).copied() {
             self.closed.pop_front();
             let name = segment::name(closed.number);
-            self.disk.remove(&name).at("remove", &self.disk.path(&name))?;
+            self.folder.remove(&name).at("remove", &self.folder.path(&name))?;
             shared.remove_segment(closed.number);
         }
         match self.closed.len() < before {
-            true => self.disk.sync_names().at("sync", &self.disk.path("")),
+            true => self.folder.sync_names().at("sync", &self.folder.path("")),
             false => Ok(()),
         }
+    }
+}
+
+/// The writer of a log, for who has no thread for it: whenever it is woken, it takes a turn.
+pub struct WriterTurns {
+    pub(crate) writer: Writer,
+    pub(crate) shared: Arc<OpenLog>,
+}
+
+impl WriterTurns {
+    /// Makes durable all that was asked for until now, and calls its callbacks.
+    pub fn take(&mut self) {
+        while self.writer.turn(&self.shared) {}
     }
 }
 

@@ -1,14 +1,10 @@
 //! A member that has lost its data directory, or the end of its log, has promised what it does not remember: nobody talks
 //! to it any more, or it ends.
 
-use std::{fs, path::PathBuf, time::Duration};
-
-use rustix::process::Signal;
-use tests::{
-    member::Member,
-    wait::{self, GENEROUS},
+use std::{
+    fs,
+    path::{Path, PathBuf},
 };
-use tokio::time::timeout;
 
 use crate::{
     QUICK, nobody_panicked,
@@ -16,30 +12,66 @@ use crate::{
     trial::agreed,
     up,
 };
+use rustix::process::Signal;
+use tests::{
+    member::Member,
+    wait::{self, GENEROUS},
+};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_member_without_its_data_is_told_so_and_not_taken_back() {
+async fn a_member_without_its_data_ends_at_every_start_and_is_not_taken_back() {
     let Some(cluster) = up("3.6", &QUICK).await else { return };
     let layout = &cluster.layout;
     let [first, .., last] = &layout.members[..] else { panic!("three members") };
-    let (others, lost) = (layout.client(first).expect("a client"), layout.client(last).expect("a client"));
+    let others = layout.client(first).expect("a client");
     others.put("before", "1").await.expect("written");
     last.end(Signal::KILL).expect("gone");
     fs::remove_dir_all(last.dir.join("data")).expect("removed");
-    last.start().expect("started");
-    wait::until("the member to be told", GENEROUS, || async {
-        let log = fs::read_to_string(last.log()).map_err(|error| error.to_string())?;
-        if log.contains("has lost its data directory") { Ok(()) } else { Err(log) }
-    })
-    .await
-    .expect("told");
+    for start in 1..=4 {
+        let said = refusal(last, &last.flags).await;
+        assert!(said.contains("has lost its data directory: "), "start {start}: {said}");
+    }
     others.put("after", "2").await.expect("the others go on");
-    let read = timeout(Duration::from_secs(1), lost.get("before")).await;
-    assert!(!matches!(read, Ok(Ok(_))), "it has nothing to say: {read:?}");
     nobody_panicked(layout);
 }
 
-/// The file that a member's log is written to, and its bytes up to the last that is not zero.
+/// One disk is lost, and the only other member that is there was away for what was written last: the two do not go on without
+/// it, however often the one that lost its disk is started.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_acknowledged_outlives_a_disk_that_is_lost_while_others_are_away() {
+    let Some(cluster) = up("3.6", &QUICK).await else { return };
+    let layout = &cluster.layout;
+    let [first, second, third] = &layout.members[..] else { panic!("three members") };
+    let writer = layout.client(first).expect("a client");
+    agreed(&cluster).await;
+    second.end(Signal::KILL).expect("killed");
+    for number in 0..5 {
+        writer.put(&format!("acked{number}"), "1").await.expect("two of three are there");
+    }
+    for member in [first, third] {
+        member.end(Signal::KILL).expect("killed");
+    }
+    fs::remove_dir_all(third.dir.join("data")).expect("removed");
+    second.start().expect("started");
+    for start in 1..=4 {
+        let said = refusal(third, &third.flags).await;
+        assert!(said.contains("has lost its data directory: "), "start {start}: {said}");
+    }
+    first.start().expect("started");
+    let reader = layout.client(second).expect("a client");
+    wait::until("the two to serve", GENEROUS, || async {
+        reader.get("acked4").await.map_err(|error| error.to_string()).map(drop)
+    })
+    .await
+    .expect("they serve");
+    for number in 0..5 {
+        let read = reader.get(&format!("acked{number}")).await.expect("read");
+        assert_eq!(read.map(|pair| pair.value).as_deref(), Some(&b"1"[..]), "acked{number}");
+    }
+    nobody_panicked(layout);
+}
+
+/// The file that a member/// The file that a member's log is written to, and its bytes up to the last that is not zero.
 fn log_of(member: &Member) -> (PathBuf, usize) {
     let file = last(&member.dir.join("data/wal"), "wal");
     let bytes = fs::read(&file).expect("readable");
@@ -83,4 +115,60 @@ async fn a_member_that_has_lost_the_end_of_its_log_ends_and_says_why() {
     cluster.ready().await.expect("it is back");
     agreed(&cluster).await;
     nobody_panicked(layout);
+}
+
+/// Alone and in pairs: whatever is missing, the rest says that it was there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_of_the_data_directory_that_is_missing_is_named_at_the_start() {
+    let Some(cluster) =
+        up("3.6", &[&QUICK[..], &["--snapshot-count=5", "--snapshot-catchup-entries=1"]].concat()).await
+    else {
+        return;
+    };
+    let layout = &cluster.layout;
+    let client = layout.client(&layout.members[0]).expect("a client");
+    for number in 0..30 {
+        client.put(&format!("k{number}"), "v").await.expect("written");
+    }
+    agreed(&cluster).await;
+    let member = &layout.members[2];
+    member.end(Signal::KILL).expect("killed");
+    let (data, whole) = (member.dir.join("data"), member.dir.join("whole"));
+    fs::rename(&data, &whole).expect("put aside");
+    for (kept, named) in [
+        (&["snap", "identity"][..], "wal"),
+        (&["wal", "identity"], "snap"),
+        (&["wal", "snap"], "identity"),
+        (&["identity"], "wal"),
+        (&["wal"], "identity"),
+        (&["snap"], "identity"),
+    ] {
+        fs::create_dir(&data).expect("made");
+        for part in kept {
+            copy(&whole.join(part), &data.join(part));
+        }
+        for _ in ["at once", "and as often as it is started"] {
+            let said = refusal(member, &member.flags).await;
+            assert!(said.contains(&format!("data/{named} is missing, and the rest")), "{kept:?} are left: {said}");
+        }
+        fs::remove_dir_all(&data).expect("removed");
+    }
+    fs::rename(&whole, &data).expect("brought back");
+    member.start().expect("started");
+    cluster.ready().await.expect("it is back");
+    agreed(&cluster).await;
+    nobody_panicked(layout);
+}
+
+/// A file, or a folder of files.
+fn copy(from: &Path, to: &Path) {
+    if from.is_dir() {
+        fs::create_dir(to).expect("made");
+        for entry in fs::read_dir(from).expect("readable") {
+            let entry = entry.expect("an entry");
+            copy(&entry.path(), &to.join(entry.file_name()));
+        }
+    } else {
+        fs::copy(from, to).expect("copied");
+    }
 }

@@ -4,14 +4,17 @@
 //! no gap, and nobody panics. Source: agent/PROTOCOL.md, "What must always hold".
 
 mod clients;
+mod descriptors;
 mod downgrade;
 mod durable;
 mod faults;
 mod full;
 mod gates;
 mod hand_over;
+mod large;
 mod leases;
 mod lost_data;
+mod no_leader;
 mod refusal;
 mod rubbish;
 mod snapshot;

@@ -18,7 +18,7 @@ impl StoreBuilder<Types, LogStore, Applier, TempDir> for Folders {
     async fn build(&self) -> Result<(TempDir, LogStore, Applier), StorageError<Types>> {
         let folder = tempfile::tempdir().unwrap();
         let wal = Wal::open(&folder.path().join("wal"), Options::default()).unwrap();
-        let snapshots = Snapshots::open(&folder.path().join("snap")).unwrap();
+        let snapshots = Snapshots::open(disk::real(&folder.path().join("snap")).unwrap()).unwrap();
         let applier = Applier::open(Arc::new(Notebook::default()), snapshots).unwrap();
         Ok((folder, LogStore::new(wal), applier))
     }

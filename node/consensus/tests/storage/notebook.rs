@@ -2,11 +2,11 @@
 
 use std::{
     io::{BufRead, Write},
-    sync::Mutex,
+    sync::{Arc, Mutex},
 };
 
 use bytes::Bytes;
-use consensus::{Frozen, Machine, Stop};
+use consensus::{Frozen, Machine, Restored, Stop};
 
 #[derive(Default)]
 pub struct Notebook {
@@ -35,7 +35,7 @@ impl Machine for Notebook {
         })
     }
 
-    fn restore(&self, bytes: &mut dyn BufRead) -> Result<(), Stop> {
+    fn read_state(self: Arc<Self>, bytes: &mut dyn BufRead) -> Result<Restored, Stop> {
         let (mut lines, mut length) = (Vec::new(), [0; 4]);
         while bytes.read(&mut length[..1])? == 1 {
             bytes.read_exact(&mut length[1..])?;
@@ -43,7 +43,9 @@ impl Machine for Notebook {
             bytes.read_exact(&mut line)?;
             lines.push(line.into());
         }
-        *self.lines.lock().unwrap() = lines;
-        Ok(())
+        Ok(Box::new(move || {
+            *self.lines.lock().unwrap() = lines;
+            Ok(())
+        }))
     }
 }

@@ -17,7 +17,7 @@ fn notebook(lines: &[&'static str]) -> Arc<Notebook> {
 }
 
 fn open(folder: &Path, notebook: &Arc<Notebook>) -> Result<Applier, String> {
-    let snapshots = Snapshots::open(folder).map_err(|error| error.to_string())?;
+    let snapshots = Snapshots::open(disk::real(folder).unwrap()).map_err(|error| error.to_string())?;
     Applier::open(notebook.clone(), snapshots).map_err(|error| error.to_string())
 }
 
@@ -76,4 +76,20 @@ async fn what_is_damaged_or_newer_is_refused_by_name() {
         assert!(refusal(&whole[..length]).contains(ONLY), "cut off at {length}");
     }
     assert_eq!(refusal(&whole), "", "and whole again it is taken");
+}
+
+/// Nothing depends on it yet: the log has all that it would hold.
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_that_fails_is_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let snap = folder.path().join("snap");
+    let mut applier = open(&snap, &notebook(&["one"])).unwrap();
+    fs::remove_dir(&snap).unwrap();
+    let building = tokio::spawn(async move { applier.build_snapshot().await });
+    // The clock stands as long as anything can go on: a minute later it has failed some times.
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert!(!building.is_finished());
+    fs::create_dir(&snap).unwrap();
+    building.await.unwrap().unwrap();
+    assert_eq!(files(&snap), [ONLY]);
 }

@@ -1,9 +1,11 @@
 //! etcd's `Watch`: any number of watches over one stream.
 //!
-//! A stream is one task, which asks the store what is new whenever an entry was applied, and takes no more from it than the
-//! client takes from the stream. Source: etcd, server/etcdserver/api/v3rpc/watch.go.
+//! A stream is one task. It asks the store what is new for a watch when it is told that something is, and takes no more from it
+//! than the client takes from the stream. Source: etcd, server/etcdserver/api/v3rpc/watch.go.
 
 mod fragment;
+mod hub;
+mod index;
 mod session;
 mod watcher;
 
@@ -15,6 +17,8 @@ use tonic::{Request, Response, Status, Streaming, async_trait};
 use super::{admission::wants_leader, context::ServiceContext};
 use crate::api_error::ApiError;
 use session::Session;
+
+pub(super) use hub::Hub;
 
 /// How many responses wait for a slow client.
 const AHEAD: usize = 4;

@@ -1,7 +1,7 @@
 //! One stream's watches: what is asked of them, and what they are told.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     convert::Infallible,
     ops::Bound::{Excluded, Included, Unbounded},
     time::Duration,
@@ -20,10 +20,10 @@ use tonic::{Status, Streaming};
 
 use super::{
     fragment,
+    hub::Subscription,
     watcher::{WatchError, Watcher},
 };
 use crate::{
-    api_error::ApiError,
     mvcc::Bound,
     serve::{
         context::{LONGEST_MESSAGE_BYTES, ServiceContext},
@@ -40,37 +40,42 @@ const BOUND: Bound = Bound { changes: 1000, bytes: 1 << 20 };
 pub(super) struct Session {
     context: ServiceContext,
     responses: mpsc::Sender<Result<WatchResponse, Status>>,
+    subscription: Subscription,
     watches: BTreeMap<i64, Watcher>,
+    /// Those that there may be something for.
+    behind: BTreeSet<i64>,
     next_id: i64,
     /// The watch that comes first in the next round.
     turn: i64,
-    /// Whether the client has asked how far all watches are.
-    is_asked: bool,
+    /// The newest revision when the client asked how far all watches are, and was not told yet.
+    asked: Option<Revision>,
 }
 
 /// What one look at the store gave.
+#[derive(Default)]
 struct Round {
     told: Vec<(i64, Told)>,
-    newest: Revision,
-    /// Whether there is more to be told.
-    is_behind: bool,
+    /// Of those that were looked at, the ones for which there is nothing more.
+    done: Vec<i64>,
+    /// The watch that comes first in the next round: the first that had to wait, so that a busy one keeps nobody waiting.
+    turn: i64,
 }
 
 impl Round {
-    /// Looks at the store once, for as many watches as the bound allows; the next round begins with the first that had to
-    /// wait, so that a busy one keeps nobody waiting.
-    fn of(state: &State, watches: &mut BTreeMap<i64, Watcher>, turn: &mut i64) -> Self {
-        let newest = state.keys.revision();
-        let mut round = Self { told: Vec::new(), newest, is_behind: false };
+    /// Looks at the store once, for as many of the watches that are behind as the bound allows.
+    fn of(state: &State, watches: &mut BTreeMap<i64, Watcher>, behind: &BTreeSet<i64>, turn: i64) -> Self {
+        let mut round = Self { turn, ..Self::default() };
         let mut bound = BOUND;
-        let first = *turn;
-        for ids in [(Included(first), Unbounded), (Unbounded, Excluded(first))] {
-            for (id, watcher) in watches.range_mut(ids).filter(|(_, watcher)| watcher.is_behind(newest)) {
+        for ids in [(Included(turn), Unbounded), (Unbounded, Excluded(turn))] {
+            for id in behind.range(ids) {
                 if bound.is_reached() {
-                    (*turn, round.is_behind) = (*id, true);
+                    round.turn = *id;
                     return round;
                 }
-                round.advance(*id, watcher, state, &mut bound);
+                match watches.get_mut(id) {
+                    Some(watcher) => round.advance(*id, watcher, state, &mut bound),
+                    None => round.done.push(*id),
+                }
             }
         }
         round
@@ -80,9 +85,11 @@ impl Round {
         match watcher.advance(&state.keys, bound) {
             Ok(events) => {
                 if !events.is_empty() {
-                    self.told.push((id, Told::Events(events, watcher.told())));
+                    self.told.push((id, Told::Events(events, watcher.told(Revision(0)))));
                 }
-                self.is_behind |= watcher.is_behind(self.newest);
+                if !watcher.is_behind() {
+                    self.done.push(id);
+                }
             }
             Err(_) => self.told.push((id, Told::Compacted(state.keys.compacted()))),
         }
@@ -97,28 +104,36 @@ enum Told {
 
 impl Session {
     pub(super) fn new(context: ServiceContext, responses: mpsc::Sender<Result<WatchResponse, Status>>) -> Self {
-        Self { context, responses, watches: BTreeMap::new(), next_id: 0, turn: 0, is_asked: false }
+        let subscription = context.hub.subscribe();
+        let (watches, behind) = (BTreeMap::new(), BTreeSet::new());
+        Self { context, responses, subscription, watches, behind, next_id: 0, turn: 0, asked: None }
     }
 
     /// Serves the stream until the client ends it; says why.
     pub(super) async fn run(mut self, mut requests: Streaming<WatchRequest>) -> Result<Infallible, Status> {
-        let mut applied = self.context.member.applied();
         // Not the same for all streams, which clients open together (etcd, `GetProgressReportInterval`).
         let period = self.context.options.progress_interval.max(Duration::from_millis(1));
         let period = period + period.mul_f64(0.1 * random::fraction());
         let mut reports = interval_at(Instant::now() + period, period);
         reports.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut is_open = true;
+        let (mut is_open, mut is_report_due) = (true, false);
         loop {
-            let (newest, is_behind) = self.tell_what_is_new().await?;
+            let seen = self.tell_what_is_new().await?;
+            if is_report_due {
+                self.report(seen).await?;
+                is_report_due = false;
+            }
+            let is_behind = !self.behind.is_empty();
             tokio::select! {
                 request = requests.message(), if is_open => match request? {
                     Some(request) => self.take(request).await?,
                     // It may have said all that it has to say, and listen on.
                     None => is_open = false,
                 },
-                _ = reports.tick() => self.report(newest).await?,
-                changed = applied.changed(), if !is_behind => changed.map_err(|_| ApiError::Stopped)?,
+                // Not at once: how far the watches are is not known any more.
+                _ = reports.tick() => is_report_due = true,
+                () = self.subscription.changed(), if !is_behind => {}
+                () = self.subscription.reaches(self.asked), if !is_behind => {}
                 () = std::future::ready(()), if is_behind => {}
             }
         }
@@ -129,7 +144,7 @@ impl Session {
             Some(RequestUnion::CreateRequest(request)) => self.create(request).await,
             Some(RequestUnion::CancelRequest(request)) => self.cancel(request.watch_id).await,
             Some(RequestUnion::ProgressRequest(_)) => {
-                self.is_asked = true;
+                self.asked = Some(self.context.member.read(|state| state.keys.revision()));
                 Ok(())
             }
             // Of a release to come.
@@ -157,7 +172,9 @@ impl Session {
             return Err(WatchError::DuplicateId);
         }
         let id = if asked != 0 { asked } else { self.free_id() };
+        self.subscription.add(id, watcher.range());
         self.watches.insert(id, watcher);
+        self.behind.insert(id);
         Ok(id)
     }
 
@@ -170,33 +187,58 @@ impl Session {
     }
 
     async fn cancel(&mut self, watch_id: i64) -> Result<(), Status> {
-        if self.watches.remove(&watch_id).is_none() {
+        if !self.remove(watch_id) {
             return Ok(());
         }
         let newest = self.context.member.read(|state| state.keys.revision());
         self.send(WatchResponse { watch_id, canceled: true, ..WatchResponse::default() }, newest).await
     }
 
-    /// Tells each watch what is new to it; the newest revision, and whether there is more to tell.
-    async fn tell_what_is_new(&mut self) -> Result<(Revision, bool), Status> {
-        let Self { context, watches, turn, .. } = self;
-        let Round { told, newest, is_behind } = context.member.read(|state| Round::of(state, watches, turn));
-        for (watch_id, told) in told {
+    fn remove(&mut self, id: i64) -> bool {
+        let Some(watcher) = self.watches.remove(&id) else { return false };
+        self.subscription.remove(id, watcher.range());
+        self.behind.remove(&id);
+        true
+    }
+
+    /// Tells each watch what is new to it; the revision up to which there is nothing else for any that is not behind.
+    async fn tell_what_is_new(&mut self) -> Result<Revision, Status> {
+        let (touched, seen) = self.subscription.take();
+        for (id, first) in touched {
+            if let Some(watcher) = self.watches.get_mut(&id) {
+                watcher.touched(first);
+                self.behind.insert(id);
+            }
+        }
+        if !self.behind.is_empty() {
+            self.advance(seen).await?;
+        }
+        if self.behind.is_empty() && self.asked.is_some_and(|asked| asked <= seen) {
+            self.asked = None;
+            self.report_all(seen).await?;
+        }
+        Ok(seen)
+    }
+
+    async fn advance(&mut self, seen: Revision) -> Result<(), Status> {
+        let Self { context, watches, behind, turn, .. } = self;
+        let round = context.member.read(|state| Round::of(state, watches, behind, *turn));
+        self.turn = round.turn;
+        for id in round.done {
+            self.behind.remove(&id);
+        }
+        for (watch_id, told) in round.told {
             match told {
                 Told::Events(events, up_to) => self.tell(watch_id, events, up_to).await?,
                 Told::Compacted(first) => {
-                    self.watches.remove(&watch_id);
+                    self.remove(watch_id);
                     let compact_revision = first.0;
                     let end = WatchResponse { watch_id, canceled: true, compact_revision, ..WatchResponse::default() };
-                    self.send(end, newest).await?;
+                    self.send(end, seen.max(first)).await?;
                 }
             }
         }
-        if self.is_asked && !is_behind {
-            self.is_asked = false;
-            self.report_all(newest).await?;
-        }
-        Ok((newest, is_behind))
+        Ok(())
     }
 
     async fn tell(&self, watch_id: i64, events: Vec<Event>, up_to: Revision) -> Result<(), Status> {
@@ -211,11 +253,11 @@ impl Session {
     }
 
     /// Tells those that want to hear of progress, and heard nothing for a while, how far they are.
-    async fn report(&mut self, newest: Revision) -> Result<(), Status> {
+    async fn report(&mut self, seen: Revision) -> Result<(), Status> {
         let mut quiet = Vec::new();
         for (id, watcher) in &mut self.watches {
-            if watcher.wants_progress && watcher.is_quiet && watcher.told() <= newest {
-                quiet.push((*id, watcher.told()));
+            if watcher.wants_progress && watcher.is_quiet && watcher.told(seen) <= seen {
+                quiet.push((*id, watcher.told(seen)));
             }
             watcher.is_quiet = true;
         }
@@ -226,17 +268,25 @@ impl Session {
     }
 
     /// Says how far all watches are, unless one is for a time to come (etcd, `progressIfSync`).
-    async fn report_all(&self, newest: Revision) -> Result<(), Status> {
-        let is_here = |watcher: &Watcher| watcher.told() <= newest;
+    async fn report_all(&self, seen: Revision) -> Result<(), Status> {
+        let is_here = |watcher: &Watcher| watcher.told(seen) <= seen;
         if self.watches.is_empty() || !self.watches.values().all(is_here) {
             return Ok(());
         }
-        self.send(WatchResponse { watch_id: NO_WATCH, ..WatchResponse::default() }, newest).await
+        self.send(WatchResponse { watch_id: NO_WATCH, ..WatchResponse::default() }, seen).await
     }
 
     /// Waits until the client has taken what was sent before.
     async fn send(&self, response: WatchResponse, revision: Revision) -> Result<(), Status> {
         let response = WatchResponse { header: self.context.header(revision.0), ..response };
         self.responses.send(Ok(response)).await.map_err(|_| Status::cancelled("the client has gone"))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        for (id, watcher) in &self.watches {
+            self.subscription.remove(*id, watcher.range());
+        }
     }
 }

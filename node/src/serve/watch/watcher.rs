@@ -8,15 +8,14 @@ use proto::{
 
 use crate::{
     api_error::ApiError,
-    mvcc::{Bound, KeyRange, Store},
+    mvcc::{Bound, KeyRange, Store, Stretch},
 };
 
 #[derive(Debug)]
 pub(super) struct Watcher {
     key: Vec<u8>,
     range_end: Vec<u8>,
-    /// The first revision it has not been told of.
-    next: Revision,
+    progress: Progress,
     wants_previous: bool,
     filters: Vec<EventType>,
     /// Whether a long answer may be cut up.
@@ -25,6 +24,15 @@ pub(super) struct Watcher {
     pub(super) wants_progress: bool,
     /// Whether it heard nothing since it was last asked.
     pub(super) is_quiet: bool,
+}
+
+/// How far a watch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// There may be something for it from this revision on, which is the first that it was not told of.
+    Behind { next: Revision },
+    /// It was told of all that there is. It hears of nothing before `next`, which may be to come.
+    InStep { next: Revision },
 }
 
 /// A watch that was not made, in etcd's words.
@@ -58,7 +66,9 @@ impl Watcher {
         Ok(Self {
             key,
             range_end,
-            next: Revision(if start_revision == 0 { newest.0 + 1 } else { start_revision }),
+            progress: Progress::Behind {
+                next: Revision(if start_revision == 0 { newest.0 + 1 } else { start_revision }),
+            },
             wants_previous: request.prev_kv,
             filters,
             may_fragment: request.fragment,
@@ -67,14 +77,27 @@ impl Watcher {
         })
     }
 
-    /// The revision up to which it has been told everything.
-    pub(super) fn told(&self) -> Revision {
-        Revision(self.next.0 - 1)
+    pub(super) fn range(&self) -> KeyRange<'_> {
+        KeyRange::new(&self.key, &self.range_end)
     }
 
-    /// Whether there may be something to tell it.
-    pub(super) fn is_behind(&self, newest: Revision) -> bool {
-        self.next <= newest
+    /// The revision up to which it has been told everything, where all streams were told of what is up to `seen`.
+    pub(super) fn told(&self, seen: Revision) -> Revision {
+        match self.progress {
+            Progress::Behind { next } => Revision(next.0 - 1),
+            Progress::InStep { next } => Revision(next.0 - 1).max(seen),
+        }
+    }
+
+    pub(super) fn is_behind(&self) -> bool {
+        matches!(self.progress, Progress::Behind { .. })
+    }
+
+    /// There may be something for it at `first`, and there is nothing before that.
+    pub(super) fn touched(&mut self, first: Revision) {
+        if let Progress::InStep { next } = self.progress {
+            self.progress = Progress::Behind { next: next.max(first) };
+        }
     }
 
     /// Takes the next changes out of the store, within the bound.
@@ -82,10 +105,12 @@ impl Watcher {
     /// # Errors
     /// [`ApiError::Compacted`]: some that it was not told of are gone.
     pub(super) fn advance(&mut self, store: &Store, bound: &mut Bound) -> Result<Vec<Event>, ApiError> {
-        let range = KeyRange::new(&self.key, &self.range_end);
-        let stretch = store.events_within(self.next, range, self.wants_previous, bound)?;
-        self.next = stretch.next;
-        let mut events = stretch.events;
+        let Progress::Behind { next } = self.progress else { return Ok(Vec::new()) };
+        let Stretch { mut events, next } = store.events_within(next, self.range(), self.wants_previous, bound)?;
+        self.progress = match next > store.revision() {
+            true => Progress::InStep { next },
+            false => Progress::Behind { next },
+        };
         if !self.filters.is_empty() {
             events.retain(|event| !self.filters.contains(&event.r#type()));
         }

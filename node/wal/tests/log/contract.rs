@@ -5,19 +5,19 @@ use std::{
     sync::{Arc, mpsc},
 };
 
+use simulated_disk::{Faults, SimulatedDisk};
 use wal::{Entry, LogIndex, LogState, MAX_PAYLOAD_BYTES, Options, Refusal, Wal, WalError};
 
 use crate::{
     model::{entry, id},
-    simulated::{Faults, Simulated},
     workload::SMALL,
 };
 
 /// Nothing stays in memory once it is on disk.
 const FORGETFUL: Options = Options { tail_bytes: 0, ..SMALL };
 
-fn open(disk: &Simulated, options: Options) -> Wal {
-    Wal::open_on(Arc::new(disk.clone()), options).unwrap()
+fn open(disk: &SimulatedDisk, options: Options) -> Wal {
+    Wal::open_in(Arc::new(disk.clone()), options).unwrap()
 }
 
 /// Waits until the change that is made with the callback is durable.
@@ -37,7 +37,7 @@ fn indices(entries: Result<Vec<Entry>, WalError>) -> Vec<u64> {
 
 #[test]
 fn everything_is_readable_before_it_is_durable() {
-    let disk = Simulated::default();
+    let disk = SimulatedDisk::default();
     let wal = open(&disk, FORGETFUL);
     let reader = wal.clone();
     disk.hold();
@@ -61,7 +61,7 @@ fn everything_is_readable_before_it_is_durable() {
 #[test]
 fn a_range_is_cut_to_what_is_there_and_to_the_bytes_that_are_wanted() {
     for options in [FORGETFUL, Options { tail_bytes: 40, ..SMALL }, Options { tail_bytes: 1 << 20, ..SMALL }] {
-        let wal = open(&Simulated::default(), options);
+        let wal = open(&SimulatedDisk::default(), options);
         append(&wal, 5..100);
         wait(|done| wal.purge(id(1, 9), done));
         assert_eq!(indices(wal.entries(.., usize::MAX)), (10..100).collect::<Vec<_>>());
@@ -85,7 +85,7 @@ fn a_range_is_cut_to_what_is_there_and_to_the_bytes_that_are_wanted() {
 
 #[test]
 fn entries_of_every_size_are_read_back() {
-    let disk = Simulated::default();
+    let disk = SimulatedDisk::default();
     let sizes = [0, 1, 2, 3, 4, 5, 511, 512, 2900, 3000, 3001, 10_000, 7];
     let entries: Vec<_> = sizes.iter().zip(0..).map(|(size, index)| entry(1, index, vec![7; *size])).collect();
     let wal = open(&disk, FORGETFUL);
@@ -97,7 +97,7 @@ fn entries_of_every_size_are_read_back() {
 
 #[test]
 fn what_makes_no_sense_is_refused_and_changes_nothing() {
-    let disk = Simulated::default();
+    let disk = SimulatedDisk::default();
     let wal = open(&disk, SMALL);
     append(&wal, 5..10);
     wal.save_committed(id(1, 7)).unwrap();
@@ -126,7 +126,7 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
 
 #[test]
 fn a_log_goes_on_behind_a_snapshot() {
-    let disk = Simulated::default();
+    let disk = SimulatedDisk::default();
     let wal = open(&disk, SMALL);
     append(&wal, 0..10);
     wait(|done| wal.purge(id(3, 20), done));
@@ -144,7 +144,7 @@ fn a_log_goes_on_behind_a_snapshot() {
 
 #[test]
 fn what_is_asked_for_during_a_sync_shares_the_next_one() {
-    let disk = Simulated::default();
+    let disk = SimulatedDisk::default();
     let wal = open(&disk, Options { segment_bytes: 1 << 20, ..SMALL });
     let (answers, answered) = mpsc::channel();
     let before = disk.syncs();
@@ -163,7 +163,7 @@ fn what_is_asked_for_during_a_sync_shares_the_next_one() {
 
 #[test]
 fn what_is_committed_costs_no_sync_and_is_there_after_a_close() {
-    let disk = Simulated::default();
+    let disk = SimulatedDisk::default();
     let wal = open(&disk, SMALL);
     append(&wal, 0..3);
     let before = disk.boundaries();
@@ -176,7 +176,7 @@ fn what_is_committed_costs_no_sync_and_is_there_after_a_close() {
 
 #[test]
 fn an_empty_append_is_answered_after_what_was_before_it() {
-    let wal = open(&Simulated::new(Faults::default()), SMALL);
+    let wal = open(&SimulatedDisk::new(Faults::default()), SMALL);
     let (answers, answered) = mpsc::channel();
     let later = answers.clone();
     wal.append([entry(1, 0, "x")], move |_| answers.send("first").unwrap()).unwrap();
@@ -186,7 +186,7 @@ fn an_empty_append_is_answered_after_what_was_before_it() {
 
 #[test]
 fn the_last_clone_may_end_in_a_callback() {
-    let disk = Simulated::default();
+    let disk = SimulatedDisk::default();
     let wal = open(&disk, SMALL);
     let (last, (answers, answered)) = (wal.clone(), mpsc::channel());
     disk.hold();

@@ -3,12 +3,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use simulated_disk::{Chance, Faults, SimulatedDisk};
 use wal::{Options, Wal, WalError};
 
 use crate::{
-    chance::Chance,
     model::{Model, Truth},
-    simulated::{Faults, Simulated},
     workload::{SMALL, Workload},
 };
 
@@ -23,8 +22,8 @@ struct Written {
 
 fn write(seed: u64) -> Written {
     let (mut chance, mut truth) = (Chance::new(seed), Truth::default());
-    let disk = Simulated::new(Faults::default());
-    let wal = Wal::open_on(Arc::new(disk.clone()), OPTIONS).unwrap();
+    let disk = SimulatedDisk::new(Faults::default());
+    let wal = Wal::open_in(Arc::new(disk.clone()), OPTIONS).unwrap();
     let mut workload = Workload::new(&wal, &disk, &mut chance, &mut truth);
     workload.run(5).unwrap();
     let before = disk.files();
@@ -39,7 +38,7 @@ fn write(seed: u64) -> Written {
 
 /// Opens these files; whatever opens must be a state that the log was in.
 fn open(written: &Written, files: &BTreeMap<String, Vec<u8>>) -> Result<usize, WalError> {
-    let wal = Wal::open_on(Arc::new(Simulated::with_files(files)), OPTIONS)?;
+    let wal = Wal::open_in(Arc::new(SimulatedDisk::with_files(files)), OPTIONS)?;
     let found = Model::read(&wal).unwrap();
     let state = written.truth.states.iter().rposition(|state| *state == found);
     Ok(state.unwrap_or_else(|| panic!("never was in this state: {found:?}")))
@@ -140,14 +139,14 @@ fn what_is_written_over_a_torn_tail_stays() {
         let bytes = written.files.get_mut(&name).unwrap();
         let Some(torn) = (from.max(40)..bytes.len()).find(|at| bytes[*at] != 0) else { continue };
         bytes[torn] ^= 1;
-        let disk = Simulated::with_files(&written.files);
+        let disk = SimulatedDisk::with_files(&written.files);
         let mut chance = Chance::new(seed);
         for _ in 0..3 {
-            let Ok(wal) = Wal::open_on(Arc::new(disk.clone()), OPTIONS) else { break };
+            let Ok(wal) = Wal::open_in(Arc::new(disk.clone()), OPTIONS) else { break };
             let mut truth = Truth::from(Model::read(&wal).unwrap(), wal.committed().unwrap());
             Workload::new(&wal, &disk, &mut chance, &mut truth).run(2).unwrap();
             drop(wal);
-            let wal = Wal::open_on(Arc::new(disk.clone()), OPTIONS).unwrap();
+            let wal = Wal::open_in(Arc::new(disk.clone()), OPTIONS).unwrap();
             truth.check(&wal).unwrap();
         }
     }

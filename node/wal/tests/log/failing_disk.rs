@@ -6,12 +6,11 @@ use std::{
     sync::{Arc, mpsc},
 };
 
+use simulated_disk::{Chance, Faults, SimulatedDisk, Survival};
 use wal::{Wal, WalError};
 
 use crate::{
-    chance::Chance,
     model::{Model, Truth, entry, id},
-    simulated::{Faults, Simulated, Survival},
     workload::{SMALL, Workload},
 };
 
@@ -20,8 +19,8 @@ const SEEDS: Range<u64> = 0..12;
 /// Works on a disk with this fault; opens the log once it is mended, works on, and loses the power.
 fn fail_and_mend(seed: u64, faults: Faults) -> Result<(), String> {
     let (mut chance, mut truth) = (Chance::new(seed), Truth::default());
-    let disk = Simulated::new(faults);
-    if let Ok(wal) = Wal::open_on(Arc::new(disk.clone()), SMALL) {
+    let disk = SimulatedDisk::new(faults);
+    if let Ok(wal) = Wal::open_in(Arc::new(disk.clone()), SMALL) {
         let worked = Workload::new(&wal, &disk, &mut chance, &mut truth).run(8);
         worked.err().ok_or("the fault did not show")?;
         refuses_everything(&wal)?;
@@ -33,8 +32,8 @@ fn fail_and_mend(seed: u64, faults: Faults) -> Result<(), String> {
 }
 
 /// Opens the log, holds it against the truth, and asks for a little more, or for nothing.
-fn open_and_work(disk: &Simulated, chance: &mut Chance, truth: &mut Truth) -> Result<(), String> {
-    let wal = Wal::open_on(Arc::new(disk.clone()), SMALL).map_err(|error| format!("{error:?}"))?;
+fn open_and_work(disk: &SimulatedDisk, chance: &mut Chance, truth: &mut Truth) -> Result<(), String> {
+    let wal = Wal::open_in(Arc::new(disk.clone()), SMALL).map_err(|error| format!("{error:?}"))?;
     truth.check(&wal)?;
     *truth = Truth::from(Model::read(&wal)?, wal.committed().map_err(|error| error.to_string())?);
     let batches = chance.below(3);
@@ -60,8 +59,8 @@ fn refuses_everything(wal: &Wal) -> Result<(), String> {
 /// How many calls of the disk this seed's work takes.
 fn calls(seed: u64) -> usize {
     let (mut chance, mut truth) = (Chance::new(seed), Truth::default());
-    let disk = Simulated::new(Faults::default());
-    let wal = Wal::open_on(Arc::new(disk.clone()), SMALL).unwrap();
+    let disk = SimulatedDisk::new(Faults::default());
+    let wal = Wal::open_in(Arc::new(disk.clone()), SMALL).unwrap();
     Workload::new(&wal, &disk, &mut chance, &mut truth).run(8).unwrap();
     disk.boundaries()
 }
@@ -102,8 +101,8 @@ fn a_process_that_is_killed_at_any_call_loses_nothing() {
 #[test]
 fn all_who_wait_learn_of_the_failure_and_its_cause() {
     // The first four calls make the segment.
-    let disk = Simulated::new(Faults { full_at: Some(5), ..Faults::default() });
-    let wal = Wal::open_on(Arc::new(disk.clone()), SMALL).unwrap();
+    let disk = SimulatedDisk::new(Faults { full_at: Some(5), ..Faults::default() });
+    let wal = Wal::open_in(Arc::new(disk.clone()), SMALL).unwrap();
     let (answers, answered) = mpsc::channel();
     disk.hold();
     for index in 0..3 {
@@ -124,7 +123,7 @@ fn all_who_wait_learn_of_the_failure_and_its_cause() {
 
 #[test]
 fn a_callback_that_panics_fails_the_log() {
-    let wal = Wal::open_on(Arc::new(Simulated::default()), SMALL).unwrap();
+    let wal = Wal::open_in(Arc::new(SimulatedDisk::default()), SMALL).unwrap();
     let (answers, answered) = mpsc::channel::<()>();
     wal.append([entry(1, 0, "x")], move |_| {
         let _ended = answers;

@@ -7,12 +7,12 @@ use std::{
     sync::Arc,
 };
 
+use simulated_disk::SimulatedDisk;
 use wal::{FORMAT, LogIndex, LogState, Options, Wal, WalError};
 
 use crate::{
     contract::wait,
     model::{entry, id},
-    simulated::Simulated,
 };
 
 const OPTIONS: Options = Options { segment_bytes: 600, zeroed_bytes: 600, tail_bytes: 0 };
@@ -39,8 +39,8 @@ fn write(wal: &Wal) {
 
 #[test]
 fn what_is_written_now_is_what_was_written_then() {
-    let disk = Simulated::default();
-    let wal = Wal::open_on(Arc::new(disk.clone()), OPTIONS).unwrap();
+    let disk = SimulatedDisk::default();
+    let wal = Wal::open_in(Arc::new(disk.clone()), OPTIONS).unwrap();
     write(&wal);
     drop(wal);
     let (written, golden) = (disk.files(), golden_files());
@@ -53,7 +53,7 @@ fn what_is_written_now_is_what_was_written_then() {
 
 #[test]
 fn what_was_written_then_is_read_now() {
-    let wal = Wal::open_on(Arc::new(Simulated::with_files(&golden_files())), OPTIONS).unwrap();
+    let wal = Wal::open_in(Arc::new(SimulatedDisk::with_files(&golden_files())), OPTIONS).unwrap();
     assert_eq!(wal.state().unwrap(), LogState { purged: Some(id(7, 2)), last: Some(id(8, 5)) });
     assert_eq!(wal.vote().unwrap().as_deref(), Some(b"term 7, member 2".as_slice()));
     assert_eq!(wal.committed().unwrap(), Some(id(8, 4)));
@@ -65,7 +65,7 @@ fn what_was_written_then_is_read_now() {
 fn a_format_from_the_future_is_named() {
     let mut files = golden_files();
     files.values_mut().for_each(|bytes| bytes[8..12].copy_from_slice(&(FORMAT + 1).to_le_bytes()));
-    match Wal::open_on(Arc::new(Simulated::with_files(&files)), OPTIONS) {
+    match Wal::open_in(Arc::new(SimulatedDisk::with_files(&files)), OPTIONS) {
         Err(WalError::Newer { found, .. }) => assert_eq!(found, FORMAT + 1),
         other => panic!("{other:?}"),
     }

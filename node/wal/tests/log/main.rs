@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
-mod chance;
 mod contract;
 mod damage;
 mod failing_disk;
@@ -10,5 +9,4 @@ mod format;
 mod model;
 mod power_loss;
 mod real_folder;
-mod simulated;
 mod workload;

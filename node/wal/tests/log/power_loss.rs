@@ -2,12 +2,11 @@
 
 use std::{ops::Range, sync::Arc};
 
+use simulated_disk::{Chance, Faults, SimulatedDisk, Survival};
 use wal::Wal;
 
 use crate::{
-    chance::Chance,
     model::{Model, Truth},
-    simulated::{Faults, Simulated, Survival},
     workload::{SMALL, Workload},
 };
 
@@ -18,7 +17,7 @@ const BATCHES: usize = 8;
 fn life(seed: u64, faults: Faults, survival: Survival) -> Result<usize, String> {
     let mut chance = Chance::new(seed);
     let mut truth = Truth::default();
-    let mut disk = Simulated::new(faults);
+    let mut disk = SimulatedDisk::new(faults);
     let mut calls = None;
     for next in [Some(30), None] {
         work(&disk, &mut chance, &mut truth)?;
@@ -31,8 +30,8 @@ fn life(seed: u64, faults: Faults, survival: Survival) -> Result<usize, String> 
 }
 
 /// Opens the log, holds it against the truth, and works with it while there is power.
-fn work(disk: &Simulated, chance: &mut Chance, truth: &mut Truth) -> Result<(), String> {
-    let wal = match Wal::open_on(Arc::new(disk.clone()), SMALL) {
+fn work(disk: &SimulatedDisk, chance: &mut Chance, truth: &mut Truth) -> Result<(), String> {
+    let wal = match Wal::open_in(Arc::new(disk.clone()), SMALL) {
         Ok(wal) => wal,
         Err(_) if disk.is_dead() => return Ok(()),
         Err(error) => return Err(format!("cannot be opened: {error:?}")),

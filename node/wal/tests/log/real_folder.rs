@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc, thread};
 
-use wal::{Options, RealDisk, Wal, WalError};
+use wal::{Options, Wal, WalError};
 
 use crate::{
     contract::wait,
@@ -41,12 +41,12 @@ fn everything_is_there_when_it_is_opened_again() {
 fn two_processes_never_share_a_folder() {
     let folder = tempfile::tempdir().unwrap();
     let wal = Wal::open(folder.path(), SMALL).unwrap();
-    match RealDisk::lock(folder.path()) {
+    match Wal::open(folder.path(), SMALL) {
         Err(WalError::Locked { path }) => assert_eq!(path, folder.path()),
         other => panic!("{other:?}"),
     }
     drop(wal);
-    RealDisk::lock(folder.path()).unwrap();
+    Wal::open(folder.path(), SMALL).unwrap();
 }
 
 #[test]

@@ -7,13 +7,10 @@ use std::{
     time::Duration,
 };
 
+use simulated_disk::{Chance, SimulatedDisk};
 use wal::{LogIndex, Options, Wal, WalError};
 
-use crate::{
-    chance::Chance,
-    model::{Truth, entry, id},
-    simulated::Simulated,
-};
+use crate::model::{Truth, entry, id};
 
 /// Long enough for any machine; only a hang takes it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,14 +21,14 @@ pub const SMALL: Options = Options { segment_bytes: 3000, zeroed_bytes: 1024, ta
 /// A log under work.
 pub struct Workload<'a> {
     pub wal: &'a Wal,
-    pub disk: &'a Simulated,
+    pub disk: &'a SimulatedDisk,
     pub chance: &'a mut Chance,
     pub truth: &'a mut Truth,
     answers: (mpsc::Sender<io::Result<()>>, mpsc::Receiver<io::Result<()>>),
 }
 
 impl<'a> Workload<'a> {
-    pub fn new(wal: &'a Wal, disk: &'a Simulated, chance: &'a mut Chance, truth: &'a mut Truth) -> Self {
+    pub fn new(wal: &'a Wal, disk: &'a SimulatedDisk, chance: &'a mut Chance, truth: &'a mut Truth) -> Self {
         Self { wal, disk, chance, truth, answers: mpsc::channel() }
     }
 

@@ -2,20 +2,24 @@
 //!
 //! Every call that changes something is a *boundary*, counted from 0. Its faults say what happens at which one.
 
+#![allow(clippy::unwrap_used, reason = "a tool of tests")]
+
+mod chance;
+mod survival;
+
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     path::PathBuf,
     sync::{Arc, Condvar, Mutex, MutexGuard},
     time::Duration,
 };
 
-use wal::{Disk, DiskFile};
+use disk::{File, Folder};
 
-use crate::chance::Chance;
-
-/// What a drive writes in one go.
-const SECTOR: usize = 512;
+pub use chance::Chance;
+pub use survival::Survival;
+use survival::{surviving, surviving_names};
 
 /// Long enough for any machine; only a hang takes it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,21 +39,6 @@ pub struct Faults {
     pub names_are_not_synced: bool,
 }
 
-/// What is left of the writes that were not synced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Survival {
-    Nothing,
-    Everything,
-    /// The first so many bytes, in the order of the writes.
-    Prefix,
-    /// Any sectors.
-    Sectors,
-}
-
-impl Survival {
-    pub const ALL: [Self; 4] = [Self::Nothing, Self::Everything, Self::Prefix, Self::Sectors];
-}
-
 #[derive(Clone, Default)]
 struct Content {
     now: Vec<u8>,
@@ -59,7 +48,7 @@ struct Content {
     synced: bool,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 enum NameChange {
     Link(String, usize),
     Rename(String, String, usize),
@@ -72,23 +61,28 @@ struct World {
     files: Vec<Content>,
     names: BTreeMap<String, usize>,
     durable_names: BTreeMap<String, usize>,
+    /// All that were ever made. That they are durable is left to the file system here.
+    folders: BTreeSet<String>,
     /// What was done to the names since they were last synced.
     name_changes: Vec<NameChange>,
     boundaries: usize,
     syncs: usize,
+    written_bytes: u64,
     dead: bool,
     held: bool,
     waiting: bool,
 }
 
-/// The disk; every clone is the same one.
+/// The disk, as one of its folders; every clone is the same one.
 #[derive(Clone, Default)]
-pub struct Simulated {
+pub struct SimulatedDisk {
     world: Arc<(Mutex<World>, Condvar)>,
+    /// What names in this folder begin with: nothing, or a path that ends with `/`.
+    prefix: String,
 }
 
 struct Handle {
-    disk: Simulated,
+    disk: SimulatedDisk,
     file: usize,
 }
 
@@ -101,7 +95,7 @@ fn write(bytes: &mut Vec<u8>, offset: usize, written: &[u8]) {
     bytes[offset..offset + written.len()].copy_from_slice(written);
 }
 
-impl Simulated {
+impl SimulatedDisk {
     pub fn new(faults: Faults) -> Self {
         Self::of(World { faults, ..World::default() })
     }
@@ -114,7 +108,7 @@ impl Simulated {
     }
 
     fn of(world: World) -> Self {
-        Self { world: Arc::new((Mutex::new(world), Condvar::new())) }
+        Self { world: Arc::new((Mutex::new(world), Condvar::new())), prefix: String::new() }
     }
 
     /// What is in the files, as the system shows them.
@@ -133,6 +127,52 @@ impl Simulated {
 
     pub fn is_dead(&self) -> bool {
         self.world().dead
+    }
+
+    pub fn written_bytes(&self) -> u64 {
+        self.world().written_bytes
+    }
+
+    /// Whether there is space from now on.
+    pub fn fill(&self, is_full: bool) {
+        let mut world = self.world();
+        world.faults.full_at = is_full.then_some(world.boundaries);
+    }
+
+    /// Removes everything whose name begins so, for good: a disk that was lost, a folder that was removed.
+    pub fn empty(&self, prefix: &str) {
+        let mut world = self.world();
+        let World { names, durable_names, folders, name_changes, .. } = &mut *world;
+        name_changes.drain(..).for_each(|change| apply_name_change(durable_names, &change));
+        names.retain(|name, _| !name.starts_with(prefix));
+        durable_names.retain(|name, _| !name.starts_with(prefix));
+        folders.retain(|name| !name.starts_with(prefix));
+    }
+
+    /// Turns one bit over in what the disk has, durably.
+    pub fn flip(&self, name: &str, bit: usize) {
+        let mut world = self.world();
+        let Some(file) = world.names.get(name).copied() else { return };
+        let content = &mut world.files[file];
+        for bytes in [&mut content.now, &mut content.durable] {
+            if let Some(byte) = bytes.get_mut(bit / 8) {
+                *byte ^= 1 << (bit % 8);
+            }
+        }
+    }
+
+    /// Another disk with the same on it: a copy that is put away.
+    pub fn copy(&self) -> Self {
+        self.after_exit(Faults::default())
+    }
+
+    fn full(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    fn has_in_it(&self, change: &NameChange) -> bool {
+        let (NameChange::Link(name, _) | NameChange::Rename(_, name, _) | NameChange::Unlink(name)) = change;
+        name.strip_prefix(&self.prefix).is_some_and(|rest| !rest.contains('/'))
     }
 
     /// Makes the next call that changes something wait.
@@ -164,7 +204,8 @@ impl Simulated {
         let world = self.world();
         let files = world.files.iter().map(|content| surviving(content, survival, chance)).collect();
         let names = surviving_names(&world, survival, chance);
-        Self::of(World { faults, files, durable_names: names.clone(), names, ..World::default() })
+        let folders = world.folders.clone();
+        Self::of(World { faults, files, durable_names: names.clone(), names, folders, ..World::default() })
     }
 
     fn world(&self) -> MutexGuard<'_, World> {
@@ -229,66 +270,21 @@ fn apply_name_change(names: &mut BTreeMap<String, usize>, change: &NameChange) {
     }
 }
 
-fn surviving(content: &Content, survival: Survival, chance: &mut Chance) -> Content {
-    let mut bytes = content.durable.clone();
-    match survival {
-        Survival::Nothing => {}
-        Survival::Everything => content.writes.iter().for_each(|(offset, written)| write(&mut bytes, *offset, written)),
-        Survival::Prefix => {
-            let total: usize = content.writes.iter().map(|(_, written)| written.len()).sum();
-            let mut left = chance.below(total + 1);
-            for (offset, written) in &content.writes {
-                let part = left.min(written.len());
-                write(&mut bytes, *offset, &written[..part]);
-                left -= part;
-            }
-        }
-        Survival::Sectors => {
-            for (offset, written) in &content.writes {
-                let mut at = 0;
-                while at < written.len() {
-                    let end = written.len().min(at + SECTOR - (offset + at) % SECTOR);
-                    if chance.below(2) == 0 {
-                        write(&mut bytes, offset + at, &written[at..end]);
-                    }
-                    at = end;
-                }
-            }
-        }
-    }
-    Content::durable(bytes)
-}
-
-fn surviving_names(world: &World, survival: Survival, chance: &mut Chance) -> BTreeMap<String, usize> {
-    let mut names = world.durable_names.clone();
-    let changes = &world.name_changes;
-    let prefix = chance.below(changes.len() + 1);
-    for (at, change) in changes.iter().enumerate() {
-        let survives = match survival {
-            Survival::Nothing => false,
-            Survival::Everything => true,
-            Survival::Prefix => at < prefix,
-            Survival::Sectors => chance.below(2) == 0,
-        };
-        if survives {
-            apply_name_change(&mut names, change);
-        }
-    }
-    names
-}
-
-impl Disk for Simulated {
+impl Folder for SimulatedDisk {
     fn path(&self, name: &str) -> PathBuf {
-        name.into()
+        self.full(name).into()
     }
 
     fn names(&self) -> io::Result<Vec<String>> {
         let world = self.world();
         world.alive()?;
-        Ok(world.names.keys().cloned().collect())
+        let known = world.names.keys().chain(&world.folders);
+        let inside = known.filter_map(|name| name.strip_prefix(&self.prefix)).filter(|rest| !rest.is_empty());
+        let names: BTreeSet<&str> = inside.map(|rest| rest.split_once('/').map_or(rest, |(first, _)| first)).collect();
+        Ok(names.into_iter().map(Into::into).collect())
     }
 
-    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+    fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
         let mut file = 0;
         self.change_names(|world| {
             if world.is_full(world.boundaries - 1) {
@@ -296,23 +292,23 @@ impl Disk for Simulated {
             }
             file = world.files.len();
             world.files.push(Content::default());
-            Ok(NameChange::Link(name.into(), file))
+            Ok(NameChange::Link(self.full(name), file))
         })?;
         Ok(Arc::new(Handle { disk: self.clone(), file }))
     }
 
-    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+    fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
         let world = self.world();
         world.alive()?;
-        Ok(Arc::new(Handle { disk: self.clone(), file: world.file(name)? }))
+        Ok(Arc::new(Handle { disk: self.clone(), file: world.file(&self.full(name))? }))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.change_names(|world| Ok(NameChange::Rename(from.into(), to.into(), world.file(from)?)))
+        self.change_names(|world| Ok(NameChange::Rename(self.full(from), self.full(to), world.file(&self.full(from))?)))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.change_names(|world| world.file(name).map(|_| NameChange::Unlink(name.into())))
+        self.change_names(|world| world.file(&self.full(name)).map(|_| NameChange::Unlink(self.full(name))))
     }
 
     fn sync_names(&self) -> io::Result<()> {
@@ -322,14 +318,30 @@ impl Disk for Simulated {
             return Err(error(io::ErrorKind::Other));
         }
         if !world.faults.names_are_not_synced {
-            world.durable_names = world.names.clone();
-            world.name_changes.clear();
+            let (now, rest) =
+                std::mem::take(&mut world.name_changes).into_iter().partition(|change| self.has_in_it(change));
+            let now: Vec<NameChange> = now;
+            now.iter().for_each(|change| apply_name_change(&mut world.durable_names, change));
+            world.name_changes = rest;
         }
         Ok(())
     }
+
+    fn folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
+        let mut world = self.world();
+        world.alive()?;
+        let prefix = format!("{}/", self.full(name));
+        world.folders.insert(prefix.clone());
+        Ok(Arc::new(Self { world: self.world.clone(), prefix }))
+    }
+
+    /// There is one process on it at a time.
+    fn lock(&self) -> io::Result<()> {
+        self.world().alive()
+    }
 }
 
-impl DiskFile for Handle {
+impl File for Handle {
     fn length(&self) -> io::Result<u64> {
         let world = self.disk.world();
         world.alive()?;
@@ -352,6 +364,7 @@ impl DiskFile for Handle {
         let fits = if full { bytes.len() / 2 } else { bytes.len() };
         write(&mut content.now, offset as usize, &bytes[..fits]);
         content.writes.push((offset as usize, bytes[..fits].to_vec()));
+        world.written_bytes += fits as u64;
         world.alive()?;
         if full { Err(error(io::ErrorKind::StorageFull)) } else { Ok(()) }
     }

@@ -1,0 +1,109 @@
+//! Whoever reaches the peer port can say anything: nothing of it ends a member, or leaves it without a leader for ever.
+
+use bytes::Bytes;
+use consensus::Question;
+use futures_util::{StreamExt, stream};
+use prost::Message;
+
+use crate::alone::{Alone, ID};
+
+/// A member that says what is not so.
+const LIAR: u64 = 9;
+
+#[derive(Clone, PartialEq, Message)]
+struct Vote {
+    #[prost(uint64, tag = "1")]
+    term: u64,
+    #[prost(uint64, tag = "2")]
+    member: u64,
+    #[prost(bool, tag = "3")]
+    committed: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct LogId {
+    #[prost(uint64, tag = "1")]
+    term: u64,
+    #[prost(uint64, tag = "2")]
+    index: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct VoteRequest {
+    #[prost(message, tag = "1")]
+    vote: Option<Vote>,
+    #[prost(message, tag = "2")]
+    last: Option<LogId>,
+    #[prost(bool, tag = "3")]
+    leadership_transfer: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Lost {
+    #[prost(message, tag = "1")]
+    leader: Option<Vote>,
+    #[prost(message, tag = "2")]
+    acknowledged: Option<LogId>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Append {
+    #[prost(uint64, tag = "1")]
+    sequence: u64,
+    #[prost(message, tag = "2")]
+    vote: Option<Vote>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Offer {
+    #[prost(message, tag = "1")]
+    vote: Option<Vote>,
+    #[prost(uint64, tag = "2")]
+    size: u64,
+}
+
+fn vote(term: u64, member: u64) -> Option<Vote> {
+    Some(Vote { term, member, committed: true })
+}
+
+fn bytes(message: impl Message) -> Bytes {
+    message.encode_to_vec().into()
+}
+
+fn ballot(term: u64, member: u64) -> Question {
+    let last = Some(LogId { term: u64::MAX, index: u64::MAX });
+    Question::Vote(bytes(VoteRequest { vote: vote(term, member), last, leadership_transfer: true }))
+}
+
+fn lost(term: u64, member: u64) -> Question {
+    let acknowledged = Some(LogId { term, index: 1 << 60 });
+    Question::Lost(bytes(Lost { leader: vote(term, member), acknowledged }))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_member_cannot_say_is_refused_and_changes_nothing() {
+    let Alone { group, notebook, term, .. } = &Alone::begin().await;
+    let (term, far) = (*term, u64::MAX);
+    for (what, question) in [
+        ("a term out of reach", ballot(far, LIAR)),
+        ("a vote for another", ballot(term + 1, ID)),
+        ("a loss that another leader tells of", lost(term, ID)),
+        ("a loss, by one that does not lead", lost(term, LIAR)),
+        ("a loss, in a later term", lost(term + 1, LIAR)),
+        ("no question", Question::Vote(Bytes::from_static(b"\xff"))),
+        ("half a question", Question::Lost(Bytes::from_static(b"\x0a\x7f"))),
+    ] {
+        assert!(group.answer(LIAR, question).await.is_err(), "{what}");
+    }
+    for (what, offered) in [("far", vote(far, LIAR)), ("another's", vote(term, ID)), ("nobody's", None)] {
+        let offer = bytes(Offer { vote: offered, size: far });
+        assert!(group.incoming(LIAR, offer).is_err(), "a snapshot, {what}");
+    }
+    for (what, leads) in [("far", vote(far, LIAR)), ("another's", vote(term, ID)), ("nobody's", None)] {
+        let append = stream::iter([bytes(Append { sequence: 1, vote: leads })]);
+        assert_eq!(group.append(LIAR, append).count().await, 0, "entries, {what}");
+    }
+    group.propose_as_leader(term, Bytes::from_static(b"on")).await.expect("it leads as before");
+    assert_eq!(notebook.lines(), ["on"]);
+    group.shutdown().await;
+}

@@ -1,0 +1,100 @@
+//! A file's bytes from its start to its end.
+
+use std::{
+    io::{self, Read, Write},
+    sync::Arc,
+};
+
+use crate::{File, Folder};
+
+/// Reads a file from its start.
+pub struct Reader {
+    file: Arc<dyn File>,
+    at: u64,
+    length: u64,
+}
+
+impl Reader {
+    /// Of as many bytes as it has now.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn new(file: Arc<dyn File>) -> io::Result<Self> {
+        let length = file.length()?;
+        Ok(Self { file, at: 0, length })
+    }
+
+    /// How many bytes there are in all.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+}
+
+impl Read for Reader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.length - self.at).unwrap_or(usize::MAX).min(into.len());
+        self.file.read_at(&mut into[..left], self.at)?;
+        self.at += left as u64;
+        Ok(left)
+    }
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Reader({} of {} bytes)", self.at, self.length)
+    }
+}
+
+/// Writes a file from its start.
+pub struct Writer {
+    file: Arc<dyn File>,
+    at: u64,
+}
+
+impl Writer {
+    /// Over whatever is there.
+    pub fn new(file: Arc<dyn File>) -> Self {
+        Self { file, at: 0 }
+    }
+
+    /// How many bytes were written.
+    pub fn length(&self) -> u64 {
+        self.at
+    }
+}
+
+impl Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write_at(bytes, self.at)?;
+        self.at += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    /// What was written is with the system already, and durable when the file is synced.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// All bytes of a file.
+///
+/// # Errors
+/// The system refuses, `NotFound` among it.
+pub fn read(folder: &dyn Folder, name: &str) -> io::Result<Vec<u8>> {
+    let mut reader = Reader::new(folder.open(name)?)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(reader.length()).unwrap_or_default());
+    reader.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Puts a file in place whole and durable: it is written aside under the other name, which no crash leaves half of.
+///
+/// # Errors
+/// The system refuses: what had the name before still has it.
+pub fn write_whole(folder: &dyn Folder, name: &str, aside: &str, bytes: &[u8]) -> io::Result<()> {
+    let file = folder.create(aside)?;
+    file.write_at(bytes, 0)?;
+    file.sync()?;
+    folder.rename(aside, name)?;
+    folder.sync_names()
+}

@@ -1,0 +1,188 @@
+//! Clients of the cluster, on a machine of their own that never fails, and what they saw.
+
+mod lease;
+mod registers;
+mod watch;
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use hyper_util::rt::TokioIo;
+use lab::history::History;
+use node::host::Socket;
+use proto::etcdserverpb::{kv_client::KvClient, lease_client::LeaseClient, watch_client::WatchClient};
+use simulated_disk::Chance;
+use tokio::runtime::{Builder, Runtime};
+use tonic::{
+    codegen::http::Uri,
+    transport::{Channel, Endpoint},
+};
+
+use crate::{
+    faults::CLIENTS,
+    machine::{CLIENT_PORT, TURN},
+    network::{HostId, Micros, Network},
+};
+
+/// As many read and write.
+const REGISTERS: usize = 4;
+/// A client gives up after this, and does not know what came of it.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What all clients saw.
+#[derive(Default)]
+pub struct Seen {
+    pub history: History,
+    /// What was acknowledged: revision, key, value.
+    pub acknowledged: Vec<(i64, String, u64)>,
+    /// What the watch told, in its order.
+    pub watched: Vec<(i64, String, u64)>,
+    /// Revisions that the watch was told were compacted away.
+    pub compacted: i64,
+    /// What must never be.
+    pub faults: Vec<String>,
+    pub puts: u64,
+    pub gets: u64,
+    pub unknown: u64,
+    pub renewals: u64,
+    pub leases: u64,
+    pub compactions: u64,
+}
+
+pub type Shared = Arc<Mutex<Seen>>;
+
+pub struct Clients {
+    runtime: Runtime,
+    pub seen: Shared,
+    quiet: Arc<tokio::sync::watch::Sender<bool>>,
+    clock: Micros,
+    members: HostId,
+    network: Network,
+}
+
+/// What each client has.
+#[derive(Clone)]
+pub(crate) struct Client {
+    channels: Vec<Channel>,
+    seen: Shared,
+    quiet: tokio::sync::watch::Receiver<bool>,
+}
+
+impl Client {
+    fn any(&self, chance: &mut Chance) -> Channel {
+        self.channels[chance.below(self.channels.len())].clone()
+    }
+
+    fn kv(&self, chance: &mut Chance) -> KvClient<Channel> {
+        KvClient::new(self.any(chance))
+    }
+
+    fn leases(&self, chance: &mut Chance) -> LeaseClient<Channel> {
+        LeaseClient::new(self.any(chance))
+    }
+
+    fn watches(&self, chance: &mut Chance) -> WatchClient<Channel> {
+        WatchClient::new(self.any(chance))
+    }
+
+    fn is_quiet(&self) -> bool {
+        *self.quiet.borrow()
+    }
+}
+
+/// The time that all clients go by: the world's, in nanoseconds.
+pub(crate) fn now() -> u64 {
+    crate::entropy::now()
+}
+
+impl Clients {
+    pub fn new(network: &Network, members: HostId, chance: &mut Chance) -> Self {
+        TURN.set(CLIENTS);
+        let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let seen = Shared::default();
+        let quiet = Arc::new(tokio::sync::watch::Sender::new(false));
+        for number in 0..REGISTERS {
+            let client = client(&runtime, network, members, &seen, &quiet);
+            runtime.spawn(registers::run(client, number, fork(chance)));
+        }
+        runtime.spawn(registers::compact(client(&runtime, network, members, &seen, &quiet), fork(chance)));
+        for ttl in [2, 5] {
+            runtime.spawn(lease::run(client(&runtime, network, members, &seen, &quiet), ttl, fork(chance)));
+        }
+        runtime.spawn(watch::run(client(&runtime, network, members, &seen, &quiet), fork(chance)));
+        Self { runtime, seen, quiet, clock: 0, members, network: network.clone() }
+    }
+
+    /// Until this time.
+    pub fn run_until(&mut self, now: Micros) {
+        TURN.set(CLIENTS);
+        let passed = Duration::from_micros(now - self.clock);
+        self.clock = now;
+        self.runtime.block_on(async { tokio::time::sleep(passed).await });
+    }
+
+    /// From now on nobody begins anything, but for the watch, which goes on.
+    pub fn be_quiet(&self) {
+        self.quiet.send_replace(true);
+    }
+
+    /// Puts through one member; what comes of it is in the cell.
+    pub fn probe(&self, host: HostId, number: u64) -> Arc<Mutex<Option<Result<(), String>>>> {
+        let outcome = Arc::new(Mutex::new(None));
+        let told = outcome.clone();
+        let channel = {
+            let _on = self.runtime.enter();
+            channel(&self.network, host)
+        };
+        debug_assert!(host <= self.members);
+        self.runtime.spawn(async move {
+            let mut kv = KvClient::new(channel);
+            let put = kv.put(proto::etcdserverpb::PutRequest {
+                key: format!("probe/{host}").into(),
+                value: number.to_string().into(),
+                ..Default::default()
+            });
+            let answer = tokio::time::timeout(PATIENCE, put).await;
+            let answer = match answer {
+                Ok(Ok(_)) => Ok(()),
+                Ok(Err(status)) => Err(status.message().to_owned()),
+                Err(_) => Err("no answer".to_owned()),
+            };
+            *told.lock().unwrap() = Some(answer);
+        });
+        outcome
+    }
+}
+
+fn fork(chance: &mut Chance) -> Chance {
+    Chance::new(chance.below(usize::MAX) as u64)
+}
+
+fn client(
+    runtime: &Runtime,
+    network: &Network,
+    members: HostId,
+    seen: &Shared,
+    quiet: &tokio::sync::watch::Sender<bool>,
+) -> Client {
+    let _on = runtime.enter();
+    let channels = (1..=members).map(|host| channel(network, host)).collect();
+    Client { channels, seen: seen.clone(), quiet: quiet.subscribe() }
+}
+
+fn channel(network: &Network, host: HostId) -> Channel {
+    let network = network.clone();
+    let connector = tower::service_fn(move |_: Uri| {
+        let connecting = network.connect(CLIENTS, &format!("10.0.0.{host}:{CLIENT_PORT}"));
+        async move { connecting.await.map(|socket: Box<dyn Socket>| TokioIo::new(socket)) }
+    });
+    Endpoint::from_shared(format!("http://10.0.0.{host}:{CLIENT_PORT}"))
+        .unwrap()
+        .connect_timeout(Duration::from_secs(1))
+        .http2_keep_alive_interval(Duration::from_secs(1))
+        .keep_alive_timeout(Duration::from_secs(1))
+        .keep_alive_while_idle(true)
+        .connect_with_connector_lazy(connector)
+}

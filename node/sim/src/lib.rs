@@ -1,0 +1,32 @@
+//! Deterministic simulation of whole clusters: the node as it is, from its log to its clients' port, on simulated machines.
+//!
+//! ```text
+//!   main.rs      one seed; a soak; a failing seed made small
+//!      |
+//!   world.rs     the loop: what is due on the network, then each machine for a tick of its clock
+//!      |------ plan.rs      what goes wrong and when, as data that a seed gives and a shrink shortens
+//!      |------ faults.rs    makes it go wrong
+//!      |------ clients/     puts, reads, leases, watches, compactions, and what they saw
+//!      |------ checks.rs    what must hold all the time, and at the end
+//!      |
+//!   machine.rs   a machine and the process on it; host.rs: what the node sees of it
+//!   network.rs   connections that are late, slow, cut, broken
+//!   entropy.rs   chance and clock of everything else
+//! ```
+//!
+//! Everything runs on one thread, in the order that the seed decides: the same seed gives the same run, to the byte. A machine
+//! has a runtime of its own with a clock that the world moves on; ending its process is dropping that runtime, as SIGKILL
+//! does, in the middle of whatever it was doing. Where the node has several threads (raft, clients, the log's writer), here it
+//! has one, so races between threads lie outside; so do the kernel, TLS, and the flags' parsing.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a tool of tests: what cannot be is a failure of the run")]
+
+pub mod checks;
+pub mod clients;
+pub mod entropy;
+pub mod faults;
+pub mod host;
+pub mod machine;
+pub mod network;
+pub mod plan;
+pub mod world;

@@ -1,0 +1,212 @@
+//! A machine: its disk stays, processes come and go on it.
+
+use std::{
+    cell::Cell,
+    sync::{Arc, Mutex, atomic::Ordering},
+    time::Duration,
+};
+
+use node::{
+    config::Config,
+    features::FEATURES,
+    member::{Member, Setup, start},
+    process::live,
+    serve::ServeOptions,
+};
+use proto::Release;
+use simulated_disk::{Chance, Faults, SimulatedDisk, Survival};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::{
+    host::SimHost,
+    network::{HostId, Micros, Network},
+    plan::Plan,
+};
+
+pub const CLIENT_PORT: u16 = 2379;
+pub const PEER_PORT: u16 = 2380;
+
+thread_local! {
+    /// Whose turn it is, for whoever logs or panics.
+    pub static TURN: Cell<HostId> = const { Cell::new(0) };
+}
+
+/// The process on a machine.
+struct Process {
+    runtime: Runtime,
+    /// There while it runs as a member.
+    member: Arc<Mutex<Option<Member>>>,
+    /// How it ended by itself.
+    outcome: Arc<Mutex<Option<Result<(), String>>>>,
+    stop: Option<tokio::sync::oneshot::Sender<()>>,
+}
+
+pub struct Machine {
+    pub host: SimHost,
+    /// Minor of the release that is installed.
+    pub minor: u64,
+    flags: Vec<String>,
+    process: Option<Process>,
+    /// Its process does not run, though it is there.
+    pub frozen_until: Option<Micros>,
+    /// When whoever supervises it starts it again.
+    pub starts_at: Option<Micros>,
+    /// What its disk has lost: then it may end by itself, and need not serve.
+    pub loss: Option<String>,
+    /// Until then it may end by itself, as its disk is full, or was a moment ago.
+    pub full_until: Micros,
+    /// Why its process has ended by itself, each time.
+    pub ends: Vec<String>,
+    /// How far the clock of its process is.
+    clock: Micros,
+}
+
+impl Machine {
+    pub fn new(id: HostId, network: &Network, plan: &Plan) -> Self {
+        let url = |id: HostId, port: u16| format!("http://10.0.0.{id}:{port}");
+        let founders: Vec<_> = (1..=plan.members).map(|id| format!("m{id}={}", url(id, PEER_PORT))).collect();
+        let flags = vec![
+            format!("--name=m{id}"),
+            "--data-dir=data".into(),
+            format!("--listen-client-urls={}", url(id, CLIENT_PORT)),
+            format!("--advertise-client-urls={}", url(id, CLIENT_PORT)),
+            format!("--listen-peer-urls={}", url(id, PEER_PORT)),
+            format!("--initial-advertise-peer-urls={}", url(id, PEER_PORT)),
+            format!("--initial-cluster={}", founders.join(",")),
+            format!("--snapshot-count={}", plan.snapshot_count),
+            format!("--snapshot-catchup-entries={}", plan.catchup_entries),
+            "--corrupt-check-time=3s".into(),
+        ];
+        let host = SimHost {
+            id,
+            network: network.clone(),
+            disk: SimulatedDisk::default(),
+            ahead_ms: Arc::default(),
+            sync_ms: Arc::new(2.into()),
+        };
+        Self {
+            host,
+            minor: plan.minor,
+            flags,
+            process: None,
+            frozen_until: None,
+            starts_at: Some(0),
+            loss: None,
+            full_until: 0,
+            ends: Vec::new(),
+            clock: 0,
+        }
+    }
+
+    /// Starts a process with what is on the disk.
+    pub fn start(&mut self, now: Micros) {
+        self.starts_at = None;
+        self.clock = now;
+        TURN.set(self.host.id);
+        self.host.network.is_back(self.host.id);
+        let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let (member, outcome) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(None)));
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let (host, flags, release) = (self.host.clone(), self.flags.clone(), Release::new(3, self.minor, 0));
+        let (shown, ended) = (member.clone(), outcome.clone());
+        runtime.spawn(async move {
+            let outcome = run(host, flags, release, &shown, stopped).await;
+            *shown.lock().unwrap() = None;
+            *ended.lock().unwrap() = Some(outcome);
+        });
+        tracing::warn!(target: "sim", minor = self.minor, "the process starts");
+        self.process = Some(Process { runtime, member, outcome, stop: Some(stop) });
+    }
+
+    pub fn may_end(&self, now: Micros) -> bool {
+        self.loss.is_some() || now < self.full_until
+    }
+
+    pub fn is_up(&self) -> bool {
+        self.process.is_some()
+    }
+
+    /// The member, where one runs.
+    pub fn member(&self) -> Option<Member> {
+        self.process.as_ref()?.member.lock().unwrap().clone()
+    }
+
+    /// Asks the process to end, as SIGTERM does.
+    pub fn stop(&mut self) {
+        if let Some(process) = &mut self.process {
+            drop(process.stop.take());
+        }
+    }
+
+    /// Ends the process at once; what it wrote stays with the system.
+    pub fn kill(&mut self) {
+        TURN.set(self.host.id);
+        if let Some(process) = self.process.take() {
+            self.host.network.close_ports(self.host.id);
+            drop(process);
+            self.host.disk = self.host.disk.after_exit(Faults::default());
+        }
+        self.frozen_until = None;
+    }
+
+    /// The machine loses its power.
+    pub fn lose_power(&mut self, survival: Survival, chance: &mut Chance) {
+        TURN.set(self.host.id);
+        self.host.network.go_dark(self.host.id);
+        self.process = None;
+        self.frozen_until = None;
+        self.host.disk = self.host.disk.after_power_loss(survival, chance, Faults::default());
+    }
+
+    /// Runs the process until this time. Why it has ended by itself, if it has.
+    pub fn run_until(&mut self, now: Micros) -> Option<Result<(), String>> {
+        let process = self.process.as_mut()?;
+        if self.frozen_until.is_some_and(|until| now < until) {
+            return None;
+        }
+        self.frozen_until = None;
+        TURN.set(self.host.id);
+        let passed = Duration::from_micros(now - self.clock);
+        self.clock = now;
+        // A process that stood still finds all its timers over at once.
+        process.runtime.block_on(async {
+            if passed > Duration::from_millis(20) {
+                tokio::time::advance(passed).await;
+                tokio::task::yield_now().await;
+            } else {
+                tokio::time::sleep(passed).await;
+            }
+        });
+        let outcome = process.outcome.lock().unwrap().take()?;
+        self.process = None;
+        self.host.network.close_ports(self.host.id);
+        self.host.disk = self.host.disk.after_exit(Faults::default());
+        Some(outcome)
+    }
+
+    /// How far its clock is ahead from now on.
+    pub fn set_ahead(&self, ms: u64) {
+        self.host.ahead_ms.fetch_add(ms, Ordering::Relaxed);
+    }
+}
+
+async fn run(
+    host: SimHost,
+    flags: Vec<String>,
+    release: Release,
+    shown: &Mutex<Option<Member>>,
+    stopped: tokio::sync::oneshot::Receiver<()>,
+) -> Result<(), String> {
+    let config = Config::read(flags, []).map_err(|error| error.to_string())?;
+    let options = ServeOptions { election_timeout: config.election_timeout, ..ServeOptions::default() };
+    let (network, id) = (host.network.clone(), host.id);
+    let listeners = vec![network.listen(id, PEER_PORT)];
+    let setup = Setup { host: Arc::new(host), config, release, registry: FEATURES, listeners };
+    let running = start(setup).await.map_err(|error| consensus::with_causes(&error))?;
+    *shown.lock().unwrap() = Some(running.member.clone());
+    let listen = || Ok(vec![network.listen(id, CLIENT_PORT)]);
+    let outcome =
+        live(&running, listen, options, async { drop(stopped.await) }).await.map_err(|error| error.to_string());
+    running.end().await;
+    outcome
+}

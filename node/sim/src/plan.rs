@@ -1,0 +1,259 @@
+//! A run as data: how large the cluster is, and what goes wrong when. A seed gives one; a shrink makes it shorter.
+
+use serde::{Deserialize, Serialize};
+use simulated_disk::Chance;
+
+use crate::network::HostId;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Plan {
+    pub seed: u64,
+    pub members: HostId,
+    /// Minor of the release that all begin with.
+    pub minor: u64,
+    pub snapshot_count: u64,
+    pub catchup_entries: u64,
+    /// Simulated seconds until all faults end.
+    pub seconds: u64,
+    /// The one machine whose disk may lose what it has.
+    pub unlucky: HostId,
+    pub faults: Vec<Timed>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Timed {
+    pub at_ms: u64,
+    pub fault: Fault,
+}
+
+/// Whom it hits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Whom {
+    Host(HostId),
+    /// Whoever leads then.
+    Leader,
+}
+
+/// What a disk loses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Part {
+    All,
+    Log,
+    Snapshots,
+    Identity,
+}
+
+/// What goes wrong, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fault {
+    /// The process ends at once; it is started again.
+    Kill { whom: Whom, for_ms: u64 },
+    /// It is asked to end, and started again.
+    Restart { whom: Whom, for_ms: u64 },
+    /// The machine loses its power, and what was not synced, or some of it.
+    PowerLoss { whom: Whom, for_ms: u64 },
+    /// All machines lose it at once.
+    Blackout { for_ms: u64 },
+    /// The process stands still.
+    Freeze { whom: Whom, for_ms: u64 },
+    /// Nobody reaches it, and it nobody.
+    Isolate { whom: Whom, for_ms: u64 },
+    /// What it sends does not arrive.
+    Mute { whom: Whom, for_ms: u64 },
+    /// What it sends is lost now and then, and sent again.
+    Lossy { whom: Whom, for_ms: u64 },
+    /// What it sends and gets takes long.
+    Late { whom: Whom, for_ms: u64 },
+    /// Its connections to other members break.
+    Break { whom: Whom },
+    /// Its syncs take long.
+    SlowDisk { whom: Whom, for_ms: u64 },
+    /// Its disk has no space.
+    Full { whom: Whom, for_ms: u64 },
+    /// Its clock jumps ahead.
+    ClockJump { whom: Whom, by_ms: u64 },
+    /// The unlucky machine loses this, and is started with what is left.
+    Lose { part: Part, for_ms: u64 },
+    /// The unlucky machine's disk is put away as it is.
+    PutAway,
+    /// What was put away takes the place of what the unlucky machine has.
+    BringBack { for_ms: u64 },
+    /// A bit of the unlucky machine's newest snapshot turns over.
+    FlipSnapshot,
+    /// It is restarted with the next minor.
+    Upgrade { host: HostId },
+}
+
+impl Fault {
+    /// The kind, for counting.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Kill { .. } => "kill",
+            Self::Restart { .. } => "restart",
+            Self::PowerLoss { .. } => "power loss",
+            Self::Blackout { .. } => "blackout",
+            Self::Freeze { .. } => "freeze",
+            Self::Isolate { .. } => "isolate",
+            Self::Mute { .. } => "mute",
+            Self::Lossy { .. } => "lossy",
+            Self::Late { .. } => "late",
+            Self::Break { .. } => "break",
+            Self::SlowDisk { .. } => "slow disk",
+            Self::Full { .. } => "full",
+            Self::ClockJump { .. } => "clock jump",
+            Self::Lose { part: Part::All, .. } => "disk emptied",
+            Self::Lose { part: Part::Log, .. } => "log lost",
+            Self::Lose { part: Part::Snapshots, .. } => "snapshots lost",
+            Self::Lose { part: Part::Identity, .. } => "identity lost",
+            Self::PutAway => "copy put away",
+            Self::BringBack { .. } => "older copy",
+            Self::FlipSnapshot => "bit flipped",
+            Self::Upgrade { .. } => "upgrade",
+        }
+    }
+
+    /// Whether another member than this is away for a while.
+    fn takes_away_others(&self, than: Whom) -> bool {
+        match *self {
+            Self::Kill { whom, .. }
+            | Self::Restart { whom, .. }
+            | Self::PowerLoss { whom, .. }
+            | Self::Freeze { whom, .. }
+            | Self::Isolate { whom, .. }
+            | Self::Mute { whom, .. }
+            | Self::Full { whom, .. } => whom != than,
+            Self::Blackout { .. } | Self::Upgrade { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// All kinds.
+    pub const KINDS: [&'static str; 21] = [
+        "kill",
+        "restart",
+        "power loss",
+        "blackout",
+        "freeze",
+        "isolate",
+        "mute",
+        "lossy",
+        "late",
+        "break",
+        "slow disk",
+        "full",
+        "clock jump",
+        "disk emptied",
+        "log lost",
+        "snapshots lost",
+        "identity lost",
+        "copy put away",
+        "older copy",
+        "bit flipped",
+        "upgrade",
+    ];
+}
+
+impl Plan {
+    /// The plan of a seed; one in three loses a disk, or all of them do.
+    pub fn of(seed: u64, seconds: u64, loses_disk: bool) -> Self {
+        let mut chance = Chance::new(seed);
+        let members = if chance.below(5) == 0 { 5 } else { 3 };
+        let snapshot_count = [20, 50, 200, 1000][chance.below(4)];
+        let unlucky = 1 + chance.below(members as usize) as HostId;
+        let upgrades = chance.below(4) == 0;
+        let mut plan = Self {
+            seed,
+            members,
+            minor: if upgrades { 5 + chance.below(2) as u64 } else { 7 },
+            snapshot_count,
+            catchup_entries: snapshot_count / [1, 2, 10][chance.below(3)],
+            seconds,
+            unlucky,
+            faults: Vec::new(),
+        };
+        // Calm and wild runs find different things.
+        let mean_ms = [500, 1500, 4000][chance.below(3)];
+        let mut at_ms = 2000;
+        while at_ms < seconds * 1000 {
+            let fault = plan.any(&mut chance);
+            plan.faults.push(Timed { at_ms, fault });
+            at_ms += 50 + chance.below(2 * mean_ms) as u64;
+        }
+        if loses_disk || chance.below(3) == 0 {
+            plan.lose_a_disk(&mut chance);
+        }
+        if upgrades {
+            let from_ms = 1000 * chance.below(seconds as usize / 2) as u64 + 3000;
+            for host in 1..=members {
+                let at_ms = from_ms + host as u64 * 3000 + chance.below(2000) as u64;
+                plan.faults.push(Timed { at_ms, fault: Fault::Upgrade { host } });
+            }
+        }
+        plan.faults.sort_by_key(|timed| timed.at_ms);
+        plan
+    }
+
+    fn whom(&self, chance: &mut Chance) -> Whom {
+        match chance.below(3) {
+            0 => Whom::Leader,
+            _ => Whom::Host(1 + chance.below(self.members as usize) as HostId),
+        }
+    }
+
+    fn any(&self, chance: &mut Chance) -> Fault {
+        let whom = self.whom(chance);
+        let short = 100 + chance.below(3000) as u64;
+        let long = 500 + chance.below(9000) as u64;
+        let for_ms = if chance.below(3) == 0 { long } else { short };
+        match chance.below(28) {
+            0..=4 => Fault::Kill { whom, for_ms },
+            5 => Fault::Restart { whom, for_ms },
+            6..=7 => Fault::PowerLoss { whom, for_ms },
+            8 => Fault::Blackout { for_ms: short },
+            9..=12 => Fault::Freeze { whom, for_ms },
+            13..=15 => Fault::Isolate { whom, for_ms },
+            16 => Fault::Mute { whom, for_ms },
+            17..=18 => Fault::Lossy { whom, for_ms },
+            19..=20 => Fault::Late { whom, for_ms },
+            21..=22 => Fault::Break { whom },
+            23..=24 => Fault::SlowDisk { whom, for_ms },
+            25 => Fault::Full { whom, for_ms: short },
+            26 => Fault::ClockJump { whom, by_ms: long },
+            _ => Fault::FlipSnapshot,
+        }
+    }
+
+    /// Once in the run the unlucky machine's disk loses something, mostly while others are down or come and go.
+    fn lose_a_disk(&mut self, chance: &mut Chance) {
+        let at_ms = 4000 + chance.below((self.seconds as usize).saturating_sub(6) * 1000 + 1) as u64;
+        let for_ms = 200 + chance.below(4000) as u64;
+        let part = [Part::All, Part::All, Part::Log, Part::Log, Part::Snapshots, Part::Identity][chance.below(6)];
+        if chance.below(3) == 0 {
+            // With the others: what nobody who is there knows of, nobody can miss.
+            self.faults.retain(|timed| !timed.fault.takes_away_others(Whom::Host(self.unlucky)));
+            let mut push = |at_ms, fault| self.faults.push(Timed { at_ms, fault });
+            push(at_ms / 2, Fault::PutAway);
+            push(at_ms, Fault::BringBack { for_ms });
+            return self.start_again(at_ms + for_ms, chance);
+        }
+        let mut push = |at_ms, fault| self.faults.push(Timed { at_ms, fault });
+        push(at_ms, Fault::Lose { part, for_ms });
+        // Others are away before, meanwhile, or after: what the disk had may be with few of them.
+        for other in (1..=self.members).filter(|other| *other != self.unlucky) {
+            if chance.below(3) > 0 {
+                let from_ms = at_ms.saturating_sub(chance.below(4000) as u64) + chance.below(2000) as u64;
+                let whom = Whom::Host(other);
+                push(from_ms, Fault::Kill { whom, for_ms: 300 + chance.below(9000) as u64 });
+            }
+        }
+        self.start_again(at_ms + for_ms, chance);
+    }
+
+    /// Again and again, as a supervisor does: what was refused once must be refused every time.
+    fn start_again(&mut self, from_ms: u64, chance: &mut Chance) {
+        let whom = Whom::Host(self.unlucky);
+        for again in 1..=chance.below(5) as u64 {
+            self.faults.push(Timed { at_ms: from_ms + again * 2500, fault: Fault::Kill { whom, for_ms: 100 } });
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Compares what the members hold, as the leader: now and then, and with a member that has started. One that holds something
+//! else gets the alarm CORRUPT, and from then on nobody writes (etcd, `PeriodicCheck` in server/etcdserver/corrupt.go).
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use consensus::aside;
+use futures_util::future::join_all;
+use proto::{
+    MemberId, Revision,
+    etcdserverpb::{AlarmRequest, AlarmType, alarm_request::AlarmAction},
+};
+use tokio::time::{sleep, timeout};
+use tonic::Status;
+
+use super::{Shared, leading::AllHeard, wire};
+use crate::{
+    api_error::ApiError,
+    cluster::{leader_proposals::Heard, member::Starts},
+    entry::EntryKind,
+};
+
+/// How long a member has until it is compared, once it has started: it may have much to catch up with.
+const SETTLING_TIME: Duration = Duration::from_secs(10);
+
+/// What a member's keys come to at a revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hashed {
+    hash: u32,
+    /// The last compaction there: what it leaves is part of what is hashed.
+    compacted: Revision,
+}
+
+impl From<Hashed> for wire::HashOf {
+    fn from(Hashed { hash, compacted }: Hashed) -> Self {
+        Self { hash, compacted: compacted.0 }
+    }
+}
+
+/// The members that hold something else than most of those that can be compared with the leader; where there is no such most,
+/// than the leader.
+fn odd_ones(leader: MemberId, hashed: &BTreeMap<MemberId, Hashed>) -> Vec<MemberId> {
+    let Some(own) = hashed.get(&leader) else { return Vec::new() };
+    let compared = || hashed.iter().filter(|(_, other)| other.compacted == own.compacted);
+    let count = |hash: u32| compared().filter(|(_, other)| other.hash == hash).count();
+    let most = compared().map(|(_, other)| other.hash).find(|hash| 2 * count(*hash) > compared().count());
+    let right = most.unwrap_or(own.hash);
+    compared().filter(|(_, other)| other.hash != right).map(|(id, _)| *id).collect()
+}
+
+impl Shared {
+    /// What this member's keys come to, once it has applied so much.
+    pub(super) async fn hash_here(&self, at: Revision) -> Result<Hashed, Status> {
+        let mut applied = self.machine.applied();
+        let is_there = applied.wait_for(|_| self.machine.read(|state| state.keys.revision() >= at));
+        let late = |_| Status::unavailable("this member is not so far yet");
+        timeout(self.limits.request, is_there).await.map_err(late)?.map_err(|_| ApiError::Stopped)?;
+        let state = self.machine.frozen();
+        let hashed = aside(move || state.keys.hash_kv(at.0)).await;
+        let found = hashed.map_err(|error| Status::internal(error.to_string()))??;
+        Ok(Hashed { hash: found.hash, compacted: Revision(found.compact_revision) })
+    }
+
+    async fn hash_of(&self, member: MemberId, at: Revision) -> Result<Hashed, Status> {
+        if member == self.identity.member {
+            return self.hash_here(at).await;
+        }
+        let peer = self.peer(member.0).ok_or_else(|| Status::not_found("no member any more"))?;
+        let mut client = self.links.other(&peer)?;
+        let call = client.hash(self.links.call(member.0, wire::HashAt { revision: at.0 }));
+        let answer = timeout(2 * self.limits.request, call).await.map_err(|_| ApiError::Timeout)??;
+        self.links.answerer(member.0, &answer)?;
+        let wire::HashOf { hash, compacted } = answer.into_inner();
+        Ok(Hashed { hash, compacted: Revision(compacted) })
+    }
+
+    async fn compare(&self, term: u64) {
+        let at = self.machine.read(|state| state.keys.revision());
+        let members: Vec<_> = self.group.members().into_keys().map(MemberId).collect();
+        let hashes = join_all(members.iter().map(|member| self.hash_of(*member, at))).await;
+        let mut hashed = BTreeMap::new();
+        for (member, hash) in members.into_iter().zip(hashes) {
+            match hash {
+                Ok(hash) => drop(hashed.insert(member, hash)),
+                Err(status) => tracing::debug!(%member, %status, "a member is not compared this time"),
+            }
+        }
+        for member in odd_ones(self.identity.member, &hashed) {
+            let kind = AlarmType::Corrupt as i32;
+            if self.machine.read(|state| state.alarms.contains(&(member, kind))) {
+                continue;
+            }
+            tracing::error!(
+                %member, revision = at.0, ?hashed,
+                "a member holds something else than the others: the alarm CORRUPT is raised, and nobody writes until it is \
+                 disarmed. Find out which data is right before any member's is emptied"
+            );
+            let (action, alarm) = (AlarmAction::Activate.into(), AlarmType::Corrupt.into());
+            let alarm = AlarmRequest { action, member_id: member.0, alarm };
+            if let Err(error) = self.propose_as_leader(term, EntryKind::Alarm(alarm)).await {
+                tracing::warn!(%error, %member, "the alarm CORRUPT was not raised");
+            }
+        }
+    }
+}
+
+/// Compares for as long as this member leads in this term; never where there is no interval.
+pub(super) async fn run(shared: &Arc<Shared>, term: u64, interval: Option<Duration>, heard: &AllHeard) {
+    let Some(interval) = interval else { return };
+    let mut heard = heard.subscribe();
+    let mut compared = BTreeMap::<MemberId, Starts>::new();
+    loop {
+        let is_new = |(member, now): (&MemberId, &Heard)| compared.get(member) != Some(&now.starts);
+        let started = async { heard.wait_for(|now| now.iter().any(is_new)).await.is_ok() };
+        tokio::select! {
+            started = started => match started {
+                true => sleep(SETTLING_TIME).await,
+                false => return,
+            },
+            () = sleep(interval) => {}
+        }
+        compared.extend(heard.borrow_and_update().iter().map(|(member, now)| (*member, now.starts)));
+        shared.compare(term).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_differs_from_most_is_odd_and_without_most_who_differs_from_the_leader() {
+        // Member 1 leads. Each member's hash, and its last compaction.
+        for (members, odd, why) in [
+            (&[(7, 0), (7, 0), (7, 0)][..], &[][..], "all agree"),
+            (&[(7, 0), (7, 0), (8, 0)], &[3], "one differs"),
+            (&[(8, 0), (7, 0), (7, 0)], &[1], "the leader differs"),
+            (&[(7, 0), (8, 0)], &[2], "two of two"),
+            (&[(7, 0), (8, 0), (9, 0)], &[2, 3], "each differs"),
+            (&[(7, 0), (7, 0), (8, 5)], &[], "another compaction cannot be compared"),
+            (&[(7, 5), (8, 0), (8, 0)], &[], "nor can the leader's"),
+            (&[(7, 0)], &[], "alone"),
+        ] {
+            let hashed = members
+                .iter()
+                .zip(1..)
+                .map(|((hash, compacted), id)| (MemberId(id), Hashed { hash: *hash, compacted: Revision(*compacted) }));
+            let odd: Vec<_> = odd.iter().copied().map(MemberId).collect();
+            assert_eq!(odd_ones(MemberId(1), &hashed.collect()), odd, "{why}");
+        }
+        assert_eq!(odd_ones(MemberId(1), &BTreeMap::new()), [], "the leader's is not known");
+    }
+}

@@ -1,0 +1,145 @@
+//! Tells each stream which of its watches a change is for, so that a stream looks at the store only when there is something for
+//! it there: one task looks at each change once, however many watches there are.
+
+use std::{
+    collections::BTreeMap,
+    future::pending,
+    mem,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use proto::Revision;
+use tokio::{
+    sync::{Notify, watch},
+    task::yield_now,
+};
+
+use super::index::Index;
+use crate::{member::Member, mvcc::KeyRange};
+
+/// So many changes are taken out of the store at once: nothing is applied meanwhile.
+const MOST_CHANGES: usize = 1000;
+
+/// The watches of all streams. Every clone is the same.
+#[derive(Clone, Debug, Default)]
+pub(in crate::serve) struct Hub {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    watches: Mutex<Index<Arc<Mailbox>>>,
+    streams: AtomicU64,
+    /// Up to here all streams were told.
+    seen: watch::Sender<Revision>,
+}
+
+/// The watches of a stream that changes are for.
+#[derive(Debug, Default)]
+struct Mailbox {
+    /// Each with the first revision that has one, of those that the stream has not taken yet.
+    touched: Mutex<BTreeMap<i64, Revision>>,
+    changed: Notify,
+}
+
+impl Mailbox {
+    fn touch(&self, watch: i64, at: Revision) {
+        lock(&self.touched).entry(watch).or_insert(at);
+        self.changed.notify_one();
+    }
+}
+
+fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Hub {
+    /// Begins with what is there: a watch that comes from now on is told of whatever changes after that.
+    pub(in crate::serve) fn new(member: &Member) -> Self {
+        let hub = Self::default();
+        hub.shared.seen.send_replace(member.read(|state| state.keys.revision()));
+        hub
+    }
+
+    /// Looks at all that changes, for as long as anything does.
+    pub(in crate::serve) async fn run(self, member: Member) {
+        let mut applied = member.applied();
+        loop {
+            while self.step(&member) {
+                yield_now().await;
+            }
+            if applied.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Passes on the next changes; whether there may be more.
+    fn step(&self, member: &Member) -> bool {
+        let next = Revision(self.seen().0 + 1);
+        let changed = member.read(|state| state.keys.changed_since(next, MOST_CHANGES));
+        let watches = lock(&self.shared.watches);
+        for (at, key) in &changed.keys {
+            watches.for_each(key, |(_, id), mailbox| mailbox.touch(*id, *at));
+        }
+        if !changed.is_whole {
+            // Some were compacted before they were looked at: each watch finds out for itself whether it has missed one.
+            watches.all().for_each(|((_, id), mailbox)| mailbox.touch(*id, next));
+        }
+        drop(watches);
+        self.shared.seen.send_if_modified(|seen| mem::replace(seen, changed.up_to) != changed.up_to);
+        changed.has_more
+    }
+
+    fn seen(&self) -> Revision {
+        *self.shared.seen.borrow()
+    }
+
+    /// For a new stream.
+    pub(super) fn subscribe(&self) -> Subscription {
+        let stream = self.shared.streams.fetch_add(1, Ordering::Relaxed);
+        Subscription { hub: self.clone(), stream, mailbox: Arc::default(), seen: self.shared.seen.subscribe() }
+    }
+}
+
+/// A stream's own part of it.
+#[derive(Debug)]
+pub(super) struct Subscription {
+    hub: Hub,
+    stream: u64,
+    mailbox: Arc<Mailbox>,
+    seen: watch::Receiver<Revision>,
+}
+
+impl Subscription {
+    /// Hears of this watch from now on. What was before it must be looked for after this.
+    pub(super) fn add(&self, id: i64, range: KeyRange<'_>) {
+        lock(&self.hub.shared.watches).insert(range, (self.stream, id), self.mailbox.clone());
+    }
+
+    pub(super) fn remove(&self, id: i64, range: KeyRange<'_>) {
+        lock(&self.hub.shared.watches).remove(range, (self.stream, id));
+    }
+
+    /// The watches that something is new for, each with the first revision that has it; and up to where all are told of here.
+    pub(super) fn take(&self) -> (BTreeMap<i64, Revision>, Revision) {
+        // In this order: what is told of up to there is in the box by now.
+        let seen = self.hub.seen();
+        (mem::take(&mut *lock(&self.mailbox.touched)), seen)
+    }
+
+    /// Returns once there may be something to take.
+    pub(super) async fn changed(&self) {
+        self.mailbox.changed.notified().await;
+    }
+
+    /// Returns once all was told up to there; never where that is nowhere.
+    pub(super) async fn reaches(&self, revision: Option<Revision>) {
+        let Some(revision) = revision else { return pending().await };
+        // The sender lives as long as this.
+        let _ = self.seen.clone().wait_for(|seen| *seen >= revision).await;
+    }
+}
