@@ -119,6 +119,10 @@ impl Upgrade {
         }
         writeln!(text, "strategy:")?;
         lines(&mut text, "  ", &self.strategy)?;
+        if !self.strategy.iter().any(|line| line.starts_with("join_window")) {
+            // Of agents that begin at once, some come late where many tests run.
+            writeln!(text, "  join_window: 10s")?;
+        }
         lines(&mut text, "", &self.extra)?;
         Ok(text)
     }

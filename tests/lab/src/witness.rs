@@ -17,10 +17,10 @@ use crate::{
     workload::{Acked, Load, Workload},
 };
 
-/// The time between two looks at the members' versions.
+/// The time between two looks at the members' versions, unless the clients are slower.
 const PERIOD: Duration = Duration::from_millis(20);
 /// Writes that are awaited before the change begins and after it has ended.
-const WARM: u64 = 100;
+const WARM: u64 = 20;
 /// The first cluster version with gates (KEP-4647, "Upgrade / Downgrade Strategy").
 const FIRST_WITH_GATES: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
 
@@ -61,7 +61,8 @@ impl Witness {
         workload.more(WARM).await?;
         let clients = layout.members.iter().map(|member| layout.client(member));
         let has_gates = layout.system == System::Node && wanted >= FIRST_WITH_GATES;
-        let settled = tokio::spawn(settled(clients.collect::<Result<_, _>>()?, wanted, has_gates));
+        let settled =
+            tokio::spawn(settled(clients.collect::<Result<_, _>>()?, wanted, has_gates, load.pause.max(PERIOD)));
         Ok(Self { layout: layout.clone(), workload, observer: Observer::start(layout), settled })
     }
 
@@ -125,10 +126,15 @@ impl Testimony {
 }
 
 /// When every member held the version, and when every member's gates were decided.
-async fn settled(clients: Vec<Client>, wanted: ClusterVersion, has_gates: bool) -> (u64, Option<u64>) {
+async fn settled(
+    clients: Vec<Client>,
+    wanted: ClusterVersion,
+    has_gates: bool,
+    period: Duration,
+) -> (u64, Option<u64>) {
     for client in &clients {
         while client.versions().await.ok().and_then(|said| said.cluster.parse().ok()) != Some(wanted) {
-            tokio::time::sleep(PERIOD).await;
+            tokio::time::sleep(period).await;
         }
     }
     let version = now_in_ms();
@@ -137,7 +143,7 @@ async fn settled(clients: Vec<Client>, wanted: ClusterVersion, has_gates: bool) 
     }
     for client in &clients {
         while client.metric("etcd_cluster_feature_undecided").await.ok() != Some(0.0) {
-            tokio::time::sleep(PERIOD).await;
+            tokio::time::sleep(period).await;
         }
     }
     (version, Some(now_in_ms()))

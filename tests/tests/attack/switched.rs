@@ -75,6 +75,7 @@ async fn goes_back(change: fn(PathBuf)) -> Option<(Case, Ended)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: others that are switched are put back by default"]
 async fn one_that_grows_once_it_is_switched_is_put_back() {
     let grow = |file: PathBuf| fs::File::options().write(true).open(file).unwrap().set_len(HUGE).unwrap();
     let Some((case, ended)) = goes_back(grow).await else { return };

@@ -15,7 +15,7 @@ use tests::{
 use crate::{begin, is_down};
 
 on_both! {
-    in_the_middle_of_an_upgrade_it_is_refused_and_the_upgrade_ends;
+    in_the_middle_of_an_upgrade_it_is_refused_and_the_upgrade_ends, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 async fn in_the_middle_of_an_upgrade_it_is_refused_and_the_upgrade_ends(system: System) {

@@ -13,7 +13,7 @@ use tests::{
 use crate::terminal::{END, INTERRUPT, Terminal};
 
 on_both! {
-    nothing_is_touched_unless_the_answer_is_yes;
+    nothing_is_touched_unless_the_answer_is_yes, etcd #[ignore = "slow: the node's row shows the same"];
     yes_is_asked_for_once_and_a_script_never, etcd #[ignore = "slow: the node's row shows the same"];
     what_an_agent_left_in_the_middle_goes_on_unasked, etcd #[ignore = "slow: the node's row shows the same"];
     a_member_that_somebody_stopped_is_started_by_a_yes_alone, etcd #[ignore = "slow: the node's row shows the same"];
@@ -175,6 +175,9 @@ async fn the_only_member_is_started_by_a_yes_and_then_the_plan_is_asked_for(syst
     planned.must_be(3, "unreachable");
     assert_eq!(planned.said("now"), "start m1", "{planned}");
     assert!(planned.said("left").contains("not running: m1"), "{planned}");
+    let looked = rollout.one("status", 0).await;
+    looked.must_be(3, "unreachable");
+    assert!(looked.said("next").starts_with("agent run "), "another look shows no more: {looked}");
 
     let mut terminal = at_terminal(&rollout, "run", 0, &[]);
     terminal.until_shown("Start m1, and plan again? [y/N] ").await;
@@ -183,7 +186,8 @@ async fn the_only_member_is_started_by_a_yes_and_then_the_plan_is_asked_for(syst
     assert_eq!(exit, Some(10), "{shown}");
     assert!(!rollout.member(0).is_running(), "{shown}");
 
-    let mut terminal = at_terminal(&rollout, "run", 0, &[]);
+    let events = rollout.layout().dir.join("asked.jsonl");
+    let mut terminal = at_terminal(&rollout, "run", 0, &["--events", &events.display().to_string()]);
     terminal.until_shown("Start m1, and plan again? [y/N] ").await;
     terminal.types("y\n");
     terminal.until_shown(QUESTION).await;
@@ -192,6 +196,9 @@ async fn the_only_member_is_started_by_a_yes_and_then_the_plan_is_asked_for(syst
     let (exit, shown) = terminal.ended().await;
     assert_eq!(exit, Some(10), "{shown}");
     assert_eq!(rollout.releases().await, [rollout.from.release.to_string()]);
+    let told = std::fs::read_to_string(events).expect("events");
+    let count = |name: &str| told.matches(&format!(r#""event":"{name}""#)).count();
+    assert_eq!((count("node_started"), count("begun")), (1, 0), "no run was set up: {told}");
     rollout.one("run", 0).await.must_be(0, "done");
     rollout.done().await;
 }

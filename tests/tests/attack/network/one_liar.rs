@@ -322,7 +322,7 @@ async fn nobody_believes_a_record_that_one_member_alone_shows(system: System) {
     let _doors = at_work(&case, &ports, lowest, &liar).await;
     let rollout = case.begin().await;
     let agent = rollout.start(lowest).ends().await;
-    assert_ne!(liar.records(), 0, "no record was put through the liar");
+    assert_ne!(liar.records(), 0, "no record was put through the liar: {agent}");
     assert!(agent.warnings().contains("another member does not show it"), "{agent}");
     agent.must_be(0, "partial");
     rollout.end(1).await;
