@@ -9,6 +9,7 @@ use std::{
     fs, io,
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use tokio::{
@@ -35,6 +36,8 @@ pub struct Network {
 struct Wiring {
     /// The folders of the members' executables, by which their processes are known.
     bins: Vec<PathBuf>,
+    /// The processes that were found there the last time.
+    pids: Arc<Mutex<Vec<Vec<i32>>>>,
     cut: watch::Receiver<Cut>,
 }
 
@@ -45,7 +48,11 @@ impl Network {
     /// A port is taken.
     pub async fn start(layout: &Layout, ways: &[(u16, u16)]) -> Result<Self, Error> {
         let (cut, receiver) = watch::channel(Cut::new());
-        let wiring = Wiring { bins: layout.members.iter().map(|member| member.bin()).collect(), cut: receiver };
+        let wiring = Wiring {
+            bins: layout.members.iter().map(|member| member.bin()).collect(),
+            pids: Arc::default(),
+            cut: receiver,
+        };
         let mut doors = JoinSet::new();
         for (to, (from, port)) in ways.iter().enumerate() {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, *from)).await?;
@@ -68,8 +75,15 @@ async fn open(listener: TcpListener, to: usize, port: u16, wiring: Wiring) {
     // They end with the door.
     let mut connections = JoinSet::new();
     while let Ok((caller, address)) = listener.accept().await {
-        let Some(from) = wiring.owner(address) else { continue };
-        connections.spawn(connect(caller, port, wiring.clone(), [from, to]));
+        let wiring = wiring.clone();
+        connections.spawn(async move {
+            // Where much runs, to look through all processes takes longer than a member waits for an answer.
+            let asked = wiring.clone();
+            let owner = tokio::task::spawn_blocking(move || asked.owner(address)).await;
+            if let Ok(Some(from)) = owner {
+                connect(caller, port, wiring, [from, to]).await;
+            }
+        });
         while connections.try_join_next().is_some() {}
     }
 }
@@ -114,14 +128,21 @@ impl Wiring {
     /// The member whose socket has this address.
     fn owner(&self, address: SocketAddr) -> Option<usize> {
         let socket = format!("socket:[{}]", inode(address)?);
-        self.bins.iter().position(|bin| {
-            let has = |process: &Process| {
-                let files = fs::read_dir(format!("/proc/{}/fd", process.pid)).into_iter().flatten().flatten();
-                files.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| file.as_os_str() == &*socket)
-            };
-            Process::under(bin).iter().any(has)
+        let owner = |pids: &[Vec<i32>]| pids.iter().position(|pids| pids.iter().any(|pid| has(*pid, &socket)));
+        let known = self.pids.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        owner(&known).or_else(|| {
+            let pids = |bin: &PathBuf| Process::under(bin).iter().map(|process| process.pid).collect();
+            let found: Vec<Vec<i32>> = self.bins.iter().map(pids).collect();
+            let owner = owner(&found);
+            *self.pids.lock().unwrap_or_else(PoisonError::into_inner) = found;
+            owner
         })
     }
+}
+
+fn has(pid: i32, socket: &str) -> bool {
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    files.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| file.as_os_str() == socket)
 }
 
 /// The inode of the socket with this address of 127.0.0.1, by the tenth column of `/proc/net/tcp` (proc_pid_net(5)).

@@ -20,7 +20,7 @@ use crate::{
 /// The time between two looks at the members' versions, unless the clients are slower.
 const PERIOD: Duration = Duration::from_millis(20);
 /// Writes that are awaited before the change begins and after it has ended.
-const WARM: u64 = 20;
+const WARM: u64 = 8;
 /// The first cluster version with gates (KEP-4647, "Upgrade / Downgrade Strategy").
 const FIRST_WITH_GATES: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
 

@@ -55,7 +55,7 @@ impl Default for Load {
 impl Load {
     /// What leaves a machine room for several clusters at once.
     pub fn light() -> Self {
-        Self { pause: Duration::from_millis(100), ..Self::default() }
+        Self { pause: Duration::from_millis(250), ..Self::default() }
     }
 }
 

@@ -50,7 +50,7 @@ impl Site {
     pub async fn path(system: System, releases: (&str, &str), size: u8) -> Option<Self> {
         let mut site = Self::clusters(system, releases, &[size]).await?;
         let load = Workload::start(&site.endpoints(), &Access::default(), &Load::light()).expect("started");
-        load.more(20).await.expect("under way");
+        load.more(8).await.expect("under way");
         site.load = Some(load);
         Some(site)
     }
@@ -176,7 +176,7 @@ impl Site {
     pub async fn nothing_is_lost(mut self) {
         let endpoints = self.endpoints();
         let load = self.load.take().expect("they are at work");
-        load.more(20).await.expect("it goes on");
+        load.more(8).await.expect("it goes on");
         let outcome = load.finish().expect("no client died");
         let verified = outcome.verify(&endpoints, &Access::default()).await.expect("it answers");
         assert!(verified.lost.is_empty() && verified.history.is_ok(), "{verified:?}");

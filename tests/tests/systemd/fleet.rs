@@ -243,7 +243,7 @@ impl Fleet {
     /// Begins to watch, with clients at work.
     pub async fn begin(&self) -> Watched<'_> {
         let workload = Workload::start(&self.layout.endpoints(), &Access::default(), &Load::light()).expect("clients");
-        workload.more(50).await.expect("clients that get answers");
+        workload.more(8).await.expect("clients that get answers");
         Watched {
             fleet: self,
             workload: Some(workload),
@@ -271,7 +271,7 @@ impl Watched<'_> {
     /// refused clients at once.
     pub async fn end(mut self, down: usize) {
         let workload = self.workload.take().expect("clients");
-        workload.more(50).await.expect("clients that get answers");
+        workload.more(8).await.expect("clients that get answers");
         let most = self.watch.end();
         let outcome = workload.finish().expect("clients that live");
         let gap = outcome.longest_write_gap;
