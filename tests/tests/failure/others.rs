@@ -21,7 +21,8 @@ on_both! {
     an_alarm_ends_the_step_and_stops_nobody, etcd #[ignore = "slow: the node's row shows the same"];
     #[ignore = "slow: more than a minute; an alarm alone ends the step the same way"]
     an_alarm_and_a_death_end_the_step_and_stop_nobody;
-    a_death_keeps_a_new_binary_that_hangs_from_being_put_back, etcd #[ignore = "slow: the node's row shows the same"];
+    #[ignore = "slow: more than a minute; an alarm keeps it likewise"]
+    a_death_keeps_a_new_binary_that_hangs_from_being_put_back;
 }
 
 /// A rollout, the host whose agent runs, and another follower.

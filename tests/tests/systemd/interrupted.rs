@@ -11,13 +11,16 @@ use crate::{
 };
 
 on_both! {
-    an_agent_killed_while_its_unit_stops, etcd #[ignore = "slow: the node's row shows the same"];
+    #[ignore = "slow: one that is killed while its unit starts shows the same"]
+    an_agent_killed_while_its_unit_stops;
     an_agent_killed_while_its_unit_starts, etcd #[ignore = "slow: the node's row shows the same"];
-    a_host_rebooted_while_its_unit_stops, etcd #[ignore = "slow: the node's row shows the same"];
+    #[ignore = "slow: a host that crashes there shows more"]
+    a_host_rebooted_while_its_unit_stops;
     #[ignore = "slow: a host that crashes there shows more"]
     a_host_rebooted_while_its_unit_starts;
     a_host_that_crashes_while_its_unit_stops, etcd #[ignore = "slow: the node's row shows the same"];
-    a_host_that_crashes_while_its_unit_starts, etcd #[ignore = "slow: the node's row shows the same"];
+    #[ignore = "slow: one that crashes while its unit stops shows the same"]
+    a_host_that_crashes_while_its_unit_starts;
 }
 
 #[derive(Clone, Copy)]
