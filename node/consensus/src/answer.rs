@@ -11,10 +11,11 @@ use futures_util::{Stream, StreamExt, stream::BoxStream};
 use openraft::{Snapshot as RaftSnapshot, async_runtime::watch::WatchReceiver as _};
 
 use crate::{
-    format::{Ballot, Lost, Numbered, TakeOver, Wire, decode, message, required, term_of},
+    arriving::{Arrival, ArrivalError},
+    format::{Ballot, Lost, Numbered, Offer, TakeOver, Wire, message, term_of},
     group::{Group, with_causes},
     peers::Question,
-    snapshots::{Incoming, SnapshotFile},
+    snapshots::SnapshotFile,
     threads::aside,
     types::{AppendRequest, AppendResult, LogId, TransferRequest, Vote},
 };
@@ -136,6 +137,10 @@ impl Group {
                 self.hear_of_loss(lost).await?;
                 Ok(Bytes::new())
             }
+            Question::Held(bytes) => {
+                let bytes = self.arriving.held(from, &self.offered(from, bytes)?);
+                Ok(prost::Message::encode_to_vec(&message::SnapshotHeld { bytes }).into())
+            }
         }
     }
 
@@ -188,7 +193,7 @@ impl Group {
     /// # Errors
     /// [`AnswerError`]
     pub async fn install(&self, offer: Bytes, file: SnapshotFile) -> Result<Bytes, AnswerError> {
-        let vote: Vote = read_offer(offer).and_then(|offer| required(offer.vote, "a vote")).map_err(damaged)?;
+        let vote = Offer::decode(offer).map_err(damaged)?.vote;
         let machine = self.machine.clone();
         let read = aside(move || file.read(&machine).map(|(meta, restored)| (meta, restored, file))).await;
         let answer = match read.map_err(damaged)? {
@@ -207,17 +212,22 @@ impl Group {
         Ok(prost::Message::encode_to_vec(&answer).into())
     }
 
-    /// Where a snapshot goes that comes in, and its size as its sender says it.
+    /// Where a snapshot goes that comes in.
     ///
     /// # Errors
     /// The offer is none, or not that of this member, or there is no room for it.
-    pub fn incoming(&self, from: u64, offer: Bytes) -> Result<(Incoming, u64), AnswerError> {
-        let message::SnapshotOffer { vote, size } = read_offer(offer).map_err(damaged)?;
-        self.plausible(from, &required(vote, "a vote").map_err(damaged)?)?;
-        Ok((self.snapshots.incoming().map_err(damaged)?, size))
+    pub fn incoming(&self, from: u64, offer: Bytes) -> Result<Arrival, AnswerError> {
+        let offer = self.offered(from, offer)?;
+        let arrival = self.arriving.begin(from, &offer, &self.snapshots);
+        let arrival = arrival.map_err(|error: ArrivalError| AnswerError::Damaged(with_causes(&error)))?;
+        let Offer { size, from, .. } = offer;
+        tracing::info!(size, from, "takes in a snapshot: the leader no longer has the entries that are missing here");
+        Ok(arrival)
     }
-}
 
-fn read_offer(offer: Bytes) -> Result<message::SnapshotOffer, crate::format::FormatError> {
-    decode(offer)
+    fn offered(&self, from: u64, offer: Bytes) -> Result<Offer, AnswerError> {
+        let offer = Offer::decode(offer).map_err(damaged)?;
+        self.plausible(from, &offer.vote)?;
+        Ok(offer)
+    }
 }

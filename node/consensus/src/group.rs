@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use wal::Wal;
 
 use crate::{
+    arriving::Arriving,
     log_store::LogStore,
     machine::{Applier, Machine},
     network::Network,
@@ -38,6 +39,7 @@ const CATCH_UP_ENTRIES: u64 = 1_000;
 pub struct Group {
     pub(crate) raft: Raft<Types, Applier>,
     pub(crate) snapshots: Snapshots,
+    pub(crate) arriving: Arriving,
     pub(crate) log: Wal,
     pub(crate) machine: Arc<dyn Machine>,
     raft_status: watch::Receiver<RaftStatus>,
@@ -129,7 +131,16 @@ impl Group {
         tokio::spawn(take_snapshots(raft.clone(), schedule));
         let leader_heard = LeaderHeard::default();
         let raft_status = watched(&raft, leader_heard.clone(), settings.election);
-        Ok(Self { raft, snapshots, log: wal, machine, raft_status, leader_heard, ended: Arc::default() })
+        Ok(Self {
+            raft,
+            snapshots,
+            arriving: Arriving::default(),
+            log: wal,
+            machine,
+            raft_status,
+            leader_heard,
+            ended: Arc::default(),
+        })
     }
 
     /// Makes the first membership of a new group, where this member has heard of none. Every founder may do it.

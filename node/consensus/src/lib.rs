@@ -16,6 +16,7 @@
 
 mod acknowledged;
 mod answer;
+mod arriving;
 mod format;
 mod group;
 mod log_store;
@@ -31,6 +32,7 @@ mod threads;
 mod types;
 
 pub use answer::AnswerError;
+pub use arriving::{Arrival, ArrivalError};
 pub use group::{Group, GroupError, ProposeError, ReadError, prepare, with_causes};
 pub use log_store::LogStore;
 pub use machine::{Applier, Frozen, Machine, Restored, Stop};

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     acknowledged::{Acknowledged, Known},
-    format::{Ballot, FormatError, Lost, Numbered, TakeOver, Wire, decode, message, required},
+    format::{Ballot, FormatError, Lost, Numbered, Offer, TakeOver, Wire, decode, message, required},
     peers::{Lane, Outgoing, Peer, PeerError, Peers, Pipe, Question},
     schedule::{Schedule, Transfer},
     snapshots::SnapshotFile,
@@ -144,6 +144,14 @@ impl Connection {
         ));
         let exchange = Exchange { connection: self, pipe, is_sent, vote, known, _sending: Sending(sending) };
         Ok(stream::unfold(Some(exchange), |exchange| async { exchange?.next().await }).boxed())
+    }
+
+    /// Where a transfer of this snapshot begins: behind what the last one brought.
+    async fn held(&self, offer: &Offer) -> Result<u64, PeerError> {
+        let question = Question::Held(offer.encode());
+        let answer = self.network.peers.ask(self.peer.clone(), question, self.network.patience).await?;
+        let held = decode::<message::SnapshotHeld>(answer).map_err(|error| PeerError::Broken(error.to_string()))?.bytes;
+        Ok(if held < offer.size { held } else { 0 })
     }
 
     /// What openraft hears of a member that lacks an entry. One that has lost it is away until its data is back, or another
@@ -283,12 +291,19 @@ impl RaftNetworkV2<Types> for Connection {
         option: RPCOption,
     ) -> Result<SnapshotResponse<Types>, StreamingError<Types>> {
         let broken = |why: String| StreamingError::Network(NetworkError::from_string(why));
-        let _transfer = Transfer::begin(&self.network.schedule);
-        let file = snapshot.snapshot.open().map_err(|error| broken(error.to_string()))?;
-        let size = file.length();
-        let offer = message::SnapshotOffer { vote: Some(vote.message()), size };
-        let offer = prost::Message::encode_to_vec(&offer).into();
-        let sending = self.network.peers.send_snapshot(self.peer.clone(), Outgoing { offer, file });
+        let mut file = snapshot.snapshot.open().map_err(|error| broken(error.to_string()))?;
+        let offer = Offer { vote, last: snapshot.meta.last_log_id, size: file.length(), from: 0 };
+        let sending = async {
+            let from = self.held(&offer).await?;
+            let transfer = Transfer::begin(&self.network.schedule);
+            file.skip_bytes(from);
+            let offer = Offer { from, ..offer }.encode();
+            let answer = self.network.peers.send_snapshot(self.peer.clone(), Outgoing { offer, file }).await;
+            if answer.is_err() {
+                transfer.breaks_off();
+            }
+            answer
+        };
         let answer = tokio::select! {
             closed = cancel => return Err(closed.into()),
             answer = tokio::time::timeout(option.hard_ttl(), sending) => answer,

@@ -35,6 +35,8 @@ pub enum Question {
     TakeOver(Bytes),
     /// None: it has lost entries that it had acknowledged, and must end.
     Lost(Bytes),
+    /// How much it has of a snapshot whose last transfer broke off.
+    Held(Bytes),
 }
 
 /// What a stream is for: what keeps a leader in its place must not wait behind what it sends.
@@ -59,7 +61,7 @@ pub struct Pipe {
 pub struct Outgoing {
     /// What goes before it.
     pub offer: Bytes,
-    /// Its bytes.
+    /// Its bytes, behind those that the member has.
     pub file: disk::Reader,
 }
 

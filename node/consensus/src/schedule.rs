@@ -1,17 +1,23 @@
 //! When a snapshot is due. It costs as much as the state is large, so the log since the last one must be as large: then each byte
 //! is written about twice, whatever the size of the state.
 
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::sleep};
 
 /// No snapshot is due for less of the log, in bytes.
 const LEAST_BYTES: u64 = 64 << 20;
 /// What an entry counts for beside its command, in bytes: replaying it takes time, however small it is.
 const ENTRY_BYTES: u64 = 128;
+
+/// A transfer that broke off is waited for so long.
+const RESUMPTION: Duration = Duration::from_secs(30);
 
 /// A snapshot on its way: until this is gone none is taken for the number of entries alone, as it would take the place of what
 /// the member needs next.
@@ -22,6 +28,14 @@ impl Transfer {
     pub(crate) fn begin(schedule: &Arc<Schedule>) -> Self {
         schedule.transfers.fetch_add(1, Ordering::Relaxed);
         Self(schedule.clone())
+    }
+
+    /// It goes on soon, if the member is there again: with the same snapshot, or from the start.
+    pub(crate) fn breaks_off(self) {
+        tokio::spawn(async move {
+            sleep(RESUMPTION).await;
+            drop(self);
+        });
     }
 }
 

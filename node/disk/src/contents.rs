@@ -28,6 +28,11 @@ impl Reader {
     pub fn length(&self) -> u64 {
         self.length
     }
+
+    /// Leaves out so many bytes, or all that are left.
+    pub fn skip_bytes(&mut self, bytes: u64) {
+        self.at = self.at.saturating_add(bytes).min(self.length);
+    }
 }
 
 impl Read for Reader {

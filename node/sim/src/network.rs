@@ -39,8 +39,8 @@ struct Wires {
     connections: Vec<Connection>,
     calls: VecDeque<Call>,
     ports: BTreeMap<(HostId, u16), Port>,
-    /// Bytes that came through.
-    delivered: u64,
+    /// Bytes that came through, from whom and to whom.
+    delivered: BTreeMap<(HostId, HostId), u64>,
 }
 
 /// Somebody who connects, on the way.
@@ -74,7 +74,7 @@ impl Network {
             connections: Vec::new(),
             calls: VecDeque::new(),
             ports: BTreeMap::new(),
-            delivered: 0,
+            delivered: BTreeMap::new(),
         };
         Self { wires: Arc::new(Mutex::new(wires)) }
     }
@@ -139,7 +139,13 @@ impl Network {
 
     /// Bytes that came through until now.
     pub fn delivered(&self) -> u64 {
-        self.wires().delivered
+        self.wires().delivered.values().sum()
+    }
+
+    /// The same, from one host to another.
+    #[cfg(test)]
+    pub(crate) fn delivered_to(&self, from: HostId, to: HostId) -> u64 {
+        self.wires().delivered.get(&(from, to)).copied().unwrap_or_default()
     }
 
     /// Listens at a port of a host.
@@ -224,7 +230,7 @@ impl Wires {
         let Self { now, chance, links, connections, delivered, .. } = self;
         for connection in connections.iter() {
             let link = |from, to| links.get(&(from, to)).copied().unwrap_or_default();
-            *delivered += connection.deliver(*now, link, chance, wakers);
+            connection.deliver(*now, link, chance, wakers, |way, bytes| *delivered.entry(way).or_default() += bytes);
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use openraft::{BasicNode, raft::StreamAppendError};
 
-use super::{Ballot, FormatError, Lost, Numbered, TakeOver, Wire, decode_payload, encode_payload, log_id};
+use super::{Ballot, FormatError, Lost, Numbered, Offer, TakeOver, Wire, decode_payload, encode_payload, log_id};
 use crate::types::{
     AppendRequest, AppendResult, Command, Entry, LeaderId, Membership, Payload, StoredMembership, TransferRequest,
     Vote, VoteRequest, VoteResponse,
@@ -71,6 +71,10 @@ fn lost() -> Kind {
     kind(Lost { leader: vote(true), acknowledged: log_id(7, 300) })
 }
 
+fn offer() -> Kind {
+    kind(Offer { vote: vote(true), last: Some(log_id(7, 300)), size: 301, from: 2 })
+}
+
 /// What was written once is read by every later release. Never written anew: another meaning is another field.
 #[test]
 fn the_bytes_are_those_of_the_release_that_first_wrote_them() {
@@ -84,6 +88,11 @@ fn the_bytes_are_those_of_the_release_that_first_wrote_them() {
     assert!(written == golden, "the format has changed");
     assert_eq!(lost().bytes, b"\x0a\x07\x08\x07\x10\xbc\x15\x18\x01\x12\x05\x08\x07\x10\xac\x02"[..]);
     assert_eq!((lost().reread)(lost().bytes), Ok(lost().bytes));
+    assert_eq!(
+        offer().bytes,
+        b"\x0a\x07\x08\x07\x10\xbc\x15\x18\x01\x10\xad\x02\x18\x02\x22\x05\x08\x07\x10\xac\x02"[..]
+    );
+    assert_eq!((offer().reread)(offer().bytes), Ok(offer().bytes));
 }
 
 #[test]
@@ -97,7 +106,7 @@ fn an_entry_comes_back_from_the_log_as_it_went() {
 
 #[test]
 fn damaged_bytes_are_an_error_or_another_message_and_never_a_panic() {
-    for kind in all().into_iter().chain([lost()]) {
+    for kind in all().into_iter().chain([lost(), offer()]) {
         for at in 0..kind.bytes.len() {
             let _ = (kind.reread)(kind.bytes.slice(..at));
             for bit in 0..8 {

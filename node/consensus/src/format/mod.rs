@@ -11,7 +11,7 @@ use prost::Message;
 
 pub(crate) use ids::{log_id, term_of};
 pub(crate) use logged::{decode_payload, encode_payload};
-pub(crate) use wire::{Ballot, Lost, Numbered, TakeOver};
+pub(crate) use wire::{Ballot, Lost, Numbered, Offer, TakeOver};
 
 /// The messages of `proto/raft.proto`.
 #[allow(missing_docs, clippy::all)]

@@ -141,6 +141,29 @@ impl Wire for Lost {
     }
 }
 
+/// A snapshot of so many bytes, of which those from here on follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Offer {
+    pub(crate) vote: Vote,
+    pub(crate) last: Option<LogId>,
+    pub(crate) size: u64,
+    pub(crate) from: u64,
+}
+
+impl Wire for Offer {
+    type Message = m::SnapshotOffer;
+
+    fn message(&self) -> m::SnapshotOffer {
+        let last = self.last.as_ref().map(Wire::message);
+        m::SnapshotOffer { vote: Some(self.vote.message()), size: self.size, from: self.from, last }
+    }
+
+    fn read(message: m::SnapshotOffer) -> Result<Self, FormatError> {
+        let m::SnapshotOffer { vote, size, from, last } = message;
+        Ok(Self { vote: required(vote, "a vote")?, last: optional(last)?, size, from })
+    }
+}
+
 /// What a member that was asked to lead did; with what it was asked for it becomes openraft's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TakeOver {

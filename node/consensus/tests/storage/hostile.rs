@@ -91,6 +91,7 @@ async fn what_a_member_cannot_say_is_refused_and_changes_nothing() {
         ("a loss, by one that does not lead", lost(term, LIAR)),
         ("a loss, in a later term", lost(term + 1, LIAR)),
         ("no question", Question::Vote(Bytes::from_static(b"\xff"))),
+        ("a part of another's snapshot", Question::Held(bytes(Offer { vote: vote(term, ID), size: far }))),
         ("half a question", Question::Lost(Bytes::from_static(b"\x0a\x7f"))),
     ] {
         assert!(group.answer(LIAR, question).await.is_err(), "{what}");

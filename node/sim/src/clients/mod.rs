@@ -128,6 +128,16 @@ impl Clients {
         self.quiet.send_replace(true);
     }
 
+    /// Has clients do something more, through one member.
+    #[cfg(test)]
+    pub(crate) fn also<F>(&self, host: HostId, what: impl FnOnce(Channel) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let _on = self.runtime.enter();
+        self.runtime.spawn(what(channel(&self.network, host)));
+    }
+
     /// Puts through one member; what comes of it is in the cell.
     pub fn probe(&self, host: HostId, number: u64) -> Arc<Mutex<Option<Result<(), String>>>> {
         let outcome = Arc::new(Mutex::new(None));

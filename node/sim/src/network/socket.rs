@@ -104,10 +104,15 @@ impl Connection {
         link: impl Fn(HostId, HostId) -> Link,
         chance: &mut Chance,
         wakers: &mut Vec<Waker>,
-    ) -> u64 {
+        mut delivered: impl FnMut((HostId, HostId), u64),
+    ) {
         let (from, to) = self.hosts;
-        lock(&self.there).move_on(now, link(from, to), chance, wakers)
-            + lock(&self.back).move_on(now, link(to, from), chance, wakers)
+        for (pipe, from, to) in [(&self.there, from, to), (&self.back, to, from)] {
+            let bytes = lock(pipe).move_on(now, link(from, to), chance, wakers);
+            if bytes > 0 {
+                delivered((from, to), bytes);
+            }
+        }
     }
 }
 
