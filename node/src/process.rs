@@ -14,12 +14,15 @@ use tokio::{
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    config::{Config, ConfigError, SETTINGS},
+    config::{CLIENT_TLS, Config, ConfigError, PEER_TLS, SETTINGS, TlsSettings, Url},
     features::FEATURES,
     host::{Descriptors, Listener, RealHost},
     member::{Running, Setup, start},
     serve::{ServeOptions, Server},
-    transport::listening::{Bound, ListenError},
+    transport::{
+        listening::{Bound, ListenError},
+        tls::{ClientTls, ServerTls, TlsError},
+    },
 };
 
 /// How long the connections of clients are waited for at the end, beyond what the server itself takes.
@@ -82,13 +85,16 @@ fn serve(release: &str, arguments: Vec<String>) -> Outcome {
     let config = Config::read(arguments, env::vars())?;
     thread::spawn(consensus::prepare);
     log(&config)?;
-    for url in config.listen_peer_urls.iter().filter(|url| !url.is_loopback()) {
+    let tls = Tls::of(&config)?;
+    let open: Vec<_> = open_to_members(&config).collect();
+    for (url, why) in &open {
         tracing::warn!(
             %url,
-            "other members are listened for without TLS: whoever reaches this address can take a member's place; keep it in a \
-             network that is the members' own"
+            "other members are listened for {why}: whoever reaches this address can take a member's place; keep it in a network \
+             that is the members' own"
         );
     }
+    warn_of_unused(&config);
     // Raft on threads of its own: whatever clients ask for, heartbeats and elections keep their time.
     let (raft, clients) = (runtime("raft", 1)?, runtime("serve", serving_threads())?);
     let descriptors = Descriptors::claim();
@@ -98,18 +104,65 @@ fn serve(release: &str, arguments: Vec<String>) -> Outcome {
     let options = ServeOptions {
         quota_bytes: config.quota_backend_bytes,
         election_timeout: config.election_timeout,
+        peer_port_is_open: !open.is_empty(),
         ..ServeOptions::default()
     };
-    let peers = raft.block_on(async { peers.listen(descriptors.for_peers()) })?;
-    let setup = Setup { config, release, registry: FEATURES, listeners: peers, host: Arc::new(RealHost) };
+    let peers = raft.block_on(async { peers.listen(descriptors.for_peers(), tls.peers.as_ref()) })?;
+    let setup =
+        Setup { config, release, registry: FEATURES, listeners: peers, host: Arc::new(RealHost), tls: tls.to_peers };
     // On this thread: its heap grows in greater steps than those of others, and a large state takes a lot of it.
     let running = raft.block_on(start(setup))?;
-    let listen = || sockets.listen(descriptors.for_clients());
+    let listen = || sockets.listen(descriptors.for_clients(), tls.clients.as_ref());
     let outcome = clients.block_on(live(&running, listen, options, signals.wait()));
     raft.block_on(running.end());
     raft.shutdown_timeout(DRAIN_TIMEOUT);
     clients.shutdown_timeout(DRAIN_TIMEOUT);
     outcome
+}
+
+/// What is shown, and who is taken, on each side.
+struct Tls {
+    clients: Option<Arc<ServerTls>>,
+    peers: Option<Arc<ServerTls>>,
+    to_peers: Option<Arc<ClientTls>>,
+}
+
+impl Tls {
+    fn of(config: &Config) -> Result<Self, TlsError> {
+        let server = |settings: &TlsSettings, flags| {
+            settings.identity.as_ref().map(|_| ServerTls::new(settings.clone(), flags).map(Arc::new)).transpose()
+        };
+        let peer = &config.peer_tls;
+        let calls = peer.identity.is_some() || peer.trusted_ca.is_some();
+        Ok(Self {
+            clients: server(&config.client_tls, CLIENT_TLS)?,
+            peers: server(peer, PEER_TLS)?,
+            to_peers: calls.then(|| ClientTls::new(peer.clone(), PEER_TLS).map(Arc::new)).transpose()?,
+        })
+    }
+}
+
+/// Where members of other machines are listened for, and whoever comes is one.
+fn open_to_members(config: &Config) -> impl Iterator<Item = (&Url, &'static str)> {
+    let why = |url: &Url| match (url.is_https(), &config.peer_tls.trusted_ca) {
+        (true, Some(_)) => None,
+        (true, None) => Some("without asking for their certificates (--peer-trusted-ca-file)"),
+        (false, _) => Some("without TLS"),
+    };
+    config.listen_peer_urls.iter().filter(|url| !url.is_loopback()).filter_map(move |url| Some((url, why(url)?)))
+}
+
+/// What an operator may have meant otherwise.
+fn warn_of_unused(config: &Config) {
+    let sides = [
+        (CLIENT_TLS, &config.client_tls, &config.listen_client_urls),
+        (PEER_TLS, &config.peer_tls, &config.listen_peer_urls),
+    ];
+    for (flags, settings, urls) in sides {
+        for url in urls.iter().filter(|url| !url.is_https() && settings.identity.is_some()) {
+            tracing::warn!(%url, "--{} is not used where this is http, not https", flags.cert);
+        }
+    }
 }
 
 /// Serves clients until somebody asks for the end, or the member cannot go on.

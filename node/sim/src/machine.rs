@@ -201,7 +201,7 @@ async fn run(
     let options = ServeOptions { election_timeout: config.election_timeout, ..ServeOptions::default() };
     let (network, id) = (host.network.clone(), host.id);
     let listeners = vec![network.listen(id, PEER_PORT)];
-    let setup = Setup { host: Arc::new(host), config, release, registry: FEATURES, listeners };
+    let setup = Setup { host: Arc::new(host), config, release, registry: FEATURES, listeners, tls: None };
     let running = start(setup).await.map_err(|error| consensus::with_causes(&error))?;
     *shown.lock().unwrap() = Some(running.member.clone());
     let listen = || Ok(vec![network.listen(id, CLIENT_PORT)]);

@@ -3,6 +3,7 @@
 use super::{
     Config,
     source::{ConfigError, Given, Origin},
+    tls::{Allowed, CLIENT_TLS, PEER_TLS, TlsFlags, TlsSettings},
     url::Url,
 };
 use crate::features::{FEATURES, Level, Overrides};
@@ -31,8 +32,45 @@ pub(super) fn check(config: &Config, given: &Given) -> Result<(), ConfigError> {
         let expected = format!("what --initial-cluster has for {}: {}", config.name, list(own));
         return wrong("initial-advertise-peer-urls", list(&config.initial_advertise_peer_urls), expected);
     }
+    tls(CLIENT_TLS, &config.client_tls, ("listen-client-urls", &config.listen_client_urls), given, &wrong)?;
+    tls(PEER_TLS, &config.peer_tls, ("listen-peer-urls", &config.listen_peer_urls), given, &wrong)?;
+    let open = |url: &&Url| !url.is_loopback() && !url.is_https();
+    if let Some(url) = config.listen_peer_urls.iter().find(open).filter(|_| config.require_peer_tls) {
+        return wrong("listen-peer-urls", url.to_string(), "https, as --require-peer-tls says".into());
+    }
     gates(&config.cluster_feature_gates, Level::Cluster, "cluster-feature-gates", &wrong)?;
     gates(&config.feature_gates, Level::Server, "feature-gates", &wrong)
+}
+
+fn tls(
+    flags: TlsFlags,
+    settings: &TlsSettings,
+    (listens, urls): (&'static str, &[Url]),
+    given: &Given,
+    wrong: &impl Fn(&'static str, String, String) -> Result<(), ConfigError>,
+) -> Result<(), ConfigError> {
+    if let Some(url) = urls.iter().find(|url| url.is_https())
+        && settings.identity.is_none()
+    {
+        return wrong(listens, url.to_string(), format!("--{} and --{} with an https URL", flags.cert, flags.key));
+    }
+    if settings.trusted_ca.is_some() {
+        return Ok(());
+    }
+    // What is asked of certificates needs somebody who vouches for them.
+    let asked = [
+        (flags.client_cert_auth, given.get(flags.client_cert_auth).is_some_and(|(_, text)| text == "true")),
+        (flags.crl, settings.crl.is_some()),
+        (flags.allowed_hosts, matches!(settings.allowed, Allowed::Hosts(_))),
+        (flags.allowed_names.unwrap_or_default(), matches!(settings.allowed, Allowed::CommonNames(_))),
+    ];
+    match asked.into_iter().find(|(_, is_asked)| *is_asked) {
+        Some((flag, _)) => {
+            let found = given.get(flag).map_or_else(String::new, |(_, text)| text.clone());
+            wrong(flag, found, format!("--{} with it", flags.trusted_ca))
+        }
+        None => Ok(()),
+    }
 }
 
 /// A name that no release ever had is a typing error; one of the other level has the wrong flag (KEP-4647, "Set the

@@ -66,7 +66,20 @@ fn what_is_wrong_is_named_with_what_was_expected() {
         (&["--initial-cluster-state=old"], "--initial-cluster-state: `old` is wrong: expected new or existing"),
         (
             &["--listen-client-urls=https://127.0.0.1:1"],
-            "--listen-client-urls: `https://127.0.0.1:1` is wrong: expected an http URL: TLS is not in this release",
+            "--listen-client-urls: `https://127.0.0.1:1` is wrong: expected --cert-file and --key-file with an https URL",
+        ),
+        (&["--cert-file=c"], "--key-file: `` is wrong: expected the key of --cert-file"),
+        (&["--peer-key-file=k"], "--peer-cert-file: `` is wrong: expected the certificate of --peer-key-file"),
+        (&["--client-cert-auth"], "--client-cert-auth: `true` is wrong: expected --trusted-ca-file with it"),
+        (&["--peer-crl-file=r"], "--peer-crl-file: `r` is wrong: expected --peer-trusted-ca-file with it"),
+        (
+            &["--peer-cert-allowed-cn=a", "--peer-cert-allowed-hostname=b"],
+            "--peer-cert-allowed-hostname: `b` is wrong: expected nothing, or nothing in --peer-cert-allowed-cn",
+        ),
+        (&["--tls-min-version=TLS1.1"], "--tls-min-version: `TLS1.1` is wrong: expected TLS1.2 or TLS1.3"),
+        (
+            &["--require-peer-tls", "--listen-peer-urls=http://0.0.0.0:2380"],
+            "--listen-peer-urls: `http://0.0.0.0:2380` is wrong: expected https, as --require-peer-tls says",
         ),
         (
             &["--listen-peer-urls=http://127.0.0.1"],

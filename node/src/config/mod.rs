@@ -6,12 +6,14 @@
 mod check;
 mod setting;
 mod source;
+mod tls;
 mod url;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 pub use setting::{SETTINGS, Setting};
 pub use source::ConfigError;
+pub use tls::{Allowed, CLIENT_TLS, Identity, PEER_TLS, TlsFlags, TlsSettings};
 pub use url::{Url, UrlError};
 
 use crate::features::Overrides;
@@ -39,6 +41,12 @@ pub struct Config {
     pub heartbeat_interval: Duration,
     /// How long a member goes without a leader before it stands for election.
     pub election_timeout: Duration,
+    /// For clients.
+    pub client_tls: TlsSettings,
+    /// For other members.
+    pub peer_tls: TlsSettings,
+    /// Whether it refuses to listen for members without TLS, where others than this machine can come.
+    pub require_peer_tls: bool,
     /// Entries between two snapshots.
     pub snapshot_count: u64,
     /// Entries that stay in the log behind a snapshot, for members that are a little behind.

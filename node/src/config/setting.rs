@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use super::{
     Config, InitialState,
     source::{ConfigError, Given, Origin},
+    tls::{Allowed, CLIENT_TLS, Identity, PEER_TLS, TlsFlags, TlsSettings},
     url::Url,
 };
 use crate::features::Overrides;
@@ -36,6 +37,8 @@ pub enum Kind {
     Number,
     /// `Name=true` or `Name=false` with commas between.
     Gates,
+    /// `true` or `false`; a flag alone is `true`, and the next argument is another one, as Go has it.
+    Flag,
 }
 
 impl Kind {
@@ -43,12 +46,13 @@ impl Kind {
         match self {
             Self::Text => "a text".into(),
             Self::One(words) => words.join(" or "),
-            Self::Urls => "http://HOST:PORT, with commas between several".into(),
+            Self::Urls => "http://HOST:PORT or https://HOST:PORT, with commas between several".into(),
             Self::Members => "NAME=http://HOST:PORT, with commas between several".into(),
             Self::Millis => "a whole number of milliseconds above 0".into(),
             Self::Duration => "a duration, such as 30s or 1h30m".into(),
             Self::Number => "a whole number".into(),
             Self::Gates => "Name=true or Name=false, with commas between several".into(),
+            Self::Flag => "true or false".into(),
         }
     }
 }
@@ -75,6 +79,23 @@ pub const SETTINGS: &[Setting] = &[
     setting("corrupt-check-time", Kind::Duration, "1h", "how often the leader compares what members hold; 0s: never"),
     setting("cluster-feature-gates", Kind::Gates, "", "what this member wants to be on for the whole cluster"),
     setting("feature-gates", Kind::Gates, "", "what is on for this server alone"),
+    setting("cert-file", Kind::Text, "", "what clients by https are shown, in PEM"),
+    setting("key-file", Kind::Text, "", "its key"),
+    setting("trusted-ca-file", Kind::Text, "", "authorities of clients' certificates; then each must show one"),
+    setting("client-cert-auth", Kind::Flag, "false", "clients must show a certificate"),
+    setting("client-crl-file", Kind::Text, "", "clients' certificates that are revoked"),
+    setting("client-cert-allowed-hostname", Kind::Text, "", "hosts whose certificates are taken of clients (all)"),
+    setting("peer-cert-file", Kind::Text, "", "what members by https are shown, in PEM"),
+    setting("peer-key-file", Kind::Text, "", "its key"),
+    setting("peer-client-cert-file", Kind::Text, "", "what is shown to members that are called (--peer-cert-file)"),
+    setting("peer-client-key-file", Kind::Text, "", "its key"),
+    setting("peer-trusted-ca-file", Kind::Text, "", "authorities of members' certificates; then each must show one"),
+    setting("peer-client-cert-auth", Kind::Flag, "false", "members must show a certificate"),
+    setting("peer-crl-file", Kind::Text, "", "members' certificates that are revoked"),
+    setting("peer-cert-allowed-cn", Kind::Text, "", "common names whose certificates are taken of members (all)"),
+    setting("peer-cert-allowed-hostname", Kind::Text, "", "hosts whose certificates are taken of members (all)"),
+    setting("tls-min-version", Kind::One(&["TLS1.2", "TLS1.3"]), "TLS1.2", "the oldest TLS that is spoken"),
+    setting("require-peer-tls", Kind::Flag, "false", "do not listen for members of other machines without TLS"),
     setting("log-level", Kind::One(&["debug", "info", "warn", "error"]), "info", "what is logged"),
 ];
 
@@ -111,6 +132,9 @@ pub(super) fn build(given: &Given) -> Result<Config, ConfigError> {
         corrupt_check_time: Some(text.duration("corrupt-check-time")?).filter(|time| !time.is_zero()),
         cluster_feature_gates: text.gates("cluster-feature-gates")?,
         feature_gates: text.gates("feature-gates")?,
+        client_tls: text.tls(CLIENT_TLS)?,
+        peer_tls: text.tls(PEER_TLS)?,
+        require_peer_tls: text.parsed("require-peer-tls")?,
         log_level: text.one("log-level")?,
         listen_client_urls,
         listen_peer_urls,
@@ -179,6 +203,48 @@ impl Reader<'_> {
             members.entry(member.to_owned()).or_default().push(url);
         }
         Ok(members)
+    }
+
+    fn file(&self, name: &str) -> Option<PathBuf> {
+        Some(self.text(name)).filter(|text| !text.is_empty()).map(Into::into)
+    }
+
+    /// A certificate and its key, or neither.
+    fn identity(&self, cert: &str, key: &str) -> Result<Option<Identity>, ConfigError> {
+        match (self.file(cert), self.file(key)) {
+            (Some(cert), Some(key)) => Ok(Some(Identity { cert, key })),
+            (None, None) => Ok(None),
+            (Some(_), None) => Err(self.wrong(key, "", format!("the key of --{cert}"))),
+            (None, Some(_)) => Err(self.wrong(cert, "", format!("the certificate of --{key}"))),
+        }
+    }
+
+    fn tls(&self, flags: TlsFlags) -> Result<TlsSettings, ConfigError> {
+        let list = |name: &str| parts(&self.text(name)).map(str::to_owned).collect::<Vec<_>>();
+        let names = flags.allowed_names.map(list).unwrap_or_default();
+        let hosts = list(flags.allowed_hosts);
+        let allowed = match (names.is_empty(), hosts.is_empty()) {
+            (true, true) => Allowed::All,
+            (false, true) => Allowed::CommonNames(names),
+            (true, false) => Allowed::Hosts(hosts),
+            (false, false) => {
+                let other = flags.allowed_names.unwrap_or_default();
+                return Err(self.wrong(
+                    flags.allowed_hosts,
+                    &hosts.join(","),
+                    format!("nothing, or nothing in --{other}"),
+                ));
+            }
+        };
+        let client_identity = flags.client_identity.map(|(cert, key)| self.identity(cert, key)).transpose()?.flatten();
+        Ok(TlsSettings {
+            identity: self.identity(flags.cert, flags.key)?,
+            client_identity,
+            trusted_ca: self.file(flags.trusted_ca),
+            crl: self.file(flags.crl),
+            allowed,
+            only_1_3: self.one("tls-min-version")? == "TLS1.3",
+        })
     }
 
     fn gates(&self, name: &str) -> Result<Overrides, ConfigError> {

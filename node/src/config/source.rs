@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, fs, path::PathBuf};
 
-use super::setting::{SETTINGS, Setting};
+use super::setting::{Kind, SETTINGS, Setting};
 
 /// The text of each setting that was given, and by what.
 pub(super) type Given = BTreeMap<&'static str, (Origin, String)>;
@@ -93,7 +93,9 @@ pub(super) fn of_arguments(
         };
         let origin = Origin::Flag(name.clone());
         let setting = if name == FILE { None } else { Some(known(&name, &origin)?) };
-        let value = value.or_else(|| arguments.next()).ok_or_else(|| ConfigError::Bare { origin: origin.clone() })?;
+        let alone = setting.filter(|setting| setting.kind == Kind::Flag).map(|_| "true".to_owned());
+        let value =
+            value.or(alone).or_else(|| arguments.next()).ok_or_else(|| ConfigError::Bare { origin: origin.clone() })?;
         match setting {
             Some(setting) => drop(flags.insert(setting.name, (origin, value))),
             None => file = Some(value.into()),

@@ -2,9 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
-/// An http URL with a port and without a path.
+/// A URL with a port and without a path.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Url {
+    is_https: bool,
     host: String,
     port: u16,
 }
@@ -20,6 +21,14 @@ impl Url {
         format!("{}:{}", self.host, self.port)
     }
 
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    pub fn is_https(&self) -> bool {
+        self.is_https
+    }
+
     /// Whether nobody but this machine comes there.
     pub fn is_loopback(&self) -> bool {
         let address = self.host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
@@ -31,9 +40,9 @@ impl FromStr for Url {
     type Err = UrlError;
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
-        let rest = match text.split_once("://") {
-            Some(("http", rest)) => rest,
-            Some(("https", _)) => return Err(UrlError("an http URL: TLS is not in this release")),
+        let (is_https, rest) = match text.split_once("://") {
+            Some(("http", rest)) => (false, rest),
+            Some(("https", rest)) => (true, rest),
             _ => return Err(UrlError("a URL such as http://10.0.0.1:2379")),
         };
         let (host, port) = rest.rsplit_once(':').ok_or(UrlError("a URL with a port, such as http://10.0.0.1:2379"))?;
@@ -41,7 +50,7 @@ impl FromStr for Url {
         let is_name = !host.is_empty() && !host.contains(['/', '@', '?', '#', ' ']);
         let is_v6 = host.starts_with('[') && host.ends_with(']');
         match port {
-            1.. if is_name && (is_v6 || !host.contains(':')) => Ok(Self { host: host.to_owned(), port }),
+            1.. if is_name && (is_v6 || !host.contains(':')) => Ok(Self { is_https, host: host.to_owned(), port }),
             0 => Err(UrlError("a port from 1 to 65535 and no path")),
             _ => Err(UrlError("a host, and an IPv6 address in brackets")),
         }
@@ -50,7 +59,8 @@ impl FromStr for Url {
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}:{}", self.host, self.port)
+        let scheme = if self.is_https { "https" } else { "http" };
+        write!(f, "{scheme}://{}:{}", self.host, self.port)
     }
 }
 

@@ -22,6 +22,7 @@ use crate::{
     identity::{self, Identity, IdentityError, founders},
     machine::{Machine, Proposals},
     peer::{self, Answers, Handshake, Links, Remote},
+    transport::tls::ClientTls,
 };
 
 /// As many proposals wait to be sent.
@@ -96,6 +97,8 @@ pub struct Setup {
     pub registry: Registry,
     /// Where other members reach it.
     pub listeners: Vec<Listener>,
+    /// With what it reaches others by https.
+    pub tls: Option<Arc<ClientTls>>,
 }
 
 /// Starts the member on the runtime that this is called on.
@@ -103,7 +106,7 @@ pub struct Setup {
 /// # Errors
 /// [`StartError`]: nothing runs.
 pub async fn start(setup: Setup) -> Result<Running, StartError> {
-    let Setup { host, config, release, registry, listeners } = setup;
+    let Setup { host, config, release, registry, listeners, tls } = setup;
     let config = Arc::new(config);
     let path = &config.data_dir;
     let folder = |source| StartError::Folder { path: path.clone(), source };
@@ -124,7 +127,7 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
         catchup_entries: config.snapshot_catchup_entries,
     };
     let handshake = Handshake::new(identity.clone(), machine.clone(), had_log);
-    let links = Links::new(host.clone(), handshake.clone());
+    let links = Links::new(host.clone(), tls, handshake.clone());
     let group = Group::open(identity.member.0, settings, wal, applier, Arc::new(links.clone())).await?;
     let (proposing, queued) = mpsc::channel(QUEUE);
     let (reading, waiting) = mpsc::channel(QUEUE);

@@ -17,19 +17,39 @@ use tonic::codegen::Service;
 use crate::{
     config::{Url, UrlError},
     host::{Host, Socket},
+    transport::tls::ClientTls,
 };
 
 #[derive(Clone)]
 pub(super) struct Dial {
     host: Arc<dyn Host>,
-    authorities: Vec<String>,
+    tls: Option<Arc<ClientTls>>,
+    urls: Vec<Url>,
 }
 
 impl Dial {
     /// For URLs with commas between.
-    pub(super) fn new(host: Arc<dyn Host>, urls: &str) -> Result<Self, UrlError> {
-        let authorities = urls.split(',').map(|url| url.parse().map(|url: Url| url.authority()));
-        Ok(Self { host, authorities: authorities.collect::<Result<_, _>>()? })
+    pub(super) fn new(host: Arc<dyn Host>, tls: Option<Arc<ClientTls>>, urls: &str) -> Result<Self, UrlError> {
+        Ok(Self { host, tls, urls: urls.split(',').map(str::parse).collect::<Result<_, _>>()? })
+    }
+
+    /// Of the first one.
+    pub(super) fn authority(&self) -> String {
+        self.urls.first().map_or_else(String::new, Url::authority)
+    }
+
+    fn reach(&self, url: &Url) -> BoxFuture<'static, io::Result<Box<dyn Socket>>> {
+        let connecting = self.host.connect(&url.authority());
+        if !url.is_https() {
+            return connecting;
+        }
+        let (tls, host) = (self.tls.clone(), url.host().to_owned());
+        async move {
+            let tls =
+                tls.ok_or_else(|| io::Error::other("it is reached by https, and this member has no --peer-cert-file"))?;
+            tls.connect(&host, connecting.await?).await
+        }
+        .boxed()
     }
 }
 
@@ -44,7 +64,7 @@ impl Service<Uri> for Dial {
 
     fn call(&mut self, _: Uri) -> Self::Future {
         // All at once: one that swallows what is sent to it would take all the time that there is for a vote.
-        let tries: Vec<_> = self.authorities.iter().map(|authority| self.host.connect(authority)).collect();
+        let tries: Vec<_> = self.urls.iter().map(|url| self.reach(url)).collect();
         async move {
             let (socket, _) = select_ok(tries).await?;
             Ok(TokioIo::new(socket))
@@ -68,7 +88,7 @@ mod tests {
 
     async fn reached(at: &[SocketAddr]) -> io::Result<SocketAddr> {
         let urls: Vec<_> = at.iter().map(|address| format!("http://{address}")).collect();
-        let mut dial = Dial::new(Arc::new(RealHost), &urls.join(",")).unwrap();
+        let mut dial = Dial::new(Arc::new(RealHost), None, &urls.join(",")).unwrap();
         let mut socket = dial.call(Uri::default()).await?.into_inner();
         // Whoever listens says where.
         let mut port = [0; 2];

@@ -22,10 +22,12 @@ use tonic::{
 use super::{
     Handshake, MAX_MESSAGE, Remote,
     dial::Dial,
-    log_throttle::LogThrottle,
     wire::{self, Frame, peer_client::PeerClient},
 };
-use crate::host::Host;
+use crate::{
+    host::Host,
+    transport::{log_throttle::LogThrottle, tls::ClientTls},
+};
 
 /// A host that does not answer at all is given up after this.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -48,6 +50,8 @@ type Client = PeerClient<Channel>;
 #[derive(Clone)]
 pub struct Links {
     host: Arc<dyn Host>,
+    /// For members that are reached by https.
+    tls: Option<Arc<ClientTls>>,
     handshake: Handshake,
     /// What another member has told this one, which has lost its data directory.
     refused: watch::Sender<Option<String>>,
@@ -73,8 +77,9 @@ fn broken(status: &Status) -> PeerError {
 
 impl Links {
     /// For a member that shakes hands so.
-    pub fn new(host: Arc<dyn Host>, handshake: Handshake) -> Self {
-        Self { host, handshake, refused: watch::Sender::default(), log_throttle: Arc::default(), open: Arc::default() }
+    pub fn new(host: Arc<dyn Host>, tls: Option<Arc<ClientTls>>, handshake: Handshake) -> Self {
+        let (refused, log_throttle) = (watch::Sender::default(), Arc::default());
+        Self { host, tls, handshake, refused, log_throttle, open: Arc::default() }
     }
 
     /// A connection for what is not raft's.
@@ -127,9 +132,11 @@ impl Links {
 
     /// Connects when it is first used, and again whenever the connection is lost.
     fn client(&self, address: &str) -> Result<Client, PeerError> {
-        let first = address.split(',').next().unwrap_or_default().to_owned();
-        let endpoint = Endpoint::from_shared(first).map_err(|error| PeerError::Broken(error.to_string()))?;
-        let dial = Dial::new(self.host.clone(), address).map_err(|error| PeerError::Broken(error.to_string()))?;
+        let dial = Dial::new(self.host.clone(), self.tls.clone(), address);
+        let dial = dial.map_err(|error| PeerError::Broken(error.to_string()))?;
+        // Of TLS the connection alone knows.
+        let endpoint = Endpoint::from_shared(format!("http://{}", dial.authority()));
+        let endpoint = endpoint.map_err(|error| PeerError::Broken(error.to_string()))?;
         let channel = endpoint
             .connect_timeout(CONNECT)
             .http2_keep_alive_interval(ALIVE)
@@ -161,6 +168,7 @@ impl Links {
             Question::Vote(bytes) => wire::question::What::Vote(bytes),
             Question::TakeOver(bytes) => wire::question::What::TakeOver(bytes),
             Question::Lost(bytes) => wire::question::What::Lost(bytes),
+            Question::Held(bytes) => wire::question::What::Held(bytes),
         };
         let response = client.ask(self.call(to.id, wire::Question { what: Some(what) })).await?;
         self.answerer(to.id, &response)?;

@@ -3,7 +3,6 @@
 mod dial;
 mod handshake;
 mod links;
-mod log_throttle;
 mod received;
 mod server;
 

@@ -17,13 +17,15 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::{
     host::Listener,
-    transport::connection::{self, Caller},
+    transport::{
+        connection::{self, Caller},
+        log_throttle::LogThrottle,
+    },
 };
 
 use super::{
     Handshake, MAX_MESSAGE, Received, Remote,
     links::frames,
-    log_throttle::LogThrottle,
     wire::{
         self, Frame, Greeting, Nothing, Proposals, Proposed, ReadAt,
         peer_server::{Peer, PeerServer},
@@ -122,24 +124,16 @@ impl<A: Answers> Service<A> {
         let next = |piece: Option<Result<Bytes, Status>>| piece.transpose();
         let offer =
             next(pieces.next().await)?.ok_or_else(|| Status::invalid_argument("a snapshot without an offer"))?;
-        let (mut incoming, size) = self.group.incoming(from.0, offer.clone()).map_err(refused)?;
-        tracing::info!(bytes = size, "takes in a snapshot: the leader no longer has the entries that are missing here");
+        let mut arrival = self.group.incoming(from.0, offer.clone()).map_err(refused)?;
         let failed = |error: &dyn std::error::Error| {
-            Status::internal(format!("cannot store a snapshot: {}", with_causes(error)))
+            Status::internal(format!("cannot take in a snapshot: {}", with_causes(error)))
         };
         while let Some(piece) = next(pieces.next().await)? {
-            let pushed =
-                aside(move || incoming.push(&piece).map(|()| incoming)).await.map_err(|error| failed(&error))?;
-            incoming = pushed.map_err(|error| failed(&error))?;
-            if incoming.length() > size {
-                break;
-            }
+            let pushed = aside(move || arrival.push(&piece).map(|()| arrival)).await.map_err(|error| failed(&error))?;
+            arrival = pushed.map_err(|error| failed(&error))?;
         }
-        let length = incoming.length();
-        if length != size {
-            return Err(Status::aborted(format!("a snapshot of {size} bytes has {length}")));
-        }
-        self.group.install(offer, incoming.whole()).await.map_err(refused)
+        let file = arrival.whole().map_err(|error| Status::aborted(error.to_string()))?;
+        self.group.install(offer, file).await.map_err(refused)
     }
 }
 
@@ -162,6 +156,7 @@ impl<A: Answers> Peer for Service<A> {
             Some(wire::question::What::Vote(bytes)) => Question::Vote(bytes),
             Some(wire::question::What::TakeOver(bytes)) => Question::TakeOver(bytes),
             Some(wire::question::What::Lost(bytes)) => Question::Lost(bytes),
+            Some(wire::question::What::Held(bytes)) => Question::Held(bytes),
             None => return Err(Status::invalid_argument("a question that asks nothing")),
         };
         let bytes = self.group.answer(caller.member.0, question).await.map_err(refused)?;

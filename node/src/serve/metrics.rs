@@ -80,6 +80,8 @@ fn member(context: &ServiceContext, page: &mut Page) {
     page.gauge("etcd_server_proposals_committed_total", "The last entry known to be committed.", raft_status.committed);
     let (pending, _) = context.member.machine().proposals().under_way();
     page.gauge("etcd_server_proposals_pending", "Proposals of this member under way.", pending);
+    let is_open = i32::from(context.options.peer_port_is_open);
+    page.gauge("baton_peer_port_is_open", "Whether anybody can call as a member, from another machine, too.", is_open);
     page.gauge("etcd_server_quota_backend_bytes", "How large the state may grow.", context.options.quota_bytes());
 }
 

@@ -49,6 +49,8 @@ pub struct ServeOptions {
     /// How long the cluster goes without a leader before it elects one: no lease is granted for less, and no stream that
     /// asked for a leader outlasts a few of these without one.
     pub election_timeout: Duration,
+    /// Whether others than this machine's can call as a member without showing a certificate.
+    pub peer_port_is_open: bool,
     /// How long a watch that asked for progress hears nothing before it is told (etcd, `--watch-progress-notify-interval`).
     pub progress_interval: Duration,
 }
@@ -58,6 +60,7 @@ impl Default for ServeOptions {
         Self {
             quota_bytes: 0,
             election_timeout: Duration::from_secs(1),
+            peer_port_is_open: false,
             progress_interval: Duration::from_secs(10 * 60),
         }
     }

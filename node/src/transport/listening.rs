@@ -11,6 +11,7 @@ use tokio::{
 use crate::{
     config::Url,
     host::{Listener, tcp},
+    transport::tls::ServerTls,
 };
 
 /// As many connections wait to be accepted.
@@ -48,15 +49,18 @@ impl Bound {
         Ok(Self { setting, sockets })
     }
 
-    /// Takes connections from now on, so many at once.
+    /// Takes connections from now on, so many at once; with TLS where the URL says https.
     ///
     /// # Errors
     /// Another process was quicker.
-    pub fn listen(self, most: usize) -> Result<Vec<Listener>, ListenError> {
+    pub fn listen(self, most: usize, tls: Option<&Arc<ServerTls>>) -> Result<Vec<Listener>, ListenError> {
         let Self { setting, sockets } = self;
         let places = Arc::new(Semaphore::new(most));
         let listen = |(url, socket): (Url, TcpSocket)| {
-            let taken_in = |listener| tcp(listener, places.clone());
+            let taken_in = |listener| match tls.filter(|_| url.is_https()) {
+                Some(tls) => tls.clone().secure(tcp(listener, places.clone())),
+                None => tcp(listener, places.clone()),
+            };
             socket.listen(BACKLOG).map(taken_in).map_err(|source| ListenError { setting, url, source })
         };
         sockets.into_iter().map(listen).collect()

@@ -1,5 +1,7 @@
 //! What the connections of clients and of other members have in common: sockets that are had at once, and how a connection
-//! is taken in, kept alive and ended. Not in here: what is asked over one.
+//! is taken in, secured, kept alive and ended. Not in here: what is asked over one.
 
 pub mod connection;
 pub mod listening;
+pub(crate) mod log_throttle;
+pub mod tls;

@@ -156,7 +156,14 @@ async fn start(setup: &Setup, url: &str, folder: &TempDir) -> Running {
     ];
     let config = Config::read(flags.into_iter().chain(wish), []).unwrap();
     let (release, registry) = (setup.release.clone(), setup.registry);
-    member::start(member::Setup { host: Arc::new(RealHost), config, release, registry, listeners: Vec::new() })
-        .await
-        .unwrap()
+    member::start(member::Setup {
+        host: Arc::new(RealHost),
+        config,
+        release,
+        registry,
+        listeners: Vec::new(),
+        tls: None,
+    })
+    .await
+    .unwrap()
 }

@@ -8,7 +8,8 @@ use std::{
 };
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams, date_time_ymd,
 };
 use serde::{Deserialize, Serialize};
 
@@ -38,19 +39,88 @@ impl Certificates {
     /// # Errors
     /// The files cannot be written.
     pub fn create(folder: &Path) -> Result<Self, Error> {
+        let authority = Authority::create(folder)?;
+        let server = authority.identity("member", &["127.0.0.1", "localhost"], |_| {})?;
+        Ok(Self { client: authority.identity("client", &[], |_| {})?, server, ca: authority.ca })
+    }
+}
+
+/// Who vouches for certificates, as long as it is there.
+pub struct Authority {
+    folder: PathBuf,
+    /// Its own certificate.
+    pub ca: PathBuf,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    /// # Errors
+    /// The files cannot be written.
+    pub fn create(folder: &Path) -> Result<Self, Error> {
         fs::create_dir_all(folder)?;
         let key = KeyPair::generate()?;
         let mut params = named("Baton test authority", &[])?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        params.key_usages =
+            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
         let ca = folder.join("ca.pem");
         fs::write(&ca, params.self_signed(&key)?.pem())?;
-        let issuer = Issuer::new(params, key);
-        Ok(Self {
-            ca,
-            server: identity(folder, "member", &["127.0.0.1", "localhost"], &issuer)?,
-            client: identity(folder, "client", &[], &issuer)?,
-        })
+        Ok(Self { folder: folder.to_owned(), ca, issuer: Issuer::new(params, key) })
+    }
+
+    /// Gives out a certificate with this common name, for these hosts, changed as it is wanted.
+    ///
+    /// # Errors
+    /// The files cannot be written.
+    pub fn identity(
+        &self,
+        name: &str,
+        hosts: &[&str],
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> Result<Identity, Error> {
+        let key = KeyPair::generate()?;
+        let mut params = named(name, hosts)?;
+        // A member is its peers' client, and the client of its own HTTP gateway.
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
+        change(&mut params);
+        let file = |kind: &str| self.folder.join(format!("{name}.{kind}"));
+        let paths = Identity { cert: file("pem"), key: file("key") };
+        fs::write(&paths.cert, params.signed_by(&key, &self.issuer)?.pem())?;
+        fs::write(&paths.key, key.serialize_pem())?;
+        fs::set_permissions(&paths.key, fs::Permissions::from_mode(0o600))?;
+        Ok(paths)
+    }
+
+    /// Gives out a certificate that has expired.
+    ///
+    /// # Errors
+    /// The files cannot be written.
+    pub fn expired(&self, name: &str) -> Result<Identity, Error> {
+        self.identity(name, &[], |params| params.not_after = date_time_ymd(2020, 1, 1))
+    }
+
+    /// Revokes the certificates with these serial numbers, in a list.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn revoke(&self, serials: &[u64]) -> Result<PathBuf, Error> {
+        let revoked = |serial: &u64| RevokedCertParams {
+            serial_number: (*serial).into(),
+            revocation_time: date_time_ymd(2024, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let params = CertificateRevocationListParams {
+            this_update: date_time_ymd(2024, 1, 1),
+            next_update: date_time_ymd(2124, 1, 1),
+            crl_number: 1.into(),
+            issuing_distribution_point: None,
+            revoked_certs: serials.iter().map(revoked).collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let path = self.folder.join("revoked.pem");
+        fs::write(&path, params.signed_by(&self.issuer)?.pem()?)?;
+        Ok(path)
     }
 }
 
@@ -58,16 +128,4 @@ fn named(name: &str, hosts: &[&str]) -> Result<CertificateParams, Error> {
     let mut params = CertificateParams::new(hosts.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     params.distinguished_name.push(DnType::CommonName, name);
     Ok(params)
-}
-
-fn identity(folder: &Path, name: &str, hosts: &[&str], issuer: &Issuer<'_, KeyPair>) -> Result<Identity, Error> {
-    let key = KeyPair::generate()?;
-    let mut params = named(name, hosts)?;
-    // A member is its peers' client, and the client of its own HTTP gateway.
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
-    let paths = Identity { cert: folder.join(format!("{name}.pem")), key: folder.join(format!("{name}.key")) };
-    fs::write(&paths.cert, params.signed_by(&key, issuer)?.pem())?;
-    fs::write(&paths.key, key.serialize_pem())?;
-    fs::set_permissions(&paths.key, fs::Permissions::from_mode(0o600))?;
-    Ok(paths)
 }

@@ -62,7 +62,7 @@ struct Up {
     /// Member i, from 0, gets client port P+2i and peer port P+2i+1 [default: free ports].
     #[arg(long, value_name = "P")]
     base_port: Option<u16>,
-    /// Use TLS for clients and peers, of etcd only; the certificates are made in D/tls.
+    /// Use TLS for clients and peers; the certificates are made in D/tls.
     #[arg(long)]
     tls: bool,
     /// More flags for every member.
@@ -102,9 +102,6 @@ async fn up(options: &Up) -> Result<ExitCode, Error> {
 }
 
 async fn anew(system: System, options: &Up) -> Result<Cluster, Error> {
-    if options.tls && system == System::Node {
-        return Err("the bundled node has no TLS: --tls wants --system etcd".into());
-    }
     let build = releases::get(system, options.release.as_deref().unwrap_or("3.5"))?;
     let spec = Spec {
         size: options.size.unwrap_or(3),

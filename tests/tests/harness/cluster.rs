@@ -34,10 +34,11 @@ async fn a_cluster_serves(system: System) {
     serves(system, system.main_job().0, false).await;
 }
 
-/// The bundled node has no TLS.
 #[tokio::test]
 async fn a_cluster_of_3_5_serves_with_tls() {
-    serves(System::Etcd, "3.5", true).await;
+    for system in [System::Node, System::Etcd] {
+        serves(system, "3.5", true).await;
+    }
 }
 
 async fn a_folder_that_has_a_cluster_is_refused(system: System) {

@@ -18,6 +18,7 @@ mod no_leader;
 mod refusal;
 mod rubbish;
 mod snapshot;
+mod tls;
 mod trial;
 
 use std::fs;

@@ -7,7 +7,8 @@ use tests::{case::Case, ended::all_must_be, on_both, system::System};
 on_both! {
     three_members_go_up_by_a_minor;
     five_members_go_up_by_a_minor, etcd #[ignore = "slow: seven members with five forks show the same"];
-    seven_members_go_up_by_a_minor, etcd #[ignore = "slow: seven members with five forks show the same"];
+    #[ignore = "slow: five members show the same"]
+    seven_members_go_up_by_a_minor;
 }
 
 async fn upgrades(system: System, path: (&str, &str), size: usize, tls: bool) {
@@ -67,9 +68,13 @@ mod further {
     }
 }
 
-/// Of etcd alone: the bundled node has no TLS.
 mod tls {
     use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn three_members_of_the_node_go_from_3_5_to_3_6() {
+        upgrades(System::Node, ("3.5", "3.6"), 3, true).await;
+    }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn three_members_go_from_3_4_to_3_5() {

@@ -1,4 +1,4 @@
-//! Certificates that do not fit, and what is typed instead of a playbook. Of etcd alone: the bundled node has no TLS.
+//! Certificates that do not fit, and what is typed instead of a playbook. Of etcd: what the node says stands in its own tests.
 
 use std::{
     fs,

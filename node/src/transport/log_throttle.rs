@@ -1,4 +1,4 @@
-//! What is wrong with another member, said once and not at each try: there are many in a second.
+//! What is wrong with somebody else, said once and not at each try: there are many in a second.
 
 use std::{
     collections::BTreeMap,
@@ -12,13 +12,13 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(60);
 const MOST: usize = 64;
 
 #[derive(Debug, Default)]
-pub(super) struct LogThrottle {
+pub(crate) struct LogThrottle {
     said: Mutex<BTreeMap<String, Instant>>,
 }
 
 impl LogThrottle {
     /// Says it, unless it was just said.
-    pub(super) fn say(&self, what: &'static str, why: &str) {
+    pub(crate) fn say(&self, what: &'static str, why: &str) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if said.get(why).is_some_and(|at| at.elapsed() < RETRY_INTERVAL) {
             return;

@@ -1,0 +1,72 @@
+//! What is said of TLS for one of the two ports, as etcd's flags say it (etcd, `transport.TLSInfo`).
+
+use std::path::PathBuf;
+
+/// A certificate and its key, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub cert: PathBuf,
+    pub key: PathBuf,
+}
+
+/// Whose certificates are taken, of those that the authority vouches for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Allowed {
+    #[default]
+    All,
+    /// With one of these common names.
+    CommonNames(Vec<String>),
+    /// Of one of these hosts, by name or address.
+    Hosts(Vec<String>),
+}
+
+/// The files of a port, and whom they let in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsSettings {
+    /// What this member shows.
+    pub identity: Option<Identity>,
+    /// What it shows to members that it calls, where that is another one.
+    pub client_identity: Option<Identity>,
+    /// The authorities whose certificates are taken. Where there are any, whoever calls must show one, as with etcd.
+    pub trusted_ca: Option<PathBuf>,
+    /// What they have revoked, in PEM or DER.
+    pub crl: Option<PathBuf>,
+    pub allowed: Allowed,
+    /// TLS 1.2 is not spoken.
+    pub only_1_3: bool,
+}
+
+/// The flags of one port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TlsFlags {
+    pub cert: &'static str,
+    pub key: &'static str,
+    pub trusted_ca: &'static str,
+    pub client_cert_auth: &'static str,
+    pub crl: &'static str,
+    pub allowed_hosts: &'static str,
+    pub allowed_names: Option<&'static str>,
+    pub client_identity: Option<(&'static str, &'static str)>,
+}
+
+pub const CLIENT_TLS: TlsFlags = TlsFlags {
+    cert: "cert-file",
+    key: "key-file",
+    trusted_ca: "trusted-ca-file",
+    client_cert_auth: "client-cert-auth",
+    crl: "client-crl-file",
+    allowed_hosts: "client-cert-allowed-hostname",
+    allowed_names: None,
+    client_identity: None,
+};
+
+pub const PEER_TLS: TlsFlags = TlsFlags {
+    cert: "peer-cert-file",
+    key: "peer-key-file",
+    trusted_ca: "peer-trusted-ca-file",
+    client_cert_auth: "peer-client-cert-auth",
+    crl: "peer-crl-file",
+    allowed_hosts: "peer-cert-allowed-hostname",
+    allowed_names: Some("peer-cert-allowed-cn"),
+    client_identity: Some(("peer-client-cert-file", "peer-client-key-file")),
+};

@@ -1,0 +1,174 @@
+//! The files of a port: read, and read again when one has changed.
+
+use std::{
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
+};
+
+use rustls::{
+    RootCertStore,
+    crypto::CryptoProvider,
+    pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, pem::PemObject},
+};
+
+use crate::{
+    config::{Identity, TlsFlags, TlsSettings},
+    transport::log_throttle::LogThrottle,
+};
+
+/// No such file is larger, in bytes.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Files that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    #[error("--{flag}: cannot read {}: {source}", path.display())]
+    Read { flag: &'static str, path: PathBuf, source: io::Error },
+    #[error("--{flag}: {} holds no {expected}{}", path.display(), if why.is_empty() { String::new() } else { format!(": {why}") })]
+    Content { flag: &'static str, path: PathBuf, expected: &'static str, why: String },
+    /// They do not fit each other.
+    #[error("--{flag}: {why}")]
+    Unfit { flag: &'static str, why: String },
+}
+
+/// What stands in the files.
+pub(super) struct Contents {
+    pub(super) identity: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
+    pub(super) client_identity: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
+    pub(super) authorities: Option<Arc<RootCertStore>>,
+    pub(super) revoked: Vec<CertificateRevocationListDer<'static>>,
+}
+
+/// Why a certificate and a key cannot be shown.
+pub(super) fn unfit_key(error: &rustls::Error, flags: TlsFlags) -> TlsError {
+    let why = match error {
+        rustls::Error::InconsistentKeys(_) => format!("it is not the key of --{}", flags.cert),
+        other => other.to_string(),
+    };
+    TlsError::Unfit { flag: flags.key, why }
+}
+
+pub(super) fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+/// What a file looks like from outside: another one after it was changed, or another took its place.
+type Stamp = Option<(u64, u64, Option<SystemTime>)>;
+
+fn stamp(path: &Path) -> Stamp {
+    let found = fs::metadata(path).ok()?;
+    Some((found.ino(), found.len(), found.modified().ok()))
+}
+
+/// What is made of a port's files, and made anew when they have changed.
+pub(super) struct Renewed<T> {
+    settings: TlsSettings,
+    flags: TlsFlags,
+    make: fn(&Contents, &TlsSettings, TlsFlags) -> Result<T, TlsError>,
+    made: Mutex<(Vec<Stamp>, Arc<T>)>,
+    pub(super) log_throttle: LogThrottle,
+}
+
+impl<T> Renewed<T> {
+    /// # Errors
+    /// [`TlsError`]: at the start the files must be as they should.
+    pub(super) fn new(
+        settings: TlsSettings,
+        flags: TlsFlags,
+        make: fn(&Contents, &TlsSettings, TlsFlags) -> Result<T, TlsError>,
+    ) -> Result<Self, TlsError> {
+        // Looked at before they are read: what is written meanwhile is seen the next time.
+        let stamps = stamps(&settings);
+        let made = Arc::new(make(&read(&settings, flags)?, &settings, flags)?);
+        Ok(Self { settings, flags, make, made: Mutex::new((stamps, made)), log_throttle: LogThrottle::default() })
+    }
+
+    /// Of the files as they are now, or as they were when they could last be used.
+    pub(super) fn current(&self) -> Arc<T> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamps = stamps(&self.settings);
+        if stamps != made.0 {
+            made.0 = stamps;
+            let again =
+                read(&self.settings, self.flags).and_then(|read| (self.make)(&read, &self.settings, self.flags));
+            match again {
+                Ok(again) => {
+                    tracing::info!(flag = self.flags.cert, "TLS files have changed: new connections use the new ones");
+                    made.1 = Arc::new(again);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "TLS files have changed and cannot be used: the old ones stay in use")
+                }
+            }
+        }
+        made.1.clone()
+    }
+}
+
+fn stamps(settings: &TlsSettings) -> Vec<Stamp> {
+    let identities = [&settings.identity, &settings.client_identity];
+    let pairs = identities.into_iter().flatten().flat_map(|identity| [&identity.cert, &identity.key]);
+    pairs.chain(&settings.trusted_ca).chain(&settings.crl).map(|path| stamp(path)).collect()
+}
+
+fn read(settings: &TlsSettings, flags: TlsFlags) -> Result<Contents, TlsError> {
+    let identity = |identity: &Identity, cert, key| -> Result<_, TlsError> {
+        let chain = certificates(cert, &identity.cert)?;
+        let bytes = bytes(key, &identity.key)?;
+        let content =
+            |why: String| TlsError::Content { flag: key, path: identity.key.clone(), expected: "key in PEM", why };
+        Ok((chain, PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| content(error.to_string()))?))
+    };
+    let own = settings.identity.as_ref().map(|own| identity(own, flags.cert, flags.key)).transpose()?;
+    let client = match (&settings.client_identity, flags.client_identity) {
+        (Some(client), Some((cert, key))) => Some(identity(client, cert, key)?),
+        _ => None,
+    };
+    let authorities = settings.trusted_ca.as_ref().map(|path| authorities(flags.trusted_ca, path)).transpose()?;
+    let revoked = settings.crl.as_ref().map(|path| revoked(flags.crl, path)).transpose()?.unwrap_or_default();
+    Ok(Contents { identity: own, client_identity: client, authorities: authorities.map(Arc::new), revoked })
+}
+
+fn bytes(flag: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
+    let failed = |source| TlsError::Read { flag, path: path.to_owned(), source };
+    let found = fs::metadata(path).map_err(failed)?;
+    // A pipe would be waited for without end.
+    if !found.is_file() || found.len() > MAX_BYTES {
+        return Err(failed(io::Error::other("it is no file of at most 1 MiB")));
+    }
+    fs::read(path).map_err(failed)
+}
+
+fn certificates(flag: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let content = |why: String| TlsError::Content { flag, path: path.to_owned(), expected: "certificate in PEM", why };
+    let bytes = bytes(flag, path)?;
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    let found = read.map_err(|error| content(error.to_string()))?;
+    if found.is_empty() { Err(content(String::new())) } else { Ok(found) }
+}
+
+fn authorities(flag: &'static str, path: &Path) -> Result<RootCertStore, TlsError> {
+    let mut store = RootCertStore::empty();
+    for authority in certificates(flag, path)? {
+        let unfit = |error: rustls::Error| TlsError::Unfit { flag, why: format!("{}: {error}", path.display()) };
+        store.add(authority).map_err(unfit)?;
+    }
+    Ok(store)
+}
+
+/// etcd takes DER alone; openssl writes PEM.
+fn revoked(flag: &'static str, path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+    let bytes = bytes(flag, path)?;
+    let in_pem: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&bytes).collect();
+    match in_pem {
+        Ok(lists) if !lists.is_empty() => Ok(lists),
+        Ok(_) => Ok(vec![CertificateRevocationListDer::from(bytes)]),
+        Err(error) => {
+            let (path, expected) = (path.to_owned(), "revocation list in PEM or DER");
+            Err(TlsError::Content { flag, path, expected, why: error.to_string() })
+        }
+    }
+}
