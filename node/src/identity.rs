@@ -61,7 +61,8 @@ pub enum IdentityError {
         source: io::Error,
     },
     /// Its bytes are not what was written.
-    #[error("{}: damaged; start the member anew with an empty data directory", path.display())]
+    #[error("{}: damaged. Bring the data directory back as it was; or remove the member, empty its data directory and add it \
+     again", path.display())]
     Damaged { path: PathBuf },
     /// A newer release wrote it.
     #[error("{} has format {found}, written by a newer release; start that one", path.display())]

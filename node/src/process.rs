@@ -159,8 +159,10 @@ fn warn_of_unused(config: &Config) {
         (PEER_TLS, &config.peer_tls, &config.listen_peer_urls),
     ];
     for (flags, settings, urls) in sides {
-        for url in urls.iter().filter(|url| !url.is_https() && settings.identity.is_some()) {
-            tracing::warn!(%url, "--{} is not used where this is http, not https", flags.cert);
+        let unused = settings.identity.is_some() || settings.trusted_ca.is_some();
+        for url in urls.iter().filter(|url| !url.is_https() && unused) {
+            let (cert, ca) = (flags.cert, flags.trusted_ca);
+            tracing::warn!(%url, "this is http, not https: --{cert} and --{ca} are not used, and nobody is asked for a certificate");
         }
     }
 }

@@ -59,7 +59,7 @@ fn tls(
     }
     // What is asked of certificates needs somebody who vouches for them.
     let asked = [
-        (flags.client_cert_auth, given.get(flags.client_cert_auth).is_some_and(|(_, text)| text == "true")),
+        (flags.client_cert_auth, settings.wants_certificates),
         (flags.crl, settings.crl.is_some()),
         (flags.allowed_hosts, matches!(settings.allowed, Allowed::Hosts(_))),
         (flags.allowed_names.unwrap_or_default(), matches!(settings.allowed, Allowed::CommonNames(_))),

@@ -71,6 +71,9 @@ fn what_is_wrong_is_named_with_what_was_expected() {
         (&["--cert-file=c"], "--key-file: `` is wrong: expected the key of --cert-file"),
         (&["--peer-key-file=k"], "--peer-cert-file: `` is wrong: expected the certificate of --peer-key-file"),
         (&["--client-cert-auth"], "--client-cert-auth: `true` is wrong: expected --trusted-ca-file with it"),
+        (&["--client-cert-auth=T"], "--client-cert-auth: `T` is wrong: expected --trusted-ca-file with it"),
+        (&["--client-cert-auth=yes"], "--client-cert-auth: `yes` is wrong: expected true or false"),
+        (&["--peer-client-cert-auth="], "--peer-client-cert-auth: `` is wrong: expected true or false"),
         (&["--peer-crl-file=r"], "--peer-crl-file: `r` is wrong: expected --peer-trusted-ca-file with it"),
         (
             &["--peer-cert-allowed-cn=a", "--peer-cert-allowed-hostname=b"],

@@ -134,7 +134,7 @@ pub(super) fn build(given: &Given) -> Result<Config, ConfigError> {
         feature_gates: text.gates("feature-gates")?,
         client_tls: text.tls(CLIENT_TLS)?,
         peer_tls: text.tls(PEER_TLS)?,
-        require_peer_tls: text.parsed("require-peer-tls")?,
+        require_peer_tls: text.flag("require-peer-tls")?,
         log_level: text.one("log-level")?,
         listen_client_urls,
         listen_peer_urls,
@@ -205,6 +205,15 @@ impl Reader<'_> {
         Ok(members)
     }
 
+    /// As Go reads one (strconv.ParseBool).
+    fn flag(&self, name: &str) -> Result<bool, ConfigError> {
+        match &*self.text(name) {
+            "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
+            "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
+            text => Err(self.expected(name, text)),
+        }
+    }
+
     fn file(&self, name: &str) -> Option<PathBuf> {
         Some(self.text(name)).filter(|text| !text.is_empty()).map(Into::into)
     }
@@ -241,6 +250,7 @@ impl Reader<'_> {
             identity: self.identity(flags.cert, flags.key)?,
             client_identity,
             trusted_ca: self.file(flags.trusted_ca),
+            wants_certificates: self.flag(flags.client_cert_auth)?,
             crl: self.file(flags.crl),
             allowed,
             only_1_3: self.one("tls-min-version")? == "TLS1.3",

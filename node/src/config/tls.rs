@@ -29,6 +29,8 @@ pub struct TlsSettings {
     pub client_identity: Option<Identity>,
     /// The authorities whose certificates are taken. Where there are any, whoever calls must show one, as with etcd.
     pub trusted_ca: Option<PathBuf>,
+    /// Whether that was asked for in so many words.
+    pub wants_certificates: bool,
     /// What they have revoked, in PEM or DER.
     pub crl: Option<PathBuf>,
     pub allowed: Allowed,

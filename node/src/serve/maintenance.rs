@@ -123,7 +123,8 @@ impl ServiceContext {
         let mut status = self.member.read(|state| StatusResponse {
             header: state.keys.header(),
             version: self.member.identity().release.to_string(),
-            db_size: state.keys.size_bytes() as i64,
+            // None of etcd's is empty, and etcdctl divides by it.
+            db_size: state.keys.size_bytes().max(1) as i64,
             db_size_in_use: state.keys.size_bytes() as i64,
             leader: raft_status.leader.map_or(0, |leader| leader.0),
             // Known before the state was looked at, which may have moved on since.

@@ -58,7 +58,8 @@ impl Bound {
         let places = Arc::new(Semaphore::new(most));
         let listen = |(url, socket): (Url, TcpSocket)| {
             let taken_in = |listener| match tls.filter(|_| url.is_https()) {
-                Some(tls) => tls.clone().secure(tcp(listener, places.clone())),
+                // The other half is for those who have shaken hands.
+                Some(tls) => tls.clone().secure(tcp(listener, places.clone()), most.div_ceil(2)),
                 None => tcp(listener, places.clone()),
             };
             socket.listen(BACKLOG).map(taken_in).map_err(|source| ListenError { setting, url, source })

@@ -14,6 +14,11 @@ use rustls::{
     pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, pem::PemObject},
 };
 
+use x509_parser::{
+    prelude::{FromDer, X509Certificate},
+    revocation_list::CertificateRevocationList,
+};
+
 use crate::{
     config::{Identity, TlsFlags, TlsSettings},
     transport::log_throttle::LogThrottle,
@@ -21,6 +26,9 @@ use crate::{
 
 /// No such file is larger, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
+
+/// Of PEM that cannot be read.
+const DAMAGED: &str = "it is cut off, damaged, or something else";
 
 /// Files that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -96,7 +104,10 @@ impl<T> Renewed<T> {
                 read(&self.settings, self.flags).and_then(|read| (self.make)(&read, &self.settings, self.flags));
             match again {
                 Ok(again) => {
-                    tracing::info!(flag = self.flags.cert, "TLS files have changed: new connections use the new ones");
+                    let flag = self.flags.cert;
+                    tracing::info!(
+                        "files of --{flag}, or what goes with it, have changed: new connections use the new ones"
+                    );
                     made.1 = Arc::new(again);
                 }
                 Err(error) => {
@@ -120,7 +131,7 @@ fn read(settings: &TlsSettings, flags: TlsFlags) -> Result<Contents, TlsError> {
         let bytes = bytes(key, &identity.key)?;
         let content =
             |why: String| TlsError::Content { flag: key, path: identity.key.clone(), expected: "key in PEM", why };
-        Ok((chain, PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| content(error.to_string()))?))
+        Ok((chain, PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| content(DAMAGED.into()))?))
     };
     let own = settings.identity.as_ref().map(|own| identity(own, flags.cert, flags.key)).transpose()?;
     let client = match (&settings.client_identity, flags.client_identity) {
@@ -129,6 +140,13 @@ fn read(settings: &TlsSettings, flags: TlsFlags) -> Result<Contents, TlsError> {
     };
     let authorities = settings.trusted_ca.as_ref().map(|path| authorities(flags.trusted_ca, path)).transpose()?;
     let revoked = settings.crl.as_ref().map(|path| revoked(flags.crl, path)).transpose()?.unwrap_or_default();
+    if let (Some(path), Some(ca)) = (&settings.crl, &settings.trusted_ca) {
+        let authorities = certificates(flags.trusted_ca, ca)?;
+        if !revoked.iter().all(|list| is_of(list, &authorities)) {
+            let why = format!("{} is signed by no authority in --{}", path.display(), flags.trusted_ca);
+            return Err(TlsError::Unfit { flag: flags.crl, why });
+        }
+    }
     Ok(Contents { identity: own, client_identity: client, authorities: authorities.map(Arc::new), revoked })
 }
 
@@ -146,7 +164,7 @@ fn certificates(flag: &'static str, path: &Path) -> Result<Vec<CertificateDer<'s
     let content = |why: String| TlsError::Content { flag, path: path.to_owned(), expected: "certificate in PEM", why };
     let bytes = bytes(flag, path)?;
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
-    let found = read.map_err(|error| content(error.to_string()))?;
+    let found = read.map_err(|_| content(DAMAGED.into()))?;
     if found.is_empty() { Err(content(String::new())) } else { Ok(found) }
 }
 
@@ -159,6 +177,16 @@ fn authorities(flag: &'static str, path: &Path) -> Result<RootCertStore, TlsErro
     Ok(store)
 }
 
+/// Whether one of these has signed the list. One of another authority revokes nothing here, and would be believed to.
+fn is_of(list: &[u8], authorities: &[CertificateDer<'_>]) -> bool {
+    let Ok((_, list)) = CertificateRevocationList::from_der(list) else { return false };
+    authorities.iter().any(|authority| {
+        X509Certificate::from_der(authority).is_ok_and(|(_, authority)| {
+            authority.subject() == list.issuer() && list.verify_signature(authority.public_key()).is_ok()
+        })
+    })
+}
+
 /// etcd takes DER alone; openssl writes PEM.
 fn revoked(flag: &'static str, path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
     let bytes = bytes(flag, path)?;
@@ -166,9 +194,9 @@ fn revoked(flag: &'static str, path: &Path) -> Result<Vec<CertificateRevocationL
     match in_pem {
         Ok(lists) if !lists.is_empty() => Ok(lists),
         Ok(_) => Ok(vec![CertificateRevocationListDer::from(bytes)]),
-        Err(error) => {
+        Err(_) => {
             let (path, expected) = (path.to_owned(), "revocation list in PEM or DER");
-            Err(TlsError::Content { flag, path, expected, why: error.to_string() })
+            Err(TlsError::Content { flag, path, expected, why: DAMAGED.into() })
         }
     }
 }

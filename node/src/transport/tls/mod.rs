@@ -13,3 +13,7 @@ mod words;
 pub use client::ClientTls;
 pub use files::TlsError;
 pub use server::ServerTls;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tls_test;

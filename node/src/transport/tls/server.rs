@@ -1,15 +1,20 @@
 //! The side that is called.
 
-use std::{io, io::BufRead, sync::Arc, time::Duration};
+use std::{collections::VecDeque, io::BufRead, sync::Arc, time::Duration};
 
-use futures_util::{StreamExt, future::ready};
+use futures_util::StreamExt;
 use rustls::{
     ServerConfig,
     server::{NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
     version::{TLS12, TLS13},
 };
-use tokio::time::timeout;
+use tokio::{
+    sync::mpsc,
+    task::{AbortHandle, JoinSet},
+    time::timeout,
+};
 use tokio_rustls::TlsAcceptor;
+use tokio_stream::wrappers::ReceiverStream;
 
 use super::{
     allowed::Admitted,
@@ -24,8 +29,6 @@ use crate::{
 
 /// How long a handshake may take (etcd, `tlsHandshakeTimeout`).
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// As many are under way at once: one that takes its time holds up nobody.
-const HANDSHAKES: usize = 1024;
 
 /// What a port shows, and whom it takes.
 pub struct ServerTls {
@@ -39,18 +42,42 @@ impl ServerTls {
         Ok(Self { files: Renewed::new(settings, flags, config)? })
     }
 
-    /// What comes in at a port, once it has shaken hands. Who does not is sent away, and said in the log.
-    pub fn secure(self: Arc<Self>, listener: Listener) -> Listener {
-        let shaking = move |socket: io::Result<Box<dyn Socket>>| {
-            let tls = self.clone();
-            async move {
-                match socket {
-                    Ok(socket) => tls.accept(socket).await.map(Ok),
-                    Err(error) => Some(Err(error)),
+    /// What comes in at a port, once it has shaken hands. Who does not is sent away, and said in the log. As many as `most` shake hands
+    /// at once: where one more comes the oldest is given up. Whoever means it is done in milliseconds; so nobody who takes
+    /// places and says nothing holds up others.
+    pub fn secure(self: Arc<Self>, mut listener: Listener, most: usize) -> Listener {
+        let (ready, secured) = mpsc::channel(1);
+        tokio::spawn(async move {
+            let (mut shaking, mut oldest) = (JoinSet::new(), VecDeque::<AbortHandle>::new());
+            loop {
+                let socket = tokio::select! {
+                    socket = listener.next() => socket,
+                    () = ready.closed() => return,
+                };
+                while shaking.try_join_next().is_some() {}
+                let Some(socket) = socket else { return };
+                oldest.retain(|handshake| !handshake.is_finished());
+                if oldest.len() >= most
+                    && let Some(handshake) = oldest.pop_front()
+                {
+                    handshake.abort();
+                    let why = format!("more than {most} are in their handshake at once");
+                    self.files.log_throttle.say("the oldest of many who have not shaken hands is given up", &why);
                 }
+                let (tls, ready) = (self.clone(), ready.clone());
+                oldest.push_back(shaking.spawn(async move {
+                    let socket = match socket {
+                        Ok(socket) => tls.accept(socket).await.map(Ok),
+                        Err(error) => Some(Err(error)),
+                    };
+                    if let Some(socket) = socket {
+                        // Nobody takes it any more at the end.
+                        let _ = ready.send(socket).await;
+                    }
+                }));
             }
-        };
-        listener.map(shaking).buffer_unordered(HANDSHAKES).filter_map(ready).boxed()
+        });
+        ReceiverStream::new(secured).boxed()
     }
 
     async fn accept(&self, socket: Box<dyn Socket>) -> Option<Box<dyn Socket>> {
