@@ -188,7 +188,7 @@ impl Agent {
     fn failure_of(&self, in_hand: InHand) -> Option<Arc<str>> {
         let goes_back = matches!(in_hand.stage, Stage::Starting(Direction::Back) | Stage::Done(Direction::Back));
         (goes_back && in_hand.step.direction == Direction::Forward)
-            .then(|| Arc::from("its new binary did not become ready"))
+            .then(|| Arc::from("it did not become ready in its step"))
     }
 
     fn resolve_sick(&mut self, in_hand: InHand, why: Arc<str>, is_lost: bool) -> Act {

@@ -171,6 +171,9 @@ impl Cluster {
             let client = self.layout.client(member)?;
             let what = format!("{} to be at cluster version {wanted}", member.name);
             wait::until(&what, wait::GENEROUS, || async {
+                if !member.is_running() {
+                    return Err(format!("it does not run: {}", member.last_words()));
+                }
                 let cluster = client.versions().await.map_err(|error| error.to_string())?.cluster;
                 match cluster.parse::<ClusterVersion>() {
                     Ok(version) if version == wanted => Ok(()),

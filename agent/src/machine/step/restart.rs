@@ -397,7 +397,7 @@ impl Agent {
         match objection.filter(|_| runs && self.rules.put_back_looks_first) {
             None => self.journal(Entry::Stopping(Direction::Back), Restarting::TurningRound(failure)),
             Some(objection) => {
-                let failure = failure.unwrap_or_else(|| Arc::from("its new binary did not become ready"));
+                let failure = failure.unwrap_or_else(|| Arc::from("it did not become ready in its step"));
                 let why = format!("{failure}; it runs, and was not stopped to be put back: {objection}").into();
                 let left = match objection {
                     put_back::Objection::WayBackIsClosed => Left::NewBinaryKept,
