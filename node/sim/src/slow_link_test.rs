@@ -1,4 +1,4 @@
-//! A snapshot that takes minutes to arrive, while clients write (N-8).
+//! A snapshot that takes minutes to arrive, while clients write (node/INVARIANTS.md, "Decisions that may surprise").
 
 use std::time::Duration;
 
