@@ -123,6 +123,7 @@ impl From<ObserveError> for Trouble {
         match error {
             ObserveError::File { .. }
             | ObserveError::Pem { .. }
+            | ObserveError::KeyPair { .. }
             | ObserveError::Tls(_)
             | ObserveError::Untrusted { .. } => Self::Credentials(text),
             ObserveError::Address { .. } => Self::Playbook(text),

@@ -17,7 +17,9 @@ pub enum ObserveError {
     /// A certificate, key or authority is none.
     #[error("{} is no usable PEM {expected}", path.display())]
     Pem { path: PathBuf, expected: &'static str },
-    /// A certificate is not of the key beside it, or one of them cannot be used.
+    #[error("the key {} is not that of the certificate {}", key.display(), cert.display())]
+    KeyPair { cert: PathBuf, key: PathBuf, source: std::io::Error },
+    /// One of the files cannot be used.
     #[error("the files of `cluster.tls` do not fit together")]
     Tls(#[source] Box<dyn Error + Send + Sync>),
     /// An address that is no http(s) URL, or an https one where the playbook has no `cluster.tls`.

@@ -11,7 +11,8 @@ use std::{
 };
 
 use rustls::{
-    ClientConfig, RootCertStore,
+    ClientConfig, ConfigBuilder, RootCertStore,
+    client::WantsClientCert,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
@@ -59,7 +60,7 @@ impl Renewed {
     /// Reads the files, and looks whether each holds what it should.
     ///
     /// # Errors
-    /// [`ObserveError::File`], [`ObserveError::Pem`] and [`ObserveError::Tls`].
+    /// [`ObserveError::File`], [`ObserveError::Pem`], [`ObserveError::KeyPair`] and [`ObserveError::Tls`].
     pub(super) fn read(paths: &Tls) -> Result<Self, ObserveError> {
         let stamps = stamps(paths);
         let files = TlsFiles::read(paths)?;
@@ -120,14 +121,18 @@ impl TlsFiles {
     fn read(files: &Tls) -> Result<Self, ObserveError> {
         let authorities = pem(&files.ca, "certificates of authorities", holds_certificate)?;
         let own = match (&files.cert, &files.key) {
-            (Some(certificate), Some(key)) => Some(Own {
-                certificate: pem(certificate, "certificate", holds_certificate)?,
-                key: pem(key, "private key", |pem| PrivateKeyDer::from_pem_slice(pem).is_ok())?,
-            }),
+            (Some(certificate), Some(key)) => {
+                let own = Own {
+                    certificate: pem(certificate, "certificate", holds_certificate)?,
+                    key: pem(key, "private key", |pem| PrivateKeyDer::from_pem_slice(pem).is_ok())?,
+                };
+                let misfit = |source| ObserveError::KeyPair { cert: certificate.clone(), key: key.clone(), source };
+                own.present_to(client().with_root_certificates(RootCertStore::empty())).map_err(misfit)?;
+                Some(own)
+            }
             _ => None,
         };
         let read = Self { authorities, own };
-        // A certificate and a key of two generations are found out here.
         let any = Endpoint::from_static("https://localhost").tls_config(read.for_grpc());
         any.map_err(|error| ObserveError::Tls(error.into()))?;
         Ok(read)
@@ -146,16 +151,15 @@ impl TlsFiles {
     /// # Errors
     /// What is wrong with a certificate or a key.
     pub(super) fn for_handshake(&self) -> io::Result<ClientConfig> {
-        let certificates = |pem| CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
         let mut roots = RootCertStore::empty();
-        for authority in certificates(&self.authorities).map_err(io::Error::other)? {
+        for authority in certificates(&self.authorities)? {
             roots.add(authority).map_err(io::Error::other)?;
         }
         let config = client().with_root_certificates(roots);
-        let Some(own) = &self.own else { return Ok(config.with_no_client_auth()) };
-        let chain = certificates(&own.certificate).map_err(io::Error::other)?;
-        let key = PrivateKeyDer::from_pem_slice(&own.key).map_err(io::Error::other)?;
-        config.with_client_auth_cert(chain, key).map_err(io::Error::other)
+        match &self.own {
+            Some(own) => own.present_to(config),
+            None => Ok(config.with_no_client_auth()),
+        }
     }
 
     /// The authorities, for reqwest.
@@ -175,6 +179,18 @@ impl TlsFiles {
         let pem = [own.key.as_slice(), b"\n", own.certificate.as_slice()].concat();
         Some(reqwest::Identity::from_pem(&pem))
     }
+}
+
+impl Own {
+    /// A certificate and a key of two generations are found out here.
+    fn present_to(&self, config: ConfigBuilder<ClientConfig, WantsClientCert>) -> io::Result<ClientConfig> {
+        let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(io::Error::other)?;
+        config.with_client_auth_cert(certificates(&self.certificate)?, key).map_err(io::Error::other)
+    }
+}
+
+fn certificates(pem: &[u8]) -> io::Result<Vec<CertificateDer<'static>>> {
+    CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(io::Error::other)
 }
 
 impl std::fmt::Debug for Own {
@@ -224,6 +240,9 @@ mod tests {
         // The certificate first: for a moment it is not of the key beside it.
         fs::copy(newer.cert.as_ref().unwrap(), files.cert.as_ref().unwrap()).unwrap();
         assert_eq!(look_again(&renewed), 0, "half written");
+        let said = Renewed::read(&files).err().map(|error| error.to_string());
+        let (cert, key) = (files.cert.as_ref().unwrap().display(), files.key.as_ref().unwrap().display());
+        assert_eq!(said, Some(format!("the key {key} is not that of the certificate {cert}")));
         fs::remove_file(files.key.as_ref().unwrap()).unwrap();
         assert_eq!(look_again(&renewed), 0, "not readable");
         assert_eq!(renewed.current().0.authorities, old);
