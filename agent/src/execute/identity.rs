@@ -12,7 +12,7 @@ use crate::{
         seat::Seats,
     },
     observe::view::ClusterView,
-    plan::{Me, Verb},
+    plan::{self, Me, Verb},
     playbook::{OnFailure, Playbook},
 };
 
@@ -36,6 +36,15 @@ pub fn mine(playbook: &Playbook, host: HostId, view: &ClusterView) -> Seats {
     Seats::on(host, members.map(|member| (member.name.clone(), member.id)))
 }
 
+fn on_failure(playbook: &Playbook) -> plan::OnFailure {
+    let changes_a_file = playbook.nodes.iter().any(|node| !node.files.is_empty());
+    match playbook.strategy.on_failure {
+        OnFailure::Stop => plan::OnFailure::Leave,
+        OnFailure::Rollback if playbook.target().is_none() && !changes_a_file => plan::OnFailure::StartAgain,
+        OnFailure::Rollback => plan::OnFailure::PutBack,
+    }
+}
+
 /// What does not change while an agent runs; `seats` are its nodes.
 pub fn me(playbook: &Playbook, host: HostId, cluster: ClusterId, seats: Seats, verb: Verb) -> Me {
     Me {
@@ -46,7 +55,7 @@ pub fn me(playbook: &Playbook, host: HostId, cluster: ClusterId, seats: Seats, v
         verb,
         allow_degraded: playbook.strategy.allow_degraded,
         allow_downtime: playbook.strategy.allow_downtime,
-        put_back: playbook.strategy.on_failure == OnFailure::Rollback,
+        on_failure: on_failure(playbook),
         expect_agents: None,
     }
 }

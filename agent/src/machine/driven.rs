@@ -22,7 +22,7 @@ use crate::{
         txn::{Op, Txn},
     },
     observe::view::ClusterView,
-    plan::{Me, samples},
+    plan::{Me, OnFailure, samples},
     unknown::Unknown,
 };
 
@@ -85,6 +85,10 @@ pub(super) fn in_hand(stage: Stage) -> progress::InHand {
     progress::InHand::Restart(InHand { step, stage })
 }
 
+fn agent(me: Me) -> Agent {
+    Agent::new(Arc::new(me), Rules::default(), process(1))
+}
+
 pub(super) struct Driven {
     pub(super) agent: Agent,
     pub(super) keys: Keys,
@@ -103,10 +107,8 @@ pub(super) struct Driven {
 impl Driven {
     /// An agent that finds these keys and members; `view` as in `samples::view`.
     pub(super) fn new(keys: Keys, view: &str) -> Self {
-        let me: Me = samples::me(&[1]);
-        let agent = Agent::new(Arc::new(me), Rules::default(), process(1));
         Self {
-            agent,
+            agent: agent(samples::me(&[1])),
             keys,
             view: samples::view(view),
             gone: vec![process(8), process(9)],
@@ -116,6 +118,11 @@ impl Driven {
             fails: |_| false,
             answers: true,
         }
+    }
+
+    pub(super) fn on_failure(mut self, on_failure: OnFailure) -> Self {
+        self.agent = agent(Me { on_failure, ..samples::me(&[1]) });
+        self
     }
 
     pub(super) fn without_answers(mut self) -> Self {

@@ -20,7 +20,7 @@ use crate::{
         restart::{Binary, Direction, InHand, Stage},
     },
     keys::txn::Txn,
-    plan::refusal::Wait,
+    plan::{OnFailure, refusal::Wait},
 };
 
 /// What is under way while repairing.
@@ -202,7 +202,9 @@ impl Agent {
             {
                 self.turn_round(None)
             }
-            Stage::Stopping(Direction::Back) | Stage::Switched(Direction::Back) if self.me.put_back => {
+            Stage::Stopping(Direction::Back) | Stage::Switched(Direction::Back)
+                if self.me.on_failure == OnFailure::PutBack =>
+            {
                 self.turn_round(Some(why))
             }
             _ => self.keep_as_it_is(why),

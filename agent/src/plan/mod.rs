@@ -58,10 +58,19 @@ pub struct Me {
     pub allow_degraded: bool,
     /// `strategy.allow_downtime`
     pub allow_downtime: bool,
-    /// `strategy.on_failure` is `rollback`: a member whose new binary fails is put back.
-    pub put_back: bool,
+    pub on_failure: OnFailure,
     /// `--expect-agents`: so many are all there will be.
     pub expect_agents: Option<usize>,
+}
+
+/// What becomes of a member that did not become ready in its step: `strategy.on_failure`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OnFailure {
+    /// Its old binary and files come back, where that is safe.
+    PutBack,
+    /// It runs in the end what it ran before: a restart that changes no file. If it has ended, it is started once more.
+    StartAgain,
+    Leave,
 }
 
 impl Me {

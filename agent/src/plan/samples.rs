@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use proto::{ClusterId, LogIndex, MemberId, Release, Revision, Term};
 
-use super::{Case, Me, Verb};
+use super::{Case, Me, OnFailure, Verb};
 use crate::{
     keys::{
         At, AttemptId, Baton, Finalize, Going, Intent, Keys, Participant, ProcessId, Run, RunId, RunState, StepLock,
@@ -161,7 +161,7 @@ pub(crate) fn me(owns: &[u64]) -> Me {
         verb: Verb::Run,
         allow_degraded: false,
         allow_downtime: false,
-        put_back: true,
+        on_failure: OnFailure::PutBack,
         expect_agents: None,
     }
 }

@@ -17,7 +17,7 @@ use agent::{
     machine::act::Ending,
     observe::{evidence::Evidence, view::ClusterView},
     plan::{
-        self, Case, Me, Verb,
+        self, Case, Me, OnFailure, Verb,
         forecast::{End, forecast},
     },
     playbook::Playbook,
@@ -75,7 +75,7 @@ fn plan(folder: &Path) -> String {
         verb: verb(folder),
         allow_degraded: playbook.strategy.allow_degraded,
         allow_downtime: playbook.strategy.allow_downtime,
-        put_back: true,
+        on_failure: OnFailure::PutBack,
         expect_agents: None,
     };
     let down: Vec<_> =

@@ -12,6 +12,7 @@ use tests::{
 
 on_both! {
     a_configuration_is_changed_by_a_restart_and_a_wrong_one_is_put_back, etcd #[ignore = "slow: the node's row shows the same"];
+    a_member_that_did_not_come_up_is_done_once_it_is_repaired, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 const QUOTA: &str = "quota-backend-bytes";
@@ -65,5 +66,33 @@ async fn a_configuration_is_changed_by_a_restart_and_a_wrong_one_is_put_back(sys
     change("3000000000");
     all_must_be(&rollout.all("run").await, 0, "done");
     assert_eq!(quotas(&rollout).await, [3_000_000_000; 3]);
+    rollout.end(1).await;
+}
+
+/// What it was restarted on is what it ran before: there is nothing to put back, and once it is ready nothing to do again.
+async fn a_member_that_did_not_come_up_is_done_once_it_is_repaired(system: System) {
+    let Some(mut case) = Case::path(system, ("3.5", "3.5"), |_| {}).await else { return };
+    case.cluster.layout.members.iter_mut().for_each(|member| {
+        member.configure("").expect("started again");
+    });
+    case.cluster.ready().await.expect("ready again");
+    case.upgrade.restart = Some("OPS-1".into());
+    let config = case.layout().members[0].config();
+    let good = fs::read_to_string(&config).expect("it was written");
+    let hook = serde_json::to_string(&[["/bin/sh", "-c", "echo none > \"$0\"", &config.to_string_lossy()]]);
+    case.upgrade.extra = vec![format!("hooks: {{ before_node: {} }}", hook.expect("JSON"))];
+    let mut rollout = case.strategy(&["join_window: 2s"]).begin().await;
+    let before = rollout.pids();
+    rollout.one("run", 0).await.must_be(1, "step_failed");
+    assert!(rollout.keys().await.contains_key("step"), "no other member goes");
+
+    fs::write(&config, good).expect("repaired");
+    rollout.upgrade.extra.clear();
+    rollout.write();
+    rollout.one("run", 0).await.must_be(0, "partial");
+    let repaired = rollout.pids();
+    assert_ne!(repaired[0], before[0]);
+    all_must_be(&rollout.all("run").await, 0, "done");
+    assert_eq!(rollout.pids()[0], repaired[0], "it was restarted once");
     rollout.end(1).await;
 }

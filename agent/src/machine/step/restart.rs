@@ -20,7 +20,7 @@ use crate::{
         txn_outcome::Then,
     },
     plan::{
-        Next,
+        Next, OnFailure,
         action::{Action, Restart},
         no_return, put_back,
     },
@@ -169,10 +169,7 @@ impl Agent {
             (S::Healing(direction, failure), event) => self.healed(direction, failure, event),
             (S::LookingBack(failure), Event::Looked(looked)) => self.turn_round_after(failure, &looked),
             (S::TurningRound(failure), Event::Done) => self.stop(Direction::Back, failure),
-            (S::Keeping(why), Event::Done) => {
-                let start = Act::Start(self.member());
-                self.restarting(S::KeepingUp(why), start)
-            }
+            (S::Keeping(why), Event::Done) => self.start_again(why),
             (S::KeepingUp(why), _) => {
                 let act = Act::AwaitReady { member: self.member(), on: Some(Direction::Forward.to()) };
                 self.restarting(S::KeptUp(why), act)
@@ -180,8 +177,11 @@ impl Agent {
             // It was to go forward, and did.
             (S::KeptUp(_), Event::Done) if self.goes_forward() => self.healed(Direction::Forward, None, Event::Done),
             (S::KeptUp(why), _) => {
-                let ending = Self::failed(self.member(), why, Left::NewBinaryKept);
-                self.mark(ending)
+                let left = match self.me.on_failure {
+                    OnFailure::StartAgain => Left::AsItIs,
+                    _ => Left::NewBinaryKept,
+                };
+                self.mark(Self::failed(self.member(), why, left))
             }
             (S::Finishing(failure), Event::Done) => self.restarting(S::Ending(failure), Act::Look),
             (S::Ending(failure), Event::Looked(looked)) => self.end_step(failure, &looked),
@@ -348,6 +348,12 @@ impl Agent {
         self.journal(Entry::Starting(Direction::Forward), Restarting::Keeping(why))
     }
 
+    /// Nothing happens to a process that runs; it may become ready yet.
+    fn start_again(&mut self, why: Arc<str>) -> Act {
+        let start = Act::Start(self.member());
+        self.restarting(Restarting::KeepingUp(why), start)
+    }
+
     fn relaunch(&mut self, why: Arc<str>) -> Act {
         let start = Act::Start(self.member());
         self.restarting(Restarting::Relaunching(why), start)
@@ -370,8 +376,11 @@ impl Agent {
                 let member = self.member();
                 self.leave(Ending::NoQuorum { member })
             }
-            Event::Failed(why) if direction == Direction::Forward && self.me.put_back => self.turn_round(Some(why)),
-            Event::Failed(why) => self.keep_as_it_is(failure.unwrap_or(why)),
+            Event::Failed(why) => match self.me.on_failure {
+                OnFailure::PutBack if direction == Direction::Forward => self.turn_round(Some(why)),
+                OnFailure::StartAgain if direction == Direction::Forward => self.start_again(why),
+                _ => self.keep_as_it_is(failure.unwrap_or(why)),
+            },
             _ => self.await_ready(direction, failure),
         }
     }

@@ -5,13 +5,13 @@ use crate::{
         progress,
         restart::{Binary, Direction, InHand, Stage, Step},
     },
-    keys::RunState,
+    keys::{Going, RunState},
     machine::{
         act::{Act, Ending, Event, Left},
         driven::{ATTEMPT, Driven, baton, in_hand, keys, record, word},
         step::restart::UNCONFIRMED,
     },
-    plan::samples,
+    plan::{OnFailure, samples},
 };
 
 /// Whatever comes after a repaired step, such as the host's other member, needs a host that was found fit.
@@ -177,4 +177,20 @@ fn a_failed_step_leaves_a_paused_run_paused() {
     driven.keys.step = Some(record(1, 1, ATTEMPT));
     let acts = driven.start(Some(in_hand(Stage::Done(Direction::Back))));
     assert_eq!(acts, "look, delete step and run paused");
+}
+
+/// It runs what it ran before: going back would only stop it once more, and its next run would restart it again.
+#[test]
+fn a_restart_that_changes_no_file_is_started_again_and_done_once_it_is_ready() {
+    let starting = Some(in_hand(Stage::Starting(Direction::Forward)));
+    let mut driven = Driven::new(keys(RunState::Rolling), "1- 2+ 3*").on_failure(OnFailure::StartAgain);
+    driven.keys.step = Some(record(1, 1, ATTEMPT));
+    let acts = "switch new, start, ready, look, start, ready, look, run failed";
+    assert_eq!(driven.start(starting), acts);
+    driven.keys.run = keys(RunState::Failed { member: MemberId(1), why: "".into(), was: Going::Rolling }).run;
+    assert_eq!(driven.then(Event::Yes(Revision(9))), "end Step");
+
+    let mut repaired = Driven::new(driven.keys.clone(), "1+ 2+ 3*").on_failure(OnFailure::StartAgain);
+    let acts = "switch new, start, ready, look, note done forward, look, delete step and run rolling";
+    assert_eq!(repaired.start(starting), acts);
 }

@@ -311,7 +311,7 @@ impl Context<'_> {
         match left {
             Left::PutBack => self
                 .stop(Reason::PutBack, message, self.onward())
-                .leaving(&format!("{member} put back on its old binary, ready")),
+                .leaving(&format!("{member} put back on its old binary and files, ready")),
             Left::AsItWas => {
                 let left = format!("{member} runs on the binary it had, ready");
                 self.stop(Reason::StepFailed, message, self.onward()).leaving(&left)

@@ -27,6 +27,7 @@ sound! {
     two_members_on_one_host_kill_and_sick: |name| Scenario::new(name, |f| (f.kill, f.sick) = (1, 1)).on(&[0, 0, 1]);
     one_voter_kill_and_sick: |name| Scenario::new(name, |f| (f.kill, f.sick) = (1, 1)).on(&[0]);
     two_voters_kill_and_sick: |name| Scenario::new(name, |f| (f.kill, f.sick) = (1, 1)).on(&[0, 1]);
+    restart_of_no_file_kill_and_sick: |name| Scenario::new(name, |f| (f.kill, f.sick) = (1, 1)).of(Kind::Restart).starting_again();
     restart_kill_and_sick: |name| Scenario::new(name, |f| (f.kill, f.sick) = (1, 1)).of(Kind::Restart);
     #[ignore = "slow: 400,000 to 1,900,000 states; each fault of it is searched alone by default"]
     patch_sick_and_rollback: |name| Scenario::new(name, |f| (f.sick, f.rollback) = (1, 1)).of(Kind::Patch);

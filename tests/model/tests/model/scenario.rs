@@ -11,7 +11,7 @@ use agent::{
         rules::Rules,
         seat::Seats,
     },
-    plan::{Me, Verb},
+    plan::{Me, OnFailure, Verb},
 };
 use proto::{ClusterId, Release};
 
@@ -23,8 +23,7 @@ pub struct Scenario {
     pub owners: Vec<usize>,
     pub kind: Kind,
     pub finalize: Finalize,
-    /// `strategy.on_failure: rollback`
-    pub put_back: bool,
+    pub on_failure: OnFailure,
     pub faults: Faults,
     pub rules: Rules,
     /// Whether orders that come to the same are taken for one (`reduction.rs`).
@@ -61,7 +60,7 @@ impl Scenario {
             owners: vec![0, 1, 2],
             kind: Kind::Minor,
             finalize: Finalize::Auto,
-            put_back: true,
+            on_failure: OnFailure::PutBack,
             faults,
             rules: Rules::default(),
             is_reduced: true,
@@ -90,7 +89,13 @@ impl Scenario {
 
     /// `strategy.on_failure: stop`
     pub fn stopping_on_failure(mut self) -> Self {
-        self.put_back = false;
+        self.on_failure = OnFailure::Leave;
+        self
+    }
+
+    /// `strategy.on_failure: rollback` in a restart that changes no file.
+    pub fn starting_again(mut self) -> Self {
+        self.on_failure = OnFailure::StartAgain;
         self
     }
 
@@ -178,7 +183,7 @@ impl Scenario {
             verb,
             allow_degraded: false,
             allow_downtime: self.owners.len() < 3,
-            put_back: self.put_back,
+            on_failure: self.on_failure,
             expect_agents: None,
         })
     }
