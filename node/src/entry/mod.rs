@@ -58,7 +58,7 @@ impl EntryKind {
 
     /// Whether what it costs to apply grows with the state: anything else takes microseconds.
     pub fn may_take_long(&self) -> bool {
-        matches!(self, Self::DeleteRange(_) | Self::Txn(_) | Self::Compact(_) | Self::LeaseRevoke(_))
+        matches!(self, Self::DeleteRange(_) | Self::Txn(_) | Self::LeaseRevoke(_))
     }
 }
 

@@ -84,12 +84,15 @@ impl Machine {
         if is_noted || outcomes.iter().any(|(_, outcome)| matches!(outcome, Ok(Applied::Cluster { changed: true }))) {
             self.shared.cluster.send_replace(applied);
         }
+        if outcomes.iter().any(|(_, outcome)| matches!(outcome, Ok(Applied::Compact(_)))) {
+            self.shared.compacted.notify_one();
+        }
         self.shared.proposals.settle(outcomes);
         self.shared.applied.send_replace(applied);
         Ok(())
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, State> {
         match self.shared.state.try_write() {
             Ok(state) => state,
             // Some reader of much is not done yet.
@@ -138,6 +141,7 @@ impl consensus::Machine for Machine {
             let before = mem::replace(&mut *self.write(), state);
             drop(before);
             self.shared.cluster.send_replace(applied);
+            self.shared.compacted.notify_one();
             self.shared.applied.send_replace(applied);
             Ok(())
         }))

@@ -2,12 +2,13 @@
 
 mod applied;
 mod foreign;
+mod forgetting;
 mod proposals;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use proto::{LogIndex, Release};
-use tokio::sync::watch;
+use proto::{LogIndex, Release, Revision};
+use tokio::sync::{Notify, watch};
 
 pub use applied::Fault;
 pub use foreign::Foreign;
@@ -27,6 +28,10 @@ struct Shared {
     applied: watch::Sender<LogIndex>,
     /// The last index that changed anything of the cluster.
     cluster: watch::Sender<LogIndex>,
+    /// Told where there may be something to forget.
+    compacted: Notify,
+    /// Up to which compaction everything is forgotten.
+    forgotten: watch::Sender<Revision>,
     proposals: Proposals,
     registry: Registry,
     release: Release,
@@ -36,7 +41,9 @@ impl Machine {
     /// A machine for a member of this release, over the state of a new cluster.
     pub fn new(release: Release, registry: Registry, proposals: Proposals) -> Self {
         let (applied, cluster) = (watch::Sender::default(), watch::Sender::default());
-        let shared = Shared { state: RwLock::default(), applied, cluster, proposals, registry, release };
+        let (compacted, forgotten) = (Notify::new(), watch::Sender::new(Revision(-1)));
+        let state = RwLock::default();
+        let shared = Shared { state, applied, cluster, compacted, forgotten, proposals, registry, release };
         Self { shared: Arc::new(shared) }
     }
 
@@ -85,7 +92,10 @@ impl Machine {
 mod tests {
     use std::thread;
 
-    use proto::{MemberId, etcdserverpb::PutRequest};
+    use proto::{
+        MemberId,
+        etcdserverpb::{CompactionRequest, PutRequest},
+    };
 
     use super::*;
     use crate::{cluster::member::Starts, entry::EntryKind, features::FEATURES};
@@ -112,5 +122,27 @@ mod tests {
         assert_eq!((seen.hash_revision, size), (200_001, bytes));
         assert_eq!(again.keys.hash_kv(0).unwrap(), seen);
         assert_eq!(machine.read(|state| state.keys.revision().0), 201_001);
+    }
+
+    /// What is compacted goes in steps, and entries between them.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_compaction_of_much_holds_up_no_entry() {
+        let machine = Machine::new("3.6.0".parse().unwrap(), FEATURES, Proposals::new(MemberId(1), Starts(1)));
+        (0..200_000).for_each(|_| put(&machine, 1));
+        let size = |machine: &Machine| machine.read(|state| state.keys.size_bytes());
+        let before = size(&machine);
+        machine.apply_of_test(EntryKind::Compact(CompactionRequest { revision: 200_001, physical: false }));
+        assert_eq!(size(&machine), before, "the entry itself forgets nothing");
+        tokio::spawn(machine.clone().forget());
+        let mut forgotten = machine.forgotten();
+        let mut between = 0_u64;
+        while *forgotten.borrow_and_update() < Revision(200_001) {
+            put(&machine, 2);
+            between += 1;
+            tokio::task::yield_now().await;
+        }
+        assert!(between >= 10, "{between} entries were applied meanwhile");
+        let left = (between + 2) * 1000;
+        assert!(size(&machine) < left, "{} of {before} bytes, after {between} more", size(&machine));
     }
 }

@@ -162,6 +162,7 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
     tokio::spawn(found(shared.clone(), config.clone()));
     tokio::spawn(leading::run(shared.clone(), config.clone()));
     tokio::spawn(downgrade::run(shared.clone()));
+    tokio::spawn(shared.machine.clone().forget());
     tokio::spawn(publishing::run(shared.clone(), config, data_dir));
     Ok(Running { member: Member { shared }, group, ends })
 }

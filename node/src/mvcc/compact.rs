@@ -1,20 +1,18 @@
 //! Compaction: what was before a revision is forgotten.
 //!
-//! Source: etcd, `Compact` in server/storage/mvcc/kvstore.go.
-
-use std::mem;
+//! Nobody sees it from the entry on; what it takes is given back in steps, whenever there is time. So stores are equal however far
+//! each has got (N-2). Source: etcd, `Compact` and `scheduleCompaction` in server/storage/mvcc.
 
 use proto::{
     Revision,
     etcdserverpb::{CompactionRequest, CompactionResponse},
 };
 
-use super::{Store, header, size};
+use super::{Change, Store, header, size};
 use crate::api_error::ApiError;
 
 impl Store {
-    /// Forgets what no read and no watch from `request.revision` on can see. It walks the changes since the last compaction,
-    /// never the keys that did not change.
+    /// Hides what no read and no watch from `request.revision` on can see; [`Store::forget`] gives its room back.
     ///
     /// # Errors
     /// The revision was compacted before, or is not reached yet.
@@ -27,24 +25,46 @@ impl Store {
             return Err(ApiError::FutureRevision);
         }
         self.compacted = revision;
-        self.forget(revision);
+        self.forgetting = Some(0);
         Ok(CompactionResponse { header: header(self.revision) })
     }
 
-    fn forget(&mut self, revision: Revision) {
-        let until = self.first_change(Revision(revision.0 + 1));
-        let later = self.changes.split_off(until);
-        let walked = mem::replace(&mut self.changes, later);
-        // Newest first, so that what stays goes back in front in order.
-        for change in walked.into_iter().rev() {
-            let Some(history) = self.keys.get_mut(&change.key) else { continue };
-            self.records_bytes -= history.compact(revision).map(|record| size::of_change(&record)).sum::<u64>();
-            if history.is_empty() {
-                self.records_bytes -= size::of_key(&change.key);
-                self.keys.remove(&change.key);
-            } else if change.at.revision == revision && history.get(change.at).is_some() {
-                self.changes.push_front(change);
+    /// Forgets what compactions have hidden, at most so many changes of it; says whether there is more. It walks the changes
+    /// since the compaction before, never the keys that did not change.
+    pub fn forget(&mut self, most: usize) -> bool {
+        let Some(mut place) = self.forgetting else { return false };
+        for _ in 0..most {
+            let next = self.changes.get(place).filter(|change| change.at.revision <= self.compacted).cloned();
+            let Some(change) = next else {
+                self.forgetting = None;
+                return false;
+            };
+            self.forget_before(&change);
+            match self.is_kept(&change) {
+                true => place += 1,
+                false if place == 0 => drop(self.changes.pop_front()),
+                false => drop(self.changes.remove(place)),
             }
         }
+        self.forgetting = Some(place);
+        true
+    }
+
+    fn forget_before(&mut self, change: &Change) {
+        let Some(history) = self.keys.get_mut(&change.key) else { return };
+        self.records_bytes -= history.forget(self.compacted).map(|record| size::of_change(&record)).sum::<u64>();
+        if history.is_empty() {
+            self.records_bytes -= size::of_key(&change.key);
+            self.keys.remove(&change.key);
+        }
+    }
+
+    /// Whether a watch can still be told of it.
+    pub(super) fn is_kept(&self, change: &Change) -> bool {
+        let is_last = || {
+            let history = self.keys.get(&change.key)?;
+            history.kept(self.compacted).first().map(|record| record.at == change.at)
+        };
+        change.at.revision > self.compacted || (change.at.revision == self.compacted && is_last() == Some(true))
     }
 }

@@ -123,7 +123,7 @@ impl Store {
     }
 
     fn event(&self, change: &Change, previous: bool) -> Option<Event> {
-        let history = self.keys.get(&change.key)?;
+        let history = self.keys.get(&change.key).filter(|_| self.is_kept(change))?;
         let record = history.get(change.at)?;
         let prev_kv = if previous { self.before(change, record, history) } else { None };
         let (kind, kv) = match &record.live {

@@ -44,7 +44,7 @@ impl Store {
         let mut counted: Vec<_> = self
             .keys
             .iter()
-            .flat_map(|(key, history)| iter::repeat((key, history)).zip(history.records()))
+            .flat_map(|(key, history)| iter::repeat((key, history)).zip(history.kept(self.compacted)))
             .filter(|((_, history), record)| self.counts(history, record, revision, any))
             .map(|((key, _), record)| (key.as_ref(), record))
             .collect();

@@ -93,13 +93,22 @@ impl History {
         self.records.pop()
     }
 
-    /// Forgets what no read at `revision` or later sees, and gives it back. A deletion at that very revision stays, since a
-    /// watch may still start there (etcd, `keyIndex.compact`).
-    pub(super) fn compact(&mut self, revision: Revision) -> Drain<'_, Record> {
-        let until = self.until(revision);
-        let stays = |last: &Record| last.live.is_some() || last.at.revision == revision;
-        let kept = self.records[..until].last().is_some_and(stays);
-        self.records.drain(..until - usize::from(kept))
+    /// What reads and watches from `compacted` on can see. A deletion at that very revision is kept, since a watch may
+    /// still start there (etcd, `keyIndex.compact`).
+    pub(super) fn kept(&self, compacted: Revision) -> &[Record] {
+        &self.records[self.hidden(compacted)..]
+    }
+
+    /// Takes out all but what is kept.
+    pub(super) fn forget(&mut self, compacted: Revision) -> Drain<'_, Record> {
+        let hidden = self.hidden(compacted);
+        self.records.drain(..hidden)
+    }
+
+    fn hidden(&self, compacted: Revision) -> usize {
+        let until = self.until(compacted);
+        let stays = |last: &Record| last.live.is_some() || last.at.revision == compacted;
+        until - usize::from(self.records[..until].last().is_some_and(stays))
     }
 
     fn until(&self, revision: Revision) -> usize {
@@ -171,7 +180,8 @@ mod tests {
             ("2 6 6.1-", 6, "6.1-"),
         ] {
             let mut compacted = history(text);
-            drop(compacted.compact(Revision(revision)));
+            assert_eq!(compacted.kept(Revision(revision)), history(left).records(), "{text} at {revision}");
+            drop(compacted.forget(Revision(revision)));
             assert_eq!(compacted, history(left), "{text} at {revision}");
         }
     }

@@ -41,13 +41,13 @@ pub use restore::{Restore, SnapshotError};
 pub use txn::{is_read_only, is_serializable, ranges};
 
 use crate::{api_error::ApiError, lease::Leases};
-use history::{History, Live, Position};
+use history::{History, Live, Position, Record};
 
 /// The state that requests are applied to.
 ///
 /// A copy costs nothing and is never changed: the two share all but what is written from then on. So whoever reads much (a
 /// snapshot, a hash, a long range) reads a copy, and holds up nobody.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Store {
     /// The newest revision; each write moves it up by one.
     revision: Revision,
@@ -55,8 +55,10 @@ pub struct Store {
     compacted: Revision,
     /// No history is empty; a deleted key stays until it is compacted away.
     keys: OrdMap<Bytes, History>,
-    /// Every change from `compacted` on whose record is still there, in order.
+    /// Every change from `compacted` on, and those before it that are still to be forgotten, in order.
     changes: Vector<Change>,
+    /// Where in `changes` the last compaction is to be gone on with; what lies before that place is kept. `None`: it is done.
+    forgetting: Option<usize>,
     leases: Leases,
     /// What all records take; see [`size`].
     records_bytes: u64,
@@ -77,9 +79,21 @@ impl Default for Store {
             compacted: Revision(-1),
             keys: OrdMap::new(),
             changes: Vector::new(),
+            forgetting: None,
             leases: Leases::default(),
             records_bytes: 0,
         }
+    }
+}
+
+/// Whether nobody can tell them apart: what a compaction has hidden may be forgotten in one and not yet in the other.
+impl PartialEq for Store {
+    fn eq(&self, other: &Self) -> bool {
+        let numbers = |store: &Self| (store.revision, store.compacted);
+        numbers(self) == numbers(other)
+            && self.leases == other.leases
+            && self.kept().eq(other.kept())
+            && self.kept_changes().eq(other.kept_changes())
     }
 }
 
@@ -101,6 +115,17 @@ impl Store {
     /// The leases and what they hold.
     pub fn leases(&self) -> &Leases {
         &self.leases
+    }
+
+    /// The keys that have any record that can be seen, with those records.
+    fn kept(&self) -> impl Iterator<Item = (&Bytes, &[Record])> {
+        let kept = self.keys.iter().map(|(key, history)| (key, history.kept(self.compacted)));
+        kept.filter(|(_, records)| !records.is_empty())
+    }
+
+    fn kept_changes(&self) -> impl Iterator<Item = &Change> {
+        let first = self.first_change(self.compacted);
+        self.changes.focus().narrow(first..).into_iter().filter(|change| self.is_kept(change))
     }
 
     /// Whether both are one in memory, too.

@@ -44,9 +44,9 @@ impl Store {
     }
 
     fn records(&self) -> impl Iterator<Item = (stored::Record, usize)> {
-        self.keys.iter().flat_map(|(key, history)| {
+        self.kept().flat_map(|(key, records)| {
             let keys = iter::once(Some(key)).chain(iter::repeat(None));
-            keys.zip(history.records()).map(|(key, one)| record(key, one))
+            keys.zip(records).map(|(key, one)| record(key, one))
         })
     }
 }

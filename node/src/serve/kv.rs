@@ -1,8 +1,11 @@
 //! etcd's `KV`.
 
-use proto::etcdserverpb::{
-    CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse,
-    RangeRequest, RangeResponse, RangeStreamResponse, TxnRequest, TxnResponse, kv_server::Kv,
+use proto::{
+    Revision,
+    etcdserverpb::{
+        CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse,
+        RangeRequest, RangeResponse, RangeStreamResponse, TxnRequest, TxnResponse, kv_server::Kv,
+    },
 };
 use tonic::{Request, Response, Status, async_trait};
 
@@ -75,12 +78,19 @@ impl Kv for ServiceContext {
         self.outcome(self.propose_request(requires, request, EntryKind::Txn).await?)
     }
 
-    /// `physical` changes nothing: what was compacted is gone when the answer is given.
+    /// With `physical` the answer comes once what was compacted is forgotten here, as etcd's does.
     async fn compact(&self, request: Request<CompactionRequest>) -> Result<Response<CompactionResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
         let requires = self.admit(&metadata)?;
         self.check_room(Cost::NONE).await?;
-        self.outcome(self.propose_request(requires, request, EntryKind::Compact).await?)
+        let (revision, physical) = (Revision(request.revision), request.physical);
+        let outcome = self.outcome(self.propose_request(requires, request, EntryKind::Compact).await?)?;
+        if physical {
+            let mut forgotten = self.member.machine().forgotten();
+            // It ends with the member alone.
+            let _ = forgotten.wait_for(|forgotten| *forgotten >= revision).await;
+        }
+        Ok(outcome)
     }
 }
 

@@ -41,13 +41,18 @@ fn play(seed: u64) -> usize {
         let expected = checked(&step).and_then(|()| model.answer(&step));
         assert_eq!(given, expected, "{place}: {step:?}");
         refused += usize::from(given.is_err());
+        // The other member forgets at another pace: nobody sees it.
+        store.forget(steps.random.below(4) as usize);
         look(&mut steps, &store, &mut model, &place);
         if steps.random.once_in(10) {
             other = restored(&store);
         }
         assert_eq!(other, store, "{place}: {step:?}");
         assert_eq!(other.hash_kv(0), store.hash_kv(0), "{place}");
+        assert!(other.snapshot().eq(store.snapshot()), "{place}");
     }
+    store.forget(usize::MAX);
+    assert_eq!(store.size_bytes(), restored(&store).size_bytes(), "seed {seed}: nothing is left of what is hidden");
     refused
 }
 

@@ -53,3 +53,25 @@ fn what_is_deleted_leaves_nothing_once_it_is_compacted() {
     };
     assert_eq!(compacted("a=1 b=1 -a -b c=1 -c d=1"), compacted("x=1 x=2 x=3 x=4 x=5 -x d=1"));
 }
+
+/// A step looks at so many changes and no more, whatever is kept of them; a later compaction begins anew.
+#[test]
+fn forgetting_goes_in_steps_and_nobody_sees_how_far_it_is() {
+    let words = "a=1 a=2 b=1 -b c=1 a=3 -c";
+    let whole = store(words);
+    for revision in 2..=whole.revision().0 {
+        let mut stepwise = store(words);
+        stepwise.compact(&compaction(revision)).unwrap();
+        let mut at_once = stepwise.clone();
+        assert!(!at_once.forget(usize::MAX));
+        let mut steps = 0;
+        while stepwise.forget(1) {
+            steps += 1;
+            assert_eq!(stepwise, at_once, "{revision} after {steps}");
+            assert!(stepwise.snapshot().eq(at_once.snapshot()));
+        }
+        assert_eq!(steps, revision - 1, "one for each change up to {revision}");
+        assert_eq!(stepwise.size_bytes(), at_once.size_bytes());
+        assert!(!stepwise.forget(1), "nothing more");
+    }
+}

@@ -18,9 +18,12 @@ fn a_store_is_as_large_as_its_history() {
     store.delete_range(&delete("key", ""));
     assert_eq!(store.size_bytes(), one + 2 * change - 5);
     store.compact(&compaction(3)).unwrap();
+    assert_eq!(store.size_bytes(), one + 2 * change - 5, "it is hidden, and takes what it took");
+    assert!(!store.forget(100));
     assert_eq!(store.size_bytes(), one + change - 5);
     store.put(put("other", "")).unwrap();
     store.compact(&compaction(5)).unwrap();
+    assert!(!store.forget(100));
     assert_eq!(store.size_bytes(), one - 3, "of the first key nothing is left");
 }
 

@@ -1,0 +1,43 @@
+//! What compactions have hidden is forgotten in steps beside everything else, so that no entry waits for it.
+
+use std::time::Duration;
+
+use consensus::aside;
+use proto::Revision;
+use tokio::{sync::watch, time::sleep};
+
+use super::Machine;
+
+/// So many changes while the state is locked: about a millisecond.
+const STEP_CHANGES: usize = 500;
+/// Between two steps others have the state.
+const PAUSE: Duration = Duration::from_millis(1);
+
+impl Machine {
+    /// Up to which compaction everything is forgotten here, as it moves.
+    pub fn forgotten(&self) -> watch::Receiver<Revision> {
+        self.shared.forgotten.subscribe()
+    }
+
+    /// Forgets, for as long as it is polled.
+    pub async fn forget(self) {
+        loop {
+            let machine = self.clone();
+            // Where it has panicked, what is left is given back at the next start.
+            match aside(move || machine.forget_some()).await {
+                Ok(None) => sleep(PAUSE).await,
+                Ok(Some(compacted)) => {
+                    self.shared.forgotten.send_replace(compacted);
+                    self.shared.compacted.notified().await;
+                }
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// One step; the compaction that is done with, once there is nothing more.
+    fn forget_some(&self) -> Option<Revision> {
+        let mut state = self.write();
+        (!state.keys.forget(STEP_CHANGES)).then(|| state.keys.compacted())
+    }
+}
