@@ -34,14 +34,15 @@ pub(crate) struct Active {
 }
 
 impl Active {
-    /// Makes a segment after one that ends at `previous`, for a record of `size` bytes and more. When it has its name it
-    /// is whole and durable.
+    /// Makes a segment after one that ends at `previous`, of a spare where there is one, for a record of `size` bytes and
+    /// more. When it has its name it is whole and durable.
     pub(crate) fn create(
         folder: &dyn Folder,
         options: &Options,
         (number, previous): (u64, u32),
         marks: &Marks,
         size: u32,
+        spare: Option<Spare>,
     ) -> Result<Self, WalError> {
         let mut opening = vec![0; HEADER as usize];
         for record in marks.records() {
@@ -51,11 +52,9 @@ impl Active {
         let header = Header { whole: end, number, first: marks.next, previous };
         opening[..HEADER as usize].copy_from_slice(&header.encode());
         let capacity = options.segment_bytes.max(end + size);
-        let zeroed = end.max(capacity.min(options.zeroed_bytes));
-        opening.resize(zeroed as usize, 0);
-
-        let file = write_whole(folder, &name(number), &opening)?;
-        let step = options.zeroed_bytes;
+        let spare = spare.map_or_else(|| Spare::create(folder, options), Ok)?;
+        let file = spare.become_segment(folder, &name(number), &opening)?;
+        let (zeroed, step) = (end.max(options.first_zeroed_bytes()), options.zeroed_bytes);
         Ok(Self { number, file, top: None, end, gathered: Vec::new(), zeroed, capacity, step })
     }
 
@@ -68,6 +67,11 @@ impl Active {
     /// Whether a record of so many bytes still fits.
     pub(crate) fn has_room(&self, size: u32) -> bool {
         u64::from(self.next()) + u64::from(size) <= u64::from(self.capacity)
+    }
+
+    /// Whether it is time to make a spare: half of the room is used up.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.end >= self.capacity / 2
     }
 
     /// Takes a record for the next commit.
@@ -110,13 +114,32 @@ impl Active {
     }
 }
 
-/// Makes a file that has its name only when all of it is durable.
-fn write_whole(folder: &dyn Folder, name: &str, bytes: &[u8]) -> Result<NamedFile, WalError> {
-    let file = NamedFile::create(folder, UNFINISHED)?;
-    file.write(bytes, 0)?;
-    file.sync()?;
-    let path = folder.path(name);
-    folder.rename(UNFINISHED, name).at("make", &path)?;
-    folder.sync_names().at("make durable the name of", &path)?;
-    Ok(file.renamed(path))
+/// A file for the next segment, zeroed. It is made before it is needed: so neither who waits for a record waits for a new
+/// file's blocks, nor does a lack of descriptors that passes end the log.
+pub(crate) struct Spare(NamedFile);
+
+impl Spare {
+    pub(crate) fn create(folder: &dyn Folder, options: &Options) -> Result<Self, WalError> {
+        let file = NamedFile::create(folder, UNFINISHED)?;
+        file.write(&vec![0; options.first_zeroed_bytes() as usize], 0)?;
+        Ok(Self(file))
+    }
+
+    /// With durable blocks, so that who needs it waits for little.
+    pub(crate) fn ahead_of_need(folder: &dyn Folder, options: &Options) -> Result<Self, WalError> {
+        let spare = Self::create(folder, options)?;
+        spare.0.sync()?;
+        Ok(spare)
+    }
+
+    /// Has its name only when all of it is durable.
+    fn become_segment(self, folder: &dyn Folder, name: &str, opening: &[u8]) -> Result<NamedFile, WalError> {
+        let Self(file) = self;
+        file.write(opening, 0)?;
+        file.sync()?;
+        let path = folder.path(name);
+        folder.rename(UNFINISHED, name).at("make", &path)?;
+        folder.sync_names().at("make durable the name of", &path)?;
+        Ok(file.renamed(path))
+    }
 }

@@ -12,6 +12,13 @@ pub struct Options {
     pub tail_bytes: usize,
 }
 
+impl Options {
+    /// What a new segment begins with.
+    pub(crate) fn first_zeroed_bytes(&self) -> u32 {
+        self.segment_bytes.min(self.zeroed_bytes)
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self { segment_bytes: 16 << 20, zeroed_bytes: 1 << 20, tail_bytes: 16 << 20 }

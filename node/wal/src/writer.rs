@@ -7,7 +7,7 @@ use std::{collections::VecDeque, io, sync::Arc, thread};
 use disk::Folder;
 
 use crate::{
-    active::Active,
+    active::{Active, Spare},
     contents::Place,
     entry::{Entry, LogIndex},
     error::{At, WalError},
@@ -31,6 +31,8 @@ pub(crate) struct Writer {
     pub(crate) folder: Arc<dyn Folder>,
     pub(crate) options: Options,
     pub(crate) active: Active,
+    /// What the next segment is made of.
+    pub(crate) spare: Option<Spare>,
     /// Oldest first.
     pub(crate) closed: VecDeque<Closed>,
     /// As of what was gathered, which can be behind what callers see.
@@ -53,6 +55,10 @@ impl Writer {
         }
         for callback in callbacks {
             callback(Ok(()));
+        }
+        if self.spare.is_none() && self.active.is_half_full() {
+            // Not needed yet: what stands in the way may be gone by then.
+            self.spare = Spare::ahead_of_need(&*self.folder, &self.options).ok();
         }
         true
     }
@@ -78,7 +84,7 @@ impl Writer {
     fn roll(&mut self, size: u32, shared: &OpenLog) -> Result<(), WalError> {
         let end = self.active.commit()?;
         let after = (self.active.number + 1, end);
-        let next = Active::create(&*self.folder, &self.options, after, &self.marks, size)?;
+        let next = Active::create(&*self.folder, &self.options, after, &self.marks, size, self.spare.take())?;
         shared.add_segment(next.number, next.file.clone());
         self.closed.push_back(Closed { number: self.active.number, top: self.active.top });
         self.active = next;

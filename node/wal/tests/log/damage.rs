@@ -8,7 +8,7 @@ use wal::{Options, Wal, WalError};
 
 use crate::{
     model::{Model, Truth},
-    workload::{SMALL, Workload},
+    workload::{SMALL, Workload, segments},
 };
 
 const OPTIONS: Options = Options { segment_bytes: 900, zeroed_bytes: 300, ..SMALL };
@@ -26,10 +26,10 @@ fn write(seed: u64) -> Written {
     let wal = Wal::open_in(Arc::new(disk.clone()), OPTIONS).unwrap();
     let mut workload = Workload::new(&wal, &disk, &mut chance, &mut truth);
     workload.run(5).unwrap();
-    let before = disk.files();
+    let before = segments(&disk);
     workload.run(1).unwrap();
     drop(wal);
-    let files = disk.files();
+    let files = segments(&disk);
     let (name, _) = files.last_key_value().unwrap();
     // A file that is new since then is whole up to where its own batch begins, which no test needs to know exactly.
     let end = before.get(name).map_or(0, |bytes| bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));

@@ -100,8 +100,8 @@ fn a_process_that_is_killed_at_any_call_loses_nothing() {
 
 #[test]
 fn all_who_wait_learn_of_the_failure_and_its_cause() {
-    // The first four calls make the segment.
-    let disk = SimulatedDisk::new(Faults { full_at: Some(5), ..Faults::default() });
+    // The first six calls make the segment.
+    let disk = SimulatedDisk::new(Faults { full_at: Some(6), ..Faults::default() });
     let wal = Wal::open_in(Arc::new(disk.clone()), SMALL).unwrap();
     let (answers, answered) = mpsc::channel();
     disk.hold();

@@ -9,4 +9,5 @@ mod format;
 mod model;
 mod power_loss;
 mod real_folder;
+mod spare;
 mod workload;

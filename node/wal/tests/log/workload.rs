@@ -1,6 +1,7 @@
 //! What a node could ask of a log, as a seed decides; in batches that are the same each time.
 
 use std::{
+    collections::BTreeMap,
     io,
     ops::Range,
     sync::{atomic::Ordering, mpsc},
@@ -17,6 +18,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Small segments, so that few changes fill many; a memory for few entries, so that most are read from disk.
 pub const SMALL: Options = Options { segment_bytes: 3000, zeroed_bytes: 1024, tail_bytes: 600 };
+
+/// The segments of a log, by name. What is made for the next one says nothing.
+pub fn segments(disk: &SimulatedDisk) -> BTreeMap<String, Vec<u8>> {
+    disk.files().into_iter().filter(|(name, _)| name.ends_with(wal::SUFFIX)).collect()
+}
 
 /// A log under work.
 pub struct Workload<'a> {
