@@ -93,7 +93,8 @@ impl Shared {
 async fn propose_there(shared: &Shared, leader: u64, proposals: Vec<Bytes>) -> Option<Vec<u32>> {
     let peer = shared.peer(leader)?;
     let mut client = shared.links.other(&peer).ok()?;
-    let request = shared.links.call(leader, wire::Proposals { proposals });
+    let request =
+        shared.links.call(leader, wire::Proposals { proposals: proposals.into_iter().map(wire::Frame::of).collect() });
     let asked = shared.while_leads(leader, client.propose(request));
     let answer = tokio::time::timeout(shared.limits.request, asked).await.ok()?;
     let answer = answer.and_then(|answer| shared.links.answerer(leader, &answer).map(|_| answer.into_inner()));

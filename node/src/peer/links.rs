@@ -155,24 +155,24 @@ impl Links {
             Lane::Entries => link.entries,
         };
         let (send, sent) = mpsc::channel::<Bytes>(WINDOW);
-        let frames = ReceiverStream::new(sent).map(|bytes| Frame { bytes });
+        let frames = ReceiverStream::new(sent).map(Frame::of);
         let response = client.append(self.call(to.id, frames)).await?;
         self.answerer(to.id, &response)?;
-        let receive = response.into_inner().map(|frame| frame.map(|frame| frame.bytes).map_err(|e| broken(&e)));
+        let receive = response.into_inner().map(|frame| frame.and_then(Frame::read).map_err(|e| broken(&e)));
         Ok(Pipe { send, receive: receive.boxed() })
     }
 
     async fn question(self, to: Peer, question: Question) -> Result<Bytes, Status> {
         let mut client = self.link(&to).map_err(|error| Status::unavailable(error.to_string()))?.heartbeats;
         let what = match question {
-            Question::Vote(bytes) => wire::question::What::Vote(bytes),
-            Question::TakeOver(bytes) => wire::question::What::TakeOver(bytes),
-            Question::Lost(bytes) => wire::question::What::Lost(bytes),
-            Question::Held(bytes) => wire::question::What::Held(bytes),
+            Question::Vote(bytes) => wire::question::What::Vote(Frame::of(bytes)),
+            Question::TakeOver(bytes) => wire::question::What::TakeOver(Frame::of(bytes)),
+            Question::Lost(bytes) => wire::question::What::Lost(Frame::of(bytes)),
+            Question::Held(bytes) => wire::question::What::Held(Frame::of(bytes)),
         };
         let response = client.ask(self.call(to.id, wire::Question { what: Some(what) })).await?;
         self.answerer(to.id, &response)?;
-        Ok(response.into_inner().bytes)
+        response.into_inner().read()
     }
 
     async fn snapshot(self, to: Peer, snapshot: Outgoing) -> Result<Bytes, Status> {
@@ -190,7 +190,7 @@ impl Links {
             }
         }?;
         self.answerer(to.id, &response)?;
-        Ok(response.into_inner().bytes)
+        response.into_inner().read()
     }
 }
 
@@ -199,7 +199,7 @@ async fn read(snapshot: Outgoing, send: mpsc::Sender<Frame>) -> Result<(), Statu
     let failed = |error: io::Error| Status::internal(error.to_string());
     let give = async |bytes| {
         let gone = |_| Status::unavailable("the member took no more of the snapshot");
-        within(PROGRESS, async { send.send(Frame { bytes }).await.map_err(gone) }).await
+        within(PROGRESS, async { send.send(Frame::of(bytes)).await.map_err(gone) }).await
     };
     give(offer).await?;
     loop {
@@ -242,5 +242,5 @@ impl Peers for Links {
 }
 
 pub(super) fn frames(streaming: Streaming<Frame>) -> impl futures_util::Stream<Item = Result<Bytes, Status>> + Send {
-    streaming.map(|frame| frame.map(|frame| frame.bytes))
+    streaming.map(|frame| frame.and_then(Frame::read))
 }

@@ -1,6 +1,7 @@
 //! Members among themselves: one gRPC service, with a handshake on every call.
 
 mod dial;
+mod frame;
 mod handshake;
 mod links;
 mod received;

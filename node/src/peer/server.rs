@@ -146,21 +146,21 @@ impl<A: Answers> Peer for Service<A> {
         let caller = self.check(&request)?;
         let from = caller.member.0;
         let frames = self.counted(caller, request).scan((), |(), frame| std::future::ready(frame.ok()));
-        let answers = self.group.append(from, frames).map(|bytes| Ok(Frame { bytes }));
+        let answers = self.group.append(from, frames).map(|bytes| Ok(Frame::of(bytes)));
         self.answer(Box::pin(answers.take_until(ended(self.ends.clone()))))
     }
 
     async fn ask(&self, request: Request<wire::Question>) -> Answer<Frame> {
         let caller = self.check(&request)?;
         let question = match request.into_inner().what {
-            Some(wire::question::What::Vote(bytes)) => Question::Vote(bytes),
-            Some(wire::question::What::TakeOver(bytes)) => Question::TakeOver(bytes),
-            Some(wire::question::What::Lost(bytes)) => Question::Lost(bytes),
-            Some(wire::question::What::Held(bytes)) => Question::Held(bytes),
+            Some(wire::question::What::Vote(frame)) => Question::Vote(frame.read()?),
+            Some(wire::question::What::TakeOver(frame)) => Question::TakeOver(frame.read()?),
+            Some(wire::question::What::Lost(frame)) => Question::Lost(frame.read()?),
+            Some(wire::question::What::Held(frame)) => Question::Held(frame.read()?),
             None => return Err(Status::invalid_argument("a question that asks nothing")),
         };
         let bytes = self.group.answer(caller.member.0, question).await.map_err(refused)?;
-        self.answer(Frame { bytes })
+        self.answer(Frame::of(bytes))
     }
 
     async fn install(&self, request: Request<Streaming<Frame>>) -> Answer<Frame> {
@@ -168,7 +168,7 @@ impl<A: Answers> Peer for Service<A> {
         let from = caller.member;
         let frames = self.counted(caller, request);
         let bytes = self.take_in(from, Box::pin(frames)).await?;
-        self.answer(Frame { bytes })
+        self.answer(Frame::of(bytes))
     }
 
     async fn greet(&self, request: Request<Greeting>) -> Answer<Self::GreetStream> {
@@ -186,7 +186,8 @@ impl<A: Answers> Peer for Service<A> {
 
     async fn propose(&self, request: Request<Proposals>) -> Answer<Proposed> {
         let caller = self.check(&request)?;
-        let proposed = self.answers.propose(caller.member, request.into_inner().proposals).await;
+        let proposals = request.into_inner().proposals.into_iter().map(Frame::read).collect::<Result<_, _>>()?;
+        let proposed = self.answers.propose(caller.member, proposals).await;
         let again = proposed.inspect_err(|status| self.log_throttle.say("refuses proposals", status.message()))?;
         self.answer(Proposed { again })
     }

@@ -21,6 +21,19 @@ use tokio::{
 
 use crate::{Error, cluster::Layout, process::Process};
 
+/// So much of what comes over one connection is kept.
+const MOST_RECORDED_BYTES: usize = 32 << 10;
+
+/// What a member was told over one connection, from its beginning.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// The member that was called, by its place.
+    pub to: usize,
+    pub bytes: Vec<u8>,
+}
+
+type Records = Arc<Mutex<Vec<Recorded>>>;
+
 /// Which members are cut off, by their place.
 type Cut = BTreeSet<usize>;
 
@@ -28,6 +41,7 @@ type Cut = BTreeSet<usize>;
 #[derive(Debug)]
 pub struct Network {
     cut: watch::Sender<Cut>,
+    records: Records,
     _doors: JoinSet<()>,
 }
 
@@ -39,6 +53,7 @@ struct Wiring {
     /// The processes that were found there the last time.
     pids: Arc<Mutex<Vec<Vec<i32>>>>,
     cut: watch::Receiver<Cut>,
+    records: Records,
 }
 
 impl Network {
@@ -52,17 +67,24 @@ impl Network {
             bins: layout.members.iter().map(|member| member.bin()).collect(),
             pids: Arc::default(),
             cut: receiver,
+            records: Arc::default(),
         };
+        let records = wiring.records.clone();
         let mut doors = JoinSet::new();
         for (to, (from, port)) in ways.iter().enumerate() {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, *from)).await?;
             doors.spawn(open(listener, to, *port, wiring.clone()));
         }
-        Ok(Self { cut, _doors: doors })
+        Ok(Self { cut, records, _doors: doors })
     }
 
     pub fn cut(&self, member: usize) {
         self.cut.send_modify(|cut| _ = cut.insert(member));
+    }
+
+    /// What members were told until now.
+    pub fn recorded(&self) -> Vec<Recorded> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub fn repair(&self) {
@@ -98,10 +120,20 @@ async fn connect(caller: TcpStream, port: u16, wiring: Wiring, ends: [usize; 2])
     // Small messages must not wait for each other any longer than without us.
     let _ = (caller.set_nodelay(true), member.set_nodelay(true));
     let ((caller_reads, caller_writes), (member_reads, member_writes)) = (caller.into_split(), member.into_split());
+    let place = {
+        let mut records = wiring.records.lock().unwrap_or_else(PoisonError::into_inner);
+        records.push(Recorded { to: ends[1], bytes: Vec::new() });
+        records.len() - 1
+    };
+    let record = |piece: &[u8]| {
+        let mut records = wiring.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = &mut records[place].bytes;
+        kept.extend_from_slice(&piece[..piece.len().min(MOST_RECORDED_BYTES - kept.len())]);
+    };
     // The end of one direction is the end of both.
     tokio::select! {
-        _ = pass(caller_reads, member_writes, wiring.cut.clone(), ends) => {}
-        _ = pass(member_reads, caller_writes, wiring.cut.clone(), ends) => {}
+        _ = pass(caller_reads, member_writes, wiring.cut.clone(), ends, record) => {}
+        _ = pass(member_reads, caller_writes, wiring.cut.clone(), ends, |_| {}) => {}
     }
 }
 
@@ -111,6 +143,7 @@ async fn pass(
     mut to: impl AsyncWriteExt + Unpin,
     mut cut: watch::Receiver<Cut>,
     ends: [usize; 2],
+    passes: impl Fn(&[u8]),
 ) -> io::Result<()> {
     let mut piece = vec![0; 64 << 10];
     loop {
@@ -120,6 +153,7 @@ async fn pass(
         if length == 0 {
             return Ok(());
         }
+        passes(&piece[..length]);
         to.write_all(&piece[..length]).await?;
     }
 }

@@ -11,6 +11,7 @@ mod faults;
 mod full;
 mod gates;
 mod hand_over;
+mod hostile;
 mod large;
 mod leases;
 mod lost_data;
