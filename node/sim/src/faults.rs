@@ -94,6 +94,13 @@ impl World {
                 self.mends.push((after(for_ms), Mend::Links(host)));
                 true
             }
+            Fault::Narrow { whom, for_ms } => {
+                let Some(host) = self.host(whom) else { return false };
+                let bytes_per_ms = 30 + self.chance.below(1000) as u64;
+                self.change_links(host, true, |link| link.bytes_per_ms = bytes_per_ms);
+                self.mends.push((after(for_ms), Mend::Links(host)));
+                true
+            }
             Fault::Break { whom } => {
                 let Some(host) = self.host(whom) else { return false };
                 let others: Vec<HostId> = self.machines.keys().copied().filter(|other| *other != host).collect();

@@ -240,9 +240,10 @@ fn soak(minutes: f64, first: u64, seeds: u64, seconds: u64, disk: bool, keep_goi
         simulated / spent
     );
     println!(
-        "puts {}, gets {}, unknown {}, renewals {}, watched {}, compactions {}, states compared {}",
+        "writes {}, reads {}, transactions {}, unknown {}, renewals {}, watched {}, compactions {}, states compared {}",
         sum(|r| r.puts),
         sum(|r| r.gets),
+        sum(|r| r.swaps),
         sum(|r| r.unknown),
         sum(|r| r.renewals),
         sum(|r| r.watched),
@@ -250,10 +251,11 @@ fn soak(minutes: f64, first: u64, seeds: u64, seconds: u64, disk: bool, keep_goi
         sum(|r| r.compared)
     );
     println!(
-        "terms {}, snapshots {}, processes that ended by themselves {}",
+        "terms {}, snapshots {}, processes that ended by themselves {}; at most {} MB",
         sum(|r| r.terms),
         sum(|r| r.snapshots),
-        sum(|r| r.ends.len() as u64)
+        sum(|r| r.ends.len() as u64),
+        reports.iter().map(|report| report.most_mb).max().unwrap_or_default()
     );
     println!(
         "faults that took effect: {}",

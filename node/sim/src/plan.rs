@@ -64,6 +64,8 @@ pub enum Fault {
     Lossy { whom: Whom, for_ms: u64 },
     /// What it sends and gets takes long.
     Late { whom: Whom, for_ms: u64 },
+    /// What it sends and gets comes through a narrow line.
+    Narrow { whom: Whom, for_ms: u64 },
     /// Its connections to other members break.
     Break { whom: Whom },
     /// Its syncs take long.
@@ -97,6 +99,7 @@ impl Fault {
             Self::Mute { .. } => "mute",
             Self::Lossy { .. } => "lossy",
             Self::Late { .. } => "late",
+            Self::Narrow { .. } => "narrow",
             Self::Break { .. } => "break",
             Self::SlowDisk { .. } => "slow disk",
             Self::Full { .. } => "full",
@@ -128,7 +131,7 @@ impl Fault {
     }
 
     /// All kinds.
-    pub const KINDS: [&'static str; 21] = [
+    pub const KINDS: [&'static str; 22] = [
         "kill",
         "restart",
         "power loss",
@@ -138,6 +141,7 @@ impl Fault {
         "mute",
         "lossy",
         "late",
+        "narrow",
         "break",
         "slow disk",
         "full",
@@ -205,7 +209,7 @@ impl Plan {
         let short = 100 + chance.below(3000) as u64;
         let long = 500 + chance.below(9000) as u64;
         let for_ms = if chance.below(3) == 0 { long } else { short };
-        match chance.below(28) {
+        match chance.below(30) {
             0..=4 => Fault::Kill { whom, for_ms },
             5 => Fault::Restart { whom, for_ms },
             6..=7 => Fault::PowerLoss { whom, for_ms },
@@ -219,6 +223,7 @@ impl Plan {
             23..=24 => Fault::SlowDisk { whom, for_ms },
             25 => Fault::Full { whom, for_ms: short },
             26 => Fault::ClockJump { whom, by_ms: long },
+            27..=28 => Fault::Narrow { whom, for_ms },
             _ => Fault::FlipSnapshot,
         }
     }

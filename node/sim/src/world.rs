@@ -23,6 +23,8 @@ const LOOK: Micros = 200_000;
 const RESTART: Micros = 2_000_000;
 /// When all faults are over, everything serves within this, in microseconds.
 const RECOVERY: Micros = 40_000_000;
+/// Nothing that waits may pile up without end; five members with their disks take a tenth of it.
+const MOST_MB: u64 = 2_000;
 
 pub struct World {
     pub(crate) now: Micros,
@@ -50,11 +52,14 @@ pub struct Report {
     pub snapshots: u64,
     pub puts: u64,
     pub gets: u64,
+    pub swaps: u64,
     pub unknown: u64,
     pub renewals: u64,
     pub watched: u64,
     pub compactions: u64,
     pub compared: u64,
+    /// The most memory that the whole simulation took.
+    pub most_mb: u64,
     /// Ends of processes by themselves, with the reason.
     pub ends: Vec<String>,
     /// A number that two runs of one seed have in common.
@@ -82,10 +87,13 @@ impl World {
             tracing::error!(target: "sim", failure, "FAILED");
         }
         let seen = self.clients.seen.lock().unwrap();
-        self.report.failure = failure;
+        self.report.most_mb = most_mb();
+        let much = (self.report.most_mb > MOST_MB).then(|| format!("it took {} MB", self.report.most_mb));
+        self.report.failure = failure.or(much);
         self.report.simulated_s = self.now as f64 / 1e6;
         self.report.compared = self.states.compared;
         (self.report.puts, self.report.gets, self.report.unknown) = (seen.puts, seen.gets, seen.unknown);
+        self.report.swaps = seen.swaps;
         (self.report.renewals, self.report.compactions) = (seen.renewals, seen.compactions);
         self.report.watched = seen.watched.len() as u64;
         let ends = self.machines.values().flat_map(|machine| machine.ends.clone());
@@ -247,6 +255,13 @@ impl World {
         }
         checks::judge(&self.clients.seen.lock().unwrap())
     }
+}
+
+/// In megabytes; 0 where the system does not say.
+fn most_mb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+    line.split_whitespace().next().and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) / 1024
 }
 
 fn must_serve(machine: &Machine) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! Every key is a register of its own, and a history is linearizable when that of each key is (Herlihy
 //! and Wing 1990, locality). The search is Wing and Gong's with Lowe's memory of the configurations it
-//! has been in. Pure: no clock, no cluster. It judges registers only: no deletes, no transactions.
+//! has been in. Pure: no clock, no cluster.
 //!
 //! A write whose outcome the client never learnt is a *maybe*: it takes effect at any one time after its
 //! invocation, or never. A write that was repeated is two operations, for both may take effect.
@@ -32,6 +32,11 @@ pub enum Action {
     Put(u64),
     /// Read this value; `None` is a key that does not exist. A read without an answer is left out.
     Get(Option<u64>),
+    /// Deleted the key, whether or not it was there.
+    Delete,
+    /// Wrote a value where it had found another, in one transaction. One that found something else is a read of that; one
+    /// without an answer counts as a write, since whether it found what it wanted is not known.
+    Swap { from: Option<u64>, to: u64 },
 }
 
 /// What every client did, by key, in any order.
@@ -136,16 +141,21 @@ impl Register {
         for index in self.candidates(at) {
             match self.sure[index].action {
                 Action::Put(value) => successors.push(at.with(index, None, Some(value))),
-                Action::Get(value) if value == at.value => successors.push(at.with(index, None, value)),
-                // A maybe that nobody reads before the next write might as well never have happened. So
-                // one is put in the order only where the very next operation reads it.
-                Action::Get(Some(value)) => {
-                    successors.extend(self.maybe_of(at, value).map(|used| at.with(index, Some(used), Some(value))))
-                }
-                Action::Get(None) => {}
+                Action::Delete => successors.push(at.with(index, None, None)),
+                Action::Get(value) => successors.extend(self.reading(at, index, value, value)),
+                Action::Swap { from, to } => successors.extend(self.reading(at, index, from, Some(to))),
             }
         }
         successors
+    }
+
+    /// After an operation that read a value and left one. A maybe that nobody reads before the next write might as well never
+    /// have happened. So one is put in the order only where the very next operation reads it.
+    fn reading(&self, at: &Configuration, index: usize, read: Option<u64>, left: Option<u64>) -> Option<Configuration> {
+        match read == at.value {
+            true => Some(at.with(index, None, left)),
+            false => self.maybe_of(at, read).map(|used| at.with(index, Some(used), left)),
+        }
     }
 
     /// The operations that may come next: those invoked before any other that is left had returned.
@@ -171,13 +181,14 @@ impl Register {
         horizon
     }
 
-    /// An unused maybe that wrote this value and was invoked by now. Any of them does: whichever is left
+    /// An unused maybe that left this value and was invoked by now. Any of them does: whichever is left
     /// can still be used wherever this one could.
-    fn maybe_of(&self, at: &Configuration, value: u64) -> Option<usize> {
+    fn maybe_of(&self, at: &Configuration, value: Option<u64>) -> Option<usize> {
         let horizon = self.horizon(at);
+        let wanted = value.map_or(Action::Delete, Action::Put);
         (0..self.maybe.len()).find(|index| {
             let maybe = self.maybe[*index];
-            maybe.action == Action::Put(value) && maybe.invoked <= horizon && at.used.binary_search(index).is_err()
+            maybe.action == wanted && maybe.invoked <= horizon && at.used.binary_search(index).is_err()
         })
     }
 }
@@ -217,6 +228,9 @@ impl fmt::Display for Operation {
             Action::Put(value) => write!(f, "put {value}")?,
             Action::Get(Some(value)) => write!(f, "get {value}")?,
             Action::Get(None) => write!(f, "get nothing")?,
+            Action::Delete => write!(f, "delete")?,
+            Action::Swap { from: Some(from), to } => write!(f, "swap {from} for {to}")?,
+            Action::Swap { from: None, to } => write!(f, "swap nothing for {to}")?,
         }
         match self.returned {
             Some(returned) => write!(f, " ({} to {returned} ns)", self.invoked),

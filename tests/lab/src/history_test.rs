@@ -2,7 +2,7 @@
 //! and obvious.
 //!
 //! `p1:0-2` is a put of 1 sent at 0 and answered at 2, `g1:…` a get that read 1, `g-:…` one that read
-//! nothing, and `p1:0-?` a put without an answer.
+//! nothing, `d:…` deleted the key, `s1>2:…` swapped 1 for 2, and `p1:0-?` is a put without an answer.
 
 use super::*;
 
@@ -13,7 +13,12 @@ fn operation(text: &str) -> Operation {
         ("p", value) => Action::Put(value.parse().expect("a value")),
         ("g", "-") => Action::Get(None),
         ("g", value) => Action::Get(Some(value.parse().expect("a value"))),
-        other => panic!("{other:?} is neither put nor get"),
+        ("d", "") => Action::Delete,
+        ("s", values) => {
+            let (from, to) = values.split_once('>').expect("from>to");
+            Action::Swap { from: from.parse().ok(), to: to.parse().expect("a value") }
+        }
+        other => panic!("{other:?} is none"),
     };
     Operation { action, invoked: invoked.parse().expect("a time"), returned: returned.parse().ok() }
 }
@@ -43,6 +48,12 @@ fn every_bad_history_is_refused() {
         ("one maybe takes effect twice", "p1:0-1 p2:2-? g2:3-4 p3:5-6 g3:7-8 g2:9-10"),
         ("a repeated write takes effect three times", "p2:0-? p2:1-2 p3:3-4 g2:5-6 p4:7-8 g2:9-10"),
         ("an acknowledged write hidden behind an unread maybe", "p1:0-1 p9:0-? g-:2-3"),
+        ("a deletion is lost", "p1:0-1 d:2-3 g1:4-5"),
+        ("a maybe deletion is seen and then gone", "p1:0-1 d:2-? g-:3-4 g1:5-6"),
+        ("two swaps of one value", "p1:0-1 s1>2:2-5 s1>3:2-5"),
+        ("a swap of what is not there", "p1:0-1 d:2-3 s1>2:4-5"),
+        ("a swap of nothing where something is", "p1:0-1 s->2:2-3"),
+        ("a swap is lost", "p1:0-1 s1>2:2-3 g1:4-5"),
         ("only the last of many reads is wrong", "p1:0-1 g1:2-3 p2:4-5 g2:6-7 p3:8-9 g3:10-11 g2:12-13"),
     ] {
         assert!(matches!(verdict(history), Err(HistoryError::NotLinearizable { .. })), "{why}: {history}");
@@ -66,6 +77,10 @@ fn every_good_history_is_accepted() {
         ("a maybe that was overwritten unread", "p2:0-? p3:1-2 g3:3-4"),
         ("a repeated write whose first attempt lands late", "p2:0-? p2:1-2 p3:3-4 g3:5-6 g2:7-8"),
         ("two maybes, the later one first", "p1:0-? p2:1-? g2:2-3 g1:4-5"),
+        ("a deletion beside a write", "p1:0-5 d:0-5 g-:6-7 s->2:8-9 g2:10-11"),
+        ("a maybe deletion that lands late", "p1:0-1 d:2-? g1:3-4 g-:5-6"),
+        ("swaps one after the other, told out of order", "s2>3:0-9 s1>2:0-9 s->1:0-9 g3:10-11"),
+        ("a swap of what a maybe wrote", "p1:0-1 p2:2-? s2>3:3-4 g3:5-6"),
         ("an answer in the very instant of the next question", "p1:0-5 g-:5-6 g1:7-8"),
     ] {
         assert!(verdict(history).is_ok(), "{why}: {history}: {:?}", verdict(history));
@@ -129,6 +144,8 @@ fn obviously_linearizable(left: &[Operation], value: Option<u64>) -> bool {
             && match first.action {
                 Action::Put(written) => obviously_linearizable(&rest, Some(written)),
                 Action::Get(read) => read == value && obviously_linearizable(&rest, value),
+                Action::Delete => obviously_linearizable(&rest, None),
+                Action::Swap { from, to } => from == value && obviously_linearizable(&rest, Some(to)),
             }
     })
 }
@@ -148,13 +165,15 @@ fn it_agrees_with_the_obvious_checker_on_random_histories() {
             .map(|_| {
                 let invoked = random(10);
                 let returned = invoked + random(6);
-                match random(5) {
+                let answered = |action| Operation { action, invoked, returned: Some(returned) };
+                let read = Some(random(4)).filter(|value| *value > 0);
+                match random(8) {
                     0 => Operation { action: Action::Put(1 + random(3)), invoked, returned: None },
-                    1 | 2 => Operation { action: Action::Put(1 + random(3)), invoked, returned: Some(returned) },
-                    _ => {
-                        let read = Some(random(4)).filter(|value| *value > 0);
-                        Operation { action: Action::Get(read), invoked, returned: Some(returned) }
-                    }
+                    1 => Operation { action: Action::Delete, invoked, returned: None },
+                    2 | 3 => answered(Action::Put(1 + random(3))),
+                    4 => answered(Action::Delete),
+                    5 => answered(Action::Swap { from: read, to: 1 + random(3) }),
+                    _ => answered(Action::Get(read)),
                 }
             })
             .collect();

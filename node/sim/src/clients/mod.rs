@@ -45,6 +45,8 @@ pub struct Seen {
     pub faults: Vec<String>,
     pub puts: u64,
     pub gets: u64,
+    /// Transactions that wrote or read what they found.
+    pub swaps: u64,
     pub unknown: u64,
     pub renewals: u64,
     pub leases: u64,

@@ -9,7 +9,10 @@ use proto::{
 use simulated_disk::Chance;
 use tokio::time::{sleep, timeout};
 
-use super::{Client, registers::number};
+use super::{
+    Client,
+    registers::{DELETED, number},
+};
 
 pub(super) async fn run(client: Client, mut chance: Chance) {
     let mut next = 1;
@@ -53,10 +56,6 @@ fn take(client: &Client, next: &mut i64, answer: &WatchResponse) {
     let started = *next;
     for event in &answer.events {
         let Some(pair) = &event.kv else { continue };
-        if event.r#type() != EventType::Put {
-            seen.faults.push(format!("the watch tells of a removal of {:?}, which nobody asked for", pair.key));
-            continue;
-        }
         if pair.mod_revision < started {
             seen.faults.push(format!(
                 "the watch tells of revision {} again, or too late: {started} is next",
@@ -64,7 +63,11 @@ fn take(client: &Client, next: &mut i64, answer: &WatchResponse) {
             ));
         }
         let key = String::from_utf8_lossy(&pair.key).into_owned();
-        seen.watched.push((pair.mod_revision, key, number(&pair.value).unwrap_or_default()));
+        let number = match event.r#type() {
+            EventType::Put => number(&pair.value).unwrap_or_default(),
+            EventType::Delete => DELETED,
+        };
+        seen.watched.push((pair.mod_revision, key, number));
         *next = (*next).max(pair.mod_revision + 1);
     }
 }
