@@ -324,7 +324,7 @@ impl SnapshotFile {
         if head.format > FORMAT {
             return Err(SnapshotError::Newer { path: self.path(), found: head.format });
         }
-        if head.checksum != checksum(&head) {
+        if head.checksum != checksum(&head) && !cfg!(fuzzing) {
             return Err(damaged("its head does not match its checksum".into()));
         }
         meta(head).map_err(|error| damaged(error.to_string()))

@@ -116,7 +116,7 @@ impl Restore {
             }
             Some(Content::End(end)) if matches!(self.stage, Stage::Leases | Stage::Records) => {
                 self.stage = Stage::Ended;
-                if end.checksum != self.checksum {
+                if end.checksum != self.checksum && !cfg!(fuzzing) {
                     return Err(SnapshotError::Damaged("its checksum is wrong"));
                 }
             }

@@ -100,7 +100,7 @@ impl Restore {
         if head.format > FORMAT {
             return Err(StateError::Newer(head.format));
         }
-        if head.checksum != checksum(&head) {
+        if head.checksum != checksum(&head) && !cfg!(fuzzing) {
             return Err(StateError::Head("its checksum is another".into()));
         }
         self.head = Some(head);
