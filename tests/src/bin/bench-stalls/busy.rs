@@ -1,0 +1,232 @@
+//! What keeps members busy.
+
+use std::{
+    fs,
+    future::Future,
+    time::{Duration, Instant},
+};
+
+use proto::etcdserverpb::{
+    CompactionRequest, HashKvRequest, PutRequest, RequestOp, TxnRequest, WatchCreateRequest, WatchRequest,
+    WatchResponse, kv_client::KvClient, maintenance_client::MaintenanceClient, request_op::Request,
+    watch_client::WatchClient, watch_request::RequestUnion,
+};
+use tests::{Error, cluster::Layout};
+use tokio::{sync::mpsc, task::JoinSet};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{
+    Streaming,
+    transport::{Channel, Endpoint},
+};
+
+use crate::probe::{self, INTERVAL};
+
+/// Puts in one transaction (etcd, `--max-txn-ops`).
+const BATCH: u64 = 128;
+/// Clients that fill the cluster at once.
+const FILLERS: u64 = 8;
+
+pub async fn nothing() -> Result<(), Error> {
+    std::future::pending().await
+}
+
+fn channels(layout: &Layout, many: usize) -> Result<Vec<Channel>, Error> {
+    let urls = layout.members.iter().cycle().take(many);
+    urls.map(|member| Ok(Endpoint::from_shared(member.client_url.clone())?.tcp_nodelay(true).connect_lazy())).collect()
+}
+
+/// Writes so many keys.
+pub async fn fill(layout: &Layout, keys: u64) -> Result<(), Error> {
+    let mut fillers = JoinSet::new();
+    for (number, channel) in (0..FILLERS).zip(channels(layout, FILLERS as usize)?) {
+        let (mut client, share) = (KvClient::new(channel), keys.div_ceil(FILLERS));
+        fillers.spawn(async move {
+            let (mut next, end) = (number * share, keys.min((number + 1) * share));
+            while next < end {
+                let put = |key: u64| PutRequest {
+                    key: format!("{key:016}").into_bytes(),
+                    value: vec![b'v'; 8],
+                    ..PutRequest::default()
+                };
+                let batch = next..end.min(next + BATCH);
+                next = batch.end;
+                let success = batch.map(|key| RequestOp { request: Some(Request::RequestPut(put(key))) }).collect();
+                client.txn(TxnRequest { success, ..TxnRequest::default() }).await?;
+            }
+            Ok::<_, tonic::Status>(())
+        });
+    }
+    while let Some(filler) = fillers.join_next().await {
+        filler??;
+    }
+    Ok(())
+}
+
+/// Writes these again, so that each has something to compact.
+pub async fn write_again(layout: &Layout, keys: u64) -> Result<(), Error> {
+    fill(layout, keys).await
+}
+
+/// So many at once, again and again.
+pub async fn hashes(layout: &Layout, many: usize) -> Result<impl Future<Output = Result<(), Error>> + use<>, Error> {
+    let channel = probe::at_leader(layout).await?;
+    Ok(async move {
+        let mut hashing = JoinSet::new();
+        for _ in 0..many {
+            let mut client = MaintenanceClient::new(channel.clone());
+            hashing.spawn(async move {
+                loop {
+                    client.hash_kv(HashKvRequest { revision: 0 }).await?;
+                }
+                #[allow(unreachable_code)]
+                Ok::<(), tonic::Status>(())
+            });
+        }
+        while let Some(ended) = hashing.join_next().await {
+            ended??;
+        }
+        Ok(())
+    })
+}
+
+/// One, of all that was written before.
+pub async fn compaction(layout: &Layout) -> Result<impl Future<Output = Result<(), Error>> + use<>, Error> {
+    let mut client = KvClient::new(probe::at_leader(layout).await?);
+    let put = PutRequest { key: b"probe".into(), ..PutRequest::default() };
+    let revision = client.put(put).await?.into_inner().header.unwrap_or_default().revision;
+    Ok(async move {
+        client.compact(CompactionRequest { revision, physical: true }).await?;
+        Ok(())
+    })
+}
+
+/// The most that a member has resident, in megabytes.
+pub fn resident_mb(layout: &Layout) -> Result<f64, Error> {
+    let mut most: f64 = 0.0;
+    for member in &layout.members {
+        let process = member.process().ok_or_else(|| format!("{} does not run", member.name))?;
+        let status = fs::read_to_string(format!("/proc/{}/status", process.pid))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+        let kb: f64 = line.split_whitespace().next().and_then(|kb| kb.parse().ok()).unwrap_or(0.0);
+        most = most.max(kb / 1024.0);
+    }
+    Ok(most)
+}
+
+/// What a put took, with and without a snapshot beside it.
+pub struct Snapshots {
+    pub without_ms: f64,
+    pub with_ms: f64,
+    pub most_mb: f64,
+}
+
+/// What is in the folder of a member's snapshots: those that are whole, and whether one is being written.
+fn snapshots(layout: &Layout) -> (Vec<String>, bool) {
+    let folders = layout.members.iter().flat_map(|member| {
+        let data = member.dir.join("data");
+        [data.join("snap"), data.join("member/snap")]
+    });
+    let mut names: Vec<_> = folders
+        .flat_map(|folder| {
+            fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path().display().to_string())
+        })
+        .collect();
+    let is_written = names.iter().any(|name| name.ends_with(".tmp"));
+    names.retain(|name| name.ends_with(".snap"));
+    names.sort();
+    (names, is_written)
+}
+
+/// Puts of 16 KiB until each member has written so many snapshots, with a probe beside them.
+pub async fn until_snapshots(layout: &Layout, many: usize) -> Result<Snapshots, Error> {
+    const MOST: Duration = Duration::from_secs(300);
+    let mut writers = JoinSet::new();
+    for (number, channel) in channels(layout, 4)?.into_iter().enumerate() {
+        let mut client = KvClient::new(channel);
+        writers.spawn(async move {
+            let put = PutRequest {
+                key: format!("large/{number}").into(),
+                value: vec![b'v'; 16 << 10],
+                ..PutRequest::default()
+            };
+            loop {
+                client.put(put.clone()).await?;
+            }
+            #[allow(unreachable_code)]
+            Ok::<(), tonic::Status>(())
+        });
+    }
+    let mut client = KvClient::new(probe::at_leader(layout).await?);
+    let (began, mut seen) = (Instant::now(), snapshots(layout).0);
+    let (mut changes, mut found) = (0, Snapshots { without_ms: 0.0, with_ms: 0.0, most_mb: 0.0 });
+    while changes < many * layout.members.len() && began.elapsed() < MOST {
+        let (before, was_written) = snapshots(layout);
+        let took = probe::put(&mut client).await?.as_secs_f64() * 1e3;
+        let (after, is_written) = snapshots(layout);
+        changes += after.iter().filter(|name| !seen.contains(name)).count();
+        let is_beside = was_written || is_written || before != after;
+        seen = after;
+        match is_beside {
+            true => found.with_ms = took.max(found.with_ms),
+            false => found.without_ms = took.max(found.without_ms),
+        }
+        found.most_mb = found.most_mb.max(resident_mb(layout)?);
+        tokio::time::sleep(INTERVAL).await;
+    }
+    if changes < many * layout.members.len() {
+        return Err(format!("{changes} snapshots in {} s", MOST.as_secs()).into());
+    }
+    writers.abort_all();
+    Ok(found)
+}
+
+/// Small puts from 64 clients.
+pub async fn writes_a_second(layout: &Layout, time: Duration) -> Result<f64, Error> {
+    let (ends, over) = (Instant::now() + time, time.as_secs_f64());
+    let mut clients = JoinSet::new();
+    for (number, channel) in channels(layout, 12)?.into_iter().cycle().take(64).enumerate() {
+        let mut client = KvClient::new(channel);
+        clients.spawn(async move {
+            let put =
+                PutRequest { key: format!("load/{number}").into(), value: vec![b'v'; 256], ..PutRequest::default() };
+            let mut done = 0;
+            while Instant::now() < ends {
+                client.put(put.clone()).await?;
+                done += 1;
+            }
+            Ok::<u64, tonic::Status>(done)
+        });
+    }
+    let mut done = 0;
+    while let Some(client) = clients.join_next().await {
+        done += client??;
+    }
+    Ok(done as f64 / over)
+}
+
+/// Watches that are open for as long as this is there.
+pub struct Watches {
+    _open: Vec<(mpsc::Sender<WatchRequest>, Streaming<WatchResponse>)>,
+}
+
+/// So many, a hundred on each stream, of keys that nobody writes.
+pub async fn watches(layout: &Layout, many: usize) -> Result<Watches, Error> {
+    const ON_A_STREAM: usize = 100;
+    let streams = many / ON_A_STREAM;
+    let channels = channels(layout, 12)?;
+    let mut open = Vec::new();
+    for (stream, channel) in (0..streams).zip(channels.into_iter().cycle()) {
+        let (send, requests) = mpsc::channel(ON_A_STREAM);
+        for number in 0..ON_A_STREAM {
+            let key = format!("none/{stream}/{number}").into();
+            let create = WatchCreateRequest { key, ..WatchCreateRequest::default() };
+            send.send(WatchRequest { request_union: Some(RequestUnion::CreateRequest(create)) }).await?;
+        }
+        let mut answers = WatchClient::new(channel).watch(ReceiverStream::new(requests)).await?.into_inner();
+        for _ in 0..ON_A_STREAM {
+            answers.message().await?.filter(|answer| answer.created).ok_or("a watch was not created")?;
+        }
+        open.push((send, answers));
+    }
+    Ok(Watches { _open: open })
+}
