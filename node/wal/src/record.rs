@@ -148,6 +148,9 @@ pub(crate) fn check(bytes: &[u8], segment: u64, offset: u32) -> Result<Whole, &'
     if field(4) != crc32c(body) {
         return Err("a record with the checksum of its body");
     }
+    if durable > offset {
+        return Err("a record that proves nothing of what comes after it");
+    }
     Ok(Whole { kind: field(16), body: HEAD..HEAD + length, durable })
 }
 
@@ -246,6 +249,13 @@ mod tests {
                 assert!(check(&bytes, segment, offset).is_err(), "{record:?} in segment {segment} at {offset}");
             }
         }
+    }
+
+    #[test]
+    fn a_record_proves_nothing_of_what_comes_after_it() {
+        let mut bytes = Vec::new();
+        every_kind()[0].encode(5, 40, 44, &mut bytes);
+        assert!(check(&bytes, 5, 40).is_err());
     }
 
     #[test]
