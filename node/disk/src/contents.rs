@@ -50,16 +50,20 @@ impl std::fmt::Debug for Reader {
     }
 }
 
-/// Writes a file from its start.
+/// So much is written before it is made durable. What the disk has to take in one go keeps the log's next sync waiting.
+const MOST_UNSYNCED_BYTES: u64 = 4 << 20;
+
+/// Writes a file from its start, and makes it durable bit by bit; the last of it is left to whoever has the file.
 pub struct Writer {
     file: Arc<dyn File>,
     at: u64,
+    synced: u64,
 }
 
 impl Writer {
     /// Over whatever is there.
     pub fn new(file: Arc<dyn File>) -> Self {
-        Self { file, at: 0 }
+        Self { file, at: 0, synced: 0 }
     }
 
     /// How many bytes were written.
@@ -72,6 +76,10 @@ impl Write for Writer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write_at(bytes, self.at)?;
         self.at += bytes.len() as u64;
+        if self.at - self.synced >= MOST_UNSYNCED_BYTES {
+            self.file.sync()?;
+            self.synced = self.at;
+        }
         Ok(bytes.len())
     }
 
@@ -102,4 +110,50 @@ pub fn write_whole(folder: &dyn Folder, name: &str, aside: &str, bytes: &[u8]) -
     file.sync()?;
     folder.rename(aside, name)?;
     folder.sync_names()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// What was written since the last sync, the most that ever was, and all.
+    #[derive(Default)]
+    struct Counting(Mutex<(u64, u64, u64)>);
+
+    impl File for Counting {
+        fn length(&self) -> io::Result<u64> {
+            Ok(self.0.lock().unwrap().2)
+        }
+
+        fn read_at(&self, _: &mut [u8], _: u64) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+            let (unsynced, most, all) = &mut *self.0.lock().unwrap();
+            assert_eq!(offset, *all);
+            *unsynced += bytes.len() as u64;
+            *most = (*most).max(*unsynced);
+            *all += bytes.len() as u64;
+            Ok(())
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            self.0.lock().unwrap().0 = 0;
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_large_file_is_made_durable_bit_by_bit() {
+        let file = Arc::new(Counting::default());
+        let mut writer = Writer::new(file.clone());
+        for _ in 0..50 {
+            writer.write_all(&[7; 1 << 20]).unwrap();
+        }
+        assert_eq!(*file.0.lock().unwrap(), (2 << 20, 4 << 20, 50 << 20));
+    }
 }

@@ -3,6 +3,10 @@
 use std::{
     fs,
     future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -62,11 +66,6 @@ pub async fn fill(layout: &Layout, keys: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes these again, so that each has something to compact.
-pub async fn write_again(layout: &Layout, keys: u64) -> Result<(), Error> {
-    fill(layout, keys).await
-}
-
 /// So many at once, again and again.
 pub async fn hashes(layout: &Layout, many: usize) -> Result<impl Future<Output = Result<(), Error>> + use<>, Error> {
     let channel = probe::at_leader(layout).await?;
@@ -118,6 +117,8 @@ pub struct Snapshots {
     pub without_ms: f64,
     pub with_ms: f64,
     pub most_mb: f64,
+    /// What was written meanwhile, and is kept, as history is.
+    pub written_mb: f64,
 }
 
 /// What is in the folder of a member's snapshots: those that are whole, and whether one is being written.
@@ -137,12 +138,26 @@ fn snapshots(layout: &Layout) -> (Vec<String>, bool) {
     (names, is_written)
 }
 
+/// Until no member has written a snapshot for a while: what filled it makes many.
+pub async fn quiet(layout: &Layout) {
+    const LONG: Duration = Duration::from_secs(3);
+    let (mut since, mut seen) = (Instant::now(), snapshots(layout));
+    while since.elapsed() < LONG {
+        tokio::time::sleep(INTERVAL).await;
+        let now = snapshots(layout);
+        if now.1 || now != seen {
+            (since, seen) = (Instant::now(), now);
+        }
+    }
+}
+
 /// Puts of 16 KiB until each member has written so many snapshots, with a probe beside them.
 pub async fn until_snapshots(layout: &Layout, many: usize) -> Result<Snapshots, Error> {
     const MOST: Duration = Duration::from_secs(300);
+    let written = Arc::new(AtomicU64::new(0));
     let mut writers = JoinSet::new();
     for (number, channel) in channels(layout, 4)?.into_iter().enumerate() {
-        let mut client = KvClient::new(channel);
+        let (mut client, written) = (KvClient::new(channel), written.clone());
         writers.spawn(async move {
             let put = PutRequest {
                 key: format!("large/{number}").into(),
@@ -151,6 +166,7 @@ pub async fn until_snapshots(layout: &Layout, many: usize) -> Result<Snapshots, 
             };
             loop {
                 client.put(put.clone()).await?;
+                written.fetch_add(16, Ordering::Relaxed);
             }
             #[allow(unreachable_code)]
             Ok::<(), tonic::Status>(())
@@ -158,7 +174,7 @@ pub async fn until_snapshots(layout: &Layout, many: usize) -> Result<Snapshots, 
     }
     let mut client = KvClient::new(probe::at_leader(layout).await?);
     let (began, mut seen) = (Instant::now(), snapshots(layout).0);
-    let (mut changes, mut found) = (0, Snapshots { without_ms: 0.0, with_ms: 0.0, most_mb: 0.0 });
+    let (mut changes, mut found) = (0, Snapshots { without_ms: 0.0, with_ms: 0.0, most_mb: 0.0, written_mb: 0.0 });
     while changes < many * layout.members.len() && began.elapsed() < MOST {
         let (before, was_written) = snapshots(layout);
         let took = probe::put(&mut client).await?.as_secs_f64() * 1e3;
@@ -177,6 +193,7 @@ pub async fn until_snapshots(layout: &Layout, many: usize) -> Result<Snapshots, 
         return Err(format!("{changes} snapshots in {} s", MOST.as_secs()).into());
     }
     writers.abort_all();
+    found.written_mb = written.load(Ordering::Relaxed) as f64 / 1024.0;
     Ok(found)
 }
 

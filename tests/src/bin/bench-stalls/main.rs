@@ -82,19 +82,25 @@ async fn measure(cli: &Cli, build: &Build) -> Result<Vec<(&'static str, f64)>, E
     let cluster = Cluster::up(&Spec { flags, ..Spec::new(build.clone()) }).await?;
     let (layout, time) = (&cluster.layout, Duration::from_secs(cli.seconds));
     busy::fill(layout, cli.keys).await?;
+    busy::quiet(layout).await;
     let mut rows = Vec::new();
     let alone = probe::slowest_ms(layout, time, busy::nothing()).await?;
     rows.push(("slowest put, nothing else, ms", alone));
     let hashes = probe::slowest_ms(layout, time, busy::hashes(layout, 8).await?).await?;
     rows.push(("the same, eight HashKV at once at the leader", hashes));
-    busy::write_again(layout, cli.keys / 2).await?;
+    busy::fill(layout, cli.keys / 2).await?;
+    busy::quiet(layout).await;
     let compaction = probe::slowest_ms(layout, time, busy::compaction(layout).await?).await?;
     rows.push(("the same, a compaction of half as many changes as there are keys", compaction));
+    busy::quiet(layout).await;
     let before = busy::resident_mb(layout)?;
     let snapshots = busy::until_snapshots(layout, 2).await?;
     rows.push(("slowest put beside puts of 16 KiB, no snapshot is written, ms", snapshots.without_ms));
     rows.push(("the same, while one is written", snapshots.with_ms));
-    rows.push(("resident at most, of what it was before", snapshots.most_mb / before));
+    rows.push((
+        "resident at most, of what it was before and what was written",
+        snapshots.most_mb / (before + snapshots.written_mb),
+    ));
     let alone = busy::writes_a_second(layout, time).await?;
     let _watches = busy::watches(layout, 10_000).await?;
     let watched = busy::writes_a_second(layout, time).await?;
