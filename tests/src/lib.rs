@@ -16,6 +16,7 @@ pub mod fetched;
 pub mod journal;
 pub mod liar;
 pub mod machine;
+pub mod much;
 mod on_both;
 pub mod releases;
 pub mod roles;

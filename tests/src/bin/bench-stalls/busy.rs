@@ -11,59 +11,15 @@ use std::{
 };
 
 use proto::etcdserverpb::{
-    CompactionRequest, HashKvRequest, PutRequest, RequestOp, TxnRequest, WatchCreateRequest, WatchRequest,
-    WatchResponse, kv_client::KvClient, maintenance_client::MaintenanceClient, request_op::Request,
-    watch_client::WatchClient, watch_request::RequestUnion,
+    CompactionRequest, HashKvRequest, PutRequest, kv_client::KvClient, maintenance_client::MaintenanceClient,
 };
-use tests::{Error, cluster::Layout};
-use tokio::{sync::mpsc, task::JoinSet};
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::{
-    Streaming,
-    transport::{Channel, Endpoint},
-};
+use tests::{Error, cluster::Layout, much};
+use tokio::task::JoinSet;
 
 use crate::probe::{self, INTERVAL};
 
-/// Puts in one transaction (etcd, `--max-txn-ops`).
-const BATCH: u64 = 128;
-/// Clients that fill the cluster at once.
-const FILLERS: u64 = 8;
-
 pub async fn nothing() -> Result<(), Error> {
     std::future::pending().await
-}
-
-fn channels(layout: &Layout, many: usize) -> Result<Vec<Channel>, Error> {
-    let urls = layout.members.iter().cycle().take(many);
-    urls.map(|member| Ok(Endpoint::from_shared(member.client_url.clone())?.tcp_nodelay(true).connect_lazy())).collect()
-}
-
-/// Writes so many keys.
-pub async fn fill(layout: &Layout, keys: u64) -> Result<(), Error> {
-    let mut fillers = JoinSet::new();
-    for (number, channel) in (0..FILLERS).zip(channels(layout, FILLERS as usize)?) {
-        let (mut client, share) = (KvClient::new(channel), keys.div_ceil(FILLERS));
-        fillers.spawn(async move {
-            let (mut next, end) = (number * share, keys.min((number + 1) * share));
-            while next < end {
-                let put = |key: u64| PutRequest {
-                    key: format!("{key:016}").into_bytes(),
-                    value: vec![b'v'; 8],
-                    ..PutRequest::default()
-                };
-                let batch = next..end.min(next + BATCH);
-                next = batch.end;
-                let success = batch.map(|key| RequestOp { request: Some(Request::RequestPut(put(key))) }).collect();
-                client.txn(TxnRequest { success, ..TxnRequest::default() }).await?;
-            }
-            Ok::<_, tonic::Status>(())
-        });
-    }
-    while let Some(filler) = fillers.join_next().await {
-        filler??;
-    }
-    Ok(())
 }
 
 /// So many at once, again and again.
@@ -156,7 +112,7 @@ pub async fn until_snapshots(layout: &Layout, many: usize) -> Result<Snapshots, 
     const MOST: Duration = Duration::from_secs(300);
     let written = Arc::new(AtomicU64::new(0));
     let mut writers = JoinSet::new();
-    for (number, channel) in channels(layout, 4)?.into_iter().enumerate() {
+    for (number, channel) in much::channels(layout, 4)?.into_iter().enumerate() {
         let (mut client, written) = (KvClient::new(channel), written.clone());
         writers.spawn(async move {
             let put = PutRequest {
@@ -201,7 +157,7 @@ pub async fn until_snapshots(layout: &Layout, many: usize) -> Result<Snapshots, 
 pub async fn writes_a_second(layout: &Layout, time: Duration) -> Result<f64, Error> {
     let (ends, over) = (Instant::now() + time, time.as_secs_f64());
     let mut clients = JoinSet::new();
-    for (number, channel) in channels(layout, 12)?.into_iter().cycle().take(64).enumerate() {
+    for (number, channel) in much::channels(layout, 12)?.into_iter().cycle().take(64).enumerate() {
         let mut client = KvClient::new(channel);
         clients.spawn(async move {
             let put =
@@ -219,31 +175,4 @@ pub async fn writes_a_second(layout: &Layout, time: Duration) -> Result<f64, Err
         done += client??;
     }
     Ok(done as f64 / over)
-}
-
-/// Watches that are open for as long as this is there.
-pub struct Watches {
-    _open: Vec<(mpsc::Sender<WatchRequest>, Streaming<WatchResponse>)>,
-}
-
-/// So many, a hundred on each stream, of keys that nobody writes.
-pub async fn watches(layout: &Layout, many: usize) -> Result<Watches, Error> {
-    const ON_A_STREAM: usize = 100;
-    let streams = many / ON_A_STREAM;
-    let channels = channels(layout, 12)?;
-    let mut open = Vec::new();
-    for (stream, channel) in (0..streams).zip(channels.into_iter().cycle()) {
-        let (send, requests) = mpsc::channel(ON_A_STREAM);
-        for number in 0..ON_A_STREAM {
-            let key = format!("none/{stream}/{number}").into();
-            let create = WatchCreateRequest { key, ..WatchCreateRequest::default() };
-            send.send(WatchRequest { request_union: Some(RequestUnion::CreateRequest(create)) }).await?;
-        }
-        let mut answers = WatchClient::new(channel).watch(ReceiverStream::new(requests)).await?.into_inner();
-        for _ in 0..ON_A_STREAM {
-            answers.message().await?.filter(|answer| answer.created).ok_or("a watch was not created")?;
-        }
-        open.push((send, answers));
-    }
-    Ok(Watches { _open: open })
 }

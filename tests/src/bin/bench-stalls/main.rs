@@ -13,7 +13,7 @@ use tests::{
     Error,
     cluster::{Cluster, Spec},
     command::end_of,
-    releases,
+    much, releases,
     spread::spread,
     system::{Build, System},
 };
@@ -81,14 +81,14 @@ async fn measure(cli: &Cli, build: &Build) -> Result<Vec<(&'static str, f64)>, E
     let flags = vec!["--quota-backend-bytes=8589934592".into()];
     let cluster = Cluster::up(&Spec { flags, ..Spec::new(build.clone()) }).await?;
     let (layout, time) = (&cluster.layout, Duration::from_secs(cli.seconds));
-    busy::fill(layout, cli.keys).await?;
+    much::fill(layout, cli.keys).await?;
     busy::quiet(layout).await;
     let mut rows = Vec::new();
     let alone = probe::slowest_ms(layout, time, busy::nothing()).await?;
     rows.push(("slowest put, nothing else, ms", alone));
     let hashes = probe::slowest_ms(layout, time, busy::hashes(layout, 8).await?).await?;
     rows.push(("the same, eight HashKV at once at the leader", hashes));
-    busy::fill(layout, cli.keys / 2).await?;
+    much::fill(layout, cli.keys / 2).await?;
     busy::quiet(layout).await;
     let compaction = probe::slowest_ms(layout, time, busy::compaction(layout).await?).await?;
     rows.push(("the same, a compaction of half as many changes as there are keys", compaction));
@@ -102,7 +102,7 @@ async fn measure(cli: &Cli, build: &Build) -> Result<Vec<(&'static str, f64)>, E
         snapshots.most_mb / (before + snapshots.written_mb),
     ));
     let alone = busy::writes_a_second(layout, time).await?;
-    let _watches = busy::watches(layout, 10_000).await?;
+    let _watches = much::watches(layout, 10_000).await?;
     let watched = busy::writes_a_second(layout, time).await?;
     rows.push(("writes/s, 64 clients", alone));
     rows.push(("of that, with 10,000 watches that match nothing", watched / alone));
