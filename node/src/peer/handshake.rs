@@ -166,12 +166,12 @@ impl Handshake {
         if incarnation.is_some() && incarnation != Incarnation::read(handshake.incarnation) {
             return lost("it has another one than the cluster knows of");
         }
-        if starts > Starts(0) && handshake.is_empty {
-            return lost("it has no log any more");
-        }
-        // What it has published it had noted before; but this may have been on its way since then.
-        match incarnation.is_some() && Starts(handshake.published) < starts {
+        // What it has published it had noted before; but this may have been on its way since then. So may what a new member said
+        // while it had no log yet.
+        let is_older = incarnation.is_some() && Starts(handshake.published) < starts;
+        match is_older {
             true if Starts(handshake.starts) == starts => Err(Refused::Late),
+            _ if starts > Starts(0) && handshake.is_empty => lost("it has no log any more"),
             true => lost("it has an older copy of it"),
             false => Ok(()),
         }
@@ -182,9 +182,15 @@ impl Handshake {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use proto::Release;
+    use tonic::Code;
 
     use super::*;
-    use crate::{cluster::entry::Entry as ClusterEntry, entry::EntryKind, features::FEATURES, machine::Proposals};
+    use crate::{
+        cluster::{entry::Entry as ClusterEntry, member::Attributes},
+        entry::EntryKind,
+        features::FEATURES,
+        machine::Proposals,
+    };
 
     fn handshake(cluster: u64, member: u64) -> Handshake {
         let (member, starts, release) = (MemberId(member), Starts(300), Release::new(3, 6, 0));
@@ -224,5 +230,53 @@ mod tests {
         let members = [(MemberId(7), ("m1".to_owned(), vec![]))].into();
         own.machine.apply_of_test(EntryKind::Cluster(ClusterEntry::Bootstrap { id: ClusterId(1), members }));
         assert_eq!(own.caller(call().metadata()).unwrap_err().message(), "member abc is none of this cluster's");
+    }
+
+    /// A member that is told to have lost its data ends: what it said before it had any must not be taken for that.
+    #[test]
+    fn who_has_lost_its_data_is_told_from_who_was_heard_late() {
+        let own = handshake(1, 7);
+        let members = [(MemberId(0xabc), ("m2".to_owned(), vec![]))].into();
+        let published = ClusterEntry::Publish {
+            member: MemberId(0xabc),
+            starts: Starts(1),
+            incarnation: Incarnation::read(5),
+            attributes: Attributes::default(),
+        };
+        for entry in [ClusterEntry::Bootstrap { id: ClusterId(1), members }, published] {
+            own.machine.apply_of_test(EntryKind::Cluster(entry));
+        }
+        for (incarnation, starts, published, is_empty, refused) in [
+            (5, 1, 1, false, None),
+            (5, 1, 0, true, Some((Code::Unavailable, "on its way for too long"))), // said while it was new
+            (5, 1, 0, false, Some((Code::Unavailable, "on its way for too long"))),
+            (5, 1, 1, true, Some((Code::DataLoss, "no log any more"))),
+            (5, 2, 1, true, Some((Code::DataLoss, "no log any more"))),
+            (5, 2, 1, false, None),
+            (5, 2, 0, false, Some((Code::DataLoss, "an older copy"))),
+            (6, 1, 0, true, Some((Code::DataLoss, "it has another one"))),
+            (0, 1, 0, true, Some((Code::DataLoss, "it has another one"))),
+        ] {
+            let said = wire::Handshake {
+                protocol: PROTOCOL,
+                cluster: 1,
+                member: 0xabc,
+                release: "3.6.0".into(),
+                starts,
+                to: 7,
+                is_empty,
+                incarnation,
+                published,
+            };
+            let mut metadata = MetadataMap::new();
+            metadata.insert_bin(KEY, MetadataValue::from_bytes(&said.encode_to_vec()));
+            let status = own.caller(&metadata).err();
+            let fits = match (&status, refused) {
+                (None, None) => true,
+                (Some(status), Some((code, text))) => status.code() == code && status.message().contains(text),
+                _ => false,
+            };
+            assert!(fits, "{said:?}: {status:?}");
+        }
     }
 }
