@@ -19,6 +19,7 @@ use x509_parser::{
     revocation_list::CertificateRevocationList,
 };
 
+use super::validity;
 use crate::{
     config::{Identity, TlsFlags, TlsSettings},
     transport::log_throttle::LogThrottle,
@@ -147,7 +148,9 @@ fn read(settings: &TlsSettings, flags: TlsFlags) -> Result<Contents, TlsError> {
             return Err(TlsError::Unfit { flag: flags.crl, why });
         }
     }
-    Ok(Contents { identity: own, client_identity: client, authorities: authorities.map(Arc::new), revoked })
+    let contents = Contents { identity: own, client_identity: client, authorities: authorities.map(Arc::new), revoked };
+    validity::warn(&contents, flags);
+    Ok(contents)
 }
 
 fn bytes(flag: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {

@@ -8,6 +8,7 @@ mod client;
 mod files;
 mod secured;
 mod server;
+mod validity;
 mod words;
 
 pub use client::ClientTls;
