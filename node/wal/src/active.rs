@@ -125,11 +125,14 @@ impl Spare {
         Ok(Self(file))
     }
 
-    /// With durable blocks, so that who needs it waits for little.
-    pub(crate) fn ahead_of_need(folder: &dyn Folder, options: &Options) -> Result<Self, WalError> {
-        let spare = Self::create(folder, options)?;
-        spare.0.sync()?;
-        Ok(spare)
+    /// With durable blocks, so that who needs it waits for little; `None` where there is no room for it now.
+    pub(crate) fn ahead_of_need(folder: &dyn Folder, options: &Options) -> Option<Self> {
+        let made = Self::create(folder, options).and_then(|spare| spare.0.sync().map(|()| spare));
+        if made.is_err() {
+            // What there is of it takes room that the log may need.
+            let _ = folder.remove(UNFINISHED);
+        }
+        made.ok()
     }
 
     /// Has its name only when all of it is durable.

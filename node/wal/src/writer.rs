@@ -58,7 +58,7 @@ impl Writer {
         }
         if self.spare.is_none() && self.active.is_half_full() {
             // Not needed yet: what stands in the way may be gone by then.
-            self.spare = Spare::ahead_of_need(&*self.folder, &self.options).ok();
+            self.spare = Spare::ahead_of_need(&*self.folder, &self.options);
         }
         true
     }

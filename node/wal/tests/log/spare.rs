@@ -73,6 +73,7 @@ fn a_spare_that_cannot_be_made_is_made_later() {
     while failing.next < log.next {
         failing.append();
     }
+    assert!(!failing.has(SPARE), "it takes no room");
     failing.append_until(SECOND);
     assert_eq!(failing.wal.entries(.., usize::MAX).unwrap().len() as u64, failing.next);
 }
