@@ -1,9 +1,9 @@
 //! Folders and files of the file system.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs::{self, DirBuilder, OpenOptions},
     io,
-    os::unix::fs::FileExt,
+    os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -33,7 +33,7 @@ impl RealFolder {
     }
 }
 
-/// Each folder that had to be made is a name in the one above it.
+/// What is in a folder of ours is for its owner, as with etcd. Each folder that had to be made is a name in the one above it.
 fn create(path: &Path) -> io::Result<()> {
     let parent = match path.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
@@ -43,7 +43,7 @@ fn create(path: &Path) -> io::Result<()> {
     if !parent.is_dir() {
         create(parent)?;
     }
-    match fs::create_dir(path) {
+    match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
@@ -62,7 +62,13 @@ impl Folder for RealFolder {
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(self.path(name))?;
+        let path = self.path(name);
+        // Neither through a link to elsewhere, nor into a file that another user has open.
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
         Ok(Arc::new(file))
     }
 
@@ -130,5 +136,20 @@ mod tests {
         assert!(data.has("wal").unwrap() && !data.has("snap").unwrap());
         let error = RealFolder::open(Path::new("/dev/null/data")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotADirectory);
+    }
+
+    #[test]
+    fn what_is_made_is_the_owner_s_alone_and_lies_where_it_seems_to() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let home = tempfile::tempdir().unwrap();
+        let elsewhere = home.path().join("elsewhere");
+        fs::write(&elsewhere, "precious").unwrap();
+        let data = RealFolder::open(&home.path().join("data")).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, data.path("next")).unwrap();
+        data.create("next").unwrap().write_at(b"ours", 0).unwrap();
+        assert_eq!(fs::read(&elsewhere).unwrap(), b"precious");
+        let mode = |path: PathBuf| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(data.path("")), mode(data.path("next"))), (0o700, 0o600));
     }
 }
