@@ -42,6 +42,23 @@ fn stopped(error: impl ToString) -> AnswerError {
     AnswerError::Stopped(error.to_string())
 }
 
+/// Whether entries follow what they say that they follow, one by one, and in the order of terms: others have no place in any log.
+fn consecutive(request: &AppendRequest) -> Result<(), AnswerError> {
+    let mut last = request.prev_log_id.map(|id| (id.index, term_of(&id)));
+    for entry in &request.entries {
+        let (index, term) = (entry.log_id.index, term_of(&entry.log_id));
+        let follows = match last {
+            Some((before, of)) => Some(index) == before.checked_add(1) && term >= of,
+            None => index == 0,
+        };
+        if !follows || term > request.vote.leader_id.term {
+            return Err(AnswerError::Damaged(format!("entry {index} of term {term} does not follow {last:?}")));
+        }
+        last = Some((index, term));
+    }
+    Ok(())
+}
+
 impl Group {
     /// Answers a stream of this member's log entries, in order; it ends with the first that is refused, or is none.
     pub fn append(&self, from: u64, requests: impl Stream<Item = Bytes> + Send + 'static) -> BoxStream<'static, Bytes> {
@@ -51,6 +68,10 @@ impl Group {
             let read = Numbered::<AppendRequest>::decode(bytes);
             let numbered = read.inspect_err(|error| tracing::warn!(%error, "a damaged append")).ok()?;
             if let Err(error) = group.plausible(from, &numbered.what.vote) {
+                tracing::warn!(%error, "an append that cannot be");
+                return None;
+            }
+            if let Err(error) = consecutive(&numbered.what) {
                 tracing::warn!(%error, "an append that cannot be");
                 return None;
             }

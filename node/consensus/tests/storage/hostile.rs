@@ -47,11 +47,23 @@ struct Lost {
 }
 
 #[derive(Clone, PartialEq, Message)]
+struct Entry {
+    #[prost(message, tag = "1")]
+    id: Option<LogId>,
+    #[prost(bytes = "vec", tag = "2")]
+    payload: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, Message)]
 struct Append {
     #[prost(uint64, tag = "1")]
     sequence: u64,
     #[prost(message, tag = "2")]
     vote: Option<Vote>,
+    #[prost(message, tag = "3")]
+    previous: Option<LogId>,
+    #[prost(message, repeated, tag = "4")]
+    entries: Vec<Entry>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -101,8 +113,23 @@ async fn what_a_member_cannot_say_is_refused_and_changes_nothing() {
         assert!(group.incoming(LIAR, offer).is_err(), "a snapshot, {what}");
     }
     for (what, leads) in [("far", vote(far, LIAR)), ("another's", vote(term, ID)), ("nobody's", None)] {
-        let append = stream::iter([bytes(Append { sequence: 1, vote: leads })]);
+        let append = stream::iter([bytes(Append { sequence: 1, vote: leads, ..Append::default() })]);
         assert_eq!(group.append(LIAR, append).count().await, 0, "entries, {what}");
+    }
+    // Of a leader of the next term, which has a place in raft: but not in any log.
+    for (what, previous, ids) in [
+        ("with a hole", Some((term, 1)), &[(term, 7)][..]),
+        ("twice the same", Some((term, 1)), &[(term, 2), (term, 2)]),
+        ("of a term before", Some((term, 1)), &[(term, 2), (term - 1, 3)]),
+        ("of a term to come", Some((term, 1)), &[(term + 2, 2)]),
+        ("after the last there can be", Some((term, far)), &[(term, 0)]),
+        ("from nowhere", None, &[(term, 5)]),
+    ] {
+        let id = |(term, index): (u64, u64)| LogId { term, index };
+        // A leader's first word (`Payload.blank`).
+        let entries = ids.iter().map(|at| Entry { id: Some(id(*at)), payload: b"\x0a\0".into() }).collect();
+        let append = Append { sequence: 1, vote: vote(term + 1, LIAR), previous: previous.map(id), entries };
+        assert_eq!(group.append(LIAR, stream::iter([bytes(append)])).count().await, 0, "entries {what}");
     }
     group.propose_as_leader(term, Bytes::from_static(b"on")).await.expect("it leads as before");
     assert_eq!(notebook.lines(), ["on"]);
