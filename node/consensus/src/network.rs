@@ -34,7 +34,7 @@ const WINDOW: usize = 64;
 /// Between two tries to reach a member that is away: soon, as one that is restarted is away for a moment only.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Before a snapshot is sent again to a member that could not use it: it may be large.
+/// Before a snapshot is sent again to a member that could not take or use it: it may be large.
 const UNUSABLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Makes the connections.
@@ -309,10 +309,17 @@ impl RaftNetworkV2<Types> for Connection {
             answer = tokio::time::timeout(option.hard_ttl(), sending) => answer,
         };
         let answer = answer.map_err(|_| broken("the snapshot was not installed in time".into()))?;
-        let answer = answer.map_err(|error| match error {
-            PeerError::Unreachable(why) => StreamingError::Unreachable(Unreachable::from_string(why)),
-            PeerError::Broken(why) => broken(why),
-        })?;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(PeerError::Unreachable(why)) => {
+                return Err(StreamingError::Unreachable(Unreachable::from_string(why)));
+            }
+            Err(PeerError::Broken(why)) => {
+                // Such as a disk that is full: it says so itself.
+                tokio::time::sleep(UNUSABLE_INTERVAL).await;
+                return Err(broken(why));
+            }
+        };
         let answer = decode::<message::SnapshotResponse>(answer).map_err(|error| broken(error.to_string()))?;
         if !answer.damage.is_empty() {
             let damage = answer.damage;

@@ -167,7 +167,10 @@ impl<A: Answers> Peer for Service<A> {
         let caller = self.check(&request)?;
         let from = caller.member;
         let frames = self.counted(caller, request);
-        let bytes = self.take_in(from, Box::pin(frames)).await?;
+        let taken_in = self.take_in(from, Box::pin(frames)).await;
+        let bytes = taken_in.inspect_err(|status| {
+            self.log_throttle.say("a snapshot was not taken in, and will be sent again", status.message());
+        })?;
         self.answer(Frame::of(bytes))
     }
 
