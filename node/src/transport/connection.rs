@@ -13,6 +13,10 @@ use tokio::{pin, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
 
+use super::{
+    log_throttle::LogThrottle,
+    silent::{Asked, Noting, Silent},
+};
 use crate::host::{Listener, Socket};
 
 /// How long requests under way have to finish, and streams to end.
@@ -35,6 +39,16 @@ pub enum Caller {
     Client,
     /// By HTTP/2, with entries and snapshots that are to be on their way at once, in bytes a request and a connection.
     Peer { request_window: u32, connection_window: u32 },
+}
+
+impl Caller {
+    /// As many connections may be open on which nothing was asked yet. A member asks at once.
+    fn most_silent(self) -> usize {
+        match self {
+            Self::Client => 256,
+            Self::Peer { .. } => 24,
+        }
+    }
 }
 
 /// What answers the requests of a connection.
@@ -63,14 +77,21 @@ pub async fn serve(
     stopping: CancellationToken,
 ) {
     let mut sockets = select_all(listeners);
-    let mut connections = JoinSet::new();
+    let (mut connections, mut silent) = (JoinSet::new(), Silent::at_most(caller.most_silent()));
+    let log_throttle = LogThrottle::default();
     pin!(shutdown);
     loop {
         tokio::select! {
             () = &mut shutdown => break,
             Some(socket) = sockets.next() => match socket {
                 Ok(socket) => {
-                    connections.spawn(connection(caller, service.clone(), socket, stopping.clone()));
+                    let asked = Asked::default();
+                    let service = Noting { service: service.clone(), asked: asked.clone() };
+                    let taken_in = connections.spawn(connection(caller, service, socket, stopping.clone()));
+                    if silent.add(asked, taken_in) {
+                        let why = format!("there are more than {}", caller.most_silent());
+                        log_throttle.say("the oldest of many connections on which nothing was asked is given up", &why);
+                    }
                 }
                 Err(error) => tracing::warn!(%error, ?caller, "a connection was not taken in"),
             },
@@ -127,5 +148,71 @@ fn builder(caller: Caller) -> Builder<TokioExecutor> {
                 .initial_connection_window_size(connection_window);
             builder.http2_only()
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::{net::Ipv4Addr, sync::Arc};
+
+    use hyper::service::service_fn;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::{TcpListener, TcpStream},
+        sync::Semaphore,
+    };
+
+    use super::*;
+    use crate::host::tcp;
+
+    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    /// `GET /` on the first stream, in HPACK's own table (RFC 7541, appendix A).
+    const REQUEST: &[u8] = b"\0\0\x06\x01\x05\0\0\0\x01\x82\x86\x84\x01\x01a";
+    const PLACES: usize = 40;
+
+    /// Whether an answer's head comes, and not a refusal or an end.
+    async fn is_answered(socket: &mut TcpStream) -> bool {
+        loop {
+            let mut head = [0; 9];
+            if socket.read_exact(&mut head).await.is_err() {
+                return false;
+            }
+            let mut body = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
+            socket.read_exact(&mut body).await.unwrap();
+            // HEADERS; RST_STREAM, GOAWAY (RFC 9113, section 6).
+            match head[3] {
+                1 => return true,
+                3 | 7 => return false,
+                _ => {}
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn who_takes_every_place_and_asks_nothing_holds_up_nobody() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let answers = service_fn(|_: Request<Incoming>| async { Ok::<_, Infallible>(Response::new(Body::empty())) });
+        let caller = Caller::Peer { request_window: 1 << 16, connection_window: 1 << 16 };
+        let listeners = [tcp(listener, Arc::new(Semaphore::new(PLACES)))];
+        tokio::spawn(serve(caller, Arc::new(answers), listeners, std::future::pending(), CancellationToken::new()));
+        let connect = async || {
+            let mut socket = TcpStream::connect(address).await.unwrap();
+            socket.write_all(PREFACE).await.unwrap();
+            socket
+        };
+        let mut first = connect().await;
+        first.write_all(REQUEST).await.unwrap();
+        assert!(is_answered(&mut first).await);
+        let mut silent = Vec::new();
+        for _ in 0..5 * PLACES {
+            silent.push(connect().await);
+        }
+        let mut last = connect().await;
+        last.write_all(REQUEST).await.unwrap();
+        assert!(timeout(Duration::from_secs(20), is_answered(&mut last)).await.unwrap(), "it has a place");
+        first.write_all(&[REQUEST[..8].to_vec(), vec![3], REQUEST[9..].to_vec()].concat()).await.unwrap();
+        assert!(is_answered(&mut first).await, "who has asked keeps its place");
     }
 }
