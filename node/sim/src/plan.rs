@@ -186,7 +186,9 @@ impl Plan {
         if loses_disk || chance.below(3) == 0 {
             plan.lose_a_disk(&mut chance);
         }
-        if upgrades {
+        // A copy that comes back while others are away is told from nothing (N-7).
+        let brings_back = plan.faults.iter().any(|timed| matches!(timed.fault, Fault::BringBack { .. }));
+        if upgrades && !brings_back {
             let from_ms = 1000 * chance.below(seconds as usize / 2) as u64 + 3000;
             for host in 1..=members {
                 let at_ms = from_ms + host as u64 * 3000 + chance.below(2000) as u64;
