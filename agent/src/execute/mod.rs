@@ -423,7 +423,9 @@ impl Execution<'_> {
         for node in &self.host.nodes {
             match node.status().await {
                 // Whoever answers for it now, its step has stopped it.
-                Ok(status) if !status.is_running() && stopped == Some(node.member) => down.push(node.member),
+                Ok(status) if !status.is_running() && node.may_be_stopped && stopped == Some(node.member) => {
+                    down.push(node.member);
+                }
                 // One that answers is up, whatever process it is: preflight says what is wrong.
                 Ok(status) if !status.is_running() => match prepare::is_unseen(node, &self.cluster.observer).await {
                     Ok(true) => unclear.push(format!("{} answers, but its process is not found", node.node.name)),

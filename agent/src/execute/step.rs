@@ -13,6 +13,7 @@ use super::{
     Execution,
     error::ActError,
     node::OwnNode,
+    prepare::is_unseen,
     process::Stopped,
     process_member::{judged_to_go_back, must_be_the_member},
 };
@@ -126,7 +127,12 @@ impl Execution<'_> {
             node.check_unchanged(direction.to())?;
             node.check_alone().await?;
             node.check_log().await?;
-            return Ok(must_be_the_member(node, &self.cluster.observer, Duration::ZERO).await?.found);
+            let found = must_be_the_member(node, &self.cluster.observer, Duration::ZERO).await?.found;
+            // A hook may have changed what its process is known by.
+            return match matches!(found, Found::Stopped) && is_unseen(node, &self.cluster.observer).await? {
+                true => Err(node.unseen()),
+                false => Ok(found),
+            };
         }
         judged_to_go_back(node, &self.cluster.observer).await
     }
@@ -183,6 +189,10 @@ impl Execution<'_> {
 
     pub(super) async fn start(&mut self, member: MemberId) -> Result<(), ActError> {
         let in_hand = self.host.past.restart().filter(|in_hand| in_hand.step.member == member);
+        // A second process beside the one that is not found would take its data directory or its ports.
+        if self.was_hidden(member).await {
+            return Ok(());
+        }
         let node = self.node_mut(member)?;
         let started = match node.may_be_stopped {
             true => node.start_stopped().await?,
@@ -193,6 +203,14 @@ impl Execution<'_> {
             self.tell(if in_hand.is_some() { RunEvent::Started { member } } else { RunEvent::Mended { member } });
         }
         Ok(())
+    }
+
+    /// Whether a member answers that this step has not stopped, though its process is not found any more: it runs what it ran.
+    pub(super) async fn was_hidden(&self, member: MemberId) -> bool {
+        match self.node(member).filter(|node| !node.may_be_stopped) {
+            Some(node) => is_unseen(node, &self.cluster.observer).await.unwrap_or(false),
+            None => false,
+        }
     }
 
     pub(super) async fn await_polls(&mut self) -> Event {

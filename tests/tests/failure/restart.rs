@@ -13,6 +13,7 @@ use tests::{
 on_both! {
     a_configuration_is_changed_by_a_restart_and_a_wrong_one_is_put_back, etcd #[ignore = "slow: the node's row shows the same"];
     a_member_that_did_not_come_up_is_done_once_it_is_repaired, etcd #[ignore = "slow: the node's row shows the same"];
+    a_member_that_a_hook_hid_is_not_started_twice, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 const QUOTA: &str = "quota-backend-bytes";
@@ -94,5 +95,34 @@ async fn a_member_that_did_not_come_up_is_done_once_it_is_repaired(system: Syste
     assert_ne!(repaired[0], before[0]);
     all_must_be(&rollout.all("run").await, 0, "done");
     assert_eq!(rollout.pids()[0], repaired[0], "it was restarted once");
+    rollout.end(1).await;
+}
+
+/// Its program is put elsewhere as it runs, and another into its place, as by a package manager in a hook.
+async fn a_member_that_a_hook_hid_is_not_started_twice(system: System) {
+    let Some(mut case) = Case::path(system, ("3.5", "3.5"), |_| {}).await else { return };
+    case.upgrade.restart = Some("OPS-1".into());
+    let bin = case.layout().members[0].bin().display().to_string();
+    let replaces = "mv \"$0\" \"$0.away\" && cp -a \"$0.away\" \"$0\"";
+    let hook = serde_json::to_string(&[["/bin/sh", "-c", replaces, &bin]]);
+    case.upgrade.extra = vec![format!("hooks: {{ before_node: {} }}", hook.expect("JSON"))];
+    let mut rollout = case.strategy(&["join_window: 2s"]).begin().await;
+    let before = rollout.pids();
+    let failed = rollout.one("run", 0).await;
+    failed.must_be(1, "step_failed");
+    let said = failed.message();
+    assert!(said.contains("m1 answers, but no process of this host is it"), "{said}");
+    assert!(said.contains(&format!("pid {} has its arguments", before[0].expect("it runs"))), "{said}");
+    assert!(!rollout.member(0).is_running(), "none was started beside it");
+    rollout.client(0).status().await.expect("it was not stopped");
+    assert!(!rollout.keys().await.contains_key("step"), "it is ready, and its step is over: {failed}");
+
+    fs::remove_dir_all(&bin).expect("the copy is removed");
+    fs::rename(format!("{bin}.away"), &bin).expect("and the program is back");
+    assert_eq!(rollout.pids(), before);
+    rollout.upgrade.extra.clear();
+    rollout.write();
+    all_must_be(&rollout.all("run").await, 0, "done");
+    assert!(rollout.pids().iter().zip(&before).all(|(now, then)| now != then), "each was restarted");
     rollout.end(1).await;
 }

@@ -27,14 +27,17 @@ use super::{
     launch::{NodeCommand, node_file},
     same_node,
 };
-use crate::host::{
-    files::durable::{self, Access, At, FileError},
-    process::{
-        credentials::Credentials,
-        listener::shown,
-        process_id::{ProcessId, all_pids, command_line},
+use crate::{
+    host::{
+        files::durable::{self, Access, At, FileError},
+        process::{
+            credentials::Credentials,
+            listener::shown,
+            process_id::{ProcessId, all_pids, command_line},
+        },
+        program::path_owner::user_name,
     },
-    program::path_owner::user_name,
+    visible::line,
 };
 
 /// Why it cannot be said whether a node runs.
@@ -148,7 +151,30 @@ pub(crate) fn nearest(command: &NodeCommand) -> io::Result<Option<String>> {
         .take(MOST_NEAR)
         .max_by_key(|relative| same_node::in_common(&relative.arguments, own));
     let users = Users::of(command);
-    Ok(nearest.map(|found| format!("pid {} looks most like it: {}", found.pid, found.difference(own, &users))))
+    let nearest =
+        nearest.map(|found| format!("pid {} looks most like it: {}", found.pid, found.difference(own, &users)));
+    match nearest {
+        Some(nearest) => Ok(Some(nearest)),
+        None => namesake(command, &users),
+    }
+}
+
+/// A process of the node's user that has the node's arguments and executes something else, in words: its `binary` was
+/// replaced or leads elsewhere by now.
+fn namesake(command: &NodeCommand, users: &Users) -> io::Result<Option<String>> {
+    let Some((program, own)) = command.argv.split_first().filter(|(_, own)| !own.is_empty()) else { return Ok(None) };
+    let executes = |pid: u32| {
+        let is_nodes = users.is_nodes(Credentials::of_process(pid).ok()?.uid) && is_of_this_host(pid).ok()?;
+        let arguments = is_nodes.then(|| command_line(pid).ok())??;
+        same_node::mean_the_same(arguments.get(1..)?, own)
+            .then(|| fs::read_link(format!("/proc/{pid}/exe")).ok())?
+            .map(|exe| (pid, undeleted(exe)))
+    };
+    let found = all_pids()?.into_iter().find_map(executes);
+    Ok(found.map(|(pid, exe)| {
+        let exe = exe.to_string_lossy();
+        format!("pid {pid} has its arguments, and executes {}, where {} does not lead", line(&exe), line(program))
+    }))
 }
 
 /// A process of the node's executable.
@@ -305,13 +331,17 @@ impl<'a> Known<'a> {
     }
 
     fn has_program(&self, pid: u32) -> io::Result<bool> {
-        // A container's node may have the same path and arguments, in a file system of its own.
-        if fs::read_link(format!("/proc/{pid}/ns/pid"))? != fs::read_link("/proc/self/ns/pid")? {
+        if !is_of_this_host(pid)? {
             return Ok(false);
         }
         let exe = undeleted(fs::read_link(format!("/proc/{pid}/exe"))?);
         Ok(self.programs.contains(&exe) || self.folder.as_ref().is_some_and(|folder| exe.starts_with(folder)))
     }
+}
+
+/// A container's node may have the same path and arguments, in a file system of its own.
+fn is_of_this_host(pid: u32) -> io::Result<bool> {
+    Ok(fs::read_link(format!("/proc/{pid}/ns/pid"))? == fs::read_link("/proc/self/ns/pid")?)
 }
 
 /// The path that an executable had before its file was deleted or replaced (proc_pid_exe(5)).
