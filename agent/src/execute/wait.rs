@@ -203,7 +203,8 @@ impl Execution<'_> {
             Ok(status) => status,
             Err(why) => return Judged::NotYet { why: why.into(), has_quorum: true },
         };
-        if !status.is_running() && !(on.is_none() && self.was_hidden(member).await) {
+        let runs = status.is_running() || on.is_none() && self.was_hidden(member).await;
+        if !runs {
             let by = if self.has_stopped(member) { self.removed_by(member).await } else { None };
             return by.map_or(Judged::Ended, Judged::Removed);
         }

@@ -17,7 +17,7 @@ use crate::{
     format::{FormatError, Wire, message},
     machine::{Frozen, Machine, Restored, Stop},
     read_ahead::ReadAhead,
-    threads::is_alone,
+    threads::{Resting, is_alone},
     types::{LogId, SnapshotMeta, StoredMembership},
 };
 
@@ -25,6 +25,8 @@ use crate::{
 const FORMAT: u32 = 1;
 /// No head is longer: a group has a handful of members.
 const LONGEST_HEAD: usize = 1 << 20;
+/// What of a state is written in one go, at least.
+const PIECE: usize = 32 << 10;
 const SUFFIX: &str = ".snap";
 /// Of what is being written.
 const UNFINISHED: &str = ".tmp";
@@ -187,7 +189,7 @@ impl Snapshots {
     /// Writes a state and makes it the newest.
     pub(crate) fn write(&self, meta: &SnapshotMeta, frozen: Frozen) -> Result<SnapshotFile, SnapshotError> {
         let Incoming { file, writer } = self.incoming()?;
-        let mut writer = BufWriter::with_capacity(1 << 20, writer);
+        let mut writer = BufWriter::with_capacity(PIECE, Resting::new(writer));
         let written = writer.write_all(&head(meta)).and_then(|()| frozen(&mut writer)).and_then(|()| writer.flush());
         written.at("write", &file.path())?;
         drop(writer);

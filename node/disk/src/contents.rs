@@ -51,7 +51,7 @@ impl std::fmt::Debug for Reader {
 }
 
 /// So much is written before it is made durable. What the disk has to take in one go keeps the log's next sync waiting.
-const MOST_UNSYNCED_BYTES: u64 = 4 << 20;
+const MOST_UNSYNCED_BYTES: u64 = 512 << 10;
 
 /// Writes a file from its start, and makes it durable bit by bit; the last of it is left to whoever has the file.
 pub struct Writer {
@@ -151,9 +151,9 @@ mod tests {
     fn a_large_file_is_made_durable_bit_by_bit() {
         let file = Arc::new(Counting::default());
         let mut writer = Writer::new(file.clone());
-        for _ in 0..50 {
-            writer.write_all(&[7; 1 << 20]).unwrap();
+        for _ in 0..51 {
+            writer.write_all(&[7; 256 << 10]).unwrap();
         }
-        assert_eq!(*file.0.lock().unwrap(), (2 << 20, 4 << 20, 50 << 20));
+        assert_eq!(*file.0.lock().unwrap(), (256 << 10, 512 << 10, 51 << 18));
     }
 }

@@ -112,7 +112,9 @@ mod tests {
         (0..200_000).for_each(|key| put(&machine, key));
         let (before, again) = (machine.frozen(), machine.frozen());
         assert!(before.keys.is_shared_with(&again.keys), "a copy costs nothing");
-        let bytes: usize = before.snapshot().map(|piece| piece.len()).sum();
+        let pieces: Vec<_> = before.snapshot().map(|piece| piece.len()).collect();
+        assert!(pieces.iter().all(|piece| *piece < 128 << 10), "each is made in one go: {:?}", pieces.iter().max());
+        let bytes: usize = pieces.iter().sum();
         let look = thread::spawn(move || {
             let seen = before.keys.hash_kv(0).unwrap();
             (seen, before.snapshot().map(|piece| piece.len()).sum::<usize>())

@@ -19,14 +19,15 @@ use crate::{
 /// The format that is written, and the newest that is read.
 pub(super) const FORMAT: u32 = 1;
 
-/// A part is cut once it has so many bytes of keys and values; a single larger value makes a larger part.
-const PART_BYTES: usize = 1 << 20;
+/// A part is cut once it has so many bytes of keys and values; a single larger value makes a larger part. It is made in one
+/// go, and whoever writes it rests after each (`consensus/src/threads.rs`).
+const PART_BYTES: usize = 64 << 10;
 
 /// What a record or lease takes beside its key and value, about.
 const OVERHEAD_BYTES: usize = 32;
 
 impl Store {
-    /// The whole state as bytes, in pieces of about a mebibyte. Equal stores give equal bytes.
+    /// The whole state as bytes, in pieces of some 64 KiB. Equal stores give equal bytes.
     pub fn snapshot(&self) -> impl Iterator<Item = Vec<u8>> {
         let head = stored::Head { format: FORMAT, revision: self.revision.0, compacted: self.compacted.0 };
         let leases = parts(self.leases.iter().map(lease)).map(|leases| Content::Leases(stored::Leases { leases }));
