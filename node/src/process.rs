@@ -97,7 +97,7 @@ fn serve(release: &str, arguments: Vec<String>) -> Outcome {
     warn_of_unused(&config);
     // Raft on threads of its own: whatever clients ask for, heartbeats and elections keep their time.
     let (raft, clients) = (runtime("raft", 1)?, runtime("serve", serving_threads())?);
-    let descriptors = Descriptors::claim();
+    let descriptors = Descriptors::claim()?;
     let signals = Signals::new(&clients)?;
     let peers = raft.block_on(Bound::at("listen-peer-urls", &config.listen_peer_urls))?;
     let sockets = clients.block_on(Bound::at("listen-client-urls", &config.listen_client_urls))?;

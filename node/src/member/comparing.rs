@@ -25,15 +25,9 @@ const SETTLING_TIME: Duration = Duration::from_secs(10);
 /// What a member's keys come to at a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hashed {
-    hash: u32,
+    pub(super) hash: u32,
     /// The last compaction there: what it leaves is part of what is hashed.
-    compacted: Revision,
-}
-
-impl From<Hashed> for wire::HashOf {
-    fn from(Hashed { hash, compacted }: Hashed) -> Self {
-        Self { hash, compacted: compacted.0 }
-    }
+    pub(super) compacted: Revision,
 }
 
 /// The members that hold something else than most of those that can be compared with the leader; where there is no such most,
@@ -66,10 +60,13 @@ impl Shared {
         }
         let peer = self.peer(member.0).ok_or_else(|| Status::not_found("no member any more"))?;
         let mut client = self.links.other(&peer)?;
-        let call = client.hash(self.links.call(member.0, wire::HashAt { revision: at.0 }));
+        let call = client.hash(self.links.call(member.0, wire::Frame::carrying(&wire::HashAt { revision: at.0 })));
         let answer = timeout(2 * self.limits.request, call).await.map_err(|_| ApiError::Timeout)??;
         self.links.answerer(member.0, &answer)?;
-        let wire::HashOf { hash, compacted } = answer.into_inner();
+        let wire::HashOf { hash, compacted, revision } = answer.into_inner().carried()?;
+        if revision != at.0 {
+            return Err(Status::unavailable(format!("it was asked at revision {at}, and answered for {revision}")));
+        }
         Ok(Hashed { hash, compacted: Revision(compacted) })
     }
 

@@ -88,7 +88,7 @@ async fn keep_greeting(shared: &Shared, id: u64, term: u64, heard: &AllHeard) {
 async fn greet(shared: &Shared, id: u64, term: u64, heard: &AllHeard) -> Result<(), Status> {
     let peer = shared.peer(id).ok_or_else(|| Status::not_found("no member any more"))?;
     let mut client = shared.links.other(&peer)?;
-    let call = client.greet(shared.links.call(id, wire::Greeting { term }));
+    let call = client.greet(shared.links.call(id, wire::Frame::carrying(&wire::Greeting { term })));
     let answer = timeout(shared.limits.round, call).await.map_err(|_| Status::unavailable("it does not answer"))??;
     let remote = shared.links.answerer(id, &answer)?;
     let mut beats = answer.into_inner();

@@ -64,7 +64,8 @@ impl Shared {
             };
         }
         let peer = self.peer(leader).ok_or_else(|| Status::unavailable("a leader that is no member"))?;
-        let (mut client, request) = (self.links.other(&peer)?, self.links.call(leader, wire::LeaseId { id: lease.0 }));
+        let question = wire::Frame::carrying(&wire::LeaseId { id: lease.0 });
+        let (mut client, request) = (self.links.other(&peer)?, self.links.call(leader, question));
         let asked = async {
             match ask {
                 Ask::Renew => client.renew(request).await,
@@ -73,7 +74,7 @@ impl Shared {
         };
         let answer = self.while_leads(leader, asked).await?;
         self.links.answerer(leader, &answer)?;
-        Ok(answer.into_inner().seconds)
+        answer.into_inner().carried().map(|wire::LeaseTime { seconds }| seconds)
     }
 
     /// Asks whoever leads until one answers; neither question changes anything that a second one would not.

@@ -97,8 +97,11 @@ async fn propose_there(shared: &Shared, leader: u64, proposals: Vec<Bytes>) -> O
         shared.links.call(leader, wire::Proposals { proposals: proposals.into_iter().map(wire::Frame::of).collect() });
     let asked = shared.while_leads(leader, client.propose(request));
     let answer = tokio::time::timeout(shared.limits.request, asked).await.ok()?;
-    let answer = answer.and_then(|answer| shared.links.answerer(leader, &answer).map(|_| answer.into_inner()));
-    answer.inspect_err(|status| tracing::debug!(%status, "proposals did not get to the leader")).ok().map(|a| a.again)
+    let answer = answer.and_then(|answer| {
+        shared.links.answerer(leader, &answer)?;
+        answer.into_inner().carried().map(|wire::Proposed { again }| again)
+    });
+    answer.inspect_err(|status| tracing::debug!(%status, "proposals did not get to the leader")).ok()
 }
 
 #[cfg(test)]

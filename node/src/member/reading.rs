@@ -94,5 +94,5 @@ async fn read_index_there(shared: &Shared, leader: u64) -> Result<u64, Status> {
     let answer = tokio::time::timeout(2 * shared.limits.round, asked).await;
     let answer = answer.map_err(|_| Status::unavailable("the leader does not answer"))??;
     shared.links.answerer(leader, &answer)?;
-    Ok(answer.into_inner().index)
+    answer.into_inner().carried().map(|wire::ReadAt { index }| index)
 }

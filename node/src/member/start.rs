@@ -14,7 +14,9 @@ use tokio::{
 use tonic::Status;
 use wal::{Wal, WalError};
 
-use super::{Limits, Member, Shared, downgrade, leading, lease_clock, proposing, publishing, reading, wire};
+use super::{
+    Limits, Member, Shared, comparing::Hashed, downgrade, leading, lease_clock, proposing, publishing, reading, wire,
+};
 use crate::{
     config::{Config, InitialState},
     features::Registry,
@@ -311,6 +313,7 @@ impl Answers for Peer {
     }
 
     async fn hash(&self, at: Revision) -> Result<wire::HashOf, Status> {
-        Ok(self.shared.hash_here(at).await?.into())
+        let Hashed { hash, compacted } = self.shared.hash_here(at).await?;
+        Ok(wire::HashOf { hash, compacted: compacted.0, revision: at.0 })
     }
 }

@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 use crc32c::crc32c;
+use prost::Message;
 use tonic::Status;
 
 use super::wire::Frame;
@@ -10,6 +11,17 @@ use super::wire::Frame;
 impl Frame {
     pub(crate) fn of(bytes: Bytes) -> Self {
         Self { checksum: crc32c(&bytes), bytes }
+    }
+
+    pub(crate) fn carrying(message: &impl Message) -> Self {
+        Self::of(message.encode_to_vec().into())
+    }
+
+    /// # Errors
+    /// It is not as it was sent; whoever has asked can ask again.
+    pub(crate) fn carried<M: Message + Default>(self) -> Result<M, Status> {
+        let bytes = self.read().map_err(|status| Status::unavailable(status.message()))?;
+        M::decode(bytes).map_err(|error| Status::unavailable(format!("not the message that was asked for: {error}")))
     }
 
     /// # Errors
@@ -25,8 +37,6 @@ impl Frame {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use prost::Message;
-
     use super::*;
 
     #[test]

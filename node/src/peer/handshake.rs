@@ -11,7 +11,7 @@ use tonic::{
     metadata::{MetadataMap, MetadataValue},
 };
 
-use super::wire;
+use super::wire::{self, Frame};
 use crate::{
     cluster::member::{Incarnation, Starts},
     identity::Identity,
@@ -89,7 +89,7 @@ impl Handshake {
             incarnation: Incarnation::written(self.identity.incarnation),
             published: self.identity.published().0,
         };
-        metadata.insert_bin(KEY, MetadataValue::from_bytes(&handshake.encode_to_vec()));
+        insert(metadata, &handshake);
     }
 
     /// Whether this member has no log yet.
@@ -127,8 +127,10 @@ impl Handshake {
         let bytes = metadata.get_bin(KEY).and_then(|value| value.to_bytes().ok());
         let bytes =
             bytes.ok_or_else(|| Status::failed_precondition("no member of a cluster calls without a handshake"))?;
-        let handshake = wire::Handshake::decode(bytes)
-            .map_err(|error| Status::invalid_argument(format!("a damaged handshake: {error}")))?;
+        let framed = Frame::decode(bytes).map_err(|error| Status::unavailable(error.to_string()));
+        let handshake = framed.and_then(Frame::carried::<wire::Handshake>);
+        let handshake =
+            handshake.map_err(|status| Status::unavailable(format!("a damaged handshake: {}", status.message())))?;
         if handshake.protocol > PROTOCOL {
             let text = format!("protocol {} is newer than {PROTOCOL}, which this member knows", handshake.protocol);
             return Err(Status::failed_precondition(text));
@@ -178,6 +180,11 @@ impl Handshake {
     }
 }
 
+/// A bit that is flipped on its way must not tell a member that it has lost its data.
+fn insert(metadata: &mut MetadataMap, handshake: &wire::Handshake) {
+    metadata.insert_bin(KEY, MetadataValue::from_bytes(&Frame::carrying(handshake).encode_to_vec()));
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -204,7 +211,23 @@ mod tests {
     fn the_bytes_are_those_of_the_release_that_first_sent_them() {
         let call = handshake(0x1234, 0xabc).call(MemberId(7), ());
         let golden = b"\x08\x01\x10\xb4\x24\x18\xbc\x15\x22\x053.6.0\x28\xac\x02\x30\x07";
-        assert_eq!(call.metadata().get_bin(KEY).unwrap().to_bytes().unwrap(), golden[..]);
+        let framed = [&[0x0a, golden.len() as u8][..], golden, b"\x15", &crc32c::crc32c(golden).to_le_bytes()].concat();
+        assert_eq!(call.metadata().get_bin(KEY).unwrap().to_bytes().unwrap(), framed);
+    }
+
+    #[test]
+    fn a_handshake_with_a_flipped_bit_is_none() {
+        let own = handshake(1, 7);
+        let call = handshake(1, 0xabc).call(MemberId(7), ());
+        let bytes = call.metadata().get_bin(KEY).unwrap().to_bytes().unwrap();
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.to_vec();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let mut metadata = MetadataMap::new();
+            metadata.insert_bin(KEY, MetadataValue::from_bytes(&flipped));
+            let status = own.caller(&metadata).unwrap_err();
+            assert_eq!(status.code(), Code::Unavailable, "bit {bit}: {status}");
+        }
     }
 
     #[test]
@@ -269,7 +292,7 @@ mod tests {
                 published,
             };
             let mut metadata = MetadataMap::new();
-            metadata.insert_bin(KEY, MetadataValue::from_bytes(&said.encode_to_vec()));
+            insert(&mut metadata, &said);
             let status = own.caller(&metadata).err();
             let fits = match (&status, refused) {
                 (None, None) => true,

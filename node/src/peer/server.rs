@@ -27,7 +27,7 @@ use super::{
     Handshake, MAX_MESSAGE, Received, Remote,
     links::frames,
     wire::{
-        self, Frame, Greeting, Nothing, Proposals, Proposed, ReadAt,
+        self, Frame, Greeting, HashAt, LeaseTime, Nothing, Proposals, Proposed, ReadAt,
         peer_server::{Peer, PeerServer},
     },
 };
@@ -85,6 +85,10 @@ async fn ended(mut ends: watch::Receiver<bool>) {
     let _ = ends.wait_for(|ends| *ends).await;
 }
 
+fn lease(request: Request<Frame>) -> Result<LeaseId, Status> {
+    request.into_inner().carried().map(|wire::LeaseId { id }| LeaseId(id))
+}
+
 fn refused(error: AnswerError) -> Status {
     match error {
         AnswerError::Damaged(text) => Status::invalid_argument(text),
@@ -140,7 +144,7 @@ impl<A: Answers> Service<A> {
 #[tonic::async_trait]
 impl<A: Answers> Peer for Service<A> {
     type AppendStream = Answering<Frame>;
-    type GreetStream = Answering<Greeting>;
+    type GreetStream = Answering<Frame>;
 
     async fn append(&self, request: Request<Streaming<Frame>>) -> Answer<Self::AppendStream> {
         let caller = self.check(&request)?;
@@ -174,10 +178,10 @@ impl<A: Answers> Peer for Service<A> {
         self.answer(Frame::of(bytes))
     }
 
-    async fn greet(&self, request: Request<Greeting>) -> Answer<Self::GreetStream> {
+    async fn greet(&self, request: Request<Frame>) -> Answer<Self::GreetStream> {
         self.check(&request)?;
-        let greeting = request.into_inner();
-        let answers = stream::iter([Ok(greeting)]).chain(stream::pending());
+        let greeting: Greeting = request.into_inner().carried()?;
+        let answers = stream::iter([Ok(Frame::carrying(&greeting))]).chain(stream::pending());
         self.answer(Box::pin(answers.take_until(ended(self.ends.clone()))))
     }
 
@@ -187,35 +191,36 @@ impl<A: Answers> Peer for Service<A> {
         self.answer(Nothing {})
     }
 
-    async fn propose(&self, request: Request<Proposals>) -> Answer<Proposed> {
+    async fn propose(&self, request: Request<Proposals>) -> Answer<Frame> {
         let caller = self.check(&request)?;
         let proposals = request.into_inner().proposals.into_iter().map(Frame::read).collect::<Result<_, _>>()?;
         let proposed = self.answers.propose(caller.member, proposals).await;
         let again = proposed.inspect_err(|status| self.log_throttle.say("refuses proposals", status.message()))?;
-        self.answer(Proposed { again })
+        self.answer(Frame::carrying(&Proposed { again }))
     }
 
-    async fn read_index(&self, request: Request<Nothing>) -> Answer<ReadAt> {
+    async fn read_index(&self, request: Request<Nothing>) -> Answer<Frame> {
         self.check(&request)?;
         let index = self.answers.read_index().await?;
-        self.answer(ReadAt { index })
+        self.answer(Frame::carrying(&ReadAt { index }))
     }
 
-    async fn renew(&self, request: Request<wire::LeaseId>) -> Answer<wire::LeaseTime> {
+    async fn renew(&self, request: Request<Frame>) -> Answer<Frame> {
         self.check(&request)?;
-        let seconds = self.answers.renew(LeaseId(request.into_inner().id)).await?;
-        self.answer(wire::LeaseTime { seconds })
+        let seconds = self.answers.renew(lease(request)?).await?;
+        self.answer(Frame::carrying(&LeaseTime { seconds }))
     }
 
-    async fn hash(&self, request: Request<wire::HashAt>) -> Answer<wire::HashOf> {
+    async fn hash(&self, request: Request<Frame>) -> Answer<Frame> {
         self.check(&request)?;
-        let hashed = self.answers.hash(Revision(request.into_inner().revision)).await?;
-        self.answer(hashed)
+        let HashAt { revision } = request.into_inner().carried()?;
+        let hashed = self.answers.hash(Revision(revision)).await?;
+        self.answer(Frame::carrying(&hashed))
     }
 
-    async fn left(&self, request: Request<wire::LeaseId>) -> Answer<wire::LeaseTime> {
+    async fn left(&self, request: Request<Frame>) -> Answer<Frame> {
         self.check(&request)?;
-        let seconds = self.answers.left(LeaseId(request.into_inner().id)).await?;
-        self.answer(wire::LeaseTime { seconds })
+        let seconds = self.answers.left(lease(request)?).await?;
+        self.answer(Frame::carrying(&LeaseTime { seconds }))
     }
 }

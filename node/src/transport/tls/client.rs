@@ -77,12 +77,17 @@ fn config(read: &Contents, settings: &TlsSettings, flags: TlsFlags) -> Result<Cl
             builder.with_webpki_verifier(verifier)
         }
     };
-    let shown = read.client_identity.as_ref().or(read.identity.as_ref());
+    let of_its_own = read.client_identity.as_ref().zip(flags.client_identity);
+    let shown = match (of_its_own, &read.identity) {
+        (Some((shown, names)), _) => Some((shown, settings.client_identity.as_ref(), names)),
+        (None, Some(shown)) => Some((shown, settings.identity.as_ref(), (flags.cert, flags.key))),
+        (None, None) => None,
+    };
     let mut config = match shown {
         None => builder.with_no_client_auth(),
-        Some((chain, key)) => {
+        Some(((chain, key), files, names)) => {
             let shown = builder.with_client_auth_cert(chain.clone(), key.clone_key());
-            shown.map_err(|error| unfit_key(&error, flags))?
+            shown.map_err(|error| unfit_key(&error, files, names))?
         }
     };
     config.resumption = Resumption::disabled();

@@ -51,13 +51,19 @@ pub(super) struct Contents {
     pub(super) revoked: Vec<CertificateRevocationListDer<'static>>,
 }
 
-/// Why a certificate and a key cannot be shown.
-pub(super) fn unfit_key(error: &rustls::Error, flags: TlsFlags) -> TlsError {
-    let why = match error {
-        rustls::Error::InconsistentKeys(_) => format!("it is not the key of --{}", flags.cert),
-        other => other.to_string(),
+/// Why a certificate and a key cannot be shown, which these flags name.
+pub(super) fn unfit_key(
+    error: &rustls::Error,
+    files: Option<&Identity>,
+    (cert, key): (&'static str, &'static str),
+) -> TlsError {
+    let why = match (error, files) {
+        (rustls::Error::InconsistentKeys(_), Some(files)) => {
+            format!("{} is not the key of {}, which --{cert} names", files.key.display(), files.cert.display())
+        }
+        (other, _) => other.to_string(),
     };
-    TlsError::Unfit { flag: flags.key, why }
+    TlsError::Unfit { flag: key, why }
 }
 
 pub(super) fn provider() -> Arc<CryptoProvider> {

@@ -117,8 +117,10 @@ fn config(read: &Contents, settings: &TlsSettings, flags: TlsFlags) -> Result<Se
             builder.with_client_cert_verifier(verifier)
         }
     };
-    let mut config =
-        builder.with_single_cert(chain.clone(), key.clone_key()).map_err(|error| unfit_key(&error, flags))?;
+    let names = (flags.cert, flags.key);
+    let mut config = builder
+        .with_single_cert(chain.clone(), key.clone_key())
+        .map_err(|error| unfit_key(&error, settings.identity.as_ref(), names))?;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];

@@ -92,3 +92,22 @@ fn a_list_that_none_of_the_authorities_signed_is_refused() {
         assert!(why.is_none_or(|why| why.contains("is signed by no authority in --peer-trusted-ca-file")));
     }
 }
+
+#[test]
+fn a_key_of_another_certificate_is_named_with_its_flag_and_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (settings, _) = files(folder.path(), "one");
+    let Identity { cert, key } = settings.identity.clone().unwrap();
+    let strange = folder.path().join("strange");
+    std::fs::write(&strange, KeyPair::generate().unwrap().serialize_pem()).unwrap();
+    let unfit = Some(Identity { cert: cert.clone(), key: strange.clone() });
+    for (own, of_client, flag, of) in [
+        (unfit.clone(), None, "peer-key-file", "peer-cert-file"),
+        (Some(Identity { cert: cert.clone(), key }), unfit, "peer-client-key-file", "peer-client-cert-file"),
+    ] {
+        let settings = TlsSettings { identity: own, client_identity: of_client, ..settings.clone() };
+        let why = ClientTls::new(settings, PEER_TLS).err().unwrap().to_string();
+        let names = format!("{} is not the key of {}, which --{of} names", strange.display(), cert.display());
+        assert_eq!(why, format!("--{flag}: {names}"));
+    }
+}
