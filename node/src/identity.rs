@@ -149,9 +149,8 @@ impl Identity {
         Self { cluster, member, name, release, starts, incarnation, published: Arc::new(published.0.into()) }
     }
 
-    /// The identity of this process in a test, which has no data directory.
-    #[cfg(test)]
-    pub fn of_test(cluster: ClusterId, member: MemberId, release: Release, starts: Starts) -> Self {
+    /// Of a member without a data directory, as a test has.
+    pub fn of_none(cluster: ClusterId, member: MemberId, release: Release, starts: Starts) -> Self {
         Self::new(Kept { cluster, member, starts, incarnation: None, published: Starts(0) }, "m1".into(), release)
     }
 

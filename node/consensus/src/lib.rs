@@ -33,7 +33,6 @@ mod types;
 
 pub use answer::AnswerError;
 pub use arriving::{Arrival, ArrivalError};
-#[cfg(fuzzing)]
 pub use format::fuzz;
 pub use group::{Group, GroupError, ProposeError, ReadError, prepare, with_causes};
 pub use log_store::LogStore;

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use prost::Message;
 use proto::{ClusterId, MemberId, Release};
 use tonic::{
@@ -182,7 +183,11 @@ impl Handshake {
 
 /// A bit that is flipped on its way must not tell a member that it has lost its data.
 fn insert(metadata: &mut MetadataMap, handshake: &wire::Handshake) {
-    metadata.insert_bin(KEY, MetadataValue::from_bytes(&Frame::carrying(handshake).encode_to_vec()));
+    insert_bytes(metadata, handshake.encode_to_vec().into());
+}
+
+pub(super) fn insert_bytes(metadata: &mut MetadataMap, handshake: Bytes) {
+    metadata.insert_bin(KEY, MetadataValue::from_bytes(&Frame::of(handshake).encode_to_vec()));
 }
 
 #[cfg(test)]
@@ -202,7 +207,7 @@ mod tests {
     fn handshake(cluster: u64, member: u64) -> Handshake {
         let (member, starts, release) = (MemberId(member), Starts(300), Release::new(3, 6, 0));
         let machine = Machine::new(release.clone(), FEATURES, Proposals::new(member, starts));
-        let identity = Identity::of_test(ClusterId(cluster), member, release, starts);
+        let identity = Identity::of_none(ClusterId(cluster), member, release, starts);
         Handshake::new(Arc::new(identity), machine, true)
     }
 

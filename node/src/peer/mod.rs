@@ -2,6 +2,7 @@
 
 mod dial;
 mod frame;
+mod fuzzing;
 mod handshake;
 mod links;
 mod received;
@@ -13,6 +14,7 @@ pub(crate) mod wire {
     tonic::include_proto!("baton.peer");
 }
 
+pub use fuzzing::{fuzz, seeds};
 pub use handshake::{Handshake, Remote};
 pub use links::Links;
 pub use received::Received;
