@@ -93,7 +93,7 @@ pub async fn serve(
                         log_throttle.say("the oldest of many connections on which nothing was asked is given up", &why);
                     }
                 }
-                Err(error) => tracing::warn!(%error, ?caller, "a connection was not taken in"),
+                Err(error) => log_throttle.say("a connection was not taken in", &error.to_string()),
             },
             Some(_) = connections.join_next() => {}
         }

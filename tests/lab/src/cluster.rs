@@ -13,7 +13,7 @@
 //! whether this crate started it or an agent.
 
 use std::{
-    fs,
+    env, fs,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -51,9 +51,10 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Three members of this release, in the plain.
+    /// Three members of this release; in the plain, unless `$BATON_TLS` says that all clusters of this process use TLS.
     pub fn new(build: Build) -> Self {
-        Self { build, size: 3, dir: None, base_port: None, tls: false, doors: None, flags: Vec::new() }
+        let tls = env::var_os("BATON_TLS").is_some();
+        Self { build, size: 3, dir: None, base_port: None, tls, doors: None, flags: Vec::new() }
     }
 }
 
