@@ -109,7 +109,7 @@ async fn what_was_recorded_is_said_again_with_a_bit_flipped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "slow: minutes; the default says four hundred of them"]
+#[ignore = "slow: twenty seconds; the default says four hundred of them"]
 async fn ten_thousand_of_them() {
     said_again(10_000).await;
 }
