@@ -28,6 +28,8 @@ pub struct Lease {
     granted_s: i64,
     checkpointed_s: i64,
     keys: OrdSet<Bytes>,
+    /// Which grant made it. A client may revoke a lease and have its id granted again at once: that is another lease.
+    grant: u64,
 }
 
 impl Lease {
@@ -52,10 +54,23 @@ impl Lease {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Leases {
     by_id: OrdMap<LeaseId, Lease>,
+    /// How many this process has seen granted. No state: one that has read a snapshot counts anew.
+    grants: u64,
 }
+
+impl PartialEq for Leases {
+    fn eq(&self, other: &Self) -> bool {
+        let said = |leases: &Self| -> Vec<_> {
+            leases.iter().map(|(id, lease)| (id, Lease { grant: 0, ..lease.clone() })).collect()
+        };
+        said(self) == said(other)
+    }
+}
+
+impl Eq for Leases {}
 
 impl Leases {
     pub fn get(&self, id: LeaseId) -> Option<&Lease> {
@@ -70,12 +85,19 @@ impl Leases {
         self.by_id.iter().map(|(id, lease)| (*id, lease))
     }
 
-    /// The leases that are new since a copy was taken, and those that are gone: in a time that goes by their number.
+    /// The leases that are new since a copy was taken, and those that are gone: in a time that goes by their number. One whose
+    /// id was granted again is first gone and then new.
     pub fn changes_since<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = (LeaseId, Option<&'a Lease>)> {
-        before.by_id.diff(&self.by_id).filter_map(|change| match change {
-            DiffItem::Add(id, lease) => Some((*id, Some(lease))),
-            DiffItem::Remove(id, _) => Some((*id, None)),
-            DiffItem::Update { .. } => None,
+        before.by_id.diff(&self.by_id).flat_map(|change| {
+            let (gone, new) = match change {
+                DiffItem::Add(id, lease) => (None, Some((*id, Some(lease)))),
+                DiffItem::Remove(id, _) => (Some((*id, None)), None),
+                DiffItem::Update { old: (id, old), new: (_, new) } if old.grant != new.grant => {
+                    (Some((*id, None)), Some((*id, Some(new))))
+                }
+                DiffItem::Update { .. } => (None, None),
+            };
+            gone.into_iter().chain(new)
         })
     }
 
@@ -95,7 +117,8 @@ impl Leases {
         if self.by_id.contains_key(&id) {
             return Err(ApiError::LeaseExists);
         }
-        self.by_id.insert(id, Lease { granted_s, ..Lease::default() });
+        self.grants += 1;
+        self.by_id.insert(id, Lease { granted_s, grant: self.grants, ..Lease::default() });
         Ok(())
     }
 

@@ -67,6 +67,22 @@ fn a_clock_follows_what_was_granted_and_revoked() {
     assert_eq!((timed.by_end.len(), timed.by_check.len()), (1, 1), "nothing is left of the other");
 }
 
+/// Between two looks: whoever has the id now has all of its own time.
+#[test]
+fn a_lease_whose_id_was_granted_again_is_another_one() {
+    let clock = LeaseClock::new(Arc::new(RealHost));
+    let mut state = state();
+    clock.follow(&state, &FEATURES, GRACE);
+    for (index, ttl, expected) in [(2, 1000, 999..=1000), (4, 5, 4..=5), (6, 5, 4..=5)] {
+        let grant = EntryKind::LeaseGrant(LeaseGrantRequest { id: LEASE.0, ttl });
+        for (index, what) in [(index, EntryKind::LeaseRevoke(LeaseRevokeRequest { id: LEASE.0 })), (index + 1, grant)] {
+            state.apply(LogIndex(index), what.into(), &FEATURES).unwrap();
+        }
+        clock.follow(&state, &FEATURES, GRACE);
+        assert!(expected.contains(&clock.left(LEASE, ttl).unwrap()), "{ttl}");
+    }
+}
+
 #[test]
 fn what_a_lease_has_left_is_written_down_once_its_time_has_come() {
     let clock = LeaseClock::new(Arc::new(RealHost));

@@ -255,7 +255,7 @@ impl Shared {
         let peer = consensus::Peer { id, address: address.to_owned() };
         let told = async { self.links.other(&peer)?.started(self.links.call(id, wire::Nothing {})).await };
         let answer = timeout(self.limits.round, told).await.map_err(|_| Status::unavailable("it does not answer"))?;
-        self.links.answerer(id, &self.links.heed(answer)?)
+        self.links.answerer(id, &self.links.heed(id, answer)?)
     }
 }
 

@@ -71,6 +71,12 @@ impl Handshake {
         request
     }
 
+    /// A refusal of this member, which says so: another one ends for some.
+    pub(super) fn refusal(&self, mut status: Status) -> Status {
+        self.put(MemberId(0), status.metadata_mut());
+        status
+    }
+
     /// An answer of this member.
     pub(super) fn answer<T>(&self, message: T) -> Response<T> {
         let mut response = Response::new(message);

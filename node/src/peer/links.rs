@@ -96,10 +96,14 @@ impl Links {
         }
     }
 
-    /// Takes in what came of a call; a refusal is told, as nothing but a person mends that.
-    pub(crate) fn heed<T>(&self, outcome: Result<T, Status>) -> Result<T, Status> {
+    /// Takes in what came of a call; a refusal is told, as nothing but a person mends that. That this member has lost its data is
+    /// believed of the member that was called alone: whoever listens at its address while it is down may say anything.
+    pub(crate) fn heed<T>(&self, called: u64, outcome: Result<T, Status>) -> Result<T, Status> {
         outcome.inspect_err(|status| match status.code() {
-            Code::DataLoss => drop(self.refused.send_replace(Some(status.message().to_owned()))),
+            Code::DataLoss => match self.handshake.answerer(MemberId(called), status.metadata()) {
+                Ok(_) => drop(self.refused.send_replace(Some(status.message().to_owned()))),
+                Err(stranger) => self.log_throttle.say("somebody answers in a member's place", stranger.message()),
+            },
             Code::FailedPrecondition => {
                 self.log_throttle.say("another member is not the one that --initial-cluster says", status.message());
             }
@@ -115,8 +119,8 @@ impl Links {
         self.handshake.answerer(MemberId(called), response.metadata())
     }
 
-    fn outcome<T>(&self, outcome: Result<T, Status>) -> Result<T, PeerError> {
-        self.heed(outcome).map_err(|status| broken(&status))
+    fn outcome<T>(&self, called: u64, outcome: Result<T, Status>) -> Result<T, PeerError> {
+        self.heed(called, outcome).map_err(|status| broken(&status))
     }
 
     fn link(&self, peer: &Peer) -> Result<Link, PeerError> {
@@ -227,20 +231,74 @@ async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, Status>
 impl Peers for Links {
     fn pipe(&self, to: Peer, lane: Lane) -> BoxFuture<'static, Result<Pipe, PeerError>> {
         let links = self.clone();
-        async move { links.outcome(within(2 * CONNECT, links.clone().append(to, lane)).await) }.boxed()
+        async move { links.outcome(to.id, within(2 * CONNECT, links.clone().append(to, lane)).await) }.boxed()
     }
 
     fn ask(&self, to: Peer, question: Question, limit: Duration) -> BoxFuture<'static, Result<Bytes, PeerError>> {
         let links = self.clone();
-        async move { links.outcome(within(limit, links.clone().question(to, question)).await) }.boxed()
+        async move { links.outcome(to.id, within(limit, links.clone().question(to, question)).await) }.boxed()
     }
 
     fn send_snapshot(&self, to: Peer, snapshot: Outgoing) -> BoxFuture<'static, Result<Bytes, PeerError>> {
         let links = self.clone();
-        async move { links.outcome(links.clone().snapshot(to, snapshot).await) }.boxed()
+        async move { links.outcome(to.id, links.clone().snapshot(to, snapshot).await) }.boxed()
     }
 }
 
 pub(super) fn frames(streaming: Streaming<Frame>) -> impl futures_util::Stream<Item = Result<Bytes, Status>> + Send {
     streaming.map(|frame| frame.and_then(Frame::read))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proto::{ClusterId, Release};
+
+    use super::*;
+    use crate::{
+        cluster::{
+            entry::Entry,
+            member::{Attributes, Incarnation, Starts},
+        },
+        entry::EntryKind,
+        features::FEATURES,
+        host::RealHost,
+        identity::Identity,
+        machine::{Machine, Proposals},
+    };
+
+    const CALLED: MemberId = MemberId(9);
+
+    fn handshake(member: MemberId, incarnation: Option<Incarnation>) -> (Handshake, Machine) {
+        let release = Release::new(3, 6, 0);
+        let machine = Machine::new(release.clone(), FEATURES, Proposals::new(member, Starts(1)));
+        let mut identity = Identity::of_none(ClusterId(1), member, release, Starts(1));
+        identity.incarnation = incarnation;
+        (Handshake::new(Arc::new(identity), machine.clone(), true), machine)
+    }
+
+    /// Whoever listens at the address of a member that is down may say anything.
+    #[test]
+    fn that_a_member_has_lost_its_data_is_believed_of_a_member_alone() {
+        let (own, machine) = handshake(MemberId(7), None);
+        let members = [MemberId(7), CALLED].map(|id| (id, ("m".to_owned(), vec![]))).into();
+        let incarnation = Incarnation::read(5);
+        let attributes = Attributes::default();
+        let published = Entry::Publish { member: CALLED, starts: Starts(0), incarnation, attributes };
+        for entry in [Entry::Bootstrap { id: ClusterId(1), members }, published] {
+            machine.apply_of_test(EntryKind::Cluster(entry));
+        }
+        let links = Links::new(Arc::new(RealHost), None, own);
+        let lost = || Status::data_loss("it is lost");
+        for (refusal, is_believed) in [
+            (lost(), false),
+            (handshake(CALLED, None).0.refusal(lost()), false),
+            (handshake(CALLED, Incarnation::read(6)).0.refusal(lost()), false),
+            (handshake(MemberId(7), incarnation).0.refusal(lost()), false),
+            (handshake(CALLED, incarnation).0.refusal(lost()), true),
+        ] {
+            let _ = links.heed(CALLED.0, Err::<(), _>(refusal));
+            assert_eq!(links.refused.borrow().is_some(), is_believed);
+        }
+    }
 }

@@ -8,18 +8,24 @@ use std::{
 
 use bytes::Bytes;
 use consensus::{AnswerError, Group, Question, aside, with_causes};
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{
+    Stream, StreamExt,
+    future::{Either, Ready, ready},
+    stream,
+};
+use hyper::body::Incoming;
 use hyper_util::service::TowerToHyperService;
 use proto::{LeaseId, MemberId, Revision};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Request, Response, Status, Streaming, body::Body, metadata::MetadataMap};
 
 use crate::{
     host::Listener,
     transport::{
         connection::{self, Caller},
         log_throttle::LogThrottle,
+        silent::Asked,
     },
 };
 
@@ -59,7 +65,7 @@ struct Service<A> {
     answers: Arc<A>,
     received: Received,
     ends: watch::Receiver<bool>,
-    log_throttle: LogThrottle,
+    log_throttle: Arc<LogThrottle>,
 }
 
 /// Answers on these listeners until `ends` says so. A connection that says nothing is closed after a while, and so is one whose
@@ -72,17 +78,51 @@ pub async fn serve<A: Answers>(
     listeners: Vec<Listener>,
     ends: watch::Receiver<bool>,
 ) {
-    let log_throttle = LogThrottle::default();
+    let log_throttle = Arc::new(LogThrottle::default());
+    let checked = (handshake.clone(), log_throttle.clone());
     let service = Service { handshake, group, answers, received, ends: ends.clone(), log_throttle };
     let service =
         PeerServer::new(service).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
     let stopping = CancellationToken::new();
-    connection::serve(CALLER, TowerToHyperService::new(service), listeners, ended(ends), stopping).await;
+    let service = Checked { service: TowerToHyperService::new(service), handshake: checked.0, log_throttle: checked.1 };
+    connection::serve(CALLER, service, listeners, ended(ends), stopping).await;
 }
 
 async fn ended(mut ends: watch::Receiver<bool>) {
     // Whoever says so may be gone: then it is the end, too.
     let _ = ends.wait_for(|ends| *ends).await;
+}
+
+/// Looks at the handshake before anything of a call is read: who is no member is answered at once, and its connection stays one
+/// on which nothing was asked.
+#[derive(Clone)]
+struct Checked<S> {
+    service: S,
+    handshake: Handshake,
+    log_throttle: Arc<LogThrottle>,
+}
+
+type Refused<E> = Ready<Result<http::Response<Body>, E>>;
+
+impl<S: hyper::service::Service<http::Request<Incoming>, Response = http::Response<Body>>>
+    hyper::service::Service<http::Request<Incoming>> for Checked<S>
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Either<Refused<S::Error>, S::Future>;
+
+    fn call(&self, request: http::Request<Incoming>) -> Self::Future {
+        match self.handshake.caller(&MetadataMap::from_headers(request.headers().clone())) {
+            Ok(_) => {
+                request.extensions().get::<Asked>().into_iter().for_each(Asked::note);
+                Either::Right(self.service.call(request))
+            }
+            Err(status) => {
+                self.log_throttle.say("refuses calls on the peer port", status.message());
+                Either::Left(ready(Ok(self.handshake.refusal(status).into_http())))
+            }
+        }
+    }
 }
 
 fn lease(request: Request<Frame>) -> Result<LeaseId, Status> {
@@ -98,9 +138,7 @@ fn refused(error: AnswerError) -> Status {
 
 impl<A: Answers> Service<A> {
     fn check<T>(&self, request: &Request<T>) -> Result<Remote, Status> {
-        self.handshake
-            .caller(request.metadata())
-            .inspect_err(|status| self.log_throttle.say("refuses calls on the peer port", status.message()))
+        self.handshake.caller(request.metadata())
     }
 
     fn answer<T>(&self, message: T) -> Answer<T> {

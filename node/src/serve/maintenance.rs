@@ -68,10 +68,11 @@ impl Maintenance for ServiceContext {
 
     async fn snapshot(&self, request: Request<SnapshotRequest>) -> Result<Response<Self::SnapshotStream>, Status> {
         self.admit_to_any(request.metadata())?;
+        let place = snapshot::place().await;
         let state = self.member.frozen();
         let version = self.storage_version(&state).unwrap_or_default();
         let header = self.header(state.keys.revision().0);
-        Ok(Response::new(Box::pin(snapshot::stream(state, version, header))))
+        Ok(Response::new(Box::pin(snapshot::stream(state, version, header, place))))
     }
 
     async fn move_leader(&self, request: Request<MoveLeaderRequest>) -> Result<Response<MoveLeaderResponse>, Status> {

@@ -86,7 +86,8 @@ pub async fn serve(
             Some(socket) = sockets.next() => match socket {
                 Ok(socket) => {
                     let asked = Asked::default();
-                    let service = Noting { service: service.clone(), asked: asked.clone() };
+                    let is_anybody_answered = caller == Caller::Client;
+                    let service = Noting { service: service.clone(), asked: asked.clone(), is_anybody_answered };
                     let taken_in = connections.spawn(connection(caller, service, socket, stopping.clone()));
                     if silent.add(asked, taken_in) {
                         let why = format!("there are more than {}", caller.most_silent());
@@ -154,7 +155,13 @@ fn builder(caller: Caller) -> Builder<TokioExecutor> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::{net::Ipv4Addr, sync::Arc};
+    use std::{
+        net::Ipv4Addr,
+        sync::{
+            Arc,
+            atomic::{AtomicBool, Ordering},
+        },
+    };
 
     use hyper::service::service_fn;
     use tokio::{
@@ -190,10 +197,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_takes_every_place_and_asks_nothing_holds_up_nobody() {
+    async fn who_takes_every_place_and_is_nobody_holds_up_nobody() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let answers = service_fn(|_: Request<Incoming>| async { Ok::<_, Infallible>(Response::new(Body::empty())) });
+        // A member's questions, and those of whoever else can send one.
+        let is_member = Arc::new(AtomicBool::new(true));
+        let known = is_member.clone();
+        let answers = service_fn(move |request: Request<Incoming>| {
+            if known.load(Ordering::Relaxed) {
+                request.extensions().get::<Asked>().unwrap().note();
+            }
+            async { Ok::<_, Infallible>(Response::new(Body::empty())) }
+        });
         let caller = Caller::Peer { request_window: 1 << 16, connection_window: 1 << 16 };
         let listeners = [tcp(listener, Arc::new(Semaphore::new(PLACES)))];
         tokio::spawn(serve(caller, Arc::new(answers), listeners, std::future::pending(), CancellationToken::new()));
@@ -206,9 +221,16 @@ mod tests {
         first.write_all(REQUEST).await.unwrap();
         assert!(is_answered(&mut first).await);
         let mut silent = Vec::new();
-        for _ in 0..5 * PLACES {
-            silent.push(connect().await);
+        is_member.store(false, Ordering::Relaxed);
+        for number in 0..5 * PLACES {
+            let mut socket = connect().await;
+            if number % 2 == 0 {
+                let _ = socket.write_all(REQUEST).await;
+                timeout(Duration::from_secs(20), is_answered(&mut socket)).await.unwrap();
+            }
+            silent.push(socket);
         }
+        is_member.store(true, Ordering::Relaxed);
         let mut last = connect().await;
         last.write_all(REQUEST).await.unwrap();
         assert!(timeout(Duration::from_secs(20), is_answered(&mut last)).await.unwrap(), "it has a place");

@@ -4,5 +4,5 @@
 pub mod connection;
 pub mod listening;
 pub(crate) mod log_throttle;
-mod silent;
+pub(crate) mod silent;
 pub mod tls;

@@ -9,6 +9,7 @@ use std::{
     },
 };
 
+use ::http::Request;
 use hyper::service::Service;
 use tokio::task::AbortHandle;
 
@@ -37,30 +38,38 @@ impl Silent {
     }
 }
 
-/// Whether anything was asked on a connection.
+/// Whether anything was asked on a connection that deserves an answer.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Asked(Arc<AtomicBool>);
+pub(crate) struct Asked(Arc<AtomicBool>);
 
 impl Asked {
+    pub(crate) fn note(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
     fn yet(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Notes the first request.
+/// Notes the first request; where the service has to know the caller, it is given what it may note it with.
 #[derive(Clone)]
 pub(super) struct Noting<S> {
     pub(super) service: S,
     pub(super) asked: Asked,
+    pub(super) is_anybody_answered: bool,
 }
 
-impl<R, S: Service<R>> Service<R> for Noting<S> {
+impl<B, S: Service<Request<B>>> Service<Request<B>> for Noting<S> {
     type Response = S::Response;
     type Error = S::Error;
     type Future = S::Future;
 
-    fn call(&self, request: R) -> S::Future {
-        self.asked.0.store(true, Ordering::Relaxed);
+    fn call(&self, mut request: Request<B>) -> S::Future {
+        match self.is_anybody_answered {
+            true => self.asked.note(),
+            false => drop(request.extensions_mut().insert(self.asked.clone())),
+        }
         self.service.call(request)
     }
 }

@@ -108,7 +108,7 @@ impl CommandRuntime {
     /// that takes no output keeps it down (I-10).
     pub async fn start_stopped(&self) -> Result<Started, CommandError> {
         match self.status().await {
-            Ok(Status::Stopped) | Err(CommandError::Failed { .. }) => {}
+            Ok(Status::Stopped) | Err(CommandError::Failed { .. } | CommandError::Exec { .. }) => {}
             running => return Ok(Started::found(running?)),
         }
         let acted = self.act("start", &self.start, Stdio::null(), START_LIMIT).await;
@@ -120,7 +120,15 @@ impl CommandRuntime {
             }
             acted => acted?,
         }
-        Ok(Started { warnings, ..Started::new(self.peek().await?) })
+        match self.peek().await {
+            Ok(status) => Ok(Started { warnings, ..Started::new(status) }),
+            Err(error @ CommandError::Exec { .. }) => {
+                warnings
+                    .push(format!("it was started, and whether it runs is not known, since {}", with_causes(&error)));
+                Ok(Started { warnings, ..Started::new(Status::Running { process: None }) })
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Stops the node and waits until `status` says so, and the process that was found has ended. Over the limit that
