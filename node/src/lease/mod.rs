@@ -48,6 +48,11 @@ impl Lease {
         self.checkpointed_s
     }
 
+    /// Whether one of them was revoked before the other was granted, under the same id.
+    pub(crate) fn is_of_another_grant(&self, other: &Self) -> bool {
+        self.grant != other.grant
+    }
+
     /// The keys that go when it ends, in order.
     pub fn keys(&self) -> impl Iterator<Item = &Bytes> {
         self.keys.iter()
@@ -92,7 +97,7 @@ impl Leases {
             let (gone, new) = match change {
                 DiffItem::Add(id, lease) => (None, Some((*id, Some(lease)))),
                 DiffItem::Remove(id, _) => (Some((*id, None)), None),
-                DiffItem::Update { old: (id, old), new: (_, new) } if old.grant != new.grant => {
+                DiffItem::Update { old: (id, old), new: (_, new) } if old.is_of_another_grant(new) => {
                     (Some((*id, None)), Some((*id, Some(new))))
                 }
                 DiffItem::Update { .. } => (None, None),

@@ -120,6 +120,15 @@ impl LeaseClock {
         *self.timed() = None;
     }
 
+    /// Forgets the time of a lease whose id was granted again since the last look.
+    pub(super) fn tell_apart(&self, id: LeaseId, lease: &Lease) {
+        if let Some(timed) = self.timed().as_mut()
+            && timed.leases.get(id).is_some_and(|seen| seen.is_of_another_grant(lease))
+        {
+            timed.forget(id);
+        }
+    }
+
     /// Gives a lease so much time from now. Whether it has not ended meanwhile.
     pub(super) fn renew(&self, lease: LeaseId, granted_s: i64) -> Result<bool, Stopped> {
         let now = self.now();

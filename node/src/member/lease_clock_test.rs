@@ -78,6 +78,9 @@ fn a_lease_whose_id_was_granted_again_is_another_one() {
         for (index, what) in [(index, EntryKind::LeaseRevoke(LeaseRevokeRequest { id: LEASE.0 })), (index + 1, grant)] {
             state.apply(LogIndex(index), what.into(), &FEATURES).unwrap();
         }
+        clock.tell_apart(LEASE, state.keys.leases().get(LEASE).unwrap());
+        assert_eq!(clock.left(LEASE, ttl), Ok(ttl), "before the next look");
+        assert_eq!(clock.renew(LEASE, ttl), Ok(true));
         clock.follow(&state, &FEATURES, GRACE);
         assert!(expected.contains(&clock.left(LEASE, ttl).unwrap()), "{ttl}");
     }

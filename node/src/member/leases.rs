@@ -30,8 +30,12 @@ impl Shared {
         }
         // One that has ended meanwhile is unknown to the clock, as a new one is; the state tells them apart.
         let renewed = self.machine.read(|state| {
-            let is_there = state.keys.leases().get(lease).is_some();
-            is_there.then(|| self.clock.renew(lease, granted_s)).transpose()
+            let there = state.keys.leases().get(lease);
+            let renew = |there| {
+                self.clock.tell_apart(lease, there);
+                self.clock.renew(lease, granted_s)
+            };
+            there.map(renew).transpose()
         });
         Ok(if renewed?.unwrap_or(false) { granted_s } else { 0 })
     }
@@ -39,6 +43,7 @@ impl Shared {
     /// What a lease has left, as the leader; -1 where there is none.
     pub(super) async fn left_here(&self, lease: LeaseId) -> Result<i64, Status> {
         let Some((granted_s, _)) = self.lease(lease).await? else { return Ok(-1) };
+        self.machine.read(|state| state.keys.leases().get(lease).map(|there| self.clock.tell_apart(lease, there)));
         Ok(self.clock.left(lease, granted_s)?)
     }
 

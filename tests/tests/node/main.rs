@@ -22,6 +22,7 @@ mod rubbish;
 mod snapshot;
 mod tls;
 mod trial;
+mod unread;
 
 use std::fs;
 
