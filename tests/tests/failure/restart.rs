@@ -112,7 +112,8 @@ async fn a_member_that_a_hook_hid_is_not_started_twice(system: System) {
     failed.must_be(1, "step_failed");
     let said = failed.message();
     assert!(said.contains("m1 answers, but no process of this host is it"), "{said}");
-    assert!(said.contains(&format!("pid {} has its arguments", before[0].expect("it runs"))), "{said}");
+    assert!(said.contains(&format!("pid {} (user ", before[0].expect("it runs"))), "{said}");
+    assert!(said.contains(&format!("{bin}.away/")) && said.contains("has its arguments"), "{said}");
     assert!(!rollout.member(0).is_running(), "none was started beside it");
     rollout.client(0).status().await.expect("it was not stopped");
     assert!(!rollout.keys().await.contains_key("step"), "it is ready, and its step is over: {failed}");

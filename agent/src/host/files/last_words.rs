@@ -68,10 +68,11 @@ impl CommandRuntime {
             let output = output.clone();
             blocking(move || File::open(output).and_then(end_of))
         };
-        let end = tokio::time::timeout(LIMIT, read).await.ok().and_then(Result::ok).unwrap_or_default();
-        match last_lines(&String::from_utf8_lossy(&end)) {
-            Some(words) => format!("its `start` said last, in {}: {words}", output.display()),
-            None => format!("its `start` said nothing in {}", output.display()),
+        let end = tokio::time::timeout(LIMIT, read).await.ok().and_then(Result::ok);
+        match end.map(|end| last_lines(&String::from_utf8_lossy(&end))) {
+            Some(Some(words)) => format!("its `start` said last, in {}: {words}", output.display()),
+            Some(None) => format!("its `start` said nothing in {}", output.display()),
+            None => format!("no `start` by an agent is known of, as {} cannot be read", output.display()),
         }
     }
 }

@@ -27,17 +27,14 @@ use super::{
     launch::{NodeCommand, node_file},
     same_node,
 };
-use crate::{
-    host::{
-        files::durable::{self, Access, At, FileError},
-        process::{
-            credentials::Credentials,
-            listener::shown,
-            process_id::{ProcessId, all_pids, command_line},
-        },
-        program::path_owner::user_name,
+use crate::host::{
+    files::durable::{self, Access, At, FileError},
+    process::{
+        credentials::Credentials,
+        listener::shown,
+        process_id::{ProcessId, all_pids, command_line},
     },
-    visible::line,
+    program::path_owner::user_name,
 };
 
 /// Why it cannot be said whether a node runs.
@@ -163,18 +160,13 @@ pub(crate) fn nearest(command: &NodeCommand) -> io::Result<Option<String>> {
 /// replaced or leads elsewhere by now.
 fn namesake(command: &NodeCommand, users: &Users) -> io::Result<Option<String>> {
     let Some((program, own)) = command.argv.split_first().filter(|(_, own)| !own.is_empty()) else { return Ok(None) };
-    let executes = |pid: u32| {
+    let is_it = |pid: u32| {
         let is_nodes = users.is_nodes(Credentials::of_process(pid).ok()?.uid) && is_of_this_host(pid).ok()?;
         let arguments = is_nodes.then(|| command_line(pid).ok())??;
-        same_node::mean_the_same(arguments.get(1..)?, own)
-            .then(|| fs::read_link(format!("/proc/{pid}/exe")).ok())?
-            .map(|exe| (pid, undeleted(exe)))
+        same_node::mean_the_same(arguments.get(1..)?, own).then_some(pid)
     };
-    let found = all_pids()?.into_iter().find_map(executes);
-    Ok(found.map(|(pid, exe)| {
-        let exe = exe.to_string_lossy();
-        format!("pid {pid} has its arguments, and executes {}, where {} does not lead", line(&exe), line(program))
-    }))
+    let found = all_pids()?.into_iter().find_map(is_it);
+    Ok(found.map(|pid| format!("{} has its arguments, and {program} does not lead to what it executes", shown(pid))))
 }
 
 /// A process of the node's executable.
