@@ -45,11 +45,11 @@ fn a_state_is_read_back_however_it_is_cut() {
 fn a_large_state_comes_in_pieces() {
     let mut store = Store::default();
     for number in 0..40 {
-        store.put(put(&format!("key {}", number % 4), &"x".repeat(100_000))).unwrap();
+        store.put(put(&format!("key {}", number % 4), &"x".repeat(10_000))).unwrap();
     }
     let pieces: Vec<_> = store.snapshot().collect();
-    assert_eq!(pieces.len(), 6, "a head, the records in four, an end");
-    assert!(pieces.iter().all(|piece| piece.len() < 1_200_000));
+    assert_eq!(pieces.len(), 8, "a head, the records in six, an end");
+    assert!(pieces.iter().all(|piece| piece.len() < 80_000));
     assert_eq!(restored(&pieces.concat(), 65_536).unwrap(), store);
 }
 
