@@ -10,7 +10,11 @@ use std::{
     time::Duration,
 };
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::retry_on_intr,
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
 
 use crate::{Error, wait};
 
@@ -83,8 +87,9 @@ impl Process {
     /// Whether it still runs: a zombie does not, a stopped process does.
     pub fn is_alive(&self) -> bool {
         // Signal 0 is not offered for a pidfd. Its end makes it readable.
-        let mut ended = [rustix::event::PollFd::new(&self.fd, rustix::event::PollFlags::IN)];
-        matches!(rustix::event::poll(&mut ended, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0))
+        let (mut ended, at_once) = ([PollFd::new(&self.fd, PollFlags::IN)], Timespec { tv_sec: 0, tv_nsec: 0 });
+        // A signal, as that of a child's end, interrupts it even though it waits for nothing (poll(2)).
+        matches!(retry_on_intr(|| poll(&mut ended, Some(&at_once))), Ok(0))
     }
 
     /// The state letter of `/proc/<pid>/stat`; `None` when it is gone.
