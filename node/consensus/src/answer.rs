@@ -78,25 +78,35 @@ impl Group {
             if numbered.what.vote.leader_id.term == group.raft_status().borrow().term {
                 group.leader_heard.set();
             }
-            if let Some(why) = group.conflict(&numbered.what) {
-                group.end(why);
-                return None;
-            }
+            let conflict = group.conflict(&numbered.what);
             numbers.lock().unwrap_or_else(PoisonError::into_inner).push_back(numbered.sequence);
-            Some(numbered.what)
+            Some((numbered.what, conflict))
         };
+        let judge = self.clone();
         let write = move |answer: Result<AppendResult, _>| {
             let what = answer.inspect_err(|error| tracing::warn!(%error, "raft has stopped")).ok()?;
             let sequence = sequences.lock().unwrap_or_else(PoisonError::into_inner).pop_front()?;
             Some(Numbered { sequence, what }.encode())
         };
-        let requests = requests.scan((), move |(), bytes| ready(read(bytes)));
+        let requests = requests.scan((), move |(), bytes| {
+            let (read, group) = (read(bytes), judge.clone());
+            async move {
+                let (request, conflict) = read?;
+                match conflict {
+                    Some(why) if !group.is_outdated(&request.vote).await => {
+                        group.end(why);
+                        None
+                    }
+                    _ => Some(request),
+                }
+            }
+        });
         self.raft.stream_append(requests).scan((), move |(), answer| ready(write(answer))).boxed()
     }
 
     /// Why this member must not take these entries: they differ from what is committed here, and their leader should have
     /// that (raft paper, section 5.4, leader completeness). One of the two has lost what it had acknowledged, and openraft
-    /// takes whatever lies below the commit index for the same. An older leader's may differ: raft refuses it.
+    /// takes whatever lies below the commit index for the same. An older leader's may differ ([`Self::is_outdated`]).
     fn conflict(&self, request: &AppendRequest) -> Option<String> {
         let ids = request.prev_log_id.into_iter().chain(request.entries.iter().map(|entry| entry.log_id));
         let committed = |id: &LogId| self.log.committed_at(wal::LogIndex(id.index)).ok().flatten();
@@ -113,6 +123,15 @@ impl Group {
             term_of(&id),
             here.term.0,
         ))
+    }
+
+    /// Whether this member has voted for a later leader than this one: raft refuses it, and what it sends may differ from what
+    /// later ones have committed. Asked of raft itself, and after what is committed was looked at: who told of that leads
+    /// in no later term than the answer says.
+    async fn is_outdated(&self, leader: &Vote) -> bool {
+        let own = self.raft.with_raft_state(|state| state.vote_ref().leader_id.term).await;
+        // Where raft has stopped nothing is taken any more.
+        own.is_ok_and(|own| leader.leader_id.term < own)
     }
 
     /// Whether a vote can be that of the member that sends it. One term follows another: one that is far ahead would be

@@ -135,3 +135,24 @@ async fn what_a_member_cannot_say_is_refused_and_changes_nothing() {
     assert_eq!(notebook.lines(), ["on"]);
     group.shutdown().await;
 }
+
+/// One that stood still goes on sending what no later leader has taken over: raft refuses it, and nobody has lost anything.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_differs_from_a_committed_entry_ends_a_member_only_if_its_leader_is_not_outdated() {
+    let Alone { group, term, .. } = &Alone::begin().await;
+    let term = *term;
+    group.propose_as_leader(term, Bytes::from_static(b"on")).await.expect("committed");
+    let voted = group.answer(LIAR, ballot(term + 2, LIAR)).await;
+    voted.expect("one whose log is longer has this member's vote");
+    let other = |leads: u64| {
+        let id = |term, index| Some(LogId { term, index });
+        let entries = vec![Entry { id: id(leads, 2), payload: b"\x0a\0".into() }];
+        let append = Append { sequence: 1, vote: vote(leads, LIAR), previous: id(term, 1), entries };
+        group.append(LIAR, stream::iter([bytes(append)])).count()
+    };
+    assert_eq!(other(term + 1).await, 1, "it is answered, by a refusal");
+    assert_eq!(group.fault(), None);
+    assert_eq!(other(term + 2).await, 0);
+    let why = group.fault().expect("one of the two has lost what it had acknowledged");
+    assert!(why.contains("differs from this one's in entry 2, which was committed"), "{why}");
+}
