@@ -124,6 +124,10 @@ impl Fault {
             | Self::Freeze { whom, .. }
             | Self::Isolate { whom, .. }
             | Self::Mute { whom, .. }
+            | Self::Lossy { whom, .. }
+            | Self::Late { whom, .. }
+            | Self::Narrow { whom, .. }
+            | Self::SlowDisk { whom, .. }
             | Self::Full { whom, .. } => whom != than,
             Self::Blackout { .. } | Self::Upgrade { .. } => true,
             _ => false,

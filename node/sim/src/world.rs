@@ -229,7 +229,8 @@ impl World {
         self.settle(deadline)
     }
 
-    /// Until all that must hold the same state, and clients' watches have heard everything.
+    /// Until all that must hold the same state, clients' watches have heard everything, and no client waits for an answer: a
+    /// write may have been done, and read by others, before whoever wrote it has put it down.
     fn settle(&mut self, deadline: Micros) -> Result<(), String> {
         loop {
             for _ in 0..500 {
@@ -242,8 +243,10 @@ impl World {
                 .map(|m| m.member().map(|m| checks::look(&m)))
                 .collect();
             let newest = self.clients.seen.lock().unwrap().acknowledged.iter().map(|(revision, ..)| *revision).max();
+            let under_way = self.clients.seen.lock().unwrap().under_way;
             let told = self.clients.seen.lock().unwrap().watched.iter().map(|(revision, ..)| *revision).max();
-            if held.windows(2).all(|pair| pair[0].is_some() && pair[0] == pair[1]) && told >= newest {
+            let is_same = held.windows(2).all(|pair| pair[0].is_some() && pair[0] == pair[1]);
+            if is_same && told >= newest && under_way == 0 {
                 break;
             }
             if self.now > deadline + RECOVERY {

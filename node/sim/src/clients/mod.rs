@@ -48,6 +48,8 @@ pub struct Seen {
     /// Transactions that wrote or read what they found.
     pub swaps: u64,
     pub unknown: u64,
+    /// Writes and reads that have begun and are not in the history yet.
+    pub under_way: u64,
     pub renewals: u64,
     pub leases: u64,
     pub compactions: u64,

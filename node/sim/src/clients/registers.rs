@@ -43,12 +43,14 @@ pub(super) async fn run(client: Client, me: usize, mut chance: Chance) {
         let key = format!("r/{}", chance.below(KEYS));
         next += 1;
         let number = (me as u64) << 32 | next;
+        client.seen.lock().unwrap().under_way += 1;
         match chance.below(20) {
             0..=9 => put(&client, &key, number, &mut chance).await,
             10..=11 => swap(&client, &key, number, &mut chance).await,
             12 => delete(&client, &key, &mut chance).await,
             _ => drop(get(&client, &key, &mut chance).await),
         }
+        client.seen.lock().unwrap().under_way -= 1;
     }
 }
 
