@@ -154,6 +154,7 @@ fn no_arrow_between_rooms_turns() {
                 "unknown",
                 "words",
                 "boot_clock",
+                "calendar",
                 "visible",
             ][..],
         ),

@@ -3,7 +3,7 @@
 //! Takes no lock and writes nothing. What only a try can show (a download, a full disk) is left to the run. Source:
 //! agent/PROTOCOL.md, "Preflight".
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use proto::MemberId;
 
@@ -11,6 +11,7 @@ use super::{
     error::ActError,
     line::{Line, Past, past},
     node::OwnNode,
+    own_certificate,
     port_owner::must_answer_itself,
     prepare,
     process_member::must_be_the_member,
@@ -52,6 +53,8 @@ pub async fn inspect(playbook: &Playbook, view: &ClusterView, observer: &Observe
     let mut found = Inspected::default();
     let of_host = SetupError::of_node(&super::identity::host_name());
     found.warnings.extend(prepare::judge_cgroup(playbook).await.map_err(of_host)?);
+    let certificate = own_certificate::check(observer.access(), SystemTime::now(), playbook);
+    found.warnings.extend(certificate.map_err(SetupError::of_node(&super::identity::host_name()))?);
     found.warnings.extend(secret_file::warnings(&playbook.cluster));
     for node in &playbook.nodes {
         let Some(member) = view.members.iter().find(|member| *member.name == node.name) else {

@@ -17,6 +17,7 @@ pub mod interrupt;
 pub mod line;
 mod look;
 pub mod node;
+mod own_certificate;
 pub mod port_owner;
 pub mod prepare;
 mod process;

@@ -81,6 +81,7 @@ impl Execution<'_> {
             return Err(ActError::Trouble(trouble));
         }
         self.judge_access().await?;
+        self.check_own_certificate()?.iter().for_each(|warning| self.warn(warning));
         self.learn_releases().await;
         for at in 0..self.host.nodes.len() {
             let sides = self.sides(at).await?;

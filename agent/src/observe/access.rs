@@ -6,8 +6,9 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     future::Future,
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use proto::etcdserverpb::{AuthUserGetRequest, auth_client::AuthClient};
@@ -92,6 +93,11 @@ impl Access {
     /// Which state of the TLS files new connections are made with.
     pub(super) fn generation(&self) -> u64 {
         self.tls.as_deref().map_or(0, Renewed::generation)
+    }
+
+    /// Which file holds the agent's own certificate, where it has one, and when that ends.
+    pub fn own_certificate_end(&self) -> Option<(PathBuf, SystemTime)> {
+        self.tls.as_deref()?.own_end()
     }
 
     /// Whether the cluster is reached by TLS.

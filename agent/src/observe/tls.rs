@@ -5,9 +5,9 @@
 
 use std::{
     io,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use rustls::{
@@ -16,6 +16,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{
     diagnosis::client,
@@ -80,6 +81,11 @@ impl Renewed {
 
     pub(super) fn generation(&self) -> u64 {
         self.current().1
+    }
+
+    /// Which file holds our own certificate, and when it ends.
+    pub(super) fn own_end(&self) -> Option<(PathBuf, SystemTime)> {
+        Some((self.paths.cert.clone()?, self.current().0.own?.ends()?))
     }
 }
 
@@ -186,6 +192,16 @@ impl Own {
     fn present_to(&self, config: ConfigBuilder<ClientConfig, WantsClientCert>) -> io::Result<ClientConfig> {
         let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(io::Error::other)?;
         config.with_client_auth_cert(certificates(&self.certificate)?, key).map_err(io::Error::other)
+    }
+
+    /// When the first of its certificates to end does.
+    fn ends(&self) -> Option<SystemTime> {
+        let end = |certificate: &CertificateDer<'_>| {
+            let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
+            let seconds = u64::try_from(certificate.validity().not_after.timestamp()).unwrap_or(0);
+            SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
+        };
+        certificates(&self.certificate).ok()?.iter().filter_map(end).min()
     }
 }
 

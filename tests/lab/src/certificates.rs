@@ -5,6 +5,7 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
 
 use rcgen::{
@@ -59,13 +60,26 @@ impl Authority {
     pub fn create(folder: &Path) -> Result<Self, Error> {
         fs::create_dir_all(folder)?;
         let key = KeyPair::generate()?;
+        fs::write(folder.join("ca.key"), key.serialize_pem())?;
+        fs::write(folder.join("ca.pem"), Self::params()?.self_signed(&key)?.pem())?;
+        Self::open(folder)
+    }
+
+    /// The one that was made in this folder.
+    ///
+    /// # Errors
+    /// Its files cannot be read.
+    pub fn open(folder: &Path) -> Result<Self, Error> {
+        let key = KeyPair::from_pem(&fs::read_to_string(folder.join("ca.key"))?)?;
+        Ok(Self { folder: folder.to_owned(), ca: folder.join("ca.pem"), issuer: Issuer::new(Self::params()?, key) })
+    }
+
+    fn params() -> Result<CertificateParams, Error> {
         let mut params = named("Baton test authority", &[])?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages =
             vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
-        let ca = folder.join("ca.pem");
-        fs::write(&ca, params.self_signed(&key)?.pem())?;
-        Ok(Self { folder: folder.to_owned(), ca, issuer: Issuer::new(params, key) })
+        Ok(params)
     }
 
     /// Gives out a certificate with this common name, for these hosts, changed as it is wanted.
@@ -97,6 +111,15 @@ impl Authority {
     /// The files cannot be written.
     pub fn expired(&self, name: &str) -> Result<Identity, Error> {
         self.identity(name, &[], |params| params.not_after = date_time_ymd(2020, 1, 1))
+    }
+
+    /// Gives out a certificate that ends so long from now.
+    ///
+    /// # Errors
+    /// The files cannot be written.
+    pub fn lasting(&self, name: &str, life: Duration) -> Result<Identity, Error> {
+        let end = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)? + life;
+        self.identity(name, &[], |params| params.not_after = date_time_ymd(1970, 1, 1) + end)
     }
 
     /// Revokes the certificates with these serial numbers, in a list.

@@ -1,5 +1,6 @@
 //! New releases that fail: what the agent does, what the other hosts do, and how it goes on.
 
+mod certificate;
 mod hooks;
 mod last_member;
 mod new_binary;
