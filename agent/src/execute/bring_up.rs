@@ -17,7 +17,10 @@ use super::{
 };
 use crate::{
     event::RunEvent,
-    host::files::state_dir::{Held, Layout, StateDir},
+    host::{
+        files::state_dir::{Held, Layout, StateDir},
+        runtime::Listens,
+    },
     journal::file::{Header, Journal},
     observe::{Observer, awake::within},
     playbook::{self, Playbook},
@@ -153,7 +156,7 @@ async fn bring_up_one(
         (_, Some(in_hand)) => {
             let wrong = own.switch_to_start(in_hand.binary())?;
             let started = match in_hand.may_have_stopped() {
-                true => own.start_stopped().await?,
+                true => own.start_stopped(Listens::Perhaps).await?,
                 false => own.start().await?,
             };
             let wrong = wrong.iter().map(|why| files_are_wrong(&node.name, why));

@@ -18,6 +18,7 @@ use crate::{
             snapshot::Snapshot,
         },
         program::{executable, path_owner},
+        runtime::Listens,
     },
     observe::{Observer, view::Member},
 };
@@ -117,6 +118,13 @@ pub(super) fn who_listens(url: &str) -> Option<String> {
     })
 }
 
+/// Whether anybody listens on this host where a member is to answer.
+pub(super) fn listens(url: &str) -> Listens {
+    let found = addresses(url);
+    let is_free = |address: &SocketAddr| matches!(listener(*address), Ok(Listener::Nobody));
+    if !found.is_empty() && found.iter().all(is_free) { Listens::Nowhere } else { Listens::Perhaps }
+}
+
 fn addresses(url: &str) -> Vec<SocketAddr> {
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
     authority.to_socket_addrs().map(Iterator::collect).unwrap_or_default()
@@ -134,8 +142,10 @@ mod tests {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let url = format!("https://{}", socket.local_addr().unwrap());
-        assert_eq!(who_listens(&url), None);
+        assert_eq!((who_listens(&url), listens(&url)), (None, Listens::Nowhere));
         let _listener = socket.listen(1).unwrap();
+        assert_eq!(listens(&url), Listens::Perhaps);
+        assert_eq!(listens("http://192.0.2.1:2379"), Listens::Perhaps, "another host's address");
         let said = who_listens(&url).unwrap();
         let own = format!("is in use by pid {} (user ", std::process::id());
         assert!(

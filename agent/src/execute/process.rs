@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     host::runtime::{
-        Found, Runtime, RuntimeError, Status,
+        Found, Listens, Runtime, RuntimeError, Status,
         command::CommandError,
         discovery::Belief,
         stop_request::{StopRequest, StopRequestFile},
@@ -54,12 +54,16 @@ pub(super) struct Memory {
     stop_request: Option<StopRequest>,
     /// Whether its end was waited for.
     has_waited: bool,
+    /// Whether this agent has told it to stop, and it did not end, as far as was seen.
+    has_failed: bool,
 }
 
 /// Why a process that was told to stop is not known to have ended.
 enum NotEnded {
     /// It runs, and may end at any moment.
     Runs(ActError),
+    /// Its `status` says that it runs, and nothing shows it.
+    Said(ActError),
     /// Its `status` fails.
     Unclear(ActError),
 }
@@ -67,7 +71,7 @@ enum NotEnded {
 impl NotEnded {
     fn into_why(self) -> ActError {
         match self {
-            Self::Runs(why) | Self::Unclear(why) => why,
+            Self::Runs(why) | Self::Said(why) | Self::Unclear(why) => why,
         }
     }
 }
@@ -128,6 +132,7 @@ impl OwnNode {
                 return Ok(Stopped::Another(error.into()));
             }
             Err(error) => {
+                self.memory().has_failed = true;
                 let is_shown = !matches!(runtime, Runtime::Command(_)) || matches!(found, Found::Shown(_));
                 let is_on_file = StopRequestFile::of(&self.nodes, &self.node.name).read().is_some();
                 if !is_on_file && error.is_of_one_that_was_told() {
@@ -162,19 +167,24 @@ impl OwnNode {
         }
         self.memory().has_waited = true;
         let (name, after) = (&self.node.name, self.node.stop.timeout);
-        let why = match told.process.filter(|_| told.is_shown) {
-            Some(process) => format!(
-                "{name} ({process}) was told to stop, has not ended after {after:?}, and may end at any moment; end it, \
-                 then repeat the command: kill -KILL {}",
-                process.pid
+        Err(match told.process.filter(|_| told.is_shown) {
+            Some(process) => NotEnded::Runs(
+                format!(
+                    "{name} ({process}) was told to stop, has not ended after {after:?}, and may end at any moment; end it, \
+                     then repeat the command: kill -KILL {}",
+                    process.pid
+                )
+                .into(),
             ),
-            None => format!(
-                "{name} was told to stop, and its `status` still says the same after {after:?}, which does not show whether \
-                 it was started again; if it was, repeat the command after: rm {}",
-                typed(&file.path().to_string_lossy())
+            None => NotEnded::Said(
+                format!(
+                    "{name} was told to stop, and its `status` still says the same after {after:?}, which does not show whether \
+                     it was started again; if it was, repeat the command after: rm {}",
+                    typed(&file.path().to_string_lossy())
+                )
+                .into(),
             ),
-        };
-        Err(NotEnded::Runs(why.into()))
+        })
     }
 
     /// What is to be known of a process that was told to stop and still runs, before a run that waits for its end.
@@ -242,15 +252,19 @@ impl OwnNode {
     }
 
     /// As [`OwnNode::start`], for a member that this host has stopped: it is started whatever else looks like it (I-10).
-    /// What does, and what else was not as it should be, is returned as warnings.
-    pub async fn start_stopped(&mut self) -> Result<Start, ActError> {
+    /// What does, and what else was not as it should be, is returned as warnings. Its `status` alone is not believed that it
+    /// runs, after a stop of this agent's that failed and where it `listens` nowhere.
+    pub async fn start_stopped(&mut self, listens: Listens) -> Result<Start, ActError> {
         self.look_up_in_step().await?;
-        // A `status` that fails does not say that it runs, and keeps no member down (I-10).
-        if let Err(NotEnded::Runs(why)) = self.let_end().await {
-            return Err(why);
+        let listens = if self.memory().has_failed { listens } else { Listens::Perhaps };
+        match self.let_end().await {
+            Err(NotEnded::Runs(why)) => return Err(why),
+            Err(NotEnded::Said(why)) if listens == Listens::Perhaps => return Err(why),
+            // A `status` that fails does not say that it runs, and keeps no member down (I-10).
+            Err(NotEnded::Said(_) | NotEnded::Unclear(_)) | Ok(()) => {}
         }
         let Some(runtime) = &self.runtime else { return Ok(Start::default()) };
-        let started = runtime.start_stopped().await?;
+        let started = runtime.start_stopped(listens).await?;
         // What runs now was started since.
         self.forget_stop_request();
         let doubt = runtime.check_alone(&started.status).err().map(|error| with_causes(&error));

@@ -65,7 +65,10 @@ async fn a_process_that_was_told_to_stop_is_neither_running_nor_stopped_until_it
         for _ in 0..2 {
             let why = node.status().await.unwrap_err();
             assert!(why.to_string().ends_with(&format!("kill -KILL {}", process.0.id())), "{why}");
-            assert!(node.start().await.is_err() && node.start_stopped().await.is_err(), "nothing beside it");
+            assert!(
+                node.start().await.is_err() && node.start_stopped(Listens::Perhaps).await.is_err(),
+                "nothing beside it"
+            );
         }
         assert!(process.is_alive());
         let foretold = node.still_ending().await.unwrap();
@@ -117,7 +120,25 @@ async fn a_status_that_fails_keeps_down_no_member_that_was_told_to_stop() {
     StopRequestFile::of(&state.nodes(), "m1").write(&StopRequest::now(None, false).unwrap()).unwrap();
     node.look_up().await.unwrap();
     assert!(node.status().await.is_err());
-    node.start_stopped().await.unwrap();
+    node.start_stopped(Listens::Perhaps).await.unwrap();
     assert!(mark.exists());
+    assert!(node.status().await.unwrap().is_running(), "what runs now was started since");
+}
+
+/// A member is down for good where its `status` says in any case that it runs.
+#[tokio::test]
+async fn a_status_that_always_says_that_it_runs_keeps_down_no_member_that_nobody_listens_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("started");
+    let (mut node, _state) = node(folder.path(), "exit 0", true);
+    let playbook::Runtime::Command(command) = &mut node.node.runtime else { unreachable!() };
+    command.start = ["touch".to_owned(), mark.display().to_string()].into();
+    node.look_up().await.unwrap();
+    assert!(node.start_stopped(Listens::Nowhere).await.is_ok() && !mark.exists(), "nobody has told it to stop");
+    assert!(node.stop(Found::Unknown).await.is_err());
+    assert!(node.start_stopped(Listens::Perhaps).await.is_err() && !mark.exists(), "it may still run");
+    let started = node.start_stopped(Listens::Nowhere).await.unwrap();
+    assert!(started.is_new && mark.exists());
+    assert!(started.warnings.concat().contains("nobody listens at its address"), "{:?}", started.warnings);
     assert!(node.status().await.unwrap().is_running(), "what runs now was started since");
 }

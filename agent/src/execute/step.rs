@@ -13,13 +13,18 @@ use super::{
     Execution,
     error::ActError,
     node::OwnNode,
+    port_owner::listens,
     prepare::is_unseen,
     process::Stopped,
     process_member::{judged_to_go_back, must_be_the_member},
 };
 use crate::{
     event::RunEvent,
-    host::{program::hook, runtime::Found},
+    host::{
+        blocking::blocking,
+        program::hook,
+        runtime::{Found, Listens},
+    },
     journal::restart::{Binary, Direction, InHand, Stage},
     machine::act::Event,
     observe::HandOver,
@@ -124,6 +129,7 @@ impl Execution<'_> {
         let Some(node) = self.node(member) else { return Ok(Found::Unknown) };
         // Since preflight hours may have passed. What turns back is not asked: it has to.
         if let Some(direction) = self.stops_for(member).filter(|_| !self.turns_back(member)) {
+            self.check_own_certificate()?;
             node.check_unchanged(direction.to())?;
             node.check_alone().await?;
             node.check_log().await?;
@@ -193,9 +199,13 @@ impl Execution<'_> {
         if self.was_hidden(member).await {
             return Ok(());
         }
+        let url = self.cluster.observer.access().directory().address_of(member);
         let node = self.node_mut(member)?;
         let started = match node.may_be_stopped {
-            true => node.start_stopped().await?,
+            true => {
+                let listens = blocking(move || url.map_or(Listens::Perhaps, |url| listens(&url))).await;
+                node.start_stopped(listens).await?
+            }
             false => node.start().await?,
         };
         started.warnings.iter().for_each(|warning| self.warn(warning));

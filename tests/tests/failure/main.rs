@@ -9,6 +9,7 @@ mod outside;
 mod preflight;
 mod removed;
 mod restart;
+mod supervisor;
 mod told;
 
 const SICK: &str = env!("CARGO_BIN_EXE_sick-member");

@@ -48,7 +48,8 @@ fn a_matrix_whose_only_fault_cannot_be_shows_nothing() {
     let home = tempfile::tempdir().expect("a folder");
     let file = home.path().join("matrix.yaml");
     of_builds(&file, &builds, "agent_killed");
-    let done = matrix_without_ptrace(&file, home.path(), &["--only", "node/3.5.0-3.6.0/3/agent_killed/1", "--output", "json"]);
+    let done =
+        matrix_without_ptrace(&file, home.path(), &["--only", "node/3.5.0-3.6.0/3/agent_killed/1", "--output", "json"]);
     assert_eq!(done.status.code(), Some(3), "{}", said(&done));
     let result: serde_json::Value = serde_json::from_slice(&done.stdout).expect("one object");
     assert_eq!(result["reason"], "matrix_shows_nothing", "{result}");

@@ -3,6 +3,7 @@
 //! Argument lists, never a shell. `status` exits 0 when the node runs and 3 when it is stopped (the codes of the
 //! Linux Standard Base for init scripts); it prints the pid as its first word if it knows it. The base's 1 and 2, dead beside a
 //! file that was left, are what many programs exit with that failed: they are believed of a process that is seen to be gone.
+//! A 0 beside the pid of a process that is gone is not believed: what printed it is the file that was left.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,7 +17,7 @@ use tokio::time::sleep;
 
 pub use super::command_error::{CommandError, Run};
 use super::{
-    Found, Judged, Process, Started, Status,
+    Found, Judged, Listens, Process, Started, Status,
     stop_lock::StopLock,
     stop_request::{StopRequest, StopRequestFile},
     stuck,
@@ -105,14 +106,18 @@ impl CommandRuntime {
     }
 
     /// As [`CommandRuntime::start`], for a node that an agent has stopped: neither a `status` that fails nor a state directory
-    /// that takes no output keeps it down (I-10).
-    pub async fn start_stopped(&self) -> Result<Started, CommandError> {
+    /// that takes no output keeps it down (I-10); nor one that only says that it runs, where it `listens` nowhere.
+    pub async fn start_stopped(&self, listens: Listens) -> Result<Started, CommandError> {
+        let mut warnings = Vec::new();
         match self.status().await {
             Ok(Status::Stopped) | Err(CommandError::Failed { .. } | CommandError::Exec { .. }) => {}
+            Ok(Status::Running { .. }) if listens == Listens::Nowhere => warnings.push(
+                "its `status` says that it runs, and nobody listens at its address: its `start` was run all the same"
+                    .to_owned(),
+            ),
             running => return Ok(Started::found(running?)),
         }
         let acted = self.act("start", &self.start, Stdio::null(), START_LIMIT).await;
-        let mut warnings = Vec::new();
         match acted {
             Err(error @ (CommandError::File(_) | CommandError::Exec { source: ExecError::OutputFile { .. }, .. })) => {
                 warnings.push(format!("what `start` prints goes nowhere, since {}", with_causes(&error)));
@@ -190,7 +195,7 @@ impl CommandRuntime {
             (_, false, Some(judged)) if kill => self.kill(judged, begun).await,
             (stopped, false, None) if kill => Err(CommandError::NotKilled {
                 name: self.name.clone(),
-                after: begun.elapsed(),
+                after: shown_since(begun),
                 named: match status.process() {
                     Some(process) => format!("`status` named {}", shown(process.identity.pid)),
                     None => "`status` named none".into(),
@@ -230,6 +235,7 @@ impl CommandRuntime {
         let failed = |source| self.not_run("status", source);
         let ended = exec::run(&self.status, STATUS_LIMIT, &Output::Kept).await.map_err(failed)?;
         match ended.code {
+            Some(0) if self.names_the_one_that_is_gone(&ended.stdout) => Ok(Status::Stopped),
             Some(0) => {
                 let process = named_process(&ended.stdout);
                 if let Some(process) = &process {
@@ -244,8 +250,18 @@ impl CommandRuntime {
     }
 
     fn is_seen_to_be_gone(&self) -> bool {
+        self.named_before().is_some_and(|process| process.is_alive().is_ok_and(|is_alive| !is_alive))
+    }
+
+    fn names_the_one_that_is_gone(&self, stdout: &str) -> bool {
+        let named = named_pid(stdout);
+        named.is_some() && named == self.named_before().map(|process| process.pid) && self.is_seen_to_be_gone()
+    }
+
+    /// The process that `status` named last, to this agent or to the one that told it to stop.
+    fn named_before(&self) -> Option<ProcessId> {
         let told = || StopRequestFile::of(&self.nodes, &self.name).read().and_then(|told| told.process);
-        self.last_named.get().or_else(told).is_some_and(|process| process.is_alive().is_ok_and(|is_alive| !is_alive))
+        self.last_named.get().or_else(told)
     }
 
     async fn take_stop_lock(&self) -> Result<StopLock, CommandError> {
@@ -352,7 +368,7 @@ impl CommandRuntime {
     }
 
     fn still_running(&self, begun: Instant) -> CommandError {
-        CommandError::StillRunning { name: self.name.clone(), after: begun.elapsed() }
+        CommandError::StillRunning { name: self.name.clone(), after: shown_since(begun) }
     }
 
     fn failed(&self, what: &'static str, expected: &'static str, ended: &Ended) -> CommandError {
@@ -361,14 +377,22 @@ impl CommandRuntime {
     }
 }
 
+/// As fine as people read it.
+fn shown_since(begun: Instant) -> Duration {
+    Duration::from_millis(100 * (begun.elapsed().as_millis() / 100) as u64)
+}
+
 /// A `status` that says so too early is not believed while the process runs that was the node.
 fn has_ended(status: &Status, judged: Option<Judged>) -> bool {
     !status.is_running() && !judged.is_some_and(|judged| judged.node.is_alive().unwrap_or(true))
 }
 
+fn named_pid(stdout: &str) -> Option<u32> {
+    stdout.split_ascii_whitespace().next()?.parse().ok()
+}
+
 fn named_process(stdout: &str) -> Option<Process> {
-    let pid = stdout.split_ascii_whitespace().next()?.parse().ok()?;
-    let identity = ProcessId::of(pid).ok()??;
+    let identity = ProcessId::of(named_pid(stdout)?).ok()??;
     Some(Process { identity, exe: identity.executable().ok().flatten() })
 }
 

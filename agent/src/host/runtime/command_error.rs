@@ -81,8 +81,8 @@ pub enum CommandError {
     },
     /// The node runs on, and nobody knows surely which process is to be killed.
     #[error(
-        "node {name} still runs {after:?} after its stop command was begun; it was not killed: nothing shows which process it \
-         is ({named}); stop it by hand"
+        "node {name} still runs, says its `status`, {after:?} after its stop command was begun; it was not killed: nothing shows \
+         which process it is ({named}); where it does run, stop it by hand"
     )]
     NotKilled {
         name: String,
@@ -94,7 +94,7 @@ pub enum CommandError {
         source: Option<Box<CommandError>>,
     },
     /// `stop` ended well but the node runs on.
-    #[error("node {name} still runs {after:?} after its stop command was begun")]
+    #[error("node {name} still runs, says its `status`, {after:?} after its stop command was begun")]
     StillRunning {
         name: String,
         /// How long it was waited for.

@@ -72,7 +72,7 @@ async fn a_node_is_started_once_and_stopped_for_good() {
     assert!(node.runtime.start().await.unwrap().is_new);
     let first = node.identity().await.unwrap();
     assert!(!node.runtime.start().await.unwrap().is_new);
-    assert!(!node.runtime.start_stopped().await.unwrap().is_new);
+    assert!(!node.runtime.start_stopped(Listens::Perhaps).await.unwrap().is_new);
     assert_eq!(node.identity().await, Some(first), "not started twice");
     node.runtime.stop(Duration::from_secs(30), false, Found::Shown(node.judged().await)).await.unwrap();
     assert!(!first.is_alive().unwrap());
@@ -88,6 +88,19 @@ async fn a_node_that_ignores_its_stop_runs_on_or_is_killed_as_told() {
     assert!(node.identity().await.is_some());
     node.runtime.stop(Duration::from_millis(300), true, judged).await.unwrap();
     assert_eq!(node.runtime.status().await.unwrap(), Status::Stopped);
+}
+
+/// What prints it is the file that was left.
+#[tokio::test]
+async fn a_status_that_names_a_process_that_is_gone_does_not_say_that_it_runs() {
+    let mut node = Supervised::new("exec sleep 600");
+    node.runtime.status = sh(&format!("cat {}; exit 0", node.folder.path().join("pid").display()));
+    node.runtime.start_stopped(Listens::Nowhere).await.unwrap();
+    let judged = node.judged().await;
+    node.runtime.stop(Duration::from_secs(30), false, Found::Shown(judged)).await.unwrap();
+    assert_eq!(node.runtime.status().await.unwrap(), Status::Stopped);
+    assert!(node.runtime.start_stopped(Listens::Perhaps).await.unwrap().is_new);
+    assert_ne!(node.identity().await, Some(judged.named));
 }
 
 /// A process of somebody else's, which ends with the test.
@@ -276,7 +289,7 @@ async fn a_status_that_fails_is_believed_of_a_process_that_is_gone_and_keeps_no_
     node.runtime.last_named = LastNamed::default();
     let error = node.runtime.start().await.unwrap_err();
     assert!(matches!(error, CommandError::Failed { .. }), "{error}");
-    assert!(node.runtime.start_stopped().await.unwrap().status.is_running());
+    assert!(node.runtime.start_stopped(Listens::Perhaps).await.unwrap().status.is_running());
     // While it runs a failure of `status` is one.
     node.runtime.status = sh("exit 1");
     assert!(node.runtime.status().await.is_err());
@@ -289,7 +302,7 @@ async fn a_stopped_node_is_started_though_nothing_can_be_kept_of_what_its_start_
     fs::create_dir_all(node_file(&node.runtime.nodes, "orders-1", "start.log")).unwrap();
     fs::set_permissions(&node.runtime.nodes, fs::Permissions::from_mode(0o700)).unwrap();
     node.runtime.start().await.unwrap_err();
-    let started = node.runtime.start_stopped().await.unwrap();
+    let started = node.runtime.start_stopped(Listens::Perhaps).await.unwrap();
     assert!(started.status.is_running() && started.warnings[0].contains("goes nowhere"), "{:?}", started.warnings);
 }
 

@@ -52,6 +52,16 @@ pub enum Found {
     Shown(Judged),
 }
 
+/// Whether a node that was told to stop, and runs by its `status` alone, can be what it says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Listens {
+    /// Somebody listens at its address, or nobody has looked.
+    #[default]
+    Perhaps,
+    /// Nobody of this host listens at its address, which is this host's.
+    Nowhere,
+}
+
 /// A process that showed that it is the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Judged {
@@ -157,10 +167,10 @@ impl Runtime {
 
     /// As [`Runtime::start`], for a node that an agent has stopped: neither what only looks like it nor its log keeps it
     /// down.
-    pub async fn start_stopped(&self) -> Result<Started, RuntimeError> {
+    pub async fn start_stopped(&self, listens: Listens) -> Result<Started, RuntimeError> {
         match self {
             Self::Process(runtime) => Ok(runtime.start_stopped().await?),
-            Self::Command(runtime) => Ok(runtime.start_stopped().await?),
+            Self::Command(runtime) => Ok(runtime.start_stopped(listens).await?),
             Self::Systemd(_) => self.start().await,
         }
     }

@@ -57,7 +57,9 @@ pub fn line(event: &RunEvent, progress: &Progress) -> Option<String> {
                 "stays down for {seconds} s, until every version poll that its new binary may have answered is over"
             ),
         ),
-        RunEvent::KeptNew { member } => about(*member, "is kept on its new binary: the way back is closed"),
+        RunEvent::KeptNew { member } => {
+            about(*member, "is kept on its new binary: nothing shows that the way back is open")
+        }
         RunEvent::Mended { member } => about(*member, "was down, and was started"),
         RunEvent::NodeStarted { node } => Some(format!("{}  was down, and was started", printable(node))),
         RunEvent::HookRan { member, hook } => about(*member, &format!("hook {} ran", printable(hook))),

@@ -115,8 +115,7 @@ pub fn of(ending: &Ending, context: &Context) -> Stop {
             context.step_failed(message, &context.names.short(*member), *left)
         }
         Ending::Sick { member, why } => {
-            let message =
-                format!("{} runs and does not become ready: {}", context.names.member(*member), printable(why));
+            let message = format!("{} does not become ready: {}", context.names.member(*member), printable(why));
             context.stop(Reason::MemberSick, message, context.onward())
         }
         Ending::NoQuorum { member } => {
@@ -322,7 +321,7 @@ impl Context<'_> {
             }
             Left::NewBinaryKept => {
                 let left = format!(
-                    "{member} kept on its new binary, as the way back is closed; its step lock stands, \
+                    "{member} kept on its new binary, as nothing shows that the way back is open; its step lock stands, \
                      so no other member goes"
                 );
                 self.stop(Reason::NewBinaryKept, message, self.onward()).leaving(&left)

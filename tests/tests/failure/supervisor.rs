@@ -1,0 +1,91 @@
+//! `kind: command` with a `status` that says something else than what is so: its member is not left down (I-10).
+
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+use tests::{
+    case::Case,
+    cluster::Member,
+    ended::{all_must_be, one_must_fail},
+    on_both,
+    playbook::quoted,
+    rollout::Rollout,
+    system::System,
+};
+
+on_both! {
+    a_status_that_always_says_that_it_runs, etcd #[ignore = "slow: the node's row shows the same"];
+    a_status_that_prints_a_file_that_was_left, etcd #[ignore = "slow: the node's row shows the same"];
+    #[ignore = "slow: each look at it takes its ten seconds"]
+    a_status_that_hangs_once_its_member_was_stopped;
+}
+
+/// A member's commands: each is a script beside it.
+fn by_scripts(member: &Member) -> Vec<String> {
+    let line = |verb: &str| format!("{verb}: [{}]", quoted(&member.dir.join(verb).display().to_string()));
+    ["kind: command".to_owned()].into_iter().chain(["start", "stop", "status"].map(line)).collect()
+}
+
+fn script(member: &Member, verb: &str, text: &str) {
+    let path = member.dir.join(verb);
+    fs::write(&path, format!("#!/bin/sh\ncd {}\npid=$(cat pid)\n{text}\n", quoted(&member.dir.display().to_string())))
+        .expect("written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
+}
+
+const HONEST: &str = "[ -e /proc/$pid/exe ] || exit 3\necho $pid";
+
+/// The cluster with all its members under scripts, of which the first's `status` is this.
+async fn with_status(system: System, status: &str) -> Option<Rollout> {
+    let mut case = Case::path(system, ("3.5", "3.6"), |_| {}).await?;
+    case.upgrade.runtime = by_scripts;
+    for member in &case.layout().members {
+        let words = member.flags.iter().map(|flag| format!(" '{flag}'")).collect::<String>();
+        let run =
+            format!("setsid '{}'{words} </dev/null >>'{}' 2>&1 &", member.binary().display(), member.log().display());
+        script(member, "start", &format!("{run}\necho $! >pid"));
+        script(member, "stop", "kill $pid\nwhile [ -e /proc/$pid/exe ]; do sleep 0.05; done\ntouch stopped");
+        script(member, "status", HONEST);
+        fs::write(member.dir.join("pid"), member.process().expect("it runs").pid.to_string()).expect("written");
+    }
+    script(&case.layout().members[0], "status", status);
+    case.upgrade.every_node = vec!["stop: { timeout: 3s, kill: true }".into()];
+    Some(case.strategy(&["join_window: 10s"]).begin().await)
+}
+
+async fn a_status_that_always_says_that_it_runs(system: System) {
+    let Some(rollout) = with_status(system, "exit 0").await else { return };
+    let before = rollout.pids();
+    let ended = rollout.all("run").await;
+    assert_eq!(one_must_fail(&ended, "step_failed"), 0);
+    let said = format!("{} {}", ended[0].message(), ended[0].warnings());
+    assert!(said.contains("m1 still runs, says its `status`"), "{said}");
+    assert!(said.contains("nobody listens at its address: its `start` was run all the same"), "{said}");
+    rollout.cluster.ready().await.expect("all are back");
+    assert_ne!(rollout.pids()[0], before[0], "it was stopped, and is back");
+    assert!(!rollout.keys().await.contains_key("step"), "its step is over");
+
+    script(rollout.member(0), "status", HONEST);
+    all_must_be(&rollout.all("run").await, 0, "done");
+    rollout.end(1).await;
+}
+
+async fn a_status_that_prints_a_file_that_was_left(system: System) {
+    let Some(rollout) = with_status(system, "echo $pid").await else { return };
+    all_must_be(&rollout.all("run").await, 0, "done");
+    rollout.end(1).await;
+}
+
+async fn a_status_that_hangs_once_its_member_was_stopped(system: System) {
+    let Some(rollout) = with_status(system, &format!("[ -e stopped ] && exec sleep 1000\n{HONEST}")).await else {
+        return;
+    };
+    let before = rollout.pids();
+    let ended = rollout.all("run").await;
+    assert!(ended[0].message().contains("status failed"), "{}", ended[0]);
+    rollout.cluster.ready().await.expect("all are back");
+    assert_ne!(rollout.pids()[0], before[0], "it was stopped, and is back");
+
+    script(rollout.member(0), "status", HONEST);
+    all_must_be(&rollout.all("run").await, 0, "done");
+    rollout.end(1).await;
+}
