@@ -11,7 +11,7 @@ use rustls::{
 use tokio_rustls::TlsConnector;
 
 use super::{
-    files::{Contents, Renewed, TlsError, provider, unfit_key},
+    files::{Contents, Renewed, TlsError, provider, unfit_key, unfit_list},
     secured::Secured,
     words::in_words,
 };
@@ -73,7 +73,7 @@ fn config(read: &Contents, settings: &TlsSettings, flags: TlsFlags) -> Result<Cl
                 .with_crls(read.revoked.iter().cloned())
                 .allow_unknown_revocation_status()
                 .build()
-                .map_err(|error| unfit(flags.crl)(&error))?;
+                .map_err(|error| unfit_list(&error, settings.crl.as_deref(), flags.crl))?;
             builder.with_webpki_verifier(verifier)
         }
     };

@@ -17,6 +17,7 @@ use rustls::{
 use x509_parser::{
     prelude::{FromDer, X509Certificate},
     revocation_list::CertificateRevocationList,
+    x509::X509Version,
 };
 
 use super::validity;
@@ -30,6 +31,10 @@ const MAX_BYTES: u64 = 1 << 20;
 
 /// Of PEM that cannot be read.
 const DAMAGED: &str = "it is cut off, damaged, or something else";
+
+/// Of a revocation list without extensions (RFC 5280, section 5.1.2.1); rustls takes none, and etcd does.
+const VERSION_1: &str =
+    "it is of version 1; `openssl ca` writes version 2 where its configuration names `crlnumber` or `crl_extensions`";
 
 /// Files that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +69,11 @@ pub(super) fn unfit_key(
         (other, _) => other.to_string(),
     };
     TlsError::Unfit { flag: key, why }
+}
+
+/// Why the revocation lists of this file cannot be used.
+pub(super) fn unfit_list(error: &dyn std::error::Error, path: Option<&Path>, flag: &'static str) -> TlsError {
+    TlsError::Unfit { flag, why: format!("{}: {error}", path.unwrap_or(Path::new("")).display()) }
 }
 
 pub(super) fn provider() -> Arc<CryptoProvider> {
@@ -198,14 +208,23 @@ fn is_of(list: &[u8], authorities: &[CertificateDer<'_>]) -> bool {
 
 /// etcd takes DER alone; openssl writes PEM.
 fn revoked(flag: &'static str, path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+    let content = |why: &str| {
+        let (path, expected) = (path.to_owned(), "usable revocation list in PEM or DER");
+        TlsError::Content { flag, path, expected, why: why.into() }
+    };
     let bytes = bytes(flag, path)?;
     let in_pem: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&bytes).collect();
-    match in_pem {
-        Ok(lists) if !lists.is_empty() => Ok(lists),
-        Ok(_) => Ok(vec![CertificateRevocationListDer::from(bytes)]),
-        Err(_) => {
-            let (path, expected) = (path.to_owned(), "revocation list in PEM or DER");
-            Err(TlsError::Content { flag, path, expected, why: DAMAGED.into() })
+    let lists = match in_pem {
+        Ok(lists) if !lists.is_empty() => lists,
+        Ok(_) => vec![CertificateRevocationListDer::from(bytes)],
+        Err(_) => return Err(content(DAMAGED)),
+    };
+    for list in &lists {
+        match CertificateRevocationList::from_der(list) {
+            Ok((_, list)) if list.version() == Some(X509Version::V2) => {}
+            Ok(_) => return Err(content(VERSION_1)),
+            Err(_) => return Err(content(DAMAGED)),
         }
     }
+    Ok(lists)
 }

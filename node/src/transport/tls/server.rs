@@ -18,7 +18,7 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use super::{
     allowed::Admitted,
-    files::{Contents, Renewed, TlsError, provider, unfit_key},
+    files::{Contents, Renewed, TlsError, provider, unfit_key, unfit_list},
     secured::Secured,
     words::in_words,
 };
@@ -111,7 +111,7 @@ fn config(read: &Contents, settings: &TlsSettings, flags: TlsFlags) -> Result<Se
                 .with_crls(read.revoked.iter().cloned())
                 .allow_unknown_revocation_status()
                 .build()
-                .map_err(|error| unfit(flags.crl)(&error))?;
+                .map_err(|error| unfit_list(&error, settings.crl.as_deref(), flags.crl))?;
             let verifier: Arc<dyn ClientCertVerifier> =
                 Arc::new(Admitted { authority: verifier, allowed: settings.allowed.clone() });
             builder.with_client_cert_verifier(verifier)

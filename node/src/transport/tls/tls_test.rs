@@ -5,6 +5,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, IsCa, Issuer, KeyIdMethod, KeyPair,
     KeyUsagePurpose, date_time_ymd,
 };
+use rustls::pki_types::{CertificateRevocationListDer, pem::PemObject};
 use tokio::{
     io::AsyncWriteExt,
     net::{TcpListener, TcpStream},
@@ -90,6 +91,40 @@ fn a_list_that_none_of_the_authorities_signed_is_refused() {
         let why = server.err().map(|error| error.to_string());
         assert_eq!(why.is_none(), is_taken, "{why:?}");
         assert!(why.is_none_or(|why| why.contains("is signed by no authority in --peer-trusted-ca-file")));
+    }
+}
+
+/// By OpenSSL 3, `ca -gencrl` without `crlnumber`.
+const VERSION_1: &str = "\
+-----BEGIN X509 CRL-----
+MIGTMDwwCgYIKoZIzj0EAwIwDjEMMAoGA1UEAwwDb25lFw0yNjExMjYwMTMyMTha
+GA8yMTI2MTEwMjAxMzIxOFowCgYIKoZIzj0EAwIDRwAwRAIgRKnIE9f6ahRtk5BR
+R7h5FLd3B8ez/XODzQUuPFwqe1oCIDB1ChZSvtV+3T7oOFiaK9PXWQyc68B65GHH
+o5ty1rk+
+-----END X509 CRL-----
+";
+
+#[test]
+fn a_file_that_holds_no_usable_list_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (settings, issuer) = files(folder.path(), "one");
+    let path = folder.path().join("crl");
+    let settings = TlsSettings { crl: Some(path.clone()), ..settings };
+    let good = CertificateRevocationListDer::from_pem_slice(list(&issuer).as_bytes()).unwrap().to_vec();
+    for (bytes, words) in [
+        (&b"\x17\x03 any bytes at all"[..], "cut off, damaged, or something else"),
+        (&good[..good.len() / 2], "cut off, damaged, or something else"),
+        (VERSION_1.as_bytes(), "it is of version 1"),
+    ] {
+        std::fs::write(&path, bytes).unwrap();
+        for why in [
+            ServerTls::new(settings.clone(), PEER_TLS).err().map(|error| error.to_string()),
+            ClientTls::new(settings.clone(), PEER_TLS).err().map(|error| error.to_string()),
+        ] {
+            let why = why.expect("refused");
+            assert!(why.starts_with(&format!("--peer-crl-file: {} holds no usable", path.display())), "{why}");
+            assert!(why.contains(words), "{why}");
+        }
     }
 }
 
