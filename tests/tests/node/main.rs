@@ -20,6 +20,7 @@ mod no_leader;
 mod refusal;
 mod rubbish;
 mod snapshot;
+mod stranger;
 mod tls;
 mod trial;
 mod unread;
