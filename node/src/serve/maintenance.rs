@@ -11,6 +11,7 @@ use proto::{
         SnapshotResponse, StatusRequest, StatusResponse, alarm_request::AlarmAction, maintenance_server::Maintenance,
     },
 };
+use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{context::ServiceContext, feature, snapshot};
@@ -18,6 +19,10 @@ use crate::{api_error::ApiError, entry::EntryKind, state::State};
 
 /// The release that first told of the version of its stored data, and from what revision a hash is.
 const FIRST_WITH_STORAGE_VERSION: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
+
+/// One hash of all keys at a time: each keeps a processor busy for as long as it takes, and a list of all changes in memory. Those
+/// that wait get a turn one after the other, and wait no longer than if they had shared the processor.
+static HASHING: Semaphore = Semaphore::const_new(1);
 
 #[async_trait]
 impl Maintenance for ServiceContext {
@@ -50,6 +55,7 @@ impl Maintenance for ServiceContext {
 
     async fn hash(&self, request: Request<HashRequest>) -> Result<Response<HashResponse>, Status> {
         self.admit(request.metadata())?;
+        let _turn = HASHING.acquire().await;
         let (revision, hash) = self.scan(|state| (state.keys.revision().0, hash(state))).await?;
         Ok(Response::new(HashResponse { header: self.header(revision), hash }))
     }
@@ -57,6 +63,7 @@ impl Maintenance for ServiceContext {
     async fn hash_kv(&self, request: Request<HashKvRequest>) -> Result<Response<HashKvResponse>, Status> {
         let (metadata, _, HashKvRequest { revision }) = request.into_parts();
         self.admit(&metadata)?;
+        let _turn = HASHING.acquire().await;
         let mut hash = self.scan(move |state| state.keys.hash_kv(revision)).await??;
         if !self.has_storage_version() {
             hash.hash_revision = 0;
