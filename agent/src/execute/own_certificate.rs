@@ -13,8 +13,8 @@ use proto::MemberId;
 use super::{Execution, error::ActError};
 use crate::{calendar::rfc3339, observe::access::Access, playbook::Playbook};
 
-/// One that ends sooner is spoken of.
-const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
+/// One that ends sooner is spoken of: a run may outlive it. Many live for a few days only, and are renewed by a machine.
+const SOON: Duration = Duration::from_secs(24 * 3600);
 
 /// What is to be said of a certificate.
 #[derive(Debug, PartialEq, Eq)]
@@ -98,7 +98,8 @@ mod tests {
         // In seconds: its end, the run's beginning, now.
         for (end, began, now, verdict) in [
             (100 * DAY, DAY, DAY, Verdict::Lasts),
-            (10 * DAY, DAY, DAY, Verdict::EndsSoon),
+            (2 * DAY + 1, DAY, DAY, Verdict::Lasts),
+            (2 * DAY, DAY, DAY, Verdict::EndsSoon),
             (DAY + 61, DAY, DAY, Verdict::EndsSoon),
             (DAY + 60, DAY, DAY, Verdict::TooShort),
             (DAY + 1, DAY, DAY, Verdict::TooShort),

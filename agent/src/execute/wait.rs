@@ -144,10 +144,10 @@ impl Execution<'_> {
     /// With the end of its log, and the host where that lies: the reason goes into the run, and whoever reads it on another host
     /// would have to come here for the cause.
     async fn with_last_words(&self, member: MemberId, why: Arc<str>) -> Arc<str> {
-        let ours = self.own_certificate_has_ended(member).map_or_else(String::new, |ended| format!("{ended}; "));
+        let why = self.own_certificate_has_ended(member).map_or(why.clone(), |ended| format!("{ended}; {why}").into());
         let runtime = self.node(member).and_then(|node| node.runtime.as_ref());
         let Some(runtime) = runtime else { return why };
-        format!("{ours}{why}; on {}, {}", self.me.host_name, line(&runtime.last_words().await)).into()
+        format!("{why}; on {}, {}", self.me.host_name, line(&runtime.last_words().await)).into()
     }
 
     async fn how_it_ended(&self, member: MemberId) -> Arc<str> {
