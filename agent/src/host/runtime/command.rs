@@ -3,7 +3,6 @@
 //! Argument lists, never a shell. `status` exits 0 when the node runs and 3 when it is stopped (the codes of the
 //! Linux Standard Base for init scripts); it prints the pid as its first word if it knows it. The base's 1 and 2, dead beside a
 //! file that was left, are what many programs exit with that failed: they are believed of a process that is seen to be gone.
-//! A 0 beside the pid of a process that is gone is not believed: what printed it is the file that was left.
 
 use std::{
     path::{Path, PathBuf},
@@ -235,7 +234,6 @@ impl CommandRuntime {
         let failed = |source| self.not_run("status", source);
         let ended = exec::run(&self.status, STATUS_LIMIT, &Output::Kept).await.map_err(failed)?;
         match ended.code {
-            Some(0) if self.names_the_one_that_is_gone(&ended.stdout) => Ok(Status::Stopped),
             Some(0) => {
                 let process = named_process(&ended.stdout);
                 if let Some(process) = &process {
@@ -250,18 +248,8 @@ impl CommandRuntime {
     }
 
     fn is_seen_to_be_gone(&self) -> bool {
-        self.named_before().is_some_and(|process| process.is_alive().is_ok_and(|is_alive| !is_alive))
-    }
-
-    fn names_the_one_that_is_gone(&self, stdout: &str) -> bool {
-        let named = named_pid(stdout);
-        named.is_some() && named == self.named_before().map(|process| process.pid) && self.is_seen_to_be_gone()
-    }
-
-    /// The process that `status` named last, to this agent or to the one that told it to stop.
-    fn named_before(&self) -> Option<ProcessId> {
         let told = || StopRequestFile::of(&self.nodes, &self.name).read().and_then(|told| told.process);
-        self.last_named.get().or_else(told)
+        self.last_named.get().or_else(told).is_some_and(|process| process.is_alive().is_ok_and(|is_alive| !is_alive))
     }
 
     async fn take_stop_lock(&self) -> Result<StopLock, CommandError> {
@@ -387,12 +375,9 @@ fn has_ended(status: &Status, judged: Option<Judged>) -> bool {
     !status.is_running() && !judged.is_some_and(|judged| judged.node.is_alive().unwrap_or(true))
 }
 
-fn named_pid(stdout: &str) -> Option<u32> {
-    stdout.split_ascii_whitespace().next()?.parse().ok()
-}
-
 fn named_process(stdout: &str) -> Option<Process> {
-    let identity = ProcessId::of(named_pid(stdout)?).ok()??;
+    let pid = stdout.split_ascii_whitespace().next()?.parse().ok()?;
+    let identity = ProcessId::of(pid).ok()??;
     Some(Process { identity, exe: identity.executable().ok().flatten() })
 }
 

@@ -82,7 +82,7 @@ pub enum CommandError {
     /// The node runs on, and nobody knows surely which process is to be killed.
     #[error(
         "node {name} still runs, says its `status`, {after:?} after its stop command was begun; it was not killed: nothing shows \
-         which process it is ({named}); where it does run, stop it by hand"
+         which process it is ({named}); if it did end, correct `status`, which must exit 3 then; else stop it by hand"
     )]
     NotKilled {
         name: String,
@@ -94,7 +94,10 @@ pub enum CommandError {
         source: Option<Box<CommandError>>,
     },
     /// `stop` ended well but the node runs on.
-    #[error("node {name} still runs, says its `status`, {after:?} after its stop command was begun")]
+    #[error(
+        "node {name} still runs, says its `status`, {after:?} after its stop command was begun; if it did end, correct \
+         `status`, which must exit 3 then"
+    )]
     StillRunning {
         name: String,
         /// How long it was waited for.

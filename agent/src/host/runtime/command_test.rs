@@ -90,19 +90,6 @@ async fn a_node_that_ignores_its_stop_runs_on_or_is_killed_as_told() {
     assert_eq!(node.runtime.status().await.unwrap(), Status::Stopped);
 }
 
-/// What prints it is the file that was left.
-#[tokio::test]
-async fn a_status_that_names_a_process_that_is_gone_does_not_say_that_it_runs() {
-    let mut node = Supervised::new("exec sleep 600");
-    node.runtime.status = sh(&format!("cat {}; exit 0", node.folder.path().join("pid").display()));
-    node.runtime.start_stopped(Listens::Nowhere).await.unwrap();
-    let judged = node.judged().await;
-    node.runtime.stop(Duration::from_secs(30), false, Found::Shown(judged)).await.unwrap();
-    assert_eq!(node.runtime.status().await.unwrap(), Status::Stopped);
-    assert!(node.runtime.start_stopped(Listens::Perhaps).await.unwrap().is_new);
-    assert_ne!(node.identity().await, Some(judged.named));
-}
-
 /// A process of somebody else's, which ends with the test.
 struct Victim(std::process::Child);
 
