@@ -125,13 +125,13 @@ impl Group {
         ))
     }
 
-    /// Whether this member has voted for a later leader than this one: raft refuses it, and what it sends may differ from what
-    /// later ones have committed. Asked of raft itself, and after what is committed was looked at: who told of that leads
+    /// Whether raft refuses this leader: this member has voted for a later one, or raft has stopped. What it sends may then differ
+    /// from what later ones have committed. Asked of raft itself, and after what is committed was looked at: who told of that leads
     /// in no later term than the answer says.
     async fn is_outdated(&self, leader: &Vote) -> bool {
         let own = self.raft.with_raft_state(|state| state.vote_ref().leader_id.term).await;
-        // Where raft has stopped nothing is taken any more.
-        own.is_ok_and(|own| leader.leader_id.term < own)
+        // One that has stopped takes nothing any more: it ends for another reason.
+        own.map_or(true, |own| leader.leader_id.term < own)
     }
 
     /// Whether a vote can be that of the member that sends it. One term follows another: one that is far ahead would be

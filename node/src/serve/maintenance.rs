@@ -20,8 +20,8 @@ use crate::{api_error::ApiError, entry::EntryKind, state::State};
 /// The release that first told of the version of its stored data, and from what revision a hash is.
 const FIRST_WITH_STORAGE_VERSION: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
 
-/// One hash of all keys at a time: each keeps a processor busy for as long as it takes, and a list of all changes in memory. Those
-/// that wait get a turn one after the other, and wait no longer than if they had shared the processor.
+/// One hash of all keys at a time: each keeps a processor busy for as long as it takes, and a list of all changes in memory. The
+/// others wait for their turn.
 static HASHING: Semaphore = Semaphore::const_new(1);
 
 #[async_trait]
