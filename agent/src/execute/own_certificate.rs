@@ -3,15 +3,12 @@
 //! A connection outlives the certificate it was made with, a new one is refused; a member that was restarted is the first to
 //! need a new one. New files are taken over as they come (`observe/tls.rs`).
 
-use std::{
-    path::Path,
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use proto::MemberId;
 
 use super::{Execution, error::ActError};
-use crate::{calendar::rfc3339, observe::access::Access, playbook::Playbook};
+use crate::{observe::access::Access, playbook::Playbook};
 
 /// One that ends sooner is spoken of: a run may outlive it. Many live for a few days only, and are renewed by a machine.
 const SOON: Duration = Duration::from_secs(24 * 3600);
@@ -43,10 +40,10 @@ fn judge(end: SystemTime, began: SystemTime, now: SystemTime, step: Duration) ->
 /// # Errors
 /// When it ends, and what to do.
 pub(super) fn check(access: &Access, began: SystemTime, playbook: &Playbook) -> Result<Option<String>, ActError> {
-    let Some((path, end)) = access.own_certificate_end() else { return Ok(None) };
+    let Some(validity) = access.own_validity() else { return Ok(None) };
     let (now, step) = (SystemTime::now(), longest_step(playbook));
-    let its = ends(&path, end, now);
-    match judge(end, began, now, step) {
+    let its = validity.in_words(now);
+    match judge(validity.end, began, now, step) {
         Verdict::Lasts => Ok(None),
         Verdict::EndsSoon => Ok(Some(format!("{its}; renew it, a run takes the new one over"))),
         Verdict::NotAskedFor => Ok(Some(format!("{its}; the cluster answers all the same"))),
@@ -72,19 +69,11 @@ impl Execution<'_> {
     }
 
     /// Why a member may seem not to answer, where the fault is the agent's.
-    pub(super) fn own_certificate_has_ended(&self, member: MemberId) -> Option<String> {
-        let (path, end) = self.cluster.observer.access().own_certificate_end()?;
-        let now = SystemTime::now();
-        (end <= now).then(|| {
-            let (its, name) = (ends(&path, end, now), self.name_of(member));
-            format!("{its}: {name} may serve, and refuse the agent alone; renew it, then repeat the command")
-        })
+    pub(super) fn own_certificate_fault(&self, member: MemberId) -> Option<String> {
+        let fault = self.cluster.observer.access().own_validity()?.fault(SystemTime::now())?;
+        let name = self.name_of(member);
+        Some(format!("{fault}: {name} may serve, and refuse the agent alone; renew it, then repeat the command"))
     }
-}
-
-fn ends(path: &Path, end: SystemTime, now: SystemTime) -> String {
-    let verb = if end <= now { "ended" } else { "ends" };
-    format!("the agent's certificate {} {verb} at {}", path.display(), rfc3339(end))
 }
 
 #[cfg(test)]
@@ -111,7 +100,5 @@ mod tests {
             let found = judge(at(end), at(began), at(now), Duration::from_secs(60));
             assert_eq!(found, verdict, "{end} {began} {now}");
         }
-        let said = ends(Path::new("/etc/client.pem"), at(DAY), at(DAY - 1));
-        assert_eq!(said, "the agent's certificate /etc/client.pem ends at 1970-01-02T00:00:00.000Z");
     }
 }

@@ -6,7 +6,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     future::Future,
-    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant, SystemTime},
 };
@@ -28,6 +27,7 @@ use super::{
     login::Login,
     member::whose,
     tls::{Renewed, TlsFiles},
+    validity::Validity,
 };
 use crate::playbook::cluster::Cluster;
 
@@ -95,9 +95,14 @@ impl Access {
         self.tls.as_deref().map_or(0, Renewed::generation)
     }
 
-    /// Which file holds the agent's own certificate, where it has one, and when that ends.
-    pub fn own_certificate_end(&self) -> Option<(PathBuf, SystemTime)> {
-        self.tls.as_deref()?.own_end()
+    /// From when to when the agent's own certificate is valid, where it has one.
+    pub fn own_validity(&self) -> Option<Validity> {
+        self.tls.as_deref()?.own_validity()
+    }
+
+    /// What is wrong with the dates of the agent's own certificate.
+    pub(super) fn own_fault(&self) -> Option<String> {
+        self.own_validity()?.fault(SystemTime::now())
     }
 
     /// Whether the cluster is reached by TLS.

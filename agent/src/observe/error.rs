@@ -15,8 +15,13 @@ pub enum ObserveError {
     #[error("cannot read {}", path.display())]
     File { path: PathBuf, source: std::io::Error },
     /// A certificate, key or authority is none.
-    #[error("{} is no usable PEM {expected}", path.display())]
-    Pem { path: PathBuf, expected: &'static str },
+    #[error("{} is no usable PEM {expected}{instead}", path.display())]
+    Pem {
+        path: PathBuf,
+        expected: &'static str,
+        /// What it holds instead, after a semicolon; empty where that is nothing that is known.
+        instead: &'static str,
+    },
     #[error("the key {} is not that of the certificate {}", key.display(), cert.display())]
     KeyPair { cert: PathBuf, key: PathBuf, source: std::io::Error },
     /// One of the files cannot be used.
@@ -34,7 +39,7 @@ pub enum ObserveError {
     /// At every address a certificate, or the lack of one, stands in the way.
     #[error("no address can be spoken to as the playbook says: {}", reasons.join("; "))]
     Untrusted {
-        /// What is wrong at each address, by address.
+        /// What is wrong with the agent's own certificate, and at each address, by address.
         reasons: Vec<String>,
     },
     /// At every address somebody answers who is no member for clients.
@@ -66,13 +71,15 @@ pub enum ObserveError {
 }
 
 impl ObserveError {
-    /// Nobody answered, and why at each address.
-    pub(super) fn nobody(failed: &BTreeMap<String, CallError>) -> Self {
-        let reasons =
-            failed.iter().map(|(address, error)| format!("{address}: {error}{}", error.hint_at(address))).collect();
+    /// Nobody answered, and why at each address. `own`: what is wrong with the agent's own certificate.
+    pub(super) fn nobody(failed: &BTreeMap<String, CallError>, own: Option<String>) -> Self {
+        let reason = |(address, error): (&String, &CallError)| format!("{address}: {error}{}", error.hint_at(address));
+        let reasons: Vec<_> = failed.iter().map(reason).collect();
         let all = |is_it: fn(&CallError) -> bool| !failed.is_empty() && failed.values().all(is_it);
         match () {
-            () if all(|error| matches!(error, CallError::Untrusted(_))) => Self::Untrusted { reasons },
+            () if all(|error| matches!(error, CallError::Untrusted(_))) => {
+                Self::Untrusted { reasons: own.into_iter().chain(reasons).collect() }
+            }
             () if all(|error| matches!(error, CallError::NoClientPort)) => Self::NoClientPort { reasons },
             () => Self::NobodyAnswered { reasons },
         }

@@ -62,7 +62,10 @@ fn alerted(alert: AlertDescription) -> String {
         AlertDescription::UnknownCA | AlertDescription::BadCertificate => {
             "it does not take the agent's certificate, `cluster.tls.cert`, or wants one"
         }
-        AlertDescription::CertificateExpired => "the agent's certificate, `cluster.tls.cert`, has expired",
+        // What etcd says of one that is not valid yet, too.
+        AlertDescription::CertificateExpired => {
+            "by its clock the agent's certificate, `cluster.tls.cert`, has ended or is not valid yet"
+        }
         _ => "it refuses the TLS connection",
     };
     format!("{words} (alert {alert:?})")

@@ -71,7 +71,7 @@ impl Access {
         }
         let Some(cluster) = first else {
             self.diagnose(&mut failed).await;
-            return Err(ObserveError::nobody(&failed));
+            return Err(ObserveError::nobody(&failed, self.own_fault()));
         };
         self.directory().settle(cluster);
         Ok(failed)

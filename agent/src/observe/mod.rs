@@ -33,6 +33,7 @@ mod removal;
 mod round;
 pub mod secret_file;
 mod tls;
+mod validity;
 pub mod view;
 mod voice;
 

@@ -323,7 +323,7 @@ impl Round {
     }
 
     fn nobody(&self) -> ObserveError {
-        ObserveError::nobody(&self.failed)
+        ObserveError::nobody(&self.failed, None)
     }
 
     fn reasons(&self) -> Vec<String> {

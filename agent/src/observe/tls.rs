@@ -5,9 +5,9 @@
 
 use std::{
     io,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Mutex, PoisonError},
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use rustls::{
@@ -16,12 +16,12 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
-use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{
     diagnosis::client,
     error::ObserveError,
     secret_file::{Stamp, read},
+    validity::Validity,
 };
 use crate::playbook::cluster::Tls;
 
@@ -83,9 +83,9 @@ impl Renewed {
         self.current().1
     }
 
-    /// Which file holds our own certificate, and when it ends.
-    pub(super) fn own_end(&self) -> Option<(PathBuf, SystemTime)> {
-        Some((self.paths.cert.clone()?, self.current().0.own?.ends()?))
+    /// From when to when our own certificate is valid.
+    pub(super) fn own_validity(&self) -> Option<Validity> {
+        Validity::of(self.paths.cert.clone()?, &certificates(&self.current().0.own?.certificate).ok()?)
     }
 }
 
@@ -130,7 +130,7 @@ impl TlsFiles {
             (Some(certificate), Some(key)) => {
                 let own = Own {
                     certificate: pem(certificate, "certificate", holds_certificate)?,
-                    key: pem(key, "private key", |pem| PrivateKeyDer::from_pem_slice(pem).is_ok())?,
+                    key: pem(key, "private key", is_key)?,
                 };
                 let misfit = |source| ObserveError::KeyPair { cert: certificate.clone(), key: key.clone(), source };
                 own.present_to(client().with_root_certificates(RootCertStore::empty())).map_err(misfit)?;
@@ -193,16 +193,6 @@ impl Own {
         let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(io::Error::other)?;
         config.with_client_auth_cert(certificates(&self.certificate)?, key).map_err(io::Error::other)
     }
-
-    /// When the first of its certificates to end does.
-    fn ends(&self) -> Option<SystemTime> {
-        let end = |certificate: &CertificateDer<'_>| {
-            let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
-            let seconds = u64::try_from(certificate.validity().not_after.timestamp()).unwrap_or(0);
-            SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
-        };
-        certificates(&self.certificate).ok()?.iter().filter_map(end).min()
-    }
 }
 
 fn certificates(pem: &[u8]) -> io::Result<Vec<CertificateDer<'static>>> {
@@ -217,7 +207,23 @@ impl std::fmt::Debug for Own {
 
 fn pem(path: &Path, expected: &'static str, holds: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>, ObserveError> {
     let pem = read(path)?;
-    if holds(&pem) { Ok(pem) } else { Err(ObserveError::Pem { path: path.to_owned(), expected }) }
+    match holds(&pem) {
+        true => Ok(pem),
+        false => Err(ObserveError::Pem { path: path.to_owned(), expected, instead: held(&pem) }),
+    }
+}
+
+fn is_key(pem: &[u8]) -> bool {
+    PrivateKeyDer::from_pem_slice(pem).is_ok()
+}
+
+/// What a file holds that should hold something else, as one whose name stands in another's place.
+fn held(pem: &[u8]) -> &'static str {
+    match (holds_certificate(pem), is_key(pem)) {
+        (true, _) => "; it holds a certificate",
+        (false, true) => "; it holds a private key",
+        (false, false) => "",
+    }
 }
 
 fn holds_certificate(pem: &[u8]) -> bool {
@@ -259,6 +265,9 @@ mod tests {
         let said = Renewed::read(&files).err().map(|error| error.to_string());
         let (cert, key) = (files.cert.as_ref().unwrap().display(), files.key.as_ref().unwrap().display());
         assert_eq!(said, Some(format!("the key {key} is not that of the certificate {cert}")));
+        let swapped = Tls { cert: files.key.clone(), key: files.cert.clone(), ..files.clone() };
+        let said = Renewed::read(&swapped).err().map(|error| error.to_string());
+        assert_eq!(said, Some(format!("{key} is no usable PEM certificate; it holds a private key")));
         fs::remove_file(files.key.as_ref().unwrap()).unwrap();
         assert_eq!(look_again(&renewed), 0, "not readable");
         assert_eq!(renewed.current().0.authorities, old);

@@ -113,6 +113,14 @@ impl Authority {
         self.identity(name, &[], |params| params.not_after = date_time_ymd(2020, 1, 1))
     }
 
+    /// Gives out a certificate that is not valid yet.
+    ///
+    /// # Errors
+    /// The files cannot be written.
+    pub fn later(&self, name: &str) -> Result<Identity, Error> {
+        self.identity(name, &[], |params| params.not_before = date_time_ymd(2124, 1, 1))
+    }
+
     /// Gives out a certificate that ends so long from now.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ on_both! {
 }
 
 async fn no_member_is_stopped_with_a_certificate_that_soon_ends(system: System) {
-    let Some(mut case) = Case::path(system, ("3.5", "3.6"), |spec| spec.tls = true).await else { return };
+    let Some(case) = Case::path(system, ("3.5", "3.6"), |spec| spec.tls = true).await else { return };
     let authority = Authority::open(&case.layout().dir.join("tls")).expect("it was made");
     let client = case.layout().certificates.clone().expect("with TLS").client;
     let lasting = |name, life| authority.lasting(name, Duration::from_secs(life)).expect("given out");
@@ -30,10 +30,22 @@ async fn no_member_is_stopped_with_a_certificate_that_soon_ends(system: System) 
         fs::copy(&identity.key, &client.key).expect("copied");
     };
 
+    let mut rollout = case.strategy(&["join_window: 2s"]).begin().await;
+    for (identity, fault) in [
+        (authority.expired("ended").expect("given out"), " ended at 2"),
+        (authority.later("later").expect("given out"), " is valid from 2"),
+    ] {
+        takes(&identity);
+        let refused = rollout.one("plan", 0).await;
+        refused.must_be(3, "credentials");
+        let said = format!("the agent's certificate {}{fault}", client.cert.display());
+        assert!(refused.message().contains(&said), "{refused}");
+    }
+
     // It is replaced once the agent has looked at it, and the agent looks at its files each second.
     let hook = format!("[\"/bin/sh\", \"-c\", {}]", quoted(&format!("{} && sleep 2", copies(&short))));
-    case.upgrade.extra = vec![format!("hooks: {{ before_node: [{hook}] }}")];
-    let mut rollout = case.strategy(&["join_window: 2s"]).begin().await;
+    rollout.upgrade.extra = vec![format!("hooks: {{ before_node: [{hook}] }}")];
+    rollout.write();
     takes(&long);
     let before = rollout.pids();
     let failed = rollout.one("run", 0).await;
