@@ -412,7 +412,7 @@ impl Execution<'_> {
     /// Members of this host whose process does not run. One that cannot be asked is not taken for stopped.
     async fn down(&mut self) -> Vec<MemberId> {
         let (down, unclear) = self.processes().await;
-        unclear.iter().for_each(|text| self.warn(text));
+        self.warn_once(&unclear);
         down
     }
 

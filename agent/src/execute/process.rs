@@ -2,7 +2,7 @@
 
 use crate::words::with_causes;
 use std::{
-    sync::{MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -56,6 +56,8 @@ pub(super) struct Memory {
     has_waited: bool,
     /// Whether this agent has told it to stop, and it did not end, as far as was seen.
     has_failed: bool,
+    /// Why its last start failed, where it did.
+    start_failure: Option<Arc<str>>,
 }
 
 /// Why a process that was told to stop is not known to have ended.
@@ -221,6 +223,16 @@ impl OwnNode {
             }
             sleep(POLL_INTERVAL).await;
         }
+    }
+
+    /// Kept until it was started, or is to be stopped.
+    pub(super) fn remember_start(&self, why: Option<&ActError>) {
+        self.memory().start_failure = why.map(|why| why.to_string().into());
+    }
+
+    /// Why its last start failed, where it did.
+    pub(super) fn start_failure(&self) -> Option<Arc<str>> {
+        self.memory().start_failure.clone()
     }
 
     fn believe(&mut self, belief: Belief) {

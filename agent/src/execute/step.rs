@@ -204,10 +204,12 @@ impl Execution<'_> {
         let started = match node.may_be_stopped {
             true => {
                 let listens = blocking(move || url.map_or(Listens::Perhaps, |url| listens(&url))).await;
-                node.start_stopped(listens).await?
+                node.start_stopped(listens).await
             }
-            false => node.start().await?,
+            false => node.start().await,
         };
+        node.remember_start(started.as_ref().err());
+        let started = started?;
         started.warnings.iter().for_each(|warning| self.warn(warning));
         if started.is_new {
             self.tell(if in_hand.is_some() { RunEvent::Started { member } } else { RunEvent::Mended { member } });

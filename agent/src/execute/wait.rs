@@ -144,9 +144,13 @@ impl Execution<'_> {
     /// With the end of its log, and the host where that lies: the reason goes into the run, and whoever reads it on another host
     /// would have to come here for the cause.
     async fn with_last_words(&self, member: MemberId, why: Arc<str>) -> Arc<str> {
-        let why = self.own_certificate_has_ended(member).map_or(why.clone(), |ended| format!("{ended}; {why}").into());
-        let runtime = self.node(member).and_then(|node| node.runtime.as_ref());
-        let Some(runtime) = runtime else { return why };
+        let why = self.own_certificate_fault(member).map_or(why.clone(), |fault| format!("{fault}; {why}").into());
+        let Some(node) = self.node(member) else { return why };
+        let why = match node.start_failure() {
+            Some(failure) => format!("{why}; its start had failed: {}", line(&failure)).into(),
+            None => why,
+        };
+        let Some(runtime) = &node.runtime else { return why };
         format!("{why}; on {}, {}", self.me.host_name, line(&runtime.last_words().await)).into()
     }
 
@@ -165,12 +169,14 @@ impl Execution<'_> {
         }
     }
 
-    /// A supervisor whose `status` prints no pid leaves open which executable runs.
+    /// A supervisor whose `status` prints no pid, or one that is gone, leaves open which executable runs.
     async fn say_what_was_not_compared(&mut self, member: MemberId, on: Option<Binary>) {
         let Some(node) = self.node(member).filter(|node| on.is_some() && node.sides.is_some()) else { return };
         if matches!(node.status().await, Ok(status) if status.is_running() && status.process().is_none()) {
             let name = self.name_of(member);
-            self.warn(&format!("{name}: which executable runs was not compared, as its `status` prints no pid"));
+            self.warn(&format!(
+                "{name}: which executable runs was not compared, as its `status` names no process that is there"
+            ));
         }
     }
 

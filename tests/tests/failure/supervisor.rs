@@ -15,6 +15,7 @@ use tests::{
 on_both! {
     a_status_that_always_says_that_it_runs, etcd #[ignore = "slow: the node's row shows the same"];
     a_status_that_prints_a_file_that_was_left, etcd #[ignore = "slow: the node's row shows the same"];
+    why_a_start_failed_is_said_of_a_member_that_stays_down, etcd #[ignore = "slow: the node's row shows the same"];
     #[ignore = "slow: each look at it takes its ten seconds"]
     a_status_that_hangs_once_its_member_was_stopped;
 }
@@ -72,6 +73,22 @@ async fn is_back_on_its_old_binary(system: System, status: &str) {
     assert_ne!(rollout.pids()[0], before[0], "it was stopped, and is back");
     assert!(!rollout.keys().await.contains_key("step"), "its step is over");
 
+    script(rollout.member(0), "status", HONEST);
+    all_must_be(&rollout.all("run").await, 0, "done");
+    rollout.end(1).await;
+}
+
+async fn why_a_start_failed_is_said_of_a_member_that_stays_down(system: System) {
+    let Some(mut rollout) = with_status(system, "exit 0").await else { return };
+    rollout.upgrade.strategy.push("health: { timeout: 5s }".into());
+    rollout.write();
+    let start = fs::read_to_string(rollout.member(0).dir.join("start")).expect("written");
+    script(rollout.member(0), "start", "echo 'no room' >&2\nexit 5");
+    let ended = rollout.all("run").await;
+    let said = ended[0].message();
+    assert!(said.contains("its start had failed: node m1: start ended with exit 5"), "{}", ended[0]);
+
+    fs::write(rollout.member(0).dir.join("start"), start).expect("written");
     script(rollout.member(0), "status", HONEST);
     all_must_be(&rollout.all("run").await, 0, "done");
     rollout.end(1).await;

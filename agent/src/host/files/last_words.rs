@@ -4,7 +4,7 @@
 //! (`log.rs`): by the agent where nobody else decides what is found there, else by a process that has become the user. What
 //! it says goes into the run's mark, so it is short: a few lines, where they are.
 
-use std::{fs::File, path::Path, time::Duration};
+use std::{fs::File, io, path::Path, time::Duration};
 
 use rustix::fs::OFlags;
 
@@ -68,11 +68,14 @@ impl CommandRuntime {
             let output = output.clone();
             blocking(move || File::open(output).and_then(end_of))
         };
-        let end = tokio::time::timeout(LIMIT, read).await.ok().and_then(Result::ok);
+        let end = tokio::time::timeout(LIMIT, read).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         match end.map(|end| last_lines(&String::from_utf8_lossy(&end))) {
-            Some(Some(words)) => format!("its `start` said last, in {}: {words}", output.display()),
-            Some(None) => format!("its `start` said nothing in {}", output.display()),
-            None => format!("no `start` by an agent is known of, as {} cannot be read", output.display()),
+            Ok(Some(words)) => format!("its `start` said last, in {}: {words}", output.display()),
+            Ok(None) => format!("its `start` said nothing in {}", output.display()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                format!("no agent has run its `start`: there is no {}", output.display())
+            }
+            Err(error) => format!("what its `start` said is not known: {} cannot be read ({error})", output.display()),
         }
     }
 }

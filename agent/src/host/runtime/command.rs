@@ -197,7 +197,7 @@ impl CommandRuntime {
                 after: shown_since(begun),
                 named: match status.process() {
                     Some(process) => format!("`status` named {}", shown(process.identity.pid)),
-                    None => "`status` named none".into(),
+                    None => "`status` named no process that is there".into(),
                 },
                 source: stopped.err().map(Box::new),
             }),

@@ -197,6 +197,9 @@ impl Agent {
                 self.restarting(S::Recovering(why), act)
             }
             (S::Recovering(why), Event::Done) => self.restarting(S::Ending(Some(why)), Act::Look),
+            (S::Recovering(why), Event::Failed(more)) => {
+                self.keep_as_it_is(format!("{why}; and then it did not become ready: {more}").into())
+            }
             (S::Recovering(why), _) => self.keep_as_it_is(why),
             (S::Marking(ending), Event::Looked(looked)) => self.put_mark(ending, &looked),
             (restarting, _) => self.retry(restarting),
