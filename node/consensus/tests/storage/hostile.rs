@@ -1,7 +1,7 @@
 //! Whoever reaches the peer port can say anything: nothing of it ends a member, or leaves it without a leader for ever.
 
 use bytes::Bytes;
-use consensus::Question;
+use consensus::{Group, Question};
 use futures_util::{StreamExt, stream};
 use prost::Message;
 
@@ -144,15 +144,27 @@ async fn what_differs_from_a_committed_entry_ends_a_member_only_if_its_leader_is
     group.propose_as_leader(term, Bytes::from_static(b"on")).await.expect("committed");
     let voted = group.answer(LIAR, ballot(term + 2, LIAR)).await;
     voted.expect("one whose log is longer has this member's vote");
-    let other = |leads: u64| {
-        let id = |term, index| Some(LogId { term, index });
-        let entries = vec![Entry { id: id(leads, 2), payload: b"\x0a\0".into() }];
-        let append = Append { sequence: 1, vote: vote(leads, LIAR), previous: id(term, 1), entries };
-        group.append(LIAR, stream::iter([bytes(append)])).count()
-    };
-    assert_eq!(other(term + 1).await, 1, "it is answered, by a refusal");
+    assert_eq!(appended(group, term, term + 1).await, 1, "it is answered, by a refusal");
     assert_eq!(group.fault(), None);
-    assert_eq!(other(term + 2).await, 0);
+    assert_eq!(appended(group, term, term + 2).await, 0);
     let why = group.fault().expect("one of the two has lost what it had acknowledged");
     assert!(why.contains("differs from this one's in entry 2, which was committed"), "{why}");
+}
+
+/// What comes while a member ends, or after its raft has failed, is no word of what was lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_differs_from_a_committed_entry_says_nothing_once_raft_has_stopped() {
+    let Alone { group, term, .. } = &Alone::begin().await;
+    group.propose_as_leader(*term, Bytes::from_static(b"on")).await.expect("committed");
+    group.shutdown().await;
+    assert_eq!(appended(group, *term, term + 2).await, 0);
+    assert_eq!(group.fault().as_deref(), Some("raft stopped"));
+}
+
+/// How many answers there are to an entry that differs from the second one here, of one that leads in this term.
+async fn appended(group: &Group, term: u64, leads: u64) -> usize {
+    let id = |term, index| Some(LogId { term, index });
+    let entries = vec![Entry { id: id(leads, 2), payload: b"\x0a\0".into() }];
+    let append = Append { sequence: 1, vote: vote(leads, LIAR), previous: id(term, 1), entries };
+    group.append(LIAR, stream::iter([bytes(append)])).count().await
 }
