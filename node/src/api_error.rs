@@ -105,6 +105,12 @@ pub enum ApiError {
     /// There is no member of this id.
     #[error("etcdserver: member not found")]
     MemberNotFound,
+    /// What is to be a member's peer URLs is none.
+    #[error("etcdserver: given member URLs are invalid")]
+    BadMemberUrls,
+    /// Another member is reached there.
+    #[error("etcdserver: Peer URLs already exists")]
+    PeerUrlExists,
     /// What a downgrade is to lead to is no version.
     #[error("etcdserver: wrong downgrade target version format")]
     WrongDowngradeTarget,
@@ -133,6 +139,7 @@ impl ApiError {
             | Self::DuplicateKey
             | Self::InvalidSortOption
             | Self::RequestTooLarge
+            | Self::BadMemberUrls
             | Self::WrongDowngradeTarget
             | Self::InvalidDowngradeTarget => Code::InvalidArgument,
             Self::Compacted | Self::FutureRevision | Self::LeaseTtlTooLarge => Code::OutOfRange,
@@ -141,6 +148,7 @@ impl ApiError {
             | Self::NotLeader
             | Self::NotSupportedForLearner
             | Self::BadLeaderTransferee
+            | Self::PeerUrlExists
             | Self::ClusterVersionUnavailable
             | Self::DowngradeInProcess
             | Self::NoInflightDowngrade => Code::FailedPrecondition,

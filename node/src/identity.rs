@@ -91,12 +91,15 @@ impl<T> At<T> for io::Result<T> {
     }
 }
 
-/// The id of each founder by name, with its peer URLs; from addresses and token alone, so that all come to the same.
+/// The id of each founder by name, with its peer URLs; from hosts, ports and token alone, so that all come to the same, and still
+/// do once members have gone from http to https.
 pub(super) fn founders(config: &Config) -> Vec<(MemberId, String, Vec<String>)> {
     let founder = |(name, urls): (&String, &Vec<crate::config::Url>)| {
         let mut urls: Vec<String> = urls.iter().map(ToString::to_string).collect();
         urls.sort();
-        let id = MemberId(number(&format!("{}|{}", urls.join(","), config.initial_cluster_token)));
+        let mut plain: Vec<_> = urls.iter().map(|url| url.replacen("https://", "http://", 1)).collect();
+        plain.sort();
+        let id = MemberId(number(&format!("{}|{}", plain.join(","), config.initial_cluster_token)));
         (id, name.clone(), urls)
     };
     let mut founders: Vec<_> = config.initial_cluster.iter().map(founder).collect();

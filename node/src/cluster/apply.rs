@@ -26,6 +26,11 @@ impl Cluster {
             Entry::Publish { member, starts, incarnation, attributes } => {
                 self.publish(index, member, (starts, incarnation), attributes)
             }
+            Entry::Move { member, peer_urls } => {
+                let is_allowed = self.may_move(member, &peer_urls).is_ok();
+                let moved = self.members.get_mut(&member).filter(|member| is_allowed && member.peer_urls != peer_urls);
+                moved.map(|member| member.peer_urls = peer_urls).is_some()
+            }
             Entry::Reset { prepares } => self.reset(index, prepares),
             Entry::SetVersion { version, heard } => self.set_version(index, version, &heard),
             Entry::Downgrade { to: Some(target) } => {

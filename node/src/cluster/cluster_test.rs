@@ -327,3 +327,23 @@ impl Random {
         ((mixed ^ (mixed >> 31)) % bound.max(1) as u64) as usize
     }
 }
+
+#[test]
+fn a_member_is_moved_to_where_no_other_is_and_nothing_is_decided_anew() {
+    let mut bench = Bench::new(["3.6.0"; 3]);
+    bench.settle();
+    let urls = |text: &str| vec![text.to_owned()];
+    assert!(bench.apply(Entry::Move { member: id(1), peer_urls: urls("https://a:1") }));
+    assert_eq!(bench.cluster.members[&id(1)].peer_urls, urls("https://a:1"));
+    for (member, to, refusal) in [
+        (9, "https://b:1", Some(ApiError::MemberNotFound)),
+        (2, "https://a:1", Some(ApiError::PeerUrlExists)),
+        (1, "https://a:1", None),
+    ] {
+        assert_eq!(bench.cluster.may_move(id(member), &urls(to)).err(), refusal);
+        let before = bench.cluster.clone();
+        assert!(!bench.apply(Entry::Move { member: id(member), peer_urls: urls(to) }));
+        assert_eq!(bench.cluster, before);
+    }
+    assert_eq!(bench.settle(), [], "neither gate nor version comes of it");
+}

@@ -24,6 +24,8 @@ pub enum Entry {
         incarnation: Option<Incarnation>,
         attributes: Attributes,
     },
+    /// Other members reach it at these URLs from here on (etcd, `MemberUpdate`).
+    Move { member: MemberId, peer_urls: Vec<String> },
     /// The gate is closed, before the cluster version changes (KEP-4647, "Start a New Cluster", step 2).
     Reset {
         /// The version that this makes room for. Where the cluster has it already, this comes late and says nothing.

@@ -17,7 +17,10 @@ use std::collections::BTreeMap;
 
 use proto::{ClusterId, ClusterVersion, LogIndex, MemberId};
 
-use crate::features::{Features, Registry};
+use crate::{
+    api_error::ApiError,
+    features::{Features, Registry},
+};
 use gate::Gate;
 use member::Member;
 
@@ -45,6 +48,19 @@ impl Cluster {
     /// Those whose proposals decide.
     pub fn voters(&self) -> impl Iterator<Item = (MemberId, &Member)> {
         self.members.iter().filter(|(_, member)| !member.is_learner).map(|(id, member)| (*id, member))
+    }
+
+    /// Whether this member can be reached at these URLs from now on.
+    ///
+    /// # Errors
+    /// In etcd's words (etcd, `ValidateConfigurationChange`): there is no such member, or another one is reached there.
+    pub fn may_move(&self, member: MemberId, peer_urls: &[String]) -> Result<(), ApiError> {
+        let mut others = self.members.iter().filter(|(id, _)| **id != member);
+        match others.any(|(_, other)| other.peer_urls.iter().any(|url| peer_urls.contains(url))) {
+            _ if !self.members.contains_key(&member) => Err(ApiError::MemberNotFound),
+            true => Err(ApiError::PeerUrlExists),
+            false => Ok(()),
+        }
     }
 
     /// Whether gates exist at the version that the cluster has now.

@@ -71,6 +71,7 @@ fn of_cluster(what: Written) -> Read<cluster::entry::Entry> {
             incarnation: Incarnation::read(incarnation),
             attributes: attributes(said.ok_or_else(missing("what is published"))?),
         },
+        Written::Moved(stored::Moved { member, peer_urls }) => E::Move { member: MemberId(member), peer_urls },
         Written::SetGate(set) => match set.purpose.ok_or_else(missing("what the gate is set for"))? {
             written::cluster_feature_gate_set::Purpose::Prepares(to) => E::Reset { prepares: version(&to) },
             written::cluster_feature_gate_set::Purpose::Inputs(inputs) => {

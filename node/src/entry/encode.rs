@@ -54,6 +54,9 @@ fn of_cluster(entry: &cluster::entry::Entry) -> Written {
             attributes: Some(attributes(said)),
             incarnation: Incarnation::written(*incarnation),
         }),
+        E::Move { member, peer_urls } => {
+            Written::Moved(stored::Moved { member: member.0, peer_urls: peer_urls.clone() })
+        }
         E::Reset { prepares } => {
             let purpose = Some(written::cluster_feature_gate_set::Purpose::Prepares(version(*prepares)));
             Written::SetGate(written::ClusterFeatureGateSet { feature_gates: Vec::new(), purpose })

@@ -95,6 +95,15 @@ fn a_downgrade_s_bytes_are_those_that_were_first_written() {
 }
 
 #[test]
+fn a_move_s_bytes_are_those_that_were_first_written() {
+    let golden = b"\x0a\x04\x08\x03\x10\x05\xca\x01\x12\x08\x07\x12\x0ehttps://h:2380";
+    let entry =
+        Entry::from(EntryKind::Cluster(E::Move { member: MemberId(7), peer_urls: vec!["https://h:2380".into()] }));
+    assert_eq!(entry.encode(), golden, "the format has changed");
+    assert_eq!(Entry::decode(golden, FIRST), Ok(entry));
+}
+
+#[test]
 fn a_downgrade_under_way_is_stored_as_it_first_was() {
     let lower = FIRST;
     let cluster = cluster::Cluster { downgrade: Some(lower), behind: Some(LogIndex(7)), ..Default::default() };

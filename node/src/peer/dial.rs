@@ -24,18 +24,26 @@ use crate::{
 pub(super) struct Dial {
     host: Arc<dyn Host>,
     tls: Option<Arc<ClientTls>>,
-    urls: Vec<Url>,
+    /// Where the member is now; with commas between.
+    urls: Arc<dyn Fn() -> String + Send + Sync>,
+}
+
+/// Of the first of these URLs.
+pub(super) fn authority(urls: &str) -> String {
+    read(urls).ok().and_then(|urls| urls.first().map(Url::authority)).unwrap_or_default()
+}
+
+fn read(urls: &str) -> Result<Vec<Url>, UrlError> {
+    urls.split(',').map(str::parse).collect()
 }
 
 impl Dial {
-    /// For URLs with commas between.
-    pub(super) fn new(host: Arc<dyn Host>, tls: Option<Arc<ClientTls>>, urls: &str) -> Result<Self, UrlError> {
-        Ok(Self { host, tls, urls: urls.split(',').map(str::parse).collect::<Result<_, _>>()? })
-    }
-
-    /// Of the first one.
-    pub(super) fn authority(&self) -> String {
-        self.urls.first().map_or_else(String::new, Url::authority)
+    pub(super) fn new(
+        host: Arc<dyn Host>,
+        tls: Option<Arc<ClientTls>>,
+        urls: Arc<dyn Fn() -> String + Send + Sync>,
+    ) -> Self {
+        Self { host, tls, urls }
     }
 
     fn reach(&self, url: &Url) -> BoxFuture<'static, io::Result<Box<dyn Socket>>> {
@@ -64,9 +72,10 @@ impl Service<Uri> for Dial {
 
     fn call(&mut self, _: Uri) -> Self::Future {
         // All at once: one that swallows what is sent to it would take all the time that there is for a vote.
-        let tries: Vec<_> = self.urls.iter().map(|url| self.reach(url)).collect();
+        let urls = (self.urls)();
+        let tries = read(&urls).map(|urls| urls.iter().map(|url| self.reach(url)).collect::<Vec<_>>());
         async move {
-            let (socket, _) = select_ok(tries).await?;
+            let (socket, _) = select_ok(tries.map_err(|error| io::Error::other(format!("`{urls}`: {error}")))?).await?;
             Ok(TokioIo::new(socket))
         }
         .boxed()
@@ -88,7 +97,7 @@ mod tests {
 
     async fn reached(at: &[SocketAddr]) -> io::Result<SocketAddr> {
         let urls: Vec<_> = at.iter().map(|address| format!("http://{address}")).collect();
-        let mut dial = Dial::new(Arc::new(RealHost), None, &urls.join(",")).unwrap();
+        let mut dial = Dial::new(Arc::new(RealHost), None, Arc::new(move || urls.join(",")));
         let mut socket = dial.call(Uri::default()).await?.into_inner();
         // Whoever listens says where.
         let mut port = [0; 2];

@@ -99,6 +99,13 @@ impl Handshake {
         insert(metadata, &handshake);
     }
 
+    /// Where this member is reached, with commas between; nothing before the cluster is founded.
+    pub(super) fn urls_of(&self, member: MemberId) -> Option<String> {
+        let urls =
+            self.machine.read(|state| state.cluster.members.get(&member).map(|member| member.peer_urls.join(",")));
+        urls.filter(|urls| !urls.is_empty())
+    }
+
     /// Whether this member has no log yet.
     pub(crate) fn is_new(&self) -> bool {
         !self.had_log && self.machine.read(|state| state.cluster.members.is_empty())

@@ -21,7 +21,7 @@ use tonic::{
 
 use super::{
     Handshake, MAX_MESSAGE, Remote,
-    dial::Dial,
+    dial::{Dial, authority},
     wire::{self, Frame, peer_client::PeerClient},
 };
 use crate::{
@@ -56,7 +56,7 @@ pub struct Links {
     /// What another member has told this one, which has lost its data directory.
     refused: watch::Sender<Option<String>>,
     log_throttle: Arc<LogThrottle>,
-    open: Arc<Mutex<BTreeMap<(u64, String), Link>>>,
+    open: Arc<Mutex<BTreeMap<u64, Link>>>,
 }
 
 #[derive(Clone)]
@@ -125,21 +125,23 @@ impl Links {
 
     fn link(&self, peer: &Peer) -> Result<Link, PeerError> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(link) = open.get(&(peer.id, peer.address.clone())) {
+        if let Some(link) = open.get(&peer.id) {
             return Ok(link.clone());
         }
-        let client = || self.client(&peer.address);
+        let client = || self.client(peer);
         let link = Link { heartbeats: client()?, entries: client()?, other: client()? };
-        open.insert((peer.id, peer.address.clone()), link.clone());
+        open.insert(peer.id, link.clone());
         Ok(link)
     }
 
     /// Connects when it is first used, and again whenever the connection is lost.
-    fn client(&self, address: &str) -> Result<Client, PeerError> {
-        let dial = Dial::new(self.host.clone(), self.tls.clone(), address);
-        let dial = dial.map_err(|error| PeerError::Broken(error.to_string()))?;
-        // Of TLS the connection alone knows.
-        let endpoint = Endpoint::from_shared(format!("http://{}", dial.authority()));
+    fn client(&self, peer: &Peer) -> Result<Client, PeerError> {
+        let (handshake, peer) = (self.handshake.clone(), peer.clone());
+        // A member that was moved keeps the connections that it has, and gets the next where it is then.
+        let urls = move || handshake.urls_of(MemberId(peer.id)).unwrap_or_else(|| peer.address.clone());
+        // Where it is, and whether by TLS, the connection alone knows.
+        let endpoint = Endpoint::from_shared(format!("http://{}", authority(&urls())));
+        let dial = Dial::new(self.host.clone(), self.tls.clone(), Arc::new(urls));
         let endpoint = endpoint.map_err(|error| PeerError::Broken(error.to_string()))?;
         let channel = endpoint
             .connect_timeout(CONNECT)

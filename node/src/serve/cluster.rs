@@ -1,5 +1,7 @@
 //! etcd's `Cluster`.
 
+use std::collections::BTreeSet;
+
 use proto::{
     MemberId,
     etcdserverpb::{
@@ -10,8 +12,16 @@ use proto::{
 };
 use tonic::{Request, Response, Status, async_trait};
 
+use prost::Message;
+
 use super::context::ServiceContext;
-use crate::{cluster::member::Member, state::State};
+use crate::{
+    api_error::ApiError,
+    cluster::{entry::Entry, member::Member},
+    config::Url,
+    entry::EntryKind,
+    state::State,
+};
 
 fn not_yet<T>() -> Result<Response<T>, Status> {
     Err(Status::unimplemented("this release of the node does not change its membership"))
@@ -38,8 +48,24 @@ impl Cluster for ServiceContext {
         not_yet()
     }
 
-    async fn member_update(&self, _: Request<MemberUpdateRequest>) -> Result<Response<MemberUpdateResponse>, Status> {
-        not_yet()
+    async fn member_update(
+        &self,
+        request: Request<MemberUpdateRequest>,
+    ) -> Result<Response<MemberUpdateResponse>, Status> {
+        let (metadata, _, request) = request.into_parts();
+        let requires = self.admit(&metadata)?;
+        let size = request.encoded_len();
+        let (member, peer_urls) = (MemberId(request.id), peer_urls(&request.peer_urls)?);
+        self.read(&requires, |state| state.cluster.may_move(member, &peer_urls)).await?;
+        let entry = Entry::Move { member, peer_urls: peer_urls.clone() };
+        // What came of it is said by the state: to move a member to where it is is no news, and well.
+        self.propose(requires, EntryKind::Cluster(entry), size).await?;
+        let now = |state: &State| {
+            state.cluster.may_move(member, &peer_urls)?;
+            Ok((state.keys.revision(), state.cluster.members.iter().map(listed).collect()))
+        };
+        let (revision, members) = self.read_here(&[], now)?;
+        Ok(Response::new(MemberUpdateResponse { header: self.header(revision.0), members }))
     }
 
     async fn member_promote(
@@ -48,6 +74,13 @@ impl Cluster for ServiceContext {
     ) -> Result<Response<MemberPromoteResponse>, Status> {
         not_yet()
     }
+}
+
+/// Each once and in order, as etcd keeps them. What is none would be dialled for ever; etcd takes it, and ends.
+fn peer_urls(asked: &[String]) -> Result<Vec<String>, ApiError> {
+    let urls: Result<BTreeSet<Url>, _> = asked.iter().map(|url| url.parse()).collect();
+    let urls = urls.ok().filter(|urls| !urls.is_empty()).ok_or(ApiError::BadMemberUrls)?;
+    Ok(urls.iter().map(Url::to_string).collect())
 }
 
 /// A member is listed by name once it has published itself, as in etcd: that is how one that never started is told.
@@ -65,6 +98,16 @@ fn listed((id, member): (&MemberId, &Member)) -> Listed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_peer_url_is_refused() {
+        let asked = |urls: &[&str]| peer_urls(&urls.iter().map(ToString::to_string).collect::<Vec<_>>());
+        for wrong in [&[][..], &[""], &["h:2380"], &["http://h"], &["http://h:2380/x"], &["http://a:1", "ftp://b:1"]] {
+            assert_eq!(asked(wrong), Err(ApiError::BadMemberUrls), "{wrong:?}");
+        }
+        let twice = ["https://h:2380", "http://h:2380", "https://h:2380"];
+        assert_eq!(asked(&twice), Ok(vec!["http://h:2380".to_owned(), "https://h:2380".to_owned()]));
+    }
 
     #[test]
     fn a_member_that_never_started_has_no_name() {

@@ -15,6 +15,7 @@ mod hostile;
 mod large;
 mod leases;
 mod lost_data;
+mod moved;
 mod much;
 mod no_leader;
 mod refusal;
