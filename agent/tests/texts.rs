@@ -131,7 +131,7 @@ fn no_arrow_between_rooms_turns() {
         ("keys", &["unknown"][..]),
         ("journal", &["keys", "host", "unknown", "words"][..]),
         ("plan", &["observe", "keys", "journal", "unknown"][..]),
-        ("observe", &["playbook", "regular_file", "words"][..]),
+        ("observe", &["playbook", "regular_file", "calendar", "words"][..]),
         ("store", &["keys", "observe", "boot_clock", "unknown", "words"][..]),
         ("machine", &["keys", "observe", "plan", "journal", "unknown"][..]),
         ("host", &["keys", "guarded", "sha256", "boot_clock", "calendar", "regular_file", "words"][..]),
