@@ -65,6 +65,9 @@ pub enum ApiError {
     /// The request is larger than what may stand in the log.
     #[error("etcdserver: request is too large")]
     RequestTooLarge,
+    /// The keys that a transaction reads are more than there are: it names some of them again and again.
+    #[error("etcdserver: the transaction was performed, and its answer would be larger than all that is stored")]
+    AnswerTooLarge,
     #[error("etcdserver: too many requests")]
     TooManyRequests,
     /// The state is as large as it may be, or was so and the alarm still stands.
@@ -152,7 +155,7 @@ impl ApiError {
             | Self::ClusterVersionUnavailable
             | Self::DowngradeInProcess
             | Self::NoInflightDowngrade => Code::FailedPrecondition,
-            Self::TooManyRequests | Self::NoSpace => Code::ResourceExhausted,
+            Self::AnswerTooLarge | Self::TooManyRequests | Self::NoSpace => Code::ResourceExhausted,
             Self::NoLeader
             | Self::LeaderChanged
             | Self::Stopped

@@ -70,21 +70,26 @@ impl Machine {
 
     fn apply_all(&self, entries: Vec<Committed>) -> Result<(), Fault> {
         let mut state = self.write();
-        let (mut outcomes, mut is_noted) = (Vec::new(), false);
+        let (mut outcomes, mut is_news, mut is_compacted) = (Vec::new(), false, false);
         for entry in entries {
             // One that was applied before, too: whoever replays the log meets it.
             let since = entry.command.as_ref().map(|(_, entry)| entry.what.since());
-            is_noted |= since.is_some_and(|since| state.cluster.note(entry.index, since));
-            outcomes.extend(self.apply_one(&mut state, entry));
+            is_news |= since.is_some_and(|since| state.cluster.note(entry.index, since));
+            if let Some((id, outcome)) = self.apply_one(&mut state, entry) {
+                is_news |= matches!(outcome, Ok(Applied::Cluster { changed: true }));
+                is_compacted |= matches!(outcome, Ok(Applied::Compact(_)));
+                // What others wait for may be large, and is theirs.
+                outcomes.extend(self.shared.proposals.is_ours(&id).then_some((id, outcome)));
+            }
             // After each: a log that goes up and down again is none that a lower release may replay.
             self.check(&state)?;
         }
         let applied = state.applied;
         drop(state);
-        if is_noted || outcomes.iter().any(|(_, outcome)| matches!(outcome, Ok(Applied::Cluster { changed: true }))) {
+        if is_news {
             self.shared.cluster.send_replace(applied);
         }
-        if outcomes.iter().any(|(_, outcome)| matches!(outcome, Ok(Applied::Compact(_)))) {
+        if is_compacted {
             self.shared.compacted.notify_one();
         }
         self.shared.proposals.settle(outcomes);

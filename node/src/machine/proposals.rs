@@ -131,14 +131,18 @@ impl Proposals {
 
     /// Tells those of this process what came of theirs.
     pub(super) fn settle(&self, outcomes: impl IntoIterator<Item = (ProposalId, Outcome)>) {
-        let is_ours = |id: &ProposalId| (id.member, id.starts) == (self.shared.member, self.shared.starts);
         let mut waiting = self.waiting();
-        for (id, outcome) in outcomes.into_iter().filter(|(id, _)| is_ours(id)) {
+        for (id, outcome) in outcomes.into_iter().filter(|(id, _)| self.is_ours(id)) {
             if let Some(waiter) = waiting.remove(id.number) {
                 // Whoever waited may have gone.
                 let _ = waiter.outcome.send(outcome);
             }
         }
+    }
+
+    /// Whether this process has proposed it.
+    pub(super) fn is_ours(&self, id: &ProposalId) -> bool {
+        (id.member, id.starts) == (self.shared.member, self.shared.starts)
     }
 
     fn waiting(&self) -> MutexGuard<'_, Queue> {

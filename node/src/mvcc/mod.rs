@@ -38,7 +38,7 @@ pub use events::{Bound, Changed, Stretch};
 pub use key_range::KeyRange;
 pub use range::Extent;
 pub use restore::{Restore, SnapshotError};
-pub use txn::{is_read_only, is_serializable, ranges};
+pub use txn::{Performed, is_read_only, is_serializable, ranges};
 
 use crate::{api_error::ApiError, lease::Leases};
 use history::{History, Live, Position, Record};

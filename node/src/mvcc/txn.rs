@@ -1,17 +1,21 @@
 //! Transactions: conditions, then one of two lists of operations, at one revision.
 //!
 //! Source: etcd, `Txn` in server/etcdserver/txn/txn.go. All conditions, those of nested transactions too, are judged before
-//! the first operation; reads see what earlier operations of the transaction wrote.
+//! the first operation; reads see what earlier operations of the transaction wrote. They are made later, from a copy, which costs
+//! nothing: no entry waits for them.
 
+use std::{fmt, sync::Arc};
+
+use prost::Message;
 use proto::{
-    LeaseId,
+    LeaseId, Revision,
     etcdserverpb::{
-        DeleteRangeRequest, PutRequest, RangeRequest, RequestOp, ResponseHeader, ResponseOp, TxnRequest, TxnResponse,
-        request_op::Request, response_op::Response,
+        DeleteRangeRequest, PutRequest, RangeRequest, RangeResponse, RequestOp, ResponseHeader, ResponseOp, TxnRequest,
+        TxnResponse, request_op::Request, response_op::Response,
     },
 };
 
-use super::{Store, header, write::Write};
+use super::{Extent, Store, header, write::Write};
 use crate::api_error::ApiError;
 
 /// Whether a transaction only reads, and so need not be proposed. A nested one counts as a write, as in etcd.
@@ -33,16 +37,24 @@ pub fn ranges(request: &TxnRequest) -> impl Iterator<Item = Option<&RangeRequest
 }
 
 impl Store {
-    /// Performs a transaction.
+    /// Performs a transaction, but for its reads.
     ///
     /// # Errors
     /// An operation of the branch taken is refused; nothing of the transaction was done then.
-    pub fn txn(&mut self, request: TxnRequest) -> Result<TxnResponse, ApiError> {
+    pub fn perform(&mut self, request: TxnRequest) -> Result<Performed, ApiError> {
         let branch = self.choose(request);
         self.check_branch(&branch)?;
         let mut write = self.write();
-        let response = write.perform(branch)?;
-        Ok(TxnResponse { header: header(write.end()), ..response })
+        let performed = write.perform(branch, &mut None)?;
+        Ok(Performed { header: header(write.end()), ..performed })
+    }
+
+    /// Performs a transaction, and makes its reads at once.
+    ///
+    /// # Errors
+    /// As [`Store::perform`], and as [`Performed::answer`].
+    pub fn txn(&mut self, request: TxnRequest) -> Result<TxnResponse, ApiError> {
+        self.perform(request)?.answer()
     }
 
     /// Performs a transaction that [`is_read_only`]; an operation that is no read is left unanswered.
@@ -52,14 +64,15 @@ impl Store {
     pub fn read_txn(&self, request: &TxnRequest) -> Result<TxnResponse, ApiError> {
         let succeeded = self.all_hold(&request.compare);
         let operations = if succeeded { &request.success } else { &request.failure };
-        let responses = operations.iter().map(|operation| self.read(operation)).collect::<Result<_, _>>()?;
+        let mut room = Room::of(self);
+        let responses = operations.iter().map(|operation| self.read(operation, &mut room)).collect::<Result<_, _>>()?;
         Ok(TxnResponse { header: header(self.revision), succeeded, responses })
     }
 
-    fn read(&self, operation: &RequestOp) -> Result<ResponseOp, ApiError> {
+    fn read(&self, operation: &RequestOp, room: &mut Room) -> Result<ResponseOp, ApiError> {
         let Some(Request::RequestRange(range)) = &operation.request else { return Ok(ResponseOp::default()) };
         self.check_range(range)?;
-        Ok(ResponseOp { response: Some(Response::ResponseRange(self.range(range)?)) })
+        room.taken(self.range(range)?)
     }
 
     /// Judges the conditions, of nested transactions too, and keeps what is to be done.
@@ -109,22 +122,111 @@ enum Operation {
 }
 
 impl Write<'_> {
-    /// The answer carries an empty header, as that of a nested transaction does in etcd.
-    fn perform(&mut self, branch: Branch) -> Result<TxnResponse, ApiError> {
-        let responses = branch.operations.into_iter().map(|operation| self.operate(operation));
-        let responses = responses.collect::<Result<_, _>>()?;
-        Ok(TxnResponse { header: Some(ResponseHeader::default()), succeeded: branch.succeeded, responses })
+    /// The answer carries an empty header, as that of a nested transaction does in etcd. `seen`: what the last read saw, as
+    /// long as nothing was written since.
+    fn perform(&mut self, branch: Branch, seen: &mut Option<Arc<Store>>) -> Result<Performed, ApiError> {
+        let operations = branch.operations.into_iter().map(|operation| self.operate(operation, seen));
+        let operations = operations.collect::<Result<_, _>>()?;
+        Ok(Performed { header: Some(ResponseHeader::default()), succeeded: branch.succeeded, operations })
     }
 
-    fn operate(&mut self, operation: Operation) -> Result<ResponseOp, ApiError> {
+    fn operate(&mut self, operation: Operation, seen: &mut Option<Arc<Store>>) -> Result<Step, ApiError> {
         let response = match operation {
-            Operation::Range(range) => Response::ResponseRange(self.store().range_at(&range, self.revision())?),
+            Operation::Range(range) => {
+                let store = seen.get_or_insert_with(|| Arc::new(self.store().clone())).clone();
+                return Ok(Step::Read(Read { range, newest: self.revision(), store }));
+            }
+            Operation::Nested(nested) => return self.perform(nested, seen).map(Step::Nested),
             // A key that an earlier operation deleted cannot keep its value. etcd's member ends itself there.
             Operation::Put(put) => Response::ResponsePut(self.put_request(put)?),
             Operation::Delete(delete) => Response::ResponseDeleteRange(self.delete_request(&delete)),
-            Operation::Nested(nested) => Response::ResponseTxn(self.perform(nested)?),
-            Operation::Nothing => return Ok(ResponseOp::default()),
+            Operation::Nothing => return Ok(Step::Done(ResponseOp::default())),
         };
-        Ok(ResponseOp { response: Some(response) })
+        *seen = None;
+        Ok(Step::Done(answered(response)))
     }
+}
+
+/// What a transaction has come to. Every member performs it; its reads are made by whoever waits for the answer, and by no other:
+/// a transaction of a few hundred bytes can ask for the whole state a hundred times.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Performed {
+    header: Option<ResponseHeader>,
+    succeeded: bool,
+    operations: Vec<Step>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    Done(ResponseOp),
+    Read(Read),
+    Nested(Performed),
+}
+
+/// A read that is still to be made, of the state as its transaction had it then.
+#[derive(Clone, PartialEq)]
+struct Read {
+    range: RangeRequest,
+    newest: Revision,
+    store: Arc<Store>,
+}
+
+impl fmt::Debug for Read {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Read").field("range", &self.range).field("newest", &self.newest).finish_non_exhaustive()
+    }
+}
+
+impl Performed {
+    /// How much there is to read for its answer.
+    pub fn extent(&self) -> Extent {
+        let of = |step: &Step| match step {
+            Step::Done(_) => Extent::OneKey,
+            Step::Read(read) => read.store.extent(&read.range),
+            Step::Nested(nested) => nested.extent(),
+        };
+        self.operations.iter().map(of).max().unwrap_or(Extent::OneKey)
+    }
+
+    /// Makes the reads.
+    ///
+    /// # Errors
+    /// [`ApiError::AnswerTooLarge`]: the transaction was performed.
+    pub fn answer(self) -> Result<TxnResponse, ApiError> {
+        self.answer_within(&mut None)
+    }
+
+    fn answer_within(self, room: &mut Option<Room>) -> Result<TxnResponse, ApiError> {
+        let make = |step| match step {
+            Step::Done(done) => Ok(done),
+            Step::Nested(nested) => Ok(answered(Response::ResponseTxn(nested.answer_within(room)?))),
+            Step::Read(Read { range, newest, store }) => {
+                let found = store.range_at(&range, newest)?;
+                room.get_or_insert_with(|| Room::of(&store)).taken(found)
+            }
+        };
+        let responses = self.operations.into_iter().map(make).collect::<Result<_, _>>()?;
+        Ok(TxnResponse { header: self.header, succeeded: self.succeeded, responses })
+    }
+}
+
+/// How many bytes the reads of a transaction may still answer: all that there is, once, and what is little anyway. etcd sets no
+/// bound, and its member is gone with its memory.
+struct Room(u64);
+
+impl Room {
+    const LITTLE: u64 = 64 << 20;
+
+    fn of(store: &Store) -> Self {
+        Self(store.size_bytes() + Self::LITTLE)
+    }
+
+    fn taken(&mut self, found: RangeResponse) -> Result<ResponseOp, ApiError> {
+        self.0 = self.0.checked_sub(found.encoded_len() as u64).ok_or(ApiError::AnswerTooLarge)?;
+        Ok(answered(Response::ResponseRange(found)))
+    }
+}
+
+fn answered(response: Response) -> ResponseOp {
+    ResponseOp { response: Some(response) }
 }

@@ -55,11 +55,10 @@ macro_rules! outcomes {
     };
 }
 
-answers!(RangeResponse, HashKvResponse, LeaseTimeToLiveResponse, LeaseLeasesResponse);
+answers!(RangeResponse, TxnResponse, HashKvResponse, LeaseTimeToLiveResponse, LeaseLeasesResponse);
 outcomes!(
     PutResponse Put,
     DeleteRangeResponse DeleteRange,
-    TxnResponse Txn,
     CompactionResponse Compact,
     LeaseGrantResponse LeaseGrant,
     LeaseRevokeResponse LeaseRevoke,

@@ -90,12 +90,20 @@ impl ServiceContext {
         &self,
         look: impl FnOnce(&State) -> T + Send + 'static,
     ) -> Result<T, Status> {
+        let member = self.member.clone();
+        self.in_turn(move || look(&member.frozen())).await
+    }
+
+    /// Does what takes a processor for a while, where few do so at once.
+    pub(super) async fn in_turn<T: Send + 'static>(
+        &self,
+        scan: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Status> {
         // Nobody closes it. A client that gives up ends no look that has begun.
         let turn = self.scans.clone().acquire_owned().await;
-        let state = self.member.frozen();
         let scan = move || {
             let _turn = turn;
-            look(&state)
+            scan()
         };
         aside(scan).await.map_err(|error| Status::internal(format!("the scan ended: {error}")))
     }

@@ -17,6 +17,7 @@ use crate::{
     api_error::ApiError,
     entry::EntryKind,
     mvcc::{Extent, Store, check, is_read_only, is_serializable, ranges},
+    state::Applied,
 };
 
 #[async_trait]
@@ -75,7 +76,13 @@ impl Kv for ServiceContext {
         }
         self.check_room(quota::txn(&request)).await?;
         check::txn(&request, check::MAX_TXN_OPERATIONS)?;
-        self.outcome(self.propose_request(requires, request, EntryKind::Txn).await?)
+        let Applied::Txn(performed) = self.propose_request(requires, request, EntryKind::Txn).await? else {
+            return Err(Status::internal("the answer to another kind of entry"));
+        };
+        self.answer(match performed.extent() {
+            Extent::ManyKeys => self.in_turn(move || performed.answer()).await??,
+            _ => performed.answer()?,
+        })
     }
 
     /// With `physical` the answer comes once what was compacted is forgotten here, as etcd's does.

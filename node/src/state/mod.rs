@@ -13,7 +13,7 @@ use proto::{
     LeaseId, LogIndex, MemberId,
     etcdserverpb::{
         AlarmMember, AlarmRequest, AlarmResponse, CompactionResponse, DeleteRangeResponse, LeaseGrantResponse,
-        LeaseRevokeResponse, PutResponse, TxnResponse, alarm_request::AlarmAction,
+        LeaseRevokeResponse, PutResponse, alarm_request::AlarmAction,
     },
 };
 
@@ -25,7 +25,7 @@ use crate::{
     cluster::{Cluster, entry::Entry as ClusterEntry},
     entry::{Entry, EntryKind},
     features::{LEASE_CHECKPOINT, Registry},
-    mvcc::Store,
+    mvcc::{Performed, Store},
 };
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,8 +45,8 @@ pub struct State {
 pub enum Applied {
     Put(PutResponse),
     DeleteRange(DeleteRangeResponse),
-    /// A transaction was performed.
-    Txn(TxnResponse),
+    /// A transaction was performed; its reads are still to be made.
+    Txn(Performed),
     Compact(CompactionResponse),
     LeaseGrant(LeaseGrantResponse),
     LeaseRevoke(LeaseRevokeResponse),
@@ -88,7 +88,7 @@ impl State {
         Ok(match entry.what {
             EntryKind::Put(request) => Applied::Put(self.keys.put(request)?),
             EntryKind::DeleteRange(request) => Applied::DeleteRange(self.keys.delete_range(&request)),
-            EntryKind::Txn(request) => Applied::Txn(self.keys.txn(request)?),
+            EntryKind::Txn(request) => Applied::Txn(self.keys.perform(request)?),
             EntryKind::Compact(request) => Applied::Compact(self.keys.compact(&request)?),
             EntryKind::LeaseGrant(request) => Applied::LeaseGrant(self.keys.lease_grant(&request)?),
             EntryKind::LeaseRevoke(request) => Applied::LeaseRevoke(self.keys.lease_revoke(&request)?),

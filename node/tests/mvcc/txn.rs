@@ -205,6 +205,36 @@ fn a_reading_transaction_answers_the_same_on_both_ways() {
     }
 }
 
+/// Every member performs it, and whoever waits for its answer alone has the memory and the time that its reads take.
+#[test]
+fn a_transaction_is_performed_without_its_reads_which_see_what_it_saw() {
+    let mut store = store("a=1 b=2");
+    let nested = txn(vec![], vec![all().op(), put("c", "9").op(), all().op()], vec![]);
+    let request = txn(vec![], vec![all().op(), put("a", "3").op(), all().op(), nested.op()], vec![]);
+    let performed = store.perform(request.clone()).unwrap();
+    store.txn(txn(vec![], vec![delete("a", "z").op()], vec![])).unwrap();
+    store.compact(&compaction(5)).unwrap();
+    assert!(!store.forget(usize::MAX));
+    let expected = "[a=1 b=2]@3 put@4 [a=3 b=2]@4 ([a=3 b=2]@4 put@4 [a=3 b=2 c=9]@4)";
+    assert_eq!(shown(&performed.answer().unwrap()), expected);
+    assert_eq!(shown(&self::store("a=1 b=2").txn(request).unwrap()), expected);
+}
+
+#[test]
+fn a_transaction_answers_what_there_is_and_not_a_hundred_times() {
+    const LARGE: usize = 1 << 20;
+    for (reads, is_answered) in [(60, true), (127, false)] {
+        let mut store = store(&format!("a={}", "x".repeat(LARGE)));
+        let reads = || (0..reads).map(|_| range("a", "").op());
+        let request = txn(vec![], reads().chain([put("b", "1").op()]).collect(), vec![]);
+        let answer = store.txn(request).map(|answer| answer.responses.len());
+        assert_eq!(answer, if is_answered { Ok(61) } else { Err(ApiError::AnswerTooLarge) });
+        assert_eq!(pairs(&store.range(&range("b", "")).unwrap().kvs), "b=1", "it was performed");
+        let read = store.read_txn(&txn(vec![], reads().collect(), vec![]));
+        assert_eq!(read.is_ok(), is_answered);
+    }
+}
+
 fn never() -> Compare {
     compare("a", CompareResult::Less, CompareTarget::Version, TargetUnion::Version(0))
 }
