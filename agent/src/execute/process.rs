@@ -13,6 +13,7 @@ use super::{
     node::{OwnNode, Side},
 };
 use crate::{
+    host::process::process_id::ProcessId,
     host::runtime::{
         Found, Listens, Runtime, RuntimeError, Status,
         command::CommandError,
@@ -173,7 +174,8 @@ impl OwnNode {
             Some(process) => NotEnded::Runs(
                 format!(
                     "{name} ({process}) was told to stop, has not ended after {after:?}, and may end at any moment; end it, \
-                     then repeat the command: kill -KILL {}",
+                     then repeat the command: {}kill -KILL {}",
+                    self.own_stop().map(|stop| format!("{stop} || ")).unwrap_or_default(),
                     process.pid
                 )
                 .into(),
@@ -187,6 +189,12 @@ impl OwnNode {
                 .into(),
             ),
         })
+    }
+
+    /// The operator's own command that stops it, as it is typed.
+    fn own_stop(&self) -> Option<String> {
+        let Some(Runtime::Command(command)) = &self.runtime else { return None };
+        Some(command.stop.iter().map(|word| typed(word)).collect::<Vec<_>>().join(" "))
     }
 
     /// What is to be known of a process that was told to stop and still runs, before a run that waits for its end.
@@ -240,6 +248,16 @@ impl OwnNode {
         if let Some(runtime) = &mut self.runtime {
             runtime.believe(belief);
         }
+    }
+
+    /// Takes the process that somebody else has started as this node, since it was stopped.
+    pub(super) fn adopt(&mut self, process: ProcessId) -> Start {
+        self.forget_stop_request();
+        self.believe(Belief::Started(Some(process)));
+        let name = &self.node.name;
+        let warning =
+            format!("{name}: somebody else has started it since it was stopped, as {process}; it is left as it is");
+        Start { is_new: false, warnings: vec![warning] }
     }
 
     /// Its step is over: whoever starts it now, it is this node.

@@ -11,7 +11,7 @@ use std::{
 
 use futures_util::future::join_all;
 use proto::ClusterId;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::{error::ActError, node::OwnNode};
 use crate::{
@@ -30,6 +30,8 @@ use crate::{
 
 /// How often one that is silent is asked again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
+/// How long a process is asked that looks like a member that was stopped: it may be starting.
+const STARTING: Duration = Duration::from_secs(5);
 /// How many sockets of one process are asked.
 const MAX_SOCKETS: usize = 32;
 
@@ -149,6 +151,23 @@ pub(super) async fn must_be_the_member(
         }
         sleep(RETRY_INTERVAL).await;
     }
+}
+
+/// The process that somebody else has started as this member since it was stopped: it looks like it, and says at a socket of its own
+/// that it is. To start one beside it would be of no use, as that has the ports.
+pub(super) async fn started_by_another(own: &OwnNode, observer: &Observer) -> Option<ProcessId> {
+    let cluster = observer.access().directory().cluster()?;
+    let wanted = Identity { member: own.member, cluster };
+    let look = async {
+        loop {
+            let process = own.runtime.as_ref()?.lookalike().await?;
+            if answers(&[process], observer).await.iter().any(|(.., said)| *said == wanted) {
+                return Some(process);
+            }
+            sleep(RETRY_INTERVAL).await;
+        }
+    };
+    timeout(STARTING, look).await.ok().flatten()
 }
 
 /// What the process says; where it does not answer, what the processes say that it has started; where none of them answers,

@@ -16,7 +16,7 @@ use super::{
     port_owner::listens,
     prepare::is_unseen,
     process::Stopped,
-    process_member::{judged_to_go_back, must_be_the_member},
+    process_member::{judged_to_go_back, must_be_the_member, started_by_another},
 };
 use crate::{
     event::RunEvent,
@@ -200,13 +200,18 @@ impl Execution<'_> {
             return Ok(());
         }
         let url = self.cluster.observer.access().directory().address_of(member);
+        let other = match self.node(member).filter(|node| node.may_be_stopped) {
+            Some(node) => started_by_another(node, &self.cluster.observer).await,
+            None => None,
+        };
         let node = self.node_mut(member)?;
-        let started = match node.may_be_stopped {
-            true => {
+        let started = match (other, node.may_be_stopped) {
+            (Some(other), _) => Ok(node.adopt(other)),
+            (None, true) => {
                 let listens = blocking(move || url.map_or(Listens::Perhaps, |url| listens(&url))).await;
                 node.start_stopped(listens).await
             }
-            false => node.start().await,
+            (None, false) => node.start().await,
         };
         node.remember_start(started.as_ref().err());
         let started = started?;

@@ -77,7 +77,7 @@ pub enum Unguarded {
     )]
     SeveralNames { path: PathBuf, count: u64 },
     /// It is a link, a folder, a device or the like.
-    #[error("{} is no plain file but {kind}; look at it, then: rm {}", path.display(), typed(&path.to_string_lossy()))]
+    #[error("{} is no plain file but {kind}; {}", path.display(), instead(path, kind))]
     Kind {
         path: PathBuf,
         /// `a link`, `a folder`.
@@ -88,6 +88,14 @@ pub enum Unguarded {
 impl From<Unguarded> for io::Error {
     fn from(unguarded: Unguarded) -> Self {
         Self::new(io::ErrorKind::PermissionDenied, unguarded)
+    }
+}
+
+/// A device is the host's, and stays.
+fn instead(path: &Path, kind: &str) -> String {
+    match kind {
+        "a device" => "name another file".into(),
+        _ => format!("look at it, then: rm {}", typed(&path.to_string_lossy())),
     }
 }
 

@@ -42,7 +42,7 @@ pub fn warnings(cluster: &Cluster) -> Vec<String> {
 fn may_be_read_by_others(path: &Path) -> bool {
     let Ok(path) = fs::canonicalize(path) else { return false };
     let lets = |path: &Path, bit: u32| fs::metadata(path).is_ok_and(|found| found.mode() & bit != 0);
-    lets(&path, 0o004) && path.ancestors().skip(1).all(|folder| lets(folder, 0o001))
+    path.is_file() && lets(&path, 0o004) && path.ancestors().skip(1).all(|folder| lets(folder, 0o001))
 }
 
 /// What the file holds.

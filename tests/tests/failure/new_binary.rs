@@ -1,12 +1,19 @@
 //! A new binary that does not come up: its member is put back, the run is marked, every host holds; and the
 //! same command goes on once the artifact is corrected.
 
+use std::fs;
+
 use tests::{
+    agent::Agent,
     case::Case,
     ended::{all_must_be, one_must_fail},
+    member::Member,
     on_both,
+    process::Process,
+    rollout::{LIMIT, all_end},
     sick::Illness,
     system::System,
+    wait,
 };
 
 use crate::SICK;
@@ -14,6 +21,7 @@ use crate::SICK;
 on_both! {
     #[ignore = "slow: crash puts one back by default, at a third of the boundaries"]
     one_that_exits_at_once_is_put_back;
+    one_that_somebody_replaces_by_hand_gets_no_second_process, etcd #[ignore = "slow: twenty seconds of the agent's own"];
     one_that_hangs_is_put_back_when_its_time_is_over, etcd #[ignore = "slow: a wait of the agent's own, which the node's row shows too"];
 }
 
@@ -54,4 +62,37 @@ async fn one_that_exits_at_once_is_put_back(system: System) {
 
 async fn one_that_hangs_is_put_back_when_its_time_is_over(system: System) {
     fails_and_goes_on(system, Illness::Hangs, &["health: { timeout: 3s }"]).await;
+}
+
+/// An operator sees a member down, and starts what it ran before: the agent has stopped it, and is about to start it, too.
+async fn one_that_somebody_replaces_by_hand_gets_no_second_process(system: System) {
+    let Some(mut case) = Case::of(system).await else { return };
+    let good = case.upgrade.source.clone();
+    case.upgrade = case.sick(SICK, Illness::Exits);
+    let mut rollout = case.begin().await;
+    let command = |member: &Member| {
+        let program = fs::canonicalize(member.binary()).expect("it is there").display().to_string();
+        [vec![program], member.flags.clone()].concat()
+    };
+    let old: Vec<_> = rollout.layout().members.iter().map(command).collect();
+    let agents: Vec<_> = (0..3).map(|host| rollout.start(host)).collect();
+    let failed = |agent: &Agent| agent.log().contains("  failed: ");
+    let owner = wait::until("a step to fail", LIMIT, || async {
+        agents.iter().position(failed).ok_or_else(|| "none has yet".to_owned())
+    });
+    let owner = owner.await.expect("the new binary exits");
+    let member = rollout.member(owner).clone();
+    let by_hand = Process::start(&old[owner], &member.log()).expect("started");
+    let ended = all_end(agents).await;
+    assert_eq!(one_must_fail(&ended, "put_back"), owner);
+    let said = ended[owner].warnings();
+    assert!(said.contains(&format!("{}: somebody else has started it since it was stopped", member.name)), "{said}");
+    assert!(by_hand.is_alive(), "it is left as it is");
+    assert_eq!(rollout.pids()[owner], Some(by_hand.pid), "and it is alone");
+    assert!(!rollout.keys().await.contains_key("step"), "its step is over");
+
+    rollout.upgrade.source = good;
+    rollout.write();
+    all_must_be(&rollout.all("run").await, 0, "done");
+    rollout.end(1).await;
 }

@@ -4,7 +4,12 @@
 //! (`log.rs`): by the agent where nobody else decides what is found there, else by a process that has become the user. What
 //! it says goes into the run's mark, so it is short: a few lines, where they are.
 
-use std::{fs::File, io, path::Path, time::Duration};
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use rustix::fs::OFlags;
 
@@ -36,10 +41,21 @@ impl ProcessRuntime {
         let Some(log) = tokio::time::timeout(LIMIT, output).await.ok().flatten() else {
             return format!("whether it wrote to its log {} is not known", self.command().log.display());
         };
+        if self.is_silent_since_its_start(&log).await {
+            return format!("it has written nothing to its log {}", log.display());
+        }
         match self.end_of_log(&log).await {
             Some(words) => format!("its log {} says last: {words}", log.display()),
             None => format!("its log is {}", log.display()),
         }
+    }
+
+    /// Else what an earlier process said last would be taken for its word.
+    async fn is_silent_since_its_start(&self, log: &Path) -> bool {
+        let (log, started) = (log.to_owned(), self.started_file());
+        let modified = |path: PathBuf| fs::metadata(path).and_then(|found| found.modified());
+        let looked = blocking(move || Ok::<_, io::Error>(modified(log)? < modified(started)?));
+        matches!(tokio::time::timeout(LIMIT, looked).await, Ok(Ok(true)))
     }
 
     async fn end_of_log(&self, log: &Path) -> Option<String> {
@@ -106,7 +122,7 @@ pub(crate) fn last_lines(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
     use crate::host::files::log_end::{READ, end_as_user};

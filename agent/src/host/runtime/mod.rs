@@ -175,6 +175,15 @@ impl Runtime {
         }
     }
 
+    /// A process that looks like a node that this agent has stopped, and that it has not started.
+    pub async fn lookalike(&self) -> Option<ProcessId> {
+        match self {
+            Self::Process(runtime) => runtime.lookalike().await,
+            // Their supervisors say which it is.
+            Self::Command(_) | Self::Systemd(_) => None,
+        }
+    }
+
     /// Refuses a second process that can only be this node: once the node is stopped nobody could tell which one it was.
     pub fn check_alone(&self, status: &Status) -> Result<(), ProcessError> {
         match (self, status.process()) {

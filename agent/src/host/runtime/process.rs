@@ -188,6 +188,12 @@ impl ProcessRuntime {
         }
     }
 
+    /// The process that looks like the node, whatever this agent has started.
+    pub async fn lookalike(&self) -> Option<ProcessId> {
+        let status = self.clone().believing(Belief::Looks).peek().await.ok()?;
+        status.process().map(|process| process.identity)
+    }
+
     /// Refuses a second process that can only be this node, beside the one that is.
     pub fn check_alone(&self, node: &Process) -> Result<(), ProcessError> {
         Ok(discovery::refuse_a_lookalike(&self.command, Some(node.identity.pid))?)
@@ -262,6 +268,11 @@ impl ProcessRuntime {
     pub fn ending(&self) -> Option<String> {
         let process = discovery::on_file(&self.nodes, &self.command.name).ok()??;
         parent::ending(process)
+    }
+
+    /// The file that a launcher writes right before it becomes the node.
+    pub(in crate::host) fn started_file(&self) -> PathBuf {
+        node_file(&self.nodes, &self.command.name, "json")
     }
 
     /// What the node's output went to when it was started: its log, or what was opened instead. `None` where the start that
