@@ -1,9 +1,10 @@
-//! Many large values at once: none is lost on its way, and no heartbeat waits behind them.
+//! Many large values at once: none is lost on its way, and no heartbeat waits behind them; nor do they cost all members their memory.
 
 use std::{sync::Arc, time::Duration};
 
-use proto::etcdserverpb::{PutRequest, kv_client::KvClient};
-use tests::fault;
+use proto::etcdserverpb::{PutRequest, RangeRequest, RequestOp, TxnRequest, kv_client::KvClient, request_op::Request};
+use rustix::process::Signal;
+use tests::{fault, process::Process};
 use tokio::task::JoinSet;
 use tonic::{Code, Status, transport::Channel};
 
@@ -61,4 +62,48 @@ async fn put(channel: Channel, key: Vec<u8>, value: Arc<Vec<u8>>, repeats: usize
             answered => return answered.map(|_| ()),
         }
     }
+}
+
+/// Many reads of everything in one transaction, which goes through the log.
+const READS: usize = 126;
+/// What all its reads would answer is three times as much.
+const MOST_RESIDENT: u64 = 512 << 20;
+
+/// Every member performs it, also when it is replayed: if each made its reads, all would run out of memory at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_reads_everything_a_hundred_times_costs_no_member_its_memory() {
+    let Some(cluster) = up("3.6", &FLAGS).await else { return };
+    let layout = &cluster.layout;
+    let writer = layout.client(&layout.members[0]).expect("a client");
+    for number in 0..100 {
+        writer.put(&format!("v/{number}"), &"v".repeat(130_000)).await.expect("written");
+    }
+    let read = Request::RequestRange(RangeRequest { key: b"v/".into(), range_end: b"v0".into(), ..Default::default() });
+    let put = Request::RequestPut(PutRequest { key: b"put".into(), value: b"1".into(), ..Default::default() });
+    let operations = std::iter::once(put).chain(std::iter::repeat_n(read, READS));
+    let success = operations.map(|request| RequestOp { request: Some(request) }).collect();
+    let request = TxnRequest { success, ..TxnRequest::default() };
+    let refused = KvClient::new(writer.channel()).txn(request).await.expect_err("1.6 GB");
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+    assert_eq!(writer.get("put").await.expect("read").map(|pair| pair.value).as_deref(), Some(&b"1"[..]));
+    agreed(&cluster).await;
+    let most = || layout.members.iter().map(|member| most_resident(&member.process().expect("it runs"))).max();
+    assert!(most() < Some(MOST_RESIDENT), "{:?}", most());
+    for member in &layout.members {
+        member.end(Signal::KILL).expect("killed");
+    }
+    for member in &layout.members {
+        member.start().expect("started");
+    }
+    cluster.ready().await.expect("they replay it");
+    agreed(&cluster).await;
+    assert!(most() < Some(MOST_RESIDENT), "{:?}", most());
+    nobody_panicked(layout);
+}
+
+/// The most that it ever had in memory, in bytes (proc_pid_status(5), `VmHWM`).
+fn most_resident(process: &Process) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.pid)).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("it says");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
 }
