@@ -14,7 +14,7 @@ use tokio::{
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    config::{CLIENT_TLS, Config, ConfigError, PEER_TLS, SETTINGS, TlsSettings, Url},
+    config::{CLIENT_TLS, Config, ConfigError, PEER_TLS, SETTINGS, TlsSettings, Url, arguments, variables},
     features::FEATURES,
     host::{Descriptors, Listener, RealHost},
     member::{Running, Setup, start},
@@ -32,7 +32,10 @@ type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
 
 /// Runs the node to its end.
 pub fn run(release: &str) -> ExitCode {
-    let arguments: Vec<String> = env::args().skip(1).collect();
+    let arguments = match arguments(env::args_os().skip(1)) {
+        Ok(arguments) => arguments,
+        Err(error) => return failed(&error),
+    };
     let (version, others): (Vec<_>, Vec<_>) = arguments.iter().cloned().partition(|argument| is_version(argument));
     if !version.is_empty() {
         // Whoever wants to know whether a release takes some flags asks it with them.
@@ -82,7 +85,7 @@ fn help() -> String {
 
 fn serve(release: &str, arguments: Vec<String>) -> Outcome {
     let release: Release = release.parse()?;
-    let config = Config::read(arguments, env::vars())?;
+    let config = Config::read(arguments, variables(env::vars_os())?)?;
     thread::spawn(consensus::prepare);
     log(&config)?;
     let tls = Tls::of(&config)?;

@@ -1,5 +1,7 @@
 //! What is wrong with settings that are each possible alone.
 
+use std::time::Duration;
+
 use super::{
     Config,
     source::{ConfigError, Given, Origin},
@@ -8,12 +10,19 @@ use super::{
 };
 use crate::features::{FEATURES, Level, Overrides};
 
+/// As etcd has it (`maxElectionMs`): who waits longer has no failover worth the name.
+const MAX_ELECTION_TIMEOUT: Duration = Duration::from_millis(50_000);
+
 pub(super) fn check(config: &Config, given: &Given) -> Result<(), ConfigError> {
     let wrong = |name: &'static str, found: String, expected: String| {
         let origin = given.get(name).map_or_else(|| Origin::Nobody(name.to_owned()), |(origin, _)| origin.clone());
         Err(ConfigError::Value { origin, found, expected })
     };
     let (beat, election) = (config.heartbeat_interval, config.election_timeout);
+    if election > MAX_ELECTION_TIMEOUT {
+        let most = MAX_ELECTION_TIMEOUT.as_millis();
+        return wrong("election-timeout", election.as_millis().to_string(), format!("{most} or less"));
+    }
     if election < 5 * beat {
         let least = (5 * beat).as_millis();
         return wrong("election-timeout", election.as_millis().to_string(), format!("{least} or more: 5 heartbeats"));

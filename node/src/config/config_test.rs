@@ -36,6 +36,23 @@ fn a_flag_comes_before_its_variable_and_a_file_before_both() {
 }
 
 #[test]
+fn a_file_that_need_not_end_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let [pipe, large] = ["pipe", "large"].map(|name| folder.path().join(name));
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    std::fs::write(&large, format!("name: y\n#{}\n", " ".repeat(1 << 20))).unwrap();
+    for (file, why) in [
+        (&*pipe, "it is no regular file"),
+        ("/dev/zero".as_ref(), "it is no regular file"),
+        (folder.path(), "it is no regular file"),
+        (&large, "it is larger than 1 MiB"),
+    ] {
+        let error = read(&["--config-file", file.to_str().unwrap()], &[]).unwrap_err();
+        assert_eq!(error.to_string(), format!("--config-file {}: {why}", file.display()));
+    }
+}
+
+#[test]
 fn a_duration_is_written_as_go_writes_it() {
     for (text, seconds) in [("1h", 3600.0), ("90s", 90.0), ("1h30m", 5400.0), ("1500ms", 1.5), ("1m2s", 62.0)] {
         let config = read(&["--corrupt-check-time", text], &[]).unwrap();
@@ -63,6 +80,11 @@ fn what_is_wrong_is_named_with_what_was_expected() {
             "--heartbeat-interval: `0` is wrong: expected a whole number of milliseconds above 0",
         ),
         (&["--election-timeout=300"], "--election-timeout: `300` is wrong: expected 500 or more: 5 heartbeats"),
+        (&["--election-timeout=50001"], "--election-timeout: `50001` is wrong: expected 50000 or less"),
+        (
+            &["--election-timeout=18446744073709551615", "--heartbeat-interval=18446744073709551615"],
+            "--election-timeout: `18446744073709551615` is wrong: expected 50000 or less",
+        ),
         (&["--initial-cluster-state=old"], "--initial-cluster-state: `old` is wrong: expected new or existing"),
         (
             &["--listen-client-urls=https://127.0.0.1:1"],

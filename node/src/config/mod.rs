@@ -8,6 +8,7 @@ mod setting;
 mod source;
 mod tls;
 mod url;
+mod utf8;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -15,6 +16,7 @@ pub use setting::{SETTINGS, Setting};
 pub use source::ConfigError;
 pub use tls::{Allowed, CLIENT_TLS, Identity, PEER_TLS, TlsFlags, TlsSettings};
 pub use url::{Url, UrlError};
+pub use utf8::{arguments, variables};
 
 use crate::features::Overrides;
 

@@ -1,6 +1,14 @@
 //! Where settings come from: arguments, environment, a file; and what is wrong with one, by its place.
 
-use std::{collections::BTreeMap, fmt, fs, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fmt, fs, io,
+    io::Read,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::OFlags;
 
 use super::setting::{Kind, SETTINGS, Setting};
 
@@ -42,6 +50,9 @@ pub enum ConfigError {
     /// A flag without its value.
     #[error("{origin}: expected a value")]
     Bare { origin: Origin },
+    /// No text: arguments and variables are bytes.
+    #[error("{origin}: `{found}` is not UTF-8")]
+    NotUtf8 { origin: Origin, found: String },
     /// An argument that is no flag.
     #[error("`{0}`: expected a flag such as --name")]
     Stray(String),
@@ -57,13 +68,15 @@ impl ConfigError {
             Self::Value { origin, .. } | Self::Unknown { origin, .. } | Self::Bare { origin } => {
                 matches!(origin, Origin::Flag(_))
             }
-            Self::Stray(_) => true,
+            Self::Stray(_) | Self::NotUtf8 { .. } => true,
             Self::File { .. } => false,
         }
     }
 }
 
-const FILE: &str = "config-file";
+pub(super) const FILE: &str = "config-file";
+/// More is no configuration.
+const MOST_BYTES: u64 = 1 << 20;
 
 pub(super) fn gather(
     arguments: impl IntoIterator<Item = String>,
@@ -108,21 +121,42 @@ pub(super) fn of_arguments(
 fn of_environment(environment: impl IntoIterator<Item = (String, String)>) -> (Given, Option<PathBuf>) {
     let (mut given, mut file) = (Given::new(), None);
     for (variable, value) in environment {
-        let Some(name) = variable.strip_prefix("ETCD_").map(|name| name.to_lowercase().replace('_', "-")) else {
-            continue;
-        };
+        let Some(name) = name_of_variable(&variable) else { continue };
         if name == FILE {
             file = Some(value.into());
-        } else if let Some(setting) = SETTINGS.iter().find(|setting| setting.name == name) {
+        } else if let Some(setting) = setting_of(&name) {
             given.insert(setting.name, (Origin::Variable(variable), value));
         }
     }
     (given, file)
 }
 
+/// The setting, as after `--`, that a variable of this name would be.
+pub(super) fn name_of_variable(variable: &str) -> Option<String> {
+    variable.strip_prefix("ETCD_").map(|name| name.to_lowercase().replace('_', "-"))
+}
+
+pub(super) fn setting_of(name: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.name == name)
+}
+
+/// A pipe without a writer would be waited for, and a device need not end.
+fn read(file: &Path) -> io::Result<String> {
+    let file = fs::OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(file)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut text = String::new();
+    file.take(MOST_BYTES + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > MOST_BYTES {
+        true => Err(io::Error::other("it is larger than 1 MiB")),
+        false => Ok(text),
+    }
+}
+
 fn of_file(file: PathBuf) -> Result<Given, ConfigError> {
     let wrong = |why: String| ConfigError::File { file: file.clone(), why };
-    let text = fs::read_to_string(&file).map_err(|error| wrong(error.to_string()))?;
+    let text = read(&file).map_err(|error| wrong(error.to_string()))?;
     let values: BTreeMap<String, serde_yaml::Value> =
         serde_yaml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     let mut given = Given::new();
@@ -151,7 +185,7 @@ fn as_text(value: &serde_yaml::Value) -> Option<String> {
 }
 
 fn known(name: &str, origin: &Origin) -> Result<&'static Setting, ConfigError> {
-    SETTINGS.iter().find(|setting| setting.name == name).ok_or_else(|| {
+    setting_of(name).ok_or_else(|| {
         let near = SETTINGS.iter().map(|setting| (strsim::jaro_winkler(name, setting.name), setting.name));
         let nearest = near.filter(|(alike, _)| *alike > 0.85).max_by(|a, b| a.0.total_cmp(&b.0));
         ConfigError::Unknown { origin: origin.clone(), nearest: nearest.map(|(_, name)| name) }
