@@ -2,6 +2,7 @@
 
 use std::{fmt::Debug, io, ops::RangeBounds};
 
+use bytes::Bytes;
 use openraft::{
     LogState, RaftLogReader,
     storage::{IOFlushed, RaftLogStorage},
@@ -11,7 +12,7 @@ use wal::{Wal, WalError};
 
 use crate::{
     format::{FormatError, Wire, decode_payload, encode_payload, log_id, term_of},
-    types::{Entry, LogId, Types, Vote},
+    types::{Command, Entry, LogId, Payload, Types, Vote},
 };
 
 /// What one reading for another member takes at most, in bytes.
@@ -37,6 +38,25 @@ impl LogStore {
     fn vote(&self) -> io::Result<Option<Vote>> {
         let bytes = self.wal.vote().map_err(failed)?;
         bytes.map(|bytes| Vote::decode(bytes).map_err(damaged)).transpose()
+    }
+}
+
+/// Tells of each command at the end of a log that it does not know to be committed, with its index. What is damaged is left to
+/// whoever acts upon it.
+///
+/// # Errors
+/// The log cannot be read.
+pub fn uncommitted(wal: &Wal, mut tell: impl FnMut(u64, Bytes)) -> Result<(), WalError> {
+    let mut next = wal.committed()?.map_or(0, |id| id.index.0 + 1);
+    loop {
+        let entries = wal.entries(next.., MAX_READ)?;
+        let Some(last) = entries.last() else { return Ok(()) };
+        next = last.id.index.0 + 1;
+        for entry in entries.into_iter().filter_map(|entry| decode_payload(entry).ok()) {
+            if let Payload::Normal(Command(bytes)) = entry.payload {
+                tell(entry.log_id.index, bytes);
+            }
+        }
     }
 }
 

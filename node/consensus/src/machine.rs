@@ -85,6 +85,11 @@ impl Applier {
         Ok(Self { machine, snapshots, schedule, position })
     }
 
+    /// The last entry that the machine has applied; 0 before the first.
+    pub fn applied(&self) -> u64 {
+        self.position().applied.map_or(0, |id| id.index)
+    }
+
     fn position(&self) -> Position {
         self.position.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

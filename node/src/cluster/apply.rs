@@ -8,7 +8,7 @@ use super::{
     Cluster,
     entry::Entry,
     gate::Gate,
-    member::{Attributes, Incarnation, Member, Starts},
+    member::{Attributes, Incarnation, Member, Start, Starts},
 };
 
 impl Cluster {
@@ -23,8 +23,8 @@ impl Cluster {
                 true
             }
             Entry::Bootstrap { .. } => false,
-            Entry::Publish { member, starts, incarnation, attributes } => {
-                self.publish(index, member, (starts, incarnation), attributes)
+            Entry::Publish { member, starts, start_id, incarnation, attributes } => {
+                self.publish(index, member, (Start { starts, id: start_id }, incarnation), attributes)
             }
             Entry::Move { member, peer_urls } => {
                 let is_allowed = self.may_move(member, &peer_urls).is_ok();
@@ -56,21 +56,22 @@ impl Cluster {
         &mut self,
         index: LogIndex,
         id: MemberId,
-        (starts, incarnation): (Starts, Option<Incarnation>),
+        (start, incarnation): (Start, Option<Incarnation>),
         attributes: Attributes,
     ) -> bool {
         let (version, has_gates) = (self.version, self.has_gates());
         let is_it = |member: &&mut Member| {
             let is_same = member.incarnation.is_none() || incarnation == member.incarnation;
-            is_same && starts >= member.starts
+            is_same && start.starts >= member.starts && !start.is_another(member.start())
         };
         let Some(member) = self.members.get_mut(&id).filter(is_it) else { return false };
-        if member.has_said(&attributes, starts) {
+        if member.has_said(&attributes, start.starts) {
             return false;
         }
         member.incarnation = incarnation;
         let Attributes { name, client_urls, proposal } = attributes;
-        (member.name, member.client_urls, member.starts) = (name, client_urls, starts);
+        (member.name, member.client_urls) = (name, client_urls);
+        (member.starts, member.start_id) = (start.starts, start.id);
         // Made at another version it is no proposal; the one that is stored goes on to rule.
         let counts = proposal.filter(|proposal| has_gates && Some(proposal.version) == version);
         if counts.is_some() && counts != member.proposal {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::{
     entry::Entry,
     leader_proposals::{Heard, Own, awaited, of_leader, of_member},
-    member::{Attributes, Proposal, Starts},
+    member::{Attributes, Proposal, StartId, Starts},
     *,
 };
 use crate::features::{Feature, LEASE_CHECKPOINT, Level, Overrides, Spec, Stage};
@@ -51,6 +51,7 @@ impl Bench {
         let own = |number: u64| Own {
             id: id(number),
             starts: Starts(1),
+            start_id: None,
             incarnation: None,
             name: format!("m{number}"),
             client_urls: vec![format!("http://{number}")],
@@ -137,7 +138,7 @@ fn a_feature_is_on_only_where_every_voter_wants_it_and_knows_it() {
     bench.settle();
     let features = proposal(V3_6, &[("Locked", true)]);
     let attributes = Attributes { proposal: Some(features), ..Attributes::default() };
-    bench.apply(Entry::Publish { member: id(2), starts: Starts(2), incarnation: None, attributes });
+    bench.apply(Entry::Publish { member: id(2), starts: Starts(2), start_id: None, incarnation: None, attributes });
     let said = bench.cluster.reconciled().unwrap();
     assert_eq!((said.get("Locked"), said.get(LEASE_CHECKPOINT)), (Some(true), Some(false)));
 }
@@ -174,7 +175,7 @@ fn below_3_6_there_is_no_gate() {
     assert_eq!((bench.cluster.version, &bench.cluster.gate), (Some(V3_5), &Gate::Undecided));
     assert!(bench.cluster.members.values().all(|member| member.proposal.is_none()));
     let attributes = Attributes { proposal: Some(proposal(V3_5, &[("New", true)])), ..Attributes::default() };
-    bench.apply(Entry::Publish { member: id(2), starts: Starts(9), incarnation: None, attributes });
+    bench.apply(Entry::Publish { member: id(2), starts: Starts(9), start_id: None, incarnation: None, attributes });
     assert!(bench.cluster.members[&id(2)].proposal.is_none());
     let features = proposal(V3_5, &[("New", true)]).features;
     assert!(!bench.apply(Entry::Decide { features, inputs: bench.cluster.inputs }));
@@ -209,6 +210,21 @@ fn a_version_rises_by_one_minor_and_only_when_all_were_heard_as_they_are() {
     assert_eq!(of_leader(&bench.cluster, &heard), None, "a silent member holds it back");
 }
 
+/// An older copy of a member's data directory counts the same start once more (N-7).
+#[test]
+fn of_one_number_there_is_one_start() {
+    let mut bench = Bench::new(["3.6.0"; 3]);
+    bench.settle();
+    for (starts, start_id, is_it) in
+        [(2, 8, true), (2, 9, false), (2, 0, false), (1, 8, false), (2, 8, true), (3, 9, true)]
+    {
+        let attributes = Attributes { name: format!("{starts} {start_id} {}", bench.index), ..Attributes::default() };
+        let (starts, start_id) = (Starts(starts), StartId::read(start_id));
+        let published = Entry::Publish { member: id(2), starts, start_id, incarnation: None, attributes };
+        assert_eq!(bench.apply(published), is_it, "{starts:?} {start_id:?}");
+    }
+}
+
 #[test]
 fn wishes_of_another_version_and_of_an_earlier_process_count_for_nothing() {
     let mut bench = Bench::new(["3.6.0"; 3]);
@@ -218,6 +234,7 @@ fn wishes_of_another_version_and_of_an_earlier_process_count_for_nothing() {
     let publish = |version, starts, name: &str| Entry::Publish {
         member: id(2),
         starts: Starts(starts),
+        start_id: None,
         incarnation: None,
         attributes: Attributes {
             name: name.into(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proto::{ClusterId, ClusterVersion, LogIndex, MemberId};
 
-use super::member::{Attributes, Incarnation, Starts};
+use super::member::{Attributes, Incarnation, StartId, Starts};
 use crate::features::Features;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub enum Entry {
         member: MemberId,
         /// How often it has started.
         starts: Starts,
+        /// Which start that is.
+        start_id: Option<StartId>,
         /// Which data directory it has.
         incarnation: Option<Incarnation>,
         attributes: Attributes,

@@ -13,7 +13,7 @@ use super::{
     apply::next,
     entry::Entry,
     gate::Gate,
-    member::{Attributes, Incarnation, Proposal, Starts},
+    member::{Attributes, Incarnation, Proposal, StartId, Starts},
 };
 use crate::features::{Overrides, Registry};
 
@@ -78,6 +78,8 @@ pub struct Own {
     pub id: MemberId,
     /// How often it has started.
     pub starts: Starts,
+    /// Which start that is.
+    pub start_id: Option<StartId>,
     /// Which data directory it has.
     pub incarnation: Option<Incarnation>,
     pub name: String,
@@ -96,5 +98,11 @@ pub fn of_member(cluster: &Cluster, own: &Own, registry: &Registry) -> Option<En
     });
     let attributes = Attributes { name: own.name.clone(), client_urls: own.client_urls.clone(), proposal };
     let is_news = !member.has_said(&attributes, own.starts);
-    is_news.then_some(Entry::Publish { member: own.id, starts: own.starts, incarnation: own.incarnation, attributes })
+    is_news.then_some(Entry::Publish {
+        member: own.id,
+        starts: own.starts,
+        start_id: own.start_id,
+        incarnation: own.incarnation,
+        attributes,
+    })
 }

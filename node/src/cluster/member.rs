@@ -17,6 +17,8 @@ pub struct Member {
     pub is_learner: bool,
     /// How often it had started when it published last: what an earlier process of it says later is no news.
     pub starts: Starts,
+    /// Which start that was; none where an earlier release published it.
+    pub start_id: Option<StartId>,
     /// Which data directory it has: what comes from another one is not this member's.
     pub incarnation: Option<Incarnation>,
     /// What it wants of the gate.
@@ -36,6 +38,37 @@ impl Incarnation {
     /// As it is stored and sent.
     pub fn written(incarnation: Option<Self>) -> u64 {
         incarnation.map_or(0, |incarnation| incarnation.0.get())
+    }
+}
+
+/// One start of a member: a random number that is made at each, and never 0. An older copy of a data directory counts the same
+/// numbers again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StartId(pub NonZeroU64);
+
+impl StartId {
+    /// As it is stored and sent, where 0 is none.
+    pub fn read(number: u64) -> Option<Self> {
+        NonZeroU64::new(number).map(Self)
+    }
+
+    /// As it is stored and sent.
+    pub fn written(id: Option<Self>) -> u64 {
+        id.map_or(0, |id| id.0.get())
+    }
+}
+
+/// Which start of a member, by its number and by its id.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Start {
+    pub starts: Starts,
+    pub id: Option<StartId>,
+}
+
+impl Start {
+    /// Whether it has the number of one that is known, and is not that one.
+    pub fn is_another(self, known: Self) -> bool {
+        self.starts == known.starts && known.id.is_some() && self.id != known.id
     }
 }
 
@@ -63,6 +96,11 @@ pub struct Attributes {
 }
 
 impl Member {
+    /// The start that it has published last.
+    pub fn start(&self) -> Start {
+        Start { starts: self.starts, id: self.start_id }
+    }
+
     /// What it proposes at this cluster version.
     pub fn proposed_at(&self, version: ClusterVersion) -> Option<&Features> {
         self.proposal.as_ref().filter(|proposal| proposal.version == version).map(|proposal| &proposal.features)

@@ -9,7 +9,7 @@ use crate::{
     cluster::{
         self, Cluster,
         gate::Gate,
-        member::{Attributes, Incarnation, Member, Proposal, Starts},
+        member::{Attributes, Incarnation, Member, Proposal, StartId, Starts},
     },
     features::Features,
     stored::{
@@ -65,9 +65,10 @@ fn of_cluster(what: Written) -> Read<cluster::entry::Entry> {
             let founder = |founder: written::Founder| (MemberId(founder.id), (founder.name, founder.peer_urls));
             E::Bootstrap { id: ClusterId(cluster), members: members.into_iter().map(founder).collect() }
         }
-        Written::Publish(stored::Publish { member, starts, attributes: said, incarnation }) => E::Publish {
+        Written::Publish(stored::Publish { member, starts, attributes: said, incarnation, start_id }) => E::Publish {
             member: MemberId(member),
             starts: Starts(starts),
+            start_id: StartId::read(start_id),
             incarnation: Incarnation::read(incarnation),
             attributes: attributes(said.ok_or_else(missing("what is published"))?),
         },
@@ -102,10 +103,10 @@ pub(crate) fn cluster(stored: written::Cluster) -> Cluster {
 }
 
 fn member(stored: written::Member) -> (MemberId, Member) {
-    let written::Member { id, peer_urls, is_learner, starts, attributes: said, incarnation } = stored;
+    let written::Member { id, peer_urls, is_learner, starts, attributes: said, incarnation, start_id } = stored;
     let Attributes { name, client_urls, proposal } = attributes(said.unwrap_or_default());
-    let (starts, incarnation) = (Starts(starts), Incarnation::read(incarnation));
-    (MemberId(id), Member { name, peer_urls, client_urls, is_learner, starts, incarnation, proposal })
+    let (starts, start_id, incarnation) = (Starts(starts), StartId::read(start_id), Incarnation::read(incarnation));
+    (MemberId(id), Member { name, peer_urls, client_urls, is_learner, starts, start_id, incarnation, proposal })
 }
 
 fn attributes(said: written::Attributes) -> Attributes {

@@ -8,7 +8,7 @@ use crate::{
     cluster::{
         self,
         gate::Gate,
-        member::{Attributes, Incarnation},
+        member::{Attributes, Incarnation, StartId},
     },
     features::Features,
     stored::{
@@ -48,11 +48,12 @@ fn of_cluster(entry: &cluster::entry::Entry) -> Written {
             };
             Written::Found(stored::Found { cluster: id.0, members: members.iter().map(founder).collect() })
         }
-        E::Publish { member, starts, incarnation, attributes: said } => Written::Publish(stored::Publish {
+        E::Publish { member, starts, start_id, incarnation, attributes: said } => Written::Publish(stored::Publish {
             member: member.0,
             starts: starts.0,
             attributes: Some(attributes(said)),
             incarnation: Incarnation::written(*incarnation),
+            start_id: StartId::written(*start_id),
         }),
         E::Move { member, peer_urls } => {
             Written::Moved(stored::Moved { member: member.0, peer_urls: peer_urls.clone() })
@@ -81,6 +82,7 @@ pub(crate) fn cluster(cluster: &cluster::Cluster) -> written::Cluster {
         is_learner: member.is_learner,
         starts: member.starts.0,
         incarnation: Incarnation::written(member.incarnation),
+        start_id: StartId::written(member.start_id),
         attributes: Some(attributes(&Attributes {
             name: member.name.clone(),
             client_urls: member.client_urls.clone(),

@@ -8,7 +8,7 @@ use super::*;
 use crate::{
     cluster::{
         entry::Entry as E,
-        member::{Attributes, Proposal, Starts},
+        member::{Attributes, Incarnation, Member, Proposal, StartId, Starts},
     },
     features::Features,
     stored,
@@ -34,7 +34,13 @@ fn all() -> Vec<Entry> {
     let nothing =
         Attributes { proposal: Some(Proposal { version: V3_6, features: Features::default() }), ..attributes.clone() };
     let publish = |attributes| {
-        EntryKind::Cluster(E::Publish { member: MemberId(1), starts: Starts(2), incarnation: None, attributes })
+        EntryKind::Cluster(E::Publish {
+            member: MemberId(1),
+            starts: Starts(2),
+            start_id: None,
+            incarnation: None,
+            attributes,
+        })
     };
     let founders = [(MemberId(1), ("m1".to_owned(), vec!["http://127.0.0.1:2380".to_owned()]))];
     let kinds = [
@@ -101,6 +107,26 @@ fn a_move_s_bytes_are_those_that_were_first_written() {
         Entry::from(EntryKind::Cluster(E::Move { member: MemberId(7), peer_urls: vec!["https://h:2380".into()] }));
     assert_eq!(entry.encode(), golden, "the format has changed");
     assert_eq!(Entry::decode(golden, FIRST), Ok(entry));
+}
+
+/// The fields that came later.
+#[test]
+fn a_start_s_bytes_are_those_that_were_first_written() {
+    let (incarnation, start_id) = (Incarnation::read(0x0102_0304_0506_0708), StartId::read(0x1112_1314_1516_1718));
+    let (member, starts, attributes) = (MemberId(7), Starts(2), Attributes::default());
+    let numbers = b"\x08\x07\x06\x05\x04\x03\x02\x01";
+    let ids = b"\x18\x17\x16\x15\x14\x13\x12\x11";
+    let golden =
+        [&b"\x0a\x04\x08\x03\x10\x05\xaa\x01\x18\x08\x07\x10\x02\x1a\x00\x21"[..], numbers, b"\x29", ids].concat();
+    let entry = Entry::from(EntryKind::Cluster(E::Publish { member, starts, start_id, incarnation, attributes }));
+    assert_eq!(entry.encode(), golden, "the format has changed");
+    assert_eq!(Entry::decode(&golden, FIRST), Ok(entry));
+
+    let member = Member { starts, start_id, incarnation, ..Member::default() };
+    let cluster = cluster::Cluster { members: [(MemberId(7), member)].into(), ..Default::default() };
+    let golden = [&b"\x1a\x18\x08\x07\x20\x02\x2a\x00\x31"[..], numbers, b"\x39", ids, b"\x22\x00"].concat();
+    assert_eq!(encode_cluster(&cluster).encode_to_vec(), golden, "the format has changed");
+    assert_eq!(decode_cluster(stored::cluster::Cluster::decode(&golden[..]).unwrap()), cluster);
 }
 
 #[test]

@@ -78,7 +78,13 @@ mod tests {
 
     fn published(member: MemberId) -> EntryKind {
         let attributes = Attributes::default();
-        EntryKind::Cluster(ClusterEntry::Publish { member, starts: Starts(u64::MAX), incarnation: None, attributes })
+        EntryKind::Cluster(ClusterEntry::Publish {
+            member,
+            starts: Starts(u64::MAX),
+            start_id: None,
+            incarnation: None,
+            attributes,
+        })
     }
 
     #[test]

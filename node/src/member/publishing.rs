@@ -25,6 +25,7 @@ pub(super) async fn run(shared: Arc<Shared>, config: Arc<Config>, data_dir: Arc<
     let own = Own {
         id: shared.identity.member,
         starts: shared.identity.starts,
+        start_id: shared.identity.start_id,
         incarnation: shared.identity.incarnation,
         name: shared.identity.name.clone(),
         client_urls: config.advertise_client_urls.iter().map(ToString::to_string).collect(),
@@ -33,6 +34,10 @@ pub(super) async fn run(shared: Arc<Shared>, config: Arc<Config>, data_dir: Arc<
     let mut cluster = shared.machine.cluster_changed();
     loop {
         cluster.borrow_and_update();
+        // Its own log tells it so, too, and before any other member does where that one has not heard of it yet.
+        if let Some(why) = shared.handshake.own_loss() {
+            return shared.group.end(why);
+        }
         let registry = shared.machine.registry();
         let (due, version) = shared
             .machine

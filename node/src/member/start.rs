@@ -23,7 +23,7 @@ use crate::{
     host::{Host, Listener},
     identity::{self, Identity, IdentityError, founders},
     machine::{Machine, Proposals},
-    peer::{self, Answers, Handshake, Links, Remote},
+    peer::{self, Answers, Handshake, Links, Remote, Unapplied},
     transport::tls::ClientTls,
 };
 
@@ -50,13 +50,6 @@ pub enum StartError {
     /// Raft does not start.
     #[error(transparent)]
     Group(#[from] GroupError),
-    /// A part of its data directory is not there.
-    #[error(
-        "{} is missing, and the rest of the data directory is there: this member has promised what it does not know any \
-         more. Bring the data directory back as it was; or remove the member, empty its data directory and add it again",
-        path.display()
-    )]
-    Missing { path: PathBuf },
     /// It would join a cluster that runs.
     #[error(
         "--initial-cluster-state=existing with an empty data directory {}: this release starts founders only; give new, \
@@ -120,6 +113,7 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
     if is_new && config.initial_cluster_state == InitialState::Existing {
         return Err(StartError::Joins { path: path.clone() });
     }
+    let version = release.cluster_version();
     let (wal, Stored { identity, machine, applier }) = open(&*host, &*data_dir, &config, release, registry)?;
     let had_log = wal.state()?.last.is_some();
     let settings = Settings {
@@ -128,7 +122,8 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
         snapshot_count: config.snapshot_count,
         catchup_entries: config.snapshot_catchup_entries,
     };
-    let handshake = Handshake::new(identity.clone(), machine.clone(), had_log);
+    let unapplied = Unapplied::read(&wal, version)?;
+    let handshake = Handshake::new(identity.clone(), machine.clone(), had_log).with(unapplied);
     let links = Links::new(host.clone(), tls, handshake.clone());
     let group = Group::open(identity.member.0, settings, wal, applier, Arc::new(links.clone())).await?;
     let (proposing, queued) = mpsc::channel(QUEUE);
@@ -195,7 +190,7 @@ fn open(
     let names = log.names().map_err(failed)?;
     let has_log = names.iter().any(|name| name.ends_with(wal::SUFFIX));
     let has_identity = data_dir.has(identity::NAME).map_err(failed)?;
-    let missing = |part| StartError::Missing { path: data_dir.path(part) };
+    let missing = |part| StartError::from(IdentityError::Missing { path: data_dir.path(part) });
     if has_identity && !has_log {
         return Err(missing("wal"));
     }
@@ -210,17 +205,23 @@ fn open(
         return Err(missing(identity::NAME));
     }
     let (wal, stored) = both(
-        || wal_of_new.map_or_else(|| host.open_log(log), Ok),
+        || wal_of_new.map_or_else(|| host.open_log(log.clone()), Ok),
         || {
-            let identity = Arc::new(Identity::load(data_dir, config, release.clone())?);
+            let identity = Arc::new(Identity::load(data_dir, &*log, config, release.clone())?);
             let machine = Machine::new(release, registry, Proposals::new(identity.member, identity.starts));
             let applier = Applier::open(Arc::new(machine.clone()), Snapshots::open(snapshots)?)?;
             Ok::<_, StartError>(Stored { identity, machine, applier })
         },
     );
     let (wal, stored) = (wal?, stored?);
-    if !has_snapshot && wal.state()?.purged.is_some() {
-        return Err(missing("snap"));
+    // What the log has purged is in the snapshot that it was purged for.
+    if let Some(purged) = wal.state()?.purged {
+        if !has_snapshot {
+            return Err(missing("snap"));
+        }
+        if stored.applier.applied() < purged.index.0 {
+            return Err(IdentityError::Older { path: data_dir.path("snap") }.into());
+        }
     }
     Ok((wal, stored))
 }

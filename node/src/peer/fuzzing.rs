@@ -62,6 +62,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
         is_empty: true,
         incarnation: 5,
         published: 2,
+        start_id: 6,
+        published_id: 7,
     };
     let frame = Frame::of(Bytes::from_static(b"what is said"));
     let question = wire::Question { what: Some(wire::question::What::Vote(frame.clone())) };

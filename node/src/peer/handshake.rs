@@ -12,9 +12,12 @@ use tonic::{
     metadata::{MetadataMap, MetadataValue},
 };
 
-use super::wire::{self, Frame};
+use super::{
+    unapplied::{Known, Unapplied},
+    wire::{self, Frame},
+};
 use crate::{
-    cluster::member::{Incarnation, Starts},
+    cluster::member::{Incarnation, Start, StartId, Starts},
     identity::Identity,
     machine::Machine,
 };
@@ -57,12 +60,29 @@ pub struct Handshake {
     identity: Arc<Identity>,
     machine: Machine,
     had_log: bool,
+    unapplied: Arc<Unapplied>,
 }
 
 impl Handshake {
     /// For a member of this identity, with what it knows of the others, and whether it had a log when it started.
     pub fn new(identity: Arc<Identity>, machine: Machine, had_log: bool) -> Self {
-        Self { identity, machine, had_log }
+        Self { identity, machine, had_log, unapplied: Arc::default() }
+    }
+
+    /// With what the log says that is not in the state yet.
+    pub fn with(self, unapplied: Unapplied) -> Self {
+        Self { unapplied: Arc::new(unapplied), ..self }
+    }
+
+    /// Why this member's own data directory is not the one that the log knows of; as another member would say it. A start without
+    /// an id says nothing of that: it may be its own.
+    pub(crate) fn own_loss(&self) -> Option<String> {
+        let own = self.machine.read(|state| self.unapplied.known(state, self.identity.member));
+        own.filter(|own| own.start.id.is_some())?;
+        match self.check(&self.said(MemberId(0))) {
+            Err(refused @ Refused::Lost { .. }) => Some(refused.to_string()),
+            _ => None,
+        }
     }
 
     pub(crate) fn call<T>(&self, to: MemberId, message: T) -> Request<T> {
@@ -85,7 +105,12 @@ impl Handshake {
     }
 
     fn put(&self, to: MemberId, metadata: &mut MetadataMap) {
-        let handshake = wire::Handshake {
+        insert(metadata, &self.said(to));
+    }
+
+    fn said(&self, to: MemberId) -> wire::Handshake {
+        let published = self.identity.published();
+        wire::Handshake {
             protocol: PROTOCOL,
             cluster: self.identity.cluster.0,
             member: self.identity.member.0,
@@ -94,9 +119,10 @@ impl Handshake {
             to: to.0,
             is_empty: self.is_new(),
             incarnation: Incarnation::written(self.identity.incarnation),
-            published: self.identity.published().0,
-        };
-        insert(metadata, &handshake);
+            published: published.starts.0,
+            start_id: StartId::written(self.identity.start_id),
+            published_id: StartId::written(published.id),
+        }
     }
 
     /// Where this member is reached, with commas between; nothing before the cluster is founded.
@@ -167,10 +193,8 @@ impl Handshake {
                 "etcdserver: cluster ID mismatch: member {member} is of cluster {cluster}, this one of {own}"
             )));
         }
-        let known = self
-            .machine
-            .read(|state| state.cluster.members.get(&member).map(|member| (member.incarnation, member.starts)));
-        let Some((incarnation, starts)) = known else {
+        let known = self.machine.read(|state| self.unapplied.known(state, member));
+        let Some(Known { incarnation, start: known }) = known else {
             // Before the cluster is founded, or as long as this member has not heard of it, nobody is known.
             return match self.machine.read(|state| state.cluster.members.is_empty()) {
                 true => Ok(()),
@@ -182,12 +206,14 @@ impl Handshake {
         if incarnation.is_some() && incarnation != Incarnation::read(handshake.incarnation) {
             return lost("it has another one than the cluster knows of");
         }
+        let start = Start { starts: Starts(handshake.starts), id: StartId::read(handshake.start_id) };
+        let published = Start { starts: Starts(handshake.published), id: StartId::read(handshake.published_id) };
         // What it has published it had noted before; but this may have been on its way since then. So may what a new member said
-        // while it had no log yet.
-        let is_older = incarnation.is_some() && Starts(handshake.published) < starts;
+        // while it had no log yet. Not so what comes from another start of the same number: a copy has counted it once more.
+        let is_older = incarnation.is_some() && (published.starts < known.starts || published.is_another(known));
         match is_older {
-            true if Starts(handshake.starts) == starts => Err(Refused::Late),
-            _ if starts > Starts(0) && handshake.is_empty => lost("it has no log any more"),
+            true if start.starts == known.starts && !start.is_another(known) => Err(Refused::Late),
+            _ if known.starts > Starts(0) && handshake.is_empty => lost("it has no log any more"),
             true => lost("it has an older copy of it"),
             false => Ok(()),
         }
@@ -280,23 +306,33 @@ mod tests {
         let members = [(MemberId(0xabc), ("m2".to_owned(), vec![]))].into();
         let published = ClusterEntry::Publish {
             member: MemberId(0xabc),
-            starts: Starts(1),
+            starts: Starts(2),
+            start_id: StartId::read(8),
             incarnation: Incarnation::read(5),
             attributes: Attributes::default(),
         };
         for entry in [ClusterEntry::Bootstrap { id: ClusterId(1), members }, published] {
             own.machine.apply_of_test(EntryKind::Cluster(entry));
         }
-        for (incarnation, starts, published, is_empty, refused) in [
-            (5, 1, 1, false, None),
-            (5, 1, 0, true, Some((Code::Unavailable, "on its way for too long"))), // said while it was new
-            (5, 1, 0, false, Some((Code::Unavailable, "on its way for too long"))),
-            (5, 1, 1, true, Some((Code::DataLoss, "no log any more"))),
-            (5, 2, 1, true, Some((Code::DataLoss, "no log any more"))),
-            (5, 2, 1, false, None),
-            (5, 2, 0, false, Some((Code::DataLoss, "an older copy"))),
-            (6, 1, 0, true, Some((Code::DataLoss, "it has another one"))),
-            (0, 1, 0, true, Some((Code::DataLoss, "it has another one"))),
+        let late = Some((Code::Unavailable, "on its way for too long"));
+        let lost = |text| Some((Code::DataLoss, text));
+        // Each start with its id.
+        for (incarnation, (starts, start_id), (published, published_id), is_empty, refused) in [
+            (5, (2, 8), (2, 8), false, None),
+            (5, (2, 8), (1, 7), false, late),
+            (5, (2, 8), (0, 0), true, late), // said while it was new
+            (5, (2, 8), (2, 8), true, lost("no log any more")),
+            (5, (3, 9), (2, 8), true, lost("no log any more")),
+            (5, (3, 9), (2, 8), false, None),
+            (5, (3, 9), (3, 9), false, None),
+            (5, (3, 9), (1, 7), false, lost("an older copy")),
+            (5, (1, 7), (1, 7), false, lost("an older copy")),
+            (5, (2, 6), (1, 7), false, lost("an older copy")), // the copy counts the same start once more
+            (5, (2, 6), (2, 6), false, lost("an older copy")), // has published it to those that do not know
+            (5, (3, 9), (2, 6), false, lost("an older copy")), // and has started since
+            (5, (2, 0), (1, 7), false, lost("an older copy")),
+            (6, (2, 8), (0, 0), true, lost("it has another one")),
+            (0, (2, 8), (0, 0), true, lost("it has another one")),
         ] {
             let said = wire::Handshake {
                 protocol: PROTOCOL,
@@ -308,6 +344,8 @@ mod tests {
                 is_empty,
                 incarnation,
                 published,
+                start_id,
+                published_id,
             };
             let mut metadata = MetadataMap::new();
             insert(&mut metadata, &said);

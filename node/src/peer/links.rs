@@ -286,7 +286,7 @@ mod tests {
         let members = [MemberId(7), CALLED].map(|id| (id, ("m".to_owned(), vec![]))).into();
         let incarnation = Incarnation::read(5);
         let attributes = Attributes::default();
-        let published = Entry::Publish { member: CALLED, starts: Starts(0), incarnation, attributes };
+        let published = Entry::Publish { member: CALLED, starts: Starts(0), start_id: None, incarnation, attributes };
         for entry in [Entry::Bootstrap { id: ClusterId(1), members }, published] {
             machine.apply_of_test(EntryKind::Cluster(entry));
         }

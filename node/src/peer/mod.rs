@@ -7,6 +7,7 @@ mod handshake;
 mod links;
 mod received;
 mod server;
+mod unapplied;
 
 /// The messages and the service of `proto/peer.proto`.
 #[allow(clippy::all)]
@@ -19,6 +20,7 @@ pub use handshake::{Handshake, Remote};
 pub use links::Links;
 pub use received::Received;
 pub use server::{Answers, serve};
+pub use unapplied::Unapplied;
 
 /// No message between members is larger, in bytes: a batch of entries, each below what clients may send.
 pub(crate) const MAX_MESSAGE: usize = 64 << 20;

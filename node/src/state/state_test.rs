@@ -52,6 +52,7 @@ impl Log {
         self.add(EntryKind::Cluster(E::Publish {
             member: MemberId(1),
             starts: Starts(starts),
+            start_id: None,
             incarnation: None,
             attributes,
         }))

@@ -31,8 +31,10 @@ async fn decide(served: &Served, is_on: bool) {
     let features: Features = [(LEASE_CHECKPOINT.to_owned(), is_on)].into_iter().collect();
     let proposal = Some(Proposal { version, features: features.clone() });
     let attributes = Attributes { name: "m1".into(), client_urls: vec![served.url.clone()], proposal };
-    let incarnation = served.member.identity().incarnation;
-    served.apply(EntryKind::Cluster(Entry::Publish { member: ID, starts: Starts(2), incarnation, attributes })).await;
+    let (incarnation, start_id) = (served.member.identity().incarnation, None);
+    served
+        .apply(EntryKind::Cluster(Entry::Publish { member: ID, starts: Starts(2), start_id, incarnation, attributes }))
+        .await;
     let mut changes = served.member.applied();
     while served.member.read(|state: &State| state.cluster.gate != Gate::Decided(features.clone())) {
         changes.changed().await.unwrap();

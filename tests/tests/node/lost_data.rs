@@ -71,7 +71,7 @@ async fn what_was_acknowledged_outlives_a_disk_that_is_lost_while_others_are_awa
     nobody_panicked(layout);
 }
 
-/// The file that a member/// The file that a member's log is written to, and its bytes up to the last that is not zero.
+/// The file that a member's log is written to, and its bytes up to the last that is not zero.
 fn log_of(member: &Member) -> (PathBuf, usize) {
     let file = last(&member.dir.join("data/wal"), "wal");
     let bytes = fs::read(&file).expect("readable");
@@ -158,6 +158,107 @@ async fn a_part_of_the_data_directory_that_is_missing_is_named_at_the_start() {
     cluster.ready().await.expect("it is back");
     agreed(&cluster).await;
     nobody_panicked(layout);
+}
+
+/// What was written while two were there outlives them: a copy from before the last start of one of them counts that start once
+/// more, and the third member knows it from the start that it has heard of. Killed, it knows that from the end of its log alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_from_before_a_start_that_another_has_heard_of_is_not_taken_back() {
+    let Some(cluster) = up("3.6", &QUICK).await else { return };
+    let layout = &cluster.layout;
+    let [first, second, third] = &layout.members[..] else { panic!("three members") };
+    let (data, older) = (first.dir.join("data"), first.dir.join("older"));
+    agreed(&cluster).await;
+    first.end(Signal::KILL).expect("killed");
+    copy(&data, &older);
+    first.start().expect("started");
+    cluster.ready().await.expect("it is back, and has said so");
+    agreed(&cluster).await;
+    third.end(Signal::KILL).expect("killed");
+    let writer = layout.client(second).expect("a client");
+    wait::until("the two to serve", GENEROUS, || async {
+        writer.put("acked", "1").await.map_err(|error| error.to_string()).map(drop)
+    })
+    .await
+    .expect("they serve");
+    for member in [first, second] {
+        member.end(Signal::KILL).expect("killed");
+    }
+    fs::remove_dir_all(&data).expect("removed");
+    copy(&older, &data);
+    third.start().expect("started");
+    for start in 1..=3 {
+        let said = refusal(first, &first.flags).await;
+        assert!(said.contains("has lost its data directory: it has an older copy of it"), "start {start}: {said}");
+    }
+    second.start().expect("started");
+    let reader = layout.client(third).expect("a client");
+    wait::until("the two to serve", GENEROUS, || async {
+        reader.get("acked").await.map_err(|error| error.to_string()).map(drop)
+    })
+    .await
+    .expect("they serve");
+    assert!(reader.get("acked").await.expect("read").is_some(), "what was acknowledged is there");
+    nobody_panicked(layout);
+}
+
+/// A part that is of another time than the rest says so itself, without anybody who knows better.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_of_the_data_directory_that_is_older_than_the_rest_is_named_at_the_start() {
+    let flags = [&QUICK[..], &["--snapshot-count=5", "--snapshot-catchup-entries=1"]].concat();
+    let Some(cluster) = up("3.6", &flags).await else { return };
+    let layout = &cluster.layout;
+    let client = layout.client(&layout.members[0]).expect("a client");
+    let member = &layout.members[2];
+    let (data, older, whole) = (member.dir.join("data"), member.dir.join("older"), member.dir.join("whole"));
+    for round in 0..3 {
+        for number in 0..20 {
+            client.put(&format!("k{number}"), &round.to_string()).await.expect("written");
+        }
+        agreed(&cluster).await;
+        member.end(Signal::KILL).expect("killed");
+        if round == 0 {
+            copy(&data, &older);
+        }
+        if round < 2 {
+            member.start().expect("started");
+            cluster.ready().await.expect("it is back");
+        }
+    }
+    fs::rename(&data, &whole).expect("put aside");
+    let say = async |named: &str| {
+        for _ in ["at once", "and as often as it is started"] {
+            let said = refusal(member, &member.flags).await;
+            assert!(
+                said.contains(&format!("data/{named} is an older copy than the rest of the data directory")),
+                "{said}"
+            );
+            assert!(said.contains("remove the member, empty its data directory and add it again"), "{said}");
+        }
+    };
+    for part in ["wal", "snap", "identity"] {
+        copy(&whole, &data);
+        remove(&data.join(part));
+        copy(&older.join(part), &data.join(part));
+        say(part).await;
+        fs::remove_dir_all(&data).expect("removed");
+    }
+    copy(&whole, &data);
+    fs::remove_file(data.join("wal/starts")).expect("removed");
+    let said = refusal(member, &member.flags).await;
+    assert!(said.contains("data/wal/starts is missing, and the rest"), "{said}");
+    fs::remove_dir_all(&data).expect("removed");
+
+    fs::rename(&whole, &data).expect("brought back");
+    member.start().expect("started");
+    cluster.ready().await.expect("it is back");
+    agreed(&cluster).await;
+    nobody_panicked(layout);
+}
+
+/// A file, or a folder of files.
+fn remove(path: &Path) {
+    if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.expect("removed");
 }
 
 /// A file, or a folder of files.

@@ -1,12 +1,14 @@
 //! Who a member is, and the file that keeps it so: which cluster, which member, and how often it has started.
 
+mod started;
+
 use std::{
     hash::{BuildHasher, RandomState},
     io,
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
 };
 
@@ -17,7 +19,7 @@ use proto::{ClusterId, MemberId, Release};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    cluster::member::{Incarnation, Starts},
+    cluster::member::{Incarnation, Start, StartId, Starts},
     config::Config,
     stored::entry as stored,
 };
@@ -34,10 +36,14 @@ pub struct Identity {
     pub release: Release,
     /// How often it has started.
     pub starts: Starts,
+    /// Which start this is: what another process of the same count says is not this one's. None in a test.
+    pub start_id: Option<StartId>,
     /// Which data directory it has; one that an earlier release made has none.
     pub incarnation: Option<Incarnation>,
-    /// The last count of starts that it was about to publish.
-    published: Arc<AtomicU64>,
+    /// The last start before this one that it was about to publish.
+    published: Start,
+    /// It was about to publish this one.
+    publishes: Arc<AtomicBool>,
 }
 
 /// What the file says.
@@ -47,7 +53,7 @@ struct Kept {
     member: MemberId,
     starts: Starts,
     incarnation: Option<Incarnation>,
-    published: Starts,
+    published: Start,
 }
 
 /// Why a data directory is not this member's.
@@ -64,6 +70,20 @@ pub enum IdentityError {
     #[error("{}: damaged. Bring the data directory back as it was; or remove the member, empty its data directory and add it \
      again", path.display())]
     Damaged { path: PathBuf },
+    /// A part of the data directory is not there.
+    #[error(
+        "{} is missing, and the rest of the data directory is there: this member has promised what it does not know any \
+         more. Bring the data directory back as it was; or remove the member, empty its data directory and add it again",
+        path.display()
+    )]
+    Missing { path: PathBuf },
+    /// A part of the data directory is of an earlier time than the rest.
+    #[error(
+        "{} is an older copy than the rest of the data directory: this member has promised what it does not know any more. \
+         Bring the data directory back as it was; or remove the member, empty its data directory and add it again",
+        path.display()
+    )]
+    Older { path: PathBuf },
     /// A newer release wrote it.
     #[error("{} has format {found}, written by a newer release; start that one", path.display())]
     Newer { path: PathBuf, found: u32 },
@@ -119,11 +139,17 @@ fn number(text: &str) -> u64 {
 }
 
 impl Identity {
-    /// The identity in a data directory, which starts once more; of a new member, by its flags, where there is none.
+    /// The identity in a data directory, which starts once more; of a new member, by its flags, where there is none. The folder
+    /// of the log counts the starts, too: one that is older than the rest shows by that (N-7).
     ///
     /// # Errors
     /// [`IdentityError`]: nothing was changed.
-    pub fn load(folder: &dyn Folder, config: &Config, release: Release) -> Result<Self, IdentityError> {
+    pub fn load(
+        folder: &dyn Folder,
+        log: &dyn Folder,
+        config: &Config,
+        release: Release,
+    ) -> Result<Self, IdentityError> {
         let founders = founders(config);
         let flags = cluster(&founders);
         let own = founders.iter().find(|(_, name, _)| *name == config.name).map(|(id, ..)| *id).unwrap_or_default();
@@ -134,32 +160,54 @@ impl Identity {
                 cluster: flags,
                 member: own,
                 starts: Starts(0),
-                incarnation: Incarnation::read(RandomState::new().hash_one(own).max(1)),
-                published: Starts(0),
+                incarnation: Incarnation::read(random(own)),
+                published: Start::default(),
             },
             Err(source) => return Err(IdentityError::Io { doing: "read", path, source }),
         };
         if kept.cluster != flags {
             return Err(IdentityError::OtherCluster { path: folder.path(""), stored: kept.cluster, flags });
         }
-        let kept = Kept { starts: Starts(kept.starts.0 + 1), ..kept };
+        let starts = Starts(kept.starts.0.saturating_add(1));
+        // The log's count is written first: it is that of the identity, or one more where a crash came between the two.
+        match started::read(log)? {
+            None if kept.starts > Starts(0) => return Err(IdentityError::Missing { path: log.path(started::NAME) }),
+            Some(counted) if counted < kept.starts => return Err(IdentityError::Older { path: log.path("") }),
+            Some(counted) if counted > starts && kept.starts == Starts(0) => {
+                return Err(IdentityError::Missing { path });
+            }
+            Some(counted) if counted > starts => return Err(IdentityError::Older { path }),
+            _ => {}
+        }
+        let kept = Kept { starts, ..kept };
+        started::write(log, starts)?;
         write(folder, kept)?;
-        Ok(Self::new(kept, config.name.clone(), release))
+        Ok(Self { start_id: StartId::read(random(kept.member)), ..Self::new(kept, config.name.clone(), release) })
     }
 
     fn new(kept: Kept, name: String, release: Release) -> Self {
         let Kept { cluster, member, starts, incarnation, published } = kept;
-        Self { cluster, member, name, release, starts, incarnation, published: Arc::new(published.0.into()) }
+        let publishes = Arc::default();
+        Self { cluster, member, name, release, starts, start_id: None, incarnation, published, publishes }
     }
 
     /// Of a member without a data directory, as a test has.
     pub fn of_none(cluster: ClusterId, member: MemberId, release: Release, starts: Starts) -> Self {
-        Self::new(Kept { cluster, member, starts, incarnation: None, published: Starts(0) }, "m1".into(), release)
+        Self::new(
+            Kept { cluster, member, starts, incarnation: None, published: Start::default() },
+            "m1".into(),
+            release,
+        )
     }
 
-    /// The last count of starts that it was about to publish.
-    pub fn published(&self) -> Starts {
-        Starts(self.published.load(Ordering::Relaxed))
+    /// This start.
+    pub fn start(&self) -> Start {
+        Start { starts: self.starts, id: self.start_id }
+    }
+
+    /// The last start that it was about to publish.
+    pub fn published(&self) -> Start {
+        if self.publishes.load(Ordering::Relaxed) { self.start() } else { self.published }
     }
 
     /// Notes, durably, that this start is about to be published: a copy of the data directory that is older than what other
@@ -168,14 +216,19 @@ impl Identity {
     /// # Errors
     /// [`IdentityError`]
     pub fn publish(&self, folder: &dyn Folder) -> Result<(), IdentityError> {
-        if self.published() == self.starts {
+        if self.published() == self.start() {
             return Ok(());
         }
         let Self { cluster, member, starts, incarnation, .. } = *self;
-        write(folder, Kept { cluster, member, starts, incarnation, published: starts })?;
-        self.published.store(starts.0, Ordering::Relaxed);
+        write(folder, Kept { cluster, member, starts, incarnation, published: self.start() })?;
+        self.publishes.store(true, Ordering::Relaxed);
         Ok(())
     }
+}
+
+/// Of the system's chance; never 0, which is none.
+fn random(member: MemberId) -> u64 {
+    RandomState::new().hash_one(member).max(1)
 }
 
 fn read(path: &Path, bytes: &[u8]) -> Result<Kept, IdentityError> {
@@ -192,7 +245,7 @@ fn read(path: &Path, bytes: &[u8]) -> Result<Kept, IdentityError> {
         member: MemberId(read.member),
         starts: Starts(read.starts),
         incarnation: Incarnation::read(read.incarnation),
-        published: Starts(read.published),
+        published: Start { starts: Starts(read.published), id: StartId::read(read.published_id) },
     })
 }
 
@@ -207,7 +260,8 @@ fn write(folder: &dyn Folder, kept: Kept) -> Result<(), IdentityError> {
         member: kept.member.0,
         starts: kept.starts.0,
         incarnation: Incarnation::written(kept.incarnation),
-        published: kept.published.0,
+        published: kept.published.starts.0,
+        published_id: StartId::written(kept.published.id),
         checksum: 0,
     };
     identity.checksum = checksum(&identity);
@@ -215,86 +269,5 @@ fn write(folder: &dyn Folder, kept: Kept) -> Result<(), IdentityError> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    fn config(folder: &Path, token: &str) -> Config {
-        let flags = [
-            "--name=m1".to_owned(),
-            format!("--data-dir={}", folder.display()),
-            "--initial-advertise-peer-urls=http://127.0.0.1:2380".into(),
-            "--initial-cluster=m1=http://127.0.0.1:2380,m2=http://127.0.0.1:2381".into(),
-            format!("--initial-cluster-token={token}"),
-        ];
-        Config::read(flags, []).unwrap()
-    }
-
-    fn load(folder: &Path, token: &str) -> Result<Identity, String> {
-        Identity::load(&*disk::real(folder).unwrap(), &config(folder, token), Release::new(3, 5, 0))
-            .map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn a_member_stays_who_it_is_and_counts_its_starts() {
-        let folder = tempfile::tempdir().unwrap();
-        let first = load(folder.path(), "a").unwrap();
-        let second = load(folder.path(), "a").unwrap();
-        assert_eq!((first.starts, second.starts), (Starts(1), Starts(2)));
-        assert_eq!((first.cluster, first.member), (second.cluster, second.member));
-        assert!(first.incarnation.is_some() && first.incarnation == second.incarnation);
-        assert_eq!(second.published(), Starts(0));
-        second.publish(&*disk::real(folder.path()).unwrap()).unwrap();
-        assert_eq!(second.published(), Starts(2));
-        let refusal = load(folder.path(), "b").unwrap_err();
-        assert!(refusal.contains("belongs to a member of cluster") && refusal.contains("--initial-cluster-token"));
-        let third = load(folder.path(), "a").unwrap();
-        assert_eq!(third.starts, Starts(3), "a refused start is none");
-        assert_eq!(third.published(), Starts(2), "what was published stays");
-        let other = tempfile::tempdir().unwrap();
-        assert_ne!(load(other.path(), "a").unwrap().incarnation, first.incarnation);
-    }
-
-    /// What was written once is read by every later release. Never written anew: another meaning is another field.
-    #[test]
-    fn the_bytes_are_those_of_the_release_that_first_wrote_them() {
-        let folder = tempfile::tempdir().unwrap();
-        let kept = Kept {
-            cluster: ClusterId(0x1234),
-            member: MemberId(0xabc),
-            starts: Starts(300),
-            incarnation: None,
-            published: Starts(0),
-        };
-        write(&*disk::real(folder.path()).unwrap(), kept).unwrap();
-        let golden = b"\x08\x01\x10\xb4\x24\x18\xbc\x15\x20\xac\x02\x7d\xd4\x83\xc9\xdb";
-        let path = folder.path().join(NAME);
-        assert_eq!(fs::read(&path).unwrap(), golden);
-        assert_eq!(read(&path, golden).unwrap(), kept);
-        let more = Kept { incarnation: Incarnation::read(0x0102_0304_0506_0708), published: Starts(299), ..kept };
-        write(&*disk::real(folder.path()).unwrap(), more).unwrap();
-        let golden = b"\x08\x01\x10\xb4\x24\x18\xbc\x15\x20\xac\x02\x29\x08\x07\x06\x05\x04\x03\x02\x01\x30\xab\x02";
-        assert_eq!(fs::read(&path).unwrap()[..golden.len()], golden[..]);
-        assert_eq!(read(&path, &fs::read(&path).unwrap()).unwrap(), more);
-    }
-
-    #[test]
-    fn a_damaged_file_is_refused_at_every_bit() {
-        let folder = tempfile::tempdir().unwrap();
-        load(folder.path(), "a").unwrap();
-        let path = folder.path().join(NAME);
-        let whole = fs::read(&path).unwrap();
-        for at in 0..whole.len() * 8 {
-            let mut flipped = whole.clone();
-            flipped[at / 8] ^= 1 << (at % 8);
-            fs::write(&path, flipped).unwrap();
-            assert!(load(folder.path(), "a").is_err(), "bit {at}");
-        }
-        for length in 0..whole.len() {
-            fs::write(&path, &whole[..length]).unwrap();
-            assert!(load(folder.path(), "a").is_err(), "cut off at {length}");
-        }
-    }
-}
+#[path = "identity_test.rs"]
+mod tests;

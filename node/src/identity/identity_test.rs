@@ -1,0 +1,128 @@
+use std::fs;
+
+use super::*;
+
+fn config(folder: &Path, token: &str) -> Config {
+    let flags = [
+        "--name=m1".to_owned(),
+        format!("--data-dir={}", folder.display()),
+        "--initial-advertise-peer-urls=http://127.0.0.1:2380".into(),
+        "--initial-cluster=m1=http://127.0.0.1:2380,m2=http://127.0.0.1:2381".into(),
+        format!("--initial-cluster-token={token}"),
+    ];
+    Config::read(flags, []).unwrap()
+}
+
+fn load(folder: &Path, token: &str) -> Result<Identity, String> {
+    let data_dir = disk::real(folder).unwrap();
+    Identity::load(&*data_dir, &*data_dir.folder("wal").unwrap(), &config(folder, token), Release::new(3, 5, 0))
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_member_stays_who_it_is_and_counts_its_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = load(folder.path(), "a").unwrap();
+    let second = load(folder.path(), "a").unwrap();
+    assert_eq!((first.starts, second.starts), (Starts(1), Starts(2)));
+    assert_eq!((first.cluster, first.member), (second.cluster, second.member));
+    assert!(first.incarnation.is_some() && first.incarnation == second.incarnation);
+    assert!(second.start_id.is_some() && first.start_id != second.start_id);
+    assert_eq!(second.published(), Start::default());
+    second.publish(&*disk::real(folder.path()).unwrap()).unwrap();
+    assert_eq!(second.published(), second.start());
+    let refusal = load(folder.path(), "b").unwrap_err();
+    assert!(refusal.contains("belongs to a member of cluster") && refusal.contains("--initial-cluster-token"));
+    let third = load(folder.path(), "a").unwrap();
+    assert_eq!(third.starts, Starts(3), "a refused start is none");
+    assert_eq!(third.published(), second.start(), "what was published stays");
+    let other = tempfile::tempdir().unwrap();
+    assert_ne!(load(other.path(), "a").unwrap().incarnation, first.incarnation);
+}
+
+/// What was written once is read by every later release. Never written anew: another meaning is another field.
+#[test]
+fn the_bytes_are_those_of_the_release_that_first_wrote_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = Kept {
+        cluster: ClusterId(0x1234),
+        member: MemberId(0xabc),
+        starts: Starts(300),
+        incarnation: None,
+        published: Start::default(),
+    };
+    write(&*disk::real(folder.path()).unwrap(), kept).unwrap();
+    let golden = b"\x08\x01\x10\xb4\x24\x18\xbc\x15\x20\xac\x02\x7d\xd4\x83\xc9\xdb";
+    let path = folder.path().join(NAME);
+    assert_eq!(fs::read(&path).unwrap(), golden);
+    assert_eq!(read(&path, golden).unwrap(), kept);
+    let published = Start { starts: Starts(299), id: StartId::read(0x1112_1314_1516_1718) };
+    let more = Kept { incarnation: Incarnation::read(0x0102_0304_0506_0708), published, ..kept };
+    write(&*disk::real(folder.path()).unwrap(), more).unwrap();
+    let golden =
+        b"\x08\x01\x10\xb4\x24\x18\xbc\x15\x20\xac\x02\x29\x08\x07\x06\x05\x04\x03\x02\x01\x30\xab\x02\x39\x18\x17\
+                   \x16\x15\x14\x13\x12\x11";
+    assert_eq!(fs::read(&path).unwrap()[..golden.len()], golden[..]);
+    assert_eq!(read(&path, &fs::read(&path).unwrap()).unwrap(), more);
+}
+
+/// What is left of a crash between the two counts is no copy; whatever else they differ by is one (N-7).
+#[test]
+fn a_part_that_is_of_another_time_than_the_rest_is_refused_and_counts_no_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let (identity, log) = (folder.path().join(NAME), folder.path().join("wal/starts"));
+    let put = |path: &Path, bytes: Option<&[u8]>| match bytes {
+        None => fs::remove_file(path).unwrap(),
+        Some(bytes) => fs::write(path, bytes).unwrap(),
+    };
+    let mut written = Vec::new();
+    for _ in 0..4 {
+        load(folder.path(), "a").unwrap();
+        written.push((fs::read(&identity).unwrap(), fs::read(&log).unwrap()));
+    }
+    // By the number of the start that wrote each; 0 is none.
+    for (of_identity, of_log, outcome) in [
+        (0, 0, Ok(1)),
+        (0, 1, Ok(1)),
+        (0, 2, Err("identity is missing, and the rest")),
+        (1, 0, Err("wal/starts is missing, and the rest")),
+        (1, 2, Ok(2)),
+        (1, 3, Err("identity is an older copy than the rest")),
+        (3, 2, Err("wal is an older copy than the rest")),
+        (3, 3, Ok(4)),
+    ] {
+        let of_start = |of: usize| written.get(of.wrapping_sub(1));
+        put(&identity, of_start(of_identity).map(|written| &*written.0));
+        put(&log, of_start(of_log).map(|written| &*written.1));
+        let before = (fs::read(&identity).ok(), fs::read(&log).ok());
+        let found = load(folder.path(), "a");
+        match (&found, outcome) {
+            (Ok(found), Ok(starts)) => {
+                assert_eq!((found.starts, &fs::read(&log).unwrap()), (Starts(starts), &written[starts as usize - 1].1))
+            }
+            (Err(found), Err(words)) => {
+                assert!(found.contains(words), "{found}");
+                assert_eq!((fs::read(&identity).ok(), fs::read(&log).ok()), before, "nothing was changed");
+            }
+            _ => panic!("identity of start {of_identity}, log of start {of_log}: {found:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_damaged_file_is_refused_at_every_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    load(folder.path(), "a").unwrap();
+    let path = folder.path().join(NAME);
+    let whole = fs::read(&path).unwrap();
+    for at in 0..whole.len() * 8 {
+        let mut flipped = whole.clone();
+        flipped[at / 8] ^= 1 << (at % 8);
+        fs::write(&path, flipped).unwrap();
+        assert!(load(folder.path(), "a").is_err(), "bit {at}");
+    }
+    for length in 0..whole.len() {
+        fs::write(&path, &whole[..length]).unwrap();
+        assert!(load(folder.path(), "a").is_err(), "cut off at {length}");
+    }
+}
