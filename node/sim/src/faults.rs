@@ -8,6 +8,7 @@ use crate::{
     machine::Machine,
     network::{HostId, Link, Micros},
     plan::{Fault, Part, Whom},
+    put_away::PutAway,
     world::World,
 };
 
@@ -143,12 +144,13 @@ impl World {
                 had
             }
             Fault::PutAway => {
-                let copy = self.unlucky().host.disk.copy();
-                self.put_away = Some(copy);
+                self.put_away = Some(PutAway::of(self.unlucky()));
                 true
             }
-            Fault::BringBack { for_ms } => {
-                let Some(copy) = self.put_away.take() else { return false };
+            Fault::BringBack { for_ms, is_known } => {
+                let unlucky = self.plan.unlucky;
+                let fits = |copy: &mut PutAway| !is_known || copy.is_known_to_others(unlucky, &self.machines, now);
+                let Some(PutAway { disk: copy, .. }) = self.put_away.take_if(fits) else { return false };
                 let machine = self.unlucky();
                 machine.kill();
                 machine.host.disk = copy;

@@ -29,4 +29,5 @@ pub mod host;
 pub mod machine;
 pub mod network;
 pub mod plan;
+mod put_away;
 pub mod world;

@@ -79,7 +79,11 @@ pub enum Fault {
     /// The unlucky machine's disk is put away as it is.
     PutAway,
     /// What was put away takes the place of what the unlucky machine has.
-    BringBack { for_ms: u64 },
+    BringBack {
+        for_ms: u64,
+        /// Only where all others know of a start that came after the copy: they may be away then, and behind.
+        is_known: bool,
+    },
     /// A bit of the unlucky machine's newest snapshot turns over.
     FlipSnapshot,
     /// It is restarted with the next minor.
@@ -109,7 +113,8 @@ impl Fault {
             Self::Lose { part: Part::Snapshots, .. } => "snapshots lost",
             Self::Lose { part: Part::Identity, .. } => "identity lost",
             Self::PutAway => "copy put away",
-            Self::BringBack { .. } => "older copy",
+            Self::BringBack { is_known: false, .. } => "older copy",
+            Self::BringBack { is_known: true, .. } => "copy of an earlier start",
             Self::FlipSnapshot => "bit flipped",
             Self::Upgrade { .. } => "upgrade",
         }
@@ -135,7 +140,7 @@ impl Fault {
     }
 
     /// All kinds.
-    pub const KINDS: [&'static str; 22] = [
+    pub const KINDS: [&'static str; 23] = [
         "kill",
         "restart",
         "power loss",
@@ -156,6 +161,7 @@ impl Fault {
         "identity lost",
         "copy put away",
         "older copy",
+        "copy of an earlier start",
         "bit flipped",
         "upgrade",
     ];
@@ -239,12 +245,15 @@ impl Plan {
         let at_ms = 4000 + chance.below((self.seconds as usize).saturating_sub(6) * 1000 + 1) as u64;
         let for_ms = 200 + chance.below(4000) as u64;
         let part = [Part::All, Part::All, Part::Log, Part::Log, Part::Snapshots, Part::Identity][chance.below(6)];
+        if chance.below(4) == 0 {
+            return self.bring_back_an_earlier_start(chance);
+        }
         if chance.below(3) == 0 {
             // With the others: what nobody who is there knows of, nobody can miss.
             self.faults.retain(|timed| !timed.fault.takes_away_others(Whom::Host(self.unlucky)));
             let mut push = |at_ms, fault| self.faults.push(Timed { at_ms, fault });
             push(at_ms / 2, Fault::PutAway);
-            push(at_ms, Fault::BringBack { for_ms });
+            push(at_ms, Fault::BringBack { for_ms, is_known: false });
             return self.start_again(at_ms + for_ms, chance);
         }
         let mut push = |at_ms, fault| self.faults.push(Timed { at_ms, fault });
@@ -258,6 +267,36 @@ impl Plan {
             }
         }
         self.start_again(at_ms + for_ms, chance);
+    }
+
+    /// A copy from before a start of which all others have heard. Then one of them is away while the rest go on; it is back when
+    /// the copy is, and another one is away: what was written meanwhile neither the copy has, nor who is there with it.
+    fn bring_back_an_earlier_start(&mut self, chance: &mut Chance) {
+        let unlucky = Whom::Host(self.unlucky);
+        let others: Vec<_> = (1..=self.members).filter(|host| *host != self.unlucky).collect();
+        let away_ms = 1000 + chance.below(4000) as u64;
+        let put_away_ms = 3000 + chance.below((self.seconds as usize * 1000).saturating_sub(20_000) + 1) as u64;
+        let lags_ms = put_away_ms + 5000 + chance.below(3000) as u64;
+        let back_ms = lags_ms + away_ms;
+        self.faults.retain(|timed| !(put_away_ms..back_ms + 4000).contains(&timed.at_ms));
+        let mut push = |at_ms, fault| self.faults.push(Timed { at_ms, fault });
+        push(put_away_ms, Fault::PutAway);
+        for start in 0..=chance.below(2) as u64 {
+            push(put_away_ms + 100 + start * 1000, Fault::Kill { whom: unlucky, for_ms: 200 });
+        }
+        // A majority with the unlucky one goes on: so the other ones that are away are as many.
+        let (mut lag, mut there) = others.split_at(others.len() / 2);
+        if chance.below(2) == 0 {
+            std::mem::swap(&mut lag, &mut there);
+        }
+        for host in lag {
+            push(lags_ms, Fault::Kill { whom: Whom::Host(*host), for_ms: away_ms });
+        }
+        for host in there {
+            push(back_ms - 50, Fault::Kill { whom: Whom::Host(*host), for_ms: 6000 + away_ms });
+        }
+        push(back_ms, Fault::BringBack { for_ms: 200, is_known: true });
+        self.start_again(back_ms + 200, chance);
     }
 
     /// Again and again, as a supervisor does: what was refused once must be refused every time.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use simulated_disk::{Chance, SimulatedDisk};
+use simulated_disk::Chance;
 
 use crate::{
     checks::{self, States},
@@ -13,6 +13,7 @@ use crate::{
     machine::{Machine, TURN},
     network::{HostId, Micros, Network},
     plan::Plan,
+    put_away::PutAway,
 };
 
 /// How far each machine runs at a time, in microseconds.
@@ -34,7 +35,7 @@ pub struct World {
     pub(crate) machines: BTreeMap<HostId, Machine>,
     clients: Clients,
     pub(crate) mends: Vec<(Micros, Mend)>,
-    pub(crate) put_away: Option<SimulatedDisk>,
+    pub(crate) put_away: Option<PutAway>,
     states: States,
     /// Every member's whole state is compared: with large ones that takes longer than all else.
     compares: bool,
@@ -161,6 +162,9 @@ impl World {
     }
 
     fn look(&mut self) -> Result<(), String> {
+        if let Some(put_away) = &mut self.put_away {
+            put_away.look(&self.machines, self.now);
+        }
         for (host, machine) in &self.machines {
             let Some(member) = machine.member() else { continue };
             if self.compares {

@@ -12,6 +12,7 @@ use proto::{
 };
 
 use super::*;
+use crate::plan::{Fault, Timed, Whom};
 
 /// Goes on for so many simulated seconds, whatever the looks at the states say.
 fn pass(world: &mut World, seconds: u64) {
@@ -49,4 +50,25 @@ fn a_member_that_holds_something_else_is_found_and_named() {
             assert_eq!(alarms, [(odd, AlarmType::Corrupt as i32)].into(), "is the leader: {is_leader}");
         }
     }
+}
+
+/// A copy from before a start counts that start once more. Who has heard of the first one knows it from that, and what was
+/// acknowledged while it was away is not lost (N-7).
+#[test]
+fn a_copy_from_before_a_start_that_others_have_heard_of_is_told_from_what_it_was() {
+    let plan =
+        Plan { members: 3, minor: 7, snapshot_count: 1000, unlucky: 1, faults: Vec::new(), ..Plan::of(5, 30, false) };
+    let kill = |host, for_ms| Fault::Kill { whom: Whom::Host(host), for_ms };
+    let faults = [
+        (4000, Fault::PutAway),
+        (4100, kill(1, 200)),
+        (10_000, kill(3, 5000)),
+        (14_900, kill(2, 10_000)),
+        (15_000, Fault::BringBack { for_ms: 100, is_known: true }),
+    ];
+    let faults = faults.map(|(at_ms, fault)| Timed { at_ms, fault }).into();
+    let report = World::new(Plan { faults, ..plan }).run();
+    assert_eq!(report.failure, None, "{:?}", report.ends);
+    assert_eq!(report.faults.get("copy of an earlier start"), Some(&1), "{:?}", report.faults);
+    assert!(!report.ends.is_empty() && report.ends.iter().all(|why| why.contains("it has an older copy of it")));
 }
