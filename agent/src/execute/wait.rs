@@ -175,7 +175,7 @@ impl Execution<'_> {
         if matches!(node.status().await, Ok(status) if status.is_running() && status.process().is_none()) {
             let name = self.name_of(member);
             self.warn(&format!(
-                "{name}: which executable runs was not compared, as its `status` names no process that is there"
+                "{name}: which executable runs was not compared, as its `status` prints no pid, or one that is gone"
             ));
         }
     }

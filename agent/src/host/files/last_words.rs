@@ -7,7 +7,7 @@
 use std::{
     fs::{self, File},
     io,
-    path::{Path, PathBuf},
+    path::Path,
     time::Duration,
 };
 
@@ -53,8 +53,11 @@ impl ProcessRuntime {
     /// Else what an earlier process said last would be taken for its word.
     async fn is_silent_since_its_start(&self, log: &Path) -> bool {
         let (log, started) = (log.to_owned(), self.started_file());
-        let modified = |path: PathBuf| fs::metadata(path).and_then(|found| found.modified());
-        let looked = blocking(move || Ok::<_, io::Error>(modified(log)? < modified(started)?));
+        // A device is not modified by what is written to it.
+        let looked = blocking(move || {
+            let log = fs::metadata(log)?;
+            Ok::<_, io::Error>(log.is_file() && log.modified()? < fs::metadata(started)?.modified()?)
+        });
         matches!(tokio::time::timeout(LIMIT, looked).await, Ok(Ok(true)))
     }
 

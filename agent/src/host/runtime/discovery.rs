@@ -8,8 +8,9 @@
 //! the same (`same_node.rs`). What runs as any other user is none of it, whatever it looks like: anybody could run it.
 //!
 //! A lookalike is looked for before the node is stopped, too. Once an agent has stopped the node itself, only what a launcher
-//! has started since then is this node for it ([`Belief`]): no looks are, and none keep it down. An agent that comes later
-//! believes looks again, since somebody else may have started the node.
+//! has started since then is this node for it ([`Belief`]): no looks are, and none keep it down; but for one that says at its own
+//! socket that it is the member (`execute/process_member.rs`). An agent that comes later believes looks again, since somebody
+//! else may have started the node.
 
 use std::{
     ffi::OsStr,
