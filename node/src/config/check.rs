@@ -1,6 +1,6 @@
 //! What is wrong with settings that are each possible alone.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use super::{
     Config,
@@ -32,6 +32,19 @@ pub(super) fn check(config: &Config, given: &Given) -> Result<(), ConfigError> {
         let expected = "where clients shall come, as this listens for more than this machine".into();
         return wrong("advertise-client-urls", String::new(), expected);
     }
+    // `etcdctl` and agents take a member without a name for one that has not started.
+    if config.name.is_empty() {
+        return wrong("name", String::new(), "a name".into());
+    }
+    let listens = [("listen-peer-urls", &config.listen_peer_urls), ("listen-client-urls", &config.listen_client_urls)];
+    if let Some((setting, url)) =
+        twice(listens.into_iter().flat_map(|(setting, urls)| urls.iter().map(move |url| (setting, url))))
+    {
+        return wrong(setting, url.to_string(), "an address that nothing else of this member listens at".into());
+    }
+    if let Some((_, url)) = twice(config.initial_cluster.values().flatten().map(|url| ((), url))) {
+        return wrong("initial-cluster", url.to_string(), "each address once".into());
+    }
     let Some(own) = config.initial_cluster.get(&config.name) else {
         let names: Vec<_> = config.initial_cluster.keys().map(String::as_str).collect();
         return wrong("name", config.name.clone(), format!("one of --initial-cluster: {}", names.join(", ")));
@@ -49,6 +62,12 @@ pub(super) fn check(config: &Config, given: &Given) -> Result<(), ConfigError> {
     }
     gates(&config.cluster_feature_gates, Level::Cluster, "cluster-feature-gates", &wrong)?;
     gates(&config.feature_gates, Level::Server, "feature-gates", &wrong)
+}
+
+/// The first address that is there a second time, by http or https.
+fn twice<'a, T>(mut urls: impl Iterator<Item = (T, &'a Url)>) -> Option<(T, &'a Url)> {
+    let mut seen = BTreeSet::new();
+    urls.find(|(_, url)| !seen.insert(url.authority()))
 }
 
 fn tls(

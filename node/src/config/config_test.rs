@@ -116,6 +116,21 @@ fn what_is_wrong_is_named_with_what_was_expected() {
             "--advertise-client-urls: `` is wrong: expected where clients shall come, as this listens for more than \
              this machine",
         ),
+        (&["--name="], "--name: `` is wrong: expected a name"),
+        (
+            &["--listen-client-urls=http://127.0.0.1:1,http://127.0.0.1:1"],
+            "--listen-client-urls: `http://127.0.0.1:1` is wrong: expected an address that nothing else of this member listens \
+             at",
+        ),
+        (
+            &["--listen-client-urls=http://localhost:2380"],
+            "--listen-client-urls: `http://localhost:2380` is wrong: expected an address that nothing else of this member \
+             listens at",
+        ),
+        (
+            &["--initial-cluster=default=http://localhost:2380,b=http://localhost:2380"],
+            "--initial-cluster: `http://localhost:2380` is wrong: expected each address once",
+        ),
         (
             &["--initial-cluster=a=http://localhost:2380"],
             "--name: `default` is wrong: expected one of --initial-cluster: a",
