@@ -94,16 +94,36 @@ impl Feature {
 pub struct Registry(pub &'static [Feature]);
 
 /// Remaining times of leases go through the log, so that they outlive a change of leader.
-pub const LEASE_CHECKPOINT: &str = "LeaseCheckpoint";
+pub const LEASE_CHECKPOINT: &str = "ClusterLeaseCheckpoint";
+/// etcd's name for it, which is a server's: there it states what the member wants for the cluster. No name is there on both
+/// levels (KEP-4647, "Register New Feature Gates").
+pub const SERVER_LEASE_CHECKPOINT: &str = "LeaseCheckpoint";
 
-pub const FEATURES: Registry = Registry(&[Feature {
-    name: LEASE_CHECKPOINT,
-    level: Level::Cluster,
-    specs: &[
-        Spec { since: minor(6), default: false, stage: Stage::Alpha, is_locked: false },
-        Spec { since: minor(7), default: true, stage: Stage::Beta, is_locked: false },
-    ],
-}]);
+/// Those of servers are etcd's (etcd, `DefaultEtcdServerFeatureGates`); none of them changes what this node does.
+pub const FEATURES: Registry = Registry(&[
+    Feature { name: LEASE_CHECKPOINT, level: Level::Cluster, specs: &[alpha(6), beta(7)] },
+    server("CompactHashCheck", &[alpha(6)]),
+    server("InitialCorruptCheck", &[alpha(6)]),
+    server(SERVER_LEASE_CHECKPOINT, &[alpha(6)]),
+    server("LeaseCheckpointPersist", &[alpha(6)]),
+    server("SetMemberLocalAddr", &[alpha(6)]),
+    server("StopGRPCServiceOnDefrag", &[alpha(6)]),
+    server("TxnModeWriteWithSharedBuffer", &[beta(6)]),
+    server("FastLeaseKeepAlive", &[beta(7)]),
+    server("PriorityRequest", &[alpha(7)]),
+]);
+
+const fn server(name: &'static str, specs: &'static [Spec]) -> Feature {
+    Feature { name, level: Level::Server, specs }
+}
+
+const fn alpha(since: u64) -> Spec {
+    Spec { since: minor(since), default: false, stage: Stage::Alpha, is_locked: false }
+}
+
+const fn beta(since: u64) -> Spec {
+    Spec { since: minor(since), default: true, stage: Stage::Beta, is_locked: false }
+}
 
 const fn minor(minor: u64) -> ClusterVersion {
     ClusterVersion { major: 3, minor }

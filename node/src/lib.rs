@@ -12,6 +12,7 @@ pub mod features;
 pub mod host;
 pub mod identity;
 pub mod lease;
+pub mod logging;
 pub mod machine;
 pub mod member;
 pub mod mvcc;

@@ -9,16 +9,17 @@ use tokio::{
     runtime::{Builder, Runtime},
     signal::unix::{Signal, SignalKind, signal},
     sync::oneshot,
-    time::timeout,
+    task::JoinSet,
+    time::{sleep, timeout},
 };
-use tracing_subscriber::EnvFilter;
 
 use crate::{
-    config::{CLIENT_TLS, Config, ConfigError, PEER_TLS, SETTINGS, TlsSettings, Url, arguments, variables},
+    config::{CLIENT_TLS, Config, ConfigError, PEER_TLS, Role, SETTINGS, TlsSettings, Url, arguments, variables},
     features::FEATURES,
-    host::{Descriptors, Listener, RealHost},
-    member::{Running, Setup, start},
-    serve::{ServeOptions, Server},
+    host::{Descriptors, RealHost},
+    logging,
+    member::{Member, Running, Setup, start},
+    serve::{Listeners, ServeOptions, Server},
     transport::{
         listening::{Bound, ListenError},
         tls::{ClientTls, ServerTls, TlsError},
@@ -27,6 +28,11 @@ use crate::{
 
 /// How long the connections of clients are waited for at the end, beyond what the server itself takes.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Between two looks whether there is a quorum.
+const READY_INTERVAL: Duration = Duration::from_millis(100);
+/// As many of those who ask for metrics and health at ports of their own are connected at once.
+const MOST_PROBES: usize = 16;
 
 type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
 
@@ -41,7 +47,8 @@ pub fn run(release: &str) -> ExitCode {
         // Whoever wants to know whether a release takes some flags asks it with them.
         return match Config::check_flags(others) {
             Ok(()) => {
-                println!("node Version: {release}");
+                // The first line is etcd's, for those who read it.
+                println!("etcd Version: {release}\nMade by: Baton's node, with KEP-4647");
                 ExitCode::SUCCESS
             }
             Err(error) => failed(&error),
@@ -73,12 +80,15 @@ fn failed(error: &(dyn Error + 'static)) -> ExitCode {
 fn help() -> String {
     let setting = |setting: &crate::config::Setting| {
         let default = if setting.default.is_empty() { String::new() } else { format!(" [{}]", setting.default) };
-        format!("  --{:<30} {}{default}\n", setting.name, setting.help)
+        match setting.role {
+            Role::Used(help) => format!("  --{:<30} {help}{default}\n", setting.name),
+            _ => String::new(),
+        }
     };
     let settings: String = SETTINGS.iter().map(setting).collect();
     format!(
         "A raft node that speaks the etcd v3 API.\n\nUsage: node [--SETTING=VALUE]… | node --config-file FILE\n\n{settings}  \
-         --{:<30} {}\n  --{:<30} {}\n\nEvery setting can be given as ETCD_… in the environment, too.\n",
+         --{:<30} {}\n  --{:<30} {}\n\nEvery setting can be given as ETCD_… in the environment, too. etcd's other flags are taken or refused by name.\n",
         "config-file", "a YAML file with these settings; then no other counts", "version", "say which release this is"
     )
 }
@@ -87,7 +97,7 @@ fn serve(release: &str, arguments: Vec<String>) -> Outcome {
     let release: Release = release.parse()?;
     let config = Config::read(arguments, variables(env::vars_os())?)?;
     thread::spawn(consensus::prepare);
-    log(&config)?;
+    logging::start(&config.log)?;
     let tls = Tls::of(&config)?;
     let open: Vec<_> = open_to_members(&config).collect();
     for (url, why) in &open {
@@ -97,6 +107,9 @@ fn serve(release: &str, arguments: Vec<String>) -> Outcome {
              that is the members' own"
         );
     }
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
     warn_of_unused(&config);
     // Raft on threads of its own: whatever clients ask for, heartbeats and elections keep their time.
     let (raft, clients) = (runtime("raft", 1)?, runtime("serve", serving_threads())?);
@@ -104,18 +117,20 @@ fn serve(release: &str, arguments: Vec<String>) -> Outcome {
     let signals = Signals::new(&clients)?;
     let peers = raft.block_on(Bound::at("listen-peer-urls", &config.listen_peer_urls))?;
     let sockets = clients.block_on(Bound::at("listen-client-urls", &config.listen_client_urls))?;
-    let options = ServeOptions {
-        quota_bytes: config.quota_backend_bytes,
-        election_timeout: config.election_timeout,
-        peer_port_is_open: !open.is_empty(),
-        ..ServeOptions::default()
-    };
+    let probed = clients.block_on(Bound::at("listen-metrics-urls", &config.listen_metrics_urls))?;
+    let options = ServeOptions { peer_port_is_open: !open.is_empty(), ..ServeOptions::of(&config) };
     let peers = raft.block_on(async { peers.listen(descriptors.for_peers(), tls.peers.as_ref()) })?;
     let setup =
         Setup { config, release, registry: FEATURES, listeners: peers, host: Arc::new(RealHost), tls: tls.to_peers };
     // On this thread: its heap grows in greater steps than those of others, and a large state takes a lot of it.
     let running = raft.block_on(start(setup))?;
-    let listen = || sockets.listen(descriptors.for_clients(), tls.clients.as_ref());
+    let listen = || {
+        let tls = tls.clients.as_ref();
+        Ok(Listeners {
+            clients: sockets.listen(descriptors.for_clients(), tls)?,
+            probes: probed.listen(MOST_PROBES, tls)?,
+        })
+    };
     let outcome = clients.block_on(live(&running, listen, options, signals.wait()));
     raft.block_on(running.end());
     raft.shutdown_timeout(DRAIN_TIMEOUT);
@@ -176,7 +191,7 @@ fn warn_of_unused(config: &Config) {
 /// Why it cannot.
 pub async fn live(
     running: &Running,
-    listen: impl FnOnce() -> Result<Vec<Listener>, ListenError>,
+    listen: impl FnOnce() -> Result<Listeners, ListenError>,
     options: ServeOptions,
     asked: impl Future<Output = ()>,
 ) -> Outcome {
@@ -190,6 +205,8 @@ pub async fn live(
         ended = &mut end => return ended,
     }
     let listeners = listen()?;
+    let mut tasks = JoinSet::new();
+    tasks.spawn(say_ready(running.member.clone()));
     tell_systemd(&[NotifyState::Ready]);
     let (ends, ended) = oneshot::channel::<()>();
     let server = Server::new(running.member.clone(), options);
@@ -201,25 +218,19 @@ pub async fn live(
     outcome
 }
 
+/// etcd's words, once there is a quorum: whoever starts a cluster waits for them.
+async fn say_ready(member: Member) {
+    while member.linearize().await.is_err() {
+        sleep(READY_INTERVAL).await;
+    }
+    tracing::info!("ready to serve client requests");
+}
+
 /// What a unit with `Type=notify` waits for (sd_notify(3)). A systemd that does not hear it will say so itself.
 fn tell_systemd(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::warn!(%error, "systemd was not told");
     }
-}
-
-fn log(config: &Config) -> Outcome {
-    // What openraft says is for those who work on it; and each call after its end, which has its own line, would be one.
-    let quiet = "openraft=error,openraft::raft::raft_inner=off,h2=error,hyper=error";
-    let filter = EnvFilter::try_new(format!("{},{quiet}", config.log_level))?;
-    // Its own complaint about a stderr that cannot be written, as on a full disk, would be a panic.
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .log_internal_errors(false)
-        .init();
-    Ok(())
 }
 
 fn runtime(name: &str, threads: usize) -> std::io::Result<Runtime> {

@@ -9,12 +9,13 @@ use std::{
 };
 
 /// From the ground up. A room may use what stands before it.
-const ORDER: [&str; 17] = [
+const ORDER: [&str; 18] = [
     "api_error",
     "features",
     "host",
     "stored",
     "config",
+    "logging",
     "lease",
     "mvcc",
     "cluster",

@@ -92,8 +92,11 @@ fn types() {
             ("argv: [\"{{binary}}\", --name, \"{{node}}\"]", "argv: []"),
             ("[\"{{binary}}\", --name, \"{{node}}\"]", "[\"\", \"{{binary}}\"]"),
             ("[\"{{binary}}\", --name, \"{{node}}\"]", "[\"{{binary}}\", --snapshot-count, 5]"),
-            ("gates: { expect: { LeaseCheckpoint: true } }", "gates: { expect: { LeaseCheckpoint: on } }"),
-            ("gates: { expect: { LeaseCheckpoint: true } }", "gates: { expect: [LeaseCheckpoint] }"),
+            (
+                "gates: { expect: { ClusterLeaseCheckpoint: true } }",
+                "gates: { expect: { ClusterLeaseCheckpoint: on } }",
+            ),
+            ("gates: { expect: { ClusterLeaseCheckpoint: true } }", "gates: { expect: [ClusterLeaseCheckpoint] }"),
             ("  before_node: [[/usr/local/bin/silence, \"{{node}}\"]]", "  before_node: [/usr/local/bin/silence]"),
             ("  user: etcd", "  user: \"a\\0b\""),
         ],

@@ -11,7 +11,7 @@ use node::{
     features::FEATURES,
     member::{Member, Setup, start},
     process::live,
-    serve::ServeOptions,
+    serve::{Listeners, ServeOptions},
 };
 use proto::Release;
 use simulated_disk::{Chance, Faults, SimulatedDisk, Survival};
@@ -198,13 +198,13 @@ async fn run(
     stopped: tokio::sync::oneshot::Receiver<()>,
 ) -> Result<(), String> {
     let config = Config::read(flags, []).map_err(|error| error.to_string())?;
-    let options = ServeOptions { election_timeout: config.election_timeout, ..ServeOptions::default() };
+    let options = ServeOptions::of(&config);
     let (network, id) = (host.network.clone(), host.id);
     let listeners = vec![network.listen(id, PEER_PORT)];
     let setup = Setup { host: Arc::new(host), config, release, registry: FEATURES, listeners, tls: None };
     let running = start(setup).await.map_err(|error| consensus::with_causes(&error))?;
     *shown.lock().unwrap() = Some(running.member.clone());
-    let listen = || Ok(vec![network.listen(id, CLIENT_PORT)]);
+    let listen = || Ok(Listeners { clients: vec![network.listen(id, CLIENT_PORT)], probes: Vec::new() });
     let outcome =
         live(&running, listen, options, async { drop(stopped.await) }).await.map_err(|error| error.to_string());
     running.end().await;

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use super::{
     Config,
+    gates::ALL,
     source::{ConfigError, Given, Origin},
     tls::{Allowed, CLIENT_TLS, PEER_TLS, TlsFlags, TlsSettings},
     url::Url,
@@ -36,7 +37,11 @@ pub(super) fn check(config: &Config, given: &Given) -> Result<(), ConfigError> {
     if config.name.is_empty() {
         return wrong("name", String::new(), "a name".into());
     }
-    let listens = [("listen-peer-urls", &config.listen_peer_urls), ("listen-client-urls", &config.listen_client_urls)];
+    let listens = [
+        ("listen-peer-urls", &config.listen_peer_urls),
+        ("listen-client-urls", &config.listen_client_urls),
+        ("listen-metrics-urls", &config.listen_metrics_urls),
+    ];
     if let Some((setting, url)) =
         twice(listens.into_iter().flat_map(|(setting, urls)| urls.iter().map(move |url| (setting, url))))
     {
@@ -55,6 +60,7 @@ pub(super) fn check(config: &Config, given: &Given) -> Result<(), ConfigError> {
         return wrong("initial-advertise-peer-urls", list(&config.initial_advertise_peer_urls), expected);
     }
     tls(CLIENT_TLS, &config.client_tls, ("listen-client-urls", &config.listen_client_urls), given, &wrong)?;
+    tls(CLIENT_TLS, &config.client_tls, ("listen-metrics-urls", &config.listen_metrics_urls), given, &wrong)?;
     tls(PEER_TLS, &config.peer_tls, ("listen-peer-urls", &config.listen_peer_urls), given, &wrong)?;
     let open = |url: &&Url| !url.is_loopback() && !url.is_https();
     if let Some(url) = config.listen_peer_urls.iter().find(open).filter(|_| config.require_peer_tls) {
@@ -111,6 +117,7 @@ fn gates(
 ) -> Result<(), ConfigError> {
     for name in overrides.0.keys() {
         match FEATURES.0.iter().find(|feature| feature.name == name) {
+            _ if level == Level::Server && ALL.iter().any(|(all, _)| all == name) => {}
             Some(feature) if feature.level == level => {}
             Some(feature) => {
                 let right = if feature.level == Level::Cluster { "--cluster-feature-gates" } else { "--feature-gates" };
@@ -119,8 +126,7 @@ fn gates(
             None => {
                 let known: Vec<_> =
                     FEATURES.0.iter().filter(|feature| feature.level == level).map(|feature| feature.name).collect();
-                let known = if known.is_empty() { "none: there is no such feature".into() } else { known.join(", ") };
-                return wrong(flag, name.clone(), known);
+                return wrong(flag, name.clone(), format!("one of {}", known.join(", ")));
             }
         }
     }

@@ -54,14 +54,22 @@ fn a_file_that_need_not_end_is_refused_at_once() {
 
 #[test]
 fn a_duration_is_written_as_go_writes_it() {
-    for (text, seconds) in [("1h", 3600.0), ("90s", 90.0), ("1h30m", 5400.0), ("1500ms", 1.5), ("1m2s", 62.0)] {
+    for (text, seconds) in [
+        ("1h", 3600.0),
+        ("90s", 90.0),
+        ("1h30m", 5400.0),
+        ("1500ms", 1.5),
+        ("1m2s", 62.0),
+        ("1.5h", 5400.0),
+        (".5s", 0.5),
+    ] {
         let config = read(&["--corrupt-check-time", text], &[]).unwrap();
         assert_eq!(config.corrupt_check_time.map(|time| time.as_secs_f64()), Some(seconds), "{text}");
     }
     for none in ["0", "0s", "0h0m"] {
         assert_eq!(read(&["--corrupt-check-time", none], &[]).unwrap().corrupt_check_time, None, "{none}");
     }
-    for wrong in ["", "1", "s", "1d", "-1s", "1.5h", "99999999999999999999h", "9999999999999999h"] {
+    for wrong in ["", "1", "s", "1d", "-1s", ".s", "1.2.3s", "99999999999999999999h", "9999999999999999h"] {
         let error = read(&["--corrupt-check-time", wrong], &[]).unwrap_err().to_string();
         assert!(error.ends_with("expected a duration, such as 30s or 1h30m"), "{wrong}: {error}");
     }
@@ -147,17 +155,161 @@ fn what_is_wrong_is_named_with_what_was_expected() {
         ),
         (
             &["--cluster-feature-gates=LeaseCheckpoin=true"],
-            "--cluster-feature-gates: `LeaseCheckpoin` is wrong: expected LeaseCheckpoint",
+            "--cluster-feature-gates: `LeaseCheckpoin` is wrong: expected one of ClusterLeaseCheckpoint",
         ),
         (
-            &["--feature-gates=LeaseCheckpoint=true"],
-            "--feature-gates: `LeaseCheckpoint` is wrong: expected it in --cluster-feature-gates, where this feature \
+            &["--feature-gates=ClusterLeaseCheckpoint=true"],
+            "--feature-gates: `ClusterLeaseCheckpoint` is wrong: expected it in --cluster-feature-gates, where this feature \
              belongs",
         ),
+        (
+            &["--cluster-feature-gates=LeaseCheckpoint=true"],
+            "--cluster-feature-gates: `LeaseCheckpoint` is wrong: expected it in --feature-gates, where this feature belongs",
+        ),
+        (
+            &["--discovery=http://x"],
+            "--discovery: not here: there is no discovery; name the members in --initial-cluster",
+        ),
+        (
+            &["--force-new-cluster"],
+            "--force-new-cluster: not here: a cluster that has lost its quorum is restored from a snapshot",
+        ),
+        (&["--max-wals=many"], "--max-wals: `many` is wrong: expected a whole number"),
+        (&["--max-request-bytes=0"], "--max-request-bytes: `0` is wrong: expected 1 to 33554432"),
+        (
+            &["--auto-compaction-retention=5x"],
+            "--auto-compaction-retention: `5x` is wrong: expected hours, or a duration such as 30m",
+        ),
+        (
+            &["--auto-compaction-mode=revision", "--auto-compaction-retention=5m"],
+            "--auto-compaction-retention: `5m` is wrong: expected a number of revisions",
+        ),
+        (
+            &["--tls-min-version=TLS1.3", "--tls-max-version=TLS1.2"],
+            "--tls-max-version: `TLS1.2` is wrong: expected --tls-min-version or a newer one",
+        ),
+        (&["--logger=capnslog"], "--logger: `capnslog` is wrong: expected zap"),
         (&["--config-file=/none"], "--config-file /none: No such file or directory (os error 2)"),
     ] {
         assert_eq!(read(arguments, &[]).unwrap_err().to_string(), words, "{arguments:?}");
     }
     let error = read(&[], &[("ETCD_LOG_LEVEL", "loud")]).unwrap_err().to_string();
-    assert_eq!(error, "ETCD_LOG_LEVEL: `loud` is wrong: expected debug or info or warn or error");
+    assert_eq!(
+        error,
+        "ETCD_LOG_LEVEL: `loud` is wrong: expected debug or info or warn or error or dpanic or panic or fatal"
+    );
+}
+
+/// Every flag of etcd 3.6 is known (`etcd --help`), and with its own default it asks for nothing.
+#[test]
+fn what_etcd_takes_is_taken_with_a_warning_or_refused_by_name() {
+    let known: Vec<_> = SETTINGS.iter().chain(ETCD_FLAGS).collect();
+    for flag in include_str!("etcd-3.6-flags.txt").lines() {
+        assert!(known.iter().any(|setting| setting.name == flag), "--{flag}");
+    }
+    for setting in ETCD_FLAGS.iter().filter(|setting| !matches!(setting.role, Role::Renamed(_) | Role::Feature(_))) {
+        let config = read(&[&format!("--{}={}", setting.name, setting.default)], &[]);
+        let config = config.unwrap_or_else(|error| panic!("--{}: {error}", setting.name));
+        assert_eq!(config.warnings, [""; 0], "--{}", setting.name);
+    }
+    let list = include_str!("../../README.md");
+    for setting in ETCD_FLAGS.iter().filter(|setting| !setting.name.starts_with("experimental-")) {
+        assert!(list.contains(&format!("`{}`", setting.name)), "the README lacks --{}", setting.name);
+    }
+    let config = read(&["--max-wals=9", "--enable-pprof", "--strict-reconfig-check=false", "--cors=*"], &[]).unwrap();
+    let expected = [
+        "--enable-pprof is not used: there are no profiles",
+        "--max-wals is not used: the node itself decides how many files it keeps",
+        "--strict-reconfig-check is not used: members are not added or removed yet",
+    ];
+    assert_eq!(config.warnings, expected);
+}
+
+#[test]
+fn an_older_name_is_the_newer_one() {
+    let flags = ["--experimental-watch-progress-notify-interval=5s", "--experimental-snapshot-catchup-entries", "7"];
+    let config = read(&flags, &[]).unwrap();
+    assert_eq!((config.progress_interval.as_secs(), config.snapshot_catchup_entries), (5, 7));
+    let both = ["--experimental-corrupt-check-time=5s", "--corrupt-check-time=7s"];
+    assert_eq!(read(&both, &[]).unwrap().corrupt_check_time.map(|time| time.as_secs()), Some(7));
+}
+
+#[test]
+fn etcds_lease_checkpoint_is_this_members_wish() {
+    let wish =
+        |flags: &[&str]| read(flags, &[]).unwrap().cluster_feature_gates.0.get("ClusterLeaseCheckpoint").copied();
+    for (flags, expected) in [
+        (&[][..], None),
+        (&["--feature-gates=LeaseCheckpoint=true"], Some(true)),
+        (&["--experimental-enable-lease-checkpoint"], Some(true)),
+        (&["--experimental-enable-lease-checkpoint=false"], Some(false)),
+        (&["--experimental-enable-lease-checkpoint", "--feature-gates=LeaseCheckpoint=false"], Some(false)),
+        (&["--feature-gates=AllAlpha=true"], Some(true)),
+        (
+            &["--feature-gates=LeaseCheckpoint=true", "--cluster-feature-gates=ClusterLeaseCheckpoint=false"],
+            Some(false),
+        ),
+    ] {
+        assert_eq!(wish(flags), expected, "{flags:?}");
+    }
+    let config = read(&["--feature-gates=CompactHashCheck=true,TxnModeWriteWithSharedBuffer=true"], &[]).unwrap();
+    assert_eq!(config.warnings, ["--feature-gates: CompactHashCheck is known and changes nothing here"]);
+}
+
+#[test]
+fn what_is_kept_of_the_history_is_said_as_with_etcd() {
+    let hours = |hours: u64| AutoCompaction::Periodic(Duration::from_secs(hours * 3600));
+    for (mode, retention, expected) in [
+        ("periodic", "0", AutoCompaction::Off),
+        ("periodic", "0s", AutoCompaction::Off),
+        ("periodic", "2", hours(2)),
+        ("periodic", "5m", AutoCompaction::Periodic(Duration::from_secs(300))),
+        ("revision", "0", AutoCompaction::Off),
+        ("revision", "1000", AutoCompaction::Revisions(1000)),
+    ] {
+        let flags = [format!("--auto-compaction-mode={mode}"), format!("--auto-compaction-retention={retention}")];
+        let config = read(&flags.each_ref().map(String::as_str), &[]).unwrap();
+        assert_eq!(config.auto_compaction, expected, "{flags:?}");
+    }
+}
+
+#[test]
+fn the_file_has_sections_for_tls_and_keys_without_a_value() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("etcd.yml");
+    let text = "
+wal-dir:
+log-outputs: [stderr, /var/log/node.log]
+discovery-fallback: 'exit'
+client-transport-security:
+  cert-file: c.pem
+  key-file: c.key
+  client-cert-auth: true
+  trusted-ca-file: ca.pem
+peer-transport-security:
+  cert-file: p.pem
+  key-file: p.key
+  allowed-cn: [m1, m2]
+  trusted-ca-file: ca.pem
+";
+    let read_it = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        read(&["--config-file", file.to_str().unwrap()], &[])
+    };
+    let config = read_it(text).unwrap();
+    assert!(config.client_tls.wants_certificates);
+    assert_eq!(config.peer_tls.allowed, Allowed::CommonNames(vec!["m1".into(), "m2".into()]));
+    assert_eq!(config.log.outputs, [LogOutput::Stderr, LogOutput::File("/var/log/node.log".into())]);
+    for (text, words) in [
+        ("peer-transport-security: {cert: p}", "`peer-transport-security.cert`: there is no such setting"),
+        ("peer-transport-security: p", "expected a mapping"),
+        (
+            "client-transport-security: {auto-tls: true}",
+            "`client-transport-security.auto-tls`: not here: no certificates are made",
+        ),
+        ("name: {a: b}", "expected a text"),
+    ] {
+        let error = read_it(text).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
 }

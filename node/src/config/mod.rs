@@ -4,6 +4,10 @@
 //! settings (`setting.rs`). Pure but for the reading of the file. Source: etcd documentation, "Configuration options".
 
 mod check;
+mod duration;
+mod etcd_flag;
+mod gates;
+mod reader;
 mod setting;
 mod source;
 mod tls;
@@ -12,9 +16,10 @@ mod utf8;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-pub use setting::{SETTINGS, Setting};
+pub use etcd_flag::ETCD_FLAGS;
+pub use setting::{Role, SETTINGS, Setting};
 pub use source::ConfigError;
-pub use tls::{Allowed, CLIENT_TLS, Identity, PEER_TLS, TlsFlags, TlsSettings};
+pub use tls::{Allowed, CLIENT_TLS, Identity, PEER_TLS, TlsFlags, TlsSettings, TlsVersions};
 pub use url::{Url, UrlError};
 pub use utf8::{arguments, variables};
 
@@ -61,8 +66,68 @@ pub struct Config {
     pub cluster_feature_gates: Overrides,
     /// What is on for this server alone.
     pub feature_gates: Overrides,
-    /// What is logged: debug, info, warn, error.
-    pub log_level: String,
+    /// As many operations a transaction of a client may have.
+    pub max_txn_operations: usize,
+    /// How large a request of a client may be.
+    pub max_request_bytes: usize,
+    /// As many calls of a client may be under way on one connection.
+    pub max_concurrent_streams: u32,
+    pub keepalive: Keepalive,
+    pub auto_compaction: AutoCompaction,
+    /// How long a watch that asked for progress hears nothing before it is told.
+    pub progress_interval: Duration,
+    /// Where it listens for those who ask for metrics and health alone.
+    pub listen_metrics_urls: Vec<Url>,
+    pub log: LogSettings,
+    /// What an operator may have meant otherwise.
+    pub warnings: Vec<String>,
+}
+
+/// How a client that says nothing is found to be gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keepalive {
+    /// It is pinged when it was silent for so long; never where it is not there.
+    pub interval: Option<Duration>,
+    /// It is gone when it has not answered for so long.
+    pub timeout: Duration,
+}
+
+/// What is kept of the history of keys where nobody compacts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AutoCompaction {
+    Off,
+    /// What is younger.
+    Periodic(Duration),
+    /// As many revisions.
+    Revisions(u64),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogSettings {
+    /// debug, info, warn, error
+    pub level: String,
+    /// Else as etcd writes it for people.
+    pub is_json: bool,
+    pub outputs: Vec<LogOutput>,
+}
+
+/// Where lines of the log go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogOutput {
+    Stderr,
+    Stdout,
+    File(PathBuf),
+}
+
+impl LogOutput {
+    /// As etcd names it.
+    fn of(text: &str) -> Self {
+        match text {
+            "default" | "stderr" | "systemd/journal" => Self::Stderr,
+            "stdout" => Self::Stdout,
+            path => Self::File(path.into()),
+        }
+    }
 }
 
 /// `--initial-cluster-state`
@@ -83,8 +148,11 @@ impl Config {
         environment: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, ConfigError> {
         let given = source::gather(arguments, environment)?;
-        let config = setting::build(&given)?;
+        let (given, warnings) = etcd_flag::settle(given)?;
+        let mut config = reader::build(&given)?;
         check::check(&config, &given)?;
+        config.warnings = warnings;
+        gates::settle(&mut config);
         Ok(config)
     }
 
@@ -95,7 +163,8 @@ impl Config {
     /// As [`Config::read`].
     pub fn check_flags(arguments: impl IntoIterator<Item = String>) -> Result<(), ConfigError> {
         let (flags, _) = source::of_arguments(arguments)?;
-        setting::build(&flags).map(drop)
+        let (flags, _) = etcd_flag::settle(flags)?;
+        reader::build(&flags).map(drop)
     }
 }
 

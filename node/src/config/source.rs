@@ -10,7 +10,10 @@ use std::{
 
 use rustix::fs::OFlags;
 
-use super::setting::{Kind, SETTINGS, Setting};
+use super::{
+    etcd_flag::ETCD_FLAGS,
+    setting::{Kind, SETTINGS, Setting, setting_of},
+};
 
 /// The text of each setting that was given, and by what.
 pub(super) type Given = BTreeMap<&'static str, (Origin, String)>;
@@ -40,6 +43,9 @@ impl fmt::Display for Origin {
 pub enum ConfigError {
     #[error("{origin}: `{found}` is wrong: expected {expected}")]
     Value { origin: Origin, found: String, expected: String },
+    /// One of etcd's that cannot be carried out.
+    #[error("{origin}: not here: {why}")]
+    Refused { origin: Origin, why: &'static str },
     /// A flag or key that there is not.
     #[error("{origin}: there is no such setting{}", nearest.map_or_else(String::new, |name| format!("; is it `{name}`?")))]
     Unknown {
@@ -65,7 +71,10 @@ impl ConfigError {
     /// Whether a flag itself is wrong. etcd ends with 2 then, and with 1 for what it finds later.
     pub fn is_of_a_flag(&self) -> bool {
         match self {
-            Self::Value { origin, .. } | Self::Unknown { origin, .. } | Self::Bare { origin } => {
+            Self::Value { origin, .. }
+            | Self::Unknown { origin, .. }
+            | Self::Refused { origin, .. }
+            | Self::Bare { origin } => {
                 matches!(origin, Origin::Flag(_))
             }
             Self::Stray(_) | Self::NotUtf8 { .. } => true,
@@ -136,10 +145,6 @@ pub(super) fn name_of_variable(variable: &str) -> Option<String> {
     variable.strip_prefix("ETCD_").map(|name| name.to_lowercase().replace('_', "-"))
 }
 
-pub(super) fn setting_of(name: &str) -> Option<&'static Setting> {
-    SETTINGS.iter().find(|setting| setting.name == name)
-}
-
 /// A pipe without a writer would be waited for, and a device need not end.
 fn read(file: &Path) -> io::Result<String> {
     let file = fs::OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(file)?;
@@ -160,9 +165,13 @@ fn of_file(file: PathBuf) -> Result<Given, ConfigError> {
     let values: BTreeMap<String, serde_yaml::Value> =
         serde_yaml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     let mut given = Given::new();
-    for (key, value) in values {
-        let origin = Origin::Key(file.clone(), key.clone());
-        let setting = known(&key, &origin)?;
+    for (key, name, value) in flat(&file, values)? {
+        let origin = Origin::Key(file.clone(), key);
+        let setting = known(&name, &origin)?;
+        // A key without a value stands in etcd's own sample.
+        if value.is_null() {
+            continue;
+        }
         let text = as_text(&value).ok_or_else(|| ConfigError::Value {
             origin: origin.clone(),
             found: format!("{value:?}"),
@@ -172,6 +181,67 @@ fn of_file(file: PathBuf) -> Result<Given, ConfigError> {
     }
     Ok(given)
 }
+
+/// A key of the file, with the setting that it is and its value.
+type Found = (String, String, serde_yaml::Value);
+
+/// What etcd's file says of TLS stands in sections of their own (etcd, `securityConfig`).
+fn flat(file: &Path, values: BTreeMap<String, serde_yaml::Value>) -> Result<Vec<Found>, ConfigError> {
+    let mut found = Vec::new();
+    for (key, value) in values {
+        let section = match &*key {
+            "client-transport-security" => CLIENT_SECTION,
+            "peer-transport-security" => PEER_SECTION,
+            _ => {
+                found.push((key.clone(), key, value));
+                continue;
+            }
+        };
+        let values = match value {
+            serde_yaml::Value::Mapping(values) => values,
+            serde_yaml::Value::Null => continue,
+            _ => {
+                let origin = Origin::Key(file.to_owned(), key);
+                return Err(ConfigError::Value {
+                    origin,
+                    found: as_text(&value).unwrap_or_default(),
+                    expected: "a mapping".into(),
+                });
+            }
+        };
+        for (inner, value) in values {
+            let inner = as_text(&inner).unwrap_or_default();
+            let place = format!("{key}.{inner}");
+            let name = section.iter().find(|(there, _)| *there == inner).map(|(_, name)| (*name).to_owned());
+            found.push((place.clone(), name.unwrap_or(place), value));
+        }
+    }
+    Ok(found)
+}
+
+/// Each key of a section, and the flag that says the same.
+const CLIENT_SECTION: &[(&str, &str)] = &[
+    ("cert-file", "cert-file"),
+    ("key-file", "key-file"),
+    ("client-cert-file", "client-cert-file"),
+    ("client-key-file", "client-key-file"),
+    ("client-cert-auth", "client-cert-auth"),
+    ("trusted-ca-file", "trusted-ca-file"),
+    ("auto-tls", "auto-tls"),
+    ("allowed-hostname", "client-cert-allowed-hostname"),
+];
+const PEER_SECTION: &[(&str, &str)] = &[
+    ("cert-file", "peer-cert-file"),
+    ("key-file", "peer-key-file"),
+    ("client-cert-file", "peer-client-cert-file"),
+    ("client-key-file", "peer-client-key-file"),
+    ("client-cert-auth", "peer-client-cert-auth"),
+    ("trusted-ca-file", "peer-trusted-ca-file"),
+    ("auto-tls", "peer-auto-tls"),
+    ("allowed-cn", "peer-cert-allowed-cn"),
+    ("allowed-hostname", "peer-cert-allowed-hostname"),
+    ("skip-client-san-verification", "peer-skip-client-san-verification"),
+];
 
 /// As it would stand after a flag; a list with commas.
 fn as_text(value: &serde_yaml::Value) -> Option<String> {
@@ -186,7 +256,8 @@ fn as_text(value: &serde_yaml::Value) -> Option<String> {
 
 fn known(name: &str, origin: &Origin) -> Result<&'static Setting, ConfigError> {
     setting_of(name).ok_or_else(|| {
-        let near = SETTINGS.iter().map(|setting| (strsim::jaro_winkler(name, setting.name), setting.name));
+        let near =
+            SETTINGS.iter().chain(ETCD_FLAGS).map(|setting| (strsim::jaro_winkler(name, setting.name), setting.name));
         let nearest = near.filter(|(alike, _)| *alike > 0.85).max_by(|a, b| a.0.total_cmp(&b.0));
         ConfigError::Unknown { origin: origin.clone(), nearest: nearest.map(|(_, name)| name) }
     })

@@ -20,6 +20,15 @@ pub enum Allowed {
     Hosts(Vec<String>),
 }
 
+/// What is spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TlsVersions {
+    #[default]
+    Both,
+    Only12,
+    Only13,
+}
+
 /// The files of a port, and whom they let in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsSettings {
@@ -34,8 +43,7 @@ pub struct TlsSettings {
     /// What they have revoked, in PEM or DER.
     pub crl: Option<PathBuf>,
     pub allowed: Allowed,
-    /// TLS 1.2 is not spoken.
-    pub only_1_3: bool,
+    pub versions: TlsVersions,
 }
 
 /// The flags of one port.

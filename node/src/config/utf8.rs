@@ -2,7 +2,10 @@
 
 use std::ffi::OsString;
 
-use super::source::{ConfigError, FILE, Origin, name_of_variable, setting_of};
+use super::{
+    setting::setting_of,
+    source::{ConfigError, FILE, Origin, name_of_variable},
+};
 
 /// The arguments as text.
 ///

@@ -1,6 +1,6 @@
 //! When leases end: known to the leader alone, on a clock that counts the time a machine sleeps.
 //!
-//! A new leader gives each lease what the log says that it has left. With the feature `LeaseCheckpoint` a leader writes
+//! A new leader gives each lease what the log says that it has left. With the feature `ClusterLeaseCheckpoint` a leader writes
 //! that down now and then, so that a lease does not begin anew with every leader. Source: etcd, server/lease/lessor.go.
 
 use std::{

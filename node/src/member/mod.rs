@@ -1,5 +1,6 @@
 //! A running member, as those see it who serve its clients: it proposes, reads, and says how things stand.
 
+mod auto_compaction;
 mod comparing;
 mod downgrade;
 mod handing_over;

@@ -15,7 +15,8 @@ use tonic::Status;
 use wal::{Wal, WalError};
 
 use super::{
-    Limits, Member, Shared, comparing::Hashed, downgrade, leading, lease_clock, proposing, publishing, reading, wire,
+    Limits, Member, Shared, auto_compaction, comparing::Hashed, downgrade, leading, lease_clock, proposing, publishing,
+    reading, wire,
 };
 use crate::{
     config::{Config, InitialState},
@@ -159,6 +160,7 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
     tokio::spawn(found(shared.clone(), config.clone()));
     tokio::spawn(leading::run(shared.clone(), config.clone()));
     tokio::spawn(downgrade::run(shared.clone()));
+    tokio::spawn(auto_compaction::run(shared.clone(), config.auto_compaction));
     tokio::spawn(shared.machine.clone().forget());
     tokio::spawn(publishing::run(shared.clone(), config, data_dir));
     Ok(Running { member: Member { shared }, group, ends })

@@ -21,12 +21,6 @@ use crate::{
     state::{Applied, Refusal, State},
 };
 
-/// The largest entry (etcd, `--max-request-bytes`).
-const LONGEST_ENTRY_BYTES: usize = 3 << 19;
-/// What a message may have beside its entry (etcd, `grpcOverheadBytes`).
-const OVERHEAD_BYTES: usize = 512 << 10;
-/// The largest message that is read.
-pub(super) const LONGEST_MESSAGE_BYTES: usize = LONGEST_ENTRY_BYTES + OVERHEAD_BYTES;
 /// How many proposals may be under way (etcd, `maxGapBetweenApplyAndCommitIndex`).
 const MOST_PROPOSALS: usize = 5000;
 /// How many bytes they may have: as many of the largest would be more than a machine has.
@@ -115,7 +109,7 @@ impl ServiceContext {
         what: EntryKind,
         bytes: usize,
     ) -> Result<Applied, Status> {
-        if bytes > LONGEST_ENTRY_BYTES {
+        if bytes > self.options.max_request_bytes {
             return Err(ApiError::RequestTooLarge.into());
         }
         let (count, waiting_bytes) = self.member.machine().proposals().under_way();

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tonic::{Code, Status, body::Body};
 
 use super::{
-    context::{LONGEST_MESSAGE_BYTES, ServiceContext},
+    context::ServiceContext,
     health::{self, Probe},
     metrics,
 };
@@ -55,11 +55,19 @@ impl Place {
     }
 }
 
+/// Answers those who ask for metrics and health alone (etcd, `--listen-metrics-urls`).
+pub(super) async fn answer_probe(context: &ServiceContext, request: Request<Incoming>) -> Response<Body> {
+    match Place::of(context, request.uri().path()) {
+        Some(Place::Metrics | Place::Health | Place::Probe(_)) => answer(context, request).await,
+        _ => not_found(),
+    }
+}
+
 /// Answers whatever is no gRPC call.
 pub(super) async fn answer(context: &ServiceContext, request: Request<Incoming>) -> Response<Body> {
     let query = request.uri().query().unwrap_or_default();
     let Some(place) = Place::of(context, request.uri().path()) else {
-        return response((StatusCode::NOT_FOUND, TEXT, "404 page not found\n".to_owned()));
+        return not_found();
     };
     if *request.method() != place.method() {
         return not_allowed(&place.method());
@@ -78,6 +86,10 @@ fn response((status, kind, content): Answer) -> Response<Body> {
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
+}
+
+fn not_found() -> Response<Body> {
+    response((StatusCode::NOT_FOUND, TEXT, "404 page not found\n".to_owned()))
 }
 
 fn not_allowed(expected: &Method) -> Response<Body> {
@@ -133,7 +145,8 @@ struct Asked {
 }
 
 async fn feature_gate(context: &ServiceContext, body: Incoming) -> Answer {
-    let bytes = match timeout(BODY_TIMEOUT, Limited::new(body, LONGEST_MESSAGE_BYTES).collect()).await {
+    let bytes = match timeout(BODY_TIMEOUT, Limited::new(body, context.options.longest_message_bytes()).collect()).await
+    {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(error)) => return (StatusCode::BAD_REQUEST, TEXT, format!("{error}\n")),
         Err(_) => return (StatusCode::REQUEST_TIMEOUT, TEXT, "the body did not come in time\n".to_owned()),

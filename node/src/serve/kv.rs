@@ -65,7 +65,7 @@ impl Kv for ServiceContext {
         let (metadata, _, request) = request.into_parts();
         let requires = self.admit(&metadata)?;
         if is_read_only(&request) {
-            check::txn(&request, check::MAX_TXN_OPERATIONS)?;
+            check::txn(&request, self.options.max_txn_operations)?;
             if !is_serializable(&request) {
                 self.member.linearize().await?;
             }
@@ -75,7 +75,7 @@ impl Kv for ServiceContext {
             return self.answer(self.look_up(&requires, extent, request, Store::read_txn).await?);
         }
         self.check_room(quota::txn(&request)).await?;
-        check::txn(&request, check::MAX_TXN_OPERATIONS)?;
+        check::txn(&request, self.options.max_txn_operations)?;
         let Applied::Txn(performed) = self.propose_request(requires, request, EntryKind::Txn).await? else {
             return Err(Status::internal("the answer to another kind of entry"));
         };

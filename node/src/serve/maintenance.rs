@@ -20,6 +20,9 @@ use crate::{api_error::ApiError, entry::EntryKind, state::State};
 /// The release that first told of the version of its stored data, and from what revision a hash is.
 const FIRST_WITH_STORAGE_VERSION: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
 
+/// What etcd counts as the least.
+const PAGE_BYTES: u64 = 4096;
+
 /// One hash of all keys at a time: each keeps a processor busy for as long as it takes, and a list of all changes in memory. The
 /// others wait for their turn.
 static HASHING: Semaphore = Semaphore::const_new(1);
@@ -131,8 +134,8 @@ impl ServiceContext {
         let mut status = self.member.read(|state| StatusResponse {
             header: state.keys.header(),
             version: self.member.identity().release.to_string(),
-            // None of etcd's is empty, and etcdctl divides by it.
-            db_size: state.keys.size_bytes().max(1) as i64,
+            // etcd never has less than a page, and etcdctl divides by it.
+            db_size: state.keys.size_bytes().max(PAGE_BYTES) as i64,
             db_size_in_use: state.keys.size_bytes() as i64,
             leader: raft_status.leader.map_or(0, |leader| leader.0),
             // Known before the state was looked at, which may have moved on since.

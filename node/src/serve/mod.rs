@@ -31,15 +31,18 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use crate::{
+    config::{Config, Keepalive},
     host::Listener,
     member::Member,
     transport::connection::{self, Caller},
 };
 use context::ServiceContext;
-use route::Routes;
+use route::{Probes, Routes};
 
 /// etcd's `--quota-backend-bytes` where nobody says otherwise (etcd, `DefaultQuotaBytes`).
 const DEFAULT_QUOTA_BYTES: u64 = 2 << 30;
+/// What a message may have beside its entry (etcd, `grpcOverheadBytes`).
+const OVERHEAD_BYTES: usize = 512 << 10;
 
 /// How a member serves its clients.
 #[derive(Clone, Copy, Debug)]
@@ -53,23 +56,46 @@ pub struct ServeOptions {
     pub peer_port_is_open: bool,
     /// How long a watch that asked for progress hears nothing before it is told (etcd, `--watch-progress-notify-interval`).
     pub progress_interval: Duration,
-}
-
-impl Default for ServeOptions {
-    fn default() -> Self {
-        Self {
-            quota_bytes: 0,
-            election_timeout: Duration::from_secs(1),
-            peer_port_is_open: false,
-            progress_interval: Duration::from_secs(10 * 60),
-        }
-    }
+    /// As many operations a transaction may have.
+    pub max_txn_operations: usize,
+    /// How large an entry may be.
+    pub max_request_bytes: usize,
+    /// As many calls may be under way on one connection.
+    pub max_concurrent_streams: u32,
+    pub keepalive: Keepalive,
 }
 
 impl ServeOptions {
+    /// As it was set up.
+    pub fn of(config: &Config) -> Self {
+        Self {
+            quota_bytes: config.quota_backend_bytes,
+            election_timeout: config.election_timeout,
+            peer_port_is_open: false,
+            progress_interval: config.progress_interval,
+            max_txn_operations: config.max_txn_operations,
+            max_request_bytes: config.max_request_bytes,
+            max_concurrent_streams: config.max_concurrent_streams,
+            keepalive: config.keepalive,
+        }
+    }
+
     fn quota_bytes(&self) -> u64 {
         if self.quota_bytes == 0 { DEFAULT_QUOTA_BYTES } else { self.quota_bytes }
     }
+
+    /// The largest message that is read.
+    fn longest_message_bytes(&self) -> usize {
+        self.max_request_bytes + OVERHEAD_BYTES
+    }
+}
+
+/// Where it listens.
+#[derive(Default)]
+pub struct Listeners {
+    pub clients: Vec<Listener>,
+    /// For metrics and health alone.
+    pub probes: Vec<Listener>,
 }
 
 #[derive(Debug)]
@@ -85,9 +111,14 @@ impl Server {
 
     /// Serves on these sockets until `shutdown`, then lets requests under way finish, ends streams in etcd's words, and
     /// returns: in well under a second, whatever clients do.
-    pub async fn run(self, listeners: impl IntoIterator<Item = Listener>, shutdown: impl Future<Output = ()>) {
+    pub async fn run(self, listeners: Listeners, shutdown: impl Future<Output = ()>) {
         let (stopping, mut tasks) = (self.context.stopping.clone(), JoinSet::new());
         tasks.spawn(self.context.hub.clone().run(self.context.member.clone()));
-        connection::serve(Caller::Client, Routes::new(self.context), listeners, shutdown, stopping).await;
+        let ServeOptions { max_concurrent_streams, keepalive, .. } = self.context.options;
+        let caller = Caller::Client { max_concurrent_streams, keepalive };
+        let (probes, stops) = (Probes::new(self.context.clone()), stopping.clone().cancelled_owned());
+        let probed = connection::serve(caller, probes, listeners.probes, stops, stopping.clone());
+        let served = connection::serve(caller, Routes::new(self.context), listeners.clients, shutdown, stopping);
+        tokio::join!(served, probed);
     }
 }

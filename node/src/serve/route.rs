@@ -16,10 +16,7 @@ use proto::etcdserverpb::{
 };
 use tonic::{Code, Status, body::Body, codegen::Service as _};
 
-use super::{
-    context::{LONGEST_MESSAGE_BYTES, ServiceContext},
-    http,
-};
+use super::{context::ServiceContext, http};
 
 /// All services of a member; to clone it is cheap.
 #[derive(Clone, Debug)]
@@ -35,7 +32,7 @@ pub(super) struct Routes {
 
 impl Routes {
     pub(super) fn new(context: ServiceContext) -> Self {
-        let longest = LONGEST_MESSAGE_BYTES;
+        let longest = context.options.longest_message_bytes();
         Self {
             kv: KvServer::new(context.clone()).max_decoding_message_size(longest),
             watch: WatchServer::new(context.clone()).max_decoding_message_size(longest),
@@ -75,6 +72,29 @@ impl Service<Request<Incoming>> for Routes {
     }
 }
 
+/// Metrics and health alone.
+#[derive(Clone, Debug)]
+pub(super) struct Probes {
+    context: ServiceContext,
+}
+
+impl Probes {
+    pub(super) fn new(context: ServiceContext) -> Self {
+        Self { context }
+    }
+}
+
+impl Service<Request<Incoming>> for Probes {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let context = self.context.clone();
+        async move { Ok(http::answer_probe(&context, request).await) }.boxed()
+    }
+}
+
 /// What tonic says itself, as grpc-go says it for etcd: clients know that code.
 fn in_etcds_words(answer: Response<Body>) -> Response<Body> {
     match Status::from_header_map(answer.headers()).as_ref().and_then(too_long) {
@@ -86,8 +106,9 @@ fn in_etcds_words(answer: Response<Body>) -> Response<Body> {
 /// For a request of which no more than its length was read.
 fn too_long(said: &Status) -> Option<Status> {
     let rest = said.message().strip_prefix("Error, decoded message length too large: found ");
-    let bytes = rest.filter(|_| said.code() == Code::OutOfRange)?.split(' ').next()?;
-    let text = format!("grpc: received message larger than max ({bytes} vs. {LONGEST_MESSAGE_BYTES})");
+    let (bytes, most) = rest.filter(|_| said.code() == Code::OutOfRange)?.split_once(" bytes, the limit is: ")?;
+    let most = most.strip_suffix(" bytes")?;
+    let text = format!("grpc: received message larger than max ({bytes} vs. {most})");
     Some(Status::resource_exhausted(text))
 }
 

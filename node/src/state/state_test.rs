@@ -109,7 +109,7 @@ fn an_entry_that_needs_a_feature_is_refused_where_it_is_off() {
     let mut log = Log::founded();
     let needy = || Entry { requires: vec![LEASE_CHECKPOINT.to_owned()], ..put("k", 0).into() };
     let refused = log.add_entry(needy()).unwrap_err();
-    assert_eq!(refused.to_string(), "etcdserver: required feature LeaseCheckpoint is not enabled");
+    assert_eq!(refused.to_string(), "etcdserver: required feature ClusterLeaseCheckpoint is not enabled");
     assert_eq!(log.state.keys.revision().0, 1, "nothing was done");
     log.wants(1, true);
     log.add_entry(needy()).unwrap();

@@ -17,16 +17,18 @@ use super::{
     log_throttle::LogThrottle,
     silent::{Asked, Noting, Silent},
 };
-use crate::host::{Listener, Socket};
+use crate::{
+    config::Keepalive,
+    host::{Listener, Socket},
+};
 
 /// How long requests under way have to finish, and streams to end.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(300);
 /// How long a client has until it says something, and until the head of an HTTP request is whole.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// A client behind a cut cable would be kept for ever.
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
-/// As etcd's `--grpc-keepalive-timeout`.
-const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
+/// A member behind a cut cable would be kept for ever.
+const PEER_KEEPALIVE: Keepalive =
+    Keepalive { interval: Some(Duration::from_secs(30)), timeout: Duration::from_secs(20) };
 
 /// As many requests of one connection can be given up before they were looked at: a program whose member stood still for a
 /// moment is not cut off with all that it has on it.
@@ -35,8 +37,8 @@ const MAX_PENDING_RESETS: usize = 1024;
 /// Who connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
-    /// By HTTP/1 or HTTP/2, told apart by the first bytes.
-    Client,
+    /// By HTTP/1 or HTTP/2, told apart by the first bytes; with as many calls at once on one connection.
+    Client { max_concurrent_streams: u32, keepalive: Keepalive },
     /// By HTTP/2, with entries and snapshots that are to be on their way at once, in bytes a request and a connection.
     Peer { request_window: u32, connection_window: u32 },
 }
@@ -45,7 +47,7 @@ impl Caller {
     /// As many connections may be open on which nothing was asked yet. A member asks at once.
     fn most_silent(self) -> usize {
         match self {
-            Self::Client => 256,
+            Self::Client { .. } => 256,
             Self::Peer { .. } => 24,
         }
     }
@@ -86,7 +88,7 @@ pub async fn serve(
             Some(socket) = sockets.next() => match socket {
                 Ok(socket) => {
                     let asked = Asked::default();
-                    let is_anybody_answered = caller == Caller::Client;
+                    let is_anybody_answered = matches!(caller, Caller::Client { .. });
                     let service = Noting { service: service.clone(), asked: asked.clone(), is_anybody_answered };
                     let taken_in = connections.spawn(connection(caller, service, socket, stopping.clone()));
                     if silent.add(asked, taken_in) {
@@ -132,24 +134,29 @@ async fn connection(caller: Caller, service: impl Answering, socket: Box<dyn Soc
 fn builder(caller: Caller) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(FIRST_REQUEST_TIMEOUT);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(KEEPALIVE_INTERVAL)
-        .keep_alive_timeout(KEEPALIVE_TIMEOUT)
-        // As etcd, which sets no bound: a client has all its watches and requests on one connection.
-        .max_concurrent_streams(None)
-        .max_pending_accept_reset_streams(MAX_PENDING_RESETS);
+    builder.http2().timer(TokioTimer::new()).max_pending_accept_reset_streams(MAX_PENDING_RESETS);
     match caller {
-        Caller::Client => builder,
+        Caller::Client { max_concurrent_streams, keepalive } => {
+            // As etcd, which sets no bound by itself: a client has all its watches and requests on one connection.
+            let bound = Some(max_concurrent_streams).filter(|most| *most < u32::MAX);
+            builder.http2().max_concurrent_streams(bound);
+            keep_alive(&mut builder, keepalive);
+            builder
+        }
         Caller::Peer { request_window, connection_window } => {
             builder
                 .http2()
+                .max_concurrent_streams(None)
                 .initial_stream_window_size(request_window)
                 .initial_connection_window_size(connection_window);
+            keep_alive(&mut builder, PEER_KEEPALIVE);
             builder.http2_only()
         }
     }
+}
+
+fn keep_alive(builder: &mut Builder<TokioExecutor>, keepalive: Keepalive) {
+    builder.http2().keep_alive_interval(keepalive.interval).keep_alive_timeout(keepalive.timeout);
 }
 
 #[cfg(test)]

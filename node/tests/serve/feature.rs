@@ -91,9 +91,9 @@ async fn metrics_say_what_is_on_and_who_wants_what() {
         let page = get(&served, "/metrics").await.1;
         for line in [
             "etcd_cluster_feature_undecided 0".to_owned(),
-            format!("etcd_cluster_feature_enabled{{name=\"LeaseCheckpoint\"}} {value}"),
-            format!("etcd_cluster_feature_proposed{{member=\"{ID}\",name=\"LeaseCheckpoint\"}} {value}"),
-            format!("etcd_server_feature_enabled{{name=\"LeaseCheckpoint\",stage=\"ALPHA\"}} {value}"),
+            format!("etcd_cluster_feature_enabled{{name=\"ClusterLeaseCheckpoint\"}} {value}"),
+            format!("etcd_cluster_feature_proposed{{member=\"{ID}\",name=\"ClusterLeaseCheckpoint\"}} {value}"),
+            format!("etcd_server_feature_enabled{{name=\"ClusterLeaseCheckpoint\",stage=\"ALPHA\"}} {value}"),
         ] {
             assert!(page.lines().any(|found| found == line), "{line} in {page}");
         }

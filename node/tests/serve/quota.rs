@@ -8,7 +8,7 @@ use proto::etcdserverpb::{
 };
 use tonic::{Code, Status};
 
-use crate::served::{ID, Served, Setup};
+use crate::served::{ID, Served, Setup, options};
 
 const FULL: &str = "etcdserver: mvcc: database space exceeded";
 const CORRUPT: &str = "etcdserver: corrupt cluster";
@@ -43,7 +43,7 @@ fn is_refused<T: std::fmt::Debug>(answer: Result<T, Status>, code: Code, words: 
 }
 
 async fn small() -> Served {
-    let options = ServeOptions { quota_bytes: 100_000, ..ServeOptions::default() };
+    let options = ServeOptions { quota_bytes: 100_000, ..options() };
     Served::set_up(Setup { options, ..Setup::default() }).await
 }
 

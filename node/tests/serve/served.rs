@@ -9,7 +9,7 @@ use node::{
     features::{FEATURES, Registry},
     host::{RealHost, tcp},
     member::{self, Member, Running},
-    serve::{ServeOptions, Server},
+    serve::{Listeners, ServeOptions, Server},
 };
 use proto::{
     ClusterVersion, MemberId, Release,
@@ -49,21 +49,20 @@ pub struct Setup {
     pub has_version: bool,
     /// What it knows of features.
     pub registry: Registry,
-    /// What it wants of `LeaseCheckpoint`.
+    /// What it wants of `ClusterLeaseCheckpoint`.
     pub wants: Option<bool>,
     /// How it serves.
     pub options: ServeOptions,
 }
 
+/// As it serves where nobody says otherwise.
+pub fn options() -> ServeOptions {
+    ServeOptions::of(&Config::read([], []).unwrap())
+}
+
 impl Default for Setup {
     fn default() -> Self {
-        Self {
-            release: Release::new(3, 6, 0),
-            has_version: true,
-            registry: FEATURES,
-            wants: None,
-            options: ServeOptions::default(),
-        }
+        Self { release: Release::new(3, 6, 0), has_version: true, registry: FEATURES, wants: None, options: options() }
     }
 }
 
@@ -81,10 +80,11 @@ impl Served {
         let running = start(&setup, &url, &folder).await;
         let member = running.member.clone();
         let (stop, stopped) = oneshot::channel::<()>();
-        let server =
-            Server::new(member.clone(), setup.options).run([tcp(listener, Arc::new(Semaphore::new(4096)))], async {
-                let _ = stopped.await;
-            });
+        let clients = vec![tcp(listener, Arc::new(Semaphore::new(4096)))];
+        let listeners = Listeners { clients, probes: Vec::new() };
+        let server = Server::new(member.clone(), setup.options).run(listeners, async {
+            let _ = stopped.await;
+        });
         let server = Some(tokio::spawn(server));
         let served = Self { url, member, _running: running, _folder: folder, stop: Some(stop), server };
         if setup.has_version {
@@ -145,7 +145,7 @@ impl Served {
 /// A founder, and the only one but where there must not be a cluster yet.
 async fn start(setup: &Setup, url: &str, folder: &TempDir) -> Running {
     let others = if setup.has_version { "" } else { ",m2=http://127.0.0.1:1" };
-    let wish = setup.wants.map(|is_on| format!("--cluster-feature-gates=LeaseCheckpoint={is_on}"));
+    let wish = setup.wants.map(|is_on| format!("--cluster-feature-gates=ClusterLeaseCheckpoint={is_on}"));
     let flags = [
         "--name=m1".to_owned(),
         format!("--data-dir={}", folder.path().join("data").display()),

@@ -10,7 +10,7 @@ use proto::{
 };
 
 use crate::{
-    served::{Served, Setup},
+    served::{Served, Setup, options},
     stream::{Stream, watch},
 };
 
@@ -193,7 +193,7 @@ fn resident_bytes() -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn progress_is_told_to_the_watches_that_ask_for_it_and_hear_nothing_else() {
     let period = Duration::from_millis(200);
-    let options = ServeOptions { progress_interval: period, ..ServeOptions::default() };
+    let options = ServeOptions { progress_interval: period, ..options() };
     let served = Served::set_up(Setup { options, ..Setup::default() }).await;
     let mut stream = Stream::open(&served.channel());
     stream.created(watch("none", "", 0)).await;

@@ -23,7 +23,7 @@ use tests::{
 use tonic::transport::Endpoint;
 
 /// The feature that these tests are about.
-pub const GATE: &str = "LeaseCheckpoint";
+pub const GATE: &str = "ClusterLeaseCheckpoint";
 
 /// Three members that run; they end with this value.
 pub struct Nodes {

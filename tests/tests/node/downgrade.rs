@@ -17,7 +17,7 @@ use tests::{
 
 use crate::{QUICK, nobody_panicked, trial::Trial, up};
 
-const ON: &str = "--cluster-feature-gates=LeaseCheckpoint=true";
+const ON: &str = "--cluster-feature-gates=ClusterLeaseCheckpoint=true";
 
 /// `etcdctl downgrade`, at one member.
 fn downgrade(etcdctl: &Path, member: &Member, arguments: &[&str]) -> Output {

@@ -19,14 +19,14 @@ use tonic::{Code, Status};
 
 use crate::{QUICK, nobody_panicked};
 
-const ON: &str = "--cluster-feature-gates=LeaseCheckpoint=true";
-const OFF: &str = "--cluster-feature-gates=LeaseCheckpoint=false";
+const ON: &str = "--cluster-feature-gates=ClusterLeaseCheckpoint=true";
+const OFF: &str = "--cluster-feature-gates=ClusterLeaseCheckpoint=false";
 
 /// What a member says of the feature; `None` where there is no cluster version that has it.
 async fn told(client: &Client) -> Result<Option<bool>, Status> {
     let mut maintenance = MaintenanceClient::new(client.channel());
     let features = maintenance.feature_gate_status(FeatureGateStatusRequest::default()).await?.into_inner().features;
-    Ok(features.iter().find(|feature| feature.name == "LeaseCheckpoint").map(|feature| feature.enabled))
+    Ok(features.iter().find(|feature| feature.name == "ClusterLeaseCheckpoint").map(|feature| feature.enabled))
 }
 
 async fn all_say(cluster: &Cluster, wanted: Option<bool>) {

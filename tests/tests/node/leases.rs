@@ -1,4 +1,4 @@
-//! Leases over a change of leader, with and without the feature `LeaseCheckpoint`.
+//! Leases over a change of leader, with and without the feature `ClusterLeaseCheckpoint`.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ const LATE: i64 = 2;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_lease_has_left_outlives_its_leader_only_with_the_feature() {
-    let on = [&QUICK[..], &["--cluster-feature-gates=LeaseCheckpoint=true"]].concat();
+    let on = [&QUICK[..], &["--cluster-feature-gates=ClusterLeaseCheckpoint=true"]].concat();
     let (Some(on), Some(off)) = (up("3.6", &on).await, up("3.6", &QUICK).await) else { return };
     let (left_on, left_off) = tokio::join!(after_a_kill(&on), after_a_kill(&off));
     // A new leader adds an election, in which no client could renew.

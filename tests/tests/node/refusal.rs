@@ -52,7 +52,10 @@ async fn wrong_settings_are_named_with_what_was_expected() {
         ("--name=m4", "--name: `m4` is wrong: expected one of --initial-cluster: m1, m2, m3"),
         ("--election-timeout=10", "--election-timeout: `10` is wrong: expected 500 or more: 5 heartbeats"),
         ("--snapshot-count=some", "--snapshot-count: `some` is wrong: expected a whole number"),
-        ("--cluster-feature-gates=Lease=true", "--cluster-feature-gates: `Lease` is wrong: expected LeaseCheckpoint"),
+        (
+            "--cluster-feature-gates=Lease=true",
+            "--cluster-feature-gates: `Lease` is wrong: expected one of ClusterLeaseCheckpoint",
+        ),
         ("--initial-cluster-state=existing", "--initial-cluster-state=existing with an empty data directory "),
         ("--data-dir=/proc/none", "cannot make the data directory /proc/none"),
     ] {

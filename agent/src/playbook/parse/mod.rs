@@ -85,7 +85,7 @@ fn verify(tree: &Tree) -> Result<Verify, Fault> {
 fn gates(tree: &Tree) -> Result<Gates, Fault> {
     let fields = Fields::of(tree, "`gates`", &["expect"])?;
     let Some(expect) = fields.get("expect") else { return Ok(Gates::default()) };
-    let entries = expect.map("a mapping of gates, such as `LeaseCheckpoint: true`")?;
+    let entries = expect.map("a mapping of gates, such as `ClusterLeaseCheckpoint: true`")?;
     let gates = entries.iter().map(|entry| Ok((value::key(entry, "a gate's name")?, entry.value.bool()?)));
     Ok(Gates { expect: gates.collect::<Result<_, _>>()? })
 }

@@ -75,7 +75,7 @@ pub const FIELDS: &[Field] = &[
     group("verify", Group, "What is compared at the end."),
     row("verify.max_db", Size, "256MiB", "The largest database whose hash is asked for: the scan stalls the member.").default("256MiB"),
     group("gates", Group, "The cluster's feature gates, on servers that agree on them; no release of etcd does."),
-    row("gates.expect", MapOf(&Bool), "{ LeaseCheckpoint: true }", "What they must be at the end, by name.").default("{}"),
+    row("gates.expect", MapOf(&Bool), "{ ClusterLeaseCheckpoint: true }", "What they must be at the end, by name.").default("{}"),
     group("hooks", Group, "Programs run around each step as the agent's user, never through a shell; nobody else may write to them; templates as in `argv`."),
     row("hooks.before_node", ListOf(&Argv), "[[/usr/local/bin/silence, \"{{node}}\", 10m]]", "Run before a member is taken down; one that fails stops the step.").default("[]"),
     row("hooks.after_node", ListOf(&Argv), "[[/usr/local/bin/unsilence, \"{{node}}\"]]", "Run after a member is back; one that fails is a warning.").default("[]"),

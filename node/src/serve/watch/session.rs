@@ -25,10 +25,7 @@ use super::{
 };
 use crate::{
     mvcc::Bound,
-    serve::{
-        context::{LONGEST_MESSAGE_BYTES, ServiceContext},
-        random,
-    },
+    serve::{context::ServiceContext, random},
     state::State,
 };
 
@@ -246,7 +243,7 @@ impl Session {
         if !self.watches.get(&watch_id).is_some_and(|watcher| watcher.may_fragment) {
             return self.send(response, up_to).await;
         }
-        for part in fragment::cut(response, LONGEST_MESSAGE_BYTES) {
+        for part in fragment::cut(response, self.context.options.longest_message_bytes()) {
             self.send(part, up_to).await?;
         }
         Ok(())

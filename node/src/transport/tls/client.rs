@@ -6,13 +6,13 @@ use rustls::{
     ClientConfig, RootCertStore,
     client::{Resumption, WebPkiServerVerifier},
     pki_types::ServerName,
-    version::{TLS12, TLS13},
 };
 use tokio_rustls::TlsConnector;
 
 use super::{
     files::{Contents, Renewed, TlsError, provider, unfit_key, unfit_list},
     secured::Secured,
+    spoken,
     words::in_words,
 };
 use crate::{
@@ -61,9 +61,8 @@ impl ClientTls {
 
 fn config(read: &Contents, settings: &TlsSettings, flags: TlsFlags) -> Result<ClientConfig, TlsError> {
     let unfit = |flag| move |error: &dyn std::error::Error| TlsError::Unfit { flag, why: error.to_string() };
-    let versions = if settings.only_1_3 { &[&TLS13][..] } else { &[&TLS13, &TLS12] };
     let builder = ClientConfig::builder_with_provider(provider())
-        .with_protocol_versions(versions)
+        .with_protocol_versions(spoken(settings.versions))
         .map_err(|error| unfit(flags.cert)(&error))?;
     let builder = match &read.authorities {
         // Whom it is to believe nobody says: it believes nobody.

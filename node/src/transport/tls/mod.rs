@@ -11,9 +11,25 @@ mod server;
 mod validity;
 mod words;
 
+use rustls::{
+    SupportedProtocolVersion,
+    version::{TLS12, TLS13},
+};
+
+use crate::config::TlsVersions;
+
 pub use client::ClientTls;
 pub use files::TlsError;
 pub use server::ServerTls;
+
+fn spoken(versions: TlsVersions) -> &'static [&'static SupportedProtocolVersion] {
+    const BOTH: &[&SupportedProtocolVersion] = &[&TLS13, &TLS12];
+    match versions {
+        TlsVersions::Both => BOTH,
+        TlsVersions::Only12 => &BOTH[1..],
+        TlsVersions::Only13 => &BOTH[..1],
+    }
+}
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

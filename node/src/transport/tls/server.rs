@@ -6,7 +6,6 @@ use futures_util::StreamExt;
 use rustls::{
     ServerConfig,
     server::{NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
-    version::{TLS12, TLS13},
 };
 use tokio::{
     sync::mpsc,
@@ -20,6 +19,7 @@ use super::{
     allowed::Admitted,
     files::{Contents, Renewed, TlsError, provider, unfit_key, unfit_list},
     secured::Secured,
+    spoken,
     words::in_words,
 };
 use crate::{
@@ -100,9 +100,8 @@ fn config(read: &Contents, settings: &TlsSettings, flags: TlsFlags) -> Result<Se
         return Err(TlsError::Unfit { flag: flags.cert, why });
     };
     let unfit = |flag| move |error: &dyn std::error::Error| TlsError::Unfit { flag, why: error.to_string() };
-    let versions = if settings.only_1_3 { &[&TLS13][..] } else { &[&TLS13, &TLS12] };
     let builder = ServerConfig::builder_with_provider(provider())
-        .with_protocol_versions(versions)
+        .with_protocol_versions(spoken(settings.versions))
         .map_err(|error| unfit(flags.cert)(&error))?;
     let builder = match &read.authorities {
         None => builder.with_no_client_auth(),
