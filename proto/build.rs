@@ -1,10 +1,14 @@
 //! Generates the messages, clients and servers of `etcd/*.proto`. protox parses them, so nobody needs protoc.
 
-use std::error::Error;
+use std::{env, error::Error, fs, path::Path};
+
+use prost::Message;
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=etcd");
     let files = protox::compile(["etcd/rpc.proto", "etcd/kv.proto"], ["."])?;
+    // For reflection: what the services and messages are.
+    fs::write(Path::new(&env::var("OUT_DIR")?).join("etcd.bin"), files.encode_to_vec())?;
     tonic_prost_build::configure().server_mod_attribute(".", "#[cfg(feature = \"server\")]").compile_fds(files)?;
     Ok(())
 }

@@ -13,6 +13,10 @@ pub use member_id::{ClusterId, MemberId};
 pub use position::{LeaseId, LogIndex, Revision, Term};
 pub use version::{ClusterVersion, Release, VersionError};
 
+/// `etcd/*.proto` as a `google.protobuf.FileDescriptorSet`.
+#[cfg(feature = "server")]
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/etcd.bin"));
+
 /// The services and messages of `etcd/rpc.proto`: keys, watches, leases, membership, maintenance.
 ///
 /// The modules `…_server` are there with the feature `server`.

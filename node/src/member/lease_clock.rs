@@ -144,12 +144,21 @@ impl LeaseClock {
         Ok(lives)
     }
 
-    /// The seconds that a lease has left. One that was not seen yet is so young that it has all of them.
+    /// The whole seconds that a lease has left, rounded down as with etcd: it never has all that it was granted. One that was not
+    /// seen yet is so young that it has nearly all.
     pub(super) fn left(&self, lease: LeaseId, granted_s: i64) -> Result<i64, Stopped> {
         let timed = self.timed();
         let times = timed.as_ref().ok_or(Stopped)?.times.get(&lease);
-        let left = |times: &Times| times.ends.saturating_sub(self.now()).as_secs().try_into().unwrap_or(i64::MAX);
-        Ok(times.map_or(granted_s, left))
+        let (now, tick) = (self.now(), Duration::from_nanos(1));
+        let left = times.map_or(seconds(granted_s), |times| times.ends.saturating_sub(now));
+        Ok(left.saturating_sub(tick).as_secs().try_into().unwrap_or(i64::MAX))
+    }
+
+    /// When each lease ends; of no lease where this member does not lead.
+    pub(super) fn ends(&self) -> BTreeMap<LeaseId, Duration> {
+        let timed = self.timed();
+        let times = timed.as_ref().map(|timed| timed.times.iter().map(|(id, times)| (*id, times.ends)));
+        times.map_or_else(BTreeMap::new, Iterator::collect)
     }
 
     /// Takes in leases that are new, forgets those that are gone.

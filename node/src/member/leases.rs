@@ -1,5 +1,7 @@
 //! What clients ask of leases that only the leader knows.
 
+use std::{collections::BTreeMap, time::Duration};
+
 use proto::{
     LeaseId,
     etcdserverpb::{LeaseCheckpoint, LeaseCheckpointRequest},
@@ -114,5 +116,10 @@ impl Member {
     /// There is no leader.
     pub async fn left(&self, lease: LeaseId) -> Result<i64, Refusal> {
         self.shared.ask_until(lease, Ask::Left).await
+    }
+
+    /// When each lease ends, on a clock of this member, where it leads; else nothing.
+    pub fn lease_ends(&self) -> BTreeMap<LeaseId, Duration> {
+        self.shared.clock.ends()
     }
 }

@@ -74,7 +74,10 @@ impl Lease for ServiceContext {
         request: Request<LeaseLeasesRequest>,
     ) -> Result<Response<LeaseLeasesResponse>, Status> {
         let requires = self.admit(request.metadata())?;
-        let found = self.read(&requires, |state| Ok(state.clone())).await?.keys.lease_leases();
+        let mut found = self.read(&requires, |state| Ok(state.clone())).await?.keys.lease_leases();
+        // The next to end first, where it is known (etcd, `leasesByExpiry`).
+        let ends = self.member.lease_ends();
+        found.leases.sort_by_key(|lease| ends.get(&LeaseId(lease.id)).copied());
         self.answer(found)
     }
 }

@@ -23,6 +23,7 @@ mod quota;
 mod random;
 mod route;
 mod snapshot;
+mod standard;
 mod status;
 mod watch;
 

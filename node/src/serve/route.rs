@@ -16,7 +16,7 @@ use proto::etcdserverpb::{
 };
 use tonic::{Code, Status, body::Body, codegen::Service as _};
 
-use super::{context::ServiceContext, http};
+use super::{context::ServiceContext, http, standard::Standard};
 
 /// All services of a member; to clone it is cheap.
 #[derive(Clone, Debug)]
@@ -28,6 +28,7 @@ pub(super) struct Routes {
     cluster: ClusterServer<ServiceContext>,
     maintenance: MaintenanceServer<ServiceContext>,
     auth: AuthServer<ServiceContext>,
+    standard: Standard,
 }
 
 impl Routes {
@@ -40,6 +41,7 @@ impl Routes {
             cluster: ClusterServer::new(context.clone()).max_decoding_message_size(longest),
             maintenance: MaintenanceServer::new(context.clone()).max_decoding_message_size(longest),
             auth: AuthServer::new(context.clone()).max_decoding_message_size(longest),
+            standard: Standard::new(),
             context,
         }
     }
@@ -59,9 +61,11 @@ impl Service<Request<Incoming>> for Routes {
             "etcdserverpb.Cluster" => self.cluster.clone().call(request),
             "etcdserverpb.Maintenance" => self.maintenance.clone().call(request),
             "etcdserverpb.Auth" => self.auth.clone().call(request),
-            unknown if is_call(request.headers()) => {
-                let status = Status::unimplemented(format!("unknown service {unknown}"));
-                std::future::ready(Ok(status.into_http())).boxed()
+            other if is_call(request.headers()) => {
+                let unknown = Status::unimplemented(format!("unknown service {other}"));
+                let other = other.to_owned();
+                let found = self.standard.call(&other, request);
+                found.unwrap_or_else(|_| std::future::ready(Ok(unknown.into_http())).boxed())
             }
             _ => {
                 let context = self.context.clone();

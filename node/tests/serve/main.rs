@@ -15,6 +15,7 @@ mod real;
 mod release;
 mod rubbish;
 mod served;
+mod standard;
 mod stop;
 mod stream;
 mod watch;

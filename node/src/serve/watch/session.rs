@@ -82,7 +82,9 @@ impl Round {
         match watcher.advance(&state.keys, bound) {
             Ok(events) => {
                 if !events.is_empty() {
-                    self.told.push((id, Told::Events(events, watcher.told(Revision(0)))));
+                    // One that has caught up knows of all that there is (etcd, `syncWatchers`).
+                    let up_to = if watcher.is_behind() { watcher.told(Revision(0)) } else { state.keys.revision() };
+                    self.told.push((id, Told::Events(events, up_to)));
                 }
                 if !watcher.is_behind() {
                     self.done.push(id);

@@ -1,0 +1,59 @@
+//! gRPC's own services, for whoever knows no etcd: health for load balancers, reflection for `grpcurl`.
+//!
+//! A member that listens for clients is healthy, as with etcd (`newHealthNotifier`); whether there is a quorum says `/readyz`.
+
+use std::{convert::Infallible, sync::Arc};
+
+use ::http::{Request, Response};
+use futures_util::future::BoxFuture;
+use hyper::body::Incoming;
+use tonic::{body::Body, codegen::Service};
+use tonic_health::{
+    pb::health_server::HealthServer,
+    server::{HealthReporter, HealthService},
+};
+use tonic_reflection::server::{Builder, Error};
+use tower::util::BoxCloneSyncService;
+
+type Boxed = BoxCloneSyncService<Request<Incoming>, Response<Body>, Infallible>;
+
+/// Each by its name in a path.
+#[derive(Clone, Debug)]
+pub(super) struct Standard(Arc<[(&'static str, Boxed)]>);
+
+impl Standard {
+    pub(super) fn new() -> Self {
+        let health = HealthServer::new(HealthService::from_health_reporter(HealthReporter::new()));
+        let mut services = vec![("grpc.health.v1.Health", Boxed::new(health))];
+        match reflection() {
+            Ok(reflection) => services.extend(reflection),
+            Err(error) => tracing::error!(%error, "there is no reflection"),
+        }
+        Self(services.into())
+    }
+
+    /// The answer of the service of this name.
+    pub(super) fn call(
+        &self,
+        service: &str,
+        request: Request<Incoming>,
+    ) -> Result<BoxFuture<'static, Result<Response<Body>, Infallible>>, Request<Incoming>> {
+        match self.0.iter().find(|(name, _)| *name == service) {
+            Some((_, found)) => Ok(found.clone().call(request)),
+            None => Err(request),
+        }
+    }
+}
+
+/// In its final form, and in the one before it, which older tools speak.
+fn reflection() -> Result<[(&'static str, Boxed); 2], Error> {
+    let builder = || {
+        Builder::configure()
+            .register_encoded_file_descriptor_set(proto::FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    Ok([
+        ("grpc.reflection.v1.ServerReflection", Boxed::new(builder().build_v1()?)),
+        ("grpc.reflection.v1alpha.ServerReflection", Boxed::new(builder().build_v1alpha()?)),
+    ])
+}
