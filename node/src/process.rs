@@ -245,12 +245,19 @@ fn serving_threads() -> usize {
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    /// Taken, so that a file that may not grow (RLIMIT_FSIZE) is an error with its name, not a silent end.
+    _too_large: Signal,
 }
 
 impl Signals {
     fn new(runtime: &Runtime) -> std::io::Result<Self> {
         let _on = runtime.enter();
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        let too_large = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            _too_large: signal(too_large)?,
+        })
     }
 
     async fn wait(mut self) {

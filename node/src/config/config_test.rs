@@ -296,6 +296,7 @@ peer-transport-security:
         std::fs::write(&file, text).unwrap();
         read(&["--config-file", file.to_str().unwrap()], &[])
     };
+    assert_eq!(read_it("\u{feff}name: m1\ninitial-cluster: m1=http://localhost:2380").unwrap().name, "m1");
     let config = read_it(text).unwrap();
     assert!(config.client_tls.wants_certificates);
     assert_eq!(config.peer_tls.allowed, Allowed::CommonNames(vec!["m1".into(), "m2".into()]));
@@ -308,6 +309,7 @@ peer-transport-security:
             "`client-transport-security.auto-tls`: not here: no certificates are made",
         ),
         ("name: {a: b}", "expected a text"),
+        ("name: a\nname: b", "duplicate entry with key \"name\""),
     ] {
         let error = read_it(text).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");

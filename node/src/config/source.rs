@@ -162,8 +162,10 @@ fn read(file: &Path) -> io::Result<String> {
 fn of_file(file: PathBuf) -> Result<Given, ConfigError> {
     let wrong = |why: String| ConfigError::File { file: file.clone(), why };
     let text = read(&file).map_err(|error| wrong(error.to_string()))?;
-    let values: BTreeMap<String, serde_yaml::Value> =
-        serde_yaml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    // Some editors write a mark of the byte order.
+    let text = text.trim_start_matches('\u{feff}');
+    // A mapping refuses a key that comes twice.
+    let values: serde_yaml::Mapping = serde_yaml::from_str(text).map_err(|error| wrong(error.to_string()))?;
     let mut given = Given::new();
     for (key, name, value) in flat(&file, values)? {
         let origin = Origin::Key(file.clone(), key);
@@ -186,9 +188,10 @@ fn of_file(file: PathBuf) -> Result<Given, ConfigError> {
 type Found = (String, String, serde_yaml::Value);
 
 /// What etcd's file says of TLS stands in sections of their own (etcd, `securityConfig`).
-fn flat(file: &Path, values: BTreeMap<String, serde_yaml::Value>) -> Result<Vec<Found>, ConfigError> {
+fn flat(file: &Path, values: serde_yaml::Mapping) -> Result<Vec<Found>, ConfigError> {
     let mut found = Vec::new();
     for (key, value) in values {
+        let key = as_text(&key).unwrap_or_default();
         let section = match &*key {
             "client-transport-security" => CLIENT_SECTION,
             "peer-transport-security" => PEER_SECTION,

@@ -3,6 +3,7 @@
 mod auto_compaction;
 mod comparing;
 mod downgrade;
+mod following;
 mod handing_over;
 mod leading;
 mod lease_clock;
@@ -118,7 +119,7 @@ impl Shared {
     async fn while_leads<T>(&self, leader: u64, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
         let mut raft_status = self.group.raft_status();
         tokio::select! {
-            answer = call => answer,
+            answer = call => self.links.heed(leader, answer),
             _ = raft_status.wait_for(|now| now.leader != Some(leader)) => Err(Status::unavailable("it leads no more")),
         }
     }

@@ -15,8 +15,8 @@ use tonic::Status;
 use wal::{Wal, WalError};
 
 use super::{
-    Limits, Member, Shared, auto_compaction, comparing::Hashed, downgrade, leading, lease_clock, proposing, publishing,
-    reading, wire,
+    Limits, Member, Shared, auto_compaction, comparing::Hashed, downgrade, following, leading, lease_clock, proposing,
+    publishing, reading, wire,
 };
 use crate::{
     config::{Config, InitialState},
@@ -51,6 +51,13 @@ pub enum StartError {
     /// Raft does not start.
     #[error(transparent)]
     Group(#[from] GroupError),
+    /// It would found another cluster beside the data of an etcd.
+    #[error(
+        "{}: this is the data directory of an etcd, which this node cannot read; it is left as it is; give another --data-dir, and \
+         copy the keys over with `etcdctl make-mirror`",
+        path.display()
+    )]
+    Etcd { path: PathBuf },
     /// It would join a cluster that runs.
     #[error(
         "--initial-cluster-state=existing with an empty data directory {}: this release starts founders only; give new, \
@@ -59,6 +66,9 @@ pub enum StartError {
     )]
     Joins { path: PathBuf },
 }
+
+/// The folder that etcd keeps in its data directory.
+const ETCD_FOLDER: &str = "member";
 
 /// A member that runs, and what ends it.
 pub struct Running {
@@ -110,7 +120,11 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
         return Err(StartError::Joins { path: path.clone() });
     }
     let data_dir = host.data_dir(path).map_err(folder)?;
-    let is_new = data_dir.names().map_err(folder)?.is_empty();
+    let names = data_dir.names().map_err(folder)?;
+    if names.iter().any(|name| name == ETCD_FOLDER) && !data_dir.has(identity::NAME).map_err(folder)? {
+        return Err(StartError::Etcd { path: path.clone() });
+    }
+    let is_new = names.is_empty();
     if is_new && config.initial_cluster_state == InitialState::Existing {
         return Err(StartError::Joins { path: path.clone() });
     }
@@ -125,7 +139,8 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
     };
     let unapplied = Unapplied::read(&wal, version)?;
     let handshake = Handshake::new(identity.clone(), machine.clone(), had_log).with(unapplied);
-    let links = Links::new(host.clone(), tls, handshake.clone());
+    let (links, called_back) = Links::new(host.clone(), tls, handshake.clone());
+    let (listeners, call_backs) = (listeners.into_iter().chain([called_back]).collect(), links.call_backs());
     let group = Group::open(identity.member.0, settings, wal, applier, Arc::new(links.clone())).await?;
     let (proposing, queued) = mpsc::channel(QUEUE);
     let (reading, waiting) = mpsc::channel(QUEUE);
@@ -152,13 +167,14 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
     let shared = Arc::new(shared);
     let ends = watch::Sender::default();
     let (answers, received) = (Arc::new(Peer { shared: shared.clone() }), shared.received.clone());
-    tokio::spawn(peer::serve(handshake, group.clone(), answers, received, listeners, ends.subscribe()));
+    tokio::spawn(peer::serve(handshake, group.clone(), answers, received, call_backs, listeners, ends.subscribe()));
     tokio::spawn(end_when_refused(shared.clone()));
     tokio::spawn(proposing::run(shared.clone(), queued));
     tokio::spawn(reading::run(shared.clone(), waiting));
     tokio::spawn(reading::lead(shared.clone(), asked));
     tokio::spawn(found(shared.clone(), config.clone()));
     tokio::spawn(leading::run(shared.clone(), config.clone()));
+    tokio::spawn(following::run(shared.clone()));
     tokio::spawn(downgrade::run(shared.clone()));
     tokio::spawn(auto_compaction::run(shared.clone(), config.auto_compaction));
     tokio::spawn(shared.machine.clone().forget());

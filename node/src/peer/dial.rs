@@ -1,9 +1,11 @@
-//! Connects to a member at whichever of its peer URLs lets it first: all are its own.
+//! Connects to a member at whichever of its peer URLs lets it first: all are its own. Where none does, over what it has opened
+//! itself.
 
 use std::{
     io,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use futures_util::{
@@ -12,13 +14,20 @@ use futures_util::{
 };
 use http::Uri;
 use hyper_util::rt::TokioIo;
+use proto::MemberId;
+use tokio::time::timeout;
 use tonic::codegen::Service;
 
 use crate::{
     config::{Url, UrlError},
     host::{Host, Socket},
-    transport::tls::ClientTls,
+    transport::{log_throttle::LogThrottle, tls::ClientTls},
 };
+
+use super::call_back::{CallBack, CallBacks};
+
+/// A host that does not answer at all is given up after this.
+const CONNECT: Duration = Duration::from_secs(1);
 
 #[derive(Clone)]
 pub(super) struct Dial {
@@ -26,6 +35,9 @@ pub(super) struct Dial {
     tls: Option<Arc<ClientTls>>,
     /// Where the member is now; with commas between.
     urls: Arc<dyn Fn() -> String + Send + Sync>,
+    /// Where it may have opened one itself.
+    call_backs: Option<(MemberId, CallBacks)>,
+    log_throttle: Arc<LogThrottle>,
 }
 
 /// Of the first of these URLs.
@@ -42,8 +54,15 @@ impl Dial {
         host: Arc<dyn Host>,
         tls: Option<Arc<ClientTls>>,
         urls: Arc<dyn Fn() -> String + Send + Sync>,
+        log_throttle: Arc<LogThrottle>,
     ) -> Self {
-        Self { host, tls, urls }
+        Self { host, tls, urls, call_backs: None, log_throttle }
+    }
+
+    /// Over what this member has opened, where it cannot be dialled.
+    pub(super) fn or_over(mut self, member: MemberId, call_backs: CallBacks) -> Self {
+        self.call_backs = Some((member, call_backs));
+        self
     }
 
     fn reach(&self, url: &Url) -> BoxFuture<'static, io::Result<Box<dyn Socket>>> {
@@ -74,9 +93,23 @@ impl Service<Uri> for Dial {
         // All at once: one that swallows what is sent to it would take all the time that there is for a vote.
         let urls = (self.urls)();
         let tries = read(&urls).map(|urls| urls.iter().map(|url| self.reach(url)).collect::<Vec<_>>());
+        let (call_backs, log_throttle) = (self.call_backs.clone(), self.log_throttle.clone());
         async move {
-            let (socket, _) = select_ok(tries.map_err(|error| io::Error::other(format!("`{urls}`: {error}")))?).await?;
-            Ok(TokioIo::new(socket))
+            let take = |take: fn(&CallBacks, MemberId) -> Option<CallBack>| {
+                let (member, call_backs) = call_backs.as_ref()?;
+                Some(Box::new(take(call_backs, *member)?) as Box<dyn Socket>)
+            };
+            if let Some(socket) = take(CallBacks::take_better) {
+                return Ok(TokioIo::new(socket));
+            }
+            let tries = tries.map_err(|error| io::Error::other(format!("`{urls}`: {error}")))?;
+            let dialled = match timeout(CONNECT, select_ok(tries)).await {
+                Ok(Ok((socket, _))) => return Ok(TokioIo::new(socket)),
+                Ok(Err(error)) => error,
+                Err(_) => io::Error::new(io::ErrorKind::TimedOut, "it does not answer"),
+            };
+            log_throttle.say("cannot reach a member", &format!("{urls}: {dialled}"));
+            take(CallBacks::take).map(TokioIo::new).ok_or(dialled)
         }
         .boxed()
     }
@@ -97,7 +130,7 @@ mod tests {
 
     async fn reached(at: &[SocketAddr]) -> io::Result<SocketAddr> {
         let urls: Vec<_> = at.iter().map(|address| format!("http://{address}")).collect();
-        let mut dial = Dial::new(Arc::new(RealHost), None, Arc::new(move || urls.join(",")));
+        let mut dial = Dial::new(Arc::new(RealHost), None, Arc::new(move || urls.join(",")), Arc::default());
         let mut socket = dial.call(Uri::default()).await?.into_inner();
         // Whoever listens says where.
         let mut port = [0; 2];

@@ -20,17 +20,18 @@ use tonic::{
 };
 
 use super::{
-    Handshake, MAX_MESSAGE, Remote,
+    CallBacks, Handshake, MAX_MESSAGE, Remote,
+    call_back::CalledBack,
     dial::{Dial, authority},
     wire::{self, Frame, peer_client::PeerClient},
 };
 use crate::{
-    host::Host,
+    host::{Host, Listener},
     transport::{log_throttle::LogThrottle, tls::ClientTls},
 };
 
-/// A host that does not answer at all is given up after this.
-const CONNECT: Duration = Duration::from_secs(1);
+/// A stream that is not there after this is given up.
+const OPEN: Duration = Duration::from_secs(2);
 /// A connection on which nothing comes back for so long is dead.
 const ALIVE: Duration = Duration::from_secs(2);
 /// As many messages wait to be sent on a stream.
@@ -57,6 +58,9 @@ pub struct Links {
     refused: watch::Sender<Option<String>>,
     log_throttle: Arc<LogThrottle>,
     open: Arc<Mutex<BTreeMap<u64, Link>>>,
+    /// What others have opened.
+    call_backs: CallBacks,
+    called_back: CalledBack,
 }
 
 #[derive(Clone)]
@@ -76,10 +80,26 @@ fn broken(status: &Status) -> PeerError {
 }
 
 impl Links {
-    /// For a member that shakes hands so.
-    pub fn new(host: Arc<dyn Host>, tls: Option<Arc<ClientTls>>, handshake: Handshake) -> Self {
-        let (refused, log_throttle) = (watch::Sender::default(), Arc::default());
-        Self { host, tls, handshake, refused, log_throttle, open: Arc::default() }
+    /// For a member that shakes hands so; and where others call it over what it opens.
+    pub fn new(host: Arc<dyn Host>, tls: Option<Arc<ClientTls>>, handshake: Handshake) -> (Self, Listener) {
+        let (refused, log_throttle, open) = (watch::Sender::default(), Arc::default(), Arc::default());
+        let (called_back, listener) = CalledBack::new();
+        let call_backs = CallBacks::default();
+        (Self { host, tls, handshake, refused, log_throttle, open, call_backs, called_back }, listener)
+    }
+
+    /// What others have opened to this member.
+    pub fn call_backs(&self) -> CallBacks {
+        self.call_backs.clone()
+    }
+
+    /// Opens a connection for another member to call this one by. Returns when it has ended.
+    pub(crate) async fn be_called_back(&self, by: &Peer) -> Result<(), Status> {
+        let (send, frames) = CalledBack::frames();
+        let response = self.other(by)?.call_back(self.call(by.id, frames)).await?;
+        self.answerer(by.id, &response)?;
+        self.called_back.serve(response.into_inner().map(|frame| frame.and_then(Frame::read)), send).await;
+        Ok(())
     }
 
     /// A connection for what is not raft's.
@@ -106,6 +126,10 @@ impl Links {
             },
             Code::FailedPrecondition => {
                 self.log_throttle.say("another member is not the one that --initial-cluster says", status.message());
+                if self.call_backs.is_another(MemberId(called)) {
+                    // The next connection goes over what the right one has opened.
+                    self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&called);
+                }
             }
             _ => {}
         })
@@ -128,23 +152,24 @@ impl Links {
         if let Some(link) = open.get(&peer.id) {
             return Ok(link.clone());
         }
-        let client = || self.client(peer);
-        let link = Link { heartbeats: client()?, entries: client()?, other: client()? };
+        let client = |is_other| self.client(peer, is_other);
+        let link = Link { heartbeats: client(false)?, entries: client(false)?, other: client(true)? };
         open.insert(peer.id, link.clone());
         Ok(link)
     }
 
     /// Connects when it is first used, and again whenever the connection is lost.
-    fn client(&self, peer: &Peer) -> Result<Client, PeerError> {
-        let (handshake, peer) = (self.handshake.clone(), peer.clone());
+    fn client(&self, peer: &Peer, is_other: bool) -> Result<Client, PeerError> {
+        let (handshake, peer, member) = (self.handshake.clone(), peer.clone(), MemberId(peer.id));
         // A member that was moved keeps the connections that it has, and gets the next where it is then.
-        let urls = move || handshake.urls_of(MemberId(peer.id)).unwrap_or_else(|| peer.address.clone());
+        let urls = move || handshake.urls_of(member).unwrap_or_else(|| peer.address.clone());
         // Where it is, and whether by TLS, the connection alone knows.
         let endpoint = Endpoint::from_shared(format!("http://{}", authority(&urls())));
-        let dial = Dial::new(self.host.clone(), self.tls.clone(), Arc::new(urls));
+        let dial = Dial::new(self.host.clone(), self.tls.clone(), Arc::new(urls), self.log_throttle.clone());
+        // Raft's own goes to where the member listens: a leader reaches whom it calls, and votes are asked of one that is there.
+        let dial = if is_other { dial.or_over(member, self.call_backs()) } else { dial };
         let endpoint = endpoint.map_err(|error| PeerError::Broken(error.to_string()))?;
         let channel = endpoint
-            .connect_timeout(CONNECT)
             .http2_keep_alive_interval(ALIVE)
             .keep_alive_timeout(ALIVE)
             .keep_alive_while_idle(true)
@@ -233,7 +258,7 @@ async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, Status>
 impl Peers for Links {
     fn pipe(&self, to: Peer, lane: Lane) -> BoxFuture<'static, Result<Pipe, PeerError>> {
         let links = self.clone();
-        async move { links.outcome(to.id, within(2 * CONNECT, links.clone().append(to, lane)).await) }.boxed()
+        async move { links.outcome(to.id, within(OPEN, links.clone().append(to, lane)).await) }.boxed()
     }
 
     fn ask(&self, to: Peer, question: Question, limit: Duration) -> BoxFuture<'static, Result<Bytes, PeerError>> {
@@ -290,7 +315,7 @@ mod tests {
         for entry in [Entry::Bootstrap { id: ClusterId(1), members }, published] {
             machine.apply_of_test(EntryKind::Cluster(entry));
         }
-        let links = Links::new(Arc::new(RealHost), None, own);
+        let (links, _) = Links::new(Arc::new(RealHost), None, own);
         let lost = || Status::data_loss("it is lost");
         for (refusal, is_believed) in [
             (lost(), false),

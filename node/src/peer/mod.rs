@@ -1,5 +1,6 @@
 //! Members among themselves: one gRPC service, with a handshake on every call.
 
+mod call_back;
 mod dial;
 mod frame;
 mod fuzzing;
@@ -15,6 +16,7 @@ pub(crate) mod wire {
     tonic::include_proto!("baton.peer");
 }
 
+pub use call_back::CallBacks;
 pub use fuzzing::{fuzz, seeds};
 pub use handshake::{Handshake, Remote};
 pub use links::Links;

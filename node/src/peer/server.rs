@@ -30,7 +30,7 @@ use crate::{
 };
 
 use super::{
-    Handshake, MAX_MESSAGE, Received, Remote,
+    CallBacks, Handshake, MAX_MESSAGE, Received, Remote,
     links::frames,
     wire::{
         self, Frame, Greeting, HashAt, LeaseTime, Nothing, Proposals, Proposed, ReadAt,
@@ -64,6 +64,7 @@ struct Service<A> {
     group: Group,
     answers: Arc<A>,
     received: Received,
+    call_backs: CallBacks,
     ends: watch::Receiver<bool>,
     log_throttle: Arc<LogThrottle>,
 }
@@ -75,12 +76,13 @@ pub async fn serve<A: Answers>(
     group: Group,
     answers: Arc<A>,
     received: Received,
+    call_backs: CallBacks,
     listeners: Vec<Listener>,
     ends: watch::Receiver<bool>,
 ) {
     let log_throttle = Arc::new(LogThrottle::default());
     let checked = (handshake.clone(), log_throttle.clone());
-    let service = Service { handshake, group, answers, received, ends: ends.clone(), log_throttle };
+    let service = Service { handshake, group, answers, received, call_backs, ends: ends.clone(), log_throttle };
     let service =
         PeerServer::new(service).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
     let stopping = CancellationToken::new();
@@ -182,6 +184,7 @@ impl<A: Answers> Service<A> {
 #[tonic::async_trait]
 impl<A: Answers> Peer for Service<A> {
     type AppendStream = Answering<Frame>;
+    type CallBackStream = Answering<Frame>;
     type GreetStream = Answering<Frame>;
 
     async fn append(&self, request: Request<Streaming<Frame>>) -> Answer<Self::AppendStream> {
@@ -221,6 +224,12 @@ impl<A: Answers> Peer for Service<A> {
         let greeting: Greeting = request.into_inner().carried()?;
         let answers = stream::iter([Ok(Frame::carrying(&greeting))]).chain(stream::pending());
         self.answer(Box::pin(answers.take_until(ended(self.ends.clone()))))
+    }
+
+    async fn call_back(&self, request: Request<Streaming<Frame>>) -> Answer<Self::CallBackStream> {
+        let caller = self.check(&request)?;
+        let opened = self.call_backs.offer(caller.member, Box::pin(frames(request.into_inner()))).map(Ok);
+        self.answer(Box::pin(opened.take_until(ended(self.ends.clone()))))
     }
 
     async fn started(&self, request: Request<Nothing>) -> Answer<Nothing> {

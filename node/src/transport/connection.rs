@@ -26,6 +26,8 @@ use crate::{
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(300);
 /// How long a client has until it says something, and until the head of an HTTP request is whole.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// What a client may say of a request beside it. etcd takes 16 MiB, more than anybody has had.
+const LONGEST_HEADERS_BYTES: u32 = 1 << 20;
 /// A member behind a cut cable would be kept for ever.
 const PEER_KEEPALIVE: Keepalive =
     Keepalive { interval: Some(Duration::from_secs(30)), timeout: Duration::from_secs(20) };
@@ -139,7 +141,7 @@ fn builder(caller: Caller) -> Builder<TokioExecutor> {
         Caller::Client { max_concurrent_streams, keepalive } => {
             // As etcd, which sets no bound by itself: a client has all its watches and requests on one connection.
             let bound = Some(max_concurrent_streams).filter(|most| *most < u32::MAX);
-            builder.http2().max_concurrent_streams(bound);
+            builder.http2().max_concurrent_streams(bound).max_header_list_size(LONGEST_HEADERS_BYTES);
             keep_alive(&mut builder, keepalive);
             builder
         }

@@ -13,12 +13,13 @@ use tests::{
     certificates::Certificates,
     cluster::Layout,
     member::Member,
+    ports::Ports,
     skip::build_or_skip,
     system::System,
     wait::{self, GENEROUS},
 };
 
-use crate::{QUICK, trial::Trial, up};
+use crate::{QUICK, nobody_panicked, trial::Trial, up};
 
 struct Etcdctl(PathBuf);
 
@@ -139,4 +140,53 @@ async fn members_go_from_http_to_https_one_after_the_other() {
     }
     trial.cluster.ready().await.expect("all find each other again");
     trial.end().await;
+}
+
+/// Nobody can dial the one that leads, but it reaches everybody: so it stays leader. What their clients ask, the others call back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_whose_url_is_wrong_is_called_back_by_those_that_cannot_dial_it() {
+    let Some(etcd) = build_or_skip(System::Etcd, "3.6") else { return };
+    let etcdctl = Etcdctl(etcd.bin.join("etcdctl"));
+    let Some(mut cluster) = up("3.6", &QUICK).await else { return };
+    let leads = async |layout: &Layout| {
+        let status = layout.client(&layout.members[0]).expect("a client").status().await.expect("answered");
+        let mut ids = Vec::new();
+        for member in &layout.members {
+            let status = layout.client(member).expect("a client").status().await.expect("answered");
+            ids.push(status.header.expect("signed").member_id);
+        }
+        let at = ids.iter().position(|id| *id == status.leader).expect("it is a member");
+        (at, ids[at])
+    };
+    let (at, id) = leads(&cluster.layout).await;
+    let followers = [(at + 1) % 3, (at + 2) % 3];
+    let right = format!("http://127.0.0.1:{}", cluster.layout.members[at].peer_port);
+    let ports = Ports::lease(1).expect("a port");
+    let of_another = format!("http://127.0.0.1:{}", ports.numbers[0]);
+    // Where nobody listens, and where another member does.
+    for wrong in ["http://127.0.0.1:1", &of_another] {
+        let output = etcdctl.moves(&cluster.layout.members[at], id, wrong);
+        assert!(output.status.success(), "{output:?}");
+        for follower in followers {
+            let member = &mut cluster.layout.members[follower];
+            let listens = |flag: &String| match flag.starts_with("--listen-peer-urls=") && !flag.contains(&of_another) {
+                true if follower == followers[1] => format!("{flag},{of_another}"),
+                _ => flag.clone(),
+            };
+            let flags = member.flags.iter().map(listens).collect();
+            member.end(Signal::KILL).expect("killed");
+            member.start_anew(flags).expect("started");
+            cluster.ready().await.expect("it serves");
+        }
+        for member in &cluster.layout.members {
+            let client = cluster.layout.client(member).expect("a client");
+            client.put(wrong, &member.name).await.expect("written");
+            let found = client.get(wrong).await.expect("read");
+            assert_eq!(found.map(|found| found.value), Some(member.name.clone().into_bytes()));
+        }
+        assert_eq!(leads(&cluster.layout).await, (at, id), "another leads: nothing was shown");
+    }
+    let output = etcdctl.moves(&cluster.layout.members[followers[0]], id, &right);
+    assert!(output.status.success(), "{output:?}");
+    nobody_panicked(&cluster.layout);
 }

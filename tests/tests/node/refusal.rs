@@ -66,6 +66,11 @@ async fn wrong_settings_are_named_with_what_was_expected() {
     let said = refusal(member, &member.flags).await;
     assert!(said.starts_with("--listen-client-urls: cannot listen at http://127.0.0.1:"), "{said}");
     drop(other);
+    let etcd = member.dir.join("etcd");
+    fs::create_dir_all(etcd.join("member/wal")).expect("made");
+    let said = refusal(member, &with(&member.flags, &format!("--data-dir={}", etcd.display()))).await;
+    assert!(said.contains(": this is the data directory of an etcd, which this node cannot read"), "{said}");
+    assert_eq!(fs::read_dir(&etcd).expect("listed").count(), 1, "it is left as it is");
     assert!(!member.dir.join("data").exists(), "nothing was made");
 }
 
