@@ -102,6 +102,15 @@ impl World {
                 self.mends.push((after(for_ms), Mend::Links(host)));
                 true
             }
+            Fault::Shut { whom, for_ms } => {
+                let Some(host) = self.host(whom) else { return false };
+                let others: Vec<HostId> = self.machines.keys().copied().filter(|other| *other != host).collect();
+                for other in &others {
+                    self.network.set(*other, host, |link| link.is_shut = true);
+                }
+                self.mends.push((after(for_ms), Mend::Links(host)));
+                others.iter().map(|other| self.network.reset(host, *other)).sum::<usize>() > 0
+            }
             Fault::Break { whom } => {
                 let Some(host) = self.host(whom) else { return false };
                 let others: Vec<HostId> = self.machines.keys().copied().filter(|other| *other != host).collect();

@@ -246,14 +246,14 @@ impl Wires {
                 continue;
             }
             let outcome = match self.ports.get_mut(&call.to) {
-                Some(port) => {
+                Some(port) if !there.is_shut => {
                     let (connection, here, far) = Connection::open(network, call.from, call.to.0);
                     port.waiting.push_back(far);
                     wakers.extend(port.waker.take());
                     self.connections.push(connection);
                     Ok(here)
                 }
-                None => Err(io::ErrorKind::ConnectionRefused.into()),
+                _ => Err(io::ErrorKind::ConnectionRefused.into()),
             };
             let mut answer = call.answer.lock().unwrap();
             answer.outcome = Some(outcome);

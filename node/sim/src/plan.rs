@@ -66,6 +66,8 @@ pub enum Fault {
     Late { whom: Whom, for_ms: u64 },
     /// What it sends and gets comes through a narrow line.
     Narrow { whom: Whom, for_ms: u64 },
+    /// Other members' connections to it break, and no new one is let in; it reaches them all the same.
+    Shut { whom: Whom, for_ms: u64 },
     /// Its connections to other members break.
     Break { whom: Whom },
     /// Its syncs take long.
@@ -104,6 +106,7 @@ impl Fault {
             Self::Lossy { .. } => "lossy",
             Self::Late { .. } => "late",
             Self::Narrow { .. } => "narrow",
+            Self::Shut { .. } => "shut",
             Self::Break { .. } => "break",
             Self::SlowDisk { .. } => "slow disk",
             Self::Full { .. } => "full",
@@ -132,6 +135,7 @@ impl Fault {
             | Self::Lossy { whom, .. }
             | Self::Late { whom, .. }
             | Self::Narrow { whom, .. }
+            | Self::Shut { whom, .. }
             | Self::SlowDisk { whom, .. }
             | Self::Full { whom, .. } => whom != than,
             Self::Blackout { .. } | Self::Upgrade { .. } => true,
@@ -140,7 +144,7 @@ impl Fault {
     }
 
     /// All kinds.
-    pub const KINDS: [&'static str; 23] = [
+    pub const KINDS: [&'static str; 24] = [
         "kill",
         "restart",
         "power loss",
@@ -151,6 +155,7 @@ impl Fault {
         "lossy",
         "late",
         "narrow",
+        "shut",
         "break",
         "slow disk",
         "full",
@@ -221,7 +226,7 @@ impl Plan {
         let short = 100 + chance.below(3000) as u64;
         let long = 500 + chance.below(9000) as u64;
         let for_ms = if chance.below(3) == 0 { long } else { short };
-        match chance.below(30) {
+        match chance.below(32) {
             0..=4 => Fault::Kill { whom, for_ms },
             5 => Fault::Restart { whom, for_ms },
             6..=7 => Fault::PowerLoss { whom, for_ms },
@@ -236,6 +241,7 @@ impl Plan {
             25 => Fault::Full { whom, for_ms: short },
             26 => Fault::ClockJump { whom, by_ms: long },
             27..=28 => Fault::Narrow { whom, for_ms },
+            29..=30 => Fault::Shut { whom, for_ms: 3 * for_ms },
             _ => Fault::FlipSnapshot,
         }
     }
