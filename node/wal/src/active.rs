@@ -3,7 +3,10 @@
 //! Records are gathered and go to disk together. Each lands in blocks that were zeroed and synced with an earlier batch,
 //! so that its own sync changes no metadata; only a record larger than a segment does not.
 
+use std::time::Instant;
+
 use disk::Folder;
+use instruments::Histogram;
 
 use crate::{
     contents::Place,
@@ -84,15 +87,17 @@ impl Active {
         Place { segment: self.number, offset, size }
     }
 
-    /// Makes durable what was gathered, and says where the records end.
-    pub(crate) fn commit(&mut self) -> Result<u32, WalError> {
+    /// Makes durable what was gathered, and says where the records end. How long the sync took is noted.
+    pub(crate) fn commit(&mut self, syncs: &Histogram) -> Result<u32, WalError> {
         if !self.gathered.is_empty() {
             self.file.write(&self.gathered, self.end.into())?;
             self.end = self.next();
             self.gathered.clear();
             self.gathered.shrink_to(self.step as usize);
             self.zero_ahead()?;
+            let began = Instant::now();
             self.file.sync()?;
+            syncs.observe(began.elapsed());
         }
         Ok(self.end)
     }

@@ -15,7 +15,8 @@
 //! Everything is a record in one sequence (`record.rs`): entries, votes, truncations, purges. So what is on disk is
 //! always the log as it was at one moment, never a mixture, and the order in which things were asked for is kept.
 //!
-//! There is nothing here about raft's rules, the network or time: an entry is an id and bytes, a vote is bytes.
+//! There is nothing here about raft's rules or the network, and no clock decides anything: an entry is an id and bytes, a vote is
+//! bytes. How long a sync takes is measured.
 //! Source: raft paper, figure 2 ("persistent state on all servers").
 
 #![warn(missing_docs)]

@@ -60,7 +60,15 @@ pub(crate) fn recover(folder: Arc<dyn Folder>, options: Options) -> Result<Recov
     }
     folder.sync_names().at("sync", &path)?;
     let files = found.into_iter().map(|found| (found.header.number, found.file)).collect();
-    let writer = Writer { folder, options, active, spare: None, closed, marks: contents.marks().clone() };
+    let writer = Writer {
+        folder,
+        options,
+        active,
+        spare: None,
+        closed,
+        marks: contents.marks().clone(),
+        syncs: Writer::no_syncs(),
+    };
     Ok(Recovered { contents, files, writer })
 }
 
@@ -68,7 +76,15 @@ fn create(folder: Arc<dyn Folder>, options: Options) -> Result<Recovered, WalErr
     let active = Active::create(&*folder, &options, (1, 0), &Marks::default(), 0, None)?;
     let files = BTreeMap::from([(active.number, active.file.clone())]);
     let contents = Contents::new(LogIndex(0), options.tail_bytes);
-    let writer = Writer { folder, options, active, spare: None, closed: VecDeque::new(), marks: Marks::default() };
+    let writer = Writer {
+        folder,
+        options,
+        active,
+        spare: None,
+        closed: VecDeque::new(),
+        marks: Marks::default(),
+        syncs: Writer::no_syncs(),
+    };
     Ok(Recovered { contents, files, writer })
 }
 

@@ -9,6 +9,7 @@ use std::{
 };
 
 use disk::Folder;
+use instruments::Histogram;
 
 use crate::{
     contents::{Found, Place},
@@ -47,6 +48,7 @@ pub struct LogState {
 struct Open {
     shared: Arc<OpenLog>,
     writer: Mutex<Option<JoinHandle<()>>>,
+    syncs: Arc<Histogram>,
 }
 
 impl Wal {
@@ -60,10 +62,10 @@ impl Wal {
     pub fn open_in(folder: Arc<dyn Folder>, options: Options) -> Result<Self, WalError> {
         let path = folder.path("");
         let (writer, shared) = open(folder, options, Wake::Thread(Condvar::new()))?;
-        let theirs = shared.clone();
+        let (theirs, syncs) = (shared.clone(), writer.syncs.clone());
         let thread = thread::Builder::new().name("wal".into()).spawn(move || writer.run(&theirs));
         let writer = Mutex::new(Some(thread.at("start the writer of", &path)?));
-        Ok(Self { open: Arc::new(Open { shared, writer }) })
+        Ok(Self { open: Arc::new(Open { shared, writer, syncs }) })
     }
 
     /// Opens the log without a thread: the caller has its writer take a turn after each `wake`, which is called with no lock
@@ -74,7 +76,8 @@ impl Wal {
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Result<(Self, WriterTurns), WalError> {
         let (writer, shared) = open(folder, options, Wake::Other(Box::new(wake)))?;
-        let wal = Self { open: Arc::new(Open { shared: shared.clone(), writer: Mutex::default() }) };
+        let (theirs, syncs) = (shared.clone(), writer.syncs.clone());
+        let wal = Self { open: Arc::new(Open { shared: theirs, writer: Mutex::default(), syncs }) };
         Ok((wal, WriterTurns { writer, shared }))
     }
 
@@ -141,6 +144,11 @@ impl Wal {
             state.commit(upto);
         }
         Ok(())
+    }
+
+    /// How long each batch was being synced, since the log was opened.
+    pub fn syncs(&self) -> &Arc<Histogram> {
+        &self.open.syncs
     }
 
     /// The last vote that was saved.

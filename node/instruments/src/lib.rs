@@ -1,0 +1,126 @@
+//! What is counted and measured on the way of a request: atomics, with no lock and no allocation.
+//!
+//! Of our own: `prometheus-client` takes a lock for each observation. Every constructor of `prometheus` can fail, and it keeps each
+//! series with its labels in allocations of its own; of calls alone a member has six hundred. Names, labels and text are not here.
+
+#![warn(missing_docs)]
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+/// A number that only grows while the process runs.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// One more.
+    pub fn inc(&self) {
+        self.add(1);
+    }
+
+    /// So many more.
+    pub fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// How many until now.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How long something took, each time: how often at most so long.
+#[derive(Debug)]
+pub struct Histogram {
+    bounds: &'static [Duration],
+    /// How often above the bound before, and at most this one; the last has no bound.
+    counts: Box<[AtomicU64]>,
+    sum_ns: AtomicU64,
+}
+
+/// What a histogram says at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// How often it took at most so long; each has all those before it.
+    pub buckets: Vec<(Duration, u64)>,
+    /// How often.
+    pub count: u64,
+    /// How long in all.
+    pub sum: Duration,
+}
+
+impl Histogram {
+    /// With these upper bounds, which rise.
+    pub fn new(bounds: &'static [Duration]) -> Self {
+        let counts = (0..=bounds.len()).map(|_| AtomicU64::default()).collect();
+        Self { bounds, counts, sum_ns: AtomicU64::default() }
+    }
+
+    /// It took so long once more.
+    pub fn observe(&self, took: Duration) {
+        let place = self.bounds.partition_point(|bound| *bound < took);
+        self.counts[place].fetch_add(1, Ordering::Relaxed);
+        self.sum_ns.fetch_add(took.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// What it says now. The sum may be ahead of the counts by what is being observed.
+    pub fn read(&self) -> Reading {
+        let mut count = 0;
+        let mut counts = self.counts.iter().map(|bucket| {
+            count += bucket.load(Ordering::Relaxed);
+            count
+        });
+        let buckets = self.bounds.iter().copied().zip(&mut counts).collect();
+        // The one without a bound.
+        counts.for_each(drop);
+        Reading { buckets, count, sum: Duration::from_nanos(self.sum_ns.load(Ordering::Relaxed)) }
+    }
+}
+
+/// Upper bounds, each twice the one before.
+pub const fn doubling<const N: usize>(first: Duration) -> [Duration; N] {
+    let mut bounds = [first; N];
+    let mut at = 1;
+    while at < N {
+        bounds[at] = bounds[at - 1].saturating_mul(2);
+        at += 1;
+    }
+    bounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_has_all_that_took_at_most_so_long() {
+        static BOUNDS: [Duration; 3] = doubling(Duration::from_millis(1));
+        let histogram = Histogram::new(&BOUNDS);
+        let ms = Duration::from_millis;
+        for took in [0, 1, 2, 3, 4, 5, 1000] {
+            histogram.observe(ms(took));
+        }
+        let buckets = vec![(ms(1), 2), (ms(2), 3), (ms(4), 5)];
+        assert_eq!(histogram.read(), Reading { buckets, count: 7, sum: ms(1015) });
+    }
+
+    #[test]
+    fn nothing_is_lost_between_threads() {
+        static BOUNDS: [Duration; 1] = [Duration::from_secs(1)];
+        let (counter, histogram) = (Counter::default(), Histogram::new(&BOUNDS));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..1000 {
+                        counter.inc();
+                        histogram.observe(Duration::from_nanos(3));
+                    }
+                });
+            }
+        });
+        let Reading { buckets, count, sum } = histogram.read();
+        assert_eq!((counter.get(), count, buckets[0].1, sum), (4000, 4000, 4000, Duration::from_nanos(12_000)));
+    }
+}
