@@ -2,6 +2,7 @@
 
 mod auto_compaction;
 mod comparing;
+mod counts;
 mod downgrade;
 mod following;
 mod handing_over;
@@ -18,6 +19,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use consensus::Group;
+use instruments::Histogram;
 use proto::{LogIndex, MemberId, Term};
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -25,13 +27,14 @@ use tokio::{
 };
 use tonic::Status;
 
+pub use counts::Counts;
 pub use start::{Running, Setup, StartError, start};
 
 use crate::{
     api_error::ApiError,
     entry::{Entry, EntryKind},
     machine::Machine,
-    peer::{Handshake, Links, Received, wire},
+    peer::{Handshake, Links, Traffic, wire},
     state::{Applied, Refusal, State},
 };
 
@@ -75,7 +78,8 @@ struct Shared {
     handshake: Handshake,
     limits: Limits,
     clock: lease_clock::LeaseClock,
-    received: Received,
+    counts: Counts,
+    syncs: Arc<Histogram>,
     proposing: mpsc::Sender<proposing::Queued>,
     reading: mpsc::Sender<reading::Waiter>,
     asking: mpsc::Sender<reading::Asker>,
@@ -105,7 +109,10 @@ impl Shared {
         let bytes = self.machine.proposals().bytes(waiting.number(), &entry).ok_or(stopped)?;
         let outcome = async {
             let proposed = self.group.propose_as_leader(term, bytes).await;
-            proposed.map_err(|_| Refusal::Request(ApiError::NotLeader))?;
+            proposed.map_err(|_| {
+                self.counts.proposals_failed.inc();
+                Refusal::Request(ApiError::NotLeader)
+            })?;
             waiting.outcome().await
         };
         match timeout(self.limits.request, outcome).await {
@@ -124,8 +131,9 @@ impl Shared {
         }
     }
 
-    /// Why an answer did not come in time, as far as anybody knows.
+    /// Why what came of a proposal did not come in time, as far as anybody knows.
     fn late(&self) -> ApiError {
+        self.counts.proposals_failed.inc();
         match self.group.raft_status().borrow().leader {
             Some(_) => ApiError::Timeout,
             None => ApiError::TimeoutLeaderFail,
@@ -142,9 +150,19 @@ impl Member {
         &self.shared.machine
     }
 
-    /// What has come in from other members.
-    pub fn received(&self) -> &Received {
-        &self.shared.received
+    /// What goes to and comes from other members.
+    pub fn traffic(&self) -> &Traffic {
+        self.shared.links.traffic()
+    }
+
+    /// What it has counted since it started.
+    pub fn counts(&self) -> &Counts {
+        &self.shared.counts
+    }
+
+    /// How long its log was being synced, each time.
+    pub fn log_syncs(&self) -> &Histogram {
+        &self.shared.syncs
     }
 
     /// Looks at the state as it is here and now; see [`Member::linearize`].

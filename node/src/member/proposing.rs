@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use consensus::{Peer, ProposeError};
+use proto::MemberId;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::{Shared, wire};
@@ -93,6 +94,8 @@ impl Shared {
 async fn propose_there(shared: &Shared, leader: u64, proposals: Vec<Bytes>) -> Option<Vec<u32>> {
     let peer = shared.peer(leader)?;
     let mut client = shared.links.other(&peer).ok()?;
+    let bytes = proposals.iter().map(|proposal| proposal.len() as u64).sum();
+    shared.links.traffic().of(MemberId(leader)).sent_bytes.add(bytes);
     let request =
         shared.links.call(leader, wire::Proposals { proposals: proposals.into_iter().map(wire::Frame::of).collect() });
     let asked = shared.while_leads(leader, client.propose(request));

@@ -15,8 +15,8 @@ use tonic::Status;
 use wal::{Wal, WalError};
 
 use super::{
-    Limits, Member, Shared, auto_compaction, comparing::Hashed, downgrade, following, leading, lease_clock, proposing,
-    publishing, reading, wire,
+    Counts, Limits, Member, Shared, auto_compaction, comparing::Hashed, counts, downgrade, following, leading,
+    lease_clock, proposing, publishing, reading, wire,
 };
 use crate::{
     config::{Config, InitialState},
@@ -141,6 +141,7 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
     let handshake = Handshake::new(identity.clone(), machine.clone(), had_log).with(unapplied);
     let (links, called_back) = Links::new(host.clone(), tls, handshake.clone());
     let (listeners, call_backs) = (listeners.into_iter().chain([called_back]).collect(), links.call_backs());
+    let syncs = wal.syncs().clone();
     let group = Group::open(identity.member.0, settings, wal, applier, Arc::new(links.clone())).await?;
     let (proposing, queued) = mpsc::channel(QUEUE);
     let (reading, waiting) = mpsc::channel(QUEUE);
@@ -159,15 +160,17 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
         handshake: handshake.clone(),
         limits,
         clock: lease_clock::LeaseClock::new(host),
-        received: Default::default(),
+        counts: Counts::default(),
+        syncs,
         proposing,
         reading,
         asking,
     };
     let shared = Arc::new(shared);
     let ends = watch::Sender::default();
-    let (answers, received) = (Arc::new(Peer { shared: shared.clone() }), shared.received.clone());
-    tokio::spawn(peer::serve(handshake, group.clone(), answers, received, call_backs, listeners, ends.subscribe()));
+    let (answers, traffic) = (Arc::new(Peer { shared: shared.clone() }), shared.links.traffic().clone());
+    tokio::spawn(peer::serve(handshake, group.clone(), answers, traffic, call_backs, listeners, ends.subscribe()));
+    tokio::spawn(counts::count_leaders(shared.clone()));
     tokio::spawn(end_when_refused(shared.clone()));
     tokio::spawn(proposing::run(shared.clone(), queued));
     tokio::spawn(reading::run(shared.clone(), waiting));

@@ -12,7 +12,10 @@ use consensus::{Lane, Outgoing, Peer, PeerError, Peers, Pipe, Question, aside};
 use disk::Reader;
 use futures_util::{FutureExt, StreamExt, future::BoxFuture};
 use proto::MemberId;
-use tokio::sync::{mpsc, watch};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{
     Code, Response, Status, Streaming,
@@ -23,6 +26,7 @@ use super::{
     CallBacks, Handshake, MAX_MESSAGE, Remote,
     call_back::CalledBack,
     dial::{Dial, authority},
+    traffic::{PeerTraffic, Traffic, round_trips},
     wire::{self, Frame, peer_client::PeerClient},
 };
 use crate::{
@@ -57,6 +61,7 @@ pub struct Links {
     /// What another member has told this one, which has lost its data directory.
     refused: watch::Sender<Option<String>>,
     log_throttle: Arc<LogThrottle>,
+    traffic: Traffic,
     open: Arc<Mutex<BTreeMap<u64, Link>>>,
     /// What others have opened.
     call_backs: CallBacks,
@@ -69,6 +74,7 @@ struct Link {
     heartbeats: Client,
     entries: Client,
     other: Client,
+    traffic: Arc<PeerTraffic>,
 }
 
 fn broken(status: &Status) -> PeerError {
@@ -85,7 +91,8 @@ impl Links {
         let (refused, log_throttle, open) = (watch::Sender::default(), Arc::default(), Arc::default());
         let (called_back, listener) = CalledBack::new();
         let call_backs = CallBacks::default();
-        (Self { host, tls, handshake, refused, log_throttle, open, call_backs, called_back }, listener)
+        let traffic = Traffic::default();
+        (Self { host, tls, handshake, refused, log_throttle, traffic, open, call_backs, called_back }, listener)
     }
 
     /// What others have opened to this member.
@@ -100,6 +107,11 @@ impl Links {
         self.answerer(by.id, &response)?;
         self.called_back.serve(response.into_inner().map(|frame| frame.and_then(Frame::read)), send).await;
         Ok(())
+    }
+
+    /// What goes to and comes from the others.
+    pub fn traffic(&self) -> &Traffic {
+        &self.traffic
     }
 
     /// A connection for what is not raft's.
@@ -144,7 +156,10 @@ impl Links {
     }
 
     fn outcome<T>(&self, called: u64, outcome: Result<T, Status>) -> Result<T, PeerError> {
-        self.heed(called, outcome).map_err(|status| broken(&status))
+        self.heed(called, outcome).map_err(|status| {
+            self.traffic.of(MemberId(called)).sent_failures.inc();
+            broken(&status)
+        })
     }
 
     fn link(&self, peer: &Peer) -> Result<Link, PeerError> {
@@ -153,7 +168,8 @@ impl Links {
             return Ok(link.clone());
         }
         let client = |is_other| self.client(peer, is_other);
-        let link = Link { heartbeats: client(false)?, entries: client(false)?, other: client(true)? };
+        let traffic = self.traffic.of(MemberId(peer.id));
+        let link = Link { heartbeats: client(false)?, entries: client(false)?, other: client(true)?, traffic };
         open.insert(peer.id, link.clone());
         Ok(link)
     }
@@ -186,20 +202,40 @@ impl Links {
             Lane::Entries => link.entries,
         };
         let (send, sent) = mpsc::channel::<Bytes>(WINDOW);
-        let frames = ReceiverStream::new(sent).map(Frame::of);
+        let (traffic, sending) = (link.traffic.clone(), link.traffic);
+        let (mut leaving, mut returning) = round_trips();
+        let frames = ReceiverStream::new(sent).map(move |bytes| {
+            sending.sent_bytes.add(bytes.len() as u64);
+            leaving.note(Instant::now());
+            Frame::of(bytes)
+        });
         let response = client.append(self.call(to.id, frames)).await?;
         self.answerer(to.id, &response)?;
-        let receive = response.into_inner().map(|frame| frame.and_then(Frame::read).map_err(|e| broken(&e)));
+        let receive = response.into_inner().map(move |frame| {
+            let took = returning.note(Instant::now());
+            let bytes = frame.and_then(Frame::read).map_err(|error| {
+                traffic.sent_failures.inc();
+                broken(&error)
+            })?;
+            // An answer to entries waits for a disk.
+            took.filter(|_| lane == Lane::Heartbeats).into_iter().for_each(|took| traffic.round_trips.observe(took));
+            Ok(bytes)
+        });
         Ok(Pipe { send, receive: receive.boxed() })
     }
 
     async fn question(self, to: Peer, question: Question) -> Result<Bytes, Status> {
-        let mut client = self.link(&to).map_err(|error| Status::unavailable(error.to_string()))?.heartbeats;
+        let Link { heartbeats: mut client, traffic, .. } =
+            self.link(&to).map_err(|error| Status::unavailable(error.to_string()))?;
+        let frame = |bytes: Bytes| {
+            traffic.sent_bytes.add(bytes.len() as u64);
+            Frame::of(bytes)
+        };
         let what = match question {
-            Question::Vote(bytes) => wire::question::What::Vote(Frame::of(bytes)),
-            Question::TakeOver(bytes) => wire::question::What::TakeOver(Frame::of(bytes)),
-            Question::Lost(bytes) => wire::question::What::Lost(Frame::of(bytes)),
-            Question::Held(bytes) => wire::question::What::Held(Frame::of(bytes)),
+            Question::Vote(bytes) => wire::question::What::Vote(frame(bytes)),
+            Question::TakeOver(bytes) => wire::question::What::TakeOver(frame(bytes)),
+            Question::Lost(bytes) => wire::question::What::Lost(frame(bytes)),
+            Question::Held(bytes) => wire::question::What::Held(frame(bytes)),
         };
         let response = client.ask(self.call(to.id, wire::Question { what: Some(what) })).await?;
         self.answerer(to.id, &response)?;
@@ -207,7 +243,8 @@ impl Links {
     }
 
     async fn snapshot(self, to: Peer, snapshot: Outgoing) -> Result<Bytes, Status> {
-        let mut client = self.other(&to)?;
+        let link = self.link(&to).map_err(|error| Status::unavailable(error.to_string()))?;
+        let (mut client, traffic) = (link.other, link.traffic);
         let patience = INSTALL + Duration::from_micros(snapshot.file.length() / INSTALLED_PER_MICROSECOND);
         let (send, sent) = mpsc::channel(2);
         let install = client.install(self.call(to.id, ReceiverStream::new(sent)));
@@ -215,7 +252,7 @@ impl Links {
         let response = tokio::select! {
             // Without having taken all of it, which is no success.
             response = &mut install => response,
-            sent = read(snapshot, send) => {
+            sent = read(snapshot, send, &traffic) => {
                 sent?;
                 within(patience, install).await
             }
@@ -225,10 +262,11 @@ impl Links {
     }
 }
 
-async fn read(snapshot: Outgoing, send: mpsc::Sender<Frame>) -> Result<(), Status> {
+async fn read(snapshot: Outgoing, send: mpsc::Sender<Frame>, traffic: &PeerTraffic) -> Result<(), Status> {
     let Outgoing { offer, mut file } = snapshot;
     let failed = |error: io::Error| Status::internal(error.to_string());
-    let give = async |bytes| {
+    let give = async |bytes: Bytes| {
+        traffic.sent_bytes.add(bytes.len() as u64);
         let gone = |_| Status::unavailable("the member took no more of the snapshot");
         within(PROGRESS, async { send.send(Frame::of(bytes)).await.map_err(gone) }).await
     };

@@ -6,8 +6,8 @@ mod frame;
 mod fuzzing;
 mod handshake;
 mod links;
-mod received;
 mod server;
+mod traffic;
 mod unapplied;
 
 /// The messages and the service of `proto/peer.proto`.
@@ -20,8 +20,8 @@ pub use call_back::CallBacks;
 pub use fuzzing::{fuzz, seeds};
 pub use handshake::{Handshake, Remote};
 pub use links::Links;
-pub use received::Received;
 pub use server::{Answers, serve};
+pub use traffic::{PeerTraffic, Traffic};
 pub use unapplied::Unapplied;
 
 /// No message between members is larger, in bytes: a batch of entries, each below what clients may send.

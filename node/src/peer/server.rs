@@ -1,10 +1,6 @@
 //! Answers other members.
 
-use std::{
-    future::Future,
-    pin::Pin,
-    sync::{Arc, atomic::Ordering},
-};
+use std::{future::Future, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use consensus::{AnswerError, Group, Question, aside, with_causes};
@@ -30,7 +26,7 @@ use crate::{
 };
 
 use super::{
-    CallBacks, Handshake, MAX_MESSAGE, Received, Remote,
+    CallBacks, Handshake, MAX_MESSAGE, Remote, Traffic,
     links::frames,
     wire::{
         self, Frame, Greeting, HashAt, LeaseTime, Nothing, Proposals, Proposed, ReadAt,
@@ -63,7 +59,7 @@ struct Service<A> {
     handshake: Handshake,
     group: Group,
     answers: Arc<A>,
-    received: Received,
+    traffic: Traffic,
     call_backs: CallBacks,
     ends: watch::Receiver<bool>,
     log_throttle: Arc<LogThrottle>,
@@ -75,14 +71,14 @@ pub async fn serve<A: Answers>(
     handshake: Handshake,
     group: Group,
     answers: Arc<A>,
-    received: Received,
+    traffic: Traffic,
     call_backs: CallBacks,
     listeners: Vec<Listener>,
     ends: watch::Receiver<bool>,
 ) {
     let log_throttle = Arc::new(LogThrottle::default());
     let checked = (handshake.clone(), log_throttle.clone());
-    let service = Service { handshake, group, answers, received, call_backs, ends: ends.clone(), log_throttle };
+    let service = Service { handshake, group, answers, traffic, call_backs, ends: ends.clone(), log_throttle };
     let service =
         PeerServer::new(service).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
     let stopping = CancellationToken::new();
@@ -152,11 +148,11 @@ impl<A: Answers> Service<A> {
         sender: Remote,
         request: Request<Streaming<Frame>>,
     ) -> impl Stream<Item = Result<Bytes, Status>> + Send + use<A> {
-        let counter = self.received.from(sender.member);
-        let count = move |bytes: &Bytes| {
-            counter.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        };
-        frames(request.into_inner()).map(move |frame| frame.inspect(&count))
+        let traffic = self.traffic.of(sender.member);
+        frames(request.into_inner()).inspect(move |frame| match frame {
+            Ok(bytes) => traffic.received_bytes.add(bytes.len() as u64),
+            Err(_) => traffic.received_failures.inc(),
+        })
     }
 
     /// Takes a snapshot in and installs it once it is whole.
@@ -240,7 +236,10 @@ impl<A: Answers> Peer for Service<A> {
 
     async fn propose(&self, request: Request<Proposals>) -> Answer<Frame> {
         let caller = self.check(&request)?;
-        let proposals = request.into_inner().proposals.into_iter().map(Frame::read).collect::<Result<_, _>>()?;
+        let proposals = request.into_inner().proposals.into_iter().map(Frame::read);
+        let proposals = proposals.collect::<Result<Vec<_>, _>>()?;
+        let bytes = proposals.iter().map(|proposal| proposal.len() as u64).sum();
+        self.traffic.of(caller.member).received_bytes.add(bytes);
         let proposed = self.answers.propose(caller.member, proposals).await;
         let again = proposed.inspect_err(|status| self.log_throttle.say("refuses proposals", status.message()))?;
         self.answer(Frame::carrying(&Proposed { again }))

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use super::{ServeOptions, admission, watch::Hub};
+use super::{ServeOptions, admission, calls::Calls, watch::Hub};
 use crate::{
     api_error::ApiError,
     cluster::FIRST_WITH_GATES,
@@ -34,6 +34,7 @@ pub(super) struct ServiceContext {
     /// Cancelled when the member stops: streams end then.
     pub(super) stopping: CancellationToken,
     pub(super) hub: Hub,
+    pub(super) calls: Arc<Calls>,
     /// Looks at much of the state: each takes a processor for as long as it takes, and half of them are for what is quick.
     scans: Arc<Semaphore>,
     /// Whether an alarm is being raised.
@@ -49,6 +50,7 @@ impl ServiceContext {
             options,
             stopping: CancellationToken::new(),
             hub,
+            calls: Arc::default(),
             scans: Arc::new(Semaphore::new(scans)),
             raises_alarm: Arc::default(),
         }

@@ -1,48 +1,25 @@
 //! `/metrics`, in etcd's names where etcd has the thing (etcd documentation, "Metrics").
 //!
-//! All of it is read when it is asked for; nothing is counted on the way of a request.
+//! What can be read is read when it is asked for. What cannot is counted on its way, by whoever does it: calls (`calls.rs`), what goes
+//! between members (`peer/traffic.rs`), the member's own part (`member/counts.rs`), the log's syncs (the crate `wal`).
+//! All that etcd-mixin's alerts and dashboard name is here, but for what README.md says.
 
-use std::fmt::{Display, Write};
+use std::sync::Arc;
 
 use proto::MemberId;
 
-use super::{context::ServiceContext, process::Process};
+use super::{
+    calls::{CODES, Method},
+    context::ServiceContext,
+    page::{Labels, Page},
+    process::Process,
+};
 use crate::{
     cluster::{Cluster, gate::Gate, member::Starts},
     features::{Feature, Features, Stage},
+    peer::PeerTraffic,
     state::State,
 };
-
-/// Prometheus' text: each family with its help and kind before its samples.
-#[derive(Default)]
-struct Page(String);
-
-impl Page {
-    fn family<'a, V: Display>(
-        &mut self,
-        kind: &str,
-        name: &str,
-        help: &str,
-        samples: impl IntoIterator<Item = (String, V)> + 'a,
-    ) {
-        // To write into a text cannot fail.
-        let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
-        for (labels, value) in samples {
-            let _ = writeln!(self.0, "{name}{labels} {value}");
-        }
-    }
-
-    fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
-        self.family("gauge", name, help, [(String::new(), value)]);
-    }
-}
-
-/// `{name="value"}`; values are names and versions, which need no escaping but for what a feature may be called.
-fn labels(pairs: &[(&str, &str)]) -> String {
-    let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    let pairs: Vec<_> = pairs.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
-    format!("{{{}}}", pairs.join(","))
-}
 
 pub(super) fn text(context: &ServiceContext) -> String {
     let mut page = Page::default();
@@ -54,48 +31,88 @@ pub(super) fn text(context: &ServiceContext) -> String {
             gates(context, state, &mut page);
         }
     });
+    calls(context, &mut page);
     process(&mut page);
-    page.0
+    page.text()
 }
 
 fn member(context: &ServiceContext, page: &mut Page) {
     let (identity, raft_status) = (context.member.identity(), context.member.raft_status());
     let release = identity.release.to_string();
-    page.family(
-        "gauge",
-        "etcd_server_version",
-        "Which version is running.",
-        [(labels(&[("server_version", &release)]), 1)],
-    );
-    page.family(
-        "gauge",
-        "etcd_server_id",
-        "This member's id.",
-        [(labels(&[("server_id", &identity.member.to_string())]), 1)],
-    );
+    let version = Labels::of(&[("server_version", &release)]);
+    page.gauges("etcd_server_version", "Which version is running.", [(version, 1)]);
+    let id = Labels::of(&[("server_id", &identity.member.to_string())]);
+    page.gauges("etcd_server_id", "This member's id.", [(id, 1)]);
     let leads = raft_status.leader == Some(identity.member);
     page.gauge("etcd_server_has_leader", "Whether a leader is known.", i32::from(raft_status.leader.is_some()));
     page.gauge("etcd_server_is_leader", "Whether this member leads.", i32::from(leads));
     page.gauge("etcd_server_is_learner", "Whether this member has no vote.", i32::from(raft_status.is_learner));
     page.gauge("etcd_server_proposals_committed_total", "The last entry known to be committed.", raft_status.committed);
+    let counts = context.member.counts();
+    page.counter("etcd_server_leader_changes_seen_total", "How often another led.", counts.leader_changes.get());
+    let failed = counts.proposals_failed.get();
+    page.counter("etcd_server_proposals_failed_total", "Proposals of which nobody knew in time what came.", failed);
     let (pending, _) = context.member.machine().proposals().under_way();
     page.gauge("etcd_server_proposals_pending", "Proposals of this member under way.", pending);
     let is_open = i32::from(context.options.peer_port_is_open);
     page.gauge("baton_peer_port_is_open", "Whether anybody can call as a member, from another machine, too.", is_open);
     page.gauge("etcd_server_quota_backend_bytes", "How large the state may grow.", context.options.quota_bytes());
+    let syncs = context.member.log_syncs().read();
+    let help = "How long the log was being synced.";
+    page.histograms("etcd_disk_wal_fsync_duration_seconds", help, [(Labels::default(), syncs)]);
 }
 
 fn peers(context: &ServiceContext, page: &mut Page) {
-    let received = context.member.received().bytes();
-    let samples = received.iter().map(|(from, bytes)| (labels(&[("From", &from.to_string())]), bytes));
-    let help = "Bytes of log entries and snapshots that came from a member.";
-    page.family("counter", "etcd_network_peer_received_bytes_total", help, samples);
+    let traffic = context.member.traffic().all();
+    let counts = |label: &'static str, count: fn(&PeerTraffic) -> u64| {
+        let sample = move |(member, traffic): &(MemberId, Arc<PeerTraffic>)| {
+            (Labels::of(&[(label, &member.to_string())]), count(traffic))
+        };
+        traffic.iter().map(sample).collect::<Vec<_>>()
+    };
+    let received = counts("From", |traffic| traffic.received_bytes.get());
+    let help = "Bytes of log entries, snapshots and proposals that came from a member.";
+    page.counters("etcd_network_peer_received_bytes_total", help, received);
+    let sent = counts("To", |traffic| traffic.sent_bytes.get());
+    let help = "Bytes of log entries, snapshots, votes and proposals that went to a member.";
+    page.counters("etcd_network_peer_sent_bytes_total", help, sent);
+    let failures = counts("From", |traffic| traffic.received_failures.get());
+    page.counters("etcd_network_peer_received_failures_total", "Streams of a member that broke.", failures);
+    let failures = counts("To", |traffic| traffic.sent_failures.get());
+    let help = "Messages that did not get to a member, or without an answer.";
+    page.counters("etcd_network_peer_sent_failures_total", help, failures);
+    let round_trips = traffic
+        .iter()
+        .map(|(member, traffic)| (Labels::of(&[("To", &member.to_string())]), traffic.round_trips.read()));
+    let help = "How long a heartbeat of this leader and its answer took.";
+    page.histograms("etcd_network_peer_round_trip_time_seconds", help, round_trips);
+}
+
+/// In the names of go-grpc-middleware. A method that nobody has called stands there with 0: else the first call would be none.
+fn calls(context: &ServiceContext, page: &mut Page) {
+    let calls = &*context.calls;
+    let labels = |method: &Method, code: Option<&str>| {
+        let of_method = [("grpc_method", method.name), ("grpc_service", method.service), ("grpc_type", method.kind)];
+        Labels::of(&code.map(|code| ("grpc_code", code)).into_iter().chain(of_method).collect::<Vec<_>>())
+    };
+    let started = calls.all().map(|(method, counts)| (labels(method, None), counts.started.get()));
+    page.counters("grpc_server_started_total", "Calls that were begun.", started);
+    let handled = calls.all().flat_map(|(method, counts)| {
+        let by_code = CODES.iter().zip(&counts.handled);
+        by_code.map(move |(code, count)| (labels(method, Some(code)), count.get()))
+    });
+    page.counters("grpc_server_handled_total", "Calls that have ended, by how.", handled);
+    let handling = calls.all().map(|(method, counts)| (labels(method, None), counts.handling.read()));
+    page.histograms("grpc_server_handling_seconds", "How long calls took; streams, until they ended.", handling);
+    let (received, sent) = (calls.received_bytes.get(), calls.sent_bytes.get());
+    page.counter("etcd_network_client_grpc_received_bytes_total", "Bytes that clients have sent in calls.", received);
+    page.counter("etcd_network_client_grpc_sent_bytes_total", "Bytes that clients were answered.", sent);
 }
 
 fn store(state: &State, page: &mut Page) {
     if let Some(version) = state.cluster.version {
-        let labels = labels(&[("cluster_version", &version.to_string())]);
-        page.family("gauge", "etcd_cluster_version", "Which version the members have agreed on.", [(labels, 1)]);
+        let version = Labels::of(&[("cluster_version", &version.to_string())]);
+        page.gauges("etcd_cluster_version", "Which version the members have agreed on.", [(version, 1)]);
     }
     page.gauge("etcd_server_proposals_applied_total", "The last entry that was applied.", state.applied);
     let keys = &state.keys;
@@ -106,9 +123,9 @@ fn store(state: &State, page: &mut Page) {
     page.gauge("etcd_debugging_mvcc_keys_total", "How many keys there are, deleted ones too.", keys.key_count());
     let alarms = state.alarms.iter().map(|(member, kind)| {
         let pairs = [("member_id", member.to_string()), ("alarm_type", kind.to_string())];
-        (labels(&pairs.each_ref().map(|(name, value)| (*name, value.as_str()))), 1)
+        (Labels::of(&pairs.each_ref().map(|(name, value)| (*name, value.as_str()))), 1)
     });
-    page.family("gauge", "etcd_server_alarms", "The alarms that stand, as etcd numbers them.", alarms);
+    page.gauges("etcd_server_alarms", "The alarms that stand, as etcd numbers them.", alarms);
 }
 
 /// What is on for the whole cluster, and who wants what: so one sees who keeps a feature off (KEP-4647, "Milestones").
@@ -118,25 +135,24 @@ fn gates(context: &ServiceContext, state: &State, page: &mut Page) {
     page.gauge("etcd_cluster_feature_undecided", "Whether the cluster's gate is open to be decided.", undecided);
     let known: Vec<_> = cluster.version.into_iter().flat_map(|version| registry.known_at(version)).collect();
     let is_on = |feature: &Feature| i32::from(cluster.is_enabled(feature.name, registry));
-    let enabled = known.iter().map(|(feature, spec)| {
-        let labels = labels(&[("name", feature.name), ("stage", stage(spec.stage))]);
-        (labels, is_on(feature))
-    });
-    page.family("gauge", "etcd_server_feature_enabled", "What is on here.", enabled);
-    let enabled = known.iter().map(|(feature, _)| (labels(&[("name", feature.name)]), is_on(feature)));
-    page.family("gauge", "etcd_cluster_feature_enabled", "What is on for the whole cluster.", enabled);
+    let enabled = known
+        .iter()
+        .map(|(feature, spec)| (Labels::of(&[("name", feature.name), ("stage", stage(spec.stage))]), is_on(feature)));
+    page.gauges("etcd_server_feature_enabled", "What is on here.", enabled);
+    let enabled = known.iter().map(|(feature, _)| (Labels::of(&[("name", feature.name)]), is_on(feature)));
+    page.gauges("etcd_cluster_feature_enabled", "What is on for the whole cluster.", enabled);
     let identity = context.member.identity();
     let proposed = proposed(cluster, identity.member, identity.starts);
-    page.family("gauge", "etcd_cluster_feature_proposed", "What each member wants.", proposed);
+    page.gauges("etcd_cluster_feature_proposed", "What each member wants.", proposed);
 }
 
 /// What each member proposes. An earlier process of this one may have wanted something else: until this process has
 /// published its own wish, the page has none of it, and whoever waits for the gate knows that more is to come.
-fn proposed(cluster: &Cluster, own: MemberId, starts: Starts) -> Vec<(String, i32)> {
+fn proposed(cluster: &Cluster, own: MemberId, starts: Starts) -> Vec<(Labels, i32)> {
     let said = cluster.members.iter().filter(|(id, member)| **id != own || member.starts == starts);
     let rows = said.flat_map(|(id, member)| {
         let features = cluster.version.and_then(|version| member.proposed_at(version));
-        let row = |(name, on)| (labels(&[("member", &id.to_string()), ("name", name)]), i32::from(on));
+        let row = |(name, on)| (Labels::of(&[("member", &id.to_string()), ("name", name)]), i32::from(on));
         features.into_iter().flat_map(Features::iter).map(row).collect::<Vec<_>>()
     });
     rows.collect()
@@ -156,8 +172,11 @@ fn process(page: &mut Page) {
     let Some(process) = Process::look() else { return };
     page.gauge("process_resident_memory_bytes", "Resident memory.", process.resident_bytes);
     page.gauge("process_start_time_seconds", "When this process started.", process.started_unix_s);
-    page.gauge("process_cpu_seconds_total", "Processor time, user and system.", process.cpu_s);
+    page.counter("process_cpu_seconds_total", "Processor time, user and system.", process.cpu_s);
     page.gauge("process_open_fds", "Open file descriptors.", process.descriptors);
+    process.most_descriptors.into_iter().for_each(|most| {
+        page.gauge("process_max_fds", "How many file descriptors may be open.", most);
+    });
 }
 
 #[cfg(test)]
@@ -176,7 +195,7 @@ mod tests {
         };
         let members = [(MemberId(1), member(2, true)), (MemberId(2), member(5, false))].into();
         let cluster = Cluster { version: Some(version), members, ..Cluster::default() };
-        let (one, two) = (r#"{member="1",name="A"}"#, r#"{member="2",name="A"}"#);
+        let (one, two) = (r#"member="1",name="A""#, r#"member="2",name="A""#);
         for (own, starts, rows) in [
             (1, 2, vec![(one, 1), (two, 0)]),
             (1, 3, vec![(two, 0)]), // it was started again, and has not published yet
@@ -184,7 +203,8 @@ mod tests {
             (2, 6, vec![(one, 1)]),
         ] {
             let found = proposed(&cluster, MemberId(own), Starts(starts));
-            let found: Vec<_> = found.iter().map(|(labels, value)| (labels.as_str(), *value)).collect();
+            let found: Vec<_> = found.iter().map(|(labels, value)| (labels.to_string(), *value)).collect();
+            let rows: Vec<_> = rows.into_iter().map(|(labels, value)| (labels.to_owned(), value)).collect();
             assert_eq!(found, rows, "{own} {starts}");
         }
     }

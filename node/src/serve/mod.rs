@@ -7,8 +7,10 @@
 mod admission;
 mod answer;
 mod auth;
+mod calls;
 mod cluster;
 mod context;
+mod counted;
 mod downgrade;
 mod feature;
 mod health;
@@ -18,6 +20,7 @@ mod leadership;
 mod lease;
 mod maintenance;
 mod metrics;
+mod page;
 mod process;
 mod quota;
 mod random;

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use rustix::process::{Resource, getrlimit};
+
 /// Ticks of a second in `/proc`, on every Linux there is.
 const TICKS_PER_S: f64 = 100.0;
 /// Fields of `/proc/self/stat` after the name, counted from 0.
@@ -17,6 +19,8 @@ pub(super) struct Process {
     pub(super) started_unix_s: f64,
     pub(super) cpu_s: f64,
     pub(super) descriptors: usize,
+    /// As many may be open; `None`: any number.
+    pub(super) most_descriptors: Option<u64>,
 }
 
 impl Process {
@@ -32,6 +36,7 @@ impl Process {
             started_unix_s: booted_unix_s()? + ticks(START_TICKS)?,
             cpu_s: ticks(USER_TICKS)? + ticks(SYSTEM_TICKS)?,
             descriptors: fs::read_dir("/proc/self/fd").ok()?.count(),
+            most_descriptors: getrlimit(Resource::Nofile).current,
         })
     }
 }

@@ -4,11 +4,8 @@
 
 use std::convert::Infallible;
 
-use ::http::{HeaderMap, Request, Response, header::CONTENT_TYPE};
-use futures_util::{
-    TryFutureExt,
-    future::{BoxFuture, FutureExt, MapOk},
-};
+use ::http::{Request, Response};
+use futures_util::future::{BoxFuture, FutureExt};
 use hyper::{body::Incoming, service::Service};
 use proto::etcdserverpb::{
     auth_server::AuthServer, cluster_server::ClusterServer, kv_server::KvServer, lease_server::LeaseServer,
@@ -16,7 +13,13 @@ use proto::etcdserverpb::{
 };
 use tonic::{Code, Status, body::Body, codegen::Service as _};
 
-use super::{context::ServiceContext, http, standard::Standard};
+use super::{
+    calls::is_call,
+    context::ServiceContext,
+    counted::{Answer, Asked, CountedBody},
+    http,
+    standard::Standard,
+};
 
 /// All services of a member; to clone it is cheap.
 #[derive(Clone, Debug)]
@@ -48,19 +51,22 @@ impl Routes {
 }
 
 impl Service<Request<Incoming>> for Routes {
-    type Response = Response<Body>;
+    type Response = Response<CountedBody>;
     type Error = Infallible;
-    type Future = MapOk<BoxFuture<'static, Result<Response<Body>, Infallible>>, fn(Response<Body>) -> Response<Body>>;
+    type Future = Answer;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let calls = &self.context.calls;
+        let call = calls.begin(request.uri().path(), request.headers());
+        let counted = |request: Request<Incoming>| request.map(|body| Asked::new(body, calls.clone()));
         let service = request.uri().path().split('/').nth(1).unwrap_or_default();
         let answer = match service {
-            "etcdserverpb.KV" => self.kv.clone().call(request),
-            "etcdserverpb.Watch" => self.watch.clone().call(request),
-            "etcdserverpb.Lease" => self.lease.clone().call(request),
-            "etcdserverpb.Cluster" => self.cluster.clone().call(request),
-            "etcdserverpb.Maintenance" => self.maintenance.clone().call(request),
-            "etcdserverpb.Auth" => self.auth.clone().call(request),
+            "etcdserverpb.KV" => self.kv.clone().call(counted(request)),
+            "etcdserverpb.Watch" => self.watch.clone().call(counted(request)),
+            "etcdserverpb.Lease" => self.lease.clone().call(counted(request)),
+            "etcdserverpb.Cluster" => self.cluster.clone().call(counted(request)),
+            "etcdserverpb.Maintenance" => self.maintenance.clone().call(counted(request)),
+            "etcdserverpb.Auth" => self.auth.clone().call(counted(request)),
             other if is_call(request.headers()) => {
                 let unknown = Status::unimplemented(format!("unknown service {other}"));
                 let other = other.to_owned();
@@ -72,7 +78,7 @@ impl Service<Request<Incoming>> for Routes {
                 async move { Ok(http::answer(&context, request).await) }.boxed()
             }
         };
-        answer.map_ok(in_etcds_words)
+        Answer::new(answer, in_etcds_words, call)
     }
 }
 
@@ -114,8 +120,4 @@ fn too_long(said: &Status) -> Option<Status> {
     let most = most.strip_suffix(" bytes")?;
     let text = format!("grpc: received message larger than max ({bytes} vs. {most})");
     Some(Status::resource_exhausted(text))
-}
-
-fn is_call(headers: &HeaderMap) -> bool {
-    headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }

@@ -1,17 +1,20 @@
 //! Connections: taken in, served, and ended in time.
 
-use std::{convert::Infallible, future::poll_fn, time::Duration};
+use std::{convert::Infallible, error::Error, future::poll_fn, time::Duration};
 
 use ::http::{Request, Response};
+use bytes::Bytes;
 use futures_util::{StreamExt, stream::select_all};
-use hyper::{body::Incoming, service::Service};
+use hyper::{
+    body::{Body, Incoming},
+    service::Service,
+};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto::Builder,
 };
 use tokio::{pin, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
-use tonic::body::Body;
 
 use super::{
     log_throttle::LogThrottle,
@@ -55,17 +58,19 @@ impl Caller {
     }
 }
 
+/// What an answer says.
+pub trait Content: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static {}
+
+impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static> Content for B {}
+
 /// What answers the requests of a connection.
-pub trait Answering:
-    Service<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>
-    + Clone
-    + Send
-    + 'static
+pub trait Answering<B>:
+    Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send + 'static> + Clone + Send + 'static
 {
 }
 
-impl<S> Answering for S where
-    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>
+impl<B, S> Answering<B> for S where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send + 'static>
         + Clone
         + Send
         + 'static
@@ -73,9 +78,9 @@ impl<S> Answering for S where
 }
 
 /// Serves until `shutdown`, then cancels `stopping` and lets what is under way finish.
-pub async fn serve(
+pub async fn serve<B: Content>(
     caller: Caller,
-    service: impl Answering,
+    service: impl Answering<B>,
     listeners: impl IntoIterator<Item = Listener>,
     shutdown: impl Future<Output = ()>,
     stopping: CancellationToken,
@@ -109,7 +114,12 @@ pub async fn serve(
     let _ = timeout(DRAIN_TIMEOUT, async { while connections.join_next().await.is_some() {} }).await;
 }
 
-async fn connection(caller: Caller, service: impl Answering, socket: Box<dyn Socket>, stopping: CancellationToken) {
+async fn connection<B: Content>(
+    caller: Caller,
+    service: impl Answering<B>,
+    socket: Box<dyn Socket>,
+    stopping: CancellationToken,
+) {
     // One that never says anything would be kept for ever; everybody else begins at once.
     let spoke = tokio::select! {
         spoke = timeout(FIRST_REQUEST_TIMEOUT, poll_fn(|context| socket.poll_readable(context))) => matches!(spoke, Ok(Ok(()))),
@@ -216,7 +226,7 @@ mod tests {
             if known.load(Ordering::Relaxed) {
                 request.extensions().get::<Asked>().unwrap().note();
             }
-            async { Ok::<_, Infallible>(Response::new(Body::empty())) }
+            async { Ok::<_, Infallible>(Response::new(tonic::body::Body::empty())) }
         });
         let caller = Caller::Peer { request_window: 1 << 16, connection_window: 1 << 16 };
         let listeners = [tcp(listener, Arc::new(Semaphore::new(PLACES)))];

@@ -1,6 +1,6 @@
 //! etcd's HTTP paths, asked over a bare socket.
 
-use proto::etcdserverpb::{AlarmType, PutRequest};
+use proto::etcdserverpb::AlarmType;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -8,7 +8,7 @@ use tokio::{
 
 use crate::{
     quota::raise,
-    served::{ID, Served, Setup},
+    served::{Served, Setup},
 };
 
 /// An answer: its status and its content.
@@ -86,54 +86,3 @@ async fn what_there_is_not_is_said_so() {
 }
 
 pub const GATE: &str = "/v3/maintenance/featuregate";
-
-#[tokio::test(flavor = "multi_thread")]
-async fn metrics_have_etcds_names() {
-    let served = Served::start().await;
-    served.kv().put(PutRequest { key: b"a".to_vec(), ..PutRequest::default() }).await.unwrap();
-    raise(&served, AlarmType::Nospace).await;
-    let (status, page) = get(&served, "/metrics").await;
-    assert_eq!(status, 200);
-    let applied = served.member.read(|state| state.applied);
-    let size = served.member.read(|state| state.keys.size_bytes());
-    for line in [
-        "etcd_server_version{server_version=\"3.6.0\"} 1".to_owned(),
-        "etcd_cluster_version{cluster_version=\"3.6\"} 1".to_owned(),
-        format!("etcd_server_id{{server_id=\"{:x}\"}} 1", ID.0),
-        "etcd_server_has_leader 1".to_owned(),
-        "etcd_server_is_leader 1".to_owned(),
-        "etcd_server_is_learner 0".to_owned(),
-        format!("etcd_server_proposals_committed_total {applied}"),
-        format!("etcd_server_proposals_applied_total {applied}"),
-        "etcd_server_proposals_pending 0".to_owned(),
-        "etcd_server_quota_backend_bytes 2147483648".to_owned(),
-        format!("etcd_mvcc_db_total_size_in_bytes {size}"),
-        "etcd_debugging_mvcc_current_revision 2".to_owned(),
-        "etcd_debugging_mvcc_keys_total 1".to_owned(),
-    ] {
-        assert!(page.lines().any(|found| found == line), "no {line} in {page}");
-    }
-    for (name, least, most) in [
-        ("process_resident_memory_bytes", 1e6, 1e10),
-        ("process_start_time_seconds", 1.5e9, 1e10),
-        ("process_open_fds", 5.0, 1e5),
-    ] {
-        let value = page.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok()).unwrap();
-        assert!((least..most).contains(&value), "{name} {value}");
-    }
-    assert_is_prometheus(&page);
-}
-
-/// Each family's kind stands before its samples, and every sample belongs to it.
-fn assert_is_prometheus(page: &str) {
-    let mut family = "";
-    for line in page.lines() {
-        if let Some(kind) = line.strip_prefix("# TYPE ") {
-            family = kind.split(' ').next().unwrap();
-        } else if !line.starts_with("# HELP ") {
-            let (series, value) = line.rsplit_once(' ').unwrap();
-            assert_eq!(series.split('{').next().unwrap(), family, "{line}");
-            assert!(value.parse::<f64>().is_ok(), "{line}");
-        }
-    }
-}

@@ -9,6 +9,7 @@ mod etcdctl;
 mod feature;
 mod http;
 mod lease;
+mod metrics;
 mod quota;
 #[path = "../real/mod.rs"]
 mod real;
@@ -18,5 +19,6 @@ mod served;
 mod standard;
 mod stop;
 mod stream;
+mod traffic;
 mod watch;
 mod watch_beside_etcd;

@@ -63,7 +63,7 @@ async fn half_open_connections_keep_nobody_waiting() {
 }
 
 /// A call of any path, with a message that is a range and nothing else.
-async fn call_path(served: &Served, path: &'static str) -> tonic::Status {
+pub async fn call_path(served: &Served, path: &'static str) -> tonic::Status {
     let mut grpc = tonic::client::Grpc::new(served.channel());
     grpc.ready().await.unwrap();
     let codec = tonic_prost::ProstCodec::<RangeRequest, RangeResponse>::default();
