@@ -24,6 +24,7 @@ mod machine;
 mod network;
 mod peers;
 mod read_ahead;
+mod restored;
 mod schedule;
 mod settings;
 mod snapshots;
@@ -38,6 +39,7 @@ pub use group::{Group, GroupError, ProposeError, ReadError, prepare, with_causes
 pub use log_store::{LogStore, uncommitted};
 pub use machine::{Applier, Frozen, Machine, Restored, Stop};
 pub use peers::{Lane, Outgoing, Peer, PeerError, Peers, Pipe, Question};
+pub use restored::{BeginError, FIRST_INDEX, begin_with};
 pub use settings::Settings;
 pub use snapshots::{Incoming, SnapshotError, SnapshotFile, Snapshots};
 pub use status::RaftStatus;

@@ -68,7 +68,7 @@ fn damaged(error: FormatError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
-fn entry_id(id: &LogId) -> wal::EntryId {
+pub(crate) fn entry_id(id: &LogId) -> wal::EntryId {
     wal::EntryId { term: wal::Term(term_of(id)), leader: 0, index: wal::LogIndex(id.index) }
 }
 

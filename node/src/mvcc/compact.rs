@@ -11,6 +11,9 @@ use proto::{
 use super::{Change, Store, header, size};
 use crate::api_error::ApiError;
 
+/// Above it there would be few revisions left to write.
+const MOST_BUMPED: Revision = Revision(i64::MAX / 2);
+
 impl Store {
     /// Hides what no read and no watch from `request.revision` on can see; [`Store::forget`] gives its room back.
     ///
@@ -27,6 +30,18 @@ impl Store {
         self.compacted = revision;
         self.forgetting = Some(0);
         Ok(CompactionResponse { header: header(self.revision) })
+    }
+
+    /// Moves the newest revision on by as many as nobody has written, and compacts up to there: whoever has seen a revision in
+    /// between hears that it is compacted, and not that another change was made in it (etcd, `modifyLatestRevision` in
+    /// etcdutl/snapshot). Whether there is room for that; where there is none nothing was changed.
+    pub fn bump(&mut self, by: u64) -> bool {
+        let bumped = i64::try_from(by).ok().and_then(|by| self.revision.0.checked_add(by));
+        let Some(bumped) = bumped.filter(|bumped| *bumped <= MOST_BUMPED.0 && by > 0) else { return false };
+        self.revision = Revision(bumped);
+        self.compacted = self.revision;
+        self.forgetting = Some(0);
+        true
     }
 
     /// Forgets what compactions have hidden, at most so many changes of it; says whether there is more. It walks the changes

@@ -43,6 +43,8 @@ pub struct Restore {
     /// The key whose records are being read.
     last: Option<(Bytes, History)>,
     stage: Stage,
+    /// How many zeros may still follow the end.
+    fill_bytes: usize,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd)]
@@ -55,6 +57,11 @@ enum Stage {
 }
 
 impl Restore {
+    /// Of bytes that are filled up with this many zeros at most.
+    pub fn filled_up(most_bytes: usize) -> Self {
+        Self { fill_bytes: most_bytes, ..Self::default() }
+    }
+
     /// Takes in the next bytes, however they are cut.
     ///
     /// # Errors
@@ -62,9 +69,14 @@ impl Restore {
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
         let mut rest = self.complete(bytes)?;
         // Most of them are read where they are.
-        while let Some((part, behind)) = length(rest)?.and_then(|length| rest.split_at_checked(length)) {
+        while self.stage != Stage::Ended
+            && let Some((part, behind)) = length(rest)?.and_then(|length| rest.split_at_checked(length))
+        {
             self.part(part)?;
             rest = behind;
+        }
+        if self.stage == Stage::Ended {
+            return self.fill(rest);
         }
         self.pending.extend_from_slice(rest);
         Ok(())
@@ -88,6 +100,13 @@ impl Restore {
             }
         }
         Ok(bytes)
+    }
+
+    /// Takes in what comes behind the end.
+    fn fill(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
+        let left = self.fill_bytes.checked_sub(bytes.len()).filter(|_| bytes.iter().all(|byte| *byte == 0));
+        self.fill_bytes = left.ok_or(SnapshotError::Damaged("something behind its end"))?;
+        Ok(())
     }
 
     /// Ends the reading.

@@ -78,6 +78,11 @@ pub struct Restore {
 }
 
 impl Restore {
+    /// Of bytes that are filled up with this many zeros at most.
+    pub fn filled_up(most_bytes: usize) -> Self {
+        Self { keys: mvcc::Restore::filled_up(most_bytes), ..Self::default() }
+    }
+
     /// Takes in the next bytes, however they are cut.
     ///
     /// # Errors
