@@ -50,6 +50,7 @@ fn the_bytes_are_those_of_the_release_that_first_wrote_them() {
         starts: Starts(300),
         incarnation: None,
         published: Start::default(),
+        origin: None,
     };
     write(&*disk::real(folder.path()).unwrap(), kept).unwrap();
     let golden = b"\x08\x01\x10\xb4\x24\x18\xbc\x15\x20\xac\x02\x7d\xd4\x83\xc9\xdb";
@@ -64,6 +65,42 @@ fn the_bytes_are_those_of_the_release_that_first_wrote_them() {
                    \x16\x15\x14\x13\x12\x11";
     assert_eq!(fs::read(&path).unwrap()[..golden.len()], golden[..]);
     assert_eq!(read(&path, &fs::read(&path).unwrap()).unwrap(), more);
+}
+
+/// A cluster that began with a snapshot is another one than the same flags found; its members know it by their data directory.
+#[test]
+fn a_restored_member_is_of_its_snapshot_s_cluster_at_every_start() {
+    let (empty, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let data_dir = disk::real(folder.path()).unwrap();
+    let origin = Origin::of(&[7; 32]);
+    let (cluster, member) = Identity::restored(&*data_dir, &config(folder.path(), "a"), origin).unwrap();
+    let founded = load(empty.path(), "a").unwrap();
+    assert_eq!((founded.member, founded.cluster == cluster), (member, false));
+    let path = folder.path().join(NAME);
+    let restored = fs::read(&path).unwrap();
+    for starts in 1..=3 {
+        let identity = load(folder.path(), "a").unwrap();
+        assert_eq!((identity.cluster, identity.member, identity.starts), (cluster, member, Starts(starts)));
+        identity.publish(&*data_dir).unwrap();
+    }
+    let refusal = load(folder.path(), "b").unwrap_err();
+    assert!(refusal.contains("belongs to a member of cluster"), "{refusal}");
+    fs::write(&path, restored).unwrap();
+    let refusal = load(folder.path(), "a").unwrap_err();
+    assert!(refusal.contains("identity is an older copy than the rest"), "{refusal}");
+    // Written once, read ever after.
+    let kept = Kept {
+        cluster: ClusterId(0x1234),
+        member: MemberId(0xabc),
+        starts: Starts(0),
+        incarnation: None,
+        published: Start::default(),
+        origin: Some(Origin(NonZeroU64::new(0x0102_0304_0506_0708).unwrap())),
+    };
+    write(&*data_dir, kept).unwrap();
+    let golden = b"\x08\x01\x10\xb4\x24\x18\xbc\x15\x41\x08\x07\x06\x05\x04\x03\x02\x01";
+    assert_eq!(fs::read(&path).unwrap()[..golden.len()], golden[..]);
+    assert_eq!(read(&path, &fs::read(&path).unwrap()).unwrap(), kept);
 }
 
 /// What is left of a crash between the two counts is no copy; whatever else they differ by is one (N-7).

@@ -5,6 +5,7 @@ mod started;
 use std::{
     hash::{BuildHasher, RandomState},
     io,
+    num::NonZeroU64,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -44,6 +45,19 @@ pub struct Identity {
     published: Start,
     /// It was about to publish this one.
     publishes: Arc<AtomicBool>,
+    origin: Option<Origin>,
+}
+
+/// What the state of a new cluster was restored from: every snapshot, and every other way to restore it, has another number. It
+/// is a part of the cluster's id: members that began with different states are strangers to each other (N-7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin(NonZeroU64);
+
+impl Origin {
+    /// Of the SHA-256 of all that the state was made from.
+    pub fn of(digest: &[u8; 32]) -> Self {
+        Self(NonZeroU64::new(number_of(digest)).unwrap_or(NonZeroU64::MIN))
+    }
 }
 
 /// What the file says.
@@ -54,6 +68,7 @@ struct Kept {
     starts: Starts,
     incarnation: Option<Incarnation>,
     published: Start,
+    origin: Option<Origin>,
 }
 
 /// Why a data directory is not this member's.
@@ -127,14 +142,18 @@ pub(super) fn founders(config: &Config) -> Vec<(MemberId, String, Vec<String>)> 
     founders
 }
 
-fn cluster(founders: &[(MemberId, String, Vec<String>)]) -> ClusterId {
+fn cluster(founders: &[(MemberId, String, Vec<String>)], origin: Option<Origin>) -> ClusterId {
     let ids: Vec<String> = founders.iter().map(|(id, ..)| id.key_form()).collect();
-    ClusterId(number(&ids.join(",")))
+    let origin = origin.map_or_else(String::new, |origin| format!("|{:x}", origin.0));
+    ClusterId(number(&format!("{}{origin}", ids.join(","))))
+}
+
+fn number(text: &str) -> u64 {
+    number_of(&Sha256::digest(text).into())
 }
 
 /// Never 0, which is nobody.
-fn number(text: &str) -> u64 {
-    let digest = Sha256::digest(text);
+fn number_of(digest: &[u8; 32]) -> u64 {
     u64::from_be_bytes(std::array::from_fn(|at| digest[at])).max(1)
 }
 
@@ -150,21 +169,13 @@ impl Identity {
         config: &Config,
         release: Release,
     ) -> Result<Self, IdentityError> {
-        let founders = founders(config);
-        let flags = cluster(&founders);
-        let own = founders.iter().find(|(_, name, _)| *name == config.name).map(|(id, ..)| *id).unwrap_or_default();
         let path = folder.path(NAME);
-        let kept = match disk::read(folder, NAME) {
-            Ok(bytes) => read(&path, &bytes)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Kept {
-                cluster: flags,
-                member: own,
-                starts: Starts(0),
-                incarnation: Incarnation::read(random(own)),
-                published: Start::default(),
-            },
+        let (kept, was_there) = match disk::read(folder, NAME) {
+            Ok(bytes) => (read(&path, &bytes)?, true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (Kept::new(config, None), false),
             Err(source) => return Err(IdentityError::Io { doing: "read", path, source }),
         };
+        let flags = cluster(&founders(config), kept.origin);
         if kept.cluster != flags {
             return Err(IdentityError::OtherCluster { path: folder.path(""), stored: kept.cluster, flags });
         }
@@ -173,7 +184,7 @@ impl Identity {
         match started::read(log)? {
             None if kept.starts > Starts(0) => return Err(IdentityError::Missing { path: log.path(started::NAME) }),
             Some(counted) if counted < kept.starts => return Err(IdentityError::Older { path: log.path("") }),
-            Some(counted) if counted > starts && kept.starts == Starts(0) => {
+            Some(counted) if counted > starts && !was_there => {
                 return Err(IdentityError::Missing { path });
             }
             Some(counted) if counted > starts => return Err(IdentityError::Older { path }),
@@ -185,19 +196,30 @@ impl Identity {
         Ok(Self { start_id: StartId::read(random(kept.member)), ..Self::new(kept, config.name.clone(), release) })
     }
 
+    /// Writes the identity that a member of a cluster with this origin starts with, which is new: its cluster and its own id.
+    ///
+    /// # Errors
+    /// [`IdentityError`]
+    pub fn restored(
+        folder: &dyn Folder,
+        config: &Config,
+        origin: Origin,
+    ) -> Result<(ClusterId, MemberId), IdentityError> {
+        let kept = Kept::new(config, Some(origin));
+        write(folder, kept)?;
+        Ok((kept.cluster, kept.member))
+    }
+
     fn new(kept: Kept, name: String, release: Release) -> Self {
-        let Kept { cluster, member, starts, incarnation, published } = kept;
+        let Kept { cluster, member, starts, incarnation, published, origin } = kept;
         let publishes = Arc::default();
-        Self { cluster, member, name, release, starts, start_id: None, incarnation, published, publishes }
+        Self { cluster, member, name, release, starts, start_id: None, incarnation, published, publishes, origin }
     }
 
     /// Of a member without a data directory, as a test has.
     pub fn of_none(cluster: ClusterId, member: MemberId, release: Release, starts: Starts) -> Self {
-        Self::new(
-            Kept { cluster, member, starts, incarnation: None, published: Start::default() },
-            "m1".into(),
-            release,
-        )
+        let published = Start::default();
+        Self::new(Kept { cluster, member, starts, incarnation: None, published, origin: None }, "m1".into(), release)
     }
 
     /// This start.
@@ -219,10 +241,26 @@ impl Identity {
         if self.published() == self.start() {
             return Ok(());
         }
-        let Self { cluster, member, starts, incarnation, .. } = *self;
-        write(folder, Kept { cluster, member, starts, incarnation, published: self.start() })?;
+        let Self { cluster, member, starts, incarnation, origin, .. } = *self;
+        write(folder, Kept { cluster, member, starts, incarnation, published: self.start(), origin })?;
         self.publishes.store(true, Ordering::Relaxed);
         Ok(())
+    }
+}
+
+impl Kept {
+    /// Of a member that the flags make, and that has not started yet.
+    fn new(config: &Config, origin: Option<Origin>) -> Self {
+        let founders = founders(config);
+        let own = founders.iter().find(|(_, name, _)| *name == config.name).map(|(id, ..)| *id).unwrap_or_default();
+        Self {
+            cluster: cluster(&founders, origin),
+            member: own,
+            starts: Starts(0),
+            incarnation: Incarnation::read(random(own)),
+            published: Start::default(),
+            origin,
+        }
     }
 }
 
@@ -246,6 +284,7 @@ fn read(path: &Path, bytes: &[u8]) -> Result<Kept, IdentityError> {
         starts: Starts(read.starts),
         incarnation: Incarnation::read(read.incarnation),
         published: Start { starts: Starts(read.published), id: StartId::read(read.published_id) },
+        origin: NonZeroU64::new(read.origin).map(Origin),
     })
 }
 
@@ -262,6 +301,7 @@ fn write(folder: &dyn Folder, kept: Kept) -> Result<(), IdentityError> {
         incarnation: Incarnation::written(kept.incarnation),
         published: kept.published.starts.0,
         published_id: StartId::written(kept.published.id),
+        origin: kept.origin.map_or(0, |origin| origin.0.get()),
         checksum: 0,
     };
     identity.checksum = checksum(&identity);

@@ -260,17 +260,28 @@ struct Founders {
     new: usize,
     /// They have.
     old: usize,
+    /// Of those, such as are of a cluster that the same founders have restored from a snapshot, or that another list has founded.
+    elsewhere: usize,
 }
 
 impl Shared {
     /// Tells the others that this member is there, so that they need not wait for their next try; and hears what they are.
     async fn announce(&self, members: &BTreeMap<u64, String>) -> Founders {
         let others = members.iter().filter(|(id, _)| **id != self.identity.member.0);
-        let answers = join_all(others.map(|(id, address)| self.tell_of_start(*id, address))).await;
-        answers.into_iter().flatten().fold(Founders::default(), |so_far, remote| match remote.is_new {
-            true => Founders { new: so_far.new + 1, ..so_far },
-            false => Founders { old: so_far.old + 1, ..so_far },
-        })
+        let answers = others.map(|(id, address)| async { (*id, self.tell_of_start(*id, address).await) });
+        let mut founders = Founders::default();
+        for (id, answer) in join_all(answers).await {
+            match answer {
+                Ok(remote) if remote.is_new => founders.new += 1,
+                Ok(_) => founders.old += 1,
+                Err(status) if self.handshake.other_cluster(MemberId(id), status.metadata()).is_some() => {
+                    founders.old += 1;
+                    founders.elsewhere += 1;
+                }
+                Err(_) => {}
+            }
+        }
+        founders
     }
 
     async fn tell_of_start(&self, id: u64, address: &str) -> Result<Remote, Status> {
@@ -296,7 +307,16 @@ async fn found(shared: Arc<Shared>, config: Arc<Config>) {
         let _ =
             timeout(config.election_timeout, raft_status.wait_for(|raft_status| raft_status.leader.is_some())).await;
     }
+    let mut was_said = false;
     while shared.handshake.is_new() {
+        if heard.elsewhere > 0 && !was_said {
+            tracing::warn!(
+                "founds no cluster: a founder is of another cluster already. If that was restored from a snapshot, restore this \
+                 member from the same file (`node snapshot restore`); else give the same --initial-cluster and \
+                 --initial-cluster-token"
+            );
+            was_said = true;
+        }
         if heard.old == 0 && 2 * (heard.new + 1) > members.len() {
             if let Err(error) = group.found(&members).await {
                 tracing::error!(%error, "cannot found the cluster");

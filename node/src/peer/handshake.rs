@@ -163,14 +163,15 @@ impl Handshake {
         Ok(remote)
     }
 
+    /// The cluster of the member that was called, where it has refused the call as one of another cluster. The id of a member does
+    /// not say which of those it is that the same founders can make.
+    pub(crate) fn other_cluster(&self, called: MemberId, refusal: &MetadataMap) -> Option<ClusterId> {
+        let said = decode(refusal).ok().filter(|said| MemberId(said.member) == called)?;
+        Some(ClusterId(said.cluster)).filter(|cluster| *cluster != self.identity.cluster)
+    }
+
     fn read(&self, metadata: &MetadataMap, lost: impl FnOnce(String) -> Status) -> Result<(Remote, MemberId), Status> {
-        let bytes = metadata.get_bin(KEY).and_then(|value| value.to_bytes().ok());
-        let bytes =
-            bytes.ok_or_else(|| Status::failed_precondition("no member of a cluster calls without a handshake"))?;
-        let framed = Frame::decode(bytes).map_err(|error| Status::unavailable(error.to_string()));
-        let handshake = framed.and_then(Frame::carried::<wire::Handshake>);
-        let handshake =
-            handshake.map_err(|status| Status::unavailable(format!("a damaged handshake: {}", status.message())))?;
+        let handshake = decode(metadata)?;
         if handshake.protocol > PROTOCOL {
             let text = format!("protocol {} is newer than {PROTOCOL}, which this member knows", handshake.protocol);
             return Err(Status::failed_precondition(text));
@@ -218,6 +219,14 @@ impl Handshake {
             false => Ok(()),
         }
     }
+}
+
+fn decode(metadata: &MetadataMap) -> Result<wire::Handshake, Status> {
+    let bytes = metadata.get_bin(KEY).and_then(|value| value.to_bytes().ok());
+    let bytes = bytes.ok_or_else(|| Status::failed_precondition("no member of a cluster calls without a handshake"))?;
+    let framed = Frame::decode(bytes).map_err(|error| Status::unavailable(error.to_string()));
+    let handshake = framed.and_then(Frame::carried::<wire::Handshake>);
+    handshake.map_err(|status| Status::unavailable(format!("a damaged handshake: {}", status.message())))
 }
 
 /// A bit that is flipped on its way must not tell a member that it has lost its data.
@@ -287,6 +296,19 @@ mod tests {
         assert!(own.answerer(MemberId(0xabc), answer.metadata()).is_ok());
         let wrong = own.answerer(MemberId(9), answer.metadata()).unwrap_err();
         assert_eq!(wrong.message(), "member 9 was called, and member abc answered");
+    }
+
+    #[test]
+    fn a_refusal_says_of_which_cluster_the_member_is_that_was_called() {
+        let own = handshake(1, 7);
+        let refused = |cluster, member| {
+            let refusal = handshake(cluster, member).refusal(Status::failed_precondition("cluster ID mismatch"));
+            own.other_cluster(MemberId(0xabc), refusal.metadata())
+        };
+        assert_eq!(refused(2, 0xabc), Some(ClusterId(2)));
+        assert_eq!(refused(1, 0xabc), None, "it refuses for another reason");
+        assert_eq!(refused(2, 9), None, "somebody else listens there");
+        assert_eq!(own.other_cluster(MemberId(0xabc), &MetadataMap::new()), None);
     }
 
     #[test]
