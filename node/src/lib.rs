@@ -18,6 +18,7 @@ pub mod member;
 pub mod mvcc;
 pub mod peer;
 pub mod process;
+pub mod restore;
 pub mod serve;
 pub mod state;
 mod stored;

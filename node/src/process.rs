@@ -19,6 +19,7 @@ use crate::{
     host::{Descriptors, RealHost},
     logging,
     member::{Member, Running, Setup, start},
+    restore::{self, HashCheck, Restored, SnapshotCommandError},
     serve::{Listeners, ServeOptions, Server},
     transport::{
         listening::{Bound, ListenError},
@@ -42,6 +43,17 @@ pub fn run(release: &str) -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return failed(&error),
     };
+    if let Some((first, rest)) = arguments.split_first()
+        && first == "snapshot"
+    {
+        return match snapshot(release, rest) {
+            Ok(text) => {
+                print!("{text}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => failed(&*error),
+        };
+    }
     let (version, others): (Vec<_>, Vec<_>) = arguments.iter().cloned().partition(|argument| is_version(argument));
     if !version.is_empty() {
         // Whoever wants to know whether a release takes some flags asks it with them.
@@ -68,13 +80,31 @@ fn is_version(argument: &str) -> bool {
     matches!(argument, "--version" | "-version" | "version")
 }
 
+/// `node snapshot …`; what it has to say.
+fn snapshot(release: &str, arguments: &[String]) -> Result<String, Box<dyn Error + Send + Sync>> {
+    let release: Release = release.parse()?;
+    match restore::Command::read(arguments.iter().cloned())? {
+        restore::Command::Help => Ok(restore::usage()),
+        restore::Command::Status { file, format } => {
+            Ok(restore::Status::of(&restore::read(&file, HashCheck::Done)?).text(format))
+        }
+        restore::Command::Restore(restoring) => {
+            let Restored { cluster, member, revision, leases } = restore::restore(&restoring, &release)?;
+            let (name, data_dir) = (&restoring.config.name, restoring.config.data_dir.display());
+            Ok(format!(
+                "{data_dir}: member {name} ({member}) of the new cluster {cluster}, at revision {revision}, with {leases} leases\n\
+                 next: restore the other members from the same file, then start all with the same --initial-cluster and \
+                 --initial-cluster-token\n"
+            ))
+        }
+    }
+}
+
 /// A flag that is wrong ends a member with 2, as it does etcd.
 fn failed(error: &(dyn Error + 'static)) -> ExitCode {
     eprintln!("error: {}", with_causes(error));
-    match error.downcast_ref::<ConfigError>() {
-        Some(error) if error.is_of_a_flag() => ExitCode::from(2),
-        _ => ExitCode::FAILURE,
-    }
+    let is_of_a_flag = error.downcast_ref::<ConfigError>().is_some_and(ConfigError::is_of_a_flag);
+    if is_of_a_flag || error.is::<SnapshotCommandError>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
 fn help() -> String {
@@ -87,7 +117,8 @@ fn help() -> String {
     };
     let settings: String = SETTINGS.iter().map(setting).collect();
     format!(
-        "A raft node that speaks the etcd v3 API.\n\nUsage: node [--SETTING=VALUE]… | node --config-file FILE\n\n{settings}  \
+        "A raft node that speaks the etcd v3 API.\n\nUsage: node [--SETTING=VALUE]… | node --config-file FILE\n       \
+         node snapshot status FILE | node snapshot restore FILE --data-dir DIR   (node snapshot --help)\n\n{settings}  \
          --{:<30} {}\n  --{:<30} {}\n\nEvery setting can be given as ETCD_… in the environment, too. etcd's other flags are taken or refused by name.\n",
         "config-file", "a YAML file with these settings; then no other counts", "version", "say which release this is"
     )

@@ -9,7 +9,7 @@ use std::{
 };
 
 /// From the ground up. A room may use what stands before it.
-const ORDER: [&str; 18] = [
+const ORDER: [&str; 19] = [
     "api_error",
     "features",
     "host",
@@ -22,6 +22,7 @@ const ORDER: [&str; 18] = [
     "entry",
     "state",
     "identity",
+    "restore",
     "machine",
     "transport",
     "peer",

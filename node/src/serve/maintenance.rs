@@ -82,6 +82,11 @@ impl Maintenance for ServiceContext {
         let state = self.member.frozen();
         let version = self.storage_version(&state).unwrap_or_default();
         let header = self.header(state.keys.revision().0);
+        let revision = state.keys.revision().0;
+        tracing::info!(
+            revision,
+            "sends a client a snapshot: `node snapshot restore` reads the file, `etcdutl` does not"
+        );
         Ok(Response::new(Box::pin(snapshot::stream(state, version, header, place))))
     }
 
