@@ -19,6 +19,7 @@ mod moved;
 mod much;
 mod no_leader;
 mod refusal;
+mod restore;
 mod rubbish;
 mod snapshot;
 mod stranger;
