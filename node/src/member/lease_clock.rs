@@ -147,18 +147,15 @@ impl LeaseClock {
     /// The whole seconds that a lease has left, rounded down as with etcd: it never has all that it was granted. One that was not
     /// seen yet is so young that it has nearly all.
     pub(super) fn left(&self, lease: LeaseId, granted_s: i64) -> Result<i64, Stopped> {
-        let timed = self.timed();
-        let times = timed.as_ref().ok_or(Stopped)?.times.get(&lease);
-        let (now, tick) = (self.now(), Duration::from_nanos(1));
-        let left = times.map_or(seconds(granted_s), |times| times.ends.saturating_sub(now));
-        Ok(left.saturating_sub(tick).as_secs().try_into().unwrap_or(i64::MAX))
+        let left = self.end_of(lease, granted_s)?.saturating_sub(self.now());
+        Ok(left.saturating_sub(Duration::from_nanos(1)).as_secs().try_into().unwrap_or(i64::MAX))
     }
 
-    /// When each lease ends; of no lease where this member does not lead.
-    pub(super) fn ends(&self) -> BTreeMap<LeaseId, Duration> {
+    /// When a lease ends, by this clock.
+    pub(super) fn end_of(&self, lease: LeaseId, granted_s: i64) -> Result<Duration, Stopped> {
         let timed = self.timed();
-        let times = timed.as_ref().map(|timed| timed.times.iter().map(|(id, times)| (*id, times.ends)));
-        times.map_or_else(BTreeMap::new, Iterator::collect)
+        let times = timed.as_ref().ok_or(Stopped)?.times.get(&lease);
+        Ok(times.map_or_else(|| self.now().saturating_add(seconds(granted_s)), |times| times.ends))
     }
 
     /// Takes in leases that are new, forgets those that are gone.

@@ -36,10 +36,10 @@ fn a_clock_that_stands_still_knows_of_no_lease() {
 fn a_lease_that_the_clock_has_not_seen_yet_is_new() {
     let clock = LeaseClock::new(Arc::new(RealHost));
     clock.follow(&State::default(), &FEATURES, GRACE);
-    assert_eq!(clock.left(LEASE, 60), Ok(60));
+    assert_eq!(clock.left(LEASE, 60), Ok(59));
     assert_eq!(clock.renew(LEASE, 60), Ok(true));
     clock.follow(&State::default(), &FEATURES, GRACE);
-    assert_eq!(clock.left(LEASE, 30), Ok(30), "one that is gone is forgotten");
+    assert_eq!(clock.left(LEASE, 30), Ok(29), "one that is gone is forgotten");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_lease_whose_id_was_granted_again_is_another_one() {
             state.apply(LogIndex(index), what.into(), &FEATURES).unwrap();
         }
         clock.tell_apart(LEASE, state.keys.leases().get(LEASE).unwrap());
-        assert_eq!(clock.left(LEASE, ttl), Ok(ttl), "before the next look");
+        assert_eq!(clock.left(LEASE, ttl), Ok(ttl - 1), "before the next look");
         assert_eq!(clock.renew(LEASE, ttl), Ok(true));
         clock.follow(&state, &FEATURES, GRACE);
         assert!(expected.contains(&clock.left(LEASE, ttl).unwrap()), "{ttl}");

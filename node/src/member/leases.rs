@@ -1,6 +1,6 @@
 //! What clients ask of leases that only the leader knows.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use proto::{
     LeaseId,
@@ -118,8 +118,8 @@ impl Member {
         self.shared.ask_until(lease, Ask::Left).await
     }
 
-    /// When each lease ends, on a clock of this member, where it leads; else nothing.
-    pub fn lease_ends(&self) -> BTreeMap<LeaseId, Duration> {
-        self.shared.clock.ends()
+    /// When a lease ends, by a clock of this member; `None` where it does not lead.
+    pub fn end_of_lease(&self, lease: LeaseId, granted_s: i64) -> Option<Duration> {
+        self.shared.clock.end_of(lease, granted_s).ok()
     }
 }

@@ -62,7 +62,7 @@ const MAINTENANCE: &str = "etcdserverpb.Maintenance";
 const AUTH: &str = "etcdserverpb.Auth";
 
 /// Those of `proto/etcd/rpc.proto`, what is asked for most first.
-const METHODS: [Method; 32] = [
+const METHODS: [Method; 35] = [
     unary(KV, "Range"),
     unary(KV, "Put"),
     unary(KV, "Txn"),
@@ -90,11 +90,14 @@ const METHODS: [Method; 32] = [
     unary(MAINTENANCE, "Downgrade"),
     unary(MAINTENANCE, "FeatureGateStatus"),
     unary(AUTH, "AuthEnable"),
+    unary(AUTH, "AuthStatus"),
     unary(AUTH, "Authenticate"),
     unary(AUTH, "UserAdd"),
     unary(AUTH, "UserGet"),
+    unary(AUTH, "UserList"),
     unary(AUTH, "UserGrantRole"),
     unary(AUTH, "RoleAdd"),
+    unary(AUTH, "RoleList"),
 ];
 
 /// What is counted of one method.

@@ -74,10 +74,13 @@ impl Lease for ServiceContext {
         request: Request<LeaseLeasesRequest>,
     ) -> Result<Response<LeaseLeasesResponse>, Status> {
         let requires = self.admit(request.metadata())?;
-        let mut found = self.read(&requires, |state| Ok(state.clone())).await?.keys.lease_leases();
+        let keys = self.read(&requires, |state| Ok(state.clone())).await?.keys;
+        let mut found = keys.lease_leases();
         // The next to end first, where it is known (etcd, `leasesByExpiry`).
-        let ends = self.member.lease_ends();
-        found.leases.sort_by_key(|lease| ends.get(&LeaseId(lease.id)).copied());
+        found.leases.sort_by_cached_key(|lease| {
+            let id = LeaseId(lease.id);
+            self.member.end_of_lease(id, keys.leases().get(id)?.granted_s())
+        });
         self.answer(found)
     }
 }

@@ -67,12 +67,13 @@ impl Service<Request<Incoming>> for Routes {
             "etcdserverpb.Cluster" => self.cluster.clone().call(counted(request)),
             "etcdserverpb.Maintenance" => self.maintenance.clone().call(counted(request)),
             "etcdserverpb.Auth" => self.auth.clone().call(counted(request)),
-            other if is_call(request.headers()) => {
-                let unknown = Status::unimplemented(format!("unknown service {other}"));
-                let other = other.to_owned();
-                let found = self.standard.call(&other, request);
-                found.unwrap_or_else(|_| std::future::ready(Ok(unknown.into_http())).boxed())
-            }
+            other if is_call(request.headers()) => match self.standard.named(other) {
+                Some(mut service) => service.call(request),
+                None => {
+                    let unknown = Status::unimplemented(format!("unknown service {other}"));
+                    std::future::ready(Ok(unknown.into_http())).boxed()
+                }
+            },
             _ => {
                 let context = self.context.clone();
                 async move { Ok(http::answer(&context, request).await) }.boxed()

@@ -5,9 +5,8 @@
 use std::{convert::Infallible, sync::Arc};
 
 use ::http::{Request, Response};
-use futures_util::future::BoxFuture;
 use hyper::body::Incoming;
-use tonic::{body::Body, codegen::Service};
+use tonic::body::Body;
 use tonic_health::{
     pb::health_server::HealthServer,
     server::{HealthReporter, HealthService},
@@ -15,7 +14,7 @@ use tonic_health::{
 use tonic_reflection::server::{Builder, Error};
 use tower::util::BoxCloneSyncService;
 
-type Boxed = BoxCloneSyncService<Request<Incoming>, Response<Body>, Infallible>;
+pub(super) type Boxed = BoxCloneSyncService<Request<Incoming>, Response<Body>, Infallible>;
 
 /// Each by its name in a path.
 #[derive(Clone, Debug)]
@@ -32,16 +31,9 @@ impl Standard {
         Self(services.into())
     }
 
-    /// The answer of the service of this name.
-    pub(super) fn call(
-        &self,
-        service: &str,
-        request: Request<Incoming>,
-    ) -> Result<BoxFuture<'static, Result<Response<Body>, Infallible>>, Request<Incoming>> {
-        match self.0.iter().find(|(name, _)| *name == service) {
-            Some((_, found)) => Ok(found.clone().call(request)),
-            None => Err(request),
-        }
+    /// The service of this name.
+    pub(super) fn named(&self, name: &str) -> Option<Boxed> {
+        self.0.iter().find(|(there, _)| *there == name).map(|(_, service)| service.clone())
     }
 }
 
