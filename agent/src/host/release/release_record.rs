@@ -16,6 +16,7 @@ use super::{
     unpack::{Unpacked, key},
 };
 use crate::{
+    guarded::place::temporary_name,
     host::{
         files::durable::{self, Access, At, FileError},
         program::path_owner::{self, PathOwnerError, Writers},
@@ -100,14 +101,14 @@ pub fn check(executable: &Path) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// Whether two folders hold the same files, records left out.
+/// Whether two folders hold the same files, but for records, whole or not: an agent that died may have left half of one.
 pub(crate) fn is_same(one: &Path, other: &Path) -> Result<bool, RecordError> {
     Ok(list(one)? == list(other)?)
 }
 
 fn list(folder: &Path) -> Result<Sha256, DigestError> {
-    let mut list = FolderList::default();
-    for (name, path) in files(folder)?.into_iter().filter(|(name, _)| name != NAME) {
+    let (mut list, half) = (FolderList::default(), temporary_name(NAME.as_ref()));
+    for (name, path) in files(folder)?.into_iter().filter(|(name, _)| name != NAME && *name != half) {
         list.add(&name, Sha256::of_file(&path)?);
     }
     Ok(list.sha256())
@@ -172,6 +173,8 @@ mod tests {
         let unpacked = release(folders[0].path());
         release(folders[1].path());
         write(folders[0].path(), &unpacked).unwrap();
+        assert!(is_same(folders[0].path(), folders[1].path()).unwrap());
+        fs::write(folders[1].path().join(temporary_name(NAME.as_ref())), "left by a crash").unwrap();
         assert!(is_same(folders[0].path(), folders[1].path()).unwrap());
         fs::write(folders[1].path().join("read.me"), "other").unwrap();
         assert!(!is_same(folders[0].path(), folders[1].path()).unwrap());
