@@ -201,8 +201,7 @@ impl Group {
                 is_of.voted_for, is_of.term
             )));
         }
-        let last = self.raft.with_raft_state(|state| state.log_ids.last().map_or(0, |id| id.index)).await;
-        let last = last.map_err(stopped)?;
+        let last = self.last_index().await.map_err(|error| AnswerError::Stopped(with_causes(&error)))?;
         if last >= acknowledged.index {
             // It was on its way while the data directory was brought back.
             return Err(AnswerError::Damaged(format!("the log ends at entry {last}, and nothing is lost")));

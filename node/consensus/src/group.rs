@@ -88,7 +88,12 @@ pub enum ReadError {
 }
 
 fn stopped(fatal: Fatal<Types>) -> GroupError {
-    GroupError::Stopped(with_causes(&fatal))
+    GroupError::Stopped(reason(&fatal))
+}
+
+/// Why raft has stopped: what the log or the state machine says, without openraft's words for where it happened.
+fn reason(fatal: &Fatal<Types>) -> String {
+    std::error::Error::source(fatal).map_or_else(|| fatal.to_string(), ToString::to_string)
 }
 
 /// An error and what is behind it, in one line.
@@ -166,7 +171,7 @@ impl Group {
     /// Proposes commands, in order. Each answer comes when its command is applied here, or is an error.
     pub async fn propose(&self, commands: Vec<Bytes>) -> Vec<Result<(), ProposeError>> {
         let count = commands.len();
-        let stopped = |fatal: Fatal<Types>| ProposeError::Stopped(with_causes(&fatal));
+        let stopped = |fatal: Fatal<Types>| ProposeError::Stopped(reason(&fatal));
         let mut answers = match self.raft.client_write_many(commands.into_iter().map(Command)).await {
             Ok(answers) => answers,
             Err(fatal) => return vec![Err(stopped(fatal)); count],
@@ -192,7 +197,7 @@ impl Group {
     /// # Errors
     /// [`ProposeError`]
     pub async fn propose_as_leader(&self, term: u64, command: Bytes) -> Result<(), ProposeError> {
-        let stopped = |fatal: Fatal<Types>| ProposeError::Stopped(with_causes(&fatal));
+        let stopped = |fatal: Fatal<Types>| ProposeError::Stopped(reason(&fatal));
         let (responder, answer) = ProgressResponder::complete_only();
         let write = self.raft.write(Command(command)).with_leader(Committed { term }).responder(responder);
         write.await.map_err(stopped)?;
@@ -214,7 +219,7 @@ impl Group {
             Ok((id, _)) => Ok(id.index()),
             Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(_))) => Err(ReadError::NotLeader),
             Err(RaftError::APIError(LinearizableReadError::QuorumNotEnough(_))) => Err(ReadError::NoQuorum),
-            Err(RaftError::Fatal(fatal)) => Err(ReadError::Stopped(with_causes(&fatal))),
+            Err(RaftError::Fatal(fatal)) => Err(ReadError::Stopped(reason(&fatal))),
         }
     }
 
@@ -228,6 +233,14 @@ impl Group {
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
         (metrics.last_log_index.unwrap_or_default(), metrics.local_committed.map_or(0, |id| id.index))
+    }
+
+    /// The last entry of its log, with all that was proposed here before this is asked.
+    ///
+    /// # Errors
+    /// Raft has stopped.
+    pub async fn last_index(&self) -> Result<u64, GroupError> {
+        self.raft.with_raft_state(|state| state.log_ids.last().map_or(0, |id| id.index)).await.map_err(stopped)
     }
 
     /// The last entry that its stored snapshot holds the outcome of; 0 where there is none.
@@ -294,7 +307,7 @@ impl Group {
         }
         let metrics = self.raft.metrics();
         let state = metrics.borrow_watched().running_state.clone();
-        state.err().map(|fatal| with_causes(&fatal))
+        state.err().map(|fatal| reason(&fatal))
     }
 
     /// Ends it; what is in the log stays.
@@ -318,5 +331,23 @@ async fn take_snapshots(raft: Raft<Types, Applier>, schedule: Arc<Schedule>) {
 impl fmt::Debug for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Group").field("standing", &*self.raft_status.borrow()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use openraft::{StorageError, errors::ErrorSource};
+
+    use super::*;
+    use crate::types::StorageFault;
+
+    #[test]
+    fn who_has_stopped_says_why_and_nothing_of_openraft() {
+        let error = io::Error::other("cannot write 7.wal: File too large");
+        let fault = StorageError::write_state_machine(StorageFault::from_error(&error));
+        assert_eq!(reason(&Fatal::StorageError(fault)), "cannot write 7.wal: File too large");
+        assert_eq!(reason(&Fatal::Panicked), "panicked");
     }
 }

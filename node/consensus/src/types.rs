@@ -2,10 +2,12 @@
 //!
 //! Leaders are those of the raft paper: one a term, so that a term and an index say which entry it is.
 
-use std::fmt;
+use std::{error::Error, fmt, sync::Arc};
 
 use bytes::Bytes;
-use openraft::{BasicNode, impls::leader_id_std};
+use openraft::{BasicNode, errors::ErrorSource, impls::leader_id_std};
+
+use crate::group::with_causes;
 
 /// What an entry tells the state machine; nobody here looks into it.
 #[derive(Clone, PartialEq, Eq)]
@@ -23,6 +25,21 @@ impl fmt::Display for Command {
     }
 }
 
+/// Why the log or the state machine failed, in its own words: openraft's own type puts the name of a Rust type before them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct StorageFault(Arc<str>);
+
+impl ErrorSource for StorageFault {
+    fn from_error<E: Error + 'static>(error: &E) -> Self {
+        Self(with_causes(error).into())
+    }
+
+    fn from_string(text: impl ToString) -> Self {
+        Self(text.to_string().into())
+    }
+}
+
 openraft::declare_raft_types!(
     /// The type parameters.
     pub Types:
@@ -31,6 +48,7 @@ openraft::declare_raft_types!(
         NodeId = u64,
         Node = BasicNode,
         LeaderId = leader_id_std::LeaderId<u64, u64>,
+        ErrorSource = StorageFault,
 );
 
 use openraft::{alias, raft};
