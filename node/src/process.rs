@@ -89,6 +89,8 @@ fn snapshot(release: &str, arguments: &[String]) -> Result<String, Box<dyn Error
             Ok(restore::Status::of(&restore::read(&file, HashCheck::Done)?).text(format))
         }
         restore::Command::Restore(restoring) => {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            let _too_large = take_too_large(&runtime)?;
             let Restored { cluster, member, revision, leases } = restore::restore(&restoring, &release)?;
             let (name, data_dir) = (&restoring.config.name, restoring.config.data_dir.display());
             Ok(format!(
@@ -273,21 +275,25 @@ fn serving_threads() -> usize {
     thread::available_parallelism().map_or(1, |processors| processors.get().saturating_sub(1).max(1))
 }
 
+/// Takes the signal of a file that may not grow (RLIMIT_FSIZE): it is an error with the file's name then, and no silent end.
+fn take_too_large(runtime: &Runtime) -> std::io::Result<Signal> {
+    let _on = runtime.enter();
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
+}
+
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
-    /// Taken, so that a file that may not grow (RLIMIT_FSIZE) is an error with its name, not a silent end.
     _too_large: Signal,
 }
 
 impl Signals {
     fn new(runtime: &Runtime) -> std::io::Result<Self> {
         let _on = runtime.enter();
-        let too_large = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
-            _too_large: signal(too_large)?,
+            _too_large: take_too_large(runtime)?,
         })
     }
 

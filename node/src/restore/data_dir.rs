@@ -2,7 +2,9 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    fs::{self, Permissions},
+    io,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -61,6 +63,9 @@ pub enum RestoreError {
     /// Another process makes the same one.
     #[error("{} is in use: another `node snapshot restore` makes this data directory", path.display())]
     Busy { path: PathBuf },
+    /// It may be somebody's data.
+    #[error("{} is in the way, and nothing in it says that `node snapshot restore` made it. Move it away", path.display())]
+    InTheWay { path: PathBuf },
     /// Revisions are numbers of 64 bits.
     #[error("--bump-revision={by}: the file is at revision {revision}, and that would leave too few revisions")]
     Bump { by: u64, revision: i64 },
@@ -156,6 +161,9 @@ fn write(
     Ok((id, member))
 }
 
+/// A file that says who makes this folder, until it is whole: one that was killed leaves it, and it is cleared by the next.
+const UNFINISHED: &str = "unfinished-restore";
+
 /// Where the data directory is to be.
 pub(super) struct Place {
     parent: PathBuf,
@@ -185,13 +193,24 @@ impl Place {
         let aside = format!("{}.restoring", self.name);
         let path = parent.path(&aside);
         let folder = parent.folder(&aside).at("make", &path)?;
+        // Where others may write, one of them may have made it, or a link to anywhere.
+        let found = fs::symlink_metadata(&path).at("read", &path)?;
+        if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() {
+            return Err(RestoreError::InTheWay { path });
+        }
+        fs::set_permissions(&path, Permissions::from_mode(0o700)).at("change", &path)?;
         folder.lock().map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => RestoreError::Busy { path: path.clone() },
             _ => RestoreError::Io { doing: "lock", path: path.clone(), source: error },
         })?;
+        let names = folder.names().at("read", &path)?;
+        if !names.is_empty() && !names.iter().any(|name| name == UNFINISHED) {
+            return Err(RestoreError::InTheWay { path });
+        }
         let unfinished = Unfinished { parent, aside, name: self.name, folder, is_whole: false };
-        // Of one that was killed.
-        for name in unfinished.folder.names().at("read", &path)? {
+        let mark = path.join(UNFINISHED);
+        fs::write(&mark, "").at("write", &mark)?;
+        for name in names.into_iter().filter(|name| name != UNFINISHED) {
             let left = path.join(name);
             match left.is_dir() && !left.is_symlink() {
                 true => fs::remove_dir_all(&left),
@@ -216,6 +235,7 @@ impl Unfinished {
     /// Puts it in its place; an empty folder there gives way.
     pub(super) fn finish(mut self) -> Result<(), RestoreError> {
         let place = self.parent.path(&self.name);
+        self.folder.remove(UNFINISHED).at("remove", &self.folder.path(UNFINISHED))?;
         self.folder.sync_names().at("sync", &self.folder.path(""))?;
         self.parent.rename(&self.aside, &self.name).map_err(|error| match error.kind() {
             io::ErrorKind::DirectoryNotEmpty => RestoreError::NotEmpty { path: place.clone() },

@@ -332,9 +332,37 @@ fn what_is_there_is_not_touched_and_what_fails_leaves_nothing() {
     assert!(matches!(place.finish().unwrap_err(), RestoreError::NotEmpty { .. }));
     assert!(!aside.exists());
     fs::remove_dir_all(&data_dir).unwrap();
-    // One that was killed has left something, and the data directory is an empty folder.
+    // What a person has put there is not ours to clear.
     fs::create_dir_all(aside.join("wal")).unwrap();
     fs::write(aside.join("wal/0.wal"), "half").unwrap();
+    let error = restore(&asked, &release()).unwrap_err().to_string();
+    assert!(
+        error.ends_with(
+            "data.restoring is in the way, and nothing in it says that `node snapshot restore` made it. Move it away"
+        ),
+        "{error}"
+    );
+    assert_eq!(fs::read(aside.join("wal/0.wal")).unwrap(), b"half");
+    let elsewhere = folder.path().join("elsewhere");
+    fs::rename(&aside, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &aside).unwrap();
+    fs::write(elsewhere.join("unfinished-restore"), "").unwrap();
+    assert!(matches!(restore(&asked, &release()).unwrap_err(), RestoreError::InTheWay { .. }));
+    assert!(elsewhere.join("wal/0.wal").exists());
+    fs::remove_file(&aside).unwrap();
+    if rustix::process::geteuid().is_root() {
+        // Of another user of this machine.
+        std::os::unix::fs::chown(&elsewhere, Some(65_534), None).unwrap();
+        fs::rename(&elsewhere, &aside).unwrap();
+        assert!(matches!(restore(&asked, &release()).unwrap_err(), RestoreError::InTheWay { .. }));
+        assert!(aside.join("wal/0.wal").exists());
+        fs::rename(&aside, &elsewhere).unwrap();
+        std::os::unix::fs::chown(&elsewhere, Some(0), None).unwrap();
+    } else {
+        eprintln!("skipped: another user's folder, which root alone can make");
+    }
+    fs::rename(&elsewhere, &aside).unwrap();
+    // One that was killed has left something, and the data directory is an empty folder.
     fs::create_dir(&data_dir).unwrap();
     restore(&asked, &release()).unwrap();
     started(&data_dir, &asked.config).0.unwrap();
