@@ -35,6 +35,15 @@ fn a_flag_comes_before_its_variable_and_a_file_before_both() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+/// As etcd (`SetFlagsFromEnv`); grpc-go takes 0 streams for no bound.
+#[test]
+fn an_empty_variable_is_none_and_no_streams_are_no_bound() {
+    let variables = [("ETCD_HEARTBEAT_INTERVAL", ""), ("ETCD_CONFIG_FILE", ""), ("ETCD_NAME", "")];
+    let config = read(&["--config-file=", "--max-concurrent-streams=0"], &variables).unwrap();
+    assert_eq!((&*config.name, config.heartbeat_interval.as_millis()), ("default", 100));
+    assert_eq!(config.max_concurrent_streams, u32::MAX);
+}
+
 #[test]
 fn a_file_that_need_not_end_is_refused_at_once() {
     let folder = tempfile::tempdir().unwrap();

@@ -50,7 +50,10 @@ pub(super) fn build(given: &Given) -> Result<Config, ConfigError> {
         require_peer_tls: text.flag("require-peer-tls")?,
         max_txn_operations: text.parsed("max-txn-ops")?,
         max_request_bytes: text.request_bytes()?,
-        max_concurrent_streams: text.parsed("max-concurrent-streams")?,
+        // 0 is no bound, as with grpc-go.
+        max_concurrent_streams: text
+            .parsed("max-concurrent-streams")
+            .map(|most| if most == 0 { u32::MAX } else { most })?,
         keepalive: Keepalive {
             interval: Some(text.duration("grpc-keepalive-interval")?).filter(|time| !time.is_zero()),
             timeout: text.duration("grpc-keepalive-timeout")?,

@@ -120,7 +120,8 @@ pub(super) fn of_arguments(
             value.or(alone).or_else(|| arguments.next()).ok_or_else(|| ConfigError::Bare { origin: origin.clone() })?;
         match setting {
             Some(setting) => drop(flags.insert(setting.name, (origin, value))),
-            None => file = Some(value.into()),
+            // As with etcd: without a name there is none.
+            None => file = Some(value.into()).filter(|file: &PathBuf| !file.as_os_str().is_empty()),
         }
     }
     Ok((flags, file))
@@ -131,6 +132,10 @@ fn of_environment(environment: impl IntoIterator<Item = (String, String)>) -> (G
     let (mut given, mut file) = (Given::new(), None);
     for (variable, value) in environment {
         let Some(name) = name_of_variable(&variable) else { continue };
+        // As if it were not there (etcd, `SetFlagsFromEnv`): a unit file may set it to nothing.
+        if value.is_empty() {
+            continue;
+        }
         if name == FILE {
             file = Some(value.into());
         } else if let Some(setting) = setting_of(&name) {
