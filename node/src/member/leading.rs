@@ -26,9 +26,6 @@ use crate::{
 /// Before a member that was not heard is called again, and before a decision that fell is made anew.
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Before one that has ended is opened again.
-const CALL_BACK_INTERVAL: Duration = Duration::from_millis(100);
-
 pub(super) type AllHeard = watch::Sender<BTreeMap<MemberId, Heard>>;
 
 /// Leads whenever this member is the leader.
@@ -63,28 +60,10 @@ async fn lead(shared: &Arc<Shared>, config: &Config, term: u64) {
     let heard = AllHeard::default();
     tokio::join!(
         greet_all(shared, term, &heard),
-        be_called_back(shared),
         decide(shared, config, term, &heard),
         lease_clock::run(shared, term),
         comparing::run(shared, term, config.corrupt_check_time, &heard),
     );
-}
-
-/// Opens a connection to every other member for it to call this one by.
-async fn be_called_back(shared: &Shared) {
-    let members = shared.group.members();
-    let others = members.keys().filter(|id| **id != shared.identity.member.0);
-    join_all(others.map(|id| async move {
-        loop {
-            if let Some(peer) = shared.peer(*id)
-                && let Err(status) = shared.links.be_called_back(&peer).await
-            {
-                tracing::debug!(member = format!("{id:x}"), %status, "a member cannot call back");
-            }
-            sleep(CALL_BACK_INTERVAL).await;
-        }
-    }))
-    .await;
 }
 
 /// Calls every other member and holds on, so that a member counts as heard for as long as its process lives.

@@ -1,6 +1,7 @@
 //! A running member, as those see it who serve its clients: it proposes, reads, and says how things stand.
 
 mod auto_compaction;
+mod calling_back;
 mod comparing;
 mod counts;
 mod downgrade;

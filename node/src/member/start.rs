@@ -15,8 +15,8 @@ use tonic::Status;
 use wal::{Wal, WalError};
 
 use super::{
-    Counts, Limits, Member, Shared, auto_compaction, comparing::Hashed, counts, downgrade, following, leading,
-    lease_clock, proposing, publishing, reading, wire,
+    Counts, Limits, Member, Shared, auto_compaction, calling_back, comparing::Hashed, counts, downgrade, following,
+    leading, lease_clock, proposing, publishing, reading, wire,
 };
 use crate::{
     config::{Config, InitialState},
@@ -178,6 +178,7 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
     tokio::spawn(found(shared.clone(), config.clone()));
     tokio::spawn(leading::run(shared.clone(), config.clone()));
     tokio::spawn(following::run(shared.clone()));
+    tokio::spawn(calling_back::run(shared.clone(), config.clone()));
     tokio::spawn(downgrade::run(shared.clone()));
     tokio::spawn(auto_compaction::run(shared.clone(), config.auto_compaction));
     tokio::spawn(shared.machine.clone().forget());

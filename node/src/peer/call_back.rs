@@ -1,10 +1,10 @@
-//! Connections that one member opens for another to call it by. A leader opens one to each member: whoever cannot dial it, for a
-//! firewall or a wrong URL, passes on what its clients ask all the same, as over the streams of etcd's members (etcd, rafthttp).
+//! Connections that one member opens for another to call it by. Each opens some to every other: one that others cannot dial, for a
+//! firewall or a wrong URL, takes part all the same, as over the streams of etcd's members (etcd, rafthttp).
 //!
 //! The bytes of a connection go in frames over a call. What is called over it shakes hands as everywhere else.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     io,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
@@ -28,6 +28,8 @@ use crate::host::{Listener, Socket};
 const BUFFER_BYTES: usize = 64 << 10;
 /// As many frames wait to be sent.
 const WINDOW: usize = 4;
+/// As many connections a member needs to be called by: one for heartbeats, one for entries, one for all else.
+pub(crate) const CONNECTIONS: usize = 3;
 
 /// One end of such a connection.
 pub(super) struct CallBack(DuplexStream);
@@ -59,7 +61,7 @@ impl AsyncWrite for CallBack {
     }
 }
 
-/// What others have opened to this member: of each the last one, until it is used.
+/// What others have opened to this member: of each the last ones, until they are used.
 #[derive(Clone, Default)]
 pub struct CallBacks {
     by_member: Arc<Mutex<BTreeMap<MemberId, Offer>>>,
@@ -67,7 +69,8 @@ pub struct CallBacks {
 
 #[derive(Default)]
 struct Offer {
-    unused: Option<CallBack>,
+    /// The newest is last, and never more than [`CONNECTIONS`].
+    unused: VecDeque<CallBack>,
     /// Whoever listens at the member's URL is another one.
     is_better: bool,
 }
@@ -80,25 +83,35 @@ impl CallBacks {
         frames: impl Stream<Item = Result<Bytes, Status>> + Send + Unpin + 'static,
     ) -> ReceiverStream<Frame> {
         let (theirs, own) = duplex(BUFFER_BYTES);
-        self.with(from, |offer| offer.unused = Some(CallBack(own)));
+        self.with(from, |offer| {
+            offer.unused.push_back(CallBack(own));
+            if offer.unused.len() > CONNECTIONS {
+                offer.unused.pop_front();
+            }
+        });
         carried(theirs, frames)
     }
 
     /// A connection to a member that cannot be dialled.
     pub(super) fn take(&self, to: MemberId) -> Option<CallBack> {
-        self.with(to, |offer| offer.unused.take())
+        self.with(to, |offer| offer.unused.pop_back())
     }
 
     /// The same, where dialling leads to another one.
     pub(super) fn take_better(&self, to: MemberId) -> Option<CallBack> {
-        self.with(to, |offer| offer.unused.take_if(|_| offer.is_better))
+        self.with(to, |offer| if offer.is_better { offer.unused.pop_back() } else { None })
+    }
+
+    /// Whether there is one.
+    pub(super) fn has_any(&self, to: MemberId) -> bool {
+        self.with(to, |offer| !offer.unused.is_empty())
     }
 
     /// Whoever was dialled in its place is another one. Whether there is a better way.
     pub(super) fn is_another(&self, called: MemberId) -> bool {
         self.with(called, |offer| {
             offer.is_better = true;
-            offer.unused.is_some()
+            !offer.unused.is_empty()
         })
     }
 
@@ -182,6 +195,21 @@ mod tests {
     use super::*;
 
     const MEMBER: MemberId = MemberId(7);
+
+    #[tokio::test]
+    async fn a_member_that_opens_more_than_it_needs_keeps_the_last() {
+        let offers = CallBacks::default();
+        let opened: Vec<_> =
+            (0..2 * CONNECTIONS).map(|_| offers.offer(MEMBER, stream::pending::<Result<Bytes, Status>>())).collect();
+        for _ in 0..CONNECTIONS {
+            assert!(offers.take(MEMBER).is_some());
+        }
+        assert!(offers.take(MEMBER).is_none() && !offers.has_any(MEMBER));
+        let ended = opened.into_iter().take(CONNECTIONS);
+        for mut frames in ended {
+            assert!(frames.next().await.is_none(), "its other end is gone");
+        }
+    }
 
     /// Two members with a call between them.
     fn joined() -> (CallBacks, Listener) {

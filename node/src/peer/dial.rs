@@ -24,7 +24,10 @@ use crate::{
     transport::{log_throttle::LogThrottle, tls::ClientTls},
 };
 
-use super::call_back::{CallBack, CallBacks};
+use super::{
+    answered::Unanswered,
+    call_back::{CallBack, CallBacks},
+};
 
 /// A host that does not answer at all is given up after this.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -37,6 +40,7 @@ pub(super) struct Dial {
     urls: Arc<dyn Fn() -> String + Send + Sync>,
     /// Where it may have opened one itself.
     call_backs: Option<(MemberId, CallBacks)>,
+    unanswered: Unanswered,
     log_throttle: Arc<LogThrottle>,
 }
 
@@ -56,12 +60,13 @@ impl Dial {
         urls: Arc<dyn Fn() -> String + Send + Sync>,
         log_throttle: Arc<LogThrottle>,
     ) -> Self {
-        Self { host, tls, urls, call_backs: None, log_throttle }
+        Self { host, tls, urls, call_backs: None, unanswered: Unanswered::default(), log_throttle }
     }
 
-    /// Over what this member has opened, where it cannot be dialled.
-    pub(super) fn or_over(mut self, member: MemberId, call_backs: CallBacks) -> Self {
+    /// Over what this member has opened, where it cannot be dialled, or nobody has answered who was.
+    pub(super) fn or_over(mut self, member: MemberId, call_backs: CallBacks, unanswered: Unanswered) -> Self {
         self.call_backs = Some((member, call_backs));
+        self.unanswered = unanswered;
         self
     }
 
@@ -94,17 +99,25 @@ impl Service<Uri> for Dial {
         let urls = (self.urls)();
         let tries = read(&urls).map(|urls| urls.iter().map(|url| self.reach(url)).collect::<Vec<_>>());
         let (call_backs, log_throttle) = (self.call_backs.clone(), self.log_throttle.clone());
+        let unanswered = self.unanswered.clone();
         async move {
             let take = |take: fn(&CallBacks, MemberId) -> Option<CallBack>| {
                 let (member, call_backs) = call_backs.as_ref()?;
                 Some(Box::new(take(call_backs, *member)?) as Box<dyn Socket>)
             };
-            if let Some(socket) = take(CallBacks::take_better) {
+            let is_unanswered = unanswered.take();
+            if let Some(socket) = take(if is_unanswered { CallBacks::take } else { CallBacks::take_better }) {
+                if is_unanswered {
+                    log_throttle.say("somebody listens at a member's URL and does not answer", &urls);
+                }
                 return Ok(TokioIo::new(socket));
             }
             let tries = tries.map_err(|error| io::Error::other(format!("`{urls}`: {error}")))?;
             let dialled = match timeout(CONNECT, select_ok(tries)).await {
-                Ok(Ok((socket, _))) => return Ok(TokioIo::new(socket)),
+                Ok(Ok((socket, _))) => {
+                    unanswered.begin();
+                    return Ok(TokioIo::new(socket));
+                }
                 Ok(Err(error)) => error,
                 Err(_) => io::Error::new(io::ErrorKind::TimedOut, "it does not answer"),
             };

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Where the handshake is in a call's metadata.
-const KEY: &str = "baton-handshake-bin";
+pub(super) const KEY: &str = "baton-handshake-bin";
 /// The protocol that is spoken.
 const PROTOCOL: u32 = 1;
 

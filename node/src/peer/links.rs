@@ -24,6 +24,7 @@ use tonic::{
 
 use super::{
     CallBacks, Handshake, MAX_MESSAGE, Remote,
+    answered::{Noting, Unanswered},
     call_back::CalledBack,
     dial::{Dial, authority},
     traffic::{PeerTraffic, Traffic, round_trips},
@@ -49,7 +50,7 @@ const INSTALL: Duration = Duration::from_secs(60);
 /// and longer where it is large, in bytes.
 const INSTALLED_PER_MICROSECOND: u64 = 10;
 
-type Client = PeerClient<Channel>;
+type Client = PeerClient<Noting<Channel>>;
 
 /// The connections of a member. Every clone is the same.
 #[derive(Clone)]
@@ -70,11 +71,18 @@ pub struct Links {
 
 #[derive(Clone)]
 struct Link {
+    peer: Peer,
     /// Heartbeats and votes.
-    heartbeats: Client,
-    entries: Client,
-    other: Client,
+    heartbeats: Way,
+    entries: Way,
+    other: Way,
     traffic: Arc<PeerTraffic>,
+}
+
+#[derive(Clone)]
+struct Way {
+    client: Client,
+    unanswered: Unanswered,
 }
 
 fn broken(status: &Status) -> PeerError {
@@ -116,7 +124,7 @@ impl Links {
 
     /// A connection for what is not raft's.
     pub(crate) fn other(&self, peer: &Peer) -> Result<Client, Status> {
-        self.link(peer).map(|link| link.other).map_err(|error| Status::unavailable(error.to_string()))
+        self.link(peer).map(|link| link.other.client).map_err(|error| Status::unavailable(error.to_string()))
     }
 
     /// Waits until another member says that this one has lost its data directory; in its words.
@@ -143,8 +151,24 @@ impl Links {
                     self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&called);
                 }
             }
-            _ => {}
+            _ => self.go_another_way(called),
         })
+    }
+
+    /// Gives up connections over which no member has answered yet, where the member has opened others itself.
+    fn go_another_way(&self, called: u64) {
+        if !self.call_backs.has_any(MemberId(called)) {
+            return;
+        }
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(Link { peer, heartbeats, entries, other, .. }) = open.get_mut(&called) else { return };
+        for way in [heartbeats, entries, other] {
+            if way.unanswered.is_so()
+                && let Ok(another) = self.way(peer, way.unanswered.clone())
+            {
+                *way = another;
+            }
+        }
     }
 
     pub(crate) fn call<T>(&self, to: u64, message: T) -> tonic::Request<T> {
@@ -167,23 +191,22 @@ impl Links {
         if let Some(link) = open.get(&peer.id) {
             return Ok(link.clone());
         }
-        let client = |is_other| self.client(peer, is_other);
+        let way = || self.way(peer, Unanswered::default());
         let traffic = self.traffic.of(MemberId(peer.id));
-        let link = Link { heartbeats: client(false)?, entries: client(false)?, other: client(true)?, traffic };
+        let link = Link { peer: peer.clone(), heartbeats: way()?, entries: way()?, other: way()?, traffic };
         open.insert(peer.id, link.clone());
         Ok(link)
     }
 
     /// Connects when it is first used, and again whenever the connection is lost.
-    fn client(&self, peer: &Peer, is_other: bool) -> Result<Client, PeerError> {
+    fn way(&self, peer: &Peer, unanswered: Unanswered) -> Result<Way, PeerError> {
         let (handshake, peer, member) = (self.handshake.clone(), peer.clone(), MemberId(peer.id));
         // A member that was moved keeps the connections that it has, and gets the next where it is then.
         let urls = move || handshake.urls_of(member).unwrap_or_else(|| peer.address.clone());
         // Where it is, and whether by TLS, the connection alone knows.
         let endpoint = Endpoint::from_shared(format!("http://{}", authority(&urls())));
         let dial = Dial::new(self.host.clone(), self.tls.clone(), Arc::new(urls), self.log_throttle.clone());
-        // Raft's own goes to where the member listens: a leader reaches whom it calls, and votes are asked of one that is there.
-        let dial = if is_other { dial.or_over(member, self.call_backs()) } else { dial };
+        let dial = dial.or_over(member, self.call_backs(), unanswered.clone());
         let endpoint = endpoint.map_err(|error| PeerError::Broken(error.to_string()))?;
         let channel = endpoint
             .http2_keep_alive_interval(ALIVE)
@@ -192,14 +215,16 @@ impl Links {
             .initial_stream_window_size(4 << 20)
             .initial_connection_window_size(8 << 20)
             .connect_with_connector_lazy(dial);
-        Ok(PeerClient::new(channel).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE))
+        let client = PeerClient::new(Noting::new(channel, unanswered.clone()));
+        let client = client.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
+        Ok(Way { client, unanswered })
     }
 
     async fn append(self, to: Peer, lane: Lane) -> Result<Pipe, Status> {
         let link = self.link(&to).map_err(|error| Status::unavailable(error.to_string()))?;
         let mut client = match lane {
-            Lane::Heartbeats => link.heartbeats,
-            Lane::Entries => link.entries,
+            Lane::Heartbeats => link.heartbeats.client,
+            Lane::Entries => link.entries.client,
         };
         let (send, sent) = mpsc::channel::<Bytes>(WINDOW);
         let (traffic, sending) = (link.traffic.clone(), link.traffic);
@@ -225,7 +250,7 @@ impl Links {
     }
 
     async fn question(self, to: Peer, question: Question) -> Result<Bytes, Status> {
-        let Link { heartbeats: mut client, traffic, .. } =
+        let Link { heartbeats: Way { mut client, .. }, traffic, .. } =
             self.link(&to).map_err(|error| Status::unavailable(error.to_string()))?;
         let frame = |bytes: Bytes| {
             traffic.sent_bytes.add(bytes.len() as u64);
@@ -244,7 +269,7 @@ impl Links {
 
     async fn snapshot(self, to: Peer, snapshot: Outgoing) -> Result<Bytes, Status> {
         let link = self.link(&to).map_err(|error| Status::unavailable(error.to_string()))?;
-        let (mut client, traffic) = (link.other, link.traffic);
+        let (mut client, traffic) = (link.other.client, link.traffic);
         let patience = INSTALL + Duration::from_micros(snapshot.file.length() / INSTALLED_PER_MICROSECOND);
         let (send, sent) = mpsc::channel(2);
         let install = client.install(self.call(to.id, ReceiverStream::new(sent)));

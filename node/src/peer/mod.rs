@@ -1,5 +1,6 @@
 //! Members among themselves: one gRPC service, with a handshake on every call.
 
+mod answered;
 mod call_back;
 mod dial;
 mod frame;
@@ -16,6 +17,7 @@ pub(crate) mod wire {
     tonic::include_proto!("baton.peer");
 }
 
+pub(crate) use call_back::CONNECTIONS;
 pub use call_back::CallBacks;
 pub use fuzzing::{fuzz, seeds};
 pub use handshake::{Handshake, Remote};

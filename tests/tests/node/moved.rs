@@ -3,7 +3,7 @@
 
 use std::{
     io::{Read as _, Write as _},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -84,11 +84,7 @@ async fn members_go_from_http_to_https_one_after_the_other() {
     let mut trial = Trial::begin(cluster).await;
     let layout = trial.cluster.layout.clone();
     let [first, second, third] = &layout.members[..] else { panic!("three members") };
-    let mut ids = Vec::new();
-    for member in &layout.members {
-        let status = layout.client(member).expect("a client").status().await.expect("answered");
-        ids.push(status.header.expect("signed").member_id);
-    }
+    let ids = ids(&layout).await;
     etcdctl.is_refused(first, 4711, &by_https(first), "etcdserver: member not found");
     etcdctl.is_refused(first, ids[0], &format!("http://127.0.0.1:{}", second.peer_port), "Peer URLs already exists");
     etcdctl.is_refused(first, ids[0], "http://127.0.0.1:0", "given member URLs are invalid");
@@ -142,29 +138,60 @@ async fn members_go_from_http_to_https_one_after_the_other() {
     trial.end().await;
 }
 
+/// Where the leader stands in the list, and its id.
+async fn leader(layout: &Layout) -> (usize, u64) {
+    let status = layout.client(&layout.members[0]).expect("a client").status().await.expect("answered");
+    let ids = ids(layout).await;
+    let at = ids.iter().position(|id| *id == status.leader).expect("it is a member");
+    (at, ids[at])
+}
+
+async fn ids(layout: &Layout) -> Vec<u64> {
+    let mut ids = Vec::new();
+    for member in &layout.members {
+        let status = layout.client(member).expect("a client").status().await.expect("answered");
+        ids.push(status.header.expect("signed").member_id);
+    }
+    ids
+}
+
+async fn all_serve(layout: &Layout) {
+    for member in &layout.members {
+        let client = layout.client(member).expect("a client");
+        client.put("served", &member.name).await.expect("written");
+        let found = client.get("served").await.expect("read");
+        assert_eq!(found.map(|found| found.value), Some(member.name.clone().into_bytes()));
+    }
+}
+
+/// The URL of somebody who takes connections and says nothing.
+fn somebody(keeps_them: bool) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+    let port = listener.local_addr().expect("an address").port();
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        for connection in listener.incoming() {
+            kept.extend(connection.ok().filter(|_| keeps_them));
+        }
+    });
+    format!("http://127.0.0.1:{port}")
+}
+
 /// Nobody can dial the one that leads, but it reaches everybody: so it stays leader. What their clients ask, the others call back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_whose_url_is_wrong_is_called_back_by_those_that_cannot_dial_it() {
     let Some(etcd) = build_or_skip(System::Etcd, "3.6") else { return };
     let etcdctl = Etcdctl(etcd.bin.join("etcdctl"));
     let Some(mut cluster) = up("3.6", &QUICK).await else { return };
-    let leads = async |layout: &Layout| {
-        let status = layout.client(&layout.members[0]).expect("a client").status().await.expect("answered");
-        let mut ids = Vec::new();
-        for member in &layout.members {
-            let status = layout.client(member).expect("a client").status().await.expect("answered");
-            ids.push(status.header.expect("signed").member_id);
-        }
-        let at = ids.iter().position(|id| *id == status.leader).expect("it is a member");
-        (at, ids[at])
-    };
-    let (at, id) = leads(&cluster.layout).await;
+    let (at, id) = leader(&cluster.layout).await;
     let followers = [(at + 1) % 3, (at + 2) % 3];
     let right = format!("http://127.0.0.1:{}", cluster.layout.members[at].peer_port);
     let ports = Ports::lease(1).expect("a port");
     let of_another = format!("http://127.0.0.1:{}", ports.numbers[0]);
-    // Where nobody listens, and where another member does.
-    for wrong in ["http://127.0.0.1:1", &of_another] {
+    let [silent, closing] = [true, false].map(somebody);
+    let of_clients = &cluster.layout.members[at].client_url.clone();
+    // Where nobody listens, where another member does, and where somebody does who is none.
+    for wrong in ["http://127.0.0.1:1", &of_another, &silent, &closing, of_clients] {
         let output = etcdctl.moves(&cluster.layout.members[at], id, wrong);
         assert!(output.status.success(), "{output:?}");
         for follower in followers {
@@ -178,15 +205,42 @@ async fn a_leader_whose_url_is_wrong_is_called_back_by_those_that_cannot_dial_it
             member.start_anew(flags).expect("started");
             cluster.ready().await.expect("it serves");
         }
-        for member in &cluster.layout.members {
-            let client = cluster.layout.client(member).expect("a client");
-            client.put(wrong, &member.name).await.expect("written");
-            let found = client.get(wrong).await.expect("read");
-            assert_eq!(found.map(|found| found.value), Some(member.name.clone().into_bytes()));
-        }
-        assert_eq!(leads(&cluster.layout).await, (at, id), "another leads: nothing was shown");
+        all_serve(&cluster.layout).await;
+        assert_eq!(leader(&cluster.layout).await, (at, id), "another leads: nothing was shown");
     }
     let output = etcdctl.moves(&cluster.layout.members[followers[0]], id, &right);
     assert!(output.status.success(), "{output:?}");
     nobody_panicked(&cluster.layout);
+}
+
+/// Nobody can dial one that follows, but it reaches everybody: it gets what the leader has, and leads when it is asked to.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_whose_url_is_wrong_takes_part_and_may_lead() {
+    let Some(etcd) = build_or_skip(System::Etcd, "3.6") else { return };
+    let etcdctl = Etcdctl(etcd.bin.join("etcdctl"));
+    let Some(cluster) = up("3.6", &QUICK).await else { return };
+    let layout = &cluster.layout;
+    let (at, _) = leader(layout).await;
+    let follower = (at + 1) % 3;
+    let (member, id) = (&layout.members[follower], ids(layout).await[follower]);
+    let output = etcdctl.moves(&layout.members[at], id, "http://127.0.0.1:1");
+    assert!(output.status.success(), "{output:?}");
+    // Whoever has a connection keeps it: each begins anew, and the one whose URL is wrong last.
+    for at in [at, (at + 2) % 3, follower] {
+        layout.members[at].end(Signal::KILL).expect("killed");
+        layout.members[at].start().expect("started");
+        cluster.ready().await.expect("it serves");
+    }
+    all_serve(layout).await;
+    layout.make_leader(member).await.expect("it leads");
+    all_serve(layout).await;
+    for member in &layout.members {
+        member.end(Signal::KILL).expect("killed");
+    }
+    for member in &layout.members {
+        member.start().expect("started");
+    }
+    cluster.ready().await.expect("all find each other");
+    all_serve(layout).await;
+    nobody_panicked(layout);
 }
