@@ -47,13 +47,13 @@ pub(super) async fn run(shared: Arc<Shared>, config: Arc<Config>) {
 
 async fn lead(shared: &Arc<Shared>, config: &Config, term: u64) {
     // Before it has applied an entry of its own term a leader does not know what was decided before it.
-    let index = loop {
-        match shared.read_index_here().await {
-            Ok(index) => break LogIndex(index),
-            Err(_) => sleep(RETRY_INTERVAL).await,
-        }
-    };
-    if shared.machine.applied().wait_for(|applied| *applied >= index).await.is_err() {
+    while shared.read_index_here().await.is_err() {
+        sleep(RETRY_INTERVAL).await;
+    }
+    // It may have led in this term before, without a quorum for a while: what it proposed then may be committed yet, such as
+    // the end of a lease. Until that is done it takes up nothing.
+    let Ok(last) = shared.group.last_index().await.map(LogIndex) else { return };
+    if shared.machine.applied().wait_for(|applied| *applied >= last).await.is_err() {
         return;
     }
     tracing::info!(term, "leads");

@@ -9,7 +9,8 @@ use proto::etcdserverpb::{
 use rustix::process::Signal;
 use tests::{
     client::Client,
-    cluster::Cluster,
+    cluster::{Cluster, Layout},
+    member::Member,
     wait::{self, GENEROUS},
 };
 use tonic::Status;
@@ -121,4 +122,67 @@ async fn a_lease_is_kept_alive_through_every_member_and_over_a_hand_over() {
         is_gone(client).await;
     }
     nobody_panicked(&cluster.layout);
+}
+
+/// A leader without a quorum has proposed the end of a lease, and leads on in its term once a follower is back. Who renews the
+/// lease then is answered when that end is committed, and not before: it would be told that the lease lives.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_that_a_lonely_leader_was_about_to_end_is_not_renewed_when_a_follower_is_back() {
+    let flags = ["--heartbeat-interval=100", "--election-timeout=3000"];
+    for _ in 0..TRIES {
+        let Some(cluster) = up("3.6", &flags).await else { return };
+        if is_renewed_or_ended(&cluster).await {
+            nobody_panicked(&cluster.layout);
+            return;
+        }
+    }
+    panic!("another led whenever a follower came back: nothing was shown");
+}
+
+/// A follower that starts waits for its leader, unless the machine is slow.
+const TRIES: usize = 5;
+/// Above the least that there is with such elections (etcd, `minLeaseTTL`).
+const SHORT_TTL: i64 = 6;
+
+/// Whether one leader led all the time; what it said of the lease was true.
+async fn is_renewed_or_ended(cluster: &Cluster) -> bool {
+    let layout = &cluster.layout;
+    let leader = layout.leader().await.expect("a leader");
+    let (client, term) = (layout.client(leader).expect("a client"), term_of(layout, leader).await);
+    let [late, other] = layout.members.iter().filter(|member| member.name != leader.name).collect::<Vec<_>>()[..]
+    else {
+        panic!("three members")
+    };
+    // What one of them lacks takes longer to get there than a heartbeat.
+    late.end(Signal::KILL).expect("killed");
+    for key in 0..2000 {
+        client.put(&format!("missing/{key}"), &"x".repeat(20_000)).await.expect("two are left");
+    }
+    grant(&client, SHORT_TTL).await;
+    tokio::time::sleep(Duration::from_secs(SHORT_TTL as u64 - 1)).await;
+    other.end(Signal::KILL).expect("killed");
+    wait::until("it to have no leader", GENEROUS, || async {
+        match client.status().await.map_err(|status| status.to_string())?.leader {
+            0 => Ok(()),
+            leader => Err(format!("{leader:x} leads")),
+        }
+    })
+    .await
+    .expect("it is alone");
+    let renewing = tokio::spawn({
+        let client = client.clone();
+        async move { renew(&client).await }
+    });
+    late.start().expect("started");
+    let renewed = renewing.await.expect("it did not panic");
+    for _ in 0..10 {
+        let is_there = client.get(KEY).await.expect("served").is_some();
+        assert!(is_there || renewed.as_ref().is_ok_and(|left| *left == 0), "it was renewed ({renewed:?}), and is gone");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    term_of(layout, leader).await == term
+}
+
+async fn term_of(layout: &Layout, member: &Member) -> u64 {
+    layout.client(member).expect("a client").status().await.expect("answered").raft_term
 }
