@@ -29,6 +29,11 @@ fn a_flag_comes_before_its_variable_and_a_file_before_both() {
     std::fs::write(&file, text).unwrap();
     let config = read(&["--config-file", file.to_str().unwrap(), "--name", "f"], &variables).unwrap();
     assert_eq!((&*config.name, config.snapshot_count, config.listen_client_urls.len()), ("y", 9, 2));
+    for (written, seconds) in [("60000000000", 60), ("1m", 60), ("0", 0)] {
+        std::fs::write(&file, format!("corrupt-check-time: {written}\n")).unwrap();
+        let config = read(&["--config-file", file.to_str().unwrap()], &[]).unwrap();
+        assert_eq!(config.corrupt_check_time.unwrap_or_default().as_secs(), seconds, "{written}");
+    }
     std::fs::write(&file, "nam: y\n").unwrap();
     let error = read(&["--config-file", file.to_str().unwrap()], &[]).unwrap_err().to_string();
     assert!(error.ends_with("`nam`: there is no such setting; is it `name`?"), "{error}");

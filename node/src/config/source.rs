@@ -179,7 +179,14 @@ fn of_file(file: PathBuf) -> Result<Given, ConfigError> {
         if value.is_null() {
             continue;
         }
-        let text = as_text(&value).ok_or_else(|| ConfigError::Value {
+        let text = match &value {
+            // As Go reads a duration from a file; etcd refuses `10m` there.
+            serde_yaml::Value::Number(nanoseconds) if setting.kind == Kind::Duration => {
+                Some(format!("{nanoseconds}ns"))
+            }
+            value => as_text(value),
+        };
+        let text = text.ok_or_else(|| ConfigError::Value {
             origin: origin.clone(),
             found: format!("{value:?}"),
             expected: setting.kind.expected(),
