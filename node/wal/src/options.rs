@@ -21,6 +21,6 @@ impl Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { segment_bytes: 16 << 20, zeroed_bytes: 1 << 20, tail_bytes: 16 << 20 }
+        Self { segment_bytes: 16 << 20, zeroed_bytes: 1 << 20, tail_bytes: 4 << 20 }
     }
 }

@@ -177,7 +177,53 @@ impl Wal {
     /// The entries of this range that the log holds, as of one moment. No more than `max_bytes` are read, but always one
     /// entry if there is one.
     pub fn entries(&self, range: impl RangeBounds<u64>, max_bytes: usize) -> Result<Vec<Entry>, WalError> {
-        self.open.find(range, max_bytes)?.into_iter().map(Readable::read).collect()
+        read(self.open.find(range, max_bytes)?)
+    }
+}
+
+/// Entries that lie one behind the other in a file are read together, up to so many bytes.
+const RUN_BYTES: u32 = 1 << 20;
+
+fn read(readable: Vec<Readable>) -> Result<Vec<Entry>, WalError> {
+    let mut entries = Vec::with_capacity(readable.len());
+    let mut readable = readable.into_iter().peekable();
+    while let Some(next) = readable.next() {
+        let (id, place, file) = match next {
+            Readable::Here(entry) => {
+                entries.push(entry);
+                continue;
+            }
+            Readable::Stored(id, place, file) => (id, place, file),
+        };
+        let (mut run, mut size) = (vec![(id, place)], place.size);
+        let follows = |next: &Readable, size: u32| match next {
+            Readable::Stored(_, next, _) => {
+                (next.segment, next.offset) == (place.segment, place.offset + size) && next.size <= RUN_BYTES - size
+            }
+            Readable::Here(_) => false,
+        };
+        while size < RUN_BYTES
+            && let Some(Readable::Stored(id, place, _)) = readable.next_if(|next| follows(next, size))
+        {
+            run.push((id, place));
+            size += place.size;
+        }
+        let bytes = file.read(place.offset.into(), size as usize)?;
+        for (id, at) in run {
+            let from = (at.offset - place.offset) as usize;
+            // In memory of its own: who keeps one entry would keep all of them.
+            let own = Payload::copy_from_slice(&bytes[from..from + at.size as usize]);
+            entries.push(decoded(&own, id, at, &file)?);
+        }
+    }
+    Ok(entries)
+}
+
+fn decoded(bytes: &Payload, id: EntryId, place: Place, file: &NamedFile) -> Result<Entry, WalError> {
+    match decode(bytes, 0, place.segment, place.offset).map(|decoded| decoded.record) {
+        Ok(Record::Entry(entry)) if entry.id == id => Ok(entry),
+        Ok(_) => Err(file.damaged(place.offset.into(), format!("entry {}", id.index))),
+        Err(expected) => Err(file.damaged(place.offset.into(), expected)),
     }
 }
 
@@ -213,21 +259,6 @@ impl Open {
             Found::Stored(id, place) => Ok(Readable::Stored(id, place, state.file(place.segment)?)),
         };
         state.contents.find(range, max_bytes).into_iter().map(open).collect()
-    }
-}
-
-impl Readable {
-    fn read(self) -> Result<Entry, WalError> {
-        let (id, place, file) = match self {
-            Self::Here(entry) => return Ok(entry),
-            Self::Stored(id, place, file) => (id, place, file),
-        };
-        let bytes = file.read(place.offset.into(), place.size as usize)?.into();
-        match decode(&bytes, 0, place.segment, place.offset).map(|decoded| decoded.record) {
-            Ok(Record::Entry(entry)) if entry.id == id => Ok(entry),
-            Ok(_) => Err(file.damaged(place.offset.into(), format!("entry {}", id.index))),
-            Err(expected) => Err(file.damaged(place.offset.into(), expected)),
-        }
     }
 }
 
