@@ -1,6 +1,9 @@
 //! How soon a member is there again, and what it holds in memory.
 
-use std::{fs, time::Instant};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use rustix::process::Signal;
 use tests::{Error, cluster::Layout, wait};
@@ -32,4 +35,17 @@ pub fn resident_mb(layout: &Layout) -> Result<f64, Error> {
         most = most.max(line.split_whitespace().next().and_then(|kb| kb.parse().ok()).unwrap_or(0));
     }
     Ok(most as f64 / 1_024.0)
+}
+
+/// What all members have had of the processors since they started. In steps of 10 ms (proc(5), `USER_HZ`).
+pub fn processor_time(layout: &Layout) -> Result<Duration, Error> {
+    let mut ticks = 0;
+    for member in &layout.members {
+        let process = member.process().ok_or_else(|| format!("{} does not run", member.name))?;
+        let stat = fs::read_to_string(format!("/proc/{}/stat", process.pid))?;
+        // Its name may hold spaces; what follows is from the third field on.
+        let fields = stat.rsplit_once(')').map(|(_, fields)| fields).unwrap_or_default().split_whitespace();
+        ticks += fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum::<u64>();
+    }
+    Ok(Duration::from_millis(10 * ticks))
 }

@@ -2,20 +2,19 @@
 
 use std::{
     fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use proto::etcdserverpb::{PutRequest, RangeRequest, kv_client::KvClient};
 use tests::{Error, cluster::Layout};
-use tokio::task::JoinSet;
+use tokio::{sync::watch, task::JoinSet};
 use tonic::{
     Status,
     transport::{Channel, Endpoint},
 };
+
+use crate::life::processor_time;
 
 /// Before anything is counted.
 const WARM_UP: Duration = Duration::from_millis(500);
@@ -50,42 +49,69 @@ pub struct Load {
     pub bytes: usize,
 }
 
+/// What came of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    pub a_second: f64,
+    /// Of a hundred requests one took longer.
+    pub p99_ms: f64,
+    /// What all members together took of the processors for one request, in microseconds.
+    pub processor_us: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    WarmUp,
+    Counted,
+    Over,
+}
+
 impl Load {
-    /// Puts the load on all members alike; requests a second.
-    pub async fn run(self, layout: &Layout, time: Duration) -> Result<f64, Error> {
+    /// Puts the load on all members alike.
+    pub async fn run(self, layout: &Layout, time: Duration) -> Result<Measured, Error> {
         let members = layout.members.iter().map(|member| member.client_url.clone());
         let channels: Result<Vec<Channel>, _> = members
             .cycle()
             .take(self.clients.min(CONNECTIONS))
             .map(|url| Ok::<_, Error>(Endpoint::from_shared(url)?.tcp_nodelay(true).connect_lazy()))
             .collect();
-        let (done, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let phase = Arc::new(watch::Sender::new(Phase::WarmUp));
         let mut clients = JoinSet::new();
         for (number, channel) in channels?.into_iter().cycle().take(self.clients).enumerate() {
-            clients.spawn(self.client(number as u64, KvClient::new(channel), done.clone(), over.clone()));
+            clients.spawn(self.client(number as u64, KvClient::new(channel), phase.subscribe()));
         }
         tokio::time::sleep(WARM_UP).await;
-        let (began, before) = (Instant::now(), done.load(Relaxed));
+        let (began, used) = (Instant::now(), processor_time(layout)?);
+        phase.send_replace(Phase::Counted);
         tokio::time::sleep(time).await;
-        let (after, took) = (done.load(Relaxed), began.elapsed());
-        over.store(true, Relaxed);
+        phase.send_replace(Phase::Over);
+        let (took, used) = (began.elapsed(), processor_time(layout)?.saturating_sub(used));
+        let mut latencies = Vec::new();
         while let Some(client) = clients.join_next().await {
-            client??;
+            latencies.extend(client??);
         }
-        Ok((after - before) as f64 / took.as_secs_f64())
+        latencies.sort_unstable();
+        let p99 = latencies.get(latencies.len() * 99 / 100).copied().unwrap_or_default();
+        let count = latencies.len() as f64;
+        Ok(Measured {
+            a_second: count / took.as_secs_f64(),
+            p99_ms: p99.as_secs_f64() * 1e3,
+            processor_us: used.as_secs_f64() * 1e6 / count,
+        })
     }
 
+    /// How long each request took that was answered while they counted.
     async fn client(
         self,
         number: u64,
         mut client: KvClient<Channel>,
-        done: Arc<AtomicU64>,
-        over: Arc<AtomicBool>,
-    ) -> Result<(), Status> {
-        let mut at = number * KEYS / 7;
-        while !over.load(Relaxed) {
+        phase: watch::Receiver<Phase>,
+    ) -> Result<Vec<Duration>, Status> {
+        let (mut at, mut latencies) = (number * KEYS / 7, Vec::new());
+        loop {
             at = (at + 7_919) % KEYS;
             let key = format!("load/{at:05}").into_bytes();
+            let began = Instant::now();
             match self.kind {
                 Kind::Writes => {
                     let value = vec![b'v'; self.bytes];
@@ -95,8 +121,12 @@ impl Load {
                     client.range(RangeRequest { key, ..RangeRequest::default() }).await?;
                 }
             }
-            done.fetch_add(1, Relaxed);
+            let now = *phase.borrow();
+            match now {
+                Phase::WarmUp => {}
+                Phase::Counted => latencies.push(began.elapsed()),
+                Phase::Over => return Ok(latencies),
+            }
         }
-        Ok(())
     }
 }

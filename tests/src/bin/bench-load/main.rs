@@ -27,6 +27,9 @@ struct Cli {
     /// Only this system.
     #[arg(long, value_enum)]
     system: Option<System>,
+    /// Of both systems: the node's release, and etcd's newest patch that Baton is tested with.
+    #[arg(long, value_name = "V", default_value = "3.6")]
+    release: String,
     /// Fresh clusters of each system.
     #[arg(long, value_name = "N", default_value_t = 5)]
     runs: usize,
@@ -34,7 +37,7 @@ struct Cli {
     #[arg(long, value_name = "S", default_value_t = 3)]
     seconds: u64,
     /// How many clients at once, with commas between.
-    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [1, 64])]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [1, 64, 256])]
     clients: Vec<usize>,
     /// Bytes of a value.
     #[arg(long, value_name = "N", default_value_t = 256)]
@@ -56,7 +59,7 @@ async fn main() -> ExitCode {
 async fn bench(cli: &Cli) -> Result<ExitCode, Error> {
     let mut all = Vec::new();
     for system in System::ALL.into_iter().filter(|system| cli.system.is_none_or(|wanted| wanted == *system)) {
-        match releases::get(system, "3.5") {
+        match releases::get(system, &cli.release) {
             Ok(build) => all.push(Shown { build, cells: vec![Vec::new(); names(cli).len()] }),
             Err(error) if cli.system.is_none() && system == System::Etcd => println!("etcd is left out: {error}"),
             Err(error) => return Err(error),
@@ -75,7 +78,14 @@ async fn bench(cli: &Cli) -> Result<ExitCode, Error> {
 }
 
 fn names(cli: &Cli) -> Vec<String> {
-    let loads = loads(cli).map(|load| format!("{}/s, {}", load.kind, many(load.clients)));
+    let loads = loads(cli).flat_map(|load| {
+        let (kind, clients) = (load.kind, many(load.clients));
+        [
+            format!("{kind}/s, {clients}"),
+            format!("{kind}, {clients}: p99, ms"),
+            format!("{kind}, {clients}: processor time of one, all members, µs"),
+        ]
+    });
     let first = std::iter::once("start to healthy, nothing written, ms".into());
     first.chain(loads).chain(["start to healthy after all that, ms".into(), "resident, MB".into()]).collect()
 }
@@ -94,7 +104,8 @@ async fn measure(cli: &Cli, build: &Build) -> Result<Vec<f64>, Error> {
     let cluster = Cluster::up(&Spec::new(build.clone())).await?;
     let mut figures = vec![life::start_to_healthy(&cluster.layout).await?];
     for load in loads(cli) {
-        figures.push(load.run(&cluster.layout, Duration::from_secs(cli.seconds)).await?);
+        let measured = load.run(&cluster.layout, Duration::from_secs(cli.seconds)).await?;
+        figures.extend([measured.a_second, measured.p99_ms, measured.processor_us]);
     }
     let resident = life::resident_mb(&cluster.layout)?;
     figures.extend([life::start_to_healthy(&cluster.layout).await?, resident]);
