@@ -129,7 +129,6 @@ fn help() -> String {
 fn serve(release: &str, arguments: Vec<String>) -> Outcome {
     let release: Release = release.parse()?;
     let config = Config::read(arguments, variables(env::vars_os())?)?;
-    thread::spawn(consensus::prepare);
     logging::start(&config.log)?;
     let tls = Tls::of(&config)?;
     let open: Vec<_> = open_to_members(&config).collect();

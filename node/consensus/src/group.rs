@@ -110,11 +110,6 @@ pub fn with_causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Fills tables that openraft's statistics want before a group is opened: 20 ms, which can pass beside something else.
-pub fn prepare() {
-    base2histogram::Histogram::<()>::new();
-}
-
 impl Group {
     /// Starts the member of this id with the log and the state that it has, on the runtime that this is called on.
     ///

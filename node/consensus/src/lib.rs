@@ -35,7 +35,7 @@ mod types;
 pub use answer::AnswerError;
 pub use arriving::{Arrival, ArrivalError};
 pub use format::fuzz;
-pub use group::{Group, GroupError, ProposeError, ReadError, prepare, with_causes};
+pub use group::{Group, GroupError, ProposeError, ReadError, with_causes};
 pub use log_store::{LogStore, uncommitted};
 pub use machine::{Applier, Frozen, Machine, Restored, Stop};
 pub use peers::{Lane, Outgoing, Peer, PeerError, Peers, Pipe, Question};
