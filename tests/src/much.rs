@@ -27,11 +27,11 @@ pub fn channels(layout: &Layout, many: usize) -> Result<Vec<Channel>, Error> {
     urls.map(|member| Ok(Endpoint::from_shared(member.client_url.clone())?.tcp_nodelay(true).connect_lazy())).collect()
 }
 
-/// Writes so many keys of 16 bytes, with 8 bytes each.
+/// Writes so many keys of 16 bytes, with so many bytes each.
 ///
 /// # Errors
 /// A member refuses.
-pub async fn fill(layout: &Layout, keys: u64) -> Result<(), Error> {
+pub async fn fill(layout: &Layout, keys: u64, bytes: usize) -> Result<(), Error> {
     let mut fillers = JoinSet::new();
     for (number, channel) in (0..FILLERS).zip(channels(layout, FILLERS as usize)?) {
         let (mut client, share) = (KvClient::new(channel), keys.div_ceil(FILLERS));
@@ -40,7 +40,7 @@ pub async fn fill(layout: &Layout, keys: u64) -> Result<(), Error> {
             while next < end {
                 let put = |key: u64| PutRequest {
                     key: format!("{key:016}").into_bytes(),
-                    value: vec![b'v'; 8],
+                    value: vec![b'v'; bytes],
                     ..PutRequest::default()
                 };
                 let batch = next..end.min(next + BATCH);
@@ -59,7 +59,14 @@ pub async fn fill(layout: &Layout, keys: u64) -> Result<(), Error> {
 
 /// Watches that are open for as long as this is there.
 pub struct Watches {
-    _open: Vec<(mpsc::Sender<WatchRequest>, Streaming<WatchResponse>)>,
+    open: Vec<(mpsc::Sender<WatchRequest>, Streaming<WatchResponse>)>,
+}
+
+impl Watches {
+    /// Their answers, a stream each; the other ends are to be kept for as long as they are read.
+    pub fn into_streams(self) -> impl Iterator<Item = (mpsc::Sender<WatchRequest>, Streaming<WatchResponse>)> {
+        self.open.into_iter()
+    }
 }
 
 /// So many, a hundred on each stream, of keys that nobody writes.
@@ -67,6 +74,14 @@ pub struct Watches {
 /// # Errors
 /// A member refuses.
 pub async fn watches(layout: &Layout, many: usize) -> Result<Watches, Error> {
+    watches_of(layout, many, |number| format!("none/{number}")).await
+}
+
+/// So many, a hundred on each stream, each of the key that its number has.
+///
+/// # Errors
+/// A member refuses.
+pub async fn watches_of(layout: &Layout, many: usize, key: impl Fn(usize) -> String) -> Result<Watches, Error> {
     const ON_A_STREAM: usize = 100;
     let streams = many / ON_A_STREAM;
     let channels = channels(layout, 12)?;
@@ -74,7 +89,7 @@ pub async fn watches(layout: &Layout, many: usize) -> Result<Watches, Error> {
     for (stream, channel) in (0..streams).zip(channels.into_iter().cycle()) {
         let (send, requests) = mpsc::channel(ON_A_STREAM);
         for number in 0..ON_A_STREAM {
-            let key = format!("none/{stream}/{number}").into();
+            let key = key(stream * ON_A_STREAM + number).into();
             let create = WatchCreateRequest { key, ..WatchCreateRequest::default() };
             send.send(WatchRequest { request_union: Some(RequestUnion::CreateRequest(create)) }).await?;
         }
@@ -84,5 +99,5 @@ pub async fn watches(layout: &Layout, many: usize) -> Result<Watches, Error> {
         }
         open.push((send, answers));
     }
-    Ok(Watches { _open: open })
+    Ok(Watches { open })
 }

@@ -68,7 +68,7 @@ async fn long_looks_at_a_large_state_hold_up_nobody() {
     // A snapshot is due all the time.
     let Some(cluster) = up("3.6", &["--snapshot-count=100"]).await else { return };
     let layout = &cluster.layout;
-    much::fill(layout, KEYS).await.expect("filled");
+    much::fill(layout, KEYS, 8).await.expect("filled");
     let before = term(layout).await;
     let leader = layout.leader().await.expect("a leader");
     let client = layout.client(leader).expect("a client");
@@ -105,7 +105,7 @@ async fn long_looks_at_a_large_state_hold_up_nobody() {
     let (found, beside) = puts.beside(reads).await;
     assert!(found == [KEYS as i64; 10] && beside >= BESIDE, "{beside} puts beside reads of everything: {found:?}");
 
-    much::fill(layout, KEYS).await.expect("written again");
+    much::fill(layout, KEYS, 8).await.expect("written again");
     let newest = client.status().await.expect("answered").header.expect("a header").revision;
     let request = CompactionRequest { revision: newest, physical: true };
     let (compacted, beside) = puts.beside(KvClient::new(channel.clone()).compact(request)).await;

@@ -3,6 +3,7 @@
 //! One client program for both, on fresh clusters of three that run one after the other on the same cores; fsync is
 //! on. Figures are medians with their range; what counts are the ratios within one run.
 
+mod fan_out;
 mod life;
 mod load;
 
@@ -13,7 +14,7 @@ use tests::{
     Error,
     cluster::{Cluster, Spec},
     command::end_of,
-    releases,
+    much, releases,
     spread::{median, spread},
     system::{Build, System},
 };
@@ -42,6 +43,12 @@ struct Cli {
     /// Bytes of a value.
     #[arg(long, value_name = "N", default_value_t = 256)]
     bytes: usize,
+    /// Then clusters with so many keys: what a member holds in memory, and how soon it is there again.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    keys: u64,
+    /// Then so many watches of one key that is written again and again.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    watches: usize,
 }
 
 /// What one system has shown so far: for each cell of the table a figure a run.
@@ -87,7 +94,12 @@ fn names(cli: &Cli) -> Vec<String> {
         ]
     });
     let first = std::iter::once("start to healthy, nothing written, ms".into());
-    first.chain(loads).chain(["start to healthy after all that, ms".into(), "resident, MB".into()]).collect()
+    let last = ["start to healthy after all that, ms".into(), "resident, MB".into()];
+    let (keys, watches) = (cli.keys, cli.watches);
+    let with_keys = (keys > 0)
+        .then(|| [format!("resident with {keys} keys, MB"), format!("start to healthy with {keys} keys, ms")]);
+    let watched = (watches > 0).then(|| format!("events/s that {watches} watches of one key get"));
+    first.chain(loads).chain(last).chain(with_keys.into_iter().flatten()).chain(watched).collect()
 }
 
 fn many(clients: usize) -> String {
@@ -109,6 +121,17 @@ async fn measure(cli: &Cli, build: &Build) -> Result<Vec<f64>, Error> {
     }
     let resident = life::resident_mb(&cluster.layout)?;
     figures.extend([life::start_to_healthy(&cluster.layout).await?, resident]);
+    drop(cluster);
+    if cli.keys > 0 {
+        let cluster = Cluster::up(&Spec::new(build.clone())).await?;
+        much::fill(&cluster.layout, cli.keys, cli.bytes).await?;
+        let resident = life::resident_mb(&cluster.layout)?;
+        figures.extend([resident, life::start_to_healthy(&cluster.layout).await?]);
+    }
+    if cli.watches > 0 {
+        let cluster = Cluster::up(&Spec::new(build.clone())).await?;
+        figures.push(fan_out::events_a_second(&cluster.layout, cli.watches, Duration::from_secs(cli.seconds)).await?);
+    }
     Ok(figures)
 }
 

@@ -81,14 +81,14 @@ async fn measure(cli: &Cli, build: &Build) -> Result<Vec<(&'static str, f64)>, E
     let flags = vec!["--quota-backend-bytes=8589934592".into()];
     let cluster = Cluster::up(&Spec { flags, ..Spec::new(build.clone()) }).await?;
     let (layout, time) = (&cluster.layout, Duration::from_secs(cli.seconds));
-    much::fill(layout, cli.keys).await?;
+    much::fill(layout, cli.keys, 8).await?;
     busy::quiet(layout).await;
     let mut rows = Vec::new();
     let alone = probe::slowest_ms(layout, time, busy::nothing()).await?;
     rows.push(("slowest put, nothing else, ms", alone));
     let hashes = probe::slowest_ms(layout, time, busy::hashes(layout, 8).await?).await?;
     rows.push(("the same, eight HashKV at once at the leader", hashes));
-    much::fill(layout, cli.keys / 2).await?;
+    much::fill(layout, cli.keys / 2, 8).await?;
     busy::quiet(layout).await;
     let compaction = probe::slowest_ms(layout, time, busy::compaction(layout).await?).await?;
     rows.push(("the same, a compaction of half as many changes as there are keys", compaction));
