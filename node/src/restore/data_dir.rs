@@ -198,7 +198,6 @@ impl Place {
         if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() {
             return Err(RestoreError::InTheWay { path });
         }
-        fs::set_permissions(&path, Permissions::from_mode(0o700)).at("change", &path)?;
         folder.lock().map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => RestoreError::Busy { path: path.clone() },
             _ => RestoreError::Io { doing: "lock", path: path.clone(), source: error },
@@ -207,6 +206,7 @@ impl Place {
         if !names.is_empty() && !names.iter().any(|name| name == UNFINISHED) {
             return Err(RestoreError::InTheWay { path });
         }
+        fs::set_permissions(&path, Permissions::from_mode(0o700)).at("change", &path)?;
         let unfinished = Unfinished { parent, aside, name: self.name, folder, is_whole: false };
         let mark = path.join(UNFINISHED);
         fs::write(&mark, "").at("write", &mark)?;
