@@ -6,15 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use proto::etcdserverpb::{PutRequest, RangeRequest, kv_client::KvClient};
+use proto::etcdserverpb::{PutRequest, RangeRequest};
 use tests::{Error, cluster::Layout};
 use tokio::{sync::watch, task::JoinSet};
-use tonic::{
-    Status,
-    transport::{Channel, Endpoint},
-};
 
-use crate::life::processor_time;
+use crate::{client::Client, life::processor_time};
 
 /// Before anything is counted.
 const WARM_UP: Duration = Duration::from_millis(500);
@@ -69,16 +65,14 @@ enum Phase {
 impl Load {
     /// Puts the load on all members alike.
     pub async fn run(self, layout: &Layout, time: Duration) -> Result<Measured, Error> {
-        let members = layout.members.iter().map(|member| member.client_url.clone());
-        let channels: Result<Vec<Channel>, _> = members
-            .cycle()
-            .take(self.clients.min(CONNECTIONS))
-            .map(|url| Ok::<_, Error>(Endpoint::from_shared(url)?.tcp_nodelay(true).connect_lazy()))
-            .collect();
+        let mut connections = Vec::new();
+        for member in layout.members.iter().cycle().take(self.clients.min(CONNECTIONS)) {
+            connections.push(Client::connect(&member.client_url).await?);
+        }
         let phase = Arc::new(watch::Sender::new(Phase::WarmUp));
         let mut clients = JoinSet::new();
-        for (number, channel) in channels?.into_iter().cycle().take(self.clients).enumerate() {
-            clients.spawn(self.client(number as u64, KvClient::new(channel), phase.subscribe()));
+        for (number, connection) in connections.into_iter().cycle().take(self.clients).enumerate() {
+            clients.spawn(self.client(number as u64, connection, phase.subscribe()));
         }
         tokio::time::sleep(WARM_UP).await;
         let (began, used) = (Instant::now(), processor_time(layout)?);
@@ -101,12 +95,11 @@ impl Load {
     }
 
     /// How long each request took that was answered while they counted.
-    async fn client(
-        self,
-        number: u64,
-        mut client: KvClient<Channel>,
-        phase: watch::Receiver<Phase>,
-    ) -> Result<Vec<Duration>, Status> {
+    async fn client(self, number: u64, client: Client, phase: watch::Receiver<Phase>) -> Result<Vec<Duration>, Error> {
+        let method = client.method(match self.kind {
+            Kind::Writes => "/etcdserverpb.KV/Put",
+            Kind::Reads => "/etcdserverpb.KV/Range",
+        })?;
         let (mut at, mut latencies) = (number * KEYS / 7, Vec::new());
         loop {
             at = (at + 7_919) % KEYS;
@@ -115,10 +108,10 @@ impl Load {
             match self.kind {
                 Kind::Writes => {
                     let value = vec![b'v'; self.bytes];
-                    client.put(PutRequest { key, value, ..PutRequest::default() }).await?;
+                    client.call(&method, &PutRequest { key, value, ..PutRequest::default() }).await?;
                 }
                 Kind::Reads => {
-                    client.range(RangeRequest { key, ..RangeRequest::default() }).await?;
+                    client.call(&method, &RangeRequest { key, ..RangeRequest::default() }).await?;
                 }
             }
             let now = *phase.borrow();

@@ -3,6 +3,7 @@
 //! One client program for both, on fresh clusters of three that run one after the other on the same cores; fsync is
 //! on. Figures are medians with their range; what counts are the ratios within one run.
 
+mod client;
 mod fan_out;
 mod life;
 mod load;
@@ -57,7 +58,7 @@ struct Shown {
     cells: Vec<Vec<f64>>,
 }
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let cli = Cli::parse();
     end_of(bench(&cli)).await
