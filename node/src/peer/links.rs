@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{
     host::{Host, Listener},
-    transport::{log_throttle::LogThrottle, tls::ClientTls},
+    transport::{gathering::Gathering, log_throttle::LogThrottle, tls::ClientTls},
 };
 
 /// A stream that is not there after this is given up.
@@ -212,6 +212,7 @@ impl Links {
             .http2_keep_alive_interval(ALIVE)
             .keep_alive_timeout(ALIVE)
             .keep_alive_while_idle(true)
+            .executor(Gathering)
             .initial_stream_window_size(4 << 20)
             .initial_connection_window_size(8 << 20)
             .connect_with_connector_lazy(dial);

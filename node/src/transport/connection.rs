@@ -17,6 +17,7 @@ use tokio::{pin, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    gathering::gathering,
     log_throttle::LogThrottle,
     silent::{Asked, Noting, Silent},
 };
@@ -97,7 +98,7 @@ pub async fn serve<B: Content>(
                     let asked = Asked::default();
                     let is_anybody_answered = matches!(caller, Caller::Client { .. });
                     let service = Noting { service: service.clone(), asked: asked.clone(), is_anybody_answered };
-                    let taken_in = connections.spawn(connection(caller, service, socket, stopping.clone()));
+                    let taken_in = connections.spawn(gathering(connection(caller, service, socket, stopping.clone())));
                     if silent.add(asked, taken_in) {
                         let why = format!("there are more than {}", caller.most_silent());
                         log_throttle.say("the oldest of many connections on which nothing was asked is given up", &why);

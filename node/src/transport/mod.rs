@@ -2,6 +2,7 @@
 //! is taken in, secured, kept alive and ended. Not in here: what is asked over one.
 
 pub mod connection;
+pub(crate) mod gathering;
 pub mod listening;
 pub(crate) mod log_throttle;
 pub(crate) mod silent;
