@@ -36,7 +36,8 @@ impl Store {
 impl Write<'_> {
     /// Performs a put; where it is refused nothing of it was done.
     pub(super) fn put_request(&mut self, request: PutRequest) -> Result<PutResponse, ApiError> {
-        let before = self.store().head(&request.key);
+        let asks = request.prev_kv || request.ignore_value || request.ignore_lease;
+        let before = asks.then(|| self.store().head(&request.key)).flatten();
         let prev_kv = before.filter(|_| request.prev_kv).map(|found| found.live.key_value(found.key, found.at));
         let kept = |keep: bool| if keep { before.ok_or(ApiError::KeyNotFound).map(Some) } else { Ok(None) };
         let value = kept(request.ignore_value)?.map(|found| found.live.value.clone());

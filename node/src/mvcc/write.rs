@@ -1,7 +1,6 @@
 //! A write in progress: any number of changes that share the next revision, and are all taken back where one fails.
 
 use bytes::Bytes;
-use imbl::ordmap::Entry;
 use proto::{LeaseId, Revision};
 
 use super::{
@@ -35,11 +34,11 @@ impl Write<'_> {
 
     /// Writes a key. The lease must be there.
     pub(super) fn put(&mut self, key: Bytes, value: Bytes, lease: LeaseId) {
-        let (created, version) = match self.store.head(&key) {
-            Some(found) => (found.live.created, found.live.version + 1),
-            None => (self.next(), 1),
-        };
-        self.push(key, Some(Live { created, version, value, lease }));
+        let next = self.next();
+        self.push(key, |before| {
+            let (created, version) = before.map_or((next, 1), |live| (live.created, live.version + 1));
+            Some(Live { created, version, value, lease })
+        });
     }
 
     /// Deletes the keys of a range and says how many there were.
@@ -47,7 +46,7 @@ impl Write<'_> {
         let doomed: Vec<Bytes> = self.store.alive(range, self.revision()).map(|found| found.key.clone()).collect();
         let count = doomed.len() as i64;
         for key in doomed {
-            self.push(key, None);
+            self.push(key, |_| None);
         }
         count
     }
@@ -63,21 +62,33 @@ impl Write<'_> {
         Revision(self.store.revision.0 + 1)
     }
 
-    fn push(&mut self, key: Bytes, live: Option<Live>) {
+    /// Adds what a key becomes to its history. It is looked up once: that is most of what a change costs.
+    fn push(&mut self, key: Bytes, becomes: impl FnOnce(Option<&Live>) -> Option<Live>) {
         let at = Position { revision: self.next(), sub: self.changes };
-        let after = lease_of(live.as_ref());
-        // The key that the map has is shared with the change, so that it is stored once.
-        let (key, history) = match self.store.keys.entry(key) {
-            Entry::Occupied(entry) => (entry.key().clone(), entry.into_mut()),
-            Entry::Vacant(entry) => (entry.key().clone(), entry.insert(History::default())),
+        let store = &mut *self.store;
+        let (key, before, after) = match store.keys.get_key_value_mut(&key[..]) {
+            Some((kept, history)) => {
+                let head = history.head().map(|(_, live)| live);
+                let before = lease_of(head);
+                let record = Record { at, live: becomes(head) };
+                let after = lease_of(record.live.as_ref());
+                store.records_bytes += size::of_change(&record);
+                history.push(record);
+                // The key that the map has is shared with the change, so that it is stored once.
+                (kept.clone(), before, after)
+            }
+            None => {
+                let record = Record { at, live: becomes(None) };
+                let after = lease_of(record.live.as_ref());
+                store.records_bytes += size::of_key(&key) + size::of_change(&record);
+                let mut history = History::default();
+                history.push(record);
+                store.keys.insert(key.clone(), history);
+                (key, LeaseId(0), after)
+            }
         };
-        let before = lease_of(history.head().map(|(_, live)| live));
-        let record = Record { at, live };
-        let of_key = if history.is_empty() { size::of_key(&key) } else { 0 };
-        self.store.records_bytes += of_key + size::of_change(&record);
-        history.push(record);
-        self.store.leases.pass(&key, before, after);
-        self.store.changes.push_back(Change { at, key });
+        store.leases.pass(&key, before, after);
+        store.changes.push_back(Change { at, key });
         self.changes += 1;
     }
 
