@@ -20,6 +20,7 @@ use wal::Wal;
 
 use crate::{
     arriving::Arriving,
+    format::Command,
     log_store::LogStore,
     machine::{Applier, Machine},
     network::Network,
@@ -28,7 +29,7 @@ use crate::{
     settings::Settings,
     snapshots::Snapshots,
     status::{LeaderHeard, RaftStatus, watched},
-    types::{Command, Committed, Types},
+    types::{Committed, Types},
 };
 
 /// A member gets as many entries in no time.
@@ -167,7 +168,7 @@ impl Group {
     pub async fn propose(&self, commands: Vec<Bytes>) -> Vec<Result<(), ProposeError>> {
         let count = commands.len();
         let stopped = |fatal: Fatal<Types>| ProposeError::Stopped(reason(&fatal));
-        let mut answers = match self.raft.client_write_many(commands.into_iter().map(Command)).await {
+        let mut answers = match self.raft.client_write_many(commands.into_iter().map(Command::new)).await {
             Ok(answers) => answers,
             Err(fatal) => return vec![Err(stopped(fatal)); count],
         };
@@ -194,7 +195,7 @@ impl Group {
     pub async fn propose_as_leader(&self, term: u64, command: Bytes) -> Result<(), ProposeError> {
         let stopped = |fatal: Fatal<Types>| ProposeError::Stopped(reason(&fatal));
         let (responder, answer) = ProgressResponder::complete_only();
-        let write = self.raft.write(Command(command)).with_leader(Committed { term }).responder(responder);
+        let write = self.raft.write(Command::new(command)).with_leader(Committed { term }).responder(responder);
         write.await.map_err(stopped)?;
         match answer.await {
             Ok(Ok(_)) => Ok(()),

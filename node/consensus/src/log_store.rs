@@ -12,7 +12,7 @@ use wal::{Wal, WalError};
 
 use crate::{
     format::{FormatError, Wire, decode_payload, encode_payload, log_id, term_of},
-    types::{Command, Entry, LogId, Payload, Types, Vote},
+    types::{Entry, LogId, Payload, Types, Vote},
 };
 
 /// What one reading for another member takes at most, in bytes.
@@ -53,8 +53,8 @@ pub fn uncommitted(wal: &Wal, mut tell: impl FnMut(u64, Bytes)) -> Result<(), Wa
         let Some(last) = entries.last() else { return Ok(()) };
         next = last.id.index.0 + 1;
         for entry in entries.into_iter().filter_map(|entry| decode_payload(entry).ok()) {
-            if let Payload::Normal(Command(bytes)) = entry.payload {
-                tell(entry.log_id.index, bytes);
+            if let Payload::Normal(command) = entry.payload {
+                tell(entry.log_id.index, command.bytes());
             }
         }
     }

@@ -16,7 +16,7 @@ use crate::{
     schedule::Schedule,
     snapshots::{SnapshotError, SnapshotFile, Snapshots},
     threads::{aside, off_thread},
-    types::{Command, LogId, Payload, Snapshot, SnapshotMeta, StoredMembership, Types},
+    types::{LogId, Payload, Snapshot, SnapshotMeta, StoredMembership, Types},
 };
 
 /// Why a state machine cannot go on.
@@ -155,7 +155,7 @@ struct Batch {
 impl Batch {
     fn push(&mut self, (entry, responder): EntryResponder<Types>) {
         let command = match entry.payload {
-            Payload::Normal(Command(bytes)) => Some(bytes),
+            Payload::Normal(command) => Some(command.bytes()),
             Payload::Membership(membership) => {
                 self.membership = Some(StoredMembership::new(Some(entry.log_id), membership));
                 None

@@ -2,28 +2,11 @@
 //!
 //! Leaders are those of the raft paper: one a term, so that a term and an index say which entry it is.
 
-use std::{error::Error, fmt, sync::Arc};
+use std::{error::Error, sync::Arc};
 
-use bytes::Bytes;
 use openraft::{BasicNode, errors::ErrorSource, impls::leader_id_std};
 
-use crate::group::with_causes;
-
-/// What an entry tells the state machine; nobody here looks into it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Command(pub Bytes);
-
-impl fmt::Debug for Command {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl fmt::Display for Command {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes", self.0.len())
-    }
-}
+use crate::{format::Command, group::with_causes};
 
 /// Why the log or the state machine failed, in its own words: openraft's own type puts the name of a Rust type before them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

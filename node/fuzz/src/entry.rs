@@ -16,8 +16,8 @@ pub fn decode(bytes: &[u8]) {
 }
 
 fn read(bytes: &Bytes) {
-    let Ok(entry) = Entry::decode(bytes, NEWEST) else { return };
-    assert_eq!(Entry::decode(&Bytes::from(entry.encode()), NEWEST), Ok(entry.clone()));
+    let Ok(entry) = Entry::decode(bytes.clone(), NEWEST) else { return };
+    assert_eq!(Entry::decode(&entry.encode()[..], NEWEST), Ok(entry.clone()));
     let mut state = State::default();
     for number in 1..=2 {
         let _ = state.apply(LogIndex(number), entry.clone(), &FEATURES);

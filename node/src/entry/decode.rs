@@ -1,6 +1,6 @@
 //! An entry from bytes: how it is read back. Whatever the bytes are, the answer is an entry or an error.
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use prost::Message;
 use proto::{ClusterId, ClusterVersion, LogIndex, MemberId};
 
@@ -37,7 +37,7 @@ impl Entry {
     ///
     /// # Errors
     /// [`EntryError`]; the member must not go on then.
-    pub fn decode(bytes: &[u8], own: ClusterVersion) -> Read<Self> {
+    pub fn decode(bytes: impl Buf, own: ClusterVersion) -> Read<Self> {
         let entry = stored::Entry::decode(bytes).map_err(damaged)?;
         let since = version(&entry.since.ok_or_else(missing("its release"))?);
         if since > own {

@@ -106,7 +106,7 @@ fn a_move_s_bytes_are_those_that_were_first_written() {
     let entry =
         Entry::from(EntryKind::Cluster(E::Move { member: MemberId(7), peer_urls: vec!["https://h:2380".into()] }));
     assert_eq!(entry.encode(), golden, "the format has changed");
-    assert_eq!(Entry::decode(golden, FIRST), Ok(entry));
+    assert_eq!(Entry::decode(&golden[..], FIRST), Ok(entry));
 }
 
 /// The fields that came later.
@@ -120,7 +120,7 @@ fn a_start_s_bytes_are_those_that_were_first_written() {
         [&b"\x0a\x04\x08\x03\x10\x05\xaa\x01\x18\x08\x07\x10\x02\x1a\x00\x21"[..], numbers, b"\x29", ids].concat();
     let entry = Entry::from(EntryKind::Cluster(E::Publish { member, starts, start_id, incarnation, attributes }));
     assert_eq!(entry.encode(), golden, "the format has changed");
-    assert_eq!(Entry::decode(&golden, FIRST), Ok(entry));
+    assert_eq!(Entry::decode(&golden[..], FIRST), Ok(entry));
 
     let member = Member { starts, start_id, incarnation, ..Member::default() };
     let cluster = cluster::Cluster { members: [(MemberId(7), member)].into(), ..Default::default() };
@@ -141,7 +141,7 @@ fn a_downgrade_under_way_is_stored_as_it_first_was() {
 #[test]
 fn what_a_newer_release_wrote_stops_the_member() {
     for entry in all() {
-        let found = Entry::decode(&entry.encode(), FIRST);
+        let found = Entry::decode(&entry.encode()[..], FIRST);
         match entry.what {
             EntryKind::LeaseCheckpoint(_) => assert_eq!(found, Err(EntryError::Newer(V3_6))),
             _ => assert_eq!(found.as_ref(), Ok(&entry), "3.5 knows the gate's entries, too"),
@@ -149,7 +149,7 @@ fn what_a_newer_release_wrote_stops_the_member() {
     }
     let mut foreign = stored::entry::Entry::decode(&all()[0].encode()[..]).unwrap();
     foreign.since = Some(stored::cluster::Version { major: 3, minor: 9 });
-    let error = Entry::decode(&foreign.encode_to_vec(), V3_6).unwrap_err();
+    let error = Entry::decode(&foreign.encode_to_vec()[..], V3_6).unwrap_err();
     assert_eq!(error.to_string(), "entry of release 3.9, which this member does not know");
 }
 
@@ -157,13 +157,13 @@ fn what_a_newer_release_wrote_stops_the_member() {
 fn damaged_bytes_are_an_error_or_another_entry_and_never_a_panic() {
     for entry in all() {
         let bytes = entry.encode();
-        assert!(Entry::decode(&[], V3_6).is_err());
+        assert!(Entry::decode(&[][..], V3_6).is_err());
         for at in 0..bytes.len() {
             let _ = Entry::decode(&bytes[..at], V3_6);
             for bit in 0..8 {
                 let mut flipped = bytes.clone();
                 flipped[at] ^= 1 << bit;
-                let _ = Entry::decode(&flipped, V3_6);
+                let _ = Entry::decode(&flipped[..], V3_6);
             }
         }
     }

@@ -33,7 +33,14 @@ pub enum Fault {
 /// An entry of the log, read; one without a command is raft's own.
 struct Committed {
     index: LogIndex,
-    command: Option<(Proposal, Entry)>,
+    command: Option<Command>,
+}
+
+/// An entry, which of its proposer's it is, and below which that waits for none.
+struct Command {
+    id: ProposalId,
+    settled: u64,
+    entry: Entry,
 }
 
 impl Machine {
@@ -51,14 +58,14 @@ impl Machine {
         let index = LogIndex(index);
         let fault = |source| Fault::Entry { index, source };
         let Some(command) = command else { return Ok(Committed { index, command: None }) };
-        let proposal = Proposal::decode(command.clone()).map_err(fault)?;
-        let entry = Entry::decode(&proposal.entry, self.shared.release.cluster_version()).map_err(fault)?;
-        Ok(Committed { index, command: Some((proposal, entry)) })
+        let Proposal { id, settled, entry } = Proposal::decode(command.clone()).map_err(fault)?;
+        let entry = Entry::decode(entry, self.shared.release.cluster_version()).map_err(fault)?;
+        Ok(Committed { index, command: Some(Command { id, settled, entry }) })
     }
 
     fn apply_one(&self, state: &mut State, Committed { index, command }: Committed) -> Option<(ProposalId, Outcome)> {
         match command {
-            Some((Proposal { id, settled, .. }, entry)) if state.sessions.admit(id, settled) => {
+            Some(Command { id, settled, entry }) if state.sessions.admit(id, settled) => {
                 Some((id, state.apply(index, entry, &self.shared.registry)))
             }
             _ => {
@@ -73,7 +80,7 @@ impl Machine {
         let (mut outcomes, mut is_news, mut is_compacted) = (Vec::new(), false, false);
         for entry in entries {
             // One that was applied before, too: whoever replays the log meets it.
-            let since = entry.command.as_ref().map(|(_, entry)| entry.what.since());
+            let since = entry.command.as_ref().map(|command| command.entry.what.since());
             is_news |= since.is_some_and(|since| state.cluster.note(entry.index, since));
             if let Some((id, outcome)) = self.apply_one(&mut state, entry) {
                 is_news |= matches!(outcome, Ok(Applied::Cluster { changed: true }));
@@ -114,7 +121,7 @@ impl consensus::Machine for Machine {
         let read = |(index, command): &(u64, Option<Bytes>)| self.read_entry(*index, command.as_ref());
         let entries: Vec<_> = entries.iter().map(read).collect::<Result<_, _>>()?;
         let may_take_long =
-            |entry: &Committed| entry.command.as_ref().is_some_and(|(_, entry)| entry.what.may_take_long());
+            |entry: &Committed| entry.command.as_ref().is_some_and(|command| command.entry.what.may_take_long());
         match entries.iter().any(may_take_long) {
             true => off_thread(|| self.apply_all(entries))?,
             false => self.apply_all(entries)?,

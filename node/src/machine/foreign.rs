@@ -28,7 +28,7 @@ impl Machine {
     /// [`Foreign`]
     pub fn may_propose(&self, from: MemberId, proposal: &Bytes) -> Result<(), Foreign> {
         let proposal = Proposal::decode(proposal.clone())?;
-        let entry = Entry::decode(&proposal.entry, self.shared.release.cluster_version())?;
+        let entry = Entry::decode(proposal.entry, self.shared.release.cluster_version())?;
         let published = match &entry.what {
             EntryKind::Cluster(ClusterEntry::Publish { member, .. }) => Some(*member),
             _ => None,

@@ -51,7 +51,7 @@ impl Unapplied {
 
     /// What cannot be read stops this member if it is ever committed.
     fn note(&mut self, index: LogIndex, command: Bytes, own: ClusterVersion) {
-        let entry = Proposal::decode(command).and_then(|proposal| Entry::decode(&proposal.entry, own));
+        let entry = Proposal::decode(command).and_then(|proposal| Entry::decode(proposal.entry, own));
         if let Ok(EntryKind::Cluster(ClusterEntry::Publish { member, starts, start_id, incarnation, .. })) =
             entry.map(|entry| entry.what)
         {

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use openraft::{BasicNode, raft::StreamAppendError};
 
-use super::{Ballot, FormatError, Lost, Numbered, Offer, TakeOver, Wire, decode_payload, encode_payload, log_id};
+use super::{
+    Ballot, Command, FormatError, Lost, Numbered, Offer, TakeOver, Wire, decode_payload, encode_payload, log_id,
+};
 use crate::types::{
-    AppendRequest, AppendResult, Command, Entry, LeaderId, Membership, Payload, StoredMembership, TransferRequest,
-    Vote, VoteRequest, VoteResponse,
+    AppendRequest, AppendResult, Entry, LeaderId, Membership, Payload, StoredMembership, TransferRequest, Vote,
+    VoteRequest, VoteResponse,
 };
 
 fn vote(committed: bool) -> Vote {
@@ -21,8 +23,11 @@ fn membership() -> Membership {
 }
 
 fn entries() -> Vec<Entry> {
-    let payloads =
-        [Payload::Membership(membership()), Payload::Blank, Payload::Normal(Command(Bytes::from_static(b"a command")))];
+    let payloads = [
+        Payload::Membership(membership()),
+        Payload::Blank,
+        Payload::Normal(Command::new(Bytes::from_static(b"a command"))),
+    ];
     let entry = |(at, payload)| Entry { log_id: log_id(7, at as u64), payload };
     payloads.into_iter().enumerate().map(entry).collect()
 }

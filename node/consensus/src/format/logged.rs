@@ -1,30 +1,28 @@
 //! What an entry of the log says.
 
+use bytes::Bytes;
 use prost::Message;
 
-use super::{FormatError, Wire, decode, log_id, message as m};
-use crate::types::{Command, Entry, Payload};
+use super::{Command, FormatError, Wire, decode, log_id, message as m};
+use crate::types::{Entry, Payload};
 
-impl Wire for Payload {
-    type Message = m::Payload;
+fn encode(payload: &Payload) -> Bytes {
+    let what = match payload {
+        Payload::Normal(command) => return command.payload(),
+        Payload::Blank => m::payload::What::Blank(m::Blank {}),
+        Payload::Membership(membership) => m::payload::What::Membership(membership.message()),
+    };
+    m::Payload { what: Some(what) }.encode_to_vec().into()
+}
 
-    fn message(&self) -> m::Payload {
-        let what = match self {
-            Self::Blank => m::payload::What::Blank(m::Blank {}),
-            Self::Normal(command) => m::payload::What::Command(command.0.clone()),
-            Self::Membership(membership) => m::payload::What::Membership(membership.message()),
-        };
-        m::Payload { what: Some(what) }
-    }
-
-    fn read(message: m::Payload) -> Result<Self, FormatError> {
-        Ok(match message.what {
-            Some(m::payload::What::Blank(_)) => Self::Blank,
-            Some(m::payload::What::Command(bytes)) => Self::Normal(Command(bytes)),
-            Some(m::payload::What::Membership(membership)) => Self::Membership(Wire::read(membership)?),
-            None => return Err(FormatError("an entry that says nothing".into())),
-        })
-    }
+/// Nothing is copied.
+fn read(bytes: Bytes) -> Result<Payload, FormatError> {
+    Ok(match decode::<m::Payload>(bytes.clone())?.what {
+        Some(m::payload::What::Blank(_)) => Payload::Blank,
+        Some(m::payload::What::Command(command)) => Payload::Normal(Command::read(bytes, command)),
+        Some(m::payload::What::Membership(membership)) => Payload::Membership(Wire::read(membership)?),
+        None => return Err(FormatError("an entry that says nothing".into())),
+    })
 }
 
 /// An entry as the log has it.
@@ -35,25 +33,22 @@ pub(crate) fn encode_payload(entry: &Entry) -> wal::Entry {
         leader: 0,
         index: wal::LogIndex(entry.log_id.index),
     };
-    wal::Entry { id, payload: entry.payload.message().encode_to_vec().into() }
+    wal::Entry { id, payload: encode(&entry.payload) }
 }
 
-/// An entry from the log.
+/// An entry from the log. What is applied is one with what the log holds in memory anyway.
 pub(crate) fn decode_payload(entry: wal::Entry) -> Result<Entry, FormatError> {
-    // Not copied: what is applied is one with what the log holds in memory anyway.
-    let payload = Payload::read(decode(entry.payload)?)?;
-    Ok(Entry { log_id: log_id(entry.id.term.0, entry.id.index.0), payload })
+    Ok(Entry { log_id: log_id(entry.id.term.0, entry.id.index.0), payload: read(entry.payload)? })
 }
 
 impl Wire for Entry {
     type Message = m::Entry;
 
     fn message(&self) -> m::Entry {
-        m::Entry { id: Some(self.log_id.message()), payload: self.payload.message().encode_to_vec().into() }
+        m::Entry { id: Some(self.log_id.message()), payload: encode(&self.payload) }
     }
 
     fn read(message: m::Entry) -> Result<Self, FormatError> {
-        let payload = Payload::read(decode(message.payload)?)?;
-        Ok(Self { log_id: super::required(message.id, "an entry's id")?, payload })
+        Ok(Self { log_id: super::required(message.id, "an entry's id")?, payload: read(message.payload)? })
     }
 }

@@ -1,6 +1,7 @@
 //! Raft's things as messages of our own, and back: what is in the log, in snapshots and on the wire does not change with
 //! openraft. Whatever the bytes are, the answer is a value or an error.
 
+mod command;
 mod fuzzing;
 mod ids;
 mod logged;
@@ -10,6 +11,7 @@ mod wire;
 use bytes::Bytes;
 use prost::Message;
 
+pub use command::Command;
 pub use fuzzing::fuzz;
 pub(crate) use ids::{log_id, term_of};
 pub(crate) use logged::{decode_payload, encode_payload};
