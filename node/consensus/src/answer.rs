@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream::BoxStream};
-use openraft::{Snapshot as RaftSnapshot, async_runtime::watch::WatchReceiver as _};
+use openraft::{Snapshot as RaftSnapshot, async_runtime::watch::WatchReceiver as _, errors::Fatal};
 
 use crate::{
     arriving::{Arrival, ArrivalError},
@@ -17,7 +17,7 @@ use crate::{
     peers::Question,
     snapshots::SnapshotFile,
     threads::aside,
-    types::{AppendRequest, AppendResult, LogId, TransferRequest, Vote},
+    types::{AppendRequest, AppendResult, LogId, TransferRequest, Types, Vote, VoteResponse},
 };
 
 /// No term is farther ahead of a member that was away: an election a second for a century.
@@ -64,8 +64,9 @@ impl Group {
     pub fn append(&self, from: u64, requests: impl Stream<Item = Bytes> + Send + 'static) -> BoxStream<'static, Bytes> {
         let sequences = Arc::new(Mutex::new(VecDeque::new()));
         let (numbers, group) = (sequences.clone(), self.clone());
-        let read = move |bytes| {
-            let read = Numbered::<AppendRequest>::decode(bytes);
+        let read = move |bytes: Bytes| {
+            // Entries stay in memory for a while, and with them what they were read from: no more than they take.
+            let read = Numbered::<AppendRequest>::decode(Bytes::copy_from_slice(&bytes));
             let numbered = read.inspect_err(|error| tracing::warn!(%error, "a damaged append")).ok()?;
             if let Err(error) = group.plausible(from, &numbered.what.vote) {
                 tracing::warn!(%error, "an append that cannot be");
@@ -159,11 +160,12 @@ impl Group {
             Question::Vote(bytes) => {
                 let Ballot { request, is_pre_vote } = Ballot::decode(bytes).map_err(damaged)?;
                 self.plausible(from, &request.vote)?;
-                let answer = match is_pre_vote {
-                    true => self.raft.pre_vote(request).await,
-                    false => self.raft.vote(request).await,
+                let answer = match (self.promise.forbids(&request), is_pre_vote) {
+                    (true, _) => self.refusal().await.map_err(stopped),
+                    (false, true) => self.raft.pre_vote(request).await.map_err(stopped),
+                    (false, false) => self.raft.vote(request).await.map_err(stopped),
                 };
-                Ok(answer.map_err(stopped)?.encode())
+                Ok(answer?.encode())
             }
             Question::TakeOver(bytes) => {
                 let request = TransferRequest::decode(bytes).map_err(damaged)?;
@@ -182,6 +184,13 @@ impl Group {
                 Ok(prost::Message::encode_to_vec(&message::SnapshotHeld { bytes }).into())
             }
         }
+    }
+
+    /// No vote.
+    async fn refusal(&self) -> Result<VoteResponse, Fatal<Types>> {
+        let standing = |state: &openraft::RaftState<Types>| (*state.vote_ref(), state.log_ids.last().copied());
+        let (vote, last) = self.raft.with_raft_state(standing).await?;
+        Ok(VoteResponse::new(vote, last, false))
     }
 
     /// Whether this is the vote of who leads here.

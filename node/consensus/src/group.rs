@@ -25,6 +25,7 @@ use crate::{
     machine::{Applier, Machine},
     network::Network,
     peers::Peers,
+    promise::Promise,
     schedule::Schedule,
     settings::Settings,
     snapshots::Snapshots,
@@ -45,6 +46,8 @@ pub struct Group {
     pub(crate) machine: Arc<dyn Machine>,
     raft_status: watch::Receiver<RaftStatus>,
     pub(crate) leader_heard: LeaderHeard,
+    newest_answer: Duration,
+    pub(crate) promise: Promise,
     /// Why it was ended, where its leader knew that it must not go on.
     pub(crate) ended: Arc<OnceLock<String>>,
 }
@@ -128,6 +131,8 @@ impl Group {
         let schedule = applier.schedule.clone();
         schedule.begin(id, settings.snapshot_count);
         let network = Network::new(peers, settings.patience(), schedule.clone());
+        let has_voted = wal.vote().map_err(|error| GroupError::Stopped(error.to_string()))?.is_some();
+        let promise = Promise::of_start(has_voted, settings.lease());
         let raft = Raft::new(id, config, network, LogStore::new(wal.clone()), applier).await.map_err(stopped)?;
         tokio::spawn(take_snapshots(raft.clone(), schedule));
         let leader_heard = LeaderHeard::default();
@@ -140,6 +145,8 @@ impl Group {
             machine,
             raft_status,
             leader_heard,
+            newest_answer: settings.newest_answer(),
+            promise,
             ended: Arc::default(),
         })
     }
@@ -204,14 +211,13 @@ impl Group {
         }
     }
 
-    /// The index up to which a reader must wait, confirmed by a majority after this was called (raft dissertation,
-    /// section 6.4).
+    /// The index up to which a reader must wait: this member leads as it is asked, by its [`ReadMode`](crate::ReadMode).
     ///
     /// # Errors
     /// [`ReadError`]
     pub async fn read_index(&self, limit: Duration) -> Result<u64, ReadError> {
-        let quorum_round = LinearizerOption::new(Some(Duration::ZERO), true).with_wait_timeout(limit);
-        match self.raft.get_read_log_id(quorum_round).await {
+        let round = LinearizerOption::new(Some(self.newest_answer), true).with_wait_timeout(limit);
+        match self.raft.get_read_log_id(round).await {
             Ok((id, _)) => Ok(id.index()),
             Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(_))) => Err(ReadError::NotLeader),
             Err(RaftError::APIError(LinearizableReadError::QuorumNotEnough(_))) => Err(ReadError::NoQuorum),

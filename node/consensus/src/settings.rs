@@ -7,6 +7,15 @@ use openraft::{Config, ConfigError, SnapshotPolicy};
 /// Longer than any snapshot takes: a day.
 const SNAPSHOT_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
 
+/// How a leader knows that it leads when somebody reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadMode {
+    /// A majority says so after it was asked (raft dissertation, section 6.4).
+    Quorum,
+    /// A majority has said so lately, and votes for nobody else meanwhile: as long as clocks run alike (section 6.4.1).
+    Lease,
+}
+
 /// The settings of a member, as etcd has them.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -18,18 +27,40 @@ pub struct Settings {
     pub snapshot_count: u64,
     /// Entries that stay in the log behind a snapshot, for members that are a little behind (etcd, `SnapshotCatchUpEntries`).
     pub catchup_entries: u64,
+    /// As a leader.
+    pub reads: ReadMode,
 }
 
 impl Settings {
+    /// For so long who hears a leader votes for nobody else.
+    pub(crate) fn lease(self) -> Duration {
+        let (_, most) = self.timeouts();
+        Duration::from_millis(most)
+    }
+
+    /// How old a majority's answer may be where reads rest upon it: a leader's clock may lose a quarter on the others'.
+    pub(crate) fn newest_answer(self) -> Duration {
+        match self.reads {
+            ReadMode::Quorum => Duration::ZERO,
+            ReadMode::Lease => self.lease() * 3 / 4,
+        }
+    }
+
+    /// openraft's EMIN and EMAX, in milliseconds.
+    fn timeouts(self) -> (u64, u64) {
+        let millis = |duration: Duration| duration.as_millis() as u64;
+        let (least, most) = (millis(self.election * 4 / 10), millis(self.election * 6 / 10));
+        (least, most.max(least + 1))
+    }
+
     /// As openraft wants it. There an election begins after EMAX and a random time up to EMIN more; so that both together
     /// are about what etcd's flag says, they are 0.6 and 0.4 of it.
     pub(crate) fn config(self) -> Result<Arc<Config>, ConfigError> {
-        let millis = |duration: Duration| duration.as_millis() as u64;
-        let (least, most) = (millis(self.election * 4 / 10), millis(self.election * 6 / 10));
+        let (least, most) = self.timeouts();
         let config = Config {
-            heartbeat_interval: millis(self.heartbeat),
+            heartbeat_interval: self.heartbeat.as_millis() as u64,
             election_timeout_min: least,
-            election_timeout_max: most.max(least + 1),
+            election_timeout_max: most,
             // Whoever carries it gives up where it comes to a standstill (`peer/links.rs`).
             install_snapshot_timeout: SNAPSHOT_TIMEOUT_MS,
             // Taken when it is due (`schedule`).
@@ -41,7 +72,7 @@ impl Settings {
             enable_pre_vote: Some(true),
             // A leader that comes back has been away: it stands for election like everybody else.
             enable_leader_restore: Some(false),
-            quorum_loss_probe_interval: Some(4 * most.max(least + 1)),
+            quorum_loss_probe_interval: Some(4 * most),
             ..Config::default()
         };
         Ok(Arc::new(config.validate()?))

@@ -74,6 +74,7 @@ impl Machine {
             format!("--initial-advertise-peer-urls={}", url(id, PEER_PORT)),
             format!("--initial-cluster={}", founders.join(",")),
             format!("--snapshot-count={}", plan.snapshot_count),
+            format!("--linearizable-read-mode={}", if plan.reads_by_lease { "lease" } else { "quorum" }),
             format!("--snapshot-catchup-entries={}", plan.catchup_entries),
             "--corrupt-check-time=3s".into(),
         ];

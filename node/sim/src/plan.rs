@@ -13,6 +13,9 @@ pub struct Plan {
     pub minor: u64,
     pub snapshot_count: u64,
     pub catchup_entries: u64,
+    /// Whether leaders let their lease answer reads.
+    #[serde(default)]
+    pub reads_by_lease: bool,
     /// Simulated seconds until all faults end.
     pub seconds: u64,
     /// The one machine whose disk may lose what it has.
@@ -186,6 +189,7 @@ impl Plan {
             minor: if upgrades { 5 + chance.below(2) as u64 } else { 7 },
             snapshot_count,
             catchup_entries: snapshot_count / [1, 2, 10][chance.below(3)],
+            reads_by_lease: seed.is_multiple_of(2),
             seconds,
             unlucky,
             faults: Vec::new(),

@@ -16,6 +16,8 @@ mod utf8;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
+use consensus::ReadMode;
+
 pub use etcd_flag::ETCD_FLAGS;
 pub use setting::{Role, SETTINGS, Setting};
 pub use source::ConfigError;
@@ -48,6 +50,8 @@ pub struct Config {
     pub heartbeat_interval: Duration,
     /// How long a member goes without a leader before it stands for election.
     pub election_timeout: Duration,
+    /// How it knows that it leads, when it does and somebody reads.
+    pub linearizable_reads: ReadMode,
     /// For clients.
     pub client_tls: TlsSettings,
     /// For other members.

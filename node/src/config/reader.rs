@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
+use consensus::ReadMode;
+
 use super::{
     AutoCompaction, Config, InitialState, Keepalive, LogOutput, LogSettings,
     duration::duration,
@@ -39,6 +41,10 @@ pub(super) fn build(given: &Given) -> Result<Config, ConfigError> {
         initial_cluster_token: text.text("initial-cluster-token"),
         heartbeat_interval: text.millis("heartbeat-interval")?,
         election_timeout: text.millis("election-timeout")?,
+        linearizable_reads: match &*text.one("linearizable-read-mode")? {
+            "lease" => ReadMode::Lease,
+            _ => ReadMode::Quorum,
+        },
         snapshot_count: text.parsed("snapshot-count")?,
         snapshot_catchup_entries: text.parsed("snapshot-catchup-entries")?,
         quota_backend_bytes: text.quota()?,

@@ -89,6 +89,12 @@ pub const SETTINGS: &[Setting] = &[
     setting("initial-cluster-token", Kind::Text, "etcd-cluster", "tells one new cluster from another"),
     setting("heartbeat-interval", Kind::Millis, "100", "between two heartbeats of a leader, in milliseconds"),
     setting("election-timeout", Kind::Millis, "1000", "without a leader until an election, in milliseconds"),
+    setting(
+        "linearizable-read-mode",
+        Kind::One(&["quorum", "lease"]),
+        "quorum",
+        "what a read waits for at the leader: a quorum round, or nothing while its lease runs (see README)",
+    ),
     setting("snapshot-count", Kind::Number, "0", "entries between two snapshots; 0: by the size of the log alone"),
     setting("snapshot-catchup-entries", Kind::Number, "5000", "entries that stay in the log behind a snapshot"),
     setting("quota-backend-bytes", Kind::Integer, "0", "how large the state may grow; 0 for 2 GiB, -1 for no bound"),

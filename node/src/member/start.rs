@@ -136,6 +136,7 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
         election: config.election_timeout,
         snapshot_count: config.snapshot_count,
         catchup_entries: config.snapshot_catchup_entries,
+        reads: config.linearizable_reads,
     };
     let unapplied = Unapplied::read(&wal, version)?;
     let handshake = Handshake::new(identity.clone(), machine.clone(), had_log).with(unapplied);

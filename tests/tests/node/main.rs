@@ -13,6 +13,7 @@ mod gates;
 mod hand_over;
 mod hostile;
 mod large;
+mod lease_reads;
 mod leases;
 mod lost_data;
 mod moved;

@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use consensus::{Applier, Group, Lane, Outgoing, Peer, PeerError, Peers, Pipe, Question, Settings, Snapshots};
+use consensus::{
+    Applier, Group, Lane, Outgoing, Peer, PeerError, Peers, Pipe, Question, ReadMode, Settings, Snapshots,
+};
 use futures_util::future::{BoxFuture, pending};
 use tempfile::TempDir;
 use wal::{Options, Wal};
@@ -32,6 +34,7 @@ impl Alone {
             election: Duration::from_millis(500),
             snapshot_count: 1000,
             catchup_entries: 1000,
+            reads: ReadMode::Quorum,
         };
         let group = Group::open(ID, settings, wal, applier, Arc::new(Nobody)).await.unwrap();
         group.found(&BTreeMap::from([(ID, "http://127.0.0.1:1".to_owned())])).await.unwrap();
