@@ -22,6 +22,7 @@ impl Machine {
     /// Forgets, for as long as it is polled.
     pub async fn forget(self) {
         loop {
+            self.hash_last().await;
             let machine = self.clone();
             // Where it has panicked, what is left is given back at the next start.
             match aside(move || machine.forget_some()).await {
@@ -35,9 +36,23 @@ impl Machine {
         }
     }
 
-    /// One step; the compaction that is done with, once there is nothing more.
+    /// Before anything that it hides is gone.
+    async fn hash_last(&self) {
+        if !self.read(|state| state.keys.is_to_be_hashed()) {
+            return;
+        }
+        let _turn = self.turn_to_hash().await;
+        let machine = self.clone();
+        // Where it has panicked, that compaction has no hash.
+        let _ = aside(move || machine.hash_compaction()).await;
+    }
+
+    /// One step, of what is hashed; the compaction that is done with, once there is nothing more.
     fn forget_some(&self) -> Option<Revision> {
         let mut state = self.write();
+        if state.keys.is_to_be_hashed() {
+            return None;
+        }
         (!state.keys.forget(STEP_CHANGES)).then(|| state.keys.compacted())
     }
 }

@@ -3,6 +3,7 @@
 mod applied;
 mod foreign;
 mod forgetting;
+mod hashes;
 mod proposals;
 
 use std::sync::{Arc, PoisonError, RwLock};
@@ -15,6 +16,7 @@ pub use foreign::Foreign;
 pub use proposals::{Outcome, Proposal, Proposals, Waiting};
 
 use crate::{features::Registry, state::State};
+use hashes::Hashes;
 
 /// The state, shared. Every clone is the same one.
 #[derive(Clone, Debug)]
@@ -32,6 +34,7 @@ struct Shared {
     compacted: Notify,
     /// Up to which compaction everything is forgotten.
     forgotten: watch::Sender<Revision>,
+    hashes: Hashes,
     proposals: Proposals,
     registry: Registry,
     release: Release,
@@ -43,7 +46,8 @@ impl Machine {
         let (applied, cluster) = (watch::Sender::default(), watch::Sender::default());
         let (compacted, forgotten) = (Notify::new(), watch::Sender::new(Revision(-1)));
         let state = RwLock::default();
-        let shared = Shared { state, applied, cluster, compacted, forgotten, proposals, registry, release };
+        let hashes = Hashes::default();
+        let shared = Shared { state, applied, cluster, compacted, forgotten, hashes, proposals, registry, release };
         Self { shared: Arc::new(shared) }
     }
 

@@ -14,6 +14,13 @@ use crate::api_error::ApiError;
 /// Above it there would be few revisions left to write.
 const MOST_BUMPED: Revision = Revision(i64::MAX / 2);
 
+/// A compaction, between the one before it and itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compaction {
+    pub(super) before: Revision,
+    pub(super) at: Revision,
+}
+
 impl Store {
     /// Hides what no read and no watch from `request.revision` on can see; [`Store::forget`] gives its room back.
     ///
@@ -26,6 +33,10 @@ impl Store {
         }
         if revision > self.revision {
             return Err(ApiError::FutureRevision);
+        }
+        // One that comes before the one before it is done is not hashed (etcd, `checkPrevCompactionCompleted`).
+        if self.forgetting.is_none() {
+            self.unhashed = Some(Compaction { before: self.compacted, at: revision });
         }
         self.compacted = revision;
         self.forgetting = Some(0);
@@ -44,10 +55,22 @@ impl Store {
         true
     }
 
+    /// Whether there is something to [take](Store::take_unhashed).
+    pub fn is_to_be_hashed(&self) -> bool {
+        self.unhashed.is_some()
+    }
+
+    /// The compaction that is to be hashed before anything of it is [forgotten](Store::forget), with the store that it left: once.
+    pub fn take_unhashed(&mut self) -> Option<(Compaction, Self)> {
+        self.unhashed.take().map(|compaction| (compaction, self.clone()))
+    }
+
     /// Forgets what compactions have hidden, at most so many changes of it; says whether there is more. It walks the changes
     /// since the compaction before, never the keys that did not change.
     pub fn forget(&mut self, most: usize) -> bool {
         let Some(mut place) = self.forgetting else { return false };
+        // What it had cannot be told any more.
+        self.unhashed = None;
         for _ in 0..most {
             let next = self.changes.get(place).filter(|change| change.at.revision <= self.compacted).cloned();
             let Some(change) = next else {

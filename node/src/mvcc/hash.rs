@@ -4,20 +4,45 @@
 //! change in order, its place and the key-value as protobuf. Only what the changes say goes in, never how it is stored, so
 //! members agree whatever their history of snapshots, and so does an etcd that was given the same requests.
 
-use std::iter;
+use std::{collections::BTreeMap, iter};
 
 use crc32c::{crc32c, crc32c_append};
 use prost::Message;
 use proto::{Revision, etcdserverpb::HashKvResponse, mvccpb::KeyValue};
 
 use super::{
-    KeyRange, Store, header,
+    Compaction, KeyRange, Store, header,
     history::{History, Record},
 };
 use crate::api_error::ApiError;
 
 /// The name of the bucket that etcd keeps its keys in.
 const BUCKET: &[u8] = b"key";
+
+/// As many compactions are remembered (etcd, `hashStorageMaxSize`).
+const MOST_KEPT: usize = 10;
+
+/// The hashes of the last compactions: what each left out can be hashed no more, and members compare what they had (etcd,
+/// `hashStorage`).
+#[derive(Debug, Default)]
+pub struct CompactionHashes {
+    /// By revision.
+    kept: BTreeMap<i64, HashKvResponse>,
+}
+
+impl CompactionHashes {
+    pub fn add(&mut self, hash: HashKvResponse) {
+        self.kept.insert(hash.hash_revision, hash);
+        while self.kept.len() > MOST_KEPT {
+            self.kept.pop_first();
+        }
+    }
+
+    /// That of the compaction at this revision; its header is still to be made.
+    pub fn at(&self, revision: i64) -> Option<HashKvResponse> {
+        self.kept.get(&revision).copied()
+    }
+}
 
 impl Store {
     /// Hashes what is there up to `revision`; 0 is the newest.
@@ -32,20 +57,31 @@ impl Store {
         };
         Ok(HashKvResponse {
             header: header(self.revision),
-            hash: self.hash_up_to(revision),
+            hash: self.hash_up_to(revision, self.compacted, self.alive(KeyRange::From(&[]), revision).next().is_some()),
             compact_revision: self.compacted.0,
             hash_revision: revision.0,
         })
     }
 
-    fn hash_up_to(&self, revision: Revision) -> u32 {
-        // Where no key is left etcd takes none for superseded.
-        let any = self.alive(KeyRange::From(&[]), revision).next().is_some();
+    /// What [`Store::hash_kv`] of this compaction's revision was until then, of the store that it has left, before anything was
+    /// forgotten.
+    ///
+    /// But for one case, as in etcd (`Compact` and `Keep` of server/storage/mvcc/index.go): where all that it leaves are deletions at
+    /// its very revision.
+    pub fn hash_compaction(&self, Compaction { before, at }: Compaction) -> HashKvResponse {
+        let leaves = |history: &History| history.kept(at).first().is_some_and(|record| record.at.revision <= at);
+        let hash = self.hash_up_to(at, before, self.keys.values().any(leaves));
+        HashKvResponse { header: None, hash, compact_revision: before.0, hash_revision: at.0 }
+    }
+
+    /// The hash at `revision`, where the last compaction was `compacted`. Where `any` is false, nothing is left of what was there at
+    /// `revision`, and etcd takes none for superseded.
+    fn hash_up_to(&self, revision: Revision, compacted: Revision, any: bool) -> u32 {
         let mut counted: Vec<_> = self
             .keys
             .iter()
-            .flat_map(|(key, history)| iter::repeat((key, history)).zip(history.kept(self.compacted)))
-            .filter(|((_, history), record)| self.counts(history, record, revision, any))
+            .flat_map(|(key, history)| iter::repeat((key, history)).zip(history.kept(compacted)))
+            .filter(|((_, history), record)| counts(history, record, revision, compacted, any))
             .map(|((key, _), record)| (key.as_ref(), record))
             .collect();
         counted.sort_unstable_by_key(|(_, record)| record.at);
@@ -58,16 +94,16 @@ impl Store {
         }
         hash
     }
+}
 
-    /// Whether a record goes into the hash at `revision`: of those that a compaction would drop there, the ones up to the
-    /// last compaction do not, since a member that compacted later may have dropped them. Nor does a deletion at that very
-    /// revision, which releases of etcd before 3.5.16 drop.
-    fn counts(&self, history: &History, record: &Record, revision: Revision, any: bool) -> bool {
-        let superseded = || any && history.at(revision).is_none_or(|(at, _)| at != record.at);
-        record.at.revision <= revision
-            && (record.at.revision > self.compacted || !superseded())
-            && (record.at.revision != self.compacted || record.live.is_some())
-    }
+/// Whether a record goes into the hash at `revision`: of those that a compaction would drop there, the ones up to the
+/// last compaction do not, since a member that compacted later may have dropped them. Nor does a deletion at that very
+/// revision, which releases of etcd before 3.5.16 drop.
+fn counts(history: &History, record: &Record, revision: Revision, compacted: Revision, any: bool) -> bool {
+    let superseded = || any && history.at(revision).is_none_or(|(at, _)| at != record.at);
+    record.at.revision <= revision
+        && (record.at.revision > compacted || !superseded())
+        && (record.at.revision != compacted || record.live.is_some())
 }
 
 /// A change as etcd stores it: the revision, `_`, its turn, `t` for a deletion; then the key-value.

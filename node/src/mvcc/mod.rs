@@ -34,7 +34,9 @@ use proto::{
     etcdserverpb::{RangeRequest, ResponseHeader},
 };
 
+pub use compact::Compaction;
 pub use events::{Bound, Changed, Stretch};
+pub use hash::CompactionHashes;
 pub use key_range::KeyRange;
 pub use range::Extent;
 pub use restore::{Restore, SnapshotError};
@@ -59,6 +61,8 @@ pub struct Store {
     changes: Vector<Change>,
     /// Where in `changes` the last compaction is to be gone on with; what lies before that place is kept. `None`: it is done.
     forgetting: Option<usize>,
+    /// The last compaction, until it is hashed or not to be. No state: two stores that differ in it alone are equal.
+    unhashed: Option<Compaction>,
     leases: Leases,
     /// What all records take; see [`size`].
     records_bytes: u64,
@@ -80,6 +84,7 @@ impl Default for Store {
             keys: OrdMap::new(),
             changes: Vector::new(),
             forgetting: None,
+            unhashed: None,
             leases: Leases::default(),
             records_bytes: 0,
         }

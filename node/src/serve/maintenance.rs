@@ -11,7 +11,6 @@ use proto::{
         SnapshotResponse, StatusRequest, StatusResponse, alarm_request::AlarmAction, maintenance_server::Maintenance,
     },
 };
-use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{context::ServiceContext, feature, snapshot};
@@ -22,10 +21,6 @@ const FIRST_WITH_STORAGE_VERSION: ClusterVersion = ClusterVersion { major: 3, mi
 
 /// What etcd counts as the least.
 const PAGE_BYTES: u64 = 4096;
-
-/// One hash of all keys at a time: each keeps a processor busy for as long as it takes, and a list of all changes in memory. The
-/// others wait for their turn.
-static HASHING: Semaphore = Semaphore::const_new(1);
 
 #[async_trait]
 impl Maintenance for ServiceContext {
@@ -58,7 +53,7 @@ impl Maintenance for ServiceContext {
 
     async fn hash(&self, request: Request<HashRequest>) -> Result<Response<HashResponse>, Status> {
         self.admit(request.metadata())?;
-        let _turn = HASHING.acquire().await;
+        let _turn = self.member.machine().turn_to_hash().await;
         let (revision, hash) = self.scan(|state| (state.keys.revision().0, hash(state))).await?;
         Ok(Response::new(HashResponse { header: self.header(revision), hash }))
     }
@@ -66,8 +61,14 @@ impl Maintenance for ServiceContext {
     async fn hash_kv(&self, request: Request<HashKvRequest>) -> Result<Response<HashKvResponse>, Status> {
         let (metadata, _, HashKvRequest { revision }) = request.into_parts();
         self.admit(&metadata)?;
-        let _turn = HASHING.acquire().await;
-        let mut hash = self.scan(move |state| state.keys.hash_kv(revision)).await??;
+        let machine = self.member.machine();
+        let mut hash = match machine.hash_of_compaction(revision) {
+            Some(hash) => hash,
+            None => {
+                let _turn = machine.turn_to_hash().await;
+                self.scan(move |state| state.keys.hash_kv(revision)).await??
+            }
+        };
         if !self.has_storage_version() {
             hash.hash_revision = 0;
         }

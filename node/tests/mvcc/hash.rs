@@ -1,10 +1,15 @@
 //! etcd, `kvHasher` in server/storage/mvcc/hash.go.
 
-use node::{api_error::ApiError, mvcc::Store};
+use node::{
+    api_error::ApiError,
+    mvcc::{CompactionHashes, Store},
+};
+use proto::etcdserverpb::HashKvResponse;
 
 use crate::{
     answer::answer,
-    random::Step,
+    random::{Random, Step},
+    snapshot::restored,
     word::{compaction, delete, put, put_leased, store},
 };
 
@@ -32,6 +37,59 @@ fn hashes_are_those_that_etcd_gave() {
     for (step, expected) in hashed() {
         answer(&mut store, step.clone()).unwrap();
         assert_eq!(store.hash_kv(0).unwrap().hash, expected, "after {step:?}");
+    }
+}
+
+/// etcd, `testCompactionHash` in server/storage/mvcc/testutil/hash.go.
+#[test]
+fn a_compaction_is_hashed_as_its_revision_was_before_it() {
+    let mut random = Random(7);
+    let mut store = Store::default();
+    for turn in 0..200 {
+        for _ in 0..random.below(12) {
+            let key = ["a", "b", "c", "d"][random.below(4) as usize];
+            match random.once_in(5) {
+                true => drop(store.delete_range(&delete(key, ""))),
+                false => drop(store.put(put(key, &turn.to_string())).unwrap()),
+            }
+        }
+        // Always there, so that no compaction leaves deletions alone.
+        store.put(put("z", &turn.to_string())).unwrap();
+        let at = (store.revision().0 - random.below(3)).max(store.compacted().0 + 1);
+        let before = store.hash_kv(at).unwrap();
+        store.compact(&compaction(at)).unwrap();
+        store.put(put("later", "1")).unwrap();
+        let (made, left) = store.take_unhashed().unwrap();
+        let expected = HashKvResponse { header: None, ..before };
+        assert_eq!(left.hash_compaction(made), expected, "turn {turn}");
+        assert!(store.take_unhashed().is_none(), "once");
+        if random.once_in(2) {
+            store = restored(&store.snapshot().flatten().collect::<Vec<_>>(), 100).unwrap();
+        }
+        while store.forget(3) {}
+    }
+}
+
+#[test]
+fn a_compaction_that_cannot_be_hashed_any_more_is_not() {
+    let mut store = store("a=1 b=2 a=3 -b a=4");
+    store.compact(&compaction(3)).unwrap();
+    store.compact(&compaction(4)).unwrap();
+    let (made, left) = store.take_unhashed().unwrap();
+    assert_eq!(left.hash_compaction(made).hash_revision, 3, "nothing was forgotten between the two");
+    while store.forget(1) {}
+    store.compact(&compaction(5)).unwrap();
+    store.forget(1);
+    assert!(store.take_unhashed().is_none(), "some of it is gone");
+}
+
+#[test]
+fn the_hashes_of_ten_compactions_are_remembered() {
+    let mut hashes = CompactionHashes::default();
+    let of = |revision| HashKvResponse { hash: revision as u32, hash_revision: revision, ..HashKvResponse::default() };
+    (1..=12).for_each(|revision| hashes.add(of(revision)));
+    for (revision, expected) in [(0, None), (2, None), (3, Some(of(3))), (12, Some(of(12))), (13, None)] {
+        assert_eq!(hashes.at(revision), expected);
     }
 }
 

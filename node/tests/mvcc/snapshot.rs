@@ -97,7 +97,7 @@ fn a_newer_format_and_an_unknown_part_are_refused_by_name() {
     assert!(matches!(restored(&[0xff; 9], 1), Err(SnapshotError::CutOff)));
 }
 
-fn restored(bytes: &[u8], piece: usize) -> Result<Store, SnapshotError> {
+pub fn restored(bytes: &[u8], piece: usize) -> Result<Store, SnapshotError> {
     let mut restore = Restore::default();
     bytes.chunks(piece).try_for_each(|piece| restore.push(piece))?;
     restore.finish()
