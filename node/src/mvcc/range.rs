@@ -13,7 +13,10 @@ use proto::{
     mvccpb::KeyValue,
 };
 
-use super::{Found, KeyRange, Store, header};
+use super::{
+    Found, KeyRange, Store, header,
+    listing::{Listed, Listing},
+};
 use crate::api_error::ApiError;
 
 /// A range of more keys takes long to read.
@@ -47,11 +50,26 @@ impl Store {
 
     /// As [`Store::range`], where `newest` is what a write in progress has come to.
     pub(super) fn range_at(&self, request: &RangeRequest, newest: Revision) -> Result<RangeResponse, ApiError> {
+        let Selected { found, more, count } = self.select(request, newest)?;
+        let kvs = found.iter().map(|found| answered(request, found)).collect();
+        Ok(RangeResponse { header: header(newest), kvs, more, count })
+    }
+
+    /// As [`Store::range`], for an answer that may be long: no value is copied before it is sent.
+    ///
+    /// # Errors
+    /// The revision is compacted or not reached yet.
+    pub fn list(&self, request: &RangeRequest) -> Result<Listing, ApiError> {
+        let Selected { found, more, count } = self.select(request, self.revision)?;
+        let kvs = found.iter().map(|found| Listed::new(found, request.keys_only)).collect();
+        Ok(Listing::new(header(self.revision), kvs, more, count))
+    }
+
+    fn select(&self, request: &RangeRequest, newest: Revision) -> Result<Selected<'_>, ApiError> {
         let revision = self.readable(request.revision, newest)?;
         let alive = self.alive(KeyRange::new(&request.key, &request.range_end), revision);
         if request.count_only {
-            let count = alive.count() as i64;
-            return Ok(RangeResponse { header: header(newest), count, ..RangeResponse::default() });
+            return Ok(Selected { found: Vec::new(), more: false, count: alive.count() as i64 });
         }
         let (mut found, count) = collect(alive, fetched(request));
         found.retain(|found| passes(request, found));
@@ -59,9 +77,15 @@ impl Store {
         let limit = limit(request);
         let more = found.len() > limit;
         found.truncate(limit);
-        let kvs = found.iter().map(|found| answered(request, found)).collect();
-        Ok(RangeResponse { header: header(newest), kvs, more, count })
+        Ok(Selected { found, more, count })
     }
+}
+
+/// What a read has found.
+struct Selected<'a> {
+    found: Vec<Found<'a>>,
+    more: bool,
+    count: i64,
 }
 
 /// How many keys are answered at most.

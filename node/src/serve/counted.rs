@@ -14,7 +14,10 @@ use futures_util::future::{BoxFuture, FutureExt};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tonic::{Code, Status, body::Body};
 
-use super::calls::{Call, Calls};
+use super::{
+    calls::{Call, Calls},
+    long_answer::Rest,
+};
 
 /// What is asked.
 #[derive(Debug)]
@@ -81,7 +84,7 @@ impl Future for Answer {
 
 fn counted(answer: Response<Body>, call: Option<Call>) -> Response<CountedBody> {
     let code = code(answer.headers());
-    let mut answer = answer.map(|body| CountedBody { body, call });
+    let mut answer = answer.map(|body| CountedBody { body, rest: Rest::default(), call });
     if let Some(code) = code {
         answer.body_mut().end(code);
     }
@@ -96,6 +99,8 @@ fn code(headers: &HeaderMap) -> Option<Code> {
 #[derive(Debug)]
 pub(super) struct CountedBody {
     body: Body,
+    /// Of the piece that is being sent.
+    rest: Rest,
     /// Until it has ended.
     call: Option<Call>,
 }
@@ -128,16 +133,24 @@ impl HttpBody for CountedBody {
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = self.get_mut();
+        if let Some(data) = this.rest.next() {
+            return Poll::Ready(Some(Ok(Frame::data(data))));
+        }
         let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
         this.note(frame.as_ref());
-        Poll::Ready(frame)
+        Poll::Ready(frame.map(|frame| Ok(this.rest.cut(frame?))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (mut hint, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        if let Some(most) = hint.upper() {
+            hint.set_upper(most.saturating_add(rest));
+        }
+        hint.set_lower(hint.lower().saturating_add(rest));
+        hint
     }
 }

@@ -33,7 +33,10 @@ impl Kv for ServiceContext {
             self.member.linearize().await?;
         }
         let extent = self.read_here(&requires, |state| Ok(state.keys.extent(&request)))?;
-        self.answer(self.look_up(&requires, extent, request, Store::range).await?)
+        match extent {
+            Extent::OneKey => self.answer(self.look_up(&requires, extent, request, Store::range).await?),
+            _ => self.listed(self.look_up(&requires, extent, request, Store::list).await?),
+        }
     }
 
     type RangeStreamStream = tokio_stream::Empty<Result<RangeStreamResponse, Status>>;

@@ -18,6 +18,7 @@ mod http;
 mod kv;
 mod leadership;
 mod lease;
+mod long_answer;
 mod maintenance;
 mod metrics;
 mod page;

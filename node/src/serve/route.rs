@@ -18,6 +18,7 @@ use super::{
     context::ServiceContext,
     counted::{Answer, Asked, CountedBody},
     http,
+    long_answer::in_pieces,
     standard::Standard,
 };
 
@@ -79,7 +80,7 @@ impl Service<Request<Incoming>> for Routes {
                 async move { Ok(http::answer(&context, request).await) }.boxed()
             }
         };
-        Answer::new(answer, in_etcds_words, call)
+        Answer::new(answer, adapted, call)
     }
 }
 
@@ -104,6 +105,10 @@ impl Service<Request<Incoming>> for Probes {
         let context = self.context.clone();
         async move { Ok(http::answer_probe(&context, request).await) }.boxed()
     }
+}
+
+fn adapted(answer: Response<Body>) -> Response<Body> {
+    in_pieces(in_etcds_words(answer))
 }
 
 /// What tonic says itself, as grpc-go says it for etcd: clients know that code.

@@ -40,6 +40,11 @@ const PEER_KEEPALIVE: Keepalive =
 /// moment is not cut off with all that it has on it.
 const MAX_PENDING_RESETS: usize = 1024;
 
+/// As much of one answer waits for its connection. What waits has a claim on all that the client lets a connection send, and who
+/// has less to say stands behind it (h2, `assign_connection_capacity`): with whole answers of many megabytes a watch was silent for
+/// as long as those took.
+const MOST_WAITING_BYTES: usize = 64 << 10;
+
 /// Who connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
@@ -152,7 +157,11 @@ fn builder(caller: Caller) -> Builder<TokioExecutor> {
         Caller::Client { max_concurrent_streams, keepalive } => {
             // As etcd, which sets no bound by itself: a client has all its watches and requests on one connection.
             let bound = Some(max_concurrent_streams).filter(|most| *most < u32::MAX);
-            builder.http2().max_concurrent_streams(bound).max_header_list_size(LONGEST_HEADERS_BYTES);
+            builder
+                .http2()
+                .max_concurrent_streams(bound)
+                .max_header_list_size(LONGEST_HEADERS_BYTES)
+                .max_send_buf_size(MOST_WAITING_BYTES);
             keep_alive(&mut builder, keepalive);
             builder
         }

@@ -187,6 +187,19 @@ fn all() -> Vec<Ask> {
         Ask::Range(at(4)),
         Ask::Range(at(5)),
         Ask::Txn(TxnRequest { success: vec![op(Request::RequestRange(at(4)))], ..TxnRequest::default() }),
+        // Answers that are long.
+        Ask::Put(put("long/1", &"1".repeat(100_000))),
+        Ask::Put(put("long/2", &"2".repeat(10_000))),
+        Ask::Put(put("long/3", &"3".repeat(70_000))),
+        Ask::Range(range("long/", "long0")),
+        Ask::Range(RangeRequest { limit: 2, ..range("long/", "long0") }),
+        Ask::Range(RangeRequest { keys_only: true, ..range("long/", "long0") }),
+        Ask::Range(RangeRequest { sort_order: 2, ..range("long/", "long0") }),
+        Ask::Range(RangeRequest { serializable: true, revision: 99, ..range("long/", "long0") }),
+        Ask::Txn(TxnRequest {
+            success: vec![op(Request::RequestRange(range("long/", "long0")))],
+            ..TxnRequest::default()
+        }),
         // The member.
         Ask::Alarms,
         Ask::Errors,

@@ -20,5 +20,6 @@ mod standard;
 mod stop;
 mod stream;
 mod traffic;
+mod turns;
 mod watch;
 mod watch_beside_etcd;
