@@ -18,7 +18,10 @@ use tokio::{
 };
 
 use super::index::Index;
-use crate::{member::Member, mvcc::KeyRange};
+use crate::{
+    member::Member,
+    mvcc::{Changed, KeyRange},
+};
 
 /// So many changes are taken out of the store at once: nothing is applied meanwhile.
 const MOST_CHANGES: usize = 1000;
@@ -37,17 +40,28 @@ struct Shared {
     seen: watch::Sender<Revision>,
 }
 
+/// Tells watches what has changed from `next` on.
+fn tell(watches: &Index<Arc<Mailbox>>, next: Revision, changed: &Changed) {
+    for (at, key) in &changed.keys {
+        watches.for_each(key, |(_, id), mailbox| mailbox.touch(*id, *at));
+    }
+    if !changed.is_whole {
+        // Some were compacted before they were looked at: each watch finds out for itself whether it has missed one.
+        watches.all().for_each(|((_, id), mailbox)| mailbox.touch(*id, next));
+    }
+}
+
 /// The watches of a stream that changes are for.
 #[derive(Debug, Default)]
 struct Mailbox {
-    /// Each with the first revision that has one, of those that the stream has not taken yet.
+    /// Each with the lowest revision that has one, of those that the stream has not taken yet.
     touched: Mutex<BTreeMap<i64, Revision>>,
     changed: Notify,
 }
 
 impl Mailbox {
     fn touch(&self, watch: i64, at: Revision) {
-        lock(&self.touched).entry(watch).or_insert(at);
+        lock(&self.touched).entry(watch).and_modify(|first| *first = at.min(*first)).or_insert(at);
         self.changed.notify_one();
     }
 }
@@ -81,15 +95,7 @@ impl Hub {
     fn step(&self, member: &Member) -> bool {
         let next = Revision(self.seen().0 + 1);
         let changed = member.read(|state| state.keys.changed_since(next, MOST_CHANGES));
-        let watches = lock(&self.shared.watches);
-        for (at, key) in &changed.keys {
-            watches.for_each(key, |(_, id), mailbox| mailbox.touch(*id, *at));
-        }
-        if !changed.is_whole {
-            // Some were compacted before they were looked at: each watch finds out for itself whether it has missed one.
-            watches.all().for_each(|((_, id), mailbox)| mailbox.touch(*id, next));
-        }
-        drop(watches);
+        tell(&lock(&self.shared.watches), next, &changed);
         self.shared.seen.send_if_modified(|seen| mem::replace(seen, changed.up_to) != changed.up_to);
         changed.has_more
     }
@@ -141,5 +147,53 @@ impl Subscription {
         let Some(revision) = revision else { return pending().await };
         // The sender lives as long as this.
         let _ = self.seen.clone().wait_for(|seen| *seen >= revision).await;
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proto::etcdserverpb::{CompactionRequest, PutRequest, WatchCreateRequest};
+
+    use super::{super::watcher::Watcher, *};
+    use crate::{
+        api_error::ApiError,
+        mvcc::{Bound, Store},
+    };
+
+    const WATCH: i64 = 7;
+    const BOUND: Bound = Bound { changes: 10, bytes: 1000 };
+
+    /// A watch of all keys that was told of all that was written, then so many puts and this compaction; what is in its box.
+    fn overtaken(puts: usize, compacted: Option<i64>) -> (Watcher, Store, Revision) {
+        let mut store = Store::default();
+        let request = WatchCreateRequest { key: b"a".into(), range_end: b"z".into(), ..Default::default() };
+        let mut watcher = Watcher::new(request, store.revision()).unwrap();
+        assert_eq!(watcher.advance(&store, &mut BOUND.clone()), Ok(Vec::new()));
+        let next = Revision(store.revision().0 + 1);
+        for _ in 0..puts {
+            store.put(PutRequest { key: b"key".into(), ..PutRequest::default() }).unwrap();
+        }
+        if let Some(revision) = compacted {
+            store.compact(&CompactionRequest { revision, physical: false }).unwrap();
+            while store.forget(1000) {}
+        }
+        let (mut watches, mailbox) = (Index::default(), Arc::new(Mailbox::default()));
+        watches.insert(watcher.range(), (0, WATCH), mailbox.clone());
+        tell(&watches, next, &store.changed_since(next, 1000));
+        let first = lock(&mailbox.touched)[&WATCH];
+        watcher.touched(first);
+        (watcher, store, first)
+    }
+
+    #[test]
+    fn a_watch_that_a_compaction_overtakes_never_misses_a_change_in_silence() {
+        let (mut watcher, store, first) = overtaken(3, None);
+        assert_eq!((first, watcher.advance(&store, &mut BOUND.clone()).unwrap().len()), (Revision(2), 3));
+        // It was told up to 1, and 2 and 3 are gone; what is left at 4 is not told first.
+        let (mut watcher, store, first) = overtaken(3, Some(4));
+        assert_eq!((first, watcher.advance(&store, &mut BOUND.clone())), (Revision(2), Err(ApiError::Compacted)));
+        let (mut watcher, store, _) = overtaken(3, Some(2));
+        assert_eq!(watcher.advance(&store, &mut BOUND.clone()).unwrap().len(), 3, "it has missed none");
     }
 }

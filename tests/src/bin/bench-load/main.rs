@@ -44,6 +44,9 @@ struct Cli {
     /// Bytes of a value.
     #[arg(long, value_name = "N", default_value_t = 256)]
     bytes: usize,
+    /// The node's leader answers reads by its lease.
+    #[arg(long)]
+    lease: bool,
     /// Then clusters with so many keys: what a member holds in memory, and how soon it is there again.
     #[arg(long, value_name = "N", default_value_t = 0)]
     keys: u64,
@@ -114,7 +117,8 @@ fn loads(cli: &Cli) -> impl Iterator<Item = Load> {
 }
 
 async fn measure(cli: &Cli, build: &Build) -> Result<Vec<f64>, Error> {
-    let cluster = Cluster::up(&Spec::new(build.clone())).await?;
+    let by_lease = (cli.lease && build.system == System::Node).then(|| "--linearizable-read-mode=lease".into());
+    let cluster = Cluster::up(&Spec { flags: by_lease.into_iter().collect(), ..Spec::new(build.clone()) }).await?;
     let mut figures = vec![life::start_to_healthy(&cluster.layout).await?];
     for load in loads(cli) {
         let measured = load.run(&cluster.layout, Duration::from_secs(cli.seconds)).await?;
