@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a tool of tests")]
 
+mod connection;
 mod entry;
 mod log;
 mod peer;
@@ -19,7 +20,8 @@ pub struct Decoder {
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
-pub const DECODERS: [Decoder; 5] = [
+pub const DECODERS: [Decoder; 6] = [
+    Decoder { name: "connection", decode: connection::decode, seeds: connection::seeds },
     Decoder { name: "entry", decode: entry::decode, seeds: entry::seeds },
     Decoder { name: "log", decode: log::decode, seeds: log::seeds },
     Decoder { name: "peer", decode: peer::decode, seeds: peer::seeds },

@@ -13,10 +13,16 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto::Builder,
 };
-use tokio::{pin, task::JoinSet, time::timeout};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    pin,
+    task::JoinSet,
+    time::timeout,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    authority::Mended,
     gathering::gathering,
     log_throttle::LogThrottle,
     silent::{Asked, Noting, Silent},
@@ -134,18 +140,30 @@ async fn connection<B: Content>(
     if !spoke {
         return;
     }
+    let ended = match caller {
+        Caller::Client { .. } => requests(caller, service, Mended::new(socket), stopping).await,
+        Caller::Peer { .. } => requests(caller, service, socket, stopping).await,
+    };
+    if let Err(error) = ended {
+        tracing::debug!(error, ?caller, "a connection ended");
+    }
+}
+
+async fn requests<B: Content>(
+    caller: Caller,
+    service: impl Answering<B>,
+    socket: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    stopping: CancellationToken,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
     let builder = builder(caller);
     let served = builder.serve_connection(TokioIo::new(socket), service);
     pin!(served);
-    let ended = tokio::select! {
+    tokio::select! {
         ended = &mut served => ended,
         () = stopping.cancelled() => {
             served.as_mut().graceful_shutdown();
             served.await
         }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(error, ?caller, "a connection ended");
     }
 }
 

@@ -19,6 +19,7 @@ mod lost_data;
 mod moved;
 mod much;
 mod no_leader;
+mod older_clients;
 mod refusal;
 mod restore;
 mod rubbish;
