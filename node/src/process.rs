@@ -194,7 +194,7 @@ impl Tls {
 
 /// Where members of other machines are listened for, and whoever comes is one.
 fn open_to_members(config: &Config) -> impl Iterator<Item = (&Url, &'static str)> {
-    let why = |url: &Url| match (url.is_https(), &config.peer_tls.trusted_ca) {
+    let why = |url: &Url| match (url.is_tls(), &config.peer_tls.trusted_ca) {
         (true, Some(_)) => None,
         (true, None) => Some("without asking for their certificates (--peer-trusted-ca-file)"),
         (false, _) => Some("without TLS"),
@@ -210,9 +210,13 @@ fn warn_of_unused(config: &Config) {
     ];
     for (flags, settings, urls) in sides {
         let unused = settings.identity.is_some() || settings.trusted_ca.is_some();
-        for url in urls.iter().filter(|url| !url.is_https() && unused) {
+        for url in urls.iter().filter(|url| !url.is_tls() && unused) {
             let (cert, ca) = (flags.cert, flags.trusted_ca);
-            tracing::warn!(%url, "this is http, not https: --{cert} and --{ca} are not used, and nobody is asked for a certificate");
+            let scheme = url.scheme();
+            tracing::warn!(
+                %url,
+                "this is {scheme}, not {scheme}s: --{cert} and --{ca} are not used, and nobody is asked for a certificate"
+            );
         }
     }
 }

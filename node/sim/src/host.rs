@@ -12,7 +12,7 @@ use std::{
 
 use disk::Folder;
 use futures_util::{FutureExt, future::BoxFuture};
-use node::host::{Host, Socket};
+use node::host::{Address, Host, Socket};
 use simulated_disk::SimulatedDisk;
 use tokio::{sync::Notify, time::sleep};
 use wal::{Options, Wal, WalError};
@@ -62,8 +62,8 @@ impl Host for SimHost {
         Ok(wal)
     }
 
-    fn connect(&self, authority: &str) -> BoxFuture<'static, io::Result<Box<dyn Socket>>> {
-        self.network.connect(self.id, authority).boxed()
+    fn connect(&self, to: &Address) -> BoxFuture<'static, io::Result<Box<dyn Socket>>> {
+        self.network.connect(self.id, &to.to_string()).boxed()
     }
 
     fn uptime(&self) -> Duration {

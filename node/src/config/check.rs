@@ -42,9 +42,8 @@ pub(super) fn check(config: &Config, given: &Given) -> Result<(), ConfigError> {
         ("listen-client-urls", &config.listen_client_urls),
         ("listen-metrics-urls", &config.listen_metrics_urls),
     ];
-    if let Some((setting, url)) =
-        twice(listens.into_iter().flat_map(|(setting, urls)| urls.iter().map(move |url| (setting, url))))
-    {
+    let listens = listens.into_iter().flat_map(|(setting, urls)| urls.iter().map(move |url| (setting, url)));
+    if let Some((setting, url)) = twice(listens) {
         return wrong(setting, url.to_string(), "an address that nothing else of this member listens at".into());
     }
     if let Some((_, url)) = twice(config.initial_cluster.values().flatten().map(|url| ((), url))) {
@@ -62,7 +61,7 @@ pub(super) fn check(config: &Config, given: &Given) -> Result<(), ConfigError> {
     tls(CLIENT_TLS, &config.client_tls, ("listen-client-urls", &config.listen_client_urls), given, &wrong)?;
     tls(CLIENT_TLS, &config.client_tls, ("listen-metrics-urls", &config.listen_metrics_urls), given, &wrong)?;
     tls(PEER_TLS, &config.peer_tls, ("listen-peer-urls", &config.listen_peer_urls), given, &wrong)?;
-    let open = |url: &&Url| !url.is_loopback() && !url.is_https();
+    let open = |url: &&Url| !url.is_loopback() && !url.is_tls();
     if let Some(url) = config.listen_peer_urls.iter().find(open).filter(|_| config.require_peer_tls) {
         return wrong("listen-peer-urls", url.to_string(), "https, as --require-peer-tls says".into());
     }
@@ -70,10 +69,10 @@ pub(super) fn check(config: &Config, given: &Given) -> Result<(), ConfigError> {
     gates(&config.feature_gates, Level::Server, "feature-gates", &wrong)
 }
 
-/// The first address that is there a second time, by http or https.
+/// The first address that is there a second time, with TLS or without.
 fn twice<'a, T>(mut urls: impl Iterator<Item = (T, &'a Url)>) -> Option<(T, &'a Url)> {
     let mut seen = BTreeSet::new();
-    urls.find(|(_, url)| !seen.insert(url.authority()))
+    urls.find(|(_, url)| !seen.insert(url.address()))
 }
 
 fn tls(
@@ -83,10 +82,14 @@ fn tls(
     given: &Given,
     wrong: &impl Fn(&'static str, String, String) -> Result<(), ConfigError>,
 ) -> Result<(), ConfigError> {
-    if let Some(url) = urls.iter().find(|url| url.is_https())
+    if let Some(url) = urls.iter().find(|url| url.is_tls())
         && settings.identity.is_none()
     {
-        return wrong(listens, url.to_string(), format!("--{} and --{} with an https URL", flags.cert, flags.key));
+        return wrong(
+            listens,
+            url.to_string(),
+            format!("--{} and --{} with an https or unixs URL", flags.cert, flags.key),
+        );
     }
     if settings.trusted_ca.is_some() {
         return Ok(());

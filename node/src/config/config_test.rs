@@ -110,7 +110,7 @@ fn what_is_wrong_is_named_with_what_was_expected() {
         (&["--initial-cluster-state=old"], "--initial-cluster-state: `old` is wrong: expected new or existing"),
         (
             &["--listen-client-urls=https://127.0.0.1:1"],
-            "--listen-client-urls: `https://127.0.0.1:1` is wrong: expected --cert-file and --key-file with an https URL",
+            "--listen-client-urls: `https://127.0.0.1:1` is wrong: expected --cert-file and --key-file with an https or unixs URL",
         ),
         (&["--cert-file=c"], "--key-file: `` is wrong: expected the key of --cert-file"),
         (&["--peer-key-file=k"], "--peer-cert-file: `` is wrong: expected the certificate of --peer-key-file"),
@@ -212,6 +212,25 @@ fn what_is_wrong_is_named_with_what_was_expected() {
         error,
         "ETCD_LOG_LEVEL: `loud` is wrong: expected debug or info or warn or error or dpanic or panic or fatal"
     );
+}
+
+/// As with etcd (its e2e test TestEtcdUnixPeers).
+#[test]
+fn unix_sockets_are_listened_at() {
+    let (client, socket) = ("http://127.0.0.1:1", "unix://etcd.unix:1");
+    let clients = format!("--listen-client-urls={client},unix://localhost:2380");
+    let members = format!("--initial-cluster=default={socket}");
+    let config = read(&[&clients, &format!("--listen-peer-urls={socket}"), &members], &[]).unwrap();
+    let written = |urls: &[Url]| urls.iter().map(Url::to_string).collect::<Vec<_>>();
+    assert_eq!(written(&config.listen_client_urls), [client, "unix://localhost:2380"]);
+    assert_eq!(written(&config.initial_advertise_peer_urls), [socket]);
+    for (flag, words) in [
+        ("--listen-client-urls=unix://a,unixs://a", "expected an address that nothing else of this member listens at"),
+        ("--listen-metrics-urls=unixs://a", "expected --cert-file and --key-file with an https or unixs URL"),
+    ] {
+        let error = read(&[flag], &[]).unwrap_err().to_string();
+        assert!(error.ends_with(words), "{error}");
+    }
 }
 
 /// Every flag of etcd 3.6 is known (`etcd --help`), and with its own default it asks for nothing.

@@ -5,10 +5,10 @@ use std::{io, path::Path, sync::Arc, time::Duration};
 use disk::Folder;
 use futures_util::{FutureExt, future::BoxFuture};
 use rustix::time::{ClockId, clock_gettime};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use wal::{Options, Wal, WalError};
 
-use super::{Host, Socket};
+use super::{Address, Host, Socket};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealHost;
@@ -26,10 +26,13 @@ impl Host for RealHost {
         Wal::open_in(folder, Options::default())
     }
 
-    fn connect(&self, authority: &str) -> BoxFuture<'static, io::Result<Box<dyn Socket>>> {
-        let authority = authority.to_owned();
+    fn connect(&self, to: &Address) -> BoxFuture<'static, io::Result<Box<dyn Socket>>> {
+        let to = to.clone();
         async move {
-            let socket = TcpStream::connect(authority).await?;
+            if let Address::Unix(path) = to {
+                return Ok(Box::new(UnixStream::connect(path).await?) as Box<dyn Socket>);
+            }
+            let socket = TcpStream::connect(to.to_string()).await?;
             socket.set_nodelay(true)?;
             Ok(Box::new(socket) as Box<dyn Socket>)
         }

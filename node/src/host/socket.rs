@@ -1,6 +1,7 @@
 //! Connections as they are had from a machine, whatever carries them.
 
 use std::{
+    future::poll_fn,
     io::{self, IoSlice},
     pin::Pin,
     sync::Arc,
@@ -11,11 +12,13 @@ use std::{
 use futures_util::{StreamExt, stream, stream::BoxStream};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpStream, UnixListener, UnixStream},
     sync::{OwnedSemaphorePermit, Semaphore},
     time::sleep,
 };
 use tonic::transport::server::Connected;
+
+use super::SocketFile;
 
 /// For where the system has no more descriptors.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(50);
@@ -27,6 +30,12 @@ pub trait Socket: AsyncRead + AsyncWrite + Send + Sync + Unpin {
 }
 
 impl Socket for TcpStream {
+    fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_read_ready(context)
+    }
+}
+
+impl Socket for UnixStream {
     fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_read_ready(context)
     }
@@ -44,47 +53,61 @@ pub type Listener = BoxStream<'static, io::Result<Box<dyn Socket>>>;
 /// What comes in at a TCP port, while there are places: whoever comes then waits until another has gone, as with etcd. It ends
 /// when the places are closed.
 pub fn tcp(listener: TcpListener, places: Arc<Semaphore>) -> Listener {
-    stream::unfold((listener, places), |(listener, places)| async {
+    taken_in(listener, places, |listener, context| {
+        listener.poll_accept(context).map_ok(|(stream, _)| {
+            // Without it only slower.
+            let _ = stream.set_nodelay(true);
+            stream
+        })
+    })
+}
+
+/// What comes in at a Unix socket, as at a port.
+pub fn unix(listener: UnixListener, file: SocketFile, places: Arc<Semaphore>) -> Listener {
+    taken_in((listener, file), places, |(listener, _), context| {
+        listener.poll_accept(context).map_ok(|(stream, _)| stream)
+    })
+}
+
+fn taken_in<L: Send + Sync + 'static, S: Socket + 'static>(
+    listener: L,
+    places: Arc<Semaphore>,
+    accept: fn(&L, &mut Context<'_>) -> Poll<io::Result<S>>,
+) -> Listener {
+    stream::unfold((listener, places), move |(listener, places)| async move {
         let place = places.clone().acquire_owned().await.ok()?;
-        Some((accept(&listener, place).await, (listener, places)))
+        let socket = match poll_fn(|context| accept(&listener, context)).await {
+            Ok(stream) => Ok(Box::new(Accepted { stream, _place: place }) as Box<dyn Socket>),
+            Err(error) => {
+                // Whoever asks for the next one at once would turn round and round while the system has no more descriptors.
+                sleep(ACCEPT_RETRY_INTERVAL).await;
+                Err(error)
+            }
+        };
+        Some((socket, (listener, places)))
     })
     .boxed()
 }
 
-async fn accept(listener: &TcpListener, place: OwnedSemaphorePermit) -> io::Result<Box<dyn Socket>> {
-    match listener.accept().await {
-        Ok((stream, _)) => {
-            // Without it only slower.
-            let _ = stream.set_nodelay(true);
-            Ok(Box::new(Accepted { stream, _place: place }))
-        }
-        Err(error) => {
-            // Whoever asks for the next one at once would turn round and round while the system has no more descriptors.
-            sleep(ACCEPT_RETRY_INTERVAL).await;
-            Err(error)
-        }
-    }
-}
-
 /// A connection that came in, and its place.
-struct Accepted {
-    stream: TcpStream,
+struct Accepted<S> {
+    stream: S,
     _place: OwnedSemaphorePermit,
 }
 
-impl Socket for Accepted {
+impl<S: Socket> Socket for Accepted<S> {
     fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stream.poll_read_ready(context)
+        self.stream.poll_readable(context)
     }
 }
 
-impl AsyncRead for Accepted {
+impl<S: Socket> AsyncRead for Accepted<S> {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().stream).poll_read(context, into)
     }
 }
 
-impl AsyncWrite for Accepted {
+impl<S: Socket> AsyncWrite for Accepted<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().stream).poll_write(context, bytes)
     }

@@ -132,7 +132,8 @@ pub(super) fn founders(config: &Config) -> Vec<(MemberId, String, Vec<String>)> 
     let founder = |(name, urls): (&String, &Vec<crate::config::Url>)| {
         let mut urls: Vec<String> = urls.iter().map(ToString::to_string).collect();
         urls.sort();
-        let mut plain: Vec<_> = urls.iter().map(|url| url.replacen("https://", "http://", 1)).collect();
+        let mut plain: Vec<_> =
+            urls.iter().map(|url| url.replacen("https://", "http://", 1).replacen("unixs://", "unix://", 1)).collect();
         plain.sort();
         let id = MemberId(number(&format!("{}|{}", plain.join(","), config.initial_cluster_token)));
         (id, name.clone(), urls)

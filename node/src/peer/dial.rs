@@ -20,7 +20,7 @@ use tonic::codegen::Service;
 
 use crate::{
     config::{Url, UrlError},
-    host::{Host, Socket},
+    host::{Address, Host, Socket},
     transport::{log_throttle::LogThrottle, tls::ClientTls},
 };
 
@@ -44,9 +44,13 @@ pub(super) struct Dial {
     log_throttle: Arc<LogThrottle>,
 }
 
-/// Of the first of these URLs.
+/// What a request says of whom it is for: the first of these URLs. Nobody looks at it.
 pub(super) fn authority(urls: &str) -> String {
-    read(urls).ok().and_then(|urls| urls.first().map(Url::authority)).unwrap_or_default()
+    let first = read(urls).ok().and_then(|urls| urls.into_iter().next());
+    first.map_or_else(String::new, |url| match url.address() {
+        address @ Address::Tcp { .. } => address.to_string(),
+        Address::Unix(_) => "localhost".into(),
+    })
 }
 
 fn read(urls: &str) -> Result<Vec<Url>, UrlError> {
@@ -71,8 +75,8 @@ impl Dial {
     }
 
     fn reach(&self, url: &Url) -> BoxFuture<'static, io::Result<Box<dyn Socket>>> {
-        let connecting = self.host.connect(&url.authority());
-        if !url.is_https() {
+        let connecting = self.host.connect(url.address());
+        if !url.is_tls() {
             return connecting;
         }
         let (tls, host) = (self.tls.clone(), url.host().to_owned());

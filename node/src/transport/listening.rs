@@ -4,13 +4,13 @@
 use std::{io, net::SocketAddr, sync::Arc};
 
 use tokio::{
-    net::{TcpSocket, lookup_host},
+    net::{TcpSocket, UnixSocket, lookup_host},
     sync::Semaphore,
 };
 
 use crate::{
     config::Url,
-    host::{Listener, tcp},
+    host::{Address, Listener, SocketFile, tcp, unix},
     transport::tls::ServerTls,
 };
 
@@ -31,7 +31,22 @@ pub struct ListenError {
 #[derive(Debug)]
 pub struct Bound {
     setting: &'static str,
-    sockets: Vec<(Url, TcpSocket)>,
+    sockets: Vec<(Url, BoundSocket)>,
+}
+
+#[derive(Debug)]
+enum BoundSocket {
+    Tcp(TcpSocket),
+    Unix(UnixSocket, SocketFile),
+}
+
+impl BoundSocket {
+    fn listen(self, places: Arc<Semaphore>) -> io::Result<Listener> {
+        match self {
+            Self::Tcp(socket) => Ok(tcp(socket.listen(BACKLOG)?, places)),
+            Self::Unix(socket, file) => Ok(unix(socket.listen(BACKLOG)?, file, places)),
+        }
+    }
 }
 
 impl Bound {
@@ -49,31 +64,34 @@ impl Bound {
         Ok(Self { setting, sockets })
     }
 
-    /// Takes connections from now on, so many at once; with TLS where the URL says https.
+    /// Takes connections from now on, so many at once; with TLS where the URL says so.
     ///
     /// # Errors
     /// Another process was quicker.
     pub fn listen(self, most: usize, tls: Option<&Arc<ServerTls>>) -> Result<Vec<Listener>, ListenError> {
         let Self { setting, sockets } = self;
         let places = Arc::new(Semaphore::new(most));
-        let listen = |(url, socket): (Url, TcpSocket)| {
-            let taken_in = |listener| match tls.filter(|_| url.is_https()) {
+        let listen = |(url, socket): (Url, BoundSocket)| match socket.listen(places.clone()) {
+            Ok(listener) => Ok(match tls.filter(|_| url.is_tls()) {
                 // The other half is for those who have shaken hands.
-                Some(tls) => tls.clone().secure(tcp(listener, places.clone()), most.div_ceil(2)),
-                None => tcp(listener, places.clone()),
-            };
-            socket.listen(BACKLOG).map(taken_in).map_err(|source| ListenError { setting, url, source })
+                Some(tls) => tls.clone().secure(listener, most.div_ceil(2)),
+                None => listener,
+            }),
+            Err(source) => Err(ListenError { setting, url, source }),
         };
         sockets.into_iter().map(listen).collect()
     }
 }
 
 /// A name may stand for several addresses: the first that can be had.
-async fn bind(url: &Url) -> io::Result<TcpSocket> {
+async fn bind(url: &Url) -> io::Result<BoundSocket> {
+    if let Address::Unix(path) = url.address() {
+        return SocketFile::bind(path).await.map(|(socket, file)| BoundSocket::Unix(socket, file));
+    }
     let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for address in lookup_host(url.authority()).await? {
+    for address in lookup_host(url.address().to_string()).await? {
         match bind_at(address) {
-            Ok(socket) => return Ok(socket),
+            Ok(socket) => return Ok(BoundSocket::Tcp(socket)),
             Err(error) => failed = error,
         }
     }

@@ -3,6 +3,7 @@
 //! Whatever happens to its members: no acknowledged write is lost, some order explains all that clients read, a watch has
 //! no gap, and nobody panics. Source: agent/PROTOCOL.md, "What must always hold".
 
+mod addresses;
 mod clients;
 mod descriptors;
 mod downgrade;

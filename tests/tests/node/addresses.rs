@@ -1,0 +1,107 @@
+//! Where members listen besides ports: Unix sockets.
+
+use std::{fs, os::unix::fs::FileTypeExt, path::Path, process::Stdio};
+
+use rustix::process::Signal;
+use tests::{
+    cluster::{Cluster, Spec},
+    member::Member,
+    skip::build_or_skip,
+    system::{Build, System},
+    wait::GENEROUS,
+};
+use tokio::{process::Command, time::timeout};
+
+use crate::nobody_panicked;
+
+/// Two members, with these in the place of the same flags.
+fn laid_out(build: Build, tls: bool, flags: impl Fn(&Path, &Member) -> Vec<(&'static str, String)>) -> Cluster {
+    let mut cluster = Cluster::laid_out(&Spec { size: 2, tls, ..Spec::new(build) }).expect("laid out");
+    let dir = cluster.layout.dir.clone();
+    for member in &mut cluster.layout.members {
+        for (name, value) in flags(&dir, member) {
+            let flag = format!("--{name}=");
+            member.flags.retain(|given| !given.starts_with(&flag));
+            member.flags.push(flag + &value);
+        }
+    }
+    cluster
+}
+
+fn socket(scheme: &str, dir: &Path, name: &str) -> String {
+    format!("{scheme}://{}/localhost:{name}", dir.display())
+}
+
+async fn etcdctl(bin: &Path, arguments: Vec<String>) -> String {
+    let mut command = Command::new(bin.join("etcdctl"));
+    command.args(&arguments).env("ETCDCTL_API", "3").kill_on_drop(true).stdin(Stdio::null());
+    let output = timeout(GENEROUS, command.output()).await.expect("it ends").expect("it runs");
+    assert!(output.status.success(), "etcdctl {arguments:?}: {output:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Members reach each other over sockets alone, clients over sockets and ports.
+async fn over_sockets(tls: bool) {
+    let Some(build) = build_or_skip(System::Node, "3.6") else { return };
+    let scheme = if tls { "unixs" } else { "unix" };
+    let mut cluster = laid_out(build, tls, |dir, member| {
+        let url = |name: &str| socket(scheme, dir, name);
+        let client = socket(scheme, dir, &format!("{}-client", member.name));
+        vec![
+            ("listen-peer-urls", url(&member.name)),
+            ("initial-advertise-peer-urls", url(&member.name)),
+            ("initial-cluster", format!("m1={},m2={}", url("m1"), url("m2"))),
+            ("listen-client-urls", format!("{},{client}", member.client_url)),
+            ("advertise-client-urls", format!("{client},{}", member.client_url)),
+        ]
+    });
+    cluster.begin().await.expect("up");
+    let dir = cluster.layout.dir.clone();
+    let endpoints = ["m1", "m2"].map(|name| socket(scheme, &dir, &format!("{name}-client")));
+    // With TLS a client of 3.4 looks for the whole path in the member's certificate.
+    for version in ["3.4", "3.5", "3.6"].into_iter().skip(usize::from(tls)) {
+        let Some(etcd) = build_or_skip(System::Etcd, version) else { continue };
+        let files = cluster.layout.certificates.iter().flat_map(|files| {
+            let [ca, cert, key] =
+                [&files.ca, &files.client.cert, &files.client.key].map(|path| path.display().to_string());
+            [format!("--cacert={ca}"), format!("--cert={cert}"), format!("--key={key}")]
+        });
+        let files: Vec<_> = files.collect();
+        let run = async |endpoints: &[String], arguments: &[&str]| {
+            let own = arguments.iter().map(ToString::to_string);
+            let endpoints = format!("--endpoints={}", endpoints.join(","));
+            etcdctl(&etcd.bin, files.iter().cloned().chain([endpoints]).chain(own).collect()).await
+        };
+        for endpoint in &endpoints {
+            run(std::slice::from_ref(endpoint), &["put", version, endpoint]).await;
+            assert_eq!(run(&endpoints, &["get", version, "--print-value-only"]).await.trim(), endpoint);
+        }
+        let said = run(&endpoints, &["endpoint", "status"]).await;
+        assert!(endpoints.iter().all(|endpoint| said.contains(endpoint)), "{version}: {said}");
+        let said = run(&endpoints[..1], &["member", "list"]).await;
+        assert!(said.contains(&socket(scheme, &dir, "m2")) && said.contains(&endpoints[1]), "{version}: {said}");
+    }
+    // One that was killed leaves its files; one that ends removes them.
+    let is_there = |name: &str| {
+        fs::symlink_metadata(dir.join(format!("localhost:{name}"))).is_ok_and(|file| file.file_type().is_socket())
+    };
+    let member = cluster.layout.members.pop().expect("two");
+    member.end(Signal::KILL).expect("killed");
+    assert!(is_there("m2") && is_there("m2-client"));
+    member.start().expect("started");
+    cluster.layout.members.push(member);
+    cluster.ready().await.expect("it is back");
+    cluster.layout.members[1].end(Signal::TERM).expect("ended");
+    assert!(!is_there("m2") && !is_there("m2-client") && is_there("m1"));
+    nobody_panicked(&cluster.layout);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_and_clients_meet_at_unix_sockets() {
+    over_sockets(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_and_clients_meet_at_unix_sockets_with_tls() {
+    over_sockets(true).await;
+}
