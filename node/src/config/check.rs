@@ -43,7 +43,8 @@ pub(super) fn check(config: &Config, given: &Given) -> Result<(), ConfigError> {
         ("listen-metrics-urls", &config.listen_metrics_urls),
     ];
     let listens = listens.into_iter().flat_map(|(setting, urls)| urls.iter().map(move |url| (setting, url)));
-    if let Some((setting, url)) = twice(listens) {
+    // Where the system chooses a port, it is another each time.
+    if let Some((setting, url)) = twice(listens.filter(|(_, url)| !url.is_any_port())) {
         return wrong(setting, url.to_string(), "an address that nothing else of this member listens at".into());
     }
     if let Some((_, url)) = twice(config.initial_cluster.values().flatten().map(|url| ((), url))) {

@@ -214,15 +214,15 @@ fn what_is_wrong_is_named_with_what_was_expected() {
     );
 }
 
-/// As with etcd (its e2e test TestEtcdUnixPeers).
+/// As with etcd (its e2e tests TestEtcdMultiPeer and TestEtcdUnixPeers).
 #[test]
-fn unix_sockets_are_listened_at() {
-    let (client, socket) = ("http://127.0.0.1:1", "unix://etcd.unix:1");
-    let clients = format!("--listen-client-urls={client},unix://localhost:2380");
+fn any_port_and_unix_sockets_are_listened_at() {
+    let (any, socket) = ("http://127.0.0.1:0", "unix://etcd.unix:1");
+    let clients = format!("--listen-client-urls={any},{any},unix://localhost:2380");
     let members = format!("--initial-cluster=default={socket}");
     let config = read(&[&clients, &format!("--listen-peer-urls={socket}"), &members], &[]).unwrap();
     let written = |urls: &[Url]| urls.iter().map(Url::to_string).collect::<Vec<_>>();
-    assert_eq!(written(&config.listen_client_urls), [client, "unix://localhost:2380"]);
+    assert_eq!(written(&config.listen_client_urls), [any, any, "unix://localhost:2380"]);
     assert_eq!(written(&config.initial_advertise_peer_urls), [socket]);
     for (flag, words) in [
         ("--listen-client-urls=unix://a,unixs://a", "expected an address that nothing else of this member listens at"),

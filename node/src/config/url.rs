@@ -40,6 +40,11 @@ impl Url {
         self.is_tls
     }
 
+    /// Whether the system chooses a port.
+    pub fn is_any_port(&self) -> bool {
+        matches!(self.address, Address::Tcp { port: 0, .. })
+    }
+
     /// Whether nobody but this machine comes there.
     pub fn is_loopback(&self) -> bool {
         match &self.address {
@@ -82,13 +87,12 @@ impl FromStr for Url {
 
 fn tcp(rest: &str) -> Result<Address, UrlError> {
     let (host, port) = rest.rsplit_once(':').ok_or(UrlError("a URL with a port, such as http://10.0.0.1:2379"))?;
-    let port = port.trim_end_matches('/').parse().map_err(|_| UrlError("a port from 1 to 65535 and no path"))?;
+    let port = port.trim_end_matches('/').parse().map_err(|_| UrlError("a port up to 65535 and no path"))?;
     let is_name = !host.is_empty() && !host.contains(['/', '@', '?', '#', ' ']);
     let is_v6 = host.starts_with('[') && host.ends_with(']');
-    match port {
-        1.. if is_name && (is_v6 || !host.contains(':')) => Ok(Address::Tcp { host: host.to_owned(), port }),
-        0 => Err(UrlError("a port from 1 to 65535 and no path")),
-        _ => Err(UrlError("a host, and an IPv6 address in brackets")),
+    match is_name && (is_v6 || !host.contains(':')) {
+        true => Ok(Address::Tcp { host: host.to_owned(), port }),
+        false => Err(UrlError("a host, and an IPv6 address in brackets")),
     }
 }
 
@@ -122,6 +126,7 @@ mod tests {
         for (text, written, host) in [
             ("http://127.0.0.1:2379", "http://127.0.0.1:2379", "127.0.0.1"),
             ("https://[::1]:2379/", "https://[::1]:2379", "[::1]"),
+            ("http://0.0.0.0:0", "http://0.0.0.0:0", "0.0.0.0"),
             ("unix://localhost:2379", "unix://localhost:2379", "localhost"),
             ("unixs://localhost:2379", "unixs://localhost:2379", "localhost"),
             ("unix:///run/etcd/m1.sock", "unix:///run/etcd/m1.sock", "m1.sock"),
@@ -149,8 +154,8 @@ mod tests {
         for wrong in ["unix://", "unix:a", "unix:///", "unix://a/", "unix://..", "unix://a?b", "unix://a%20b", &long] {
             assert!(wrong.parse::<Url>().is_err(), "{wrong}");
         }
-        let parsed = |text: &str| text.parse::<Url>().map(|url| (url.is_loopback(), url.is_tls()));
-        assert_eq!(parsed("http://0.0.0.0:1"), Ok((false, false)));
-        assert_eq!(parsed("unixs:///run/m1"), Ok((true, true)));
+        let parsed = |text: &str| text.parse::<Url>().map(|url| (url.is_any_port(), url.is_loopback(), url.is_tls()));
+        assert_eq!(parsed("http://0.0.0.0:0"), Ok((true, false, false)));
+        assert_eq!(parsed("unixs:///run/m1"), Ok((false, true, true)));
     }
 }

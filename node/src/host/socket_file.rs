@@ -28,6 +28,10 @@ impl SocketFile {
         let file = Self { path: path.to_owned(), inode: fs::symlink_metadata(path)?.ino() };
         Ok((socket, file))
     }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
 }
 
 impl Drop for SocketFile {

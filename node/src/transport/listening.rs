@@ -41,10 +41,18 @@ enum BoundSocket {
 }
 
 impl BoundSocket {
-    fn listen(self, places: Arc<Semaphore>) -> io::Result<Listener> {
+    /// What comes in, and where: of a port that the system chose nobody knows but by this.
+    fn listen(self, places: Arc<Semaphore>) -> io::Result<(Listener, String)> {
         match self {
-            Self::Tcp(socket) => Ok(tcp(socket.listen(BACKLOG)?, places)),
-            Self::Unix(socket, file) => Ok(unix(socket.listen(BACKLOG)?, file, places)),
+            Self::Tcp(socket) => {
+                let listener = socket.listen(BACKLOG)?;
+                let address = listener.local_addr()?.to_string();
+                Ok((tcp(listener, places), address))
+            }
+            Self::Unix(socket, file) => {
+                let address = file.path().display().to_string();
+                Ok((unix(socket.listen(BACKLOG)?, file, places), address))
+            }
         }
     }
 }
@@ -72,11 +80,14 @@ impl Bound {
         let Self { setting, sockets } = self;
         let places = Arc::new(Semaphore::new(most));
         let listen = |(url, socket): (Url, BoundSocket)| match socket.listen(places.clone()) {
-            Ok(listener) => Ok(match tls.filter(|_| url.is_tls()) {
-                // The other half is for those who have shaken hands.
-                Some(tls) => tls.clone().secure(listener, most.div_ceil(2)),
-                None => listener,
-            }),
+            Ok((listener, address)) => {
+                tracing::info!(%url, address, "listens (--{setting})");
+                Ok(match tls.filter(|_| url.is_tls()) {
+                    // The other half is for those who have shaken hands.
+                    Some(tls) => tls.clone().secure(listener, most.div_ceil(2)),
+                    None => listener,
+                })
+            }
             Err(source) => Err(ListenError { setting, url, source }),
         };
         sockets.into_iter().map(listen).collect()

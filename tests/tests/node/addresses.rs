@@ -1,4 +1,4 @@
-//! Where members listen besides ports: Unix sockets.
+//! Where members listen besides ports that somebody chose: Unix sockets, and ports that the system chooses.
 
 use std::{fs, os::unix::fs::FileTypeExt, path::Path, process::Stdio};
 
@@ -8,7 +8,7 @@ use tests::{
     member::Member,
     skip::build_or_skip,
     system::{Build, System},
-    wait::GENEROUS,
+    wait::{self, GENEROUS},
 };
 use tokio::{process::Command, time::timeout};
 
@@ -104,4 +104,43 @@ async fn members_and_clients_meet_at_unix_sockets() {
 #[tokio::test(flavor = "multi_thread")]
 async fn members_and_clients_meet_at_unix_sockets_with_tls() {
     over_sockets(true).await;
+}
+
+/// What the log says of a port that was asked for as 0.
+async fn chosen(member: &Member, setting: &str) -> String {
+    let found = wait::until("an address in the log", GENEROUS, || async {
+        let log = fs::read_to_string(member.log()).unwrap_or_default();
+        let line = log.lines().find(|line| line.contains(&format!("listens (--{setting})")) && line.contains(":0"));
+        let address = line.and_then(|line| line.split("\"address\":\"").nth(1)?.split('"').next());
+        address.map(str::to_owned).ok_or(log)
+    });
+    found.await.expect("it is said")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_that_the_system_chose_is_in_the_log() {
+    let Some(build) = build_or_skip(System::Node, "3.6") else { return };
+    const ANY: &str = "http://127.0.0.1:0";
+    let cluster = laid_out(build, false, |_, member| {
+        let peer = format!("http://127.0.0.1:{}", member.peer_port);
+        vec![
+            ("listen-client-urls", format!("{},{ANY}", member.client_url)),
+            ("advertise-client-urls", ANY.into()),
+            ("listen-peer-urls", format!("{peer},{ANY}")),
+            ("listen-metrics-urls", format!("{ANY},{ANY}")),
+        ]
+    });
+    cluster.begin().await.expect("up");
+    let member = &cluster.layout.members[0];
+    let listed = cluster.layout.client(member).expect("a client").members().await.expect("answered");
+    assert!(listed.iter().all(|member| member.client_urls == [ANY]), "as it was told: {listed:?}");
+    for setting in ["listen-client-urls", "listen-metrics-urls"] {
+        let address = chosen(member, setting).await;
+        let health = reqwest::get(format!("http://{address}/health")).await.expect("answered");
+        assert!(health.status().is_success(), "{setting}: {address}");
+    }
+    let address = chosen(member, "listen-peer-urls").await;
+    assert!(!address.ends_with(":0"), "{address}");
+    std::net::TcpStream::connect(&address).expect("it listens there");
+    nobody_panicked(&cluster.layout);
 }
