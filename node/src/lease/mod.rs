@@ -53,6 +53,11 @@ impl Lease {
         self.grant != other.grant
     }
 
+    /// Its number among those that this process has seen granted.
+    pub(crate) fn grant(&self) -> u64 {
+        self.grant
+    }
+
     /// The keys that go when it ends, in order.
     pub fn keys(&self) -> impl Iterator<Item = &Bytes> {
         self.keys.iter()

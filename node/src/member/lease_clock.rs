@@ -95,6 +95,10 @@ impl Timed {
             self.by_check.remove(&(times.check, lease));
         }
     }
+
+    fn end_of(&self, lease: LeaseId, granted_s: i64, now: Duration) -> Duration {
+        self.times.get(&lease).map_or_else(|| now.saturating_add(seconds(granted_s)), |times| times.ends)
+    }
 }
 
 fn seconds(seconds: i64) -> Duration {
@@ -147,15 +151,20 @@ impl LeaseClock {
     /// The whole seconds that a lease has left, rounded down as with etcd: it never has all that it was granted. One that was not
     /// seen yet is so young that it has nearly all.
     pub(super) fn left(&self, lease: LeaseId, granted_s: i64) -> Result<i64, Stopped> {
-        let left = self.end_of(lease, granted_s)?.saturating_sub(self.now());
+        let now = self.now();
+        let timed = self.timed();
+        let left = timed.as_ref().ok_or(Stopped)?.end_of(lease, granted_s, now).saturating_sub(now);
         Ok(left.saturating_sub(Duration::from_nanos(1)).as_secs().try_into().unwrap_or(i64::MAX))
     }
 
-    /// When a lease ends, by this clock.
-    pub(super) fn end_of(&self, lease: LeaseId, granted_s: i64) -> Result<Duration, Stopped> {
+    /// The leases, the next to end first where that is known; of those that end together, the one first that was granted first.
+    pub(super) fn in_order(&self, leases: &Leases) -> Vec<LeaseId> {
+        let now = self.now();
         let timed = self.timed();
-        let times = timed.as_ref().ok_or(Stopped)?.times.get(&lease);
-        Ok(times.map_or_else(|| self.now().saturating_add(seconds(granted_s)), |times| times.ends))
+        let ends = |id, lease: &Lease| timed.as_ref().map(|timed| timed.end_of(id, lease.granted_s(), now));
+        let mut all: Vec<_> = leases.iter().map(|(id, lease)| (ends(id, lease), lease.grant(), id)).collect();
+        all.sort_unstable();
+        all.into_iter().map(|(.., id)| id).collect()
     }
 
     /// Takes in leases that are new, forgets those that are gone.

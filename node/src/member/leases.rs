@@ -1,7 +1,5 @@
 //! What clients ask of leases that only the leader knows.
 
-use std::time::Duration;
-
 use proto::{
     LeaseId,
     etcdserverpb::{LeaseCheckpoint, LeaseCheckpointRequest},
@@ -118,8 +116,9 @@ impl Member {
         self.shared.ask_until(lease, Ask::Left).await
     }
 
-    /// When a lease ends, by a clock of this member; `None` where it does not lead.
-    pub fn end_of_lease(&self, lease: LeaseId, granted_s: i64) -> Option<Duration> {
-        self.shared.clock.end_of(lease, granted_s).ok()
+    /// The leases, the next to end first where this member leads and knows (etcd, `leasesByExpiry`).
+    pub fn leases_in_order(&self) -> Vec<LeaseId> {
+        let leases = self.read(|state| state.keys.leases().clone());
+        self.shared.clock.in_order(&leases)
     }
 }

@@ -5,8 +5,8 @@ use proto::{
     LeaseId,
     etcdserverpb::{
         LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveRequest, LeaseKeepAliveResponse, LeaseLeasesRequest,
-        LeaseLeasesResponse, LeaseRevokeRequest, LeaseRevokeResponse, LeaseTimeToLiveRequest, LeaseTimeToLiveResponse,
-        lease_server::Lease,
+        LeaseLeasesResponse, LeaseRevokeRequest, LeaseRevokeResponse, LeaseStatus, LeaseTimeToLiveRequest,
+        LeaseTimeToLiveResponse, lease_server::Lease,
     },
 };
 use tonic::{Request, Response, Status, Streaming, async_trait};
@@ -74,13 +74,9 @@ impl Lease for ServiceContext {
         request: Request<LeaseLeasesRequest>,
     ) -> Result<Response<LeaseLeasesResponse>, Status> {
         let requires = self.admit(request.metadata())?;
-        let keys = self.read(&requires, |state| Ok(state.clone())).await?.keys;
-        let mut found = keys.lease_leases();
-        // The next to end first, where it is known (etcd, `leasesByExpiry`).
-        found.leases.sort_by_cached_key(|lease| {
-            let id = LeaseId(lease.id);
-            self.member.end_of_lease(id, keys.leases().get(id)?.granted_s())
-        });
+        let mut found = self.read(&requires, |state| Ok(state.keys.lease_leases())).await?;
+        let in_order = self.member.leases_in_order().into_iter();
+        found.leases = in_order.map(|id| LeaseStatus { id: id.0 }).collect();
         self.answer(found)
     }
 }

@@ -63,8 +63,12 @@ async fn leases_are_listed_by_their_end_and_never_have_all_their_time() {
         let answer = lease.lease_time_to_live(request).await.unwrap().into_inner();
         assert!(answer.granted_ttl == ttl && answer.ttl < ttl && answer.ttl > ttl - 60, "{answer:?}");
     }
+    // Those that are granted for as long come in the order in which they were: no clock need tell them apart.
+    for id in [9, 8, 7, 6] {
+        lease.lease_grant(LeaseGrantRequest { ttl: 400, id }).await.unwrap();
+    }
     let listed = lease.lease_leases(LeaseLeasesRequest {}).await.unwrap().into_inner();
-    assert_eq!(listed.leases.iter().map(|lease| lease.id).collect::<Vec<_>>(), [2, 3, 1]);
+    assert_eq!(listed.leases.iter().map(|lease| lease.id).collect::<Vec<_>>(), [2, 3, 1, 9, 8, 7, 6]);
 }
 
 /// How often the member has started is not in it.

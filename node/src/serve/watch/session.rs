@@ -82,9 +82,8 @@ impl Round {
         match watcher.advance(&state.keys, bound) {
             Ok(events) => {
                 if !events.is_empty() {
-                    // One that has caught up knows of all that there is (etcd, `syncWatchers`).
-                    let up_to = if watcher.is_behind() { watcher.told(Revision(0)) } else { state.keys.revision() };
-                    self.told.push((id, Told::Events(events, up_to)));
+                    // The newest there is, also of one that is behind (etcd, `syncWatchers`).
+                    self.told.push((id, Told::Events(events, state.keys.revision())));
                 }
                 if !watcher.is_behind() {
                     self.done.push(id);
