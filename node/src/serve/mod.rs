@@ -119,6 +119,7 @@ impl Server {
     pub async fn run(self, listeners: Listeners, shutdown: impl Future<Output = ()>) {
         let (stopping, mut tasks) = (self.context.stopping.clone(), JoinSet::new());
         tasks.spawn(self.context.hub.clone().run(self.context.member.clone()));
+        tasks.spawn(self.context.clone().watch_room());
         let ServeOptions { max_concurrent_streams, keepalive, .. } = self.context.options;
         let caller = Caller::Client { max_concurrent_streams, keepalive };
         let (probes, stops) = (Probes::new(self.context.clone()), stopping.clone().cancelled_owned());

@@ -2,7 +2,7 @@
 //!
 //! Applying an entry never asks for room: members have quotas of their own, and must come to the same state.
 
-use std::sync::atomic::Ordering;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use proto::{
     MemberId,
@@ -10,6 +10,7 @@ use proto::{
         AlarmRequest, AlarmType, PutRequest, RequestOp, TxnRequest, alarm_request::AlarmAction, request_op,
     },
 };
+use tokio::time::sleep;
 use tonic::Status;
 
 use super::context::ServiceContext;
@@ -19,6 +20,9 @@ use crate::{api_error::ApiError, entry::EntryKind, state::State};
 const KEY_BYTES: u64 = 256;
 /// What etcd takes a lease for.
 const LEASE_BYTES: u64 = 64;
+
+/// How often a member looks whether it has become full.
+const ROOM_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How many bytes a request may add, about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +83,21 @@ impl ServiceContext {
             is_alarmed: of_kind(AlarmType::Nospace),
             has_own_alarm: state.alarms.contains(&own),
             is_corrupt: of_kind(AlarmType::Corrupt),
+        }
+    }
+
+    /// Raises the alarm when entries that other members have taken fill this one: its quota may be smaller than theirs (etcd,
+    /// `quotaApplierV3`). Where the alarm is disarmed and nothing has become less, the next write raises it.
+    pub(super) async fn watch_room(self) {
+        let is_full = || self.member.read(|state| state.keys.size_bytes() >= self.options.quota_bytes());
+        let mut was_full = is_full();
+        loop {
+            sleep(ROOM_INTERVAL).await;
+            let is_full = is_full();
+            if is_full && !was_full {
+                self.raise_no_space().await;
+            }
+            was_full = is_full;
         }
     }
 

@@ -47,6 +47,19 @@ async fn small() -> Served {
     Served::set_up(Setup { options, ..Setup::default() }).await
 }
 
+/// Members have quotas of their own, and what another has taken is applied.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_others_fill_raises_the_alarm() {
+    let served = small().await;
+    served.apply(EntryKind::Put(put(60_000))).await;
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    assert_eq!(alarms(&served).await, []);
+    served.apply(EntryKind::Put(put(60_000))).await;
+    let raised = async { while alarms(&served).await.is_empty() {} };
+    tokio::time::timeout(std::time::Duration::from_secs(60), raised).await.expect("it is full");
+    assert_eq!(alarms(&served).await, [AlarmMember { member_id: ID.0, alarm: AlarmType::Nospace.into() }]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_member_refuses_what_needs_room_until_the_alarm_is_disarmed() {
     let served = small().await;
