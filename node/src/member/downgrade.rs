@@ -14,10 +14,18 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 /// Stores a snapshot whenever one is wanted, for as long as the member runs.
 pub(super) async fn run(shared: Arc<Shared>) {
     let mut cluster = shared.machine.cluster_changed();
+    let (release, mut said) = (&shared.identity.release, None);
     loop {
         cluster.borrow_and_update();
-        let wanted = shared.machine.read(|state| state.cluster.behind);
+        let (wanted, target) = shared.machine.read(|state| (state.cluster.behind, state.cluster.downgrade));
         if wanted.is_none_or(|wanted| LogIndex(shared.group.snapshot_index()) >= wanted) {
+            let ready = wanted.and(target).filter(|target| *target < release.cluster_version());
+            if let Some(target) = ready.filter(|_| ready != said) {
+                // etcd's words (`UpdateStorageVersionIfNeeded` in server/etcdserver/version/monitor.go).
+                let target_version = format!("{target}.0");
+                tracing::info!(target_version, server_version = %release, "The server is ready to downgrade");
+            }
+            said = ready;
             if cluster.changed().await.is_err() {
                 return;
             }

@@ -108,9 +108,9 @@ async fn decide(shared: &Shared, config: &Config, term: u64, heard: &AllHeard) {
     loop {
         cluster.borrow_and_update();
         let now = hearing.borrow_and_update().clone();
-        let due = shared.machine.read(|state| match state.cluster.members.is_empty() {
-            true => Some(found(shared, config)),
-            false => leader_proposals::of_leader(&state.cluster, &now),
+        let (due, target) = shared.machine.read(|state| match state.cluster.members.is_empty() {
+            true => (Some(found(shared, config)), None),
+            false => (leader_proposals::of_leader(&state.cluster, &now), state.cluster.downgrade),
         });
         let Some(entry) = due else {
             tokio::select! {
@@ -120,6 +120,10 @@ async fn decide(shared: &Shared, config: &Config, term: u64, heard: &AllHeard) {
             continue;
         };
         tracing::info!(?entry, "decides");
+        if let (Entry::Downgrade { to: None }, Some(target)) = (&entry, target) {
+            // What operators of etcd wait for (etcd, `CancelDowngradeIfNeeded` in server/etcdserver/version/monitor.go).
+            tracing::info!(cluster_version = format!("{target}.0"), "the cluster has been downgraded");
+        }
         match shared.propose_as_leader(term, EntryKind::Cluster(entry)).await {
             Ok(Applied::Cluster { changed: true }) => {}
             // It came too late, or not at all: what it was made from has changed, or will.

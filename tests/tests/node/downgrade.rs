@@ -2,6 +2,7 @@
 //! it has stored is fit for that (KEP-4647, "Cluster Online Downgrade").
 
 use std::{
+    fs,
     path::Path,
     process::{Command, Output},
 };
@@ -64,6 +65,18 @@ async fn restart_all(cluster: &Cluster, build: &Build) {
     }
 }
 
+/// The members whose log has etcd's words of this about a downgrade to this version.
+fn have_said(cluster: &Cluster, words: &str, low: &str) -> Vec<String> {
+    let said = |member: &&Member| {
+        let log = fs::read_to_string(member.log()).expect("a log");
+        let says = |line: &str| {
+            line.contains(&format!(r#""msg":"{words}""#)) && line.contains(&format!(r#"-version":"{low}""#))
+        };
+        log.lines().any(says)
+    };
+    cluster.layout.members.iter().filter(said).map(|member| member.name.clone()).collect()
+}
+
 async fn there_and_back(high: &str, low: &str, below: &str) {
     let (Some(higher), Some(lower)) = (build_or_skip(System::Node, high), build_or_skip(System::Node, low)) else {
         return;
@@ -98,6 +111,11 @@ async fn there_and_back(high: &str, low: &str, below: &str) {
     for member in &cluster.layout.members {
         is_fit(cluster, member, &low).await;
     }
+    assert_eq!(have_said(cluster, "The server is ready to downgrade", &low).len(), cluster.layout.members.len());
+    assert!(
+        have_said(cluster, "the cluster has been downgraded", &low).is_empty(),
+        "it was cancelled once, and has not ended"
+    );
     restart_all(cluster, &lower).await;
     wait::until("the downgrade to be over", GENEROUS, || async {
         let said = downgrade(&etcdctl, first, &["validate", below]);
@@ -106,6 +124,7 @@ async fn there_and_back(high: &str, low: &str, below: &str) {
     })
     .await
     .expect("it ends by itself");
+    assert!(!have_said(cluster, "the cluster has been downgraded", &low).is_empty());
     cluster.settled(lower.release.cluster_version()).await.expect("it stays there");
 
     restart_all(cluster, &higher).await;
