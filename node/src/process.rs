@@ -1,6 +1,6 @@
 //! The node as a process: its arguments, its output, its threads, its end.
 
-use std::{env, error::Error, process::ExitCode, sync::Arc, thread, time::Duration};
+use std::{env, error::Error, net::SocketAddr, process::ExitCode, sync::Arc, thread, time::Duration};
 
 use consensus::with_causes;
 use proto::Release;
@@ -130,6 +130,7 @@ fn serve(release: &str, arguments: Vec<String>) -> Outcome {
     let release: Release = release.parse()?;
     let config = Config::read(arguments, variables(env::vars_os())?)?;
     logging::start(&config.log)?;
+    config.say(&release);
     let tls = Tls::of(&config)?;
     let open: Vec<_> = open_to_members(&config).collect();
     for (url, why) in &open {
@@ -158,10 +159,13 @@ fn serve(release: &str, arguments: Vec<String>) -> Outcome {
     let running = raft.block_on(start(setup))?;
     let listen = || {
         let tls = tls.clients.as_ref();
-        Ok(Listeners {
+        let addresses = sockets.addresses();
+        let listeners = Listeners {
             clients: sockets.listen(descriptors.for_clients(), tls)?,
             probes: probed.listen(MOST_PROBES, tls)?,
-        })
+        };
+        addresses.into_iter().for_each(say_serving);
+        Ok(listeners)
     };
     let outcome = clients.block_on(live(&running, listen, options, signals.wait()));
     raft.block_on(running.end());
@@ -252,6 +256,17 @@ pub async fn live(
     // What a client still waits for is answered by this member as a follower.
     let _ = timeout(DRAIN_TIMEOUT, serving).await;
     outcome
+}
+
+/// etcd's words (`serve` in server/embed/serve.go).
+fn say_serving((address, is_secure): (String, bool)) {
+    let traffic = "grpc+http";
+    match is_secure {
+        true => tracing::info!(traffic, address, "serving client traffic securely"),
+        false => {
+            tracing::info!(traffic, address, "serving client traffic insecurely; this is strongly discouraged!");
+        }
+    }
 }
 
 /// etcd's words, once there is a quorum: whoever starts a cluster waits for them.

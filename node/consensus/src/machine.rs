@@ -118,11 +118,19 @@ impl Applier {
             None => snapshot.read(&self.machine).map_err(io::Error::other)?.1,
         };
         let mut position = self.position.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = position.applied.map_or(0, |id| id.index);
         restored().map_err(|source| io::Error::other(snapshot.unfit(source)))?;
         let kept = self.snapshots.keep(meta, snapshot).map_err(io::Error::other)?;
         self.schedule.taken();
         self.schedule.stored(kept.bytes().map_err(io::Error::other)?);
         *position = Position { applied: meta.last_log_id, membership: meta.last_membership.clone() };
+        // In the words of etcd (`applySnapshot` in server/etcdserver/server.go), as those on snapshots below and in `network.rs`.
+        tracing::info!(
+            current_applied_index = before,
+            incoming_leader_snapshot_index = meta.last_log_id.map_or(0, |id| id.index),
+            incoming_leader_snapshot_term = meta.last_log_id.map_or(0, |id| id.leader_id.term),
+            "applied snapshot"
+        );
         Ok(())
     }
 
@@ -132,6 +140,7 @@ impl Applier {
         let (snapshots, written) = (self.snapshots.clone(), meta.clone());
         let file = aside(move || snapshots.write(&written, frozen)).await??;
         self.schedule.stored(file.bytes()?);
+        tracing::info!(snapshot_index = meta.last_log_id.map_or(0, |id| id.index), "saved snapshot to disk");
         Ok(Snapshot { meta, snapshot: file })
     }
 

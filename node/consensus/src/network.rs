@@ -246,6 +246,11 @@ impl<'s> Exchange<'s> {
     }
 }
 
+/// A size for people.
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
+
 impl RaftNetworkV2<Types> for Connection {
     type SnapshotData = SnapshotFile;
 
@@ -293,6 +298,9 @@ impl RaftNetworkV2<Types> for Connection {
         let broken = |why: String| StreamingError::Network(NetworkError::from_string(why));
         let mut file = snapshot.snapshot.open().map_err(|error| broken(error.to_string()))?;
         let offer = Offer { vote, last: snapshot.meta.last_log_id, size: file.length(), from: 0 };
+        let (bytes, snapshot_index) = (offer.size, offer.last.map_or(0, |id| id.index));
+        let (remote_peer_id, size) = (format!("{:x}", self.peer.id), megabytes(bytes));
+        tracing::info!(snapshot_index, remote_peer_id, bytes, size, "sending database snapshot");
         let sending = async {
             let from = self.held(&offer).await?;
             let transfer = Transfer::begin(&self.network.schedule);
@@ -334,6 +342,7 @@ impl RaftNetworkV2<Types> for Connection {
             return Err(broken(damage));
         }
         let vote = required(answer.vote, "a vote");
+        tracing::info!(snapshot_index, remote_peer_id, bytes, size, "sent database snapshot");
         Ok(SnapshotResponse::new(vote.map_err(|error| broken(error.to_string()))?))
     }
 

@@ -263,6 +263,23 @@ fn an_older_name_is_the_newer_one() {
     let flags = ["--experimental-watch-progress-notify-interval=5s", "--experimental-snapshot-catchup-entries", "7"];
     let config = read(&flags, &[]).unwrap();
     assert_eq!((config.progress_interval.as_secs(), config.snapshot_catchup_entries), (5, 7));
+    for (flag, expected) in [
+        ("--warning-apply-duration=1us", (1, 300_000)),
+        ("--experimental-warning-apply-duration=1us", (1, 300_000)),
+        ("--warning-unary-request-duration=2us", (100_000, 2)),
+        ("--experimental-warning-unary-request-duration=2us", (100_000, 2)),
+        ("--warning-unary-request-duration=0s", (100_000, 300_000)),
+    ] {
+        let config = read(&[flag], &[]).unwrap();
+        assert_eq!((config.warning_apply.as_micros(), config.warning_unary_request.as_micros()), expected, "{flag}");
+    }
+    // etcd refuses it as well, and takes all others twice.
+    let both = ["--experimental-warning-unary-request-duration=1s", "--warning-unary-request-duration=1s"];
+    let error = read(&both, &[]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "--experimental-warning-unary-request-duration: not here: --warning-unary-request-duration is given, too; use that one"
+    );
     let both = ["--experimental-corrupt-check-time=5s", "--corrupt-check-time=7s"];
     assert_eq!(read(&both, &[]).unwrap().corrupt_check_time.map(|time| time.as_secs()), Some(7));
 }

@@ -32,6 +32,10 @@ const NO_USERS: &str = "there are no users";
 const NO_PROXY: &str = "there is no proxy";
 const NO_TRACING: &str = "nothing is traced";
 const NO_SNAP_FILES: &str = "the node itself decides how many files it keeps";
+/// Of all that have two names, the one that etcd refuses under both at once (`parseWarningUnaryRequestDuration` in
+/// server/etcdmain/config.go).
+const WARNING_UNARY: &str = "warning-unary-request-duration";
+const WARNING_UNARY_OLD: &str = "experimental-warning-unary-request-duration";
 const FIRST_BEAT: &str = "a start waits no longer than it must anyway";
 
 pub const ETCD_FLAGS: &[Setting] = &[
@@ -39,6 +43,8 @@ pub const ETCD_FLAGS: &[Setting] = &[
     renamed("experimental-snapshot-catch-up-entries", Kind::Number, "snapshot-catchup-entries"),
     renamed("experimental-snapshot-catchup-entries", Kind::Number, "snapshot-catchup-entries"),
     renamed("experimental-watch-progress-notify-interval", Kind::Duration, "watch-progress-notify-interval"),
+    renamed("experimental-warning-apply-duration", Kind::Duration, "warning-apply-duration"),
+    renamed(WARNING_UNARY_OLD, Kind::Duration, WARNING_UNARY),
     feature("experimental-compact-hash-check-enabled", "CompactHashCheck"),
     feature("experimental-enable-lease-checkpoint", "LeaseCheckpoint"),
     feature("experimental-enable-lease-checkpoint-persist", "LeaseCheckpointPersist"),
@@ -84,8 +90,6 @@ pub const ETCD_FLAGS: &[Setting] = &[
     unused("experimental-enable-distributed-tracing", Kind::Flag, "false", NO_TRACING),
     unused("experimental-memory-mlock", Kind::Flag, "false", NO_LOCK),
     unused("experimental-peer-skip-client-san-verification", Kind::Flag, "false", "it is not looked at anyway"),
-    unused("experimental-warning-apply-duration", Kind::Duration, "100ms", "slow requests are not logged"),
-    unused("experimental-warning-unary-request-duration", Kind::Duration, "300ms", "slow requests are not logged"),
     unused("grpc-keepalive-min-time", Kind::Duration, "5s", "a client may ping as often as it likes"),
     unused("initial-election-tick-advance", Kind::Flag, "true", FIRST_BEAT),
     unused("max-learners", Kind::Number, "1", "members are not added yet"),
@@ -102,8 +106,6 @@ pub const ETCD_FLAGS: &[Setting] = &[
     unused("strict-reconfig-check", Kind::Flag, "true", "members are not added or removed yet"),
     unused("unsafe-no-fsync", Kind::Flag, "false", "what is acknowledged is on disk"),
     unused("v2-deprecation", Kind::Text, "write-only", "there is no v2 store"),
-    unused("warning-apply-duration", Kind::Duration, "100ms", "slow requests are not logged"),
-    unused("warning-unary-request-duration", Kind::Duration, "300ms", "slow requests are not logged"),
     unused("enable-v2", Kind::Flag, "false", "there is no v2 API"),
     unused("experimental-backend-bbolt-freelist-type", Kind::Text, "map", NO_BBOLT),
     unused("log-package-levels", Kind::Text, "", "--log-level is for all"),
@@ -171,6 +173,12 @@ pub(super) fn settle(given: Given) -> Result<(Given, Vec<String>), ConfigError> 
         }
         match setting.role {
             Role::Used(_) => {}
+            Role::Renamed(WARNING_UNARY) if used.contains_key(WARNING_UNARY) => {
+                return Err(ConfigError::Refused {
+                    origin,
+                    why: "--warning-unary-request-duration is given, too; use that one",
+                });
+            }
             Role::Renamed(now) => {
                 warnings.push(format!("{origin} is the older name of --{now}"));
                 settled.insert(now, (origin, text));

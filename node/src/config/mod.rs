@@ -8,6 +8,7 @@ mod duration;
 mod etcd_flag;
 mod gates;
 mod reader;
+mod said;
 mod setting;
 mod source;
 mod tls;
@@ -26,6 +27,9 @@ pub use url::{Url, UrlError};
 pub use utf8::{arguments, variables};
 
 use crate::features::Overrides;
+
+/// What `--quota-backend-bytes` is where nobody says otherwise (etcd, `DefaultQuotaBytes`).
+pub const DEFAULT_QUOTA_BYTES: u64 = 2 << 30;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -66,6 +70,10 @@ pub struct Config {
     pub quota_backend_bytes: u64,
     /// How often the leader compares what the members hold; never where it is not there.
     pub corrupt_check_time: Option<Duration>,
+    /// A request that takes longer is logged.
+    pub warning_unary_request: Duration,
+    /// So is what takes longer to be applied, or to be read.
+    pub warning_apply: Duration,
     /// What this member wants of the cluster's gate.
     pub cluster_feature_gates: Overrides,
     /// What is on for this server alone.

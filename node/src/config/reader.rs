@@ -49,6 +49,11 @@ pub(super) fn build(given: &Given) -> Result<Config, ConfigError> {
         snapshot_catchup_entries: text.parsed("snapshot-catchup-entries")?,
         quota_backend_bytes: text.quota()?,
         corrupt_check_time: Some(text.duration("corrupt-check-time")?).filter(|time| !time.is_zero()),
+        // 0 is the default there, as with etcd.
+        warning_unary_request: Some(text.duration("warning-unary-request-duration")?)
+            .filter(|time| !time.is_zero())
+            .unwrap_or(DEFAULT_WARNING_UNARY),
+        warning_apply: text.duration("warning-apply-duration")?,
         cluster_feature_gates: text.gates("cluster-feature-gates")?,
         feature_gates: text.gates("feature-gates")?,
         client_tls: text.tls(CLIENT_TLS)?,
@@ -75,6 +80,8 @@ pub(super) fn build(given: &Given) -> Result<Config, ConfigError> {
     })
 }
 
+/// etcd, `DefaultWarningUnaryRequestDuration`.
+const DEFAULT_WARNING_UNARY: Duration = Duration::from_millis(300);
 /// What is larger would fit in no message between members beside others.
 const MOST_REQUEST_BYTES: usize = 32 << 20;
 

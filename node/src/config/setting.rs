@@ -127,6 +127,13 @@ pub const SETTINGS: &[Setting] = &[
         "a quiet watch that asked for it is told so often",
     ),
     setting("corrupt-check-time", Kind::Duration, "1h", "how often the leader compares what members hold; 0s: never"),
+    setting(
+        "warning-unary-request-duration",
+        Kind::Duration,
+        "300ms",
+        "a request that takes longer is logged (request stats)",
+    ),
+    setting("warning-apply-duration", Kind::Duration, "100ms", "so is what takes longer to be applied or read"),
     setting("cluster-feature-gates", Kind::Gates, "", "what this member wants to be on for the whole cluster"),
     setting("feature-gates", Kind::Gates, "", "what is on for this server alone"),
     setting("cert-file", Kind::Text, "", "what clients by https are shown, in PEM"),

@@ -49,6 +49,8 @@ pub struct TlsSettings {
 /// The flags of one port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TlsFlags {
+    /// Who calls there, as etcd's log says it.
+    pub side: &'static str,
     pub cert: &'static str,
     pub key: &'static str,
     pub trusted_ca: &'static str,
@@ -60,6 +62,7 @@ pub struct TlsFlags {
 }
 
 pub const CLIENT_TLS: TlsFlags = TlsFlags {
+    side: "client",
     cert: "cert-file",
     key: "key-file",
     trusted_ca: "trusted-ca-file",
@@ -71,6 +74,7 @@ pub const CLIENT_TLS: TlsFlags = TlsFlags {
 };
 
 pub const PEER_TLS: TlsFlags = TlsFlags {
+    side: "peer",
     cert: "peer-cert-file",
     key: "peer-key-file",
     trusted_ca: "peer-trusted-ca-file",

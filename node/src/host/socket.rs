@@ -3,6 +3,7 @@
 use std::{
     future::poll_fn,
     io::{self, IoSlice},
+    net::SocketAddr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -27,11 +28,20 @@ const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 pub trait Socket: AsyncRead + AsyncWrite + Send + Sync + Unpin {
     /// Whether there is something to read, or nothing any more.
     fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// Who is at the other end, where that has an address.
+    fn remote(&self) -> Option<SocketAddr> {
+        None
+    }
 }
 
 impl Socket for TcpStream {
     fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_read_ready(context)
+    }
+
+    fn remote(&self) -> Option<SocketAddr> {
+        self.peer_addr().ok()
     }
 }
 
@@ -98,6 +108,10 @@ struct Accepted<S> {
 impl<S: Socket> Socket for Accepted<S> {
     fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.stream.poll_readable(context)
+    }
+
+    fn remote(&self) -> Option<SocketAddr> {
+        self.stream.peer_addr().ok()
     }
 }
 

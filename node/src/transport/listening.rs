@@ -41,6 +41,13 @@ enum BoundSocket {
 }
 
 impl BoundSocket {
+    fn address(&self) -> Option<String> {
+        match self {
+            Self::Tcp(socket) => Some(socket.local_addr().ok()?.to_string()),
+            Self::Unix(_, file) => Some(file.path().display().to_string()),
+        }
+    }
+
     /// What comes in, and where: of a port that the system chose nobody knows but by this.
     fn listen(self, places: Arc<Semaphore>) -> io::Result<(Listener, String)> {
         match self {
@@ -70,6 +77,12 @@ impl Bound {
             sockets.push((url.clone(), bound.map_err(failed)?));
         }
         Ok(Self { setting, sockets })
+    }
+
+    /// Where it listens, and whether by TLS.
+    pub fn addresses(&self) -> Vec<(String, bool)> {
+        let address = |(url, socket): &(Url, BoundSocket)| Some((socket.address()?, url.is_tls()));
+        self.sockets.iter().filter_map(address).collect()
     }
 
     /// Takes connections from now on, so many at once; with TLS where the URL says so.

@@ -19,14 +19,21 @@ pub(crate) struct LogThrottle {
 impl LogThrottle {
     /// Says it, unless it was just said.
     pub(crate) fn say(&self, what: &'static str, why: &str) {
+        if self.is_news(why) {
+            tracing::warn!(why, "{what}");
+        }
+    }
+
+    /// Whether it was not just said; from now on it was.
+    pub(crate) fn is_news(&self, why: &str) -> bool {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if said.get(why).is_some_and(|at| at.elapsed() < RETRY_INTERVAL) {
-            return;
+            return false;
         }
         if said.len() == MOST {
             said.clear();
         }
         said.insert(why.to_owned(), Instant::now());
-        tracing::warn!(why, "{what}");
+        true
     }
 }

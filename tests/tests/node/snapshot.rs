@@ -44,6 +44,23 @@ async fn a_follower_that_was_away_for_long_is_sent_a_snapshot() {
     .await
     .expect("sent");
     load.more(200).await.expect("the load goes on");
+    // As etcd says it.
+    let said = |member: &Member, words: &str| {
+        fs::read_to_string(member.log()).expect("a log").contains(&format!(r#""msg":"{words}""#))
+    };
+    wait::until("it to be put to use", GENEROUS, || async {
+        if said(away, "applied snapshot") { Ok(()) } else { Err(away.last_words()) }
+    })
+    .await
+    .expect("applied");
+    assert!(others.iter().all(|member| said(member, "saved snapshot to disk") && !said(member, "applied snapshot")));
+    wait::until("whoever sent it to say so", GENEROUS, || async {
+        let is_sender =
+            |member: &&&Member| said(member, "sent database snapshot") && said(member, "sending database snapshot");
+        others.iter().find(is_sender).map(drop).ok_or("nobody")
+    })
+    .await
+    .expect("sent");
     let outcome = load.finish().expect("the clients live");
     cluster.ready().await.expect("it is back");
     agreed(&cluster).await;

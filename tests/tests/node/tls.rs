@@ -8,6 +8,7 @@ use std::{
 };
 
 use rustix::process::Signal;
+use serde_json::Value;
 use tests::{
     certificates::{Authority, Certificates, Identity},
     client::{Access, Client},
@@ -52,6 +53,23 @@ async fn until_it_says(member: &Member, words: &str) {
     said.await.expect("it is said");
 }
 
+/// That the line about this has etcd's words and keys.
+fn is_rejection(member: &Member, side: &str, why: &str) {
+    let log = fs::read_to_string(member.log()).expect("a log");
+    let says = |line: &Value| {
+        let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+        text("msg") == format!("rejected connection on {side} endpoint")
+            && text("why") == why
+            && text("remote-addr").starts_with("127.0.0.1:")
+            && !text("error").is_empty()
+            && line["server-name"].is_string()
+    };
+    assert!(
+        log.lines().filter_map(|line| serde_json::from_str(line).ok()).any(|line| says(&line)),
+        "{side}, {why}: {log}"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_not_let_in_is_told_apart_in_the_log() {
     let more = |authority: &Authority| {
@@ -86,6 +104,7 @@ async fn who_is_not_let_in_is_told_apart_in_the_log() {
         assert!(answer.is_err(), "without a certificate: {answer:?}");
     }
     until_it_says(member, "it shows no certificate").await;
+    is_rejection(member, "client", "it shows no certificate");
     for port in [member.client_port, member.peer_port] {
         let mut plain = TcpStream::connect((HOSTS[0], port)).expect("connected");
         plain.write_all(b"GET /health HTTP/1.0\r\n\r\n").expect("sent");
@@ -94,6 +113,9 @@ async fn who_is_not_let_in_is_told_apart_in_the_log() {
         assert!(!answer.starts_with(b"HTTP"), "port {port} answered {answer:?}");
     }
     until_it_says(member, "it does not speak TLS").await;
+    until_it_says(member, "rejected connection on peer endpoint").await;
+    is_rejection(member, "client", "it does not speak TLS");
+    is_rejection(member, "peer", "it does not speak TLS");
     nobody_panicked(layout);
 }
 

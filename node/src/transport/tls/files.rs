@@ -91,7 +91,7 @@ fn stamp(path: &Path) -> Stamp {
 /// What is made of a port's files, and made anew when they have changed.
 pub(super) struct Renewed<T> {
     settings: TlsSettings,
-    flags: TlsFlags,
+    pub(super) flags: TlsFlags,
     make: fn(&Contents, &TlsSettings, TlsFlags) -> Result<T, TlsError>,
     made: Mutex<(Vec<Stamp>, Arc<T>)>,
     pub(super) log_throttle: LogThrottle,

@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    net::SocketAddr,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -27,6 +28,10 @@ impl Socket for Secured {
             true => Poll::Ready(Ok(())),
             false => self.stream.get_ref().0.poll_readable(context),
         }
+    }
+
+    fn remote(&self) -> Option<SocketAddr> {
+        self.stream.get_ref().0.remote()
     }
 }
 

@@ -1,18 +1,23 @@
 //! The side that is called.
 
-use std::{collections::VecDeque, io::BufRead, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    io::{self, BufRead},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::StreamExt;
 use rustls::{
     ServerConfig,
-    server::{NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
+    server::{Acceptor, NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
 };
 use tokio::{
     sync::mpsc,
     task::{AbortHandle, JoinSet},
     time::timeout,
 };
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::{LazyConfigAcceptor, server::TlsStream};
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::{
@@ -81,17 +86,34 @@ impl ServerTls {
     }
 
     async fn accept(&self, socket: Box<dyn Socket>) -> Option<Box<dyn Socket>> {
-        let why = match timeout(HANDSHAKE, TlsAcceptor::from(self.files.current()).accept(socket)).await {
+        let (remote, mut server_name) = (socket.remote(), String::new());
+        let shaken = timeout(HANDSHAKE, shake_hands(self.files.current(), socket, &mut server_name)).await;
+        let (why, error) = match shaken {
             Ok(Ok(mut stream)) => {
                 let has_spoken = stream.get_mut().1.reader().fill_buf().is_ok_and(|bytes| !bytes.is_empty());
                 return Some(Box::new(Secured { stream: stream.into(), has_spoken, failed: None }));
             }
-            Ok(Err(error)) => in_words(&error),
-            Err(_) => format!("it took more than {} s", HANDSHAKE.as_secs()),
+            Ok(Err(error)) => (in_words(&error), error.to_string()),
+            Err(late) => (format!("it took more than {} s", HANDSHAKE.as_secs()), late.to_string()),
         };
-        self.files.log_throttle.say("somebody who called has not shaken hands", &why);
+        // In etcd's words (`setupLogging` in server/embed/config_logging.go), and why in ours.
+        if self.files.log_throttle.is_news(&why) {
+            let (side, remote_addr) = (self.files.flags.side, remote.map_or_else(String::new, |at| at.to_string()));
+            tracing::warn!(remote_addr, server_name, error, why, "rejected connection on {side} endpoint");
+        }
         None
     }
+}
+
+/// Notes the name of the server that was meant, once it was said.
+async fn shake_hands(
+    config: Arc<ServerConfig>,
+    socket: Box<dyn Socket>,
+    server_name: &mut String,
+) -> io::Result<TlsStream<Box<dyn Socket>>> {
+    let begun = LazyConfigAcceptor::new(Acceptor::default(), socket).await?;
+    begun.client_hello().server_name().unwrap_or_default().clone_into(server_name);
+    begun.into_stream(config).await
 }
 
 fn config(read: &Contents, settings: &TlsSettings, flags: TlsFlags) -> Result<ServerConfig, TlsError> {
