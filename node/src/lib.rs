@@ -20,6 +20,7 @@ pub mod peer;
 pub mod process;
 pub mod restore;
 pub mod serve;
+mod slow;
 pub mod state;
 mod stored;
 pub mod transport;

@@ -1,6 +1,6 @@
 //! The node as a process: its arguments, its output, its threads, its end.
 
-use std::{env, error::Error, net::SocketAddr, process::ExitCode, sync::Arc, thread, time::Duration};
+use std::{env, error::Error, process::ExitCode, sync::Arc, thread, time::Duration};
 
 use consensus::with_causes;
 use proto::Release;

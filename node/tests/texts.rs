@@ -9,11 +9,12 @@ use std::{
 };
 
 /// From the ground up. A room may use what stands before it.
-const ORDER: [&str; 19] = [
+const ORDER: [&str; 20] = [
     "api_error",
     "features",
     "host",
     "stored",
+    "slow",
     "config",
     "logging",
     "lease",

@@ -6,7 +6,10 @@
 #![warn(missing_docs)]
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -28,6 +31,43 @@ impl Counter {
     /// How many until now.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How many there are now.
+#[derive(Debug, Default)]
+pub struct Gauge(AtomicI64);
+
+impl Gauge {
+    /// So many more.
+    pub fn add(&self, more: usize) {
+        self.0.fetch_add(more as i64, Ordering::Relaxed);
+    }
+
+    /// So many fewer.
+    pub fn sub(&self, fewer: usize) {
+        self.0.fetch_sub(fewer as i64, Ordering::Relaxed);
+    }
+
+    /// One more, until what is given is dropped.
+    pub fn hold(self: &Arc<Self>) -> Held {
+        self.add(1);
+        Held(self.clone())
+    }
+
+    /// How many there are.
+    pub fn get(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// One of those that a gauge counts.
+#[derive(Debug)]
+pub struct Held(Arc<Gauge>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.sub(1);
     }
 }
 
@@ -60,9 +100,14 @@ impl Histogram {
 
     /// It took so long once more.
     pub fn observe(&self, took: Duration) {
+        self.observe_each(took, 1);
+    }
+
+    /// It took so long each of so many times.
+    pub fn observe_each(&self, took: Duration, times: u64) {
         let place = self.bounds.partition_point(|bound| *bound < took);
-        self.counts[place].fetch_add(1, Ordering::Relaxed);
-        self.sum_ns.fetch_add(took.as_nanos() as u64, Ordering::Relaxed);
+        self.counts[place].fetch_add(times, Ordering::Relaxed);
+        self.sum_ns.fetch_add((took.as_nanos() as u64).saturating_mul(times), Ordering::Relaxed);
     }
 
     /// What it says now. The sum may be ahead of the counts by what is being observed.
@@ -104,6 +149,17 @@ mod tests {
         }
         let buckets = vec![(ms(1), 2), (ms(2), 3), (ms(4), 5)];
         assert_eq!(histogram.read(), Reading { buckets, count: 7, sum: ms(1015) });
+    }
+
+    #[test]
+    fn what_is_held_is_there_until_it_is_dropped() {
+        let gauge = Arc::new(Gauge::default());
+        gauge.add(3);
+        let held = gauge.hold();
+        assert_eq!(gauge.get(), 4);
+        drop(held);
+        gauge.sub(2);
+        assert_eq!(gauge.get(), 1);
     }
 
     #[test]

@@ -111,7 +111,7 @@ impl<S: Socket> Socket for Accepted<S> {
     }
 
     fn remote(&self) -> Option<SocketAddr> {
-        self.stream.peer_addr().ok()
+        self.stream.remote()
     }
 }
 

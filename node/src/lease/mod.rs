@@ -58,6 +58,11 @@ impl Lease {
         self.grant
     }
 
+    /// How many keys go when it ends.
+    pub fn key_count(&self) -> usize {
+        self.keys.len()
+    }
+
     /// The keys that go when it ends, in order.
     pub fn keys(&self) -> impl Iterator<Item = &Bytes> {
         self.keys.iter()

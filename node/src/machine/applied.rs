@@ -10,7 +10,7 @@ use bytes::Bytes;
 use consensus::{Frozen, Restored, Stop, off_thread};
 use proto::{ClusterVersion, LogIndex, Release};
 
-use super::{Machine, Outcome, Proposal};
+use super::{Machine, Outcome, Proposal, counts::Batch};
 use crate::{
     entry::{Entry, EntryError},
     state::{Applied, ProposalId, Restore, State},
@@ -77,12 +77,15 @@ impl Machine {
 
     fn apply_all(&self, entries: Vec<Committed>) -> Result<(), Fault> {
         let mut state = self.write();
-        let (mut outcomes, mut is_news, mut is_compacted) = (Vec::new(), false, false);
+        let (mut outcomes, mut is_news, mut is_compacted, mut batch) = (Vec::new(), false, false, Batch::begin());
         for entry in entries {
             // One that was applied before, too: whoever replays the log meets it.
             let since = entry.command.as_ref().map(|command| command.entry.what.since());
             is_news |= since.is_some_and(|since| state.cluster.note(entry.index, since));
+            let (index, begun) =
+                (entry.index, entry.command.as_ref().map(|command| Batch::one(&command.entry.what, &state)));
             if let Some((id, outcome)) = self.apply_one(&mut state, entry) {
+                begun.into_iter().for_each(|begun| batch.note(index, begun, &outcome));
                 is_news |= matches!(outcome, Ok(Applied::Cluster { changed: true }));
                 is_compacted |= matches!(outcome, Ok(Applied::Compact(_)));
                 // What others wait for may be large, and is theirs.
@@ -93,6 +96,7 @@ impl Machine {
         }
         let applied = state.applied;
         drop(state);
+        self.shared.counts.note_batch(batch);
         if is_news {
             self.shared.cluster.send_replace(applied);
         }
@@ -135,7 +139,7 @@ impl consensus::Machine for Machine {
     }
 
     fn read_state(self: Arc<Self>, bytes: &mut dyn BufRead) -> Result<Restored, Stop> {
-        let mut restore = Restore::default();
+        let (mut restore, in_progress) = (Restore::default(), self.shared.counts.snapshots_applied_now.hold());
         loop {
             let piece = bytes.fill_buf()?;
             let length = piece.len();
@@ -147,6 +151,7 @@ impl consensus::Machine for Machine {
         }
         let state = restore.finish()?;
         Ok(Box::new(move || {
+            let _in_progress = in_progress;
             self.check(&state)?;
             let applied = state.applied;
             // Not under the lock: of a large state that takes its time.

@@ -1,17 +1,23 @@
 //! The state as this process has it: raft applies to it, everybody else reads, and proposers hear what came of theirs.
 
 mod applied;
+mod counts;
 mod foreign;
 mod forgetting;
 mod hashes;
 mod proposals;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
 
 use proto::{LogIndex, Release, Revision};
 use tokio::sync::{Notify, watch};
 
 pub use applied::Fault;
+pub use counts::Counts;
+pub(crate) use counts::DURATION_BOUNDS;
 pub use foreign::Foreign;
 pub use proposals::{Outcome, Proposal, Proposals, Waiting};
 
@@ -38,16 +44,26 @@ struct Shared {
     proposals: Proposals,
     registry: Registry,
     release: Release,
+    counts: Arc<Counts>,
 }
+
+/// What may take so long to be applied where nobody says otherwise (etcd, `DefaultWarningApplyDuration`).
+const WARNING: Duration = Duration::from_millis(100);
 
 impl Machine {
     /// A machine for a member of this release, over the state of a new cluster.
     pub fn new(release: Release, registry: Registry, proposals: Proposals) -> Self {
+        Self::warning_after(WARNING, release, registry, proposals)
+    }
+
+    /// The same; what takes longer than this to be applied is logged.
+    pub fn warning_after(limit: Duration, release: Release, registry: Registry, proposals: Proposals) -> Self {
         let (applied, cluster) = (watch::Sender::default(), watch::Sender::default());
         let (compacted, forgotten) = (Notify::new(), watch::Sender::new(Revision(-1)));
         let state = RwLock::default();
-        let hashes = Hashes::default();
-        let shared = Shared { state, applied, cluster, compacted, forgotten, hashes, proposals, registry, release };
+        let (hashes, counts) = (Hashes::default(), Arc::new(Counts::new(limit)));
+        let shared =
+            Shared { state, applied, cluster, compacted, forgotten, hashes, proposals, registry, release, counts };
         Self { shared: Arc::new(shared) }
     }
 
@@ -69,6 +85,11 @@ impl Machine {
     /// The last index that changed anything of the cluster, as it moves.
     pub fn cluster_changed(&self) -> watch::Receiver<LogIndex> {
         self.shared.cluster.subscribe()
+    }
+
+    /// What it has counted since it was made.
+    pub fn counts(&self) -> &Counts {
+        &self.shared.counts
     }
 
     /// What this source knows of features.

@@ -9,7 +9,7 @@ use proto::{
     MemberId, Revision,
     etcdserverpb::{AlarmRequest, AlarmType, alarm_request::AlarmAction},
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tonic::Status;
 
 use super::{Shared, leading::AllHeard, wire};
@@ -48,8 +48,9 @@ impl Shared {
         let is_there = applied.wait_for(|_| self.machine.read(|state| state.keys.revision() >= at));
         let late = |_| Status::unavailable("this member is not so far yet");
         timeout(self.limits.request, is_there).await.map_err(late)?.map_err(|_| ApiError::Stopped)?;
-        let state = self.machine.frozen();
+        let (state, began) = (self.machine.frozen(), Instant::now());
         let hashed = aside(move || state.keys.hash_kv(at.0)).await;
+        self.counts.hashes.at_revision.observe(began.elapsed());
         let found = hashed.map_err(|error| Status::internal(error.to_string()))??;
         Ok(Hashed { hash: found.hash, compacted: Revision(found.compact_revision) })
     }

@@ -1,9 +1,9 @@
 //! What a member counts of its own part in the group, for `/metrics`.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use consensus::RaftStatus;
-use instruments::Counter;
+use instruments::{Counter, Histogram, doubling};
 use tokio::sync::watch;
 
 use super::Shared;
@@ -15,6 +15,33 @@ pub struct Counts {
     pub leader_changes: Counter,
     /// Proposals of this member of which nobody knows in time what came, and those as a leader that it was no more.
     pub proposals_failed: Counter,
+    /// Reads of this member for which a leader did not answer in time,
+    pub slow_read_indexes: Counter,
+    /// and those for which there was none.
+    pub read_indexes_failed: Counter,
+    /// Leases that were renewed, as the leader.
+    pub leases_renewed: Counter,
+    /// Leases that were to be ended, as the leader.
+    pub leases_expired: Counter,
+    /// How long hashes took.
+    pub hashes: Hashes,
+}
+
+/// etcd's `hashRevSec`, and `hashSec`.
+static HASH_BOUNDS: [Duration; 15] = doubling(Duration::from_millis(10));
+
+#[derive(Debug)]
+pub struct Hashes {
+    /// Of the keys at a revision.
+    pub at_revision: Histogram,
+    /// Of all that is stored.
+    pub whole: Histogram,
+}
+
+impl Default for Hashes {
+    fn default() -> Self {
+        Self { at_revision: Histogram::new(&HASH_BOUNDS), whole: Histogram::new(&HASH_BOUNDS) }
+    }
 }
 
 /// Counts leaders for as long as raft runs.

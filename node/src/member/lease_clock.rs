@@ -256,6 +256,7 @@ pub(super) async fn run(shared: &Arc<Shared>, term: u64) {
 
 async fn revoke(shared: Arc<Shared>, term: u64, lease: LeaseId) -> LeaseId {
     tracing::debug!(lease = lease.0, "a lease has ended");
+    shared.counts.leases_expired.inc();
     let revoke = EntryKind::LeaseRevoke(LeaseRevokeRequest { id: lease.0 });
     if let Err(error) = shared.propose_as_leader(term, revoke).await {
         tracing::debug!(%error, lease = lease.0, "a lease that has ended was not revoked");

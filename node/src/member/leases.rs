@@ -37,7 +37,11 @@ impl Shared {
             };
             there.map(renew).transpose()
         });
-        Ok(if renewed?.unwrap_or(false) { granted_s } else { 0 })
+        let is_renewed = renewed?.unwrap_or(false);
+        if is_renewed {
+            self.counts.leases_renewed.inc();
+        }
+        Ok(if is_renewed { granted_s } else { 0 })
     }
 
     /// What a lease has left, as the leader; -1 where there is none.

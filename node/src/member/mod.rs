@@ -20,7 +20,6 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use consensus::Group;
-use instruments::Histogram;
 use proto::{LogIndex, MemberId, Term};
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -80,7 +79,7 @@ struct Shared {
     limits: Limits,
     clock: lease_clock::LeaseClock,
     counts: Counts,
-    syncs: Arc<Histogram>,
+    log_measured: Arc<wal::Measured>,
     proposing: mpsc::Sender<proposing::Queued>,
     reading: mpsc::Sender<reading::Waiter>,
     asking: mpsc::Sender<reading::Asker>,
@@ -161,9 +160,9 @@ impl Member {
         &self.shared.counts
     }
 
-    /// How long its log was being synced, each time.
-    pub fn log_syncs(&self) -> &Histogram {
-        &self.shared.syncs
+    /// How long its log was being written and synced, each time.
+    pub fn log_measured(&self) -> &wal::Measured {
+        &self.shared.log_measured
     }
 
     /// Looks at the state as it is here and now; see [`Member::linearize`].

@@ -65,7 +65,9 @@ async fn round(shared: &Shared) -> Result<(), ApiError> {
             Err(status) => tracing::trace!(%status, "no quorum round"),
         }
         if Instant::now() >= deadline {
-            return Err(if leader.is_none() { ApiError::TimeoutLeaderFail } else { ApiError::Timeout });
+            let (counts, is_led) = (&shared.counts, leader.is_some());
+            (if is_led { &counts.slow_read_indexes } else { &counts.read_indexes_failed }).inc();
+            return Err(if is_led { ApiError::Timeout } else { ApiError::TimeoutLeaderFail });
         }
         let _ = timeout_at(deadline.min(Instant::now() + RETRY_INTERVAL), raft_status.changed()).await;
     };

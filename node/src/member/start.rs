@@ -142,7 +142,7 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
     let handshake = Handshake::new(identity.clone(), machine.clone(), had_log).with(unapplied);
     let (links, called_back) = Links::new(host.clone(), tls, handshake.clone());
     let (listeners, call_backs) = (listeners.into_iter().chain([called_back]).collect(), links.call_backs());
-    let syncs = wal.syncs().clone();
+    let log_measured = wal.measured().clone();
     let group = Group::open(identity.member.0, settings, wal, applier, Arc::new(links.clone())).await?;
     let (proposing, queued) = mpsc::channel(QUEUE);
     let (reading, waiting) = mpsc::channel(QUEUE);
@@ -162,7 +162,7 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
         limits,
         clock: lease_clock::LeaseClock::new(host),
         counts: Counts::default(),
-        syncs,
+        log_measured,
         proposing,
         reading,
         asking,
@@ -231,7 +231,8 @@ fn open(
         || wal_of_new.map_or_else(|| host.open_log(log.clone()), Ok),
         || {
             let identity = Arc::new(Identity::load(data_dir, &*log, config, release.clone())?);
-            let machine = Machine::new(release, registry, Proposals::new(identity.member, identity.starts));
+            let proposals = Proposals::new(identity.member, identity.starts);
+            let machine = Machine::warning_after(config.warning_apply, release, registry, proposals);
             let applier = Applier::open(Arc::new(machine.clone()), Snapshots::open(snapshots)?)?;
             Ok::<_, StartError>(Stored { identity, machine, applier })
         },

@@ -19,9 +19,14 @@ use super::{
 };
 
 impl Store {
+    /// The first condition that does not hold now.
+    pub(super) fn first_that_fails(&self, conditions: &[Compare]) -> Option<usize> {
+        conditions.iter().position(|condition| !self.holds(condition))
+    }
+
     /// Whether all conditions hold now.
     pub(super) fn all_hold(&self, conditions: &[Compare]) -> bool {
-        conditions.iter().all(|condition| self.holds(condition))
+        self.first_that_fails(conditions).is_none()
     }
 
     /// Whether a condition holds for every key of its range. Where there is none, revisions, version and lease are 0, and no

@@ -83,6 +83,11 @@ impl Listing {
         Self { header, kvs, kvs_bytes, more, count }
     }
 
+    /// How many keys are in it.
+    pub fn key_count(&self) -> usize {
+        self.kvs.len()
+    }
+
     /// What stands before the keys, and what stands behind them.
     fn ends(&self) -> (RangeResponse, RangeResponse) {
         let head = RangeResponse { header: self.header, ..RangeResponse::default() };

@@ -17,6 +17,7 @@ mod history;
 mod key_range;
 mod lease;
 mod listing;
+mod operations;
 mod overlap;
 mod range;
 mod request;
@@ -40,6 +41,7 @@ pub use events::{Bound, Changed, Stretch};
 pub use hash::CompactionHashes;
 pub use key_range::KeyRange;
 pub use listing::{Listing, Pieces};
+pub use operations::Operations;
 pub use range::Extent;
 pub use restore::{Restore, SnapshotError};
 pub use txn::{Performed, is_read_only, is_serializable, ranges};
@@ -68,6 +70,8 @@ pub struct Store {
     leases: Leases,
     /// What all records take; see [`size`].
     records_bytes: u64,
+    /// How many keys are there now.
+    alive: usize,
 }
 
 /// That a key was changed; what it became is in its history.
@@ -89,6 +93,7 @@ impl Default for Store {
             unhashed: None,
             leases: Leases::default(),
             records_bytes: 0,
+            alive: 0,
         }
     }
 }
@@ -114,9 +119,9 @@ impl Store {
         self.compacted
     }
 
-    /// How many keys there are, with those whose deletion is not compacted away yet.
+    /// How many keys are there now.
     pub fn key_count(&self) -> usize {
-        self.keys.len()
+        self.alive
     }
 
     /// The leases and what they hold.

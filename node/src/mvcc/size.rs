@@ -26,6 +26,7 @@ impl Store {
         let of =
             |(key, history): (&Bytes, &History)| of_key(key) + history.records().iter().map(of_change).sum::<u64>();
         self.records_bytes = self.keys.iter().map(of).sum();
+        self.alive = self.keys.values().filter(|history| history.head().is_some()).count();
     }
 }
 

@@ -15,7 +15,7 @@ use proto::{
     },
 };
 
-use super::{Extent, Store, header, write::Write};
+use super::{Extent, Operations, Store, header, write::Write};
 use crate::api_error::ApiError;
 
 /// Whether a transaction only reads, and so need not be proposed. A nested one counts as a write, as in etcd.
@@ -77,7 +77,8 @@ impl Store {
 
     /// Judges the conditions, of nested transactions too, and keeps what is to be done.
     fn choose(&self, request: TxnRequest) -> Branch {
-        let succeeded = self.all_hold(&request.compare);
+        let fails = self.first_that_fails(&request.compare);
+        let (succeeded, compared) = (fails.is_none(), fails.map_or(request.compare.len(), |at| at + 1));
         let operations = if succeeded { request.success } else { request.failure };
         let operations = operations.into_iter().map(|operation| match operation.request {
             Some(Request::RequestRange(range)) => Operation::Range(range),
@@ -86,7 +87,7 @@ impl Store {
             Some(Request::RequestTxn(nested)) => Operation::Nested(self.choose(nested)),
             None => Operation::Nothing,
         });
-        Branch { succeeded, operations: operations.collect() }
+        Branch { succeeded, compared: compared as u64, operations: operations.collect() }
     }
 
     fn check_branch(&self, branch: &Branch) -> Result<(), ApiError> {
@@ -110,6 +111,8 @@ impl Store {
 /// What is left of a transaction once its conditions are judged.
 struct Branch {
     succeeded: bool,
+    /// As many conditions were judged.
+    compared: u64,
     operations: Vec<Operation>,
 }
 
@@ -125,9 +128,24 @@ impl Write<'_> {
     /// The answer carries an empty header, as that of a nested transaction does in etcd. `seen`: what the last read saw, as
     /// long as nothing was written since.
     fn perform(&mut self, branch: Branch, seen: &mut Option<Arc<Store>>) -> Result<Performed, ApiError> {
-        let operations = branch.operations.into_iter().map(|operation| self.operate(operation, seen));
-        let operations = operations.collect::<Result<_, _>>()?;
-        Ok(Performed { header: Some(ResponseHeader::default()), succeeded: branch.succeeded, operations })
+        let (mut done, mut compared) = (Operations::default(), branch.compared);
+        let mut operations = Vec::with_capacity(branch.operations.len());
+        for operation in branch.operations {
+            match &operation {
+                Operation::Range(_) => done.ranges += 1,
+                Operation::Put(put) => done.note_put(put),
+                Operation::Delete(delete) => done.note_delete(delete),
+                Operation::Nested(_) | Operation::Nothing => {}
+            }
+            let step = self.operate(operation, seen)?;
+            if let Step::Nested(nested) = &step {
+                done.add(nested.done);
+                compared += nested.compared;
+            }
+            operations.push(step);
+        }
+        let header = Some(ResponseHeader::default());
+        Ok(Performed { header, succeeded: branch.succeeded, operations, done, compared })
     }
 
     fn operate(&mut self, operation: Operation, seen: &mut Option<Arc<Store>>) -> Result<Step, ApiError> {
@@ -154,6 +172,8 @@ pub struct Performed {
     header: Option<ResponseHeader>,
     succeeded: bool,
     operations: Vec<Step>,
+    done: Operations,
+    compared: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -178,6 +198,11 @@ impl fmt::Debug for Read {
 }
 
 impl Performed {
+    /// What is counted of it: its conditions are judged before it begins, and are counted by themselves, as with etcd.
+    pub fn operations(&self) -> [Operations; 2] {
+        [Operations { ranges: self.compared, ..Operations::default() }, self.done]
+    }
+
     /// How much there is to read for its answer.
     pub fn extent(&self) -> Extent {
         let of = |step: &Step| match step {

@@ -73,6 +73,7 @@ impl Write<'_> {
                 let record = Record { at, live: becomes(head) };
                 let after = lease_of(record.live.as_ref());
                 store.records_bytes += size::of_change(&record);
+                store.alive = store.alive + usize::from(record.live.is_some()) - usize::from(head.is_some());
                 history.push(record);
                 // The key that the map has is shared with the change, so that it is stored once.
                 (kept.clone(), before, after)
@@ -81,6 +82,7 @@ impl Write<'_> {
                 let record = Record { at, live: becomes(None) };
                 let after = lease_of(record.live.as_ref());
                 store.records_bytes += size::of_key(&key) + size::of_change(&record);
+                store.alive += usize::from(record.live.is_some());
                 let mut history = History::default();
                 history.push(record);
                 store.keys.insert(key.clone(), history);
@@ -98,6 +100,8 @@ impl Write<'_> {
         let Some(record) = history.pop() else { return };
         let of_key = if history.is_empty() { size::of_key(&key) } else { 0 };
         self.store.records_bytes -= of_key + size::of_change(&record);
+        self.store.alive =
+            self.store.alive + usize::from(history.head().is_some()) - usize::from(record.live.is_some());
         let after = lease_of(record.live.as_ref());
         let before = lease_of(history.head().map(|(_, live)| live));
         if history.is_empty() {

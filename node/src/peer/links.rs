@@ -237,10 +237,14 @@ impl Links {
         });
         let response = client.append(self.call(to.id, frames)).await?;
         self.answerer(to.id, &response)?;
+        let is_open = traffic.streams.hold();
         let receive = response.into_inner().map(move |frame| {
-            let took = returning.note(Instant::now());
+            let (_is_open, took) = (&is_open, returning.note(Instant::now()));
             let bytes = frame.and_then(Frame::read).map_err(|error| {
                 traffic.sent_failures.inc();
+                if lane == Lane::Heartbeats {
+                    traffic.heartbeat_failures.inc();
+                }
                 broken(&error)
             })?;
             // An answer to entries waits for a disk.
@@ -322,7 +326,14 @@ async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, Status>
 impl Peers for Links {
     fn pipe(&self, to: Peer, lane: Lane) -> BoxFuture<'static, Result<Pipe, PeerError>> {
         let links = self.clone();
-        async move { links.outcome(to.id, within(OPEN, links.clone().append(to, lane)).await) }.boxed()
+        async move {
+            let opened = links.outcome(to.id, within(OPEN, links.clone().append(to.clone(), lane)).await);
+            if opened.is_err() && lane == Lane::Heartbeats {
+                links.traffic.of(MemberId(to.id)).heartbeat_failures.inc();
+            }
+            opened
+        }
+        .boxed()
     }
 
     fn ask(&self, to: Peer, question: Question, limit: Duration) -> BoxFuture<'static, Result<Bytes, PeerError>> {

@@ -83,7 +83,7 @@ pub async fn serve<A: Answers>(
         PeerServer::new(service).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
     let stopping = CancellationToken::new();
     let service = Checked { service: TowerToHyperService::new(service), handshake: checked.0, log_throttle: checked.1 };
-    connection::serve(CALLER, service, listeners, ended(ends), stopping).await;
+    connection::serve(CALLER, |_| service.clone(), listeners, ended(ends), stopping).await;
 }
 
 async fn ended(mut ends: watch::Receiver<bool>) {
@@ -185,9 +185,12 @@ impl<A: Answers> Peer for Service<A> {
 
     async fn append(&self, request: Request<Streaming<Frame>>) -> Answer<Self::AppendStream> {
         let caller = self.check(&request)?;
-        let from = caller.member.0;
+        let (from, is_open) = (caller.member.0, self.traffic.of(caller.member).streams.hold());
         let frames = self.counted(caller, request).scan((), |(), frame| std::future::ready(frame.ok()));
-        let answers = self.group.append(from, frames).map(|bytes| Ok(Frame::of(bytes)));
+        let answers = self.group.append(from, frames).map(move |bytes| {
+            let _is_open = &is_open;
+            Ok(Frame::of(bytes))
+        });
         self.answer(Box::pin(answers.take_until(ended(self.ends.clone()))))
     }
 

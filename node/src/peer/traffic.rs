@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use instruments::{Counter, Histogram, doubling};
+use instruments::{Counter, Gauge, Histogram, doubling};
 use proto::MemberId;
 use tokio::time::Instant;
 
@@ -32,6 +32,10 @@ pub struct PeerTraffic {
     pub received_bytes: Counter,
     /// Streams that broke while something came in.
     pub received_failures: Counter,
+    /// Heartbeats of this leader that did not get there, or whose answer did not come back.
+    pub heartbeat_failures: Counter,
+    /// Streams of raft's that are open between the two, whichever has opened them.
+    pub streams: Arc<Gauge>,
     /// From when a heartbeat leaves until its answer is here.
     pub round_trips: Histogram,
 }
@@ -56,6 +60,8 @@ impl Default for PeerTraffic {
             sent_failures: Counter::default(),
             received_bytes: Counter::default(),
             received_failures: Counter::default(),
+            heartbeat_failures: Counter::default(),
+            streams: Arc::default(),
             round_trips: Histogram::new(&ROUND_TRIP_BOUNDS),
         }
     }

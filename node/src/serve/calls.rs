@@ -3,12 +3,18 @@
 //!
 //! Only what is in etcd's services is counted: whoever asks for something else could make as many series as he likes.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use ::http::{HeaderMap, header::CONTENT_TYPE};
 use instruments::{Counter, Histogram};
 use tokio::time::Instant;
 use tonic::Code;
+
+use super::{
+    client_versions::ClientVersions,
+    request_stats::{self, Stats},
+};
+use crate::slow::Slow;
 
 const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -104,6 +110,8 @@ const METHODS: [Method; 35] = [
 #[derive(Debug)]
 pub(super) struct Counts {
     pub(super) started: Counter,
+    pub(super) messages_received: Counter,
+    pub(super) messages_sent: Counter,
     /// By code.
     pub(super) handled: [Counter; CODES.len()],
     pub(super) handling: Histogram,
@@ -112,6 +120,9 @@ pub(super) struct Counts {
 /// What is counted of all calls since this process started.
 #[derive(Debug)]
 pub(super) struct Calls {
+    /// Those that take too long are logged.
+    pub(super) slow: Slow,
+    pub(super) clients: ClientVersions,
     /// As the methods stand.
     by_method: Vec<Counts>,
     /// Of messages, each with the five bytes that gRPC puts before it.
@@ -119,26 +130,44 @@ pub(super) struct Calls {
     pub(super) sent_bytes: Counter,
 }
 
-impl Default for Calls {
-    fn default() -> Self {
-        let counts =
-            || Counts { started: Counter::default(), handled: Default::default(), handling: Histogram::new(&BOUNDS) };
+impl Calls {
+    /// With how long a call may take.
+    pub(super) fn new(limit: Duration) -> Self {
+        let counts = || Counts {
+            started: Counter::default(),
+            messages_received: Counter::default(),
+            messages_sent: Counter::default(),
+            handled: Default::default(),
+            handling: Histogram::new(&BOUNDS),
+        };
         let by_method = METHODS.iter().map(|_| counts()).collect();
-        Self { by_method, received_bytes: Counter::default(), sent_bytes: Counter::default() }
+        Self {
+            slow: Slow::after(limit),
+            clients: ClientVersions::default(),
+            by_method,
+            received_bytes: Counter::default(),
+            sent_bytes: Counter::default(),
+        }
     }
 }
 
 impl Calls {
     /// Counts a call as started; `None` where it is no call, or none of etcd's.
-    pub(super) fn begin(self: &Arc<Self>, path: &str, headers: &HeaderMap) -> Option<Call> {
+    pub(super) fn begin(self: &Arc<Self>, path: &str, headers: &HeaderMap, remote: Option<SocketAddr>) -> Option<Call> {
         if !is_call(headers) {
             return None;
         }
         let (service, name) = path.strip_prefix('/')?.split_once('/')?;
         let method = METHODS.iter().position(|method| method.name == name && method.service == service)?;
         self.by_method[method].started.inc();
+        self.clients.note(headers, METHODS[method].kind != "unary");
         let allowed = headers.get("grpc-timeout").and_then(|value| timeout(value.as_bytes()));
-        Some(Call { calls: self.clone(), method, began: Instant::now(), allowed, code: None })
+        Some(Call { calls: self.clone(), method, remote, began: Instant::now(), allowed, code: None })
+    }
+
+    /// So many messages of this call's method came in.
+    pub(super) fn note_received(&self, method: usize, messages: u64) {
+        self.by_method[method].messages_received.add(messages);
     }
 
     /// Each method with what was counted of it.
@@ -152,6 +181,7 @@ impl Calls {
 pub(super) struct Call {
     pub(super) calls: Arc<Calls>,
     method: usize,
+    remote: Option<SocketAddr>,
     began: Instant,
     /// How much time the client gives it.
     allowed: Option<Duration>,
@@ -159,6 +189,15 @@ pub(super) struct Call {
 }
 
 impl Call {
+    pub(super) fn method(&self) -> usize {
+        self.method
+    }
+
+    /// So many messages were sent.
+    pub(super) fn note_sent(&self, messages: u64) {
+        self.calls.by_method[self.method].messages_sent.add(messages);
+    }
+
     /// It ends so.
     pub(super) fn end(mut self, code: Code) {
         self.code = Some(code);
@@ -171,6 +210,12 @@ impl Drop for Call {
         let code = self.code.unwrap_or_else(|| given_up(took, self.allowed));
         counts.handled[code as usize].inc();
         counts.handling.observe(took);
+        let (method, slow) = (&METHODS[self.method], &self.calls.slow);
+        // Those of KV say more of themselves.
+        if method.kind == "unary" && method.service != KV && slow.is_slow(took) {
+            let name = format!("/{}/{}", method.service, method.name);
+            request_stats::say(slow, took, self.remote, &name, &Stats::of_other());
+        }
     }
 }
 
@@ -273,7 +318,7 @@ mod tests {
 
     #[test]
     fn what_is_no_call_of_etcds_is_not_counted() {
-        let calls = Arc::new(Calls::default());
+        let calls = Arc::new(Calls::new(ms(300)));
         let headers = |kind: &'static str| [(CONTENT_TYPE, kind.parse().unwrap())].into_iter().collect::<HeaderMap>();
         for (path, kind, is_counted) in [
             ("/etcdserverpb.KV/Put", "application/grpc", true),
@@ -284,7 +329,7 @@ mod tests {
             ("/metrics", "application/grpc", false),
             ("/", "application/grpc", false),
         ] {
-            assert_eq!(calls.begin(path, &headers(kind)).is_some(), is_counted, "{path} {kind}");
+            assert_eq!(calls.begin(path, &headers(kind), None).is_some(), is_counted, "{path} {kind}");
         }
         let (_, put) = calls.all().find(|(method, _)| method.name == "Put").unwrap();
         assert_eq!((put.started.get(), put.handled[Code::Cancelled as usize].get()), (2, 2), "both were dropped");

@@ -6,17 +6,19 @@ use std::{
 };
 
 use consensus::aside;
+use instruments::Histogram;
 use prost::Message;
 use proto::etcdserverpb::ResponseHeader;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use super::{ServeOptions, admission, calls::Calls, watch::Hub};
+use super::{ServeOptions, admission, calls::Calls, health::HealthCounts, watch::Hub};
 use crate::{
     api_error::ApiError,
     cluster::FIRST_WITH_GATES,
     entry::{Entry, EntryKind},
+    machine::DURATION_BOUNDS,
     member::Member,
     state::{Applied, Refusal, State},
 };
@@ -35,6 +37,9 @@ pub(super) struct ServiceContext {
     pub(super) stopping: CancellationToken,
     pub(super) hub: Hub,
     pub(super) calls: Arc<Calls>,
+    pub(super) health: Arc<HealthCounts>,
+    /// How long reads took, those that were performed and those that were refused.
+    pub(super) ranges: Arc<[Histogram; 2]>,
     /// Looks at much of the state: each takes a processor for as long as it takes, and half of them are for what is quick.
     scans: Arc<Semaphore>,
     /// Whether an alarm is being raised.
@@ -45,12 +50,15 @@ impl ServiceContext {
     pub(super) fn new(member: Member, options: ServeOptions) -> Self {
         let hub = Hub::new(&member);
         let scans = thread::available_parallelism().map_or(1, |processors| (processors.get() / 2).max(1));
+        let calls = Arc::new(Calls::new(options.warning_unary_request));
         Self {
             member,
             options,
             stopping: CancellationToken::new(),
             hub,
-            calls: Arc::default(),
+            calls,
+            health: Arc::default(),
+            ranges: Arc::new([(); 2].map(|()| Histogram::new(&DURATION_BOUNDS))),
             scans: Arc::new(Semaphore::new(scans)),
             raises_alarm: Arc::default(),
         }

@@ -3,6 +3,7 @@
 
 use std::{
     convert::Infallible,
+    net::SocketAddr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -17,6 +18,8 @@ use tonic::{Code, Status, body::Body};
 use super::{
     calls::{Call, Calls},
     long_answer::Rest,
+    messages::Messages,
+    request_stats::REMOTE,
 };
 
 /// What is asked.
@@ -24,11 +27,14 @@ use super::{
 pub(super) struct Asked {
     body: Incoming,
     calls: Arc<Calls>,
+    /// Of which method, where that is one of etcd's.
+    method: Option<usize>,
+    messages: Messages,
 }
 
 impl Asked {
-    pub(super) fn new(body: Incoming, calls: Arc<Calls>) -> Self {
-        Self { body, calls }
+    pub(super) fn new(body: Incoming, calls: Arc<Calls>, method: Option<usize>) -> Self {
+        Self { body, calls, method, messages: Messages::default() }
     }
 }
 
@@ -41,6 +47,8 @@ impl HttpBody for Asked {
         let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
         if let Some(data) = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref()) {
             this.calls.received_bytes.add(data.len() as u64);
+            let ended = this.messages.ended(data);
+            this.method.filter(|_| ended > 0).into_iter().for_each(|method| this.calls.note_received(method, ended));
         }
         Poll::Ready(frame)
     }
@@ -59,6 +67,7 @@ pub(super) struct Answer {
     answer: BoxFuture<'static, Result<Response<Body>, Infallible>>,
     adapt: fn(Response<Body>) -> Response<Body>,
     call: Option<Call>,
+    remote: Option<SocketAddr>,
 }
 
 impl Answer {
@@ -67,8 +76,9 @@ impl Answer {
         answer: BoxFuture<'static, Result<Response<Body>, Infallible>>,
         adapt: fn(Response<Body>) -> Response<Body>,
         call: Option<Call>,
+        remote: Option<SocketAddr>,
     ) -> Self {
-        Self { answer, adapt, call }
+        Self { answer, adapt, call, remote }
     }
 }
 
@@ -77,14 +87,16 @@ impl Future for Answer {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let answer = ready!(this.answer.poll_unpin(context)).map(this.adapt);
+        let polled = REMOTE.sync_scope(this.remote, || this.answer.poll_unpin(context));
+        let answer = ready!(polled).map(this.adapt);
         Poll::Ready(answer.map(|answer| counted(answer, this.call.take())))
     }
 }
 
 fn counted(answer: Response<Body>, call: Option<Call>) -> Response<CountedBody> {
     let code = code(answer.headers());
-    let mut answer = answer.map(|body| CountedBody { body, rest: Rest::default(), call });
+    let mut answer =
+        answer.map(|body| CountedBody { body, rest: Rest::default(), call, messages: Messages::default() });
     if let Some(code) = code {
         answer.body_mut().end(code);
     }
@@ -103,6 +115,7 @@ pub(super) struct CountedBody {
     rest: Rest,
     /// Until it has ended.
     call: Option<Call>,
+    messages: Messages,
 }
 
 impl CountedBody {
@@ -115,6 +128,10 @@ impl CountedBody {
             Some(Ok(frame)) => {
                 if let (Some(data), Some(call)) = (frame.data_ref(), &self.call) {
                     call.calls.sent_bytes.add(data.len() as u64);
+                    let ended = self.messages.ended(data);
+                    if ended > 0 {
+                        call.note_sent(ended);
+                    }
                 }
                 if let Some(code) = frame.trailers_ref().and_then(code) {
                     self.end(code);

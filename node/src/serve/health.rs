@@ -3,6 +3,7 @@
 //! A linearizable read is a round of the quorum, never a lease: whoever asks wants to know whether there is one.
 
 use ::http::StatusCode;
+use instruments::Counter;
 use proto::{MemberId, etcdserverpb::AlarmType};
 use serde::Serialize;
 
@@ -13,6 +14,13 @@ use super::{
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
+/// How often `/health` said so since this process started.
+#[derive(Debug, Default)]
+pub(super) struct HealthCounts {
+    pub(super) success: Counter,
+    pub(super) failures: Counter,
+}
+
 #[derive(Serialize)]
 struct Health {
     health: &'static str,
@@ -21,7 +29,9 @@ struct Health {
 
 /// `GET /health`: with `serializable=true` of this process alone; `exclude=NOSPACE` passes over an alarm.
 pub(super) async fn health(context: &ServiceContext, query: &str) -> Answer {
-    match sickness(context, query).await {
+    let sickness = sickness(context, query).await;
+    (if sickness.is_none() { &context.health.success } else { &context.health.failures }).inc();
+    match sickness {
         None => (StatusCode::OK, TEXT, json(&Health { health: "true", reason: String::new() })),
         Some(reason) => {
             let health = json(&Health { health: "false", reason });

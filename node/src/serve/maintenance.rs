@@ -11,6 +11,7 @@ use proto::{
         SnapshotResponse, StatusRequest, StatusResponse, alarm_request::AlarmAction, maintenance_server::Maintenance,
     },
 };
+use tokio::time::Instant;
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{context::ServiceContext, feature, snapshot};
@@ -54,7 +55,9 @@ impl Maintenance for ServiceContext {
     async fn hash(&self, request: Request<HashRequest>) -> Result<Response<HashResponse>, Status> {
         self.admit(request.metadata())?;
         let _turn = self.member.machine().turn_to_hash().await;
+        let began = Instant::now();
         let (revision, hash) = self.scan(|state| (state.keys.revision().0, hash(state))).await?;
+        self.member.counts().hashes.whole.observe(began.elapsed());
         Ok(Response::new(HashResponse { header: self.header(revision), hash }))
     }
 
@@ -66,7 +69,10 @@ impl Maintenance for ServiceContext {
             Some(hash) => hash,
             None => {
                 let _turn = machine.turn_to_hash().await;
-                self.scan(move |state| state.keys.hash_kv(revision)).await??
+                let began = Instant::now();
+                let hash = self.scan(move |state| state.keys.hash_kv(revision)).await??;
+                self.member.counts().hashes.at_revision.observe(began.elapsed());
+                hash
             }
         };
         if !self.has_storage_version() {

@@ -8,6 +8,7 @@ mod admission;
 mod answer;
 mod auth;
 mod calls;
+mod client_versions;
 mod cluster;
 mod context;
 mod counted;
@@ -20,11 +21,13 @@ mod leadership;
 mod lease;
 mod long_answer;
 mod maintenance;
+mod messages;
 mod metrics;
 mod page;
 mod process;
 mod quota;
 mod random;
+mod request_stats;
 mod route;
 mod snapshot;
 mod standard;
@@ -36,7 +39,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use crate::{
-    config::{Config, Keepalive},
+    config::{Config, DEFAULT_QUOTA_BYTES, Keepalive},
     host::Listener,
     member::Member,
     transport::connection::{self, Caller},
@@ -44,8 +47,6 @@ use crate::{
 use context::ServiceContext;
 use route::{Probes, Routes};
 
-/// etcd's `--quota-backend-bytes` where nobody says otherwise (etcd, `DefaultQuotaBytes`).
-const DEFAULT_QUOTA_BYTES: u64 = 2 << 30;
 /// What a message may have beside its entry (etcd, `grpcOverheadBytes`).
 const OVERHEAD_BYTES: usize = 512 << 10;
 
@@ -68,6 +69,8 @@ pub struct ServeOptions {
     /// As many calls may be under way on one connection.
     pub max_concurrent_streams: u32,
     pub keepalive: Keepalive,
+    /// A request that takes longer is logged (etcd, `--warning-unary-request-duration`).
+    pub warning_unary_request: Duration,
 }
 
 impl ServeOptions {
@@ -82,6 +85,7 @@ impl ServeOptions {
             max_request_bytes: config.max_request_bytes,
             max_concurrent_streams: config.max_concurrent_streams,
             keepalive: config.keepalive,
+            warning_unary_request: config.warning_unary_request,
         }
     }
 
@@ -123,8 +127,11 @@ impl Server {
         let ServeOptions { max_concurrent_streams, keepalive, .. } = self.context.options;
         let caller = Caller::Client { max_concurrent_streams, keepalive };
         let (probes, stops) = (Probes::new(self.context.clone()), stopping.clone().cancelled_owned());
+        let probes = |_| probes.clone();
         let probed = connection::serve(caller, probes, listeners.probes, stops, stopping.clone());
-        let served = connection::serve(caller, Routes::new(self.context), listeners.clients, shutdown, stopping);
+        let routes = Routes::new(self.context);
+        let routes = |remote| routes.clone().called_by(remote);
+        let served = connection::serve(caller, routes, listeners.clients, shutdown, stopping);
         tokio::join!(served, probed);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! By hand, since it is done for every request: a path names the service, and whatever is no call is for HTTP.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, net::SocketAddr};
 
 use ::http::{Request, Response};
 use futures_util::future::{BoxFuture, FutureExt};
@@ -14,7 +14,7 @@ use proto::etcdserverpb::{
 use tonic::{Code, Status, body::Body, codegen::Service as _};
 
 use super::{
-    calls::is_call,
+    calls::{Call, is_call},
     context::ServiceContext,
     counted::{Answer, Asked, CountedBody},
     http,
@@ -33,6 +33,8 @@ pub(super) struct Routes {
     maintenance: MaintenanceServer<ServiceContext>,
     auth: AuthServer<ServiceContext>,
     standard: Standard,
+    /// Who calls.
+    remote: Option<SocketAddr>,
 }
 
 impl Routes {
@@ -47,7 +49,13 @@ impl Routes {
             auth: AuthServer::new(context.clone()).max_decoding_message_size(longest),
             standard: Standard::new(),
             context,
+            remote: None,
         }
+    }
+
+    /// For a connection from there.
+    pub(super) fn called_by(self, remote: Option<SocketAddr>) -> Self {
+        Self { remote, ..self }
     }
 }
 
@@ -58,8 +66,9 @@ impl Service<Request<Incoming>> for Routes {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let calls = &self.context.calls;
-        let call = calls.begin(request.uri().path(), request.headers());
-        let counted = |request: Request<Incoming>| request.map(|body| Asked::new(body, calls.clone()));
+        let call = calls.begin(request.uri().path(), request.headers(), self.remote);
+        let method = call.as_ref().map(Call::method);
+        let counted = |request: Request<Incoming>| request.map(|body| Asked::new(body, calls.clone(), method));
         let service = request.uri().path().split('/').nth(1).unwrap_or_default();
         let answer = match service {
             "etcdserverpb.KV" => self.kv.clone().call(counted(request)),
@@ -80,7 +89,7 @@ impl Service<Request<Incoming>> for Routes {
                 async move { Ok(http::answer(&context, request).await) }.boxed()
             }
         };
-        Answer::new(answer, adapted, call)
+        Answer::new(answer, adapted, call, self.remote)
     }
 }
 

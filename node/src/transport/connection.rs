@@ -1,6 +1,6 @@
 //! Connections: taken in, served, and ended in time.
 
-use std::{convert::Infallible, error::Error, future::poll_fn, time::Duration};
+use std::{convert::Infallible, error::Error, future::poll_fn, net::SocketAddr, time::Duration};
 
 use ::http::{Request, Response};
 use bytes::Bytes;
@@ -89,10 +89,10 @@ impl<B, S> Answering<B> for S where
 {
 }
 
-/// Serves until `shutdown`, then cancels `stopping` and lets what is under way finish.
-pub async fn serve<B: Content>(
+/// Serves with what `service` gives for whoever calls from there, until `shutdown`, then cancels `stopping` and lets what is under way finish.
+pub async fn serve<B: Content, A: Answering<B>>(
     caller: Caller,
-    service: impl Answering<B>,
+    service: impl Fn(Option<SocketAddr>) -> A,
     listeners: impl IntoIterator<Item = Listener>,
     shutdown: impl Future<Output = ()>,
     stopping: CancellationToken,
@@ -108,7 +108,7 @@ pub async fn serve<B: Content>(
                 Ok(socket) => {
                     let asked = Asked::default();
                     let is_anybody_answered = matches!(caller, Caller::Client { .. });
-                    let service = Noting { service: service.clone(), asked: asked.clone(), is_anybody_answered };
+                    let service = Noting { service: service(socket.remote()), asked: asked.clone(), is_anybody_answered };
                     let taken_in = connections.spawn(gathering(connection(caller, service, socket, stopping.clone())));
                     if silent.add(asked, taken_in) {
                         let why = format!("there are more than {}", caller.most_silent());
@@ -258,7 +258,9 @@ mod tests {
         });
         let caller = Caller::Peer { request_window: 1 << 16, connection_window: 1 << 16 };
         let listeners = [tcp(listener, Arc::new(Semaphore::new(PLACES)))];
-        tokio::spawn(serve(caller, Arc::new(answers), listeners, std::future::pending(), CancellationToken::new()));
+        let answers = Arc::new(answers);
+        let service = move |_| answers.clone();
+        tokio::spawn(serve(caller, service, listeners, std::future::pending(), CancellationToken::new()));
         let connect = async || {
             let mut socket = TcpStream::connect(address).await.unwrap();
             socket.write_all(PREFACE).await.unwrap();

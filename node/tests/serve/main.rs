@@ -5,6 +5,7 @@
 
 mod beside_etcd;
 mod by_etcdctl;
+mod counted;
 mod etcdctl;
 mod feature;
 mod http;

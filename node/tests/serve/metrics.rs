@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// A page, read as Prometheus reads it.
-struct Page {
+pub struct Page {
     /// The kind of each family.
     kinds: BTreeMap<String, String>,
     /// Each sample: its name, its labels as they stand there, its value.
@@ -31,7 +31,8 @@ struct Page {
 }
 
 impl Page {
-    async fn of(served: &Served) -> Self {
+    /// That of a member of this process.
+    pub async fn of(served: &Served) -> Self {
         let (status, text) = get(served, "/metrics").await;
         assert_eq!(status, 200);
         Self::read(&text)
@@ -91,7 +92,7 @@ impl Page {
     }
 
     /// The sample of this name and these labels.
-    fn value(&self, name: &str, labels: &str) -> f64 {
+    pub fn value(&self, name: &str, labels: &str) -> f64 {
         let found = self.samples.iter().find(|sample| sample.0 == name && sample.1 == labels);
         found.unwrap_or_else(|| panic!("no {name}{{{labels}}}")).2
     }
@@ -111,7 +112,7 @@ impl Page {
     }
 
     /// All samples of a name.
-    fn sum(&self, name: &str) -> f64 {
+    pub fn sum(&self, name: &str) -> f64 {
         self.samples.iter().filter(|sample| sample.0 == name).map(|sample| sample.2).sum()
     }
 }
@@ -204,7 +205,7 @@ async fn what_etcd_mixin_asks_for_is_there() {
 }
 
 /// The page that etcd serves on a port for metrics alone; in HTTP/1.0, which has no chunks.
-async fn page_of_etcd(port: u16) -> Page {
+pub async fn page_of_etcd(port: u16) -> Page {
     let mut socket = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     socket.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").await.unwrap();
     let mut answer = String::new();

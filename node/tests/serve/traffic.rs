@@ -81,12 +81,16 @@ async fn what_goes_between_members_is_counted_by_both() {
     for running in [&leader, &follower] {
         assert!(running.member.counts().leader_changes.get() >= 1);
         assert_eq!(running.member.counts().proposals_failed.get(), 0);
-        assert!(running.member.log_syncs().read().count > 0);
+        assert!(running.member.log_measured().syncs.read().count > 0);
+        assert!(other(&running.member).streams.get() > 0, "raft has a stream with the other");
     }
 
     let failures = at_leader.sent_failures.get();
+    let of_heartbeats = at_leader.heartbeat_failures.get();
     follower.end().await;
     until("who is away is called without a failure", || at_leader.sent_failures.get() > failures + 3).await;
+    until("heartbeats do not fail", || at_leader.heartbeat_failures.get() > of_heartbeats).await;
+    until("a stream is left", || at_leader.streams.get() == 0).await;
     assert!(!put(&leader.member, 1).await, "there is no quorum");
     assert_eq!(leader.member.counts().proposals_failed.get(), 1);
     leader.end().await;

@@ -6,13 +6,13 @@
 use std::time::Instant;
 
 use disk::Folder;
-use instruments::Histogram;
 
 use crate::{
     contents::Place,
     entry::LogIndex,
     error::{At, WalError},
     marks::Marks,
+    measured::Measured,
     named_file::NamedFile,
     options::Options,
     record::Record,
@@ -87,17 +87,20 @@ impl Active {
         Place { segment: self.number, offset, size }
     }
 
-    /// Makes durable what was gathered, and says where the records end. How long the sync took is noted.
-    pub(crate) fn commit(&mut self, syncs: &Histogram) -> Result<u32, WalError> {
+    /// Makes durable what was gathered, and says where the records end. How long that took is noted.
+    pub(crate) fn commit(&mut self, measured: &Measured) -> Result<u32, WalError> {
         if !self.gathered.is_empty() {
+            let began = Instant::now();
             self.file.write(&self.gathered, self.end.into())?;
+            measured.writes.observe(began.elapsed());
+            measured.written_bytes.add(self.gathered.len() as u64);
             self.end = self.next();
             self.gathered.clear();
             self.gathered.shrink_to(self.step as usize);
             self.zero_ahead()?;
             let began = Instant::now();
             self.file.sync()?;
-            syncs.observe(began.elapsed());
+            measured.syncs.observe(began.elapsed());
         }
         Ok(self.end)
     }

@@ -26,6 +26,7 @@ mod contents;
 mod entry;
 mod error;
 mod marks;
+mod measured;
 mod named_file;
 mod open_log;
 mod options;
@@ -37,6 +38,7 @@ mod writer;
 
 pub use entry::{Entry, EntryId, LogIndex, Payload, Term};
 pub use error::{Refusal, WalError};
+pub use measured::Measured;
 pub use options::Options;
 pub use record::MAX_PAYLOAD_BYTES;
 pub use segment::{FORMAT, SUFFIX};

@@ -67,7 +67,7 @@ pub(crate) fn recover(folder: Arc<dyn Folder>, options: Options) -> Result<Recov
         spare: None,
         closed,
         marks: contents.marks().clone(),
-        syncs: Writer::no_syncs(),
+        measured: Arc::default(),
     };
     Ok(Recovered { contents, files, writer })
 }
@@ -83,7 +83,7 @@ fn create(folder: Arc<dyn Folder>, options: Options) -> Result<Recovered, WalErr
         spare: None,
         closed: VecDeque::new(),
         marks: Marks::default(),
-        syncs: Writer::no_syncs(),
+        measured: Arc::default(),
     };
     Ok(Recovered { contents, files, writer })
 }

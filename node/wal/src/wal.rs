@@ -9,12 +9,12 @@ use std::{
 };
 
 use disk::Folder;
-use instruments::Histogram;
 
 use crate::{
     contents::{Found, Place},
     entry::{Entry, EntryId, LogIndex, Payload},
     error::{At, WalError},
+    measured::Measured,
     named_file::NamedFile,
     open_log::{OpenLog, Wake},
     options::Options,
@@ -48,7 +48,7 @@ pub struct LogState {
 struct Open {
     shared: Arc<OpenLog>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    syncs: Arc<Histogram>,
+    measured: Arc<Measured>,
 }
 
 impl Wal {
@@ -62,10 +62,10 @@ impl Wal {
     pub fn open_in(folder: Arc<dyn Folder>, options: Options) -> Result<Self, WalError> {
         let path = folder.path("");
         let (writer, shared) = open(folder, options, Wake::Thread(Condvar::new()))?;
-        let (theirs, syncs) = (shared.clone(), writer.syncs.clone());
+        let (theirs, measured) = (shared.clone(), writer.measured.clone());
         let thread = thread::Builder::new().name("wal".into()).spawn(move || writer.run(&theirs));
         let writer = Mutex::new(Some(thread.at("start the writer of", &path)?));
-        Ok(Self { open: Arc::new(Open { shared, writer, syncs }) })
+        Ok(Self { open: Arc::new(Open { shared, writer, measured }) })
     }
 
     /// Opens the log without a thread: the caller has its writer take a turn after each `wake`, which is called with no lock
@@ -76,8 +76,8 @@ impl Wal {
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Result<(Self, WriterTurns), WalError> {
         let (writer, shared) = open(folder, options, Wake::Other(Box::new(wake)))?;
-        let (theirs, syncs) = (shared.clone(), writer.syncs.clone());
-        let wal = Self { open: Arc::new(Open { shared: theirs, writer: Mutex::default(), syncs }) };
+        let (theirs, measured) = (shared.clone(), writer.measured.clone());
+        let wal = Self { open: Arc::new(Open { shared: theirs, writer: Mutex::default(), measured }) };
         Ok((wal, WriterTurns { writer, shared }))
     }
 
@@ -146,9 +146,9 @@ impl Wal {
         Ok(())
     }
 
-    /// How long each batch was being synced, since the log was opened.
-    pub fn syncs(&self) -> &Arc<Histogram> {
-        &self.open.syncs
+    /// What it has measured since it was opened.
+    pub fn measured(&self) -> &Arc<Measured> {
+        &self.open.measured
     }
 
     /// The last vote that was saved.

@@ -2,10 +2,9 @@
 //!
 //! While a batch is being synced the next one gathers; so the more is asked for at once, the fewer syncs it takes.
 
-use std::{collections::VecDeque, io, sync::Arc, thread, time::Duration};
+use std::{collections::VecDeque, io, sync::Arc, thread};
 
 use disk::Folder;
-use instruments::{Histogram, doubling};
 
 use crate::{
     active::{Active, Spare},
@@ -13,14 +12,12 @@ use crate::{
     entry::{Entry, LogIndex},
     error::{At, WalError},
     marks::Marks,
+    measured::Measured,
     open_log::{Batch, OpenLog},
     options::Options,
     record::Record,
     segment,
 };
-
-/// As etcd measures its own (`walFsyncSec` in server/storage/wal/metrics.go).
-static SYNC_BOUNDS: [Duration; 14] = doubling(Duration::from_millis(1));
 
 /// A segment that is no longer written.
 #[derive(Clone, Copy, Debug)]
@@ -41,16 +38,10 @@ pub(crate) struct Writer {
     pub(crate) closed: VecDeque<Closed>,
     /// As of what was gathered, which can be behind what callers see.
     pub(crate) marks: Marks,
-    /// How long a batch was being synced.
-    pub(crate) syncs: Arc<Histogram>,
+    pub(crate) measured: Arc<Measured>,
 }
 
 impl Writer {
-    /// What it measures, before there is anything.
-    pub(crate) fn no_syncs() -> Arc<Histogram> {
-        Arc::new(Histogram::new(&SYNC_BOUNDS))
-    }
-
     /// Writes until the log is closed or fails.
     pub(crate) fn run(mut self, shared: &Arc<OpenLog>) {
         let _guard = Guard(shared.clone());
@@ -86,14 +77,14 @@ impl Writer {
                 stored.push((entry.clone(), place));
             }
         }
-        self.active.commit(&self.syncs)?;
+        self.active.commit(&self.measured)?;
         shared.stored(&stored);
         Ok(())
     }
 
     /// Goes on in a new segment, once everything before it is durable.
     fn roll(&mut self, size: u32, shared: &OpenLog) -> Result<(), WalError> {
-        let end = self.active.commit(&self.syncs)?;
+        let end = self.active.commit(&self.measured)?;
         let after = (self.active.number + 1, end);
         let next = Active::create(&*self.folder, &self.options, after, &self.marks, size, self.spare.take())?;
         shared.add_segment(next.number, next.file.clone());

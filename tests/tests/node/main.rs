@@ -16,6 +16,7 @@ mod hostile;
 mod large;
 mod lease_reads;
 mod leases;
+mod log_lines;
 mod lost_data;
 mod moved;
 mod much;

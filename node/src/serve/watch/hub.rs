@@ -17,7 +17,7 @@ use tokio::{
     task::yield_now,
 };
 
-use super::index::Index;
+use super::{counts::WatchCounts, index::Index};
 use crate::{
     member::Member,
     mvcc::{Changed, KeyRange},
@@ -36,6 +36,7 @@ pub(in crate::serve) struct Hub {
 struct Shared {
     watches: Mutex<Index<Arc<Mailbox>>>,
     streams: AtomicU64,
+    counts: WatchCounts,
     /// Up to here all streams were told.
     seen: watch::Sender<Revision>,
 }
@@ -104,9 +105,15 @@ impl Hub {
         *self.shared.seen.borrow()
     }
 
+    /// What is counted of all.
+    pub(in crate::serve) fn counts(&self) -> &WatchCounts {
+        &self.shared.counts
+    }
+
     /// For a new stream.
     pub(super) fn subscribe(&self) -> Subscription {
         let stream = self.shared.streams.fetch_add(1, Ordering::Relaxed);
+        self.counts().streams.add(1);
         Subscription { hub: self.clone(), stream, mailbox: Arc::default(), seen: self.shared.seen.subscribe() }
     }
 }
@@ -124,10 +131,16 @@ impl Subscription {
     /// Hears of this watch from now on. What was before it must be looked for after this.
     pub(super) fn add(&self, id: i64, range: KeyRange<'_>) {
         lock(&self.hub.shared.watches).insert(range, (self.stream, id), self.mailbox.clone());
+        self.counts().watches.add(1);
     }
 
     pub(super) fn remove(&self, id: i64, range: KeyRange<'_>) {
         lock(&self.hub.shared.watches).remove(range, (self.stream, id));
+        self.counts().watches.sub(1);
+    }
+
+    pub(super) fn counts(&self) -> &WatchCounts {
+        self.hub.counts()
     }
 
     /// The watches that something is new for, each with the first revision that has it; and up to where all are told of here.
@@ -147,6 +160,12 @@ impl Subscription {
         let Some(revision) = revision else { return pending().await };
         // The sender lives as long as this.
         let _ = self.seen.clone().wait_for(|seen| *seen >= revision).await;
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.counts().streams.sub(1);
     }
 }
 

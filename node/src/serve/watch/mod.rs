@@ -3,6 +3,7 @@
 //! A stream is one task. It asks the store what is new for a watch when it is told that something is, and takes no more from it
 //! than the client takes from the stream. Source: etcd, server/etcdserver/api/v3rpc/watch.go.
 
+mod counts;
 mod fragment;
 mod hub;
 mod index;

@@ -19,6 +19,7 @@ use tokio::{
 use tonic::{Status, Streaming};
 
 use super::{
+    counts::WatchCounts,
     fragment,
     hub::Subscription,
     watcher::{WatchError, Watcher},
@@ -46,6 +47,8 @@ pub(super) struct Session {
     turn: i64,
     /// The newest revision when the client asked how far all watches are, and was not told yet.
     asked: Option<Revision>,
+    /// As many of those that are behind are counted as slow.
+    counted_slow: usize,
 }
 
 /// What one look at the store gave.
@@ -104,7 +107,7 @@ impl Session {
     pub(super) fn new(context: ServiceContext, responses: mpsc::Sender<Result<WatchResponse, Status>>) -> Self {
         let subscription = context.hub.subscribe();
         let (watches, behind) = (BTreeMap::new(), BTreeSet::new());
-        Self { context, responses, subscription, watches, behind, next_id: 0, turn: 0, asked: None }
+        Self { context, responses, subscription, watches, behind, next_id: 0, turn: 0, asked: None, counted_slow: 0 }
     }
 
     /// Serves the stream until the client ends it; says why.
@@ -209,7 +212,9 @@ impl Session {
             }
         }
         if !self.behind.is_empty() {
-            self.advance(seen).await?;
+            let advanced = self.advance(seen).await;
+            self.count_slow();
+            advanced?;
         }
         if self.behind.is_empty() && self.asked.is_some_and(|asked| asked <= seen) {
             self.asked = None;
@@ -237,6 +242,15 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    fn count_slow(&mut self) {
+        let (counts, now) = (self.subscription.counts(), self.behind.len());
+        if now != self.counted_slow {
+            counts.slow.add(now);
+            counts.slow.sub(self.counted_slow);
+            self.counted_slow = now;
+        }
     }
 
     async fn tell(&self, watch_id: i64, events: Vec<Event>, up_to: Revision) -> Result<(), Status> {
@@ -277,12 +291,49 @@ impl Session {
     /// Waits until the client has taken what was sent before.
     async fn send(&self, response: WatchResponse, revision: Revision) -> Result<(), Status> {
         let response = WatchResponse { header: self.context.header(revision.0), ..response };
-        self.responses.send(Ok(response)).await.map_err(|_| Status::cancelled("the client has gone"))
+        let (counts, events) = (self.subscription.counts(), response.events.len());
+        let sent = match self.responses.try_reserve() {
+            Ok(place) => {
+                place.send(Ok(response));
+                Ok(())
+            }
+            Err(_) => {
+                // Counted for as long as it waits, or until the stream ends.
+                let _waits = Waits::begin(counts, events);
+                self.responses.send(Ok(response)).await.map_err(|_| Status::cancelled("the client has gone"))
+            }
+        };
+        if events > 0 && sent.is_ok() {
+            counts.events.add(events as u64);
+        }
+        sent
+    }
+}
+
+/// A response that waits for a client to take those before it.
+struct Waits<'a> {
+    counts: &'a WatchCounts,
+    events: usize,
+}
+
+impl<'a> Waits<'a> {
+    fn begin(counts: &'a WatchCounts, events: usize) -> Self {
+        counts.slow.add(1);
+        counts.pending_events.add(events);
+        Self { counts, events }
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.counts.slow.sub(1);
+        self.counts.pending_events.sub(self.events);
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.subscription.counts().slow.sub(self.counted_slow);
         for (id, watcher) in &self.watches {
             self.subscription.remove(*id, watcher.range());
         }

@@ -203,10 +203,10 @@ fn the_last_clone_may_end_in_a_callback() {
 #[test]
 fn every_batch_that_is_synced_is_measured() {
     let wal = open(&SimulatedDisk::default(), SMALL);
-    assert_eq!(wal.syncs().read().count, 0);
+    assert_eq!(wal.measured().syncs.read().count, 0);
     for index in 0..3 {
         append(&wal, index..index + 1);
     }
     wait(|done| wal.save_vote(*b"vote", done));
-    assert_eq!(wal.syncs().read().count, 4);
+    assert_eq!(wal.measured().syncs.read().count, 4);
 }
