@@ -237,7 +237,8 @@ impl Links {
         });
         let response = client.append(self.call(to.id, frames)).await?;
         self.answerer(to.id, &response)?;
-        let is_open = traffic.streams.hold();
+        // One for entries is looked at when there are any: that it is gone may be found late.
+        let is_open = (lane == Lane::Heartbeats).then(|| traffic.streams.hold());
         let receive = response.into_inner().map(move |frame| {
             let (_is_open, took) = (&is_open, returning.note(Instant::now()));
             let bytes = frame.and_then(Frame::read).map_err(|error| {

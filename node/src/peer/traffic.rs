@@ -34,7 +34,7 @@ pub struct PeerTraffic {
     pub received_failures: Counter,
     /// Heartbeats of this leader that did not get there, or whose answer did not come back.
     pub heartbeat_failures: Counter,
-    /// Streams of raft's that are open between the two, whichever has opened them.
+    /// Streams of raft's that are open between the two: this leader's for heartbeats, and those that the other has opened.
     pub streams: Arc<Gauge>,
     /// From when a heartbeat leaves until its answer is here.
     pub round_trips: Histogram,

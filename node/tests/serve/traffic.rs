@@ -89,9 +89,9 @@ async fn what_goes_between_members_is_counted_by_both() {
     let of_heartbeats = at_leader.heartbeat_failures.get();
     follower.end().await;
     until("who is away is called without a failure", || at_leader.sent_failures.get() > failures + 3).await;
-    until("heartbeats do not fail", || at_leader.heartbeat_failures.get() > of_heartbeats).await;
-    until("a stream is left", || at_leader.streams.get() == 0).await;
     assert!(!put(&leader.member, 1).await, "there is no quorum");
     assert_eq!(leader.member.counts().proposals_failed.get(), 1);
+    until("heartbeats do not fail", || at_leader.heartbeat_failures.get() > of_heartbeats).await;
+    until("a stream is left", || at_leader.streams.get() == 0).await;
     leader.end().await;
 }

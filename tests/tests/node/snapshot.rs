@@ -57,7 +57,7 @@ async fn a_follower_that_was_away_for_long_is_sent_a_snapshot() {
     wait::until("whoever sent it to say so", GENEROUS, || async {
         let is_sender =
             |member: &&&Member| said(member, "sent database snapshot") && said(member, "sending database snapshot");
-        others.iter().find(is_sender).map(drop).ok_or("nobody")
+        others.iter().find(is_sender).map(drop).ok_or_else(|| "nobody".to_owned())
     })
     .await
     .expect("sent");
