@@ -71,7 +71,7 @@ def stage(module, package, home):
 def perform(o, test):
     """Runs one test; its leaves, each with a verdict and seconds."""
     name = re.sub(r"[^\w.-]+", "_", test)
-    home, log = o.out / "run" / name, o.out / o.suite / f"{name}.log"
+    home, log = o.out / f"{o.suite}.run" / name, o.out / o.suite / f"{name}.log"
     shutil.rmtree(home, ignore_errors=True)
     (home / "t").mkdir(parents=True)
     pattern = "/".join(f"^{re.escape(part)}$" for part in test.split("/"))
@@ -132,21 +132,22 @@ def main():
             note(test, test, "not run", 0.0)
             return None
         found = perform(o, test)
-        if any(verdict == "failed" and not foreign.reason(name) for name, (verdict, _) in found.items()):
+        failed = {name for name, (verdict, _) in found.items() if verdict == "failed" and not foreign.reason(name)}
+        if failed:
             print(f"{o.suite}: failed, runs once more when the others are done: {test}", flush=True)
-            return test
+            return test, failed
         for name, (verdict, seconds) in found.items():
             note(test, name, verdict, seconds)
         return None
 
     with concurrent.futures.ThreadPoolExecutor(o.at_once) as pool:
-        again = [test for test in pool.map(first, tests) if test]
-    for test in again:
+        again = [some for some in pool.map(first, tests) if some]
+    for test, failed in again:
         log = o.out / o.suite / (re.sub(r"[^\w.-]+", "_", test) + ".log")
         log.replace(log.with_suffix(".first.log"))
         for name, (verdict, seconds) in perform(o, test).items():
-            note(test, name, verdict, seconds, alone=True)
-    shutil.rmtree(o.out / "run", ignore_errors=True)
+            note(test, name, verdict, seconds, **({"failed_first": True} if name in failed or test in failed else {}))
+    shutil.rmtree(o.out / f"{o.suite}.run", ignore_errors=True)
 
     path = o.out / f"{o.suite}.jsonl"
     if o.only and path.exists():

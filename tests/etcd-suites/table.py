@@ -21,7 +21,7 @@ def main():
     tests = [test for some in rows.values() for test in some]
     for title, chosen in {
         "failed": [test for test in tests if test["verdict"] == "failed"],
-        "passed only when run once more, alone": [test for test in tests if test["verdict"] == "passed" and test.get("alone")],
+        "passed only when run once more, alone": [test for test in tests if test["verdict"] == "passed" and test.get("failed_first")],
         "not applicable by the list, and passes": [test for test in tests if test.get("was") == "passed"],
     }.items():
         if chosen:

@@ -47,7 +47,6 @@ func flagsOf(m *Member, asked MemberConfig) []string {
 			flags = append(flags, fmt.Sprintf("--%s=%v", name, value))
 		}
 	}
-	add("quota-backend-bytes", asked.QuotaBackendBytes, asked.QuotaBackendBytes != 0)
 	add("backend-batch-interval", asked.BackendBatchInterval, asked.BackendBatchInterval != 0)
 	add("max-txn-ops", m.MaxTxnOps, m.MaxTxnOps != embed.DefaultMaxTxnOps)
 	add("max-request-bytes", m.MaxRequestBytes, m.MaxRequestBytes != embed.DefaultMaxRequestBytes)
@@ -122,6 +121,10 @@ func (m *Member) startProcess() error {
 		fmt.Sprintf("--heartbeat-interval=%d", heartbeatInterval.Milliseconds()),
 		fmt.Sprintf("--election-timeout=%d", electionTimeout.Milliseconds()),
 	}, m.process.flags...)
+	if m.QuotaBackendBytes != 0 {
+		// Tests set it between two starts.
+		args = append(args, fmt.Sprintf("--quota-backend-bytes=%d", m.QuotaBackendBytes))
+	}
 	log, err := os.OpenFile(m.DataDir+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err

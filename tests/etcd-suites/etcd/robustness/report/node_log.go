@@ -24,7 +24,6 @@ const (
 
 	recordEntry    = 1
 	recordTruncate = 2
-	recordPurge    = 3
 )
 
 // isNodeLog: etcd has no file of this name.
@@ -43,7 +42,7 @@ func requestsInNodeLog(dataDir string) ([]model.EtcdRequest, error) {
 	for i, payload := range payloads {
 		request, err := requestOf(payload, applied)
 		if err != nil {
-			return nil, fmt.Errorf("%s: entry %d: %w", dataDir, i+1, err)
+			return nil, fmt.Errorf("%s: entry %d: %w", dataDir, i, err)
 		}
 		if request != nil {
 			requests = append(requests, *request)
@@ -52,7 +51,8 @@ func requestsInNodeLog(dataDir string) ([]model.EtcdRequest, error) {
 	return requests, nil
 }
 
-// entriesOf returns the payload of every entry that stands in the log, from the first.
+// entriesOf returns the payload of every entry that stands in the log, from the first, which has the index 0. What a snapshot
+// stands for is still there, as long as its file is; a member that was sent one has a gap.
 func entriesOf(dataDir string) ([][]byte, error) {
 	segments, err := filepath.Glob(filepath.Join(dataDir, "wal", "*.wal"))
 	if err != nil || len(segments) == 0 {
@@ -74,14 +74,12 @@ func entriesOf(dataDir string) ([][]byte, error) {
 			switch kind {
 			case recordEntry:
 				index := binary.LittleEndian.Uint64(body[entryID-8:])
-				if index == 0 || index > uint64(len(payloads))+1 {
-					return nil, fmt.Errorf("entry %d comes after %d", index, len(payloads))
+				if index > uint64(len(payloads)) {
+					return nil, fmt.Errorf("entry %d comes where %d should", index, len(payloads))
 				}
-				payloads = append(payloads[:index-1], body[entryID:])
+				payloads = append(payloads[:index], body[entryID:])
 			case recordTruncate:
-				payloads = payloads[:min(uint64(len(payloads)), binary.LittleEndian.Uint64(body)-1)]
-			case recordPurge:
-				return nil, errors.New("the beginning of the log is gone")
+				payloads = payloads[:min(uint64(len(payloads)), binary.LittleEndian.Uint64(body))]
 			}
 			at += (recordHead + length + 3) &^ 3
 		}
