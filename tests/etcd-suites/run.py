@@ -2,7 +2,7 @@
 """Runs the tests of one compiled Go test binary, each as a process of its own that nothing of another reaches.
 
 A test has its own network, processes and temporary folder (namespaces of Linux), and a folder to run in that looks like that of its
-package. One that fails runs once more, alone, as others work on this machine, too; its result says so; but not with --once. Writes one JSON object a
+package. One that fails runs once more, alone, as others work on this machine, too; its result says so. Writes one JSON object a
 line to OUT/SUITE.jsonl, one for each test or, where it has subtests, each of those that have none themselves. OUT/SUITE/TEST.log
 has what the test said.
 """
@@ -45,7 +45,7 @@ def options():
     cli.add_argument("--but", default="^$", metavar="REGEX", help="and not this")
     cli.add_argument("--tests", nargs="*", help="these, by name or SUITE/SUBTEST, instead of all that the binary lists")
     cli.add_argument("--at-once", type=int, default=2, metavar="N")
-    cli.add_argument("--once", action="store_true", help="a failure is one: what the test does is another thing each time")
+    cli.add_argument("--again", default="", metavar="REGEX", help="only where its output has this, as it does another thing each time")
     cli.add_argument("--limit", type=int, default=300, metavar="SECONDS", help="for one test")
     cli.add_argument("--inapplicable", type=Path, default=Path(__file__).with_name("inapplicable.txt"))
     cli.add_argument("--all", action="store_true", help="what is not applicable runs as well; it is not judged")
@@ -69,10 +69,14 @@ def stage(module, package, home):
     return below
 
 
+def log_of(o, test):
+    return o.out / o.suite / (re.sub(r"[^\w.-]+", "_", test) + ".log")
+
+
 def perform(o, test):
     """Runs one test; its leaves, each with a verdict and seconds."""
-    name = re.sub(r"[^\w.-]+", "_", test)
-    home, log = o.out / f"{o.suite}.run" / name, o.out / o.suite / f"{name}.log"
+    log = log_of(o, test)
+    home = o.out / f"{o.suite}.run" / log.stem
     shutil.rmtree(home, ignore_errors=True)
     (home / "t").mkdir(parents=True)
     pattern = "/".join(f"^{re.escape(part)}$" for part in test.split("/"))
@@ -134,7 +138,7 @@ def main():
             return None
         found = perform(o, test)
         failed = {name for name, (verdict, _) in found.items() if verdict == "failed" and not foreign.reason(name)}
-        if failed and not o.once:
+        if failed and re.search(o.again, log_of(o, test).read_text(errors="replace")):
             print(f"{o.suite}: failed, runs once more when the others are done: {test}", flush=True)
             return test, failed
         for name, (verdict, seconds) in found.items():
@@ -144,7 +148,7 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(o.at_once) as pool:
         again = [some for some in pool.map(first, tests) if some]
     for test, failed in again:
-        log = o.out / o.suite / (re.sub(r"[^\w.-]+", "_", test) + ".log")
+        log = log_of(o, test)
         log.replace(log.with_suffix(".first.log"))
         for name, (verdict, seconds) in perform(o, test).items():
             note(test, name, verdict, seconds, **({"failed_first": True} if name in failed or test in failed else {}))
