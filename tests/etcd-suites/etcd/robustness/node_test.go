@@ -52,7 +52,7 @@ func faults() []fault {
 		{"downgrade", failpoint.MemberDowngrade, nil},
 		{"downgrade and upgrade", failpoint.MemberDowngradeUpgrade, nil},
 		{"blackhole", failpoint.BlackholePeerNetwork, proxied},
-		{"blackhole until a snapshot", failpoint.BlackholeUntilSnapshot, append(proxied, e2e.WithSnapshotCount(100), e2e.WithSnapshotCatchUpEntries(100))},
+		{"freeze until a snapshot", failpoint.FreezeUntilSnapshot, []e2e.EPClusterOption{e2e.WithSnapshotCount(100), e2e.WithSnapshotCatchUpEntries(100)}},
 		{"delay", failpoint.DelayPeerNetwork, proxied},
 		{"drop", failpoint.DropPeerNetwork, proxied},
 	}

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/tests/v3/framework/e2e"
 	"go.etcd.io/etcd/tests/v3/robustness/identity"
 	"go.etcd.io/etcd/tests/v3/robustness/report"
@@ -51,6 +52,46 @@ func (f storm) Inject(ctx context.Context, t *testing.T, lg *zap.Logger, clus *e
 		time.Sleep(upTo(1500 * time.Millisecond))
 	}
 	return nil, nil
+}
+
+// FreezeUntilSnapshot is BlackholeUntilSnapshot by SIGSTOP: a member of the node that only nobody can call does not fall behind.
+var FreezeUntilSnapshot Failpoint = freeze{}
+
+type freeze struct{}
+
+func (freeze) Name() string { return "freeze until a snapshot" }
+
+func (freeze) Available(config e2e.EtcdProcessClusterConfig, _ e2e.EtcdProcess, _ traffic.Profile) bool {
+	return config.ClusterSize > 1
+}
+
+func (freeze) Inject(ctx context.Context, t *testing.T, _ *zap.Logger, clus *e2e.EtcdProcessCluster, _ time.Time, _ identity.Provider) ([]report.ClientReport, error) {
+	leader := clus.WaitLeader(t)
+	client, err := clientv3.New(clientv3.Config{Endpoints: clus.Procs[leader].EndpointsGRPC(), Logger: zap.NewNop()})
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	began, err := latestRevisionForEndpoint(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	member := clus.Procs[(leader+1)%len(clus.Procs)]
+	if err := member.Pause(); err != nil {
+		return nil, err
+	}
+	defer member.Resume()
+	for ctx.Err() == nil {
+		revision, err := latestRevisionForEndpoint(ctx, client)
+		if err != nil {
+			return nil, err
+		}
+		if revision > began+int64(entriesToGuaranteeSnapshot(*clus.Cfg)) {
+			return nil, nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return nil, ctx.Err()
 }
 
 func pause(_ context.Context, member e2e.EtcdProcess) error {
