@@ -18,12 +18,12 @@ use crate::{
     features::FEATURES,
     host::{Descriptors, RealHost},
     logging,
-    member::{Member, Running, Setup, start},
+    member::{Member, Running, Setup, data_dir, start},
     restore::{self, HashCheck, Restored, SnapshotCommandError},
     serve::{Listeners, ServeOptions, Server},
     transport::{
         listening::{Bound, ListenError},
-        tls::{ClientTls, ServerTls, TlsError},
+        tls::{ClientTls, ServerTls, make_where_needed},
     },
 };
 
@@ -131,7 +131,6 @@ fn serve(release: &str, arguments: Vec<String>) -> Outcome {
     let config = Config::read(arguments, variables(env::vars_os())?)?;
     logging::start(&config.log)?;
     config.say(&release);
-    let tls = Tls::of(&config)?;
     let open: Vec<_> = open_to_members(&config).collect();
     for (url, why) in &open {
         tracing::warn!(
@@ -151,6 +150,7 @@ fn serve(release: &str, arguments: Vec<String>) -> Outcome {
     let peers = raft.block_on(Bound::at("listen-peer-urls", &config.listen_peer_urls))?;
     let sockets = clients.block_on(Bound::at("listen-client-urls", &config.listen_client_urls))?;
     let probed = clients.block_on(Bound::at("listen-metrics-urls", &config.listen_metrics_urls))?;
+    let tls = Tls::of(&config)?;
     let options = ServeOptions { peer_port_is_open: !open.is_empty(), ..ServeOptions::of(&config) };
     let peers = raft.block_on(async { peers.listen(descriptors.for_peers(), tls.peers.as_ref()) })?;
     let setup =
@@ -182,7 +182,13 @@ struct Tls {
 }
 
 impl Tls {
-    fn of(config: &Config) -> Result<Self, TlsError> {
+    /// From files; the member's own are made where they must be.
+    fn of(config: &Config) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let sides = [(&config.client_tls, CLIENT_TLS), (&config.peer_tls, PEER_TLS)];
+        if sides.iter().any(|(settings, _)| settings.self_signed.is_some()) {
+            data_dir(&RealHost, config)?;
+            sides.iter().try_for_each(|(settings, flags)| make_where_needed(settings, *flags))?;
+        }
         let server = |settings: &TlsSettings, flags| {
             settings.identity.as_ref().map(|_| ServerTls::new(settings.clone(), flags).map(Arc::new)).transpose()
         };
@@ -200,6 +206,9 @@ impl Tls {
 fn open_to_members(config: &Config) -> impl Iterator<Item = (&Url, &'static str)> {
     let why = |url: &Url| match (url.is_tls(), &config.peer_tls.trusted_ca) {
         (true, Some(_)) => None,
+        (true, None) if config.peer_tls.self_signed.is_some() => {
+            Some("by --peer-auto-tls, which asks nobody for a certificate and believes any")
+        }
         (true, None) => Some("without asking for their certificates (--peer-trusted-ca-file)"),
         (false, _) => Some("without TLS"),
     };
@@ -215,11 +224,14 @@ fn warn_of_unused(config: &Config) {
     for (flags, settings, urls) in sides {
         let unused = settings.identity.is_some() || settings.trusted_ca.is_some();
         for url in urls.iter().filter(|url| !url.is_tls() && unused) {
-            let (cert, ca) = (flags.cert, flags.trusted_ca);
             let scheme = url.scheme();
+            let named = match settings.self_signed {
+                Some(_) => format!("--{} is", flags.auto),
+                None => format!("--{} and --{} are", flags.cert, flags.trusted_ca),
+            };
             tracing::warn!(
                 %url,
-                "this is {scheme}, not {scheme}s: --{cert} and --{ca} are not used, and nobody is asked for a certificate"
+                "this is {scheme}, not {scheme}s: {named} not used, and nobody is asked for a certificate"
             );
         }
     }

@@ -92,20 +92,30 @@ fn tls(
             format!("--{} and --{} with an https or unixs URL", flags.cert, flags.key),
         );
     }
-    if settings.trusted_ca.is_some() {
-        return Ok(());
-    }
-    // What is asked of certificates needs somebody who vouches for them.
+    let (client_cert, _) = flags.client_identity.unwrap_or_default();
     let asked = [
         (flags.client_cert_auth, settings.wants_certificates),
         (flags.crl, settings.crl.is_some()),
         (flags.allowed_hosts, matches!(settings.allowed, Allowed::Hosts(_))),
         (flags.allowed_names.unwrap_or_default(), matches!(settings.allowed, Allowed::CommonNames(_))),
+        (flags.trusted_ca, settings.trusted_ca.is_some()),
+        (client_cert, settings.client_identity.is_some()),
     ];
-    match asked.into_iter().find(|(_, is_asked)| *is_asked) {
+    let TlsFlags { cert, key, auto, trusted_ca, .. } = flags;
+    let (asked, expected) = match (&settings.self_signed, &settings.trusted_ca) {
+        // What the member makes is known to nobody, and none of others is asked for. etcd passes over what says otherwise, and
+        // lets everybody in.
+        (Some(_), _) => {
+            (&asked[..], format!("--{cert} and --{key} with it; by --{auto} nobody is asked for a certificate"))
+        }
+        // What is asked of certificates needs somebody who vouches for them.
+        (None, None) => (&asked[..4], format!("--{trusted_ca} with it")),
+        (None, Some(_)) => return Ok(()),
+    };
+    match asked.iter().find(|(_, is_asked)| *is_asked) {
         Some((flag, _)) => {
             let found = given.get(flag).map_or_else(String::new, |(_, text)| text.clone());
-            wrong(flag, found, format!("--{} with it", flags.trusted_ca))
+            wrong(flag, found, expected)
         }
         None => Ok(()),
     }

@@ -355,8 +355,8 @@ peer-transport-security:
         ("peer-transport-security: {cert: p}", "`peer-transport-security.cert`: there is no such setting"),
         ("peer-transport-security: p", "expected a mapping"),
         (
-            "client-transport-security: {auto-tls: true}",
-            "`client-transport-security.auto-tls`: not here: no certificates are made",
+            "client-transport-security: {auto-tls: 7}",
+            "`client-transport-security.auto-tls`: `7` is wrong: expected true",
         ),
         ("name: {a: b}", "expected a text"),
         ("name: a\nname: b", "duplicate entry with key \"name\""),
@@ -364,4 +364,42 @@ peer-transport-security:
         let error = read_it(text).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
+}
+
+#[test]
+fn a_certificate_is_made_where_no_files_are_named() {
+    let https =
+        ["--listen-client-urls=https://localhost:1,https://[::1]:2", "--listen-metrics-urls=https://127.0.0.1:3"];
+    let made =
+        |flags: &[&str]| read(&[&https[..], flags].concat(), &[]).map(|config| (config.client_tls, config.warnings));
+    let (settings, warnings) = made(&["--auto-tls", "--data-dir=/d", "--self-signed-cert-validity=3"]).unwrap();
+    let own = settings.self_signed.clone().unwrap();
+    assert_eq!((own.hosts, own.years), (["127.0.0.1", "::1", "localhost"].map(str::to_owned).to_vec(), 3));
+    let identity = Identity { cert: "/d/fixtures/client/cert.pem".into(), key: "/d/fixtures/client/key.pem".into() };
+    assert_eq!((settings.identity, warnings), (Some(identity), Vec::new()));
+    let (settings, warnings) = made(&["--auto-tls", "--cert-file=c", "--key-file=k"]).unwrap();
+    assert_eq!((settings.self_signed, settings.identity.unwrap().cert), (None, "c".into()));
+    assert_eq!(warnings, ["--auto-tls is not used: --cert-file and --key-file are given"]);
+    let peers = read(&[], &[("ETCD_PEER_AUTO_TLS", "true")]).unwrap().peer_tls;
+    assert_eq!(peers.identity.unwrap().key, std::path::Path::new("default.etcd/fixtures/peer/key.pem"));
+    for (flags, words) in [
+        (&["--auto-tls", "--self-signed-cert-validity=0"][..], "`0` is wrong: expected 1 to 100 years"),
+        (&["--auto-tls", "--self-signed-cert-validity=101"], "`101` is wrong: expected 1 to 100 years"),
+        (&["--auto-tls", "--cert-file=c"], "--key-file: `` is wrong"),
+        (&["--auto-tls", "--trusted-ca-file=a"], "by --auto-tls nobody is asked for a certificate"),
+        (&["--auto-tls", "--client-cert-auth"], "by --auto-tls nobody is asked for a certificate"),
+        (&["--auto-tls", "--peer-auto-tls", "--peer-cert-allowed-cn=m"], "by --peer-auto-tls nobody is asked"),
+        (
+            &["--auto-tls", "--peer-auto-tls", "--peer-client-cert-file=c", "--peer-client-key-file=k"],
+            "--peer-client-cert-file: `c` is wrong: expected --peer-cert-file and --peer-key-file with it",
+        ),
+    ] {
+        let error = made(flags).unwrap_err().to_string();
+        assert!(error.contains(words), "{flags:?}: {error}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("etcd.yml");
+    std::fs::write(&file, "peer-transport-security: {auto-tls: true}\nself-signed-cert-validity: 0\n").unwrap();
+    let config = read(&["--config-file", file.to_str().unwrap()], &[]).unwrap();
+    assert_eq!((config.peer_tls.self_signed.unwrap().years, config.client_tls.self_signed), (1, None));
 }

@@ -27,7 +27,6 @@ const fn refused(name: &'static str, kind: Kind, default: &'static str, why: &'s
 const NO_LOCK: &str = "memory is not locked; keep swap off";
 const NO_BBOLT: &str = "the state is not kept in bbolt";
 const NO_DISCOVERY: &str = "there is no discovery; name the members in --initial-cluster";
-const NO_SELF_SIGNED: &str = "no certificates are made; name files";
 const NO_USERS: &str = "there are no users";
 const NO_PROXY: &str = "there is no proxy";
 const NO_TRACING: &str = "nothing is traced";
@@ -101,7 +100,6 @@ pub const ETCD_FLAGS: &[Setting] = &[
     unused("pre-vote", Kind::Flag, "true", "it is always done"),
     unused("raft-read-timeout", Kind::Duration, "5s", "members' connections have bounds of their own"),
     unused("raft-write-timeout", Kind::Duration, "5s", "members' connections have bounds of their own"),
-    unused("self-signed-cert-validity", Kind::Number, "1", NO_SELF_SIGNED),
     unused("socket-reuse-address", Kind::Flag, "false", "it is set anyway"),
     unused("strict-reconfig-check", Kind::Flag, "true", "members are not added or removed yet"),
     unused("unsafe-no-fsync", Kind::Flag, "false", "what is acknowledged is on disk"),
@@ -114,7 +112,6 @@ pub const ETCD_FLAGS: &[Setting] = &[
     unused("proxy-read-timeout", Kind::Number, "0", NO_PROXY),
     unused("proxy-refresh-interval", Kind::Number, "30000", NO_PROXY),
     unused("proxy-write-timeout", Kind::Number, "5000", NO_PROXY),
-    refused("auto-tls", Kind::Flag, "false", NO_SELF_SIGNED),
     refused("cipher-suites", Kind::Text, "", "the cipher suites are those of TLS 1.3, and of 1.2 with forward secrecy"),
     refused("discovery", Kind::Text, "", NO_DISCOVERY),
     refused("discovery-cacert", Kind::Text, "", NO_DISCOVERY),
@@ -150,7 +147,6 @@ pub const ETCD_FLAGS: &[Setting] = &[
     ),
     refused("experimental-enable-v2v3", Kind::Text, "", "there is no v2 API"),
     refused("proxy", Kind::One(&["off", "readonly", "on"]), "off", NO_PROXY),
-    refused("peer-auto-tls", Kind::Flag, "false", NO_SELF_SIGNED),
     refused("socket-reuse-port", Kind::Flag, "false", "two members at one port would each get some of its calls"),
     refused("wal-dir", Kind::Text, "", "the log is kept in --data-dir"),
 ];

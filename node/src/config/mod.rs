@@ -22,7 +22,7 @@ use consensus::ReadMode;
 pub use etcd_flag::ETCD_FLAGS;
 pub use setting::{Role, SETTINGS, Setting};
 pub use source::ConfigError;
-pub use tls::{Allowed, CLIENT_TLS, Identity, PEER_TLS, TlsFlags, TlsSettings, TlsVersions};
+pub use tls::{Allowed, CLIENT_TLS, FIXTURES, Identity, PEER_TLS, SelfSigned, TlsFlags, TlsSettings, TlsVersions};
 pub use url::{Url, UrlError};
 pub use utf8::{arguments, variables};
 
@@ -163,7 +163,7 @@ impl Config {
         let (given, warnings) = etcd_flag::settle(given)?;
         let mut config = reader::build(&given)?;
         check::check(&config, &given)?;
-        config.warnings = warnings;
+        config.warnings.splice(..0, warnings);
         gates::settle(&mut config);
         Ok(config)
     }

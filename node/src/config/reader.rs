@@ -1,6 +1,10 @@
 //! How the text of each setting becomes a value.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use consensus::ReadMode;
 
@@ -9,7 +13,7 @@ use super::{
     duration::duration,
     setting::{Kind, Setting, setting_of, truth},
     source::{ConfigError, Given, Origin},
-    tls::{Allowed, CLIENT_TLS, Identity, PEER_TLS, TlsFlags, TlsSettings, TlsVersions},
+    tls::{Allowed, CLIENT_TLS, Identity, PEER_TLS, SelfSigned, TlsFlags, TlsSettings, TlsVersions},
     url::Url,
 };
 use crate::features::Overrides;
@@ -26,9 +30,17 @@ pub(super) fn build(given: &Given) -> Result<Config, ConfigError> {
         dir if dir.is_empty() => PathBuf::from(format!("{name}.etcd")),
         dir => dir.into(),
     };
+    let listen_metrics_urls = text.urls("listen-metrics-urls")?;
+    let advertise_client_urls = or(text.urls("advertise-client-urls")?, &listen_client_urls);
+    // Where clients are told to come, too: of `0.0.0.0` nobody asks (etcd has those alone that are listened at).
+    let for_clients = [&listen_client_urls, &advertise_client_urls].into_iter().flatten();
+    let for_clients = for_clients.chain(listen_metrics_urls.iter().filter(|url| url.is_tls()));
+    let client_tls = text.tls(CLIENT_TLS, &data_dir, for_clients)?;
+    let peer_tls = text.tls(PEER_TLS, &data_dir, &listen_peer_urls)?;
+    let warnings = [text.not_made(CLIENT_TLS, &client_tls)?, text.not_made(PEER_TLS, &peer_tls)?];
     Ok(Config {
         data_dir,
-        advertise_client_urls: or(text.urls("advertise-client-urls")?, &listen_client_urls),
+        advertise_client_urls,
         initial_cluster: match members.is_empty() {
             true => BTreeMap::from([(name.clone(), advertised.clone())]),
             false => members,
@@ -56,8 +68,8 @@ pub(super) fn build(given: &Given) -> Result<Config, ConfigError> {
         warning_apply: text.duration("warning-apply-duration")?,
         cluster_feature_gates: text.gates("cluster-feature-gates")?,
         feature_gates: text.gates("feature-gates")?,
-        client_tls: text.tls(CLIENT_TLS)?,
-        peer_tls: text.tls(PEER_TLS)?,
+        client_tls,
+        peer_tls,
         require_peer_tls: text.flag("require-peer-tls")?,
         max_txn_operations: text.parsed("max-txn-ops")?,
         max_request_bytes: text.request_bytes()?,
@@ -71,9 +83,9 @@ pub(super) fn build(given: &Given) -> Result<Config, ConfigError> {
         },
         auto_compaction: text.auto_compaction()?,
         progress_interval: text.duration("watch-progress-notify-interval")?,
-        listen_metrics_urls: text.urls("listen-metrics-urls")?,
+        listen_metrics_urls,
         log: text.log()?,
-        warnings: Vec::new(),
+        warnings: warnings.into_iter().flatten().collect(),
         listen_client_urls,
         listen_peer_urls,
         name,
@@ -84,6 +96,10 @@ pub(super) fn build(given: &Given) -> Result<Config, ConfigError> {
 const DEFAULT_WARNING_UNARY: Duration = Duration::from_millis(300);
 /// What is larger would fit in no message between members beside others.
 const MOST_REQUEST_BYTES: usize = 32 << 20;
+
+const VALIDITY: &str = "self-signed-cert-validity";
+/// A longer life of a certificate is a typing error; etcd's would end before it began from 293 on.
+const MOST_YEARS: u64 = 100;
 
 struct Reader<'a> {
     given: &'a Given,
@@ -167,7 +183,12 @@ impl Reader<'_> {
         }
     }
 
-    fn tls(&self, flags: TlsFlags) -> Result<TlsSettings, ConfigError> {
+    fn tls<'a>(
+        &self,
+        flags: TlsFlags,
+        data_dir: &Path,
+        listens: impl IntoIterator<Item = &'a Url>,
+    ) -> Result<TlsSettings, ConfigError> {
         let list = |name: &str| parts(&self.text(name)).map(str::to_owned).collect::<Vec<_>>();
         let names = flags.allowed_names.map(list).unwrap_or_default();
         let hosts = list(flags.allowed_hosts);
@@ -185,8 +206,20 @@ impl Reader<'_> {
             }
         };
         let client_identity = flags.client_identity.map(|(cert, key)| self.identity(cert, key)).transpose()?.flatten();
+        let named = self.identity(flags.cert, flags.key)?;
+        let years = self.parsed(VALIDITY)?;
+        let self_signed = match self.flag(flags.auto)? && named.is_none() {
+            true => Some(SelfSigned {
+                data_dir: data_dir.to_owned(),
+                folder: flags.side,
+                hosts: hosts_of(listens),
+                years: self.validity(years)?,
+            }),
+            false => None,
+        };
         Ok(TlsSettings {
-            identity: self.identity(flags.cert, flags.key)?,
+            identity: named.or_else(|| self_signed.as_ref().map(SelfSigned::identity)),
+            self_signed,
             client_identity,
             trusted_ca: self.file(flags.trusted_ca),
             wants_certificates: self.flag(flags.client_cert_auth)?,
@@ -194,6 +227,22 @@ impl Reader<'_> {
             allowed,
             versions: self.tls_versions()?,
         })
+    }
+
+    /// Files that are named come before what the member would make (etcd, `ClientSelfCert`).
+    fn not_made(&self, flags: TlsFlags, settings: &TlsSettings) -> Result<Option<String>, ConfigError> {
+        let is_asked_for = self.flag(flags.auto)? && settings.self_signed.is_none();
+        Ok(is_asked_for
+            .then(|| format!("--{} is not used: --{} and --{} are given", flags.auto, flags.cert, flags.key)))
+    }
+
+    /// In a file, 0 is the default (etcd, `configFromFile`).
+    fn validity(&self, years: u64) -> Result<u64, ConfigError> {
+        match years {
+            0 if matches!(self.given.get(VALIDITY), Some((Origin::Key(..), _))) => Ok(1),
+            1..=MOST_YEARS => Ok(years),
+            _ => Err(self.wrong(VALIDITY, &years.to_string(), format!("1 to {MOST_YEARS} years"))),
+        }
     }
 
     fn tls_versions(&self) -> Result<TlsVersions, ConfigError> {
@@ -261,6 +310,12 @@ impl Reader<'_> {
             .collect::<Result<_, _>>()
             .map(Overrides)
     }
+}
+
+/// Each once, an IPv6 address without its brackets.
+fn hosts_of<'a>(urls: impl IntoIterator<Item = &'a Url>) -> Vec<String> {
+    let hosts = urls.into_iter().map(|url| url.host().trim_matches(['[', ']']).to_owned());
+    hosts.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn parts(text: &str) -> impl Iterator<Item = &str> {

@@ -20,6 +20,29 @@ pub enum Allowed {
     Hosts(Vec<String>),
 }
 
+/// The folder in a data directory that has the certificates which a member makes for itself, as with etcd.
+pub const FIXTURES: &str = "fixtures";
+
+/// A certificate that the member makes for itself (etcd, `transport.SelfCert`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SelfSigned {
+    pub data_dir: PathBuf,
+    /// Its folder in [`FIXTURES`].
+    pub folder: &'static str,
+    /// For whom it is: names and addresses.
+    pub hosts: Vec<String>,
+    /// How long it is valid.
+    pub years: u64,
+}
+
+impl SelfSigned {
+    /// Where it lies, with its key.
+    pub fn identity(&self) -> Identity {
+        let folder = self.data_dir.join(FIXTURES).join(self.folder);
+        Identity { cert: folder.join("cert.pem"), key: folder.join("key.pem") }
+    }
+}
+
 /// What is spoken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TlsVersions {
@@ -34,6 +57,8 @@ pub enum TlsVersions {
 pub struct TlsSettings {
     /// What this member shows.
     pub identity: Option<Identity>,
+    /// Where it makes that itself. Then it believes any certificate that it is shown, as etcd does.
+    pub self_signed: Option<SelfSigned>,
     /// What it shows to members that it calls, where that is another one.
     pub client_identity: Option<Identity>,
     /// The authorities whose certificates are taken. Where there are any, whoever calls must show one, as with etcd.
@@ -49,8 +74,10 @@ pub struct TlsSettings {
 /// The flags of one port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TlsFlags {
-    /// Who calls there, as etcd's log says it.
+    /// Who calls there, as etcd's log says it, and its folder of certificates.
     pub side: &'static str,
+    /// What has the member make a certificate.
+    pub auto: &'static str,
     pub cert: &'static str,
     pub key: &'static str,
     pub trusted_ca: &'static str,
@@ -61,8 +88,19 @@ pub struct TlsFlags {
     pub client_identity: Option<(&'static str, &'static str)>,
 }
 
+impl TlsFlags {
+    /// The flags that what is shown comes from.
+    pub fn of(self, settings: &TlsSettings) -> Self {
+        match settings.self_signed {
+            Some(_) => Self { cert: self.auto, key: self.auto, ..self },
+            None => self,
+        }
+    }
+}
+
 pub const CLIENT_TLS: TlsFlags = TlsFlags {
     side: "client",
+    auto: "auto-tls",
     cert: "cert-file",
     key: "key-file",
     trusted_ca: "trusted-ca-file",
@@ -75,6 +113,7 @@ pub const CLIENT_TLS: TlsFlags = TlsFlags {
 
 pub const PEER_TLS: TlsFlags = TlsFlags {
     side: "peer",
+    auto: "peer-auto-tls",
     cert: "peer-cert-file",
     key: "peer-key-file",
     trusted_ca: "peer-trusted-ca-file",

@@ -28,7 +28,7 @@ use tokio::{
 use tonic::Status;
 
 pub use counts::Counts;
-pub use start::{Running, Setup, StartError, start};
+pub use start::{Running, Setup, StartError, data_dir, start};
 
 use crate::{
     api_error::ApiError,

@@ -19,7 +19,7 @@ use super::{
     leading, lease_clock, proposing, publishing, reading, wire,
 };
 use crate::{
-    config::{Config, InitialState},
+    config::{Config, FIXTURES, InitialState},
     features::Registry,
     host::{Host, Listener},
     identity::{self, Identity, IdentityError, founders},
@@ -114,20 +114,7 @@ pub struct Setup {
 pub async fn start(setup: Setup) -> Result<Running, StartError> {
     let Setup { host, config, release, registry, listeners, tls } = setup;
     let config = Arc::new(config);
-    let path = &config.data_dir;
-    let folder = |source| StartError::Folder { path: path.clone(), source };
-    if config.initial_cluster_state == InitialState::Existing && !host.has_data_dir(path).map_err(folder)? {
-        return Err(StartError::Joins { path: path.clone() });
-    }
-    let data_dir = host.data_dir(path).map_err(folder)?;
-    let names = data_dir.names().map_err(folder)?;
-    if names.iter().any(|name| name == ETCD_FOLDER) && !data_dir.has(identity::NAME).map_err(folder)? {
-        return Err(StartError::Etcd { path: path.clone() });
-    }
-    let is_new = names.is_empty();
-    if is_new && config.initial_cluster_state == InitialState::Existing {
-        return Err(StartError::Joins { path: path.clone() });
-    }
+    let data_dir = data_dir(&*host, &config)?;
     let version = release.cluster_version();
     let (wal, Stored { identity, machine, applier }) = open(&*host, &*data_dir, &config, release, registry)?;
     let had_log = wal.state()?.last.is_some();
@@ -192,6 +179,29 @@ struct Stored {
     identity: Arc<Identity>,
     machine: Machine,
     applier: Applier,
+}
+
+/// Opens the data directory that the flags name. Nothing may be written there before this was asked.
+///
+/// # Errors
+/// [`StartError`]: what is in it, or is not, forbids that the member starts.
+pub fn data_dir(host: &dyn Host, config: &Config) -> Result<Arc<dyn Folder>, StartError> {
+    let path = &config.data_dir;
+    let folder = |source| StartError::Folder { path: path.clone(), source };
+    let joins = config.initial_cluster_state == InitialState::Existing;
+    if joins && !host.has_data_dir(path).map_err(folder)? {
+        return Err(StartError::Joins { path: path.clone() });
+    }
+    let data_dir = host.data_dir(path).map_err(folder)?;
+    let names = data_dir.names().map_err(folder)?;
+    if names.iter().any(|name| name == ETCD_FOLDER) && !data_dir.has(identity::NAME).map_err(folder)? {
+        return Err(StartError::Etcd { path: path.clone() });
+    }
+    // Certificates are made before anything else is.
+    if joins && names.iter().all(|name| name == FIXTURES) {
+        return Err(StartError::Joins { path: path.clone() });
+    }
+    Ok(data_dir)
 }
 
 /// The log beside all else: each takes its time of disk and processor. The log's lock is for the whole data directory.

@@ -25,6 +25,7 @@ mod older_clients;
 mod refusal;
 mod restore;
 mod rubbish;
+mod self_signed;
 mod snapshot;
 mod stranger;
 mod tls;

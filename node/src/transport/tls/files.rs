@@ -50,8 +50,8 @@ pub enum TlsError {
 
 /// What stands in the files.
 pub(super) struct Contents {
-    pub(super) identity: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
-    pub(super) client_identity: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
+    pub(super) identity: Option<Pair>,
+    pub(super) client_identity: Option<Pair>,
     pub(super) authorities: Option<Arc<RootCertStore>>,
     pub(super) revoked: Vec<CertificateRevocationListDer<'static>>,
 }
@@ -105,6 +105,7 @@ impl<T> Renewed<T> {
         flags: TlsFlags,
         make: fn(&Contents, &TlsSettings, TlsFlags) -> Result<T, TlsError>,
     ) -> Result<Self, TlsError> {
+        let flags = flags.of(&settings);
         // Looked at before they are read: what is written meanwhile is seen the next time.
         let stamps = stamps(&settings);
         let made = Arc::new(make(&read(&settings, flags)?, &settings, flags)?);
@@ -143,16 +144,9 @@ fn stamps(settings: &TlsSettings) -> Vec<Stamp> {
 }
 
 fn read(settings: &TlsSettings, flags: TlsFlags) -> Result<Contents, TlsError> {
-    let identity = |identity: &Identity, cert, key| -> Result<_, TlsError> {
-        let chain = certificates(cert, &identity.cert)?;
-        let bytes = bytes(key, &identity.key)?;
-        let content =
-            |why: String| TlsError::Content { flag: key, path: identity.key.clone(), expected: "key in PEM", why };
-        Ok((chain, PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| content(DAMAGED.into()))?))
-    };
-    let own = settings.identity.as_ref().map(|own| identity(own, flags.cert, flags.key)).transpose()?;
+    let own = settings.identity.as_ref().map(|own| pair(own, (flags.cert, flags.key))).transpose()?;
     let client = match (&settings.client_identity, flags.client_identity) {
-        (Some(client), Some((cert, key))) => Some(identity(client, cert, key)?),
+        (Some(client), Some(names)) => Some(pair(client, names)?),
         _ => None,
     };
     let authorities = settings.trusted_ca.as_ref().map(|path| authorities(flags.trusted_ca, path)).transpose()?;
@@ -167,6 +161,16 @@ fn read(settings: &TlsSettings, flags: TlsFlags) -> Result<Contents, TlsError> {
     let contents = Contents { identity: own, client_identity: client, authorities: authorities.map(Arc::new), revoked };
     validity::warn(&contents, flags);
     Ok(contents)
+}
+
+/// A certificate with those that vouch for it, and its key.
+pub(super) type Pair = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+pub(super) fn pair(files: &Identity, (cert, key): (&'static str, &'static str)) -> Result<Pair, TlsError> {
+    let chain = certificates(cert, &files.cert)?;
+    let bytes = bytes(key, &files.key)?;
+    let content = |why: String| TlsError::Content { flag: key, path: files.key.clone(), expected: "key in PEM", why };
+    Ok((chain, PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| content(DAMAGED.into()))?))
 }
 
 fn bytes(flag: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {

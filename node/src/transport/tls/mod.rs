@@ -4,9 +4,11 @@
 //! Nothing is resumed: each connection shows its certificate anew, and one that is revoked is refused at once.
 
 mod allowed;
+mod anybody;
 mod client;
 mod files;
 mod secured;
+mod self_signed;
 mod server;
 mod validity;
 mod words;
@@ -20,6 +22,7 @@ use crate::config::TlsVersions;
 
 pub use client::ClientTls;
 pub use files::TlsError;
+pub use self_signed::{SelfSignedError, make_where_needed};
 pub use server::ServerTls;
 
 fn spoken(versions: TlsVersions) -> &'static [&'static SupportedProtocolVersion] {
