@@ -86,11 +86,9 @@ fn tls(
     if let Some(url) = urls.iter().find(|url| url.is_tls())
         && settings.identity.is_none()
     {
-        return wrong(
-            listens,
-            url.to_string(),
-            format!("--{} and --{} with an https or unixs URL", flags.cert, flags.key),
-        );
+        let origin =
+            given.get(listens).map_or_else(|| Origin::Nobody(listens.to_owned()), |(origin, _)| origin.clone());
+        return Err(ConfigError::NoCertificate { origin, words: no_certificate(flags, listens, url) });
     }
     let (client_cert, _) = flags.client_identity.unwrap_or_default();
     let asked = [
@@ -118,6 +116,16 @@ fn tls(
             wrong(flag, found, expected)
         }
         None => Ok(()),
+    }
+}
+
+/// etcd's words (`ErrMissingClientTLSInfoForMetricsURL`, `configureClientListeners`); of members' it says less.
+fn no_certificate(flags: TlsFlags, listens: &str, url: &Url) -> String {
+    let files = format!("TLS key/cert (--{}, --{}) must be provided for", flags.cert, flags.key);
+    match listens {
+        "listen-metrics-urls" => format!("client {files} metrics secure url"),
+        "listen-peer-urls" => format!("{files} peer url {url} with HTTPS scheme"),
+        _ => format!("{files} client url {url} with HTTPS scheme"),
     }
 }
 

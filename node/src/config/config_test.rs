@@ -110,7 +110,17 @@ fn what_is_wrong_is_named_with_what_was_expected() {
         (&["--initial-cluster-state=old"], "--initial-cluster-state: `old` is wrong: expected new or existing"),
         (
             &["--listen-client-urls=https://127.0.0.1:1"],
-            "--listen-client-urls: `https://127.0.0.1:1` is wrong: expected --cert-file and --key-file with an https or unixs URL",
+            "--listen-client-urls: TLS key/cert (--cert-file, --key-file) must be provided for client url https://127.0.0.1:1 \
+             with HTTPS scheme",
+        ),
+        (
+            &["--listen-metrics-urls=https://127.0.0.1:1"],
+            "--listen-metrics-urls: client TLS key/cert (--cert-file, --key-file) must be provided for metrics secure url",
+        ),
+        (
+            &["--listen-peer-urls=https://127.0.0.1:1"],
+            "--listen-peer-urls: TLS key/cert (--peer-cert-file, --peer-key-file) must be provided for peer url \
+             https://127.0.0.1:1 with HTTPS scheme",
         ),
         (&["--cert-file=c"], "--key-file: `` is wrong: expected the key of --cert-file"),
         (&["--peer-key-file=k"], "--peer-cert-file: `` is wrong: expected the certificate of --peer-key-file"),

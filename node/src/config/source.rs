@@ -43,6 +43,9 @@ impl fmt::Display for Origin {
 pub enum ConfigError {
     #[error("{origin}: `{found}` is wrong: expected {expected}")]
     Value { origin: Origin, found: String, expected: String },
+    /// An https URL, and nothing to show there; in etcd's words, which tell those who know them what is missing.
+    #[error("{origin}: {words}")]
+    NoCertificate { origin: Origin, words: String },
     /// One of etcd's that cannot be carried out.
     #[error("{origin}: not here: {why}")]
     Refused { origin: Origin, why: &'static str },
@@ -72,6 +75,7 @@ impl ConfigError {
     pub fn is_of_a_flag(&self) -> bool {
         match self {
             Self::Value { origin, .. }
+            | Self::NoCertificate { origin, .. }
             | Self::Unknown { origin, .. }
             | Self::Refused { origin, .. }
             | Self::Bare { origin } => {
