@@ -34,6 +34,8 @@ const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 const READY_INTERVAL: Duration = Duration::from_millis(100);
 /// As many of those who ask for metrics and health at ports of their own are connected at once.
 const MOST_PROBES: usize = 16;
+/// One of so many clients may be one by HTTP, where that has ports of its own.
+const HTTP_PART: usize = 8;
 
 type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
 
@@ -149,19 +151,24 @@ fn serve(release: &str, arguments: Vec<String>) -> Outcome {
     let signals = Signals::new(&clients)?;
     let peers = raft.block_on(Bound::at("listen-peer-urls", &config.listen_peer_urls))?;
     let sockets = clients.block_on(Bound::at("listen-client-urls", &config.listen_client_urls))?;
+    let by_http = clients.block_on(Bound::at("listen-client-http-urls", &config.listen_client_http_urls))?;
     let probed = clients.block_on(Bound::at("listen-metrics-urls", &config.listen_metrics_urls))?;
     let tls = Tls::of(&config)?;
+    let has_http = !config.listen_client_http_urls.is_empty();
     let options = ServeOptions { peer_port_is_open: !open.is_empty(), ..ServeOptions::of(&config) };
     let peers = raft.block_on(async { peers.listen(descriptors.for_peers(), tls.peers.as_ref()) })?;
     let setup =
         Setup { config, release, registry: FEATURES, listeners: peers, host: Arc::new(RealHost), tls: tls.to_peers };
     // On this thread: its heap grows in greater steps than those of others, and a large state takes a lot of it.
     let running = raft.block_on(start(setup))?;
+    let most = descriptors.for_clients();
+    let most_by_http = if has_http { most / HTTP_PART } else { 0 };
     let listen = || {
         let tls = tls.clients.as_ref();
         let addresses = sockets.addresses();
         let listeners = Listeners {
-            clients: sockets.listen(descriptors.for_clients(), tls)?,
+            clients: sockets.listen(most - most_by_http, tls)?,
+            http: by_http.listen(most_by_http, tls)?,
             probes: probed.listen(MOST_PROBES, tls)?,
         };
         addresses.into_iter().for_each(say_serving);
@@ -219,6 +226,7 @@ fn open_to_members(config: &Config) -> impl Iterator<Item = (&Url, &'static str)
 fn warn_of_unused(config: &Config) {
     let sides = [
         (CLIENT_TLS, &config.client_tls, &config.listen_client_urls),
+        (CLIENT_TLS, &config.client_tls, &config.listen_client_http_urls),
         (PEER_TLS, &config.peer_tls, &config.listen_peer_urls),
     ];
     for (flags, settings, urls) in sides {

@@ -205,7 +205,7 @@ async fn run(
     let setup = Setup { host: Arc::new(host), config, release, registry: FEATURES, listeners, tls: None };
     let running = start(setup).await.map_err(|error| consensus::with_causes(&error))?;
     *shown.lock().unwrap() = Some(running.member.clone());
-    let listen = || Ok(Listeners { clients: vec![network.listen(id, CLIENT_PORT)], probes: Vec::new() });
+    let listen = || Ok(Listeners { clients: vec![network.listen(id, CLIENT_PORT)], ..Listeners::default() });
     let outcome =
         live(&running, listen, options, async { drop(stopped.await) }).await.map_err(|error| error.to_string());
     running.end().await;

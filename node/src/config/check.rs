@@ -40,6 +40,7 @@ pub(super) fn check(config: &Config, given: &Given) -> Result<(), ConfigError> {
     let listens = [
         ("listen-peer-urls", &config.listen_peer_urls),
         ("listen-client-urls", &config.listen_client_urls),
+        ("listen-client-http-urls", &config.listen_client_http_urls),
         ("listen-metrics-urls", &config.listen_metrics_urls),
     ];
     let listens = listens.into_iter().flat_map(|(setting, urls)| urls.iter().map(move |url| (setting, url)));
@@ -60,6 +61,7 @@ pub(super) fn check(config: &Config, given: &Given) -> Result<(), ConfigError> {
         return wrong("initial-advertise-peer-urls", list(&config.initial_advertise_peer_urls), expected);
     }
     tls(CLIENT_TLS, &config.client_tls, ("listen-client-urls", &config.listen_client_urls), given, &wrong)?;
+    tls(CLIENT_TLS, &config.client_tls, ("listen-client-http-urls", &config.listen_client_http_urls), given, &wrong)?;
     tls(CLIENT_TLS, &config.client_tls, ("listen-metrics-urls", &config.listen_metrics_urls), given, &wrong)?;
     tls(PEER_TLS, &config.peer_tls, ("listen-peer-urls", &config.listen_peer_urls), given, &wrong)?;
     let open = |url: &&Url| !url.is_loopback() && !url.is_tls();

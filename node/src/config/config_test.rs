@@ -122,6 +122,16 @@ fn what_is_wrong_is_named_with_what_was_expected() {
             "--listen-peer-urls: TLS key/cert (--peer-cert-file, --peer-key-file) must be provided for peer url \
              https://127.0.0.1:1 with HTTPS scheme",
         ),
+        (
+            &["--listen-client-http-urls=http://127.0.0.1:1", "--listen-client-urls=http://127.0.0.1:1"],
+            "--listen-client-http-urls: `http://127.0.0.1:1` is wrong: expected an address that nothing else of this member \
+             listens at",
+        ),
+        (
+            &["--listen-client-http-urls=https://127.0.0.1:1"],
+            "--listen-client-http-urls: TLS key/cert (--cert-file, --key-file) must be provided for client url \
+             https://127.0.0.1:1 with HTTPS scheme",
+        ),
         (&["--cert-file=c"], "--key-file: `` is wrong: expected the key of --cert-file"),
         (&["--peer-key-file=k"], "--peer-cert-file: `` is wrong: expected the certificate of --peer-key-file"),
         (&["--client-cert-auth"], "--client-cert-auth: `true` is wrong: expected --trusted-ca-file with it"),

@@ -134,12 +134,6 @@ pub const ETCD_FLAGS: &[Setting] = &[
     refused("force-new-cluster", Kind::Flag, "false", "a cluster that has lost its quorum is restored from a snapshot"),
     refused("host-whitelist", Kind::Text, "*", "whoever reaches the port is answered"),
     refused(
-        "listen-client-http-urls",
-        Kind::Text,
-        "",
-        "--listen-client-urls takes both; --listen-metrics-urls has metrics and health",
-    ),
-    refused(
         "log-rotation-config-json",
         Kind::Text,
         LOG_ROTATION,

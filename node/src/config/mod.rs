@@ -38,6 +38,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Where it listens for clients.
     pub listen_client_urls: Vec<Url>,
+    /// Where it listens for clients by HTTP. Where it does, those before take gRPC alone.
+    pub listen_client_http_urls: Vec<Url>,
     /// Where it tells clients to come.
     pub advertise_client_urls: Vec<Url>,
     /// Where it listens for other members.

@@ -31,9 +31,10 @@ pub(super) fn build(given: &Given) -> Result<Config, ConfigError> {
         dir => dir.into(),
     };
     let listen_metrics_urls = text.urls("listen-metrics-urls")?;
+    let listen_client_http_urls = text.urls("listen-client-http-urls")?;
     let advertise_client_urls = or(text.urls("advertise-client-urls")?, &listen_client_urls);
     // Where clients are told to come, too: of `0.0.0.0` nobody asks (etcd has those alone that are listened at).
-    let for_clients = [&listen_client_urls, &advertise_client_urls].into_iter().flatten();
+    let for_clients = [&listen_client_urls, &listen_client_http_urls, &advertise_client_urls].into_iter().flatten();
     let for_clients = for_clients.chain(listen_metrics_urls.iter().filter(|url| url.is_tls()));
     let client_tls = text.tls(CLIENT_TLS, &data_dir, for_clients)?;
     let peer_tls = text.tls(PEER_TLS, &data_dir, &listen_peer_urls)?;
@@ -86,6 +87,7 @@ pub(super) fn build(given: &Given) -> Result<Config, ConfigError> {
         listen_metrics_urls,
         log: text.log()?,
         warnings: warnings.into_iter().flatten().collect(),
+        listen_client_http_urls,
         listen_client_urls,
         listen_peer_urls,
         name,

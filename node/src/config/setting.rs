@@ -80,6 +80,12 @@ pub const SETTINGS: &[Setting] = &[
     setting("name", Kind::Text, "default", "this member's name"),
     setting("data-dir", Kind::Text, "", "where it keeps what it must not forget (NAME.etcd)"),
     setting("listen-client-urls", Kind::Urls, "http://localhost:2379", "where to listen for clients"),
+    setting(
+        "listen-client-http-urls",
+        Kind::Urls,
+        "",
+        "where to listen for HTTP; then gRPC alone is at --listen-client-urls",
+    ),
     setting("advertise-client-urls", Kind::Urls, "", "where to tell clients to come (where it listens)"),
     setting("listen-metrics-urls", Kind::Urls, "", "where to listen for /metrics and /health alone, too"),
     setting("listen-peer-urls", Kind::Urls, "http://localhost:2380", "where to listen for other members"),

@@ -63,6 +63,12 @@ pub(super) async fn answer_probe(context: &ServiceContext, request: Request<Inco
     }
 }
 
+/// Answers whatever is no gRPC call where nothing else is spoken. grpc-go hangs up on HTTP/1, and has this status for the rest.
+pub(super) fn only_grpc() -> Response<Body> {
+    let text = "gRPC alone is served here; HTTP is at --listen-client-http-urls\n".to_owned();
+    response((StatusCode::UNSUPPORTED_MEDIA_TYPE, TEXT, text))
+}
+
 /// Answers whatever is no gRPC call.
 pub(super) async fn answer(context: &ServiceContext, request: Request<Incoming>) -> Response<Body> {
     let query = request.uri().query().unwrap_or_default();

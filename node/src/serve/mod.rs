@@ -1,4 +1,4 @@
-//! What a member serves to clients: etcd's gRPC services and HTTP paths, on one port.
+//! What a member serves to clients: etcd's gRPC services and HTTP paths, on one port or on two.
 //!
 //! A service looks at the state, or proposes an entry and passes on what came of it; it holds nothing of its own but the
 //! watches of a stream. What depends on this member's flags alone (quota, sizes) is judged here, before anything is
@@ -45,7 +45,7 @@ use crate::{
     transport::connection::{self, Caller},
 };
 use context::ServiceContext;
-use route::{Probes, Routes};
+use route::{Pages, Routes, Spoken};
 
 /// What a message may have beside its entry (etcd, `grpcOverheadBytes`).
 const OVERHEAD_BYTES: usize = 512 << 10;
@@ -103,6 +103,8 @@ impl ServeOptions {
 #[derive(Default)]
 pub struct Listeners {
     pub clients: Vec<Listener>,
+    /// For HTTP. Where there are any, clients have gRPC alone (etcd, `--listen-client-http-urls`).
+    pub http: Vec<Listener>,
     /// For metrics and health alone.
     pub probes: Vec<Listener>,
 }
@@ -126,12 +128,17 @@ impl Server {
         tasks.spawn(self.context.clone().watch_room());
         let ServeOptions { max_concurrent_streams, keepalive, .. } = self.context.options;
         let caller = Caller::Client { max_concurrent_streams, keepalive };
-        let (probes, stops) = (Probes::new(self.context.clone()), stopping.clone().cancelled_owned());
-        let probes = |_| probes.clone();
-        let probed = connection::serve(caller, probes, listeners.probes, stops, stopping.clone());
-        let routes = Routes::new(self.context);
+        let Listeners { clients, http, probes } = listeners;
+        let spoken = if http.is_empty() { Spoken::Both } else { Spoken::Grpc };
+        let pages = |pages: Pages, listeners| {
+            let stops = stopping.clone().cancelled_owned();
+            connection::serve(caller, move |_| pages.clone(), listeners, stops, stopping.clone())
+        };
+        let probed = pages(Pages::of_probes(self.context.clone()), probes);
+        let by_http = pages(Pages::all(self.context.clone()), http);
+        let routes = Routes::new(self.context, spoken);
         let routes = |remote| routes.clone().called_by(remote);
-        let served = connection::serve(caller, routes, listeners.clients, shutdown, stopping);
-        tokio::join!(served, probed);
+        let served = connection::serve(caller, routes, clients, shutdown, stopping.clone());
+        tokio::join!(served, by_http, probed);
     }
 }

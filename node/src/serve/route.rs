@@ -22,10 +22,19 @@ use super::{
     standard::Standard,
 };
 
+/// What a port is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spoken {
+    Both,
+    /// HTTP has another port.
+    Grpc,
+}
+
 /// All services of a member; to clone it is cheap.
 #[derive(Clone, Debug)]
 pub(super) struct Routes {
     context: ServiceContext,
+    spoken: Spoken,
     kv: KvServer<ServiceContext>,
     watch: WatchServer<ServiceContext>,
     lease: LeaseServer<ServiceContext>,
@@ -38,7 +47,7 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    pub(super) fn new(context: ServiceContext) -> Self {
+    pub(super) fn new(context: ServiceContext, spoken: Spoken) -> Self {
         let longest = context.options.longest_message_bytes();
         Self {
             kv: KvServer::new(context.clone()).max_decoding_message_size(longest),
@@ -48,6 +57,7 @@ impl Routes {
             maintenance: MaintenanceServer::new(context.clone()).max_decoding_message_size(longest),
             auth: AuthServer::new(context.clone()).max_decoding_message_size(longest),
             standard: Standard::new(),
+            spoken,
             context,
             remote: None,
         }
@@ -84,6 +94,7 @@ impl Service<Request<Incoming>> for Routes {
                     std::future::ready(Ok(unknown.into_http())).boxed()
                 }
             },
+            _ if self.spoken == Spoken::Grpc => std::future::ready(Ok(http::only_grpc())).boxed(),
             _ => {
                 let context = self.context.clone();
                 async move { Ok(http::answer(&context, request).await) }.boxed()
@@ -93,26 +104,37 @@ impl Service<Request<Incoming>> for Routes {
     }
 }
 
-/// Metrics and health alone.
+/// HTTP alone: all of it, or metrics and health.
 #[derive(Clone, Debug)]
-pub(super) struct Probes {
+pub(super) struct Pages {
     context: ServiceContext,
+    is_all: bool,
 }
 
-impl Probes {
-    pub(super) fn new(context: ServiceContext) -> Self {
-        Self { context }
+impl Pages {
+    pub(super) fn all(context: ServiceContext) -> Self {
+        Self { context, is_all: true }
+    }
+
+    pub(super) fn of_probes(context: ServiceContext) -> Self {
+        Self { context, is_all: false }
     }
 }
 
-impl Service<Request<Incoming>> for Probes {
+impl Service<Request<Incoming>> for Pages {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let context = self.context.clone();
-        async move { Ok(http::answer_probe(&context, request).await) }.boxed()
+        let Self { context, is_all } = self.clone();
+        async move {
+            Ok(match is_all {
+                true => http::answer(&context, request).await,
+                false => http::answer_probe(&context, request).await,
+            })
+        }
+        .boxed()
     }
 }
 

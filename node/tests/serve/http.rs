@@ -1,19 +1,25 @@
 //! etcd's HTTP paths, asked over a bare socket.
 
-use proto::etcdserverpb::AlarmType;
+use proto::etcdserverpb::{AlarmType, PutRequest, RangeRequest, kv_client::KvClient};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
+use tonic::{Code, transport::Channel};
 
 use crate::{
+    etcdctl::{self, Etcdctl},
     quota::raise,
     served::{Served, Setup},
 };
 
 /// An answer: its status and its content.
 pub async fn call(served: &Served, method: &str, path: &str, content: &str) -> (u16, String) {
-    let address = served.url.strip_prefix("http://").unwrap();
+    call_at(&served.url, method, path, content).await
+}
+
+async fn call_at(url: &str, method: &str, path: &str, content: &str) -> (u16, String) {
+    let address = url.strip_prefix("http://").unwrap();
     let mut socket = TcpStream::connect(address).await.unwrap();
     let length = content.len();
     let request = format!(
@@ -43,6 +49,28 @@ async fn the_versions_are_told() {
     let served = Served::set_up(Setup { has_version: false, ..Setup::default() }).await;
     let told = ok(r#"{"etcdserver":"3.6.0","etcdcluster":"not_decided","storage":"unknown"}"#);
     assert_eq!(get(&served, "/version").await, told);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn http_and_grpc_are_apart_where_each_has_its_port() {
+    let mut served = Served::set_up(Setup { has_http_port: true, ..Setup::default() }).await;
+    let http = served.http_url.clone().unwrap();
+    for path in ["/version", "/health", "/livez", "/readyz", "/metrics"] {
+        assert_eq!(call_at(&http, "GET", path, "").await.0, 200, "{path}");
+        let (status, said) = get(&served, path).await;
+        assert!(status == 415 && said.contains("--listen-client-http-urls"), "{path}: {status} {said}");
+    }
+    assert_eq!(call_at(&http, "POST", GATE, "").await.0, 200);
+    served.kv().put(PutRequest { key: b"k".to_vec(), ..Default::default() }).await.unwrap();
+    let mut by_http = KvClient::new(Channel::from_shared(http.clone()).unwrap().connect_lazy());
+    let status = by_http.range(RangeRequest { key: b"k".to_vec(), ..Default::default() }).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unimplemented, "{status}");
+    for folder in etcdctl::folders() {
+        assert_eq!(Etcdctl::new(&folder, &served.url).run(&["put", "a", "1"]).await, "OK\n");
+        Etcdctl::new(&folder, &http).fail(&["get", "a", "--command-timeout=2s"]).await;
+    }
+    served.stop().await;
+    assert!(TcpStream::connect(http.strip_prefix("http://").unwrap()).await.is_err(), "it has stopped, too");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -33,6 +33,8 @@ pub const ID: MemberId = MemberId(0xebfe_df0e_b4e6_b9a8);
 pub struct Served {
     /// Where it serves.
     pub url: String,
+    /// Where it serves HTTP, if not there.
+    pub http_url: Option<String>,
     /// The member itself.
     pub member: Member,
     _running: Running,
@@ -53,6 +55,8 @@ pub struct Setup {
     pub wants: Option<bool>,
     /// How it serves.
     pub options: ServeOptions,
+    /// Whether HTTP has a port of its own.
+    pub has_http_port: bool,
 }
 
 /// As it serves where nobody says otherwise.
@@ -62,7 +66,14 @@ pub fn options() -> ServeOptions {
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { release: Release::new(3, 6, 0), has_version: true, registry: FEATURES, wants: None, options: options() }
+        Self {
+            release: Release::new(3, 6, 0),
+            has_version: true,
+            registry: FEATURES,
+            wants: None,
+            options: options(),
+            has_http_port: false,
+        }
     }
 }
 
@@ -80,13 +91,19 @@ impl Served {
         let running = start(&setup, &url, &folder).await;
         let member = running.member.clone();
         let (stop, stopped) = oneshot::channel::<()>();
+        let (mut http, mut http_url) = (Vec::new(), None);
+        if setup.has_http_port {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            http_url = Some(format!("http://{}", listener.local_addr().unwrap()));
+            http.push(tcp(listener, Arc::new(Semaphore::new(64))));
+        }
         let clients = vec![tcp(listener, Arc::new(Semaphore::new(4096)))];
-        let listeners = Listeners { clients, probes: Vec::new() };
+        let listeners = Listeners { clients, http, probes: Vec::new() };
         let server = Server::new(member.clone(), setup.options).run(listeners, async {
             let _ = stopped.await;
         });
         let server = Some(tokio::spawn(server));
-        let served = Self { url, member, _running: running, _folder: folder, stop: Some(stop), server };
+        let served = Self { url, http_url, member, _running: running, _folder: folder, stop: Some(stop), server };
         if setup.has_version {
             served.settled(setup.release.cluster_version()).await;
         }
