@@ -127,6 +127,10 @@ impl Service<Request<Incoming>> for Pages {
     type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
+        if is_call(request.headers()) {
+            let elsewhere = Status::unimplemented("HTTP alone is served here; gRPC is at --listen-client-urls");
+            return std::future::ready(Ok(elsewhere.into_http())).boxed();
+        }
         let Self { context, is_all } = self.clone();
         async move {
             Ok(match is_all {

@@ -15,7 +15,9 @@ use std::{
 use disk::Folder;
 use rcgen::{CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose};
 use rustls::{
-    client::verify_server_name, pki_types::CertificateDer, pki_types::ServerName, server::ParsedCertificate,
+    client::verify_server_name,
+    pki_types::{CertificateDer, ServerName},
+    server::ParsedCertificate,
     sign::CertifiedKey,
 };
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -98,7 +100,11 @@ impl Making<'_> {
                 return Ok(());
             }
             Err(error) if has_cert || has_key => {
-                tracing::warn!(%error, cert = %self.files.cert.display(), "this certificate cannot be used: another one is made in its place");
+                tracing::warn!(
+                    %error,
+                    cert = %self.files.cert.display(),
+                    "this certificate cannot be used: another one is made in its place"
+                );
             }
             Err(_) => {}
         }

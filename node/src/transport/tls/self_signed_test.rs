@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     config::PEER_TLS,
-    host::{Host, RealHost, tcp},
+    host::{Address, Host, RealHost, tcp},
 };
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -101,20 +101,26 @@ fn what_another_may_have_put_there_is_neither_shown_nor_touched() {
         permit(&copied, 0o600);
         link(&at(data, "peer/key.pem"), &copied);
     };
-    type Spoil<'a> = &'a dyn Fn(&Path);
+    type Spoil<'a> = Box<dyn Fn(&Path) + 'a>;
     let mut spoiled: Vec<(Spoil<'_>, &str)> = vec![
-        (&|data| permit(&at(data, "peer/key.pem"), 0o640), "peer/key.pem: other users may read or write it"),
-        (&|data| permit(&at(data, "peer/cert.pem"), 0o622), "peer/cert.pem: other users may write it"),
-        (&|data| permit(&at(data, "peer"), 0o777), "peer: other users may write it"),
-        (&|data| permit(&at(data, ""), 0o730), "fixtures: other users may write it"),
-        (&|data| link(&at(data, "peer"), elsewhere.path()), "peer: it is no folder, or a link to one"),
-        (&|data| link(&data.join("fixtures"), elsewhere.path()), "fixtures: it is no folder, or a link to one"),
-        (&moved, "peer/key.pem: it is no regular file"),
+        (
+            Box::new(|data: &Path| permit(&at(data, "peer/key.pem"), 0o640)),
+            "peer/key.pem: other users may read or write it",
+        ),
+        (Box::new(|data: &Path| permit(&at(data, "peer/cert.pem"), 0o622)), "peer/cert.pem: other users may write it"),
+        (Box::new(|data: &Path| permit(&at(data, "peer"), 0o777)), "peer: other users may write it"),
+        (Box::new(|data: &Path| permit(&at(data, ""), 0o730)), "fixtures: other users may write it"),
+        (Box::new(|data: &Path| link(&at(data, "peer"), elsewhere.path())), "peer: it is no folder, or a link to one"),
+        (
+            Box::new(|data: &Path| link(&data.join("fixtures"), elsewhere.path())),
+            "fixtures: it is no folder, or a link to one",
+        ),
+        (Box::new(moved), "peer/key.pem: it is no regular file"),
     ];
     // Only root can give a file away.
     let foreign = |data: &Path| chown(at(data, "peer/cert.pem"), Some(1), None).unwrap();
     if rustix::process::geteuid().is_root() {
-        spoiled.push((&foreign, "peer/cert.pem: it belongs to another user"));
+        spoiled.push((Box::new(foreign), "peer/cert.pem: it belongs to another user"));
     }
     for (spoil, words) in spoiled {
         let data = tempfile::tempdir().unwrap();
@@ -150,7 +156,8 @@ async fn meet(called: &TlsSettings, calls: &TlsSettings) -> bool {
     let mut secured = server.secure(tcp(listener, Arc::new(Semaphore::new(8))), 4);
     let taking = tokio::spawn(async move { secured.next().await.map(drop) });
     let client = Arc::new(ClientTls::new(calls.clone(), PEER_TLS).unwrap());
-    let socket = RealHost.connect(&address.to_string()).await.unwrap();
+    let socket =
+        RealHost.connect(&Address::Tcp { host: address.ip().to_string(), port: address.port() }).await.unwrap();
     let shaken = timeout(Duration::from_secs(20), client.connect("127.0.0.1", socket)).await.unwrap();
     taking.abort();
     shaken.is_ok()
