@@ -246,7 +246,7 @@ fn any_port_and_unix_sockets_are_listened_at() {
     assert_eq!(written(&config.initial_advertise_peer_urls), [socket]);
     for (flag, words) in [
         ("--listen-client-urls=unix://a,unixs://a", "expected an address that nothing else of this member listens at"),
-        ("--listen-metrics-urls=unixs://a", "expected --cert-file and --key-file with an https or unixs URL"),
+        ("--listen-metrics-urls=unixs://a", "(--cert-file, --key-file) must be provided for metrics secure url"),
     ] {
         let error = read(&[flag], &[]).unwrap_err().to_string();
         assert!(error.ends_with(words), "{error}");
