@@ -20,6 +20,7 @@ use crate::{
     cluster::{entry::Entry, member::Member},
     config::Url,
     entry::EntryKind,
+    host::Address,
     state::State,
 };
 
@@ -76,10 +77,12 @@ impl Cluster for ServiceContext {
     }
 }
 
-/// Each once and in order, as etcd keeps them. What is none would be dialled for ever; etcd takes it, and ends.
+/// Each once and in order, as etcd keeps them. What is none, or port 0, would be dialled for ever; etcd takes it.
 fn peer_urls(asked: &[String]) -> Result<Vec<String>, ApiError> {
     let urls: Result<BTreeSet<Url>, _> = asked.iter().map(|url| url.parse()).collect();
-    let urls = urls.ok().filter(|urls| !urls.is_empty()).ok_or(ApiError::BadMemberUrls)?;
+    let leads_anywhere = |url: &Url| !matches!(url.address(), Address::Tcp { port: 0, .. });
+    let urls = urls.ok().filter(|urls| !urls.is_empty() && urls.iter().all(leads_anywhere));
+    let urls = urls.ok_or(ApiError::BadMemberUrls)?;
     Ok(urls.iter().map(Url::to_string).collect())
 }
 
@@ -102,7 +105,7 @@ mod tests {
     #[test]
     fn what_is_no_peer_url_is_refused() {
         let asked = |urls: &[&str]| peer_urls(&urls.iter().map(ToString::to_string).collect::<Vec<_>>());
-        for wrong in [&[][..], &[""], &["h:2380"], &["http://h"], &["http://h:2380/x"], &["http://a:1", "ftp://b:1"]] {
+        for wrong in [&[][..], &[""], &["h:2380"], &["http://h"], &["http://h:2380/x"], &["http://h:0"], &["http://a:1", "ftp://b:1"]] {
             assert_eq!(asked(wrong), Err(ApiError::BadMemberUrls), "{wrong:?}");
         }
         let twice = ["https://h:2380", "http://h:2380", "https://h:2380"];
