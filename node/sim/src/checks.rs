@@ -71,7 +71,8 @@ pub fn judge(seen: &Seen) -> Result<(), String> {
     }
     let watched: BTreeMap<i64, (&str, u64)> =
         seen.watched.iter().map(|(revision, key, number)| (*revision, (&**key, *number))).collect();
-    for (revision, what) in by_revision.range(seen.compacted..) {
+    let is_gone = |revision: &i64| seen.gone.iter().any(|gone| gone.contains(revision));
+    for (revision, what) in by_revision.iter().filter(|(revision, _)| !is_gone(revision)) {
         match watched.get(revision) {
             Some(told) if told == what => {}
             Some(told) => {

@@ -105,7 +105,15 @@ mod tests {
     #[test]
     fn what_is_no_peer_url_is_refused() {
         let asked = |urls: &[&str]| peer_urls(&urls.iter().map(ToString::to_string).collect::<Vec<_>>());
-        for wrong in [&[][..], &[""], &["h:2380"], &["http://h"], &["http://h:2380/x"], &["http://h:0"], &["http://a:1", "ftp://b:1"]] {
+        for wrong in [
+            &[][..],
+            &[""],
+            &["h:2380"],
+            &["http://h"],
+            &["http://h:2380/x"],
+            &["http://h:0"],
+            &["http://a:1", "ftp://b:1"],
+        ] {
             assert_eq!(asked(wrong), Err(ApiError::BadMemberUrls), "{wrong:?}");
         }
         let twice = ["https://h:2380", "http://h:2380", "https://h:2380"];

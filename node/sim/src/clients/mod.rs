@@ -5,6 +5,7 @@ mod registers;
 mod watch;
 
 use std::{
+    ops::Range,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -39,8 +40,8 @@ pub struct Seen {
     pub acknowledged: Vec<(i64, String, u64)>,
     /// What the watch told, in its order.
     pub watched: Vec<(i64, String, u64)>,
-    /// Revisions that the watch was told were compacted away.
-    pub compacted: i64,
+    /// Revisions that the watch was told it cannot hear of, since they were compacted away.
+    pub gone: Vec<Range<i64>>,
     /// What must never be.
     pub faults: Vec<String>,
     pub puts: u64,

@@ -40,7 +40,7 @@ async fn follow(client: &Client, next: &mut i64, chance: &mut Chance) -> Option<
     while let Some(answer) = timeout(patience, answers.message()).await.ok()?.ok()? {
         if answer.compact_revision > 0 {
             let mut seen = client.seen.lock().unwrap();
-            seen.compacted = seen.compacted.max(answer.compact_revision);
+            seen.gone.push(*next..answer.compact_revision);
             *next = (*next).max(answer.compact_revision);
         }
         if answer.canceled {
