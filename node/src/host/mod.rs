@@ -16,6 +16,7 @@ use wal::{Wal, WalError};
 pub use address::Address;
 pub use descriptors::Descriptors;
 pub use real::RealHost;
+pub(crate) use socket::writes_through;
 pub use socket::{Listener, Socket, tcp, unix};
 pub use socket_file::SocketFile;
 

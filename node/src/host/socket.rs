@@ -2,7 +2,7 @@
 
 use std::{
     future::poll_fn,
-    io::{self, IoSlice},
+    io,
     net::SocketAddr,
     pin::Pin,
     sync::Arc,
@@ -121,28 +121,46 @@ impl<S: Socket> AsyncRead for Accepted<S> {
     }
 }
 
-impl<S: Socket> AsyncWrite for Accepted<S> {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write(context, bytes)
-    }
+/// What wraps a connection only to read from it otherwise: it writes as the connection does.
+macro_rules! writes_through {
+    ($field:tt of $outer:ident $(<$inner:ident: $bound:path>)?) => {
+        impl $(<$inner: $bound + Unpin>)? ::tokio::io::AsyncWrite for $outer $(<$inner>)? {
+            fn poll_write(
+                self: ::std::pin::Pin<&mut Self>,
+                context: &mut ::std::task::Context<'_>,
+                bytes: &[u8],
+            ) -> ::std::task::Poll<::std::io::Result<usize>> {
+                ::std::pin::Pin::new(&mut self.get_mut().$field).poll_write(context, bytes)
+            }
 
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write_vectored(context, bytes)
-    }
+            fn poll_write_vectored(
+                self: ::std::pin::Pin<&mut Self>,
+                context: &mut ::std::task::Context<'_>,
+                bytes: &[::std::io::IoSlice<'_>],
+            ) -> ::std::task::Poll<::std::io::Result<usize>> {
+                ::std::pin::Pin::new(&mut self.get_mut().$field).poll_write_vectored(context, bytes)
+            }
 
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
+            fn is_write_vectored(&self) -> bool {
+                self.$field.is_write_vectored()
+            }
 
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(context)
-    }
+            fn poll_flush(
+                self: ::std::pin::Pin<&mut Self>,
+                context: &mut ::std::task::Context<'_>,
+            ) -> ::std::task::Poll<::std::io::Result<()>> {
+                ::std::pin::Pin::new(&mut self.get_mut().$field).poll_flush(context)
+            }
 
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
-    }
+            fn poll_shutdown(
+                self: ::std::pin::Pin<&mut Self>,
+                context: &mut ::std::task::Context<'_>,
+            ) -> ::std::task::Poll<::std::io::Result<()>> {
+                ::std::pin::Pin::new(&mut self.get_mut().$field).poll_shutdown(context)
+            }
+        }
+    };
 }
+pub(crate) use writes_through;
+
+writes_through!(stream of Accepted<S: Socket>);

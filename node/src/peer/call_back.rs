@@ -15,14 +15,14 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt, stream};
 use proto::MemberId;
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, duplex, split},
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt, DuplexStream, ReadBuf, duplex, split},
     sync::mpsc,
 };
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
 use super::wire::Frame;
-use crate::host::{Listener, Socket};
+use crate::host::{Listener, Socket, writes_through};
 
 /// As many bytes wait between the two halves of a connection.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -47,19 +47,7 @@ impl AsyncRead for CallBack {
     }
 }
 
-impl AsyncWrite for CallBack {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
-    }
-}
+writes_through!(0 of CallBack);
 
 /// What others have opened to this member: of each the last ones, until they are used.
 #[derive(Clone, Default)]

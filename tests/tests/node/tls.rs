@@ -95,6 +95,7 @@ async fn who_is_not_let_in_is_told_apart_in_the_log() {
         assert!(refused.is_err(), "{words}: {refused:?}");
         until_it_says(member, words).await;
     }
+    until_it_says(member, "client certificate authentication failed").await;
     let ca = Certificate::from_pem(fs::read(&authority.ca).expect("read"));
     let bare = Endpoint::from_shared(member.client_url.clone()).expect("a URL");
     let bare = bare.tls_config(ClientTlsConfig::new().ca_certificate(ca)).expect("TLS").connect().await;

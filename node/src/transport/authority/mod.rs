@@ -13,7 +13,7 @@ mod fuzzing;
 mod huffman;
 
 use std::{
-    io::{self, IoSlice},
+    io,
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -22,6 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 pub use fuzzing::{fuzz, seeds};
 
+use crate::host::writes_through;
 use frames::Frames;
 
 /// A client's connection, as it is to be read.
@@ -83,31 +84,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Mended<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Mended<S> {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().socket).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().socket).poll_write_vectored(context, bytes)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.socket.is_write_vectored()
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().socket).poll_flush(context)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().socket).poll_shutdown(context)
-    }
-}
+writes_through!(socket of Mended<S: AsyncWrite>);
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

@@ -52,7 +52,8 @@ impl ClientCertVerifier for Admitted {
         let verified = self.authority.verify_client_cert(shown, chain, now)?;
         match is_allowed(&self.allowed, shown) {
             true => Ok(verified),
-            false => Err(CertificateError::ApplicationVerificationFailure.into()),
+            // The alert of this error is `bad_certificate`, Go's for it.
+            false => Err(CertificateError::NotValidForName.into()),
         }
     }
 

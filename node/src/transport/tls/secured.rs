@@ -7,10 +7,10 @@ use std::{
     task::{Context, Poll},
 };
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio_rustls::TlsStream;
 
-use crate::host::Socket;
+use crate::host::{Socket, writes_through};
 
 pub(super) struct Secured {
     pub(super) stream: TlsStream<Box<dyn Socket>>,
@@ -48,16 +48,4 @@ impl AsyncRead for Secured {
     }
 }
 
-impl AsyncWrite for Secured {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
-    }
-}
+writes_through!(stream of Secured);

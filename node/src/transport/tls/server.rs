@@ -25,7 +25,7 @@ use super::{
     files::{Contents, Renewed, TlsError, provider, unfit_key, unfit_list},
     secured::Secured,
     spoken,
-    words::in_words,
+    words::{in_words, in_words_of_etcd},
 };
 use crate::{
     config::{TlsFlags, TlsSettings},
@@ -93,7 +93,7 @@ impl ServerTls {
                 let has_spoken = stream.get_mut().1.reader().fill_buf().is_ok_and(|bytes| !bytes.is_empty());
                 return Some(Box::new(Secured { stream: stream.into(), has_spoken, failed: None }));
             }
-            Ok(Err(error)) => (in_words(&error), error.to_string()),
+            Ok(Err(error)) => (in_words(&error), in_words_of_etcd(&error)),
             Err(late) => (format!("it took more than {} s", HANDSHAKE.as_secs()), late.to_string()),
         };
         // In etcd's words (`setupLogging` in server/embed/config_logging.go), and why in ours.

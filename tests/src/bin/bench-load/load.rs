@@ -18,6 +18,9 @@ const WARM_UP: Duration = Duration::from_millis(500);
 const KEYS: u64 = 10_000;
 /// Clients share connections as they do in programs.
 const CONNECTIONS: usize = 12;
+/// Clients of `write`.
+const WRITERS: u64 = 64;
+const PUT: &str = "/etcdserverpb.KV/Put";
 
 /// What clients ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,10 +68,7 @@ enum Phase {
 impl Load {
     /// Puts the load on all members alike.
     pub async fn run(self, layout: &Layout, time: Duration) -> Result<Measured, Error> {
-        let mut connections = Vec::new();
-        for member in layout.members.iter().cycle().take(self.clients.min(CONNECTIONS)) {
-            connections.push(Client::connect(&member.client_url).await?);
-        }
+        let connections = connect(layout, self.clients).await?;
         let phase = Arc::new(watch::Sender::new(Phase::WarmUp));
         let mut clients = JoinSet::new();
         for (number, connection) in connections.into_iter().cycle().take(self.clients).enumerate() {
@@ -97,22 +97,16 @@ impl Load {
     /// How long each request took that was answered while they counted.
     async fn client(self, number: u64, client: Client, phase: watch::Receiver<Phase>) -> Result<Vec<Duration>, Error> {
         let method = client.method(match self.kind {
-            Kind::Writes => "/etcdserverpb.KV/Put",
+            Kind::Writes => PUT,
             Kind::Reads => "/etcdserverpb.KV/Range",
         })?;
         let (mut at, mut latencies) = (number * KEYS / 7, Vec::new());
         loop {
             at = (at + 7_919) % KEYS;
-            let key = format!("load/{at:05}").into_bytes();
             let began = Instant::now();
             match self.kind {
-                Kind::Writes => {
-                    let value = vec![b'v'; self.bytes];
-                    client.call(&method, &PutRequest { key, value, ..PutRequest::default() }).await?;
-                }
-                Kind::Reads => {
-                    client.call(&method, &RangeRequest { key, ..RangeRequest::default() }).await?;
-                }
+                Kind::Writes => client.call(&method, &put(at, self.bytes)).await?,
+                Kind::Reads => client.call(&method, &RangeRequest { key: key(at), ..RangeRequest::default() }).await?,
             }
             let now = *phase.borrow();
             match now {
@@ -122,4 +116,38 @@ impl Load {
             }
         }
     }
+}
+
+/// So many puts, to keys that are taken in turns.
+pub async fn write(layout: &Layout, puts: u64, bytes: usize) -> Result<(), Error> {
+    let mut clients = JoinSet::new();
+    for (number, client) in (0..WRITERS).zip(connect(layout, CONNECTIONS).await?.into_iter().cycle()) {
+        let method = client.method(PUT)?;
+        clients.spawn(async move {
+            for at in (number..puts).step_by(WRITERS as usize) {
+                client.call(&method, &put(at % KEYS, bytes)).await?;
+            }
+            Ok::<_, Error>(())
+        });
+    }
+    while let Some(client) = clients.join_next().await {
+        client??;
+    }
+    Ok(())
+}
+
+async fn connect(layout: &Layout, clients: usize) -> Result<Vec<Client>, Error> {
+    let mut connections = Vec::new();
+    for member in layout.members.iter().cycle().take(clients.min(CONNECTIONS)) {
+        connections.push(Client::connect(&member.client_url).await?);
+    }
+    Ok(connections)
+}
+
+fn key(at: u64) -> Vec<u8> {
+    format!("load/{at:05}").into_bytes()
+}
+
+fn put(at: u64, bytes: usize) -> PutRequest {
+    PutRequest { key: key(at), value: vec![b'v'; bytes], ..PutRequest::default() }
 }

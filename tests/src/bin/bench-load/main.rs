@@ -22,6 +22,9 @@ use tests::{
 
 use crate::load::{Kind, Load};
 
+/// What a member holds and how soon it is there again is measured after so many, the same number for both systems.
+const WRITES: u64 = 100_000;
+
 /// Loads clusters of the bundled node and of real etcd with the same client, in turns.
 #[derive(Parser)]
 #[command(name = "bench-load")]
@@ -98,7 +101,7 @@ fn names(cli: &Cli) -> Vec<String> {
         ]
     });
     let first = std::iter::once("start to healthy, nothing written, ms".into());
-    let last = ["start to healthy after all that, ms".into(), "resident, MB".into()];
+    let last = [format!("resident after {WRITES} writes, MB"), format!("start to healthy after {WRITES} writes, ms")];
     let (keys, watches) = (cli.keys, cli.watches);
     let with_keys = (keys > 0)
         .then(|| [format!("resident with {keys} keys, MB"), format!("start to healthy with {keys} keys, ms")]);
@@ -124,8 +127,10 @@ async fn measure(cli: &Cli, build: &Build) -> Result<Vec<f64>, Error> {
         let measured = load.run(&cluster.layout, Duration::from_secs(cli.seconds)).await?;
         figures.extend([measured.a_second, measured.p99_ms, measured.processor_us]);
     }
-    let resident = life::resident_mb(&cluster.layout)?;
-    figures.extend([life::start_to_healthy(&cluster.layout).await?, resident]);
+    drop(cluster);
+    let cluster = Cluster::up(&Spec::new(build.clone())).await?;
+    load::write(&cluster.layout, WRITES, cli.bytes).await?;
+    figures.extend([life::resident_mb(&cluster.layout)?, life::start_to_healthy(&cluster.layout).await?]);
     drop(cluster);
     if cli.keys > 0 {
         let cluster = Cluster::up(&Spec::new(build.clone())).await?;
