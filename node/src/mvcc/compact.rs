@@ -71,6 +71,7 @@ impl Store {
         let Some(mut place) = self.forgetting else { return false };
         // What it had cannot be told any more.
         self.unhashed = None;
+        self.gone = self.compacted;
         for _ in 0..most {
             let next = self.changes.get(place).filter(|change| change.at.revision <= self.compacted).cloned();
             let Some(change) = next else {

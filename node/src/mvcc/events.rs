@@ -51,7 +51,7 @@ pub struct Changed {
     /// The last revision that was looked at.
     pub up_to: Revision,
     pub has_more: bool,
-    /// Whether it has all of them: none was compacted.
+    /// Whether it has all of them: what is compacted is there until it is [forgotten](Store::forget).
     pub is_whole: bool,
 }
 
@@ -61,12 +61,12 @@ impl Store {
         let (mut keys, mut last) = (Vec::new(), start);
         for change in self.changes.focus().narrow(self.first_change(start)..) {
             if keys.len() >= most && change.at.revision != last {
-                return Changed { keys, up_to: last, has_more: true, is_whole: start >= self.compacted };
+                return Changed { keys, up_to: last, has_more: true, is_whole: start >= self.gone };
             }
             last = change.at.revision;
             keys.push((last, change.key.clone()));
         }
-        Changed { keys, up_to: self.revision, has_more: false, is_whole: start >= self.compacted }
+        Changed { keys, up_to: self.revision, has_more: false, is_whole: start >= self.gone }
     }
 
     /// As [`Store::events_since`], but no more than the bound allows; a revision is never split.

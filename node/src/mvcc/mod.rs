@@ -63,6 +63,8 @@ pub struct Store {
     keys: OrdMap<Bytes, History>,
     /// Every change from `compacted` on, and those before it that are still to be forgotten, in order.
     changes: Vector<Change>,
+    /// Before this some may be missing there.
+    gone: Revision,
     /// Where in `changes` the last compaction is to be gone on with; what lies before that place is kept. `None`: it is done.
     forgetting: Option<usize>,
     /// The last compaction, until it is hashed or not to be. No state: two stores that differ in it alone are equal.
@@ -89,6 +91,7 @@ impl Default for Store {
             compacted: Revision(-1),
             keys: OrdMap::new(),
             changes: Vector::new(),
+            gone: Revision(-1),
             forgetting: None,
             unhashed: None,
             leases: Leases::default(),

@@ -156,6 +156,7 @@ impl Restore {
         self.stage = Stage::Leases;
         self.store.revision = Revision(head.revision);
         self.store.compacted = Revision(head.compacted);
+        self.store.gone = self.store.compacted;
         Ok(())
     }
 
