@@ -10,15 +10,16 @@ use std::{
 use bytes::Bytes;
 use futures_util::StreamExt;
 use openraft::{
-    BasicNode, Instant as _, LinearizerOption, Raft,
+    BasicNode, Instant as _, Raft,
     async_runtime::watch::WatchReceiver as _,
-    errors::{ClientWriteError, Fatal, InitializeError, LinearizableReadError, RaftError},
+    errors::{ClientWriteError, Fatal, InitializeError, RaftError},
     impls::ProgressResponder,
 };
 use tokio::sync::watch;
 use wal::Wal;
 
 use crate::{
+    answered::Answered,
     arriving::Arriving,
     format::Command,
     log_store::LogStore,
@@ -46,7 +47,8 @@ pub struct Group {
     pub(crate) machine: Arc<dyn Machine>,
     raft_status: watch::Receiver<RaftStatus>,
     pub(crate) leader_heard: LeaderHeard,
-    newest_answer: Duration,
+    pub(crate) newest_answer: Duration,
+    pub(crate) answered: Answered,
     pub(crate) promise: Promise,
     /// Why it was ended, where its leader knew that it must not go on.
     pub(crate) ended: Arc<OnceLock<String>>,
@@ -77,26 +79,12 @@ pub enum ProposeError {
     Stopped(String),
 }
 
-/// Why nobody can say up to where a reader must wait.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReadError {
-    /// This member does not lead.
-    #[error("this member does not lead")]
-    NotLeader,
-    /// No majority has confirmed in time that it does.
-    #[error("no majority answered")]
-    NoQuorum,
-    /// Raft has stopped.
-    #[error("raft has stopped: {0}")]
-    Stopped(String),
-}
-
 fn stopped(fatal: Fatal<Types>) -> GroupError {
     GroupError::Stopped(reason(&fatal))
 }
 
 /// Why raft has stopped: what the log or the state machine says, without openraft's words for where it happened.
-fn reason(fatal: &Fatal<Types>) -> String {
+pub(crate) fn reason(fatal: &Fatal<Types>) -> String {
     std::error::Error::source(fatal).map_or_else(|| fatal.to_string(), ToString::to_string)
 }
 
@@ -130,9 +118,9 @@ impl Group {
         let (snapshots, machine) = (applier.snapshots.clone(), applier.machine.clone());
         let schedule = applier.schedule.clone();
         schedule.begin(id, settings.snapshot_count);
-        let network = Network::new(peers, settings.patience(), schedule.clone());
         let has_voted = wal.vote().map_err(|error| GroupError::Stopped(error.to_string()))?.is_some();
-        let promise = Promise::of_start(has_voted, settings.lease());
+        let (answered, promise) = (Answered::default(), Promise::of_start(has_voted, settings));
+        let network = Network::new(peers, settings.patience(), answered.clone(), promise, schedule.clone());
         let raft = Raft::new(id, config, network, LogStore::new(wal.clone()), applier).await.map_err(stopped)?;
         tokio::spawn(take_snapshots(raft.clone(), schedule));
         let leader_heard = LeaderHeard::default();
@@ -146,6 +134,7 @@ impl Group {
             raft_status,
             leader_heard,
             newest_answer: settings.newest_answer(),
+            answered,
             promise,
             ended: Arc::default(),
         })
@@ -208,20 +197,6 @@ impl Group {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(ClientWriteError::ForwardToLeader(_))) => Err(ProposeError::NotLeader),
             Ok(Err(_)) | Err(_) => Err(ProposeError::Unknown),
-        }
-    }
-
-    /// The index up to which a reader must wait: this member leads as it is asked, by its [`ReadMode`](crate::ReadMode).
-    ///
-    /// # Errors
-    /// [`ReadError`]
-    pub async fn read_index(&self, limit: Duration) -> Result<u64, ReadError> {
-        let round = LinearizerOption::new(Some(self.newest_answer), true).with_wait_timeout(limit);
-        match self.raft.get_read_log_id(round).await {
-            Ok((id, _)) => Ok(id.index()),
-            Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(_))) => Err(ReadError::NotLeader),
-            Err(RaftError::APIError(LinearizableReadError::QuorumNotEnough(_))) => Err(ReadError::NoQuorum),
-            Err(RaftError::Fatal(fatal)) => Err(ReadError::Stopped(reason(&fatal))),
         }
     }
 

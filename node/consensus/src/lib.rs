@@ -1,7 +1,7 @@
 //! The raft group of the bundled node: openraft behind an interface of our own, with formats of our own.
 //!
 //! ```text
-//!    Group   propose, read_index, transfer, status          (group.rs, answer.rs, status.rs)
+//!    Group   propose, read_index, transfer, status          (group.rs, reading.rs, answer.rs, status)
 //!      |
 //!   openraft ---- LogStore   ---- wal, a crate of its own   (log_store.rs)
 //!      |    \---- Applier    ---- dyn Machine, Snapshots    (machine.rs, snapshots.rs)
@@ -16,7 +16,11 @@
 
 mod acknowledged;
 mod answer;
+mod answered;
 mod arriving;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod bare;
 mod format;
 mod group;
 mod log_store;
@@ -25,6 +29,7 @@ mod network;
 mod peers;
 mod promise;
 mod read_ahead;
+mod reading;
 mod restored;
 mod schedule;
 mod settings;
@@ -36,10 +41,11 @@ mod types;
 pub use answer::AnswerError;
 pub use arriving::{Arrival, ArrivalError};
 pub use format::{Command, fuzz};
-pub use group::{Group, GroupError, ProposeError, ReadError, with_causes};
+pub use group::{Group, GroupError, ProposeError, with_causes};
 pub use log_store::{LogStore, uncommitted};
 pub use machine::{Applier, Frozen, Machine, Restored, Stop};
 pub use peers::{Lane, Outgoing, Peer, PeerError, Peers, Pipe, Question};
+pub use reading::ReadError;
 pub use restored::{BeginError, FIRST_INDEX, begin_with};
 pub use settings::{ReadMode, Settings};
 pub use snapshots::{Incoming, SnapshotError, SnapshotFile, Snapshots};

@@ -1,9 +1,8 @@
 //! openraft's calls to other members, as messages that [`Peers`] carries.
 
 use std::{
-    collections::BTreeMap,
     future::Future,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -18,9 +17,11 @@ use openraft::{
 use tokio::sync::mpsc;
 
 use crate::{
-    acknowledged::{Acknowledged, Known},
+    acknowledged::Known,
+    answered::{Answered, Moment, OfMember},
     format::{Ballot, FormatError, Lost, Numbered, Offer, TakeOver, Wire, decode, message, required},
     peers::{Lane, Outgoing, Peer, PeerError, Peers, Pipe, Question},
+    promise::Promise,
     schedule::{Schedule, Transfer},
     snapshots::SnapshotFile,
     types::{AppendRequest, AppendResult, LogId, Snapshot, TransferRequest, Types, Vote, VoteRequest, VoteResponse},
@@ -43,24 +44,28 @@ pub struct Network {
     peers: Arc<dyn Peers>,
     /// An append without an answer for so long is lost.
     patience: Duration,
-    acknowledged: Arc<Mutex<BTreeMap<u64, Acknowledged>>>,
+    answered: Answered,
+    /// Of this member, for when it stands for election.
+    promise: Promise,
     schedule: Arc<Schedule>,
 }
 
 impl Network {
     /// Over this carrier.
-    pub(crate) fn new(peers: Arc<dyn Peers>, patience: Duration, schedule: Arc<Schedule>) -> Self {
-        Self { peers, patience, acknowledged: Arc::default(), schedule }
+    pub(crate) fn new(
+        peers: Arc<dyn Peers>,
+        patience: Duration,
+        answered: Answered,
+        promise: Promise,
+        schedule: Arc<Schedule>,
+    ) -> Self {
+        Self { peers, patience, answered, promise, schedule }
     }
 
     fn connection(&self, id: u64, node: &BasicNode, lane: Lane) -> Connection {
         let peer = Peer { id, address: node.addr.clone() };
-        let acknowledged = self.known().entry(id).or_default().clone();
-        Connection { network: self.clone(), peer, lane, pipe: Mutex::default(), sequence: 0, acknowledged }
-    }
-
-    fn known(&self) -> MutexGuard<'_, BTreeMap<u64, Acknowledged>> {
-        self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner)
+        let answered = self.answered.of(id);
+        Connection { network: self.clone(), peer, lane, pipe: Mutex::default(), sequence: 0, answered }
     }
 }
 
@@ -72,9 +77,9 @@ impl RaftNetworkFactory<Types> for Network {
     }
 
     /// The first that openraft asks for when this member begins to lead, or another is added, and from then on there is no
-    /// other for as long as both lasts: what was acknowledged before is forgotten.
+    /// other for as long as both lasts: what was answered before is forgotten.
     async fn new_heartbeat_client(&mut self, id: u64, node: &BasicNode) -> Connection {
-        self.known().remove(&id);
+        self.answered.forget(id);
         self.connection(id, node, Lane::Heartbeats)
     }
 }
@@ -88,7 +93,7 @@ pub struct Connection {
     /// can be shared in no other way.
     pipe: Mutex<Option<Pipe>>,
     sequence: u64,
-    acknowledged: Acknowledged,
+    answered: OfMember,
 }
 
 fn failed(error: PeerError) -> Failed {
@@ -118,6 +123,7 @@ impl Connection {
         is_pre_vote: bool,
         option: RPCOption,
     ) -> Result<VoteResponse, Failed> {
+        self.network.promise.is_over_for(&request).await;
         self.ask(Question::Vote(Ballot { request, is_pre_vote }.encode()), &option).await
     }
 
@@ -133,13 +139,13 @@ impl Connection {
             Some(pipe) => pipe,
             None => self.network.peers.pipe(self.peer.clone(), self.lane).await.map_err(failed)?,
         };
-        let (vote, known) = (first.vote, self.acknowledged.known());
+        let (vote, known) = (first.vote, self.answered.acknowledged.known());
         let first_sequence = self.sequence + 1;
         let (sent, is_sent) = mpsc::channel(WINDOW);
         let sending = tokio::spawn(send(
             stream::once(std::future::ready(first)).chain(input),
             pipe.send.clone(),
-            first_sequence,
+            (first_sequence, self.network.answered.clone()),
             sent,
         ));
         let exchange = Exchange { connection: self, pipe, is_sent, vote, known, _sending: Sending(sending) };
@@ -179,17 +185,17 @@ impl Drop for Sending {
     }
 }
 
-/// Sends requests and notes each as sent.
+/// Sends requests and notes each, with the moment, before it is sent.
 async fn send(
     mut input: impl Stream<Item = AppendRequest> + Unpin,
     pipe: mpsc::Sender<Bytes>,
-    first: u64,
-    sent: mpsc::Sender<u64>,
+    (first, answered): (u64, Answered),
+    sent: mpsc::Sender<(u64, Moment)>,
 ) {
     let mut sequence = first;
     while let Some(what) = input.next().await {
         let bytes = Numbered { sequence, what }.encode();
-        if sent.send(sequence).await.is_err() || pipe.send(bytes).await.is_err() {
+        if sent.send((sequence, answered.now())).await.is_err() || pipe.send(bytes).await.is_err() {
             return;
         }
         sequence += 1;
@@ -200,7 +206,7 @@ async fn send(
 struct Exchange<'s> {
     connection: &'s mut Connection,
     pipe: Pipe,
-    is_sent: mpsc::Receiver<u64>,
+    is_sent: mpsc::Receiver<(u64, Moment)>,
     /// In which this member leads.
     vote: Vote,
     /// What the member had acknowledged before anything was sent here.
@@ -212,15 +218,16 @@ struct Exchange<'s> {
 impl<'s> Exchange<'s> {
     /// The next answer, and what is left of the exchange; nothing is left after an error.
     async fn next(mut self) -> Option<(Result<AppendResult, Failed>, Option<Self>)> {
-        let Some(sequence) = self.is_sent.recv().await else {
+        let Some((sequence, moment)) = self.is_sent.recv().await else {
             *self.connection.kept() = Some(self.pipe);
             return None;
         };
         self.connection.sequence = sequence;
         match self.answer(sequence).await {
             Ok(Ok(matching)) => {
+                self.connection.answered.note(moment);
                 if let Some(upto) = matching {
-                    self.connection.acknowledged.note(self.vote, upto);
+                    self.connection.answered.acknowledged.note(self.vote, upto);
                 }
                 Some((Ok(Ok(matching)), Some(self)))
             }
@@ -300,9 +307,10 @@ impl RaftNetworkV2<Types> for Connection {
         let offer = Offer { vote, last: snapshot.meta.last_log_id, size: file.length(), from: 0 };
         let (bytes, snapshot_index) = (offer.size, offer.last.map_or(0, |id| id.index));
         let (remote_peer_id, size) = (format!("{:x}", self.peer.id), megabytes(bytes));
-        tracing::info!(snapshot_index, remote_peer_id, bytes, size, "sending database snapshot");
         let sending = async {
+            // openraft tries again and again while the member is away.
             let from = self.held(&offer).await?;
+            tracing::info!(snapshot_index, remote_peer_id, bytes, size, "sending database snapshot");
             let transfer = Transfer::begin(&self.network.schedule);
             file.skip_bytes(from);
             let offer = Offer { from, ..offer }.encode();

@@ -1,71 +1,62 @@
-//! What a member owes to a leader that it does not know of any more.
+//! What a member may have promised before it was started.
 //!
-//! Who hears a leader votes for nobody else for a lease's time: a leader may answer reads by that alone
-//! ([`ReadMode::Lease`](crate::ReadMode)). openraft remembers it no longer than the process. So who was started again keeps still for
-//! as long as it may have promised. It costs nothing: whoever stands for election has waited longer for the leader.
+//! Who hears a leader votes for nobody else for a lease's time, itself included: a leader may answer reads by that alone
+//! ([`ReadMode`](crate::ReadMode)). openraft remembers it no longer than the process. So who was started again votes for nobody, and
+//! does not stand for election, for as long as it may have promised. After all were started again, that costs a fifth of an election
+//! timeout.
 
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
-use crate::types::VoteRequest;
+use crate::{settings::Settings, types::VoteRequest};
 
 /// Whether this member may vote.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Promise {
     until: Instant,
+    /// As far as elections of members that start together lie apart.
+    apart: Duration,
 }
 
 impl Promise {
     /// Of a member that starts now. One that has never voted has heard no leader.
-    pub(crate) fn of_start(has_voted: bool, lease: Duration) -> Self {
-        Self { until: Instant::now() + if has_voted { lease } else { Duration::ZERO } }
+    pub(crate) fn of_start(has_voted: bool, settings: Settings) -> Self {
+        let lease = if has_voted { settings.lease() } else { Duration::ZERO };
+        Self { until: Instant::now() + lease, apart: settings.elections_apart() }
     }
 
     /// Whether it forbids this vote. Who was asked by the leader itself to take over breaks none.
     pub(crate) fn forbids(self, request: &VoteRequest) -> bool {
         Instant::now() < self.until && !request.leadership_transfer
     }
+
+    /// Returns once it does not forbid this member's own: others would refuse it until then, too, where all have started together. So
+    /// it waits, and no shorter than others do that were to ask later.
+    pub(crate) async fn is_over_for(self, own: &VoteRequest) {
+        if self.forbids(own) {
+            sleep_until(self.until.max(Instant::now() + self.apart)).await;
+        }
+    }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::{
-        io::{self, BufRead},
-        sync::Arc,
-    };
+    use std::sync::Arc;
 
     use bytes::Bytes;
     use futures_util::future::{BoxFuture, pending};
-    use wal::{Options, Wal};
 
     use super::*;
     use crate::{
-        Applier, Frozen, Group, Lane, Machine, Outgoing, Peer, PeerError, Peers, Pipe, Question, ReadMode, Restored,
-        Settings, Snapshots, Stop,
+        Group, Lane, Outgoing, Peer, PeerError, Peers, Pipe, Question, bare,
         format::{Ballot, Wire, decode, message},
         types::{LeaderId, Vote},
     };
 
     /// Longer than any test takes.
-    const ELECTION: Duration = Duration::from_secs(3600);
-
-    struct Nothing;
-
-    impl Machine for Nothing {
-        fn apply(&self, _: &[(u64, Option<Bytes>)]) -> Result<(), Stop> {
-            Ok(())
-        }
-
-        fn freeze(&self) -> Frozen {
-            Box::new(|_: &mut dyn io::Write| Ok(()))
-        }
-
-        fn read_state(self: Arc<Self>, _: &mut dyn BufRead) -> Result<Restored, Stop> {
-            Ok(Box::new(|| Ok(())))
-        }
-    }
+    const LONG: Settings = Settings { election: Duration::from_secs(3600), ..bare::SETTINGS };
 
     struct Nobody;
 
@@ -84,17 +75,7 @@ mod tests {
     }
 
     async fn member(folder: &std::path::Path) -> Group {
-        let wal = Wal::open(&folder.join("wal"), Options::default()).unwrap();
-        let snapshots = Snapshots::open(disk::real(&folder.join("snap")).unwrap()).unwrap();
-        let applier = Applier::open(Arc::new(Nothing), snapshots).unwrap();
-        let settings = Settings {
-            heartbeat: Duration::from_millis(100),
-            election: ELECTION,
-            snapshot_count: 1000,
-            catchup_entries: 1000,
-            reads: ReadMode::Quorum,
-        };
-        Group::open(1, settings, wal, applier, Arc::new(Nobody)).await.unwrap()
+        bare::member(folder, LONG, Arc::new(Nobody)).await
     }
 
     fn request(term: u64, leadership_transfer: bool) -> VoteRequest {
@@ -127,11 +108,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_promise_ends_with_the_lease_that_it_may_have_been_for() {
-        let lease = Duration::from_millis(600);
-        let promise = Promise::of_start(true, lease);
+        let (promise, lease) = (Promise::of_start(true, bare::SETTINGS), bare::SETTINGS.lease());
         tokio::time::advance(lease - Duration::from_millis(1)).await;
         assert!(promise.forbids(&request(6, false)));
         tokio::time::advance(Duration::from_millis(1)).await;
         assert!(!promise.forbids(&request(6, false)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_was_started_again_stands_for_election_only_after_its_promise_and_not_all_at_once() {
+        for (stands, transfer, asks) in [(400, false, 600), (500, false, 700), (600, false, 600), (100, true, 100)] {
+            let (began, promise) = (Instant::now(), Promise::of_start(true, bare::SETTINGS));
+            tokio::time::advance(Duration::from_millis(stands)).await;
+            promise.is_over_for(&request(6, transfer)).await;
+            assert_eq!(began.elapsed(), Duration::from_millis(asks), "{stands}");
+        }
     }
 }

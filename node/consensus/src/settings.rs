@@ -46,6 +46,12 @@ impl Settings {
         }
     }
 
+    /// Members that have last heard a leader at the same time stand for election within this time of each other.
+    pub(crate) fn elections_apart(self) -> Duration {
+        let (least, most) = self.timeouts();
+        Duration::from_millis(most - least)
+    }
+
     /// openraft's EMIN and EMAX, in milliseconds.
     fn timeouts(self) -> (u64, u64) {
         let millis = |duration: Duration| duration.as_millis() as u64;
@@ -53,8 +59,8 @@ impl Settings {
         (least, most.max(least + 1))
     }
 
-    /// As openraft wants it. There an election begins after EMAX and a random time up to EMIN more; so that both together
-    /// are about what etcd's flag says, they are 0.6 and 0.4 of it.
+    /// As openraft wants it. There an election begins after EMAX, the lease of the leader, and a random time from EMIN to EMAX: between
+    /// 1.0 and 1.2 of what etcd's flag says.
     pub(crate) fn config(self) -> Result<Arc<Config>, ConfigError> {
         let (least, most) = self.timeouts();
         let config = Config {
