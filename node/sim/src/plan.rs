@@ -231,7 +231,9 @@ impl Plan {
         let long = 500 + chance.below(9000) as u64;
         let for_ms = if chance.below(3) == 0 { long } else { short };
         match chance.below(32) {
-            0..=4 => Fault::Kill { whom, for_ms },
+            // Away for less than any election takes: what it has promised to its leader may count still.
+            0 => Fault::Kill { whom, for_ms: 1 + chance.below(50) as u64 },
+            1..=4 => Fault::Kill { whom, for_ms },
             5 => Fault::Restart { whom, for_ms },
             6..=7 => Fault::PowerLoss { whom, for_ms },
             8 => Fault::Blackout { for_ms: short },
