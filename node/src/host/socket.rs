@@ -73,8 +73,9 @@ pub fn tcp(listener: TcpListener, places: Arc<Semaphore>) -> Listener {
 }
 
 /// What comes in at a Unix socket, as at a port.
-pub fn unix(listener: UnixListener, file: SocketFile, places: Arc<Semaphore>) -> Listener {
-    taken_in((listener, file), places, |(listener, _), context| {
+pub fn unix(file: SocketFile, listener: UnixListener, places: Arc<Semaphore>) -> Listener {
+    // They are dropped in this order.
+    taken_in((file, listener), places, |(_, listener), context| {
         listener.poll_accept(context).map_ok(|(stream, _)| stream)
     })
 }

@@ -8,7 +8,8 @@ use std::{
 
 use tokio::net::{UnixSocket, UnixStream};
 
-/// One that is listened at. It is removed with this value, as with etcd (`unixListener`), unless it is another's by then.
+/// One that is listened at. It is removed with this value, as with etcd (`unixListener`), unless it is another's by then. Drop it
+/// before its socket: once that is closed, another's file may get the same number.
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,
@@ -21,12 +22,18 @@ impl SocketFile {
     ///
     /// # Errors
     /// Something else is there, or it cannot be made.
-    pub async fn bind(path: &Path) -> io::Result<(UnixSocket, Self)> {
+    pub async fn bind(path: &Path) -> io::Result<(Self, UnixSocket)> {
         remove_left_over(path).await?;
         let socket = UnixSocket::new_stream()?;
         socket.bind(path)?;
         let file = Self { path: path.to_owned(), inode: fs::symlink_metadata(path)?.ino() };
-        Ok((socket, file))
+        Ok((file, socket))
+    }
+
+    /// Whether it is still there. Until somebody listens, another process takes it for one that was left.
+    pub fn is_own(&self) -> bool {
+        // While the socket is open, no other file has its number.
+        fs::symlink_metadata(&self.path).is_ok_and(|there| there.ino() == self.inode)
     }
 
     pub fn path(&self) -> &Path {
@@ -36,7 +43,7 @@ impl SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        if fs::symlink_metadata(&self.path).is_ok_and(|there| there.ino() == self.inode) {
+        if self.is_own() {
             // Else the next one finds it left over.
             let _ = fs::remove_file(&self.path);
         }
@@ -70,11 +77,11 @@ mod tests {
         let path = folder.path().join("localhost:2379");
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         assert!(path.exists(), "it is left over");
-        let (socket, file) = SocketFile::bind(&path).await.unwrap();
+        let (file, socket) = SocketFile::bind(&path).await.unwrap();
         let listener = socket.listen(1).unwrap();
         let error = SocketFile::bind(&path).await.unwrap_err();
         assert_eq!((error.kind(), error.to_string()), (io::ErrorKind::AddrInUse, "somebody listens there".into()));
-        drop((listener, file));
+        drop((file, listener));
         assert!(!path.exists(), "it is gone with its listener");
 
         fs::write(&path, "data").unwrap();
@@ -83,7 +90,7 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"data");
         fs::remove_file(&path).unwrap();
 
-        let (_, earlier) = SocketFile::bind(&path).await.unwrap();
+        let (earlier, _) = SocketFile::bind(&path).await.unwrap();
         // Both files are there at once, so that their numbers differ.
         let other = folder.path().join("other");
         drop(std::os::unix::net::UnixListener::bind(&other).unwrap());

@@ -37,14 +37,15 @@ pub struct Bound {
 #[derive(Debug)]
 enum BoundSocket {
     Tcp(TcpSocket),
-    Unix(UnixSocket, SocketFile),
+    /// They are dropped in this order.
+    Unix(SocketFile, UnixSocket),
 }
 
 impl BoundSocket {
     fn address(&self) -> Option<String> {
         match self {
             Self::Tcp(socket) => Some(socket.local_addr().ok()?.to_string()),
-            Self::Unix(_, file) => Some(file.path().display().to_string()),
+            Self::Unix(file, _) => Some(file.path().display().to_string()),
         }
     }
 
@@ -56,9 +57,12 @@ impl BoundSocket {
                 let address = listener.local_addr()?.to_string();
                 Ok((tcp(listener, places), address))
             }
-            Self::Unix(socket, file) => {
-                let address = file.path().display().to_string();
-                Ok((unix(socket.listen(BACKLOG)?, file, places), address))
+            Self::Unix(file, socket) => {
+                let (address, listener) = (file.path().display().to_string(), socket.listen(BACKLOG)?);
+                match file.is_own() {
+                    true => Ok((unix(file, listener, places), address)),
+                    false => Err(io::Error::new(io::ErrorKind::AddrInUse, "another process has taken its place")),
+                }
             }
         }
     }
@@ -110,7 +114,7 @@ impl Bound {
 /// A name may stand for several addresses: the first that can be had.
 async fn bind(url: &Url) -> io::Result<BoundSocket> {
     if let Address::Unix(path) = url.address() {
-        return SocketFile::bind(path).await.map(|(socket, file)| BoundSocket::Unix(socket, file));
+        return SocketFile::bind(path).await.map(|(file, socket)| BoundSocket::Unix(file, socket));
     }
     let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in lookup_host(url.address().to_string()).await? {
@@ -128,4 +132,28 @@ fn bind_at(address: SocketAddr) -> io::Result<TcpSocket> {
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     Ok(socket)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use tokio::net::UnixStream;
+
+    use super::*;
+
+    /// Neither process that starts at the same time listens yet, so each takes the other's file for one that was left.
+    #[tokio::test]
+    async fn of_two_that_bind_a_socket_s_file_before_either_listens_the_first_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m1.sock");
+        let url: Url = format!("unix://{}", path.display()).parse().unwrap();
+        let bind = async || Bound::at("listen-client-urls", std::slice::from_ref(&url)).await.unwrap();
+        let (first, second) = (bind().await, bind().await);
+        let Err(error) = first.listen(1, None) else { panic!("nobody comes to the first") };
+        assert!(error.to_string().ends_with("another process has taken its place"), "{error}");
+        let listeners = second.listen(1, None).unwrap();
+        UnixStream::connect(&path).await.unwrap();
+        drop(listeners);
+        assert!(!path.exists(), "it is gone with its listener");
+    }
 }
