@@ -99,6 +99,10 @@ impl Making<'_> {
                 self.warn_of_hosts(&shown);
                 return Ok(());
             }
+            // What cannot be read now may be good.
+            Err(Unusable::Files(TlsError::Read { path, source, .. })) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(self.io("read", &path, source));
+            }
             Err(error) if has_cert || has_key => {
                 tracing::warn!(
                     %error,
@@ -154,16 +158,23 @@ impl Making<'_> {
         if is_over { Err(Unusable::Ended) } else { Ok(shown) }
     }
 
+    /// Those whom a certificate can be for: the file of a socket need not be a name, and an address with a zone is none.
+    fn hosts(&self) -> impl Iterator<Item = (&str, ServerName<'_>)> {
+        self.own.hosts.iter().filter_map(|host| Some((host.as_str(), ServerName::try_from(host.as_str()).ok()?)))
+    }
+
+    /// Where the member listens and this is not for.
+    fn missing_in(&self, shown: &CertificateDer<'_>) -> Vec<&str> {
+        let Ok(shown) = ParsedCertificate::try_from(shown) else { return Vec::new() };
+        // Nobody calls what stands for all addresses.
+        let is_called = |host: &str| host.parse::<IpAddr>().map_or(true, |address| !address.is_unspecified());
+        let hosts = self.hosts().filter(|(host, _)| is_called(host));
+        hosts.filter(|(_, name)| verify_server_name(&shown, name).is_err()).map(|(host, _)| host).collect()
+    }
+
     /// As with etcd, the certificate stays when the addresses of the member change.
     fn warn_of_hosts(&self, shown: &CertificateDer<'_>) {
-        let Ok(shown) = ParsedCertificate::try_from(shown) else { return };
-        let is_named = |host: &&String| {
-            ServerName::try_from(host.as_str()).is_ok_and(|host| verify_server_name(&shown, &host).is_ok())
-        };
-        // Nobody calls what stands for all addresses.
-        let is_called = |host: &&String| host.parse::<IpAddr>().map_or(true, |address| !address.is_unspecified());
-        let missing: Vec<_> =
-            self.own.hosts.iter().filter(is_called).filter(|host| !is_named(host)).map(String::as_str).collect();
+        let missing = self.missing_in(shown);
         if !missing.is_empty() {
             tracing::warn!(
                 cert = %self.files.cert.display(),
@@ -196,7 +207,7 @@ impl Making<'_> {
     /// Certificate and key in PEM, and when the certificate ends.
     fn new_pair(&self, now: Duration) -> Result<(String, String, String), rcgen::Error> {
         let key = KeyPair::generate()?;
-        let mut params = CertificateParams::new(self.own.hosts.clone())?;
+        let mut params = CertificateParams::new(self.hosts().map(|(host, _)| host.to_owned()).collect::<Vec<_>>())?;
         params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::OrganizationName, "etcd");
         params.not_before = rcgen::date_time_ymd(1970, 1, 1) + now;

@@ -59,6 +59,49 @@ fn a_certificate_is_the_member_s_alone_and_stays_until_it_has_ended() {
     }
 }
 
+/// A socket's "host" is the name of its file, whatever that is.
+#[test]
+fn a_certificate_is_for_what_can_be_a_name_alone() {
+    let data = tempfile::tempdir().unwrap();
+    let mut settings = settings(data.path());
+    let name = |settings: &mut TlsSettings, hosts: &[&str]| {
+        settings.self_signed.as_mut().unwrap().hosts = hosts.iter().map(ToString::to_string).collect();
+    };
+    let strange = ["", "m1.2379", "fe80::1%eth0", "m\u{e4}", "a b", "m1.sock", "127.0.0.1", "0.0.0.0"];
+    name(&mut settings, &strange);
+    made_at(&settings, now()).unwrap();
+    let missing = |settings: &TlsSettings| {
+        let making = Making {
+            own: settings.self_signed.as_ref().unwrap(),
+            files: settings.identity.as_ref().unwrap(),
+            flag: "",
+        };
+        let shown = making.usable(now()).unwrap();
+        making.missing_in(&shown).into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(missing(&settings), [""; 0], "it is made, and a warning would help nobody");
+    name(&mut settings, &[&strange[..], &["localhost", "::"]].concat());
+    assert_eq!(missing(&settings), ["localhost"], "it was not there before");
+}
+
+/// Its disk or its limits may be at fault, and it may be good. Root can read everything, but not what is too large.
+#[test]
+fn what_cannot_be_read_is_not_replaced() {
+    let data = tempfile::tempdir().unwrap();
+    let settings = settings(data.path());
+    let Identity { cert, key } = settings.identity.clone().unwrap();
+    for path in [&cert, &key] {
+        made_at(&settings, now()).unwrap();
+        let whole = fs::read(path).unwrap();
+        fs::write(path, [&whole[..], &[b'\n'; 1 << 20]].concat()).unwrap();
+        let before = there(&settings);
+        let error = made_at(&settings, now()).unwrap_err();
+        assert!(error.contains(&format!("cannot read {}: it is no file of at most", path.display())), "{error}");
+        assert!(there(&settings) == before);
+        fs::write(path, whole).unwrap();
+    }
+}
+
 #[test]
 fn what_is_broken_is_made_again() {
     let data = tempfile::tempdir().unwrap();
