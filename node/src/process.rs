@@ -155,6 +155,7 @@ fn serve(release: &str, arguments: Vec<String>) -> Outcome {
     let probed = clients.block_on(Bound::at("listen-metrics-urls", &config.listen_metrics_urls))?;
     let tls = Tls::of(&config)?;
     let has_http = !config.listen_client_http_urls.is_empty();
+    let served = [(if has_http { "grpc" } else { "grpc+http" }, sockets.addresses()), ("http", by_http.addresses())];
     let options = ServeOptions { peer_port_is_open: !open.is_empty(), ..ServeOptions::of(&config) };
     let peers = raft.block_on(async { peers.listen(descriptors.for_peers(), tls.peers.as_ref()) })?;
     let setup =
@@ -165,13 +166,12 @@ fn serve(release: &str, arguments: Vec<String>) -> Outcome {
     let most_by_http = if has_http { most / HTTP_PART } else { 0 };
     let listen = || {
         let tls = tls.clients.as_ref();
-        let addresses = sockets.addresses();
         let listeners = Listeners {
             clients: sockets.listen(most - most_by_http, tls)?,
             http: by_http.listen(most_by_http, tls)?,
             probes: probed.listen(MOST_PROBES, tls)?,
         };
-        addresses.into_iter().for_each(say_serving);
+        served.iter().for_each(|(traffic, addresses)| say_serving(traffic, addresses));
         Ok(listeners)
     };
     let outcome = clients.block_on(live(&running, listen, options, signals.wait()));
@@ -279,12 +279,13 @@ pub async fn live(
 }
 
 /// etcd's words (`serve` in server/embed/serve.go).
-fn say_serving((address, is_secure): (String, bool)) {
-    let traffic = "grpc+http";
-    match is_secure {
-        true => tracing::info!(traffic, address, "serving client traffic securely"),
-        false => {
-            tracing::info!(traffic, address, "serving client traffic insecurely; this is strongly discouraged!");
+fn say_serving(traffic: &str, addresses: &[(String, bool)]) {
+    for (address, is_secure) in addresses {
+        match is_secure {
+            true => tracing::info!(traffic, address, "serving client traffic securely"),
+            false => {
+                tracing::info!(traffic, address, "serving client traffic insecurely; this is strongly discouraged!");
+            }
         }
     }
 }

@@ -22,7 +22,8 @@ async fn line(member: &Member, words: &str) -> (usize, Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_says_with_what_and_where_clients_are_served() {
-    let Some(cluster) = up("3.6", &["--snapshot-catchup-entries=1000"]).await else { return };
+    let flags = ["--snapshot-catchup-entries=1000", "--listen-client-http-urls=http://127.0.0.1:0"];
+    let Some(cluster) = up("3.6", &flags).await else { return };
     let member = &cluster.layout.members[0];
     let (place, settings) = line(member, "starting an etcd server").await;
     assert_eq!(place, 0, "it comes first");
@@ -31,8 +32,18 @@ async fn a_start_says_with_what_and_where_clients_are_served() {
     assert_eq!(settings["etcd-version"], "3.6.0");
     assert_eq!(settings["quota-backend-bytes"], 2_147_483_648_u64);
     assert_eq!(settings["listen-client-urls"], member.client_url);
-    let (_, serving) = line(member, "serving client traffic insecurely; this is strongly discouraged!").await;
-    assert_eq!(format!("http://{}", serving["address"].as_str().unwrap_or_default()), member.client_url);
+    line(member, "ready to serve client requests").await;
+    let log = fs::read_to_string(member.log()).expect("a log");
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let served: Vec<_> = lines
+        .filter(|line| line["msg"] == "serving client traffic insecurely; this is strongly discouraged!")
+        .map(|line| ["traffic", "address"].map(|key| line[key].as_str().unwrap_or_default().to_owned()))
+        .collect();
+    let [[first, address], [second, by_http]] = &served[..] else { unreachable!("two addresses: {log}") };
+    assert_eq!((&**first, &*format!("http://{address}")), ("grpc", &*member.client_url));
+    assert_eq!(second, "http");
+    let health = reqwest::get(format!("http://{by_http}/health")).await.expect("answered");
+    assert!(health.status().is_success(), "{by_http}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
