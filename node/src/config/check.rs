@@ -48,7 +48,8 @@ pub(super) fn check(config: &Config, given: &Given) -> Result<(), ConfigError> {
     if let Some((setting, url)) = twice(listens.filter(|(_, url)| !url.is_any_port())) {
         return wrong(setting, url.to_string(), "an address that nothing else of this member listens at".into());
     }
-    if let Some((_, url)) = twice(config.initial_cluster.values().flatten().map(|url| ((), url))) {
+    let members = config.initial_cluster.values().flatten();
+    if let Some((_, url)) = twice(members.filter(|url| !url.is_any_port()).map(|url| ((), url))) {
         return wrong("initial-cluster", url.to_string(), "each address once".into());
     }
     let Some(own) = config.initial_cluster.get(&config.name) else {

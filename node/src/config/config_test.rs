@@ -244,6 +244,8 @@ fn any_port_and_unix_sockets_are_listened_at() {
     let written = |urls: &[Url]| urls.iter().map(Url::to_string).collect::<Vec<_>>();
     assert_eq!(written(&config.listen_client_urls), [any, any, "unix://localhost:2380"]);
     assert_eq!(written(&config.initial_advertise_peer_urls), [socket]);
+    let config = read(&[&format!("--listen-peer-urls={any},{any}")], &[]).unwrap();
+    assert_eq!(written(&config.initial_cluster["default"]), [any; 2]);
     for (flag, words) in [
         ("--listen-client-urls=unix://a,unixs://a", "expected an address that nothing else of this member listens at"),
         ("--listen-metrics-urls=unixs://a", "(--cert-file, --key-file) must be provided for metrics secure url"),
