@@ -41,7 +41,7 @@ impl Woken {
             self.waiting.register(context.waker());
             match self.is.swap(false, Ordering::AcqRel) {
                 true => {
-                    // Whatever wakes it during its turn's wait is seen at its turn.
+                    // What wakes it while it waits for its turn is seen then.
                     drop(self.waiting.take());
                     Poll::Ready(())
                 }
@@ -52,7 +52,8 @@ impl Woken {
     }
 }
 
-/// Runs what drives connections that are opened here.
+/// Runs what drives connections that are opened here; and with them tonic's queue of requests, and what each stream to another
+/// member sends (hyper's pipes of bodies). So heartbeats have their turn last, too.
 #[derive(Clone, Copy, Debug)]
 pub struct Gathering;
 
@@ -68,10 +69,55 @@ pub async fn gathering<F: Future>(connection: F) -> F::Output {
     let woken = Arc::new(Woken::default());
     let waker = Waker::from(woken.clone());
     loop {
+        // What woke it until now is seen in this turn.
+        woken.is.swap(false, Ordering::AcqRel);
         if let Poll::Ready(output) = connection.as_mut().poll(&mut Context::from_waker(&waker)) {
             return output;
         }
         woken.wait().await;
         yield_now().await;
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_wakes_a_connection_while_it_waits_for_its_turn_is_seen_once() {
+        let (send, mut receive) = unbounded_channel();
+        let turns = Arc::new(AtomicUsize::new(0));
+        let counted = turns.clone();
+        let connection = poll_fn(move |context| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            while let Poll::Ready(answer) = receive.poll_recv(context) {
+                if answer.is_none() {
+                    return Poll::Ready(());
+                }
+            }
+            Poll::Pending
+        });
+        let ended = tokio::spawn(gathering(connection));
+        let rest = async || {
+            // As many turns are had by a task that is woken again and again.
+            for _ in 0..50 {
+                yield_now().await;
+            }
+        };
+        rest().await;
+        assert_eq!(turns.load(Ordering::Relaxed), 1);
+        // The connection wakes up between the two, and waits for its turn when the second comes.
+        send.send(()).unwrap();
+        let again = send.clone();
+        tokio::spawn(async move { again.send(()).unwrap() });
+        rest().await;
+        assert_eq!(turns.load(Ordering::Relaxed), 2);
+        drop(send);
+        ended.await.unwrap();
     }
 }
