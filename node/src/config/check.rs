@@ -16,8 +16,7 @@ const MAX_ELECTION_TIMEOUT: Duration = Duration::from_millis(50_000);
 
 pub(super) fn check(config: &Config, given: &Given) -> Result<(), ConfigError> {
     let wrong = |name: &'static str, found: String, expected: String| {
-        let origin = given.get(name).map_or_else(|| Origin::Nobody(name.to_owned()), |(origin, _)| origin.clone());
-        Err(ConfigError::Value { origin, found, expected })
+        Err(ConfigError::Value { origin: Origin::of(given, name), found, expected })
     };
     let (beat, election) = (config.heartbeat_interval, config.election_timeout);
     if election > MAX_ELECTION_TIMEOUT {
@@ -38,14 +37,14 @@ pub(super) fn check(config: &Config, given: &Given) -> Result<(), ConfigError> {
         return wrong("name", String::new(), "a name".into());
     }
     let listens = [
-        ("listen-peer-urls", &config.listen_peer_urls),
-        ("listen-client-urls", &config.listen_client_urls),
-        ("listen-client-http-urls", &config.listen_client_http_urls),
-        ("listen-metrics-urls", &config.listen_metrics_urls),
+        ("listen-peer-urls", &config.listen_peer_urls, PEER_TLS, &config.peer_tls),
+        ("listen-client-urls", &config.listen_client_urls, CLIENT_TLS, &config.client_tls),
+        ("listen-client-http-urls", &config.listen_client_http_urls, CLIENT_TLS, &config.client_tls),
+        ("listen-metrics-urls", &config.listen_metrics_urls, CLIENT_TLS, &config.client_tls),
     ];
-    let listens = listens.into_iter().flat_map(|(setting, urls)| urls.iter().map(move |url| (setting, url)));
+    let addresses = listens.into_iter().flat_map(|(setting, urls, ..)| urls.iter().map(move |url| (setting, url)));
     // Where the system chooses a port, it is another each time.
-    if let Some((setting, url)) = twice(listens.filter(|(_, url)| !url.is_any_port())) {
+    if let Some((setting, url)) = twice(addresses.filter(|(_, url)| !url.is_any_port())) {
         return wrong(setting, url.to_string(), "an address that nothing else of this member listens at".into());
     }
     let members = config.initial_cluster.values().flatten();
@@ -61,10 +60,11 @@ pub(super) fn check(config: &Config, given: &Given) -> Result<(), ConfigError> {
         let expected = format!("what --initial-cluster has for {}: {}", config.name, list(own));
         return wrong("initial-advertise-peer-urls", list(&config.initial_advertise_peer_urls), expected);
     }
-    tls(CLIENT_TLS, &config.client_tls, ("listen-client-urls", &config.listen_client_urls), given, &wrong)?;
-    tls(CLIENT_TLS, &config.client_tls, ("listen-client-http-urls", &config.listen_client_http_urls), given, &wrong)?;
-    tls(CLIENT_TLS, &config.client_tls, ("listen-metrics-urls", &config.listen_metrics_urls), given, &wrong)?;
-    tls(PEER_TLS, &config.peer_tls, ("listen-peer-urls", &config.listen_peer_urls), given, &wrong)?;
+    for (setting, urls, flags, settings) in listens {
+        certificate(flags, settings, (setting, urls), given)?;
+    }
+    vouched(CLIENT_TLS, &config.client_tls, given, &wrong)?;
+    vouched(PEER_TLS, &config.peer_tls, given, &wrong)?;
     let open = |url: &&Url| !url.is_loopback() && !url.is_tls();
     if let Some(url) = config.listen_peer_urls.iter().find(open).filter(|_| config.require_peer_tls) {
         return wrong("listen-peer-urls", url.to_string(), "https, as --require-peer-tls says".into());
@@ -79,41 +79,49 @@ fn twice<'a, T>(mut urls: impl Iterator<Item = (T, &'a Url)>) -> Option<(T, &'a 
     urls.find(|(_, url)| !seen.insert(url.address()))
 }
 
-fn tls(
+/// Where TLS is spoken, there must be something to show.
+fn certificate(
     flags: TlsFlags,
     settings: &TlsSettings,
     (listens, urls): (&'static str, &[Url]),
     given: &Given,
+) -> Result<(), ConfigError> {
+    match urls.iter().find(|url| url.is_tls()) {
+        Some(url) if settings.identity.is_none() => {
+            let words = no_certificate(flags, listens, url);
+            Err(ConfigError::NoCertificate { origin: Origin::of(given, listens), words })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What is asked of certificates needs somebody who vouches for them.
+fn vouched(
+    flags: TlsFlags,
+    settings: &TlsSettings,
+    given: &Given,
     wrong: &impl Fn(&'static str, String, String) -> Result<(), ConfigError>,
 ) -> Result<(), ConfigError> {
-    if let Some(url) = urls.iter().find(|url| url.is_tls())
-        && settings.identity.is_none()
-    {
-        let origin =
-            given.get(listens).map_or_else(|| Origin::Nobody(listens.to_owned()), |(origin, _)| origin.clone());
-        return Err(ConfigError::NoCertificate { origin, words: no_certificate(flags, listens, url) });
-    }
-    let (client_cert, _) = flags.client_identity.unwrap_or_default();
     let asked = [
         (flags.client_cert_auth, settings.wants_certificates),
         (flags.crl, settings.crl.is_some()),
         (flags.allowed_hosts, matches!(settings.allowed, Allowed::Hosts(_))),
         (flags.allowed_names.unwrap_or_default(), matches!(settings.allowed, Allowed::CommonNames(_))),
-        (flags.trusted_ca, settings.trusted_ca.is_some()),
-        (client_cert, settings.client_identity.is_some()),
     ];
+    let (client_cert, _) = flags.client_identity.unwrap_or_default();
+    let with_files =
+        [(flags.trusted_ca, settings.trusted_ca.is_some()), (client_cert, settings.client_identity.is_some())];
     let TlsFlags { cert, key, auto, trusted_ca, .. } = flags;
-    let (asked, expected) = match (&settings.self_signed, &settings.trusted_ca) {
+    let (more, expected) = match (&settings.self_signed, &settings.trusted_ca) {
         // What the member makes is known to nobody, and none of others is asked for. etcd passes over what says otherwise, and
         // lets everybody in.
         (Some(_), _) => {
-            (&asked[..], format!("--{cert} and --{key} with it; by --{auto} nobody is asked for a certificate"))
+            (&with_files[..], format!("--{cert} and --{key} with it; by --{auto} nobody is asked for a certificate"))
         }
-        // What is asked of certificates needs somebody who vouches for them.
-        (None, None) => (&asked[..4], format!("--{trusted_ca} with it")),
+        (None, None) => (&[][..], format!("--{trusted_ca} with it")),
         (None, Some(_)) => return Ok(()),
     };
-    match asked.iter().find(|(_, is_asked)| *is_asked) {
+    match asked.iter().chain(more).find(|(_, is_asked)| *is_asked) {
         Some((flag, _)) => {
             let found = given.get(flag).map_or_else(String::new, |(_, text)| text.clone());
             wrong(flag, found, expected)

@@ -117,8 +117,7 @@ impl Reader<'_> {
     }
 
     fn wrong(&self, name: &str, found: &str, expected: String) -> ConfigError {
-        let origin = self.given.get(name).map_or_else(|| Origin::Nobody(name.to_owned()), |(origin, _)| origin.clone());
-        ConfigError::Value { origin, found: found.to_owned(), expected }
+        ConfigError::Value { origin: Origin::of(self.given, name), found: found.to_owned(), expected }
     }
 
     fn expected(&self, name: &str, found: &str) -> ConfigError {

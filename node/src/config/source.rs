@@ -28,6 +28,13 @@ pub enum Origin {
     Nobody(String),
 }
 
+impl Origin {
+    /// Where this setting has its value from.
+    pub(super) fn of(given: &Given, name: &str) -> Self {
+        given.get(name).map_or_else(|| Self::Nobody(name.to_owned()), |(origin, _)| origin.clone())
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
