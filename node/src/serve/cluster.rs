@@ -20,7 +20,6 @@ use crate::{
     cluster::{entry::Entry, member::Member},
     config::Url,
     entry::EntryKind,
-    host::Address,
     state::State,
 };
 
@@ -80,8 +79,7 @@ impl Cluster for ServiceContext {
 /// Each once and in order, as etcd keeps them. What is none, or port 0, would be dialled for ever; etcd takes it.
 fn peer_urls(asked: &[String]) -> Result<Vec<String>, ApiError> {
     let urls: Result<BTreeSet<Url>, _> = asked.iter().map(|url| url.parse()).collect();
-    let leads_anywhere = |url: &Url| !matches!(url.address(), Address::Tcp { port: 0, .. });
-    let urls = urls.ok().filter(|urls| !urls.is_empty() && urls.iter().all(leads_anywhere));
+    let urls = urls.ok().filter(|urls| !urls.is_empty() && urls.iter().all(|url| !url.is_any_port()));
     let urls = urls.ok_or(ApiError::BadMemberUrls)?;
     Ok(urls.iter().map(Url::to_string).collect())
 }
