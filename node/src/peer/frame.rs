@@ -3,8 +3,9 @@
 
 use bytes::Bytes;
 use crc32c::crc32c;
+use futures_util::{Stream, StreamExt};
 use prost::Message;
-use tonic::Status;
+use tonic::{Status, Streaming};
 
 use super::wire::Frame;
 
@@ -32,6 +33,11 @@ impl Frame {
             false => Err(Status::invalid_argument("a message that was changed on its way")),
         }
     }
+}
+
+/// What comes on a stream.
+pub(super) fn frames(streaming: Streaming<Frame>) -> impl Stream<Item = Result<Bytes, Status>> + Send {
+    streaming.map(|frame| frame.and_then(Frame::read))
 }
 
 #[cfg(test)]

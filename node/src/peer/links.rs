@@ -2,14 +2,12 @@
 
 use std::{
     collections::BTreeMap,
-    io::{self, Read},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use bytes::Bytes;
-use consensus::{Lane, Outgoing, Peer, PeerError, Peers, Pipe, Question, aside};
-use disk::Reader;
+use consensus::{Lane, Outgoing, Peer, PeerError, Peers, Pipe, Question};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture};
 use proto::MemberId;
 use tokio::{
@@ -18,7 +16,7 @@ use tokio::{
 };
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{
-    Code, Response, Status, Streaming,
+    Code, Response, Status,
     transport::{Channel, Endpoint},
 };
 
@@ -27,6 +25,8 @@ use super::{
     answered::{Noting, Unanswered},
     call_back::CalledBack,
     dial::{Dial, authority},
+    frame::frames,
+    sending::{send_file, within},
     traffic::{PeerTraffic, Traffic, round_trips},
     wire::{self, Frame, peer_client::PeerClient},
 };
@@ -41,11 +41,7 @@ const OPEN: Duration = Duration::from_secs(2);
 const ALIVE: Duration = Duration::from_secs(2);
 /// As many messages wait to be sent on a stream.
 const WINDOW: usize = 64;
-/// A snapshot goes in pieces of this size, in bytes,
-const PIECE: usize = 1 << 20;
-/// and a member that takes none for so long takes no more. The whole may take as long as it does.
-const PROGRESS: Duration = Duration::from_secs(20);
-/// Once all of it was sent, it is read, checked and installed: in so long,
+/// Once all of a snapshot was sent, it is read, checked and installed: in so long,
 const INSTALL: Duration = Duration::from_secs(60);
 /// and longer where it is large, in bytes.
 const INSTALLED_PER_MICROSECOND: u64 = 10;
@@ -110,10 +106,10 @@ impl Links {
 
     /// Opens a connection for another member to call this one by. Returns when it has ended.
     pub(crate) async fn be_called_back(&self, by: &Peer) -> Result<(), Status> {
-        let (send, frames) = CalledBack::frames();
-        let response = self.other(by)?.call_back(self.call(by.id, frames)).await?;
+        let (send, sent) = CalledBack::frames();
+        let response = self.other(by)?.call_back(self.call(by.id, sent)).await?;
         self.answerer(by.id, &response)?;
-        self.called_back.serve(response.into_inner().map(|frame| frame.and_then(Frame::read)), send).await;
+        self.called_back.serve(frames(response.into_inner()), send).await;
         Ok(())
     }
 
@@ -237,7 +233,7 @@ impl Links {
         });
         let response = client.append(self.call(to.id, frames)).await?;
         self.answerer(to.id, &response)?;
-        // One for entries is looked at when there are any: that it is gone may be found late.
+        // Heartbeats alone: a stream for entries is read only while there are some, so its end is noticed late.
         let is_open = (lane == Lane::Heartbeats).then(|| traffic.streams.hold());
         let receive = response.into_inner().map(move |frame| {
             let (_is_open, took) = (&is_open, returning.note(Instant::now()));
@@ -283,7 +279,7 @@ impl Links {
         let response = tokio::select! {
             // Without having taken all of it, which is no success.
             response = &mut install => response,
-            sent = read(snapshot, send, &traffic) => {
+            sent = send_file(snapshot, send, &traffic) => {
                 sent?;
                 within(patience, install).await
             }
@@ -291,37 +287,6 @@ impl Links {
         self.answerer(to.id, &response)?;
         response.into_inner().read()
     }
-}
-
-async fn read(snapshot: Outgoing, send: mpsc::Sender<Frame>, traffic: &PeerTraffic) -> Result<(), Status> {
-    let Outgoing { offer, mut file } = snapshot;
-    let failed = |error: io::Error| Status::internal(error.to_string());
-    let give = async |bytes: Bytes| {
-        traffic.sent_bytes.add(bytes.len() as u64);
-        let gone = |_| Status::unavailable("the member took no more of the snapshot");
-        within(PROGRESS, async { send.send(Frame::of(bytes)).await.map_err(gone) }).await
-    };
-    give(offer).await?;
-    loop {
-        let (rest, bytes) = aside(move || piece(file)).await.map_err(failed)?.map_err(failed)?;
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        give(bytes).await?;
-        file = rest;
-    }
-}
-
-/// The next piece, which at the end is empty, and what is left.
-fn piece(mut file: Reader) -> io::Result<(Reader, Bytes)> {
-    let mut bytes = Vec::with_capacity(PIECE);
-    file.by_ref().take(PIECE as u64).read_to_end(&mut bytes)?;
-    Ok((file, bytes.into()))
-}
-
-async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
-    let late = |_| Status::deadline_exceeded(format!("no answer within {} ms", limit.as_millis()));
-    tokio::time::timeout(limit, call).await.map_err(late)?
 }
 
 impl Peers for Links {
@@ -346,10 +311,6 @@ impl Peers for Links {
         let links = self.clone();
         async move { links.outcome(to.id, links.clone().snapshot(to, snapshot).await) }.boxed()
     }
-}
-
-pub(super) fn frames(streaming: Streaming<Frame>) -> impl futures_util::Stream<Item = Result<Bytes, Status>> + Send {
-    streaming.map(|frame| frame.and_then(Frame::read))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod frame;
 mod fuzzing;
 mod handshake;
 mod links;
+mod sending;
 mod server;
 mod traffic;
 mod unapplied;

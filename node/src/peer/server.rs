@@ -27,7 +27,7 @@ use crate::{
 
 use super::{
     CallBacks, Handshake, MAX_MESSAGE, Remote, Traffic,
-    links::frames,
+    frame::frames,
     wire::{
         self, Frame, Greeting, HashAt, LeaseTime, Nothing, Proposals, Proposed, ReadAt,
         peer_server::{Peer, PeerServer},
