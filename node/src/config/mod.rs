@@ -185,3 +185,6 @@ impl Config {
 #[cfg(test)]
 #[path = "config_test.rs"]
 mod tests;
+
+#[cfg(test)]
+mod wrong_test;

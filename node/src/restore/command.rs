@@ -194,3 +194,7 @@ impl Typed {
         Ok(Restoring { file, hash_check, bump, config })
     }
 }
+
+#[cfg(test)]
+#[path = "command_test.rs"]
+mod tests;
