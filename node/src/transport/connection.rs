@@ -218,9 +218,8 @@ mod tests {
     };
 
     use super::*;
-    use crate::host::tcp;
+    use crate::{host::tcp, transport::authority::fuzzing::PREFACE};
 
-    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     /// `GET /` on the first stream, in HPACK's own table (RFC 7541, appendix A).
     const REQUEST: &[u8] = b"\0\0\x06\x01\x05\0\0\0\x01\x82\x86\x84\x01\x01a";
     const PLACES: usize = 40;

@@ -1,6 +1,6 @@
 //! What is counted of reads, writes, leases and watches: the same load gives what it gives with etcd.
 
-use std::{collections::BTreeMap, net::TcpListener, time::Instant};
+use std::{collections::BTreeMap, time::Instant};
 
 use proto::etcdserverpb::{
     Compare, DeleteRangeRequest, HashKvRequest, LeaseGrantRequest, LeaseRevokeRequest, PutRequest, RangeRequest,
@@ -15,8 +15,8 @@ use tonic::{metadata::MetadataValue, transport::Channel};
 
 use crate::{
     http::get,
-    metrics::{Page, page_of_etcd},
-    real::{self, Etcd, PATIENCE},
+    metrics::{Page, measured_etcd, page_of_etcd},
+    real::{self, PATIENCE},
     served::{ID, Served},
     stream::{Stream, watch},
 };
@@ -163,9 +163,7 @@ async fn what_is_read_written_leased_and_watched_is_counted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn etcd_counts_the_same_of_the_same_load() {
     let Some(folder) = real::folder("3_6") else { return };
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let url = format!("http://127.0.0.1:{port}");
-    let etcd = Etcd::start(&folder, &["--listen-metrics-urls", &url, "--metrics", "extensive"]).await;
+    let (etcd, port) = measured_etcd(&folder).await;
     let before = page_of_etcd(port).await;
     let _stream = load(&etcd.channel).await;
     let mut theirs = grown(&before, &page_of_etcd(port).await);

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::TcpListener,
+    path::Path,
     time::Instant,
 };
 
@@ -204,6 +205,13 @@ async fn what_etcd_mixin_asks_for_is_there() {
     assert_eq!(names_of_mixin().count(), 20);
 }
 
+/// etcd with all its metrics, and their port.
+pub async fn measured_etcd(folder: &Path) -> (Etcd, u16) {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("http://127.0.0.1:{port}");
+    (Etcd::start(folder, &["--listen-metrics-urls", &url, "--metrics", "extensive"]).await, port)
+}
+
 /// The page that etcd serves on a port for metrics alone; in HTTP/1.0, which has no chunks.
 pub async fn page_of_etcd(port: u16) -> Page {
     let mut socket = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
@@ -216,9 +224,7 @@ pub async fn page_of_etcd(port: u16) -> Page {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_etcd_mixin_asks_for_is_as_etcd_has_it() {
     let Some(folder) = real::folder("3_6") else { return };
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let url = format!("http://127.0.0.1:{port}");
-    let _etcd = Etcd::start(&folder, &["--listen-metrics-urls", &url, "--metrics", "extensive"]).await;
+    let (_etcd, port) = measured_etcd(&folder).await;
     let (ours, theirs) = (page_of_founder().await, page_of_etcd(port).await);
     let mut alone = Vec::new();
     for name in names_of_mixin() {

@@ -12,9 +12,8 @@ use tokio::{
     time::timeout,
 };
 
-use super::*;
+use super::{fuzzing::PREFACE, *};
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 /// `:method: POST`, `:scheme: http`, `:path: /` (RFC 7541, appendix A).
 const BEFORE: [u8; 3] = [0x83, 0x86, 0x84];
 /// `https://www.example.com` in Huffman's code (RFC 7541, C.6.1).
@@ -35,13 +34,10 @@ fn request(stream: u8, block: &[u8]) -> Vec<u8> {
     frame(1, 0x5, stream, block)
 }
 
-/// What comes of these bytes, in pieces of so many.
+/// What comes of these bytes, in pieces of so many, and whether what follows is not looked at.
 fn passed_on(bytes: &[u8], piece: usize) -> (Vec<u8>, bool) {
-    let (mut frames, mut passed_on) = (Frames::new(), Vec::new());
-    bytes.chunks(piece).for_each(|piece| frames.take(piece, &mut passed_on));
-    let is_done = frames.is_done();
-    frames.end(&mut passed_on);
-    (passed_on, is_done)
+    let (passed_on, frames) = fuzzing::passed_on(bytes, piece);
+    (passed_on, frames.is_done())
 }
 
 #[test]

@@ -13,9 +13,9 @@ const PRIORITY_BYTES: usize = 5;
 /// As large a frame is taken, since no other size is advertised; a larger one is refused by whoever reads next.
 const LARGEST_BYTES: usize = 16_384;
 
-/// Bytes of a connection as they come in. One whose first request has an `:authority` that is one, or that is not HTTP/2, is not looked
-/// at any more; else each block is looked at, as the client says it again once its table has lost it.
-#[derive(Debug)]
+/// Bytes of a connection as they come in. One whose first request has an `:authority` that is well-formed, or that is not HTTP/2, is not
+/// looked at any more; else each block is looked at, since the client sends it in full again when its table has dropped it.
+#[derive(Clone, Debug)]
 pub(super) struct Frames {
     at: At,
     /// The frame that is not whole yet: at most one.

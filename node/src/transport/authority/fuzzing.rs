@@ -2,25 +2,28 @@
 
 use super::{block, frames::Frames};
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+/// How HTTP/2 begins, with SETTINGS that say nothing (RFC 9113, section 3.4).
+pub(in crate::transport) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// Wherever a read ends, the same is passed on; and what came in, where nothing had to be changed.
 pub fn fuzz(bytes: &[u8]) {
-    let (whole, is_changed) = passed_on(bytes, bytes.len().max(1));
+    let (whole, frames) = passed_on(bytes, bytes.len().max(1));
     for piece in [1, 2 + bytes.len() % 29] {
         assert_eq!(passed_on(bytes, piece).0, whole, "in pieces of {piece}");
     }
-    assert!(is_changed || whole == bytes, "nothing is changed, and another thing is read");
+    assert!(frames.was_mended() || whole == bytes, "nothing is changed, and another thing is read");
     if let Some(mended) = block::mended(bytes) {
         assert_eq!(block::mended(&mended), None, "it is an authority then");
     }
 }
 
-fn passed_on(bytes: &[u8], piece: usize) -> (Vec<u8>, bool) {
+/// What comes of these bytes, in pieces of so many; the last frame may not be whole.
+pub(super) fn passed_on(bytes: &[u8], piece: usize) -> (Vec<u8>, Frames) {
     let (mut frames, mut passed_on) = (Frames::new(), Vec::new());
     bytes.chunks(piece).for_each(|piece| frames.take(piece, &mut passed_on));
+    let seen = frames.clone();
     frames.end(&mut passed_on);
-    (passed_on, frames.was_mended())
+    (passed_on, seen)
 }
 
 /// Bytes to begin with: requests of one connection, and a block alone.

@@ -1,4 +1,4 @@
-//! An `:authority` that is none, and that etcd takes.
+//! An `:authority` that is malformed, and that etcd takes.
 //!
 //! Clients of etcd 3.4 send `http://HOST:PORT` where they ask a certain endpoint, those of 3.5.0 `#initially=[…]`, and both, up to
 //! 3.5.1 at least, the path of a Unix socket. The HTTP library resets such a stream as malformed, before a service sees it. So it is
@@ -9,7 +9,7 @@
 
 mod block;
 mod frames;
-mod fuzzing;
+pub(super) mod fuzzing;
 mod huffman;
 
 use std::{
