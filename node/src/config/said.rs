@@ -1,4 +1,5 @@
 //! What a member was set up with, as etcd says it when it starts (`print` in server/embed/etcd.go): one line with its keys.
+//! Where etcd has a list of URLs, this has one text with commas.
 
 use std::time::Duration;
 

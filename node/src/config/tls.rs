@@ -57,7 +57,7 @@ pub enum TlsVersions {
 pub struct TlsSettings {
     /// What this member shows.
     pub identity: Option<Identity>,
-    /// Where it makes that itself. Then it believes any certificate that it is shown, as etcd does.
+    /// Set where the member makes its own certificate. It then believes any other, as etcd does.
     pub self_signed: Option<SelfSigned>,
     /// What it shows to members that it calls, where that is another one.
     pub client_identity: Option<Identity>,
@@ -74,7 +74,7 @@ pub struct TlsSettings {
 /// The flags of one port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TlsFlags {
-    /// Who calls there, as etcd's log says it, and its folder of certificates.
+    /// `client` or `peer`: as etcd's log names the side, and the folder of its certificates.
     pub side: &'static str,
     /// What has the member make a certificate.
     pub auto: &'static str,

@@ -101,7 +101,7 @@ fn unix(path: &str) -> Result<Address, UrlError> {
     let is_file = Path::new(path).file_name().is_some() && !path.ends_with('/');
     match is_file && path.len() <= LONGEST_PATH_BYTES && !path.contains(['?', '#', '%', '\0']) {
         true => Ok(Address::Unix(path.into())),
-        false => Err(UrlError("the path of a socket, of at most 107 octets")),
+        false => Err(UrlError("the path of a socket: at most 107 octets, without ? # %, and not a folder's")),
     }
 }
 

@@ -81,8 +81,8 @@ impl Dial {
         }
         let (tls, host) = (self.tls.clone(), url.host().to_owned());
         async move {
-            let tls =
-                tls.ok_or_else(|| io::Error::other("it is reached by https, and this member has no --peer-cert-file"))?;
+            let none = "it is reached by TLS, and this member has neither --peer-cert-file nor --peer-auto-tls";
+            let tls = tls.ok_or_else(|| io::Error::other(none))?;
             tls.connect(&host, connecting.await?).await
         }
         .boxed()

@@ -11,7 +11,7 @@ use super::huffman;
 const AUTHORITY: usize = 1;
 const HUFFMAN: u8 = 0x80;
 
-/// The block with an `:authority` that is one; nothing where it needs no change. A block that ends within a field, since another frame
+/// The block with a well-formed `:authority`; nothing where it needs no change. A block that ends within a field, since another frame
 /// goes on with it, is looked at as far as it goes: `:authority` is among its first fields (RFC 9113, section 8.3).
 pub(super) fn mended(block: &[u8]) -> Option<Vec<u8>> {
     let (mut mended, mut copied) = (Vec::new(), 0);
@@ -36,7 +36,7 @@ pub(super) fn mended(block: &[u8]) -> Option<Vec<u8>> {
 /// An authority of the same length in the place of one that the HTTP library refuses; nothing where it takes it. etcd takes all.
 fn valid(value: &[u8]) -> Option<Vec<u8>> {
     let is_one = |value: &[u8]| Authority::try_from(value).is_ok();
-    // No length is left to keep.
+    // An empty one cannot become an authority of the same length.
     if value.is_empty() || is_one(value) {
         return None;
     }

@@ -1,7 +1,7 @@
 //! Huffman's code for strings in HPACK (RFC 7541, section 5.2 and appendix B); reading alone.
 //!
 //! The code is canonical: codes of one length follow each other in the order of their octets, and the next length goes on where
-//! the shorter one ended. So the lengths say all. Crates that have it are not kept any more.
+//! the shorter one ended. So the lengths say all. Crates that have it are not maintained any more.
 
 /// How many bits the code of each octet has. The end of a string has 30, the last of all.
 #[rustfmt::skip]
@@ -67,7 +67,7 @@ pub(super) fn decoded(encoded: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// RFC 7541, appendix C.4 and C.6; what etcdctl 3.4 sends.
+    /// RFC 7541, appendix C.4 and C.6.
     #[test]
     fn strings_are_read_as_they_were_meant() {
         for (encoded, text) in [

@@ -1,7 +1,7 @@
 //! Certificates that a member makes for itself: `--auto-tls`, `--peer-auto-tls` (etcd, `transport.SelfCert`).
 //!
 //! They lie where etcd has them, and are shown until they have ended. Nobody vouches for them: they encrypt, and say nothing of who
-//! shows them. None is the certificate of an authority, as etcd's are: who trusts one trusts this member alone.
+//! shows them. None is the certificate of an authority, as etcd's are in 3.6 and 3.7: who trusts one trusts this member alone.
 
 use std::{
     fs, io,
