@@ -12,6 +12,7 @@ pub mod balancer;
 pub mod brake;
 pub mod case;
 pub mod command;
+pub mod etcdctl;
 pub mod fetched;
 pub mod journal;
 pub mod liar;

@@ -1,16 +1,16 @@
 //! Where members listen besides ports that somebody chose: Unix sockets, and ports that the system chooses.
 
-use std::{fs, os::unix::fs::FileTypeExt, path::Path, process::Stdio};
+use std::{fs, os::unix::fs::FileTypeExt, path::Path};
 
 use rustix::process::Signal;
 use tests::{
     cluster::{Cluster, Spec},
+    etcdctl::Etcdctl,
     member::Member,
     skip::build_or_skip,
     system::{Build, System},
     wait::{self, GENEROUS},
 };
-use tokio::{process::Command, time::timeout};
 
 use crate::nobody_panicked;
 
@@ -30,14 +30,6 @@ fn laid_out(build: Build, tls: bool, flags: impl Fn(&Path, &Member) -> Vec<(&'st
 
 fn socket(scheme: &str, dir: &Path, name: &str) -> String {
     format!("{scheme}://{}/localhost:{name}", dir.display())
-}
-
-async fn etcdctl(bin: &Path, arguments: Vec<String>) -> String {
-    let mut command = Command::new(bin.join("etcdctl"));
-    command.args(&arguments).env("ETCDCTL_API", "3").kill_on_drop(true).stdin(Stdio::null());
-    let output = timeout(GENEROUS, command.output()).await.expect("it ends").expect("it runs");
-    assert!(output.status.success(), "etcdctl {arguments:?}: {output:?}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// Members reach each other over sockets alone, clients over sockets and ports.
@@ -61,24 +53,14 @@ async fn over_sockets(tls: bool) {
     // With TLS a client of 3.4 looks for the whole path in the member's certificate.
     for version in ["3.4", "3.5", "3.6"].into_iter().skip(usize::from(tls)) {
         let Some(etcd) = build_or_skip(System::Etcd, version) else { continue };
-        let files = cluster.layout.certificates.iter().flat_map(|files| {
-            let [ca, cert, key] =
-                [&files.ca, &files.client.cert, &files.client.key].map(|path| path.display().to_string());
-            [format!("--cacert={ca}"), format!("--cert={cert}"), format!("--key={key}")]
-        });
-        let files: Vec<_> = files.collect();
-        let run = async |endpoints: &[String], arguments: &[&str]| {
-            let own = arguments.iter().map(ToString::to_string);
-            let endpoints = format!("--endpoints={}", endpoints.join(","));
-            etcdctl(&etcd.bin, files.iter().cloned().chain([endpoints]).chain(own).collect()).await
-        };
+        let etcdctl = Etcdctl::new(&etcd, cluster.layout.certificates.as_ref());
         for endpoint in &endpoints {
-            run(std::slice::from_ref(endpoint), &["put", version, endpoint]).await;
-            assert_eq!(run(&endpoints, &["get", version, "--print-value-only"]).await.trim(), endpoint);
+            etcdctl.run(std::slice::from_ref(endpoint), &["put", version, endpoint]).await;
+            assert_eq!(etcdctl.run(&endpoints, &["get", version, "--print-value-only"]).await.trim(), endpoint);
         }
-        let said = run(&endpoints, &["endpoint", "status"]).await;
+        let said = etcdctl.run(&endpoints, &["endpoint", "status"]).await;
         assert!(endpoints.iter().all(|endpoint| said.contains(endpoint)), "{version}: {said}");
-        let said = run(&endpoints[..1], &["member", "list"]).await;
+        let said = etcdctl.run(&endpoints[..1], &["member", "list"]).await;
         assert!(said.contains(&socket(scheme, &dir, "m2")) && said.contains(&endpoints[1]), "{version}: {said}");
     }
     // One that was killed leaves its files; one that ends removes them.
@@ -110,7 +92,9 @@ async fn members_and_clients_meet_at_unix_sockets_with_tls() {
 async fn chosen(member: &Member, setting: &str) -> String {
     let found = wait::until("an address in the log", GENEROUS, || async {
         let log = fs::read_to_string(member.log()).unwrap_or_default();
-        let line = log.lines().find(|line| line.contains(&format!("listens (--{setting})")) && line.contains(":0"));
+        // Its URL ends so; the time of the line may have `:0` in it.
+        let is_it = |line: &&str| line.contains(&format!("listens (--{setting})")) && line.contains(":0\"");
+        let line = log.lines().find(is_it);
         let address = line.and_then(|line| line.split("\"address\":\"").nth(1)?.split('"').next());
         address.map(str::to_owned).ok_or(log)
     });

@@ -1,17 +1,18 @@
 //! Real `etcdctl`, 3.5 and 3.6, on three members of which the leader dies.
 
-use std::{path::PathBuf, process::Stdio, time::Duration};
+use std::{process::Stdio, time::Duration};
 
 use rustix::process::Signal;
 use tests::{
     cluster::Cluster,
+    etcdctl,
     skip::build_or_skip,
     system::System,
     wait::{self, GENEROUS},
 };
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
-    process::{Child, ChildStdout, Command},
+    process::{Child, ChildStdout},
     time::timeout,
 };
 
@@ -19,8 +20,8 @@ use crate::{QUICK, nobody_panicked, up};
 
 /// An `etcdctl` that knows every member.
 struct Etcdctl {
-    executable: PathBuf,
-    endpoints: String,
+    etcdctl: etcdctl::Etcdctl,
+    endpoints: Vec<String>,
 }
 
 /// One that goes on, and what it prints.
@@ -30,24 +31,14 @@ struct Going {
 }
 
 impl Etcdctl {
-    fn command(&self, arguments: &[&str]) -> Command {
-        // A shell that puts a test behind has it ignore Ctrl-C, and so would what the test starts.
-        let mut command = Command::new("env");
-        command.arg("--default-signal=INT").arg(&self.executable);
-        command.args(["--endpoints", &self.endpoints, "--command-timeout=30s"]).args(arguments);
-        command.kill_on_drop(true).stdin(Stdio::null());
-        command
-    }
-
     /// What it prints; it must succeed.
     async fn run(&self, arguments: &[&str]) -> String {
-        let output = timeout(GENEROUS, self.command(arguments).output()).await.expect("it ends").expect("it runs");
-        assert!(output.status.success(), "etcdctl {arguments:?}: {output:?}");
-        String::from_utf8_lossy(&output.stdout).into_owned()
+        self.etcdctl.run(&self.endpoints, arguments).await
     }
 
     fn start(&self, arguments: &[&str]) -> Going {
-        let mut child = self.command(arguments).stdout(Stdio::piped()).spawn().expect("it runs");
+        let mut command = self.etcdctl.command(&self.endpoints, arguments);
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("it runs");
         let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         Going { child, lines }
     }
@@ -142,8 +133,7 @@ async fn moves_leader(cluster: &Cluster, etcdctl: &Etcdctl) {
 async fn works(version: &str) {
     let Some(etcd) = build_or_skip(System::Etcd, version) else { return };
     let Some(cluster) = up("3.6", &QUICK).await else { return };
-    let endpoints = cluster.layout.endpoints().join(",");
-    let etcdctl = Etcdctl { executable: etcd.bin.join("etcdctl"), endpoints };
+    let etcdctl = Etcdctl { etcdctl: etcdctl::Etcdctl::new(&etcd, None), endpoints: cluster.layout.endpoints() };
     moves_leader(&cluster, &etcdctl).await;
     watches(&cluster, &etcdctl).await;
     locks(&cluster, &etcdctl).await;

@@ -1,16 +1,13 @@
 //! Members that make their certificates themselves: `--auto-tls`, `--peer-auto-tls`.
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Output},
-};
+use std::fs;
 
 use tests::{
     case::Case,
     certificates::Certificates,
     cluster::{Cluster, Spec},
     ended::all_must_be,
+    etcdctl::Etcdctl,
     member::Member,
     playbook::Upgrade,
     skip::build_or_skip,
@@ -49,17 +46,11 @@ async fn up(version: &str) -> Option<Cluster> {
     Some(cluster)
 }
 
-fn etcdctl(etcdctl: &Path, member: &Member, arguments: &[&str]) -> Output {
-    let mut command = Command::new(etcdctl);
-    command.args(["--endpoints", &member.client_url, "--command-timeout=10s"]).args(arguments);
-    command.env("ETCDCTL_API", "3").output().expect("it runs")
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn etcdctl_trusts_a_member_by_its_certificate_and_it_stays_over_a_restart() {
     let Some(etcd) = build_or_skip(System::Etcd, "3.6") else { return };
     let Some(mut cluster) = up("3.6").await else { return };
-    let program = etcd.bin.join("etcdctl");
+    let etcdctl = Etcdctl::new(&etcd, None);
     let own: Vec<_> = cluster.layout.members.iter().map(|member| fs::read(shown(member)).expect("read")).collect();
     let first = &mut cluster.layout.members[0];
     first.start_anew(first.flags.clone()).expect("started again");
@@ -74,7 +65,8 @@ async fn etcdctl_trusts_a_member_by_its_certificate_and_it_stays_over_a_restart(
         (first, "--insecure-skip-tls-verify".into(), true),
         (first, trusts(second), false),
     ] {
-        let output = etcdctl(&program, asked, &["put", "k", "v", &flag, "--insecure-transport=false"]);
+        let arguments = ["put", "k", "v", &flag, "--insecure-transport=false", "--command-timeout=10s"];
+        let output = etcdctl.output(std::slice::from_ref(&asked.client_url), &arguments).await;
         assert_eq!(output.status.success(), is_answered, "{flag}: {output:?}");
     }
     nobody_panicked(&cluster.layout);
