@@ -34,7 +34,7 @@ impl Etcdctl {
     pub fn command(&self, endpoints: &[String], arguments: &[&str]) -> Command {
         // A shell that puts a test behind has it ignore Ctrl-C, and so would what the test starts.
         let mut command = Command::new("env");
-        command.arg("--default-signal=INT").arg(&self.program).env("ETCDCTL_API", "3");
+        command.arg("--default-signal=INT").arg(&self.program);
         command.arg(format!("--endpoints={}", endpoints.join(","))).args(&self.flags).args(arguments);
         command.kill_on_drop(true).stdin(Stdio::null());
         command

@@ -4,11 +4,16 @@ use std::fs;
 
 use serde_json::Value;
 use tests::{
+    cluster::{Cluster, Spec},
     member::Member,
+    skip::build_or_skip,
+    system::System,
     wait::{self, GENEROUS},
 };
 
 use crate::up;
+
+const SERVING: &str = "serving client traffic insecurely; this is strongly discouraged!";
 
 /// The first line with these words, once there is one, and how many lines come before it.
 async fn line(member: &Member, words: &str) -> (usize, Value) {
@@ -22,8 +27,7 @@ async fn line(member: &Member, words: &str) -> (usize, Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_says_with_what_and_where_clients_are_served() {
-    let flags = ["--snapshot-catchup-entries=1000", "--listen-client-http-urls=http://127.0.0.1:0"];
-    let Some(cluster) = up("3.6", &flags).await else { return };
+    let Some(cluster) = up("3.6", &["--snapshot-catchup-entries=1000"]).await else { return };
     let member = &cluster.layout.members[0];
     let (place, settings) = line(member, "starting an etcd server").await;
     assert_eq!(place, 0, "it comes first");
@@ -32,11 +36,23 @@ async fn a_start_says_with_what_and_where_clients_are_served() {
     assert_eq!(settings["etcd-version"], "3.6.0");
     assert_eq!(settings["quota-backend-bytes"], 2_147_483_648_u64);
     assert_eq!(settings["listen-client-urls"], member.client_url);
+    let (_, serving) = line(member, SERVING).await;
+    assert_eq!(format!("http://{}", serving["address"].as_str().unwrap_or_default()), member.client_url);
+    assert_eq!(serving["traffic"], "grpc+http");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_clients_come_by_grpc_and_where_by_http_is_said_apart() {
+    let Some(build) = build_or_skip(System::Node, "3.6") else { return };
+    let flags = vec!["--listen-client-http-urls=http://127.0.0.1:0".to_owned()];
+    let cluster = Cluster::laid_out(&Spec { size: 1, flags, ..Spec::new(build) }).expect("laid out");
+    let member = &cluster.layout.members[0];
+    member.start().expect("started");
     line(member, "ready to serve client requests").await;
     let log = fs::read_to_string(member.log()).expect("a log");
     let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let served: Vec<_> = lines
-        .filter(|line| line["msg"] == "serving client traffic insecurely; this is strongly discouraged!")
+        .filter(|line| line["msg"] == SERVING)
         .map(|line| ["traffic", "address"].map(|key| line[key].as_str().unwrap_or_default().to_owned()))
         .collect();
     let [[first, address], [second, by_http]] = &served[..] else { unreachable!("two addresses: {log}") };
