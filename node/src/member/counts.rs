@@ -15,9 +15,9 @@ pub struct Counts {
     pub leader_changes: Counter,
     /// Proposals of this member of which nobody knows in time what came, and those as a leader that it was no more.
     pub proposals_failed: Counter,
-    /// Reads of this member for which a leader did not answer in time,
+    /// Reads of this member for which a leader did not answer in time.
     pub slow_read_indexes: Counter,
-    /// and those for which there was none.
+    /// Reads of this member for which there was no leader.
     pub read_indexes_failed: Counter,
     /// Leases that were renewed, as the leader.
     pub leases_renewed: Counter,

@@ -17,7 +17,7 @@ enum Ask {
 }
 
 impl Shared {
-    /// Renews a lease, as the leader: not before a quorum has confirmed that it is.
+    /// Renews a lease, as the leader: not before it may read as one, by a quorum round or by its lease as the leader.
     pub(super) async fn renew_here(&self, lease: LeaseId) -> Result<i64, Status> {
         let term = self.group.raft_status().borrow().term;
         let known = self.lease(lease).await?;
@@ -101,7 +101,7 @@ impl Shared {
 }
 
 impl Member {
-    /// Gives a lease its whole time again, at the leader, once a quorum has confirmed that it leads. The seconds.
+    /// Gives a lease its whole time again, at the leader, once that may read as one. The seconds.
     ///
     /// # Errors
     /// There is no such lease, or no leader.

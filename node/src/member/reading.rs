@@ -79,7 +79,7 @@ async fn round(shared: &Shared) -> Result<(), ApiError> {
 }
 
 impl Shared {
-    /// A quorum round of this member as the leader.
+    /// How far a read must wait that comes now, as the leader: after a quorum round, or at once while its lease runs.
     pub(super) async fn read_index_here(&self) -> Result<u64, Status> {
         let (asker, index) = oneshot::channel();
         let stopped = || Status::unavailable("the member stops");

@@ -1,6 +1,7 @@
 //! `/health`, `/livez` and `/readyz` (etcd, server/etcdserver/api/etcdhttp/health.go).
 //!
-//! A linearizable read is a round of the quorum, never a lease: whoever asks wants to know whether there is one.
+//! A linearizable read is one as clients have it: a round of the quorum, unless the leader answers reads by its lease. Then it says
+//! that there was a quorum a moment ago.
 
 use ::http::StatusCode;
 use instruments::Counter;

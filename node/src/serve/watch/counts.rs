@@ -4,9 +4,9 @@ use instruments::{Counter, Gauge};
 
 #[derive(Debug, Default)]
 pub(in crate::serve) struct WatchCounts {
-    /// Streams that are open,
+    /// Streams that are open.
     pub(in crate::serve) streams: Gauge,
-    /// and their watches.
+    /// Watches of streams that are open.
     pub(in crate::serve) watches: Gauge,
     /// Watches that were not told of all that there is yet, and streams whose client does not take what it is told.
     pub(in crate::serve) slow: Gauge,
