@@ -87,38 +87,45 @@ impl ServiceContext {
     }
 
     /// Raises the alarm when entries that other members have taken fill this one: its quota may be smaller than theirs (etcd,
-    /// `quotaApplierV3`). Where the alarm is disarmed and nothing has become less, the next write raises it.
+    /// `quotaApplierV3`). Where the alarm is disarmed and nothing has become less, the next write at this member raises it, or
+    /// the next entry that makes the state larger.
     pub(super) async fn watch_room(self) {
-        let is_full = || self.member.read(|state| state.keys.size_bytes() >= self.options.quota_bytes());
-        let mut was_full = is_full();
+        // A member that catches up may be full before it serves.
+        let mut before = 0;
         loop {
-            sleep(ROOM_INTERVAL).await;
-            let is_full = is_full();
-            if is_full && !was_full {
-                self.raise_no_space().await;
+            let now = self.member.read(|state| state.keys.size_bytes());
+            // Until the alarm stands it is tried again: there may be no leader, or no quorum.
+            if !overflows(before, now, self.options.quota_bytes()) || self.raise_no_space().await {
+                before = now;
             }
-            was_full = is_full;
+            sleep(ROOM_INTERVAL).await;
         }
     }
 
-    /// One at a time is enough: the alarm is this member's, whichever request was the first to find no room.
-    async fn raise_no_space(&self) {
+    /// Whether the alarm stands now. One at a time is enough: it is this member's, whichever request was the first to find no room.
+    async fn raise_no_space(&self) -> bool {
         if self.raises_alarm.swap(true, Ordering::AcqRel) {
-            return;
+            return false;
         }
         // A client that gives up drops this future anywhere.
         let _lowered = Lowered(&self.raises_alarm);
-        // Whoever raised it may have been done just before.
+        // Another request may have raised it meanwhile.
         if self.member.read(|state| self.room(state, Cost::NONE).has_own_alarm) {
-            return;
+            return true;
         }
         let MemberId(member_id) = self.member.identity().member;
         let (action, alarm) = (AlarmAction::Activate.into(), AlarmType::Nospace.into());
         let raised = self.member.propose(EntryKind::Alarm(AlarmRequest { action, member_id, alarm }).into()).await;
-        if let Err(error) = raised {
+        if let Err(error) = &raised {
             tracing::warn!(%error, "the alarm NOSPACE was not raised");
         }
+        raised.is_ok()
     }
+}
+
+/// Whether a state has grown beyond what it may have since it was last looked at.
+fn overflows(before: u64, now: u64, quota: u64) -> bool {
+    now >= quota && now > before
 }
 
 struct Lowered<'a>(&'a std::sync::atomic::AtomicBool);
@@ -126,5 +133,25 @@ struct Lowered<'a>(&'a std::sync::atomic::AtomicBool);
 impl Drop for Lowered<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_overflows_when_it_grows_and_is_larger_than_it_may_be() {
+        for (before, now, expected) in [
+            (0, 99, false),
+            (99, 100, true),
+            (0, 150, true),    // full when it is looked at first
+            (150, 150, false), // nothing came since
+            (150, 151, true),  // something did
+            (150, 120, false), // it became less, which is no reason
+            (120, 99, false),
+        ] {
+            assert_eq!(overflows(before, now, 100), expected, "{before}, then {now}");
+        }
     }
 }

@@ -1,14 +1,20 @@
 //! Room, and alarms: who is refused, who is not, and how a full member gets room again.
 
+use std::time::Duration;
+
 use node::{entry::EntryKind, serve::ServeOptions};
 use proto::etcdserverpb::{
     AlarmMember, AlarmRequest, AlarmType, CompactionRequest, DefragmentRequest, DeleteRangeRequest, LeaseGrantRequest,
     LeaseRevokeRequest, PutRequest, RangeRequest, RequestOp, StatusRequest, TxnRequest, alarm_request::AlarmAction,
     request_op::Request,
 };
+use tokio::time::{sleep, timeout};
 use tonic::{Code, Status};
 
-use crate::served::{ID, Served, Setup, options};
+use crate::{
+    real::PATIENCE,
+    served::{ID, Served, Setup, options},
+};
 
 const FULL: &str = "etcdserver: mvcc: database space exceeded";
 const CORRUPT: &str = "etcdserver: corrupt cluster";
@@ -47,17 +53,34 @@ async fn small() -> Served {
     Served::set_up(Setup { options, ..Setup::default() }).await
 }
 
+fn disarm() -> AlarmRequest {
+    AlarmRequest { action: AlarmAction::Deactivate.into(), member_id: ID.0, alarm: AlarmType::Nospace.into() }
+}
+
+/// Waits until the member has raised its alarm.
+async fn raised(served: &Served) {
+    let raised = async {
+        while alarms(served).await.is_empty() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, raised).await.expect("it is full");
+    assert_eq!(alarms(served).await, [AlarmMember { member_id: ID.0, alarm: AlarmType::Nospace.into() }]);
+}
+
 /// Members have quotas of their own, and what another has taken is applied.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_others_fill_raises_the_alarm() {
     let served = small().await;
     served.apply(EntryKind::Put(put(60_000))).await;
-    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     assert_eq!(alarms(&served).await, []);
     served.apply(EntryKind::Put(put(60_000))).await;
-    let raised = async { while alarms(&served).await.is_empty() {} };
-    tokio::time::timeout(std::time::Duration::from_secs(60), raised).await.expect("it is full");
-    assert_eq!(alarms(&served).await, [AlarmMember { member_id: ID.0, alarm: AlarmType::Nospace.into() }]);
+    raised(&served).await;
+    // Nothing has become less, and what comes next makes it more.
+    served.maintenance().alarm(disarm()).await.unwrap();
+    assert_eq!(alarms(&served).await, []);
+    served.apply(EntryKind::Put(put(1))).await;
+    raised(&served).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -80,8 +103,7 @@ async fn a_full_member_refuses_what_needs_room_until_the_alarm_is_disarmed() {
     kv.compact(CompactionRequest { revision, physical: true }).await.unwrap();
     served.maintenance().defragment(DefragmentRequest {}).await.unwrap();
     is_refused(kv.put(put(1)).await, Code::ResourceExhausted, FULL);
-    let disarm = AlarmRequest { action: AlarmAction::Deactivate.into(), member_id: ID.0, alarm: 1 };
-    served.maintenance().alarm(disarm).await.unwrap();
+    served.maintenance().alarm(disarm()).await.unwrap();
     assert_eq!(alarms(&served).await, []);
     kv.put(put(60_000)).await.unwrap();
 }
