@@ -45,12 +45,12 @@ impl Listed {
             lease: live.lease.0,
         }
     }
+}
 
-    /// Its bytes within an answer: a byte for its tag, its length, itself.
-    fn bytes(&self) -> usize {
-        let length = self.encoded_len();
-        1 + length_delimiter_len(length) + length
-    }
+/// The bytes of a message as a field of another: a byte for its tag, which is no more than 15, its length, itself.
+pub(crate) fn field_bytes(message: &impl Message) -> usize {
+    let length = message.encoded_len();
+    1 + length_delimiter_len(length) + length
 }
 
 impl From<Listed> for KeyValue {
@@ -79,7 +79,7 @@ pub struct Listing {
 
 impl Listing {
     pub(super) fn new(header: Option<ResponseHeader>, kvs: Vec<Listed>, more: bool, count: i64) -> Self {
-        let kvs_bytes = kvs.iter().map(Listed::bytes).sum();
+        let kvs_bytes = kvs.iter().map(field_bytes).sum();
         Self { header, kvs, kvs_bytes, more, count }
     }
 
@@ -133,7 +133,7 @@ impl Iterator for Pieces {
         while bytes < PIECE_BYTES
             && let Some(listed) = self.kvs.next()
         {
-            bytes += listed.bytes();
+            bytes += field_bytes(&listed);
             stretch.kvs.push(listed);
         }
         if bytes > 0 {

@@ -40,6 +40,7 @@ pub use compact::Compaction;
 pub use events::{Bound, Changed, Stretch};
 pub use hash::CompactionHashes;
 pub use key_range::KeyRange;
+pub(crate) use listing::field_bytes;
 pub use listing::{Listing, Pieces};
 pub use operations::Operations;
 pub use range::Extent;

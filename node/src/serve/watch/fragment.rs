@@ -2,8 +2,10 @@
 
 use std::mem;
 
-use prost::{Message, length_delimiter_len};
-use proto::{etcdserverpb::WatchResponse, mvccpb::Event};
+use prost::Message;
+use proto::etcdserverpb::WatchResponse;
+
+use crate::mvcc::field_bytes;
 
 /// Cuts a response so that no part has more bytes than `longest`, but for one event that has more by itself. All parts but
 /// the last say that more follows.
@@ -13,7 +15,7 @@ pub(super) fn cut(mut response: WatchResponse, longest: usize) -> Vec<WatchRespo
     let mut parts = vec![Vec::new()];
     let mut bytes = empty;
     for event in events {
-        let size = size(&event);
+        let size = field_bytes(&event);
         if bytes + size > longest && bytes > empty {
             parts.push(Vec::new());
             bytes = empty;
@@ -28,15 +30,9 @@ pub(super) fn cut(mut response: WatchResponse, longest: usize) -> Vec<WatchRespo
     parts.into_iter().enumerate().map(part).collect()
 }
 
-/// An event's bytes within a response: a byte for its tag, its length, itself.
-fn size(event: &Event) -> usize {
-    let length = event.encoded_len();
-    1 + length_delimiter_len(length) + length
-}
-
 #[cfg(test)]
 mod tests {
-    use proto::mvccpb::KeyValue;
+    use proto::mvccpb::{Event, KeyValue};
 
     use super::*;
 
