@@ -83,6 +83,11 @@ impl Listing {
         Self { header, kvs, kvs_bytes, more, count }
     }
 
+    /// How many keys there are, whatever the limit.
+    pub fn count(&self) -> i64 {
+        self.count
+    }
+
     /// How many keys are in it.
     pub fn key_count(&self) -> usize {
         self.kvs.len()

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 
 use super::context::ServiceContext;
-use crate::slow::Slow;
+use crate::{mvcc::Listing, slow::Slow};
 
 tokio::task_local! {
     /// Who asks, where a request is answered.
@@ -224,24 +224,52 @@ impl ServiceContext {
         let answered = answer(request).await;
         let (took, slow) = (asked.began.elapsed(), &self.calls.slow);
         if slow.is_slow(took) {
-            let answer = answered.as_ref().ok().map(Response::get_ref);
-            let (request_count, response_count) = R::counts(answer, asked.what);
-            let stats = Stats {
-                request_count,
-                request_bytes: asked.bytes as i64,
-                response_count,
-                response_bytes: answer.map_or(0, |answer| answer.encoded_len() as i64),
-                content: asked.what.to_string(),
-            };
+            let stats = stats::<R>(&asked, answered.as_ref().ok());
             say(slow, took, REMOTE.try_with(|remote| *remote).ok().flatten(), R::METHOD, &stats);
         }
         answered
     }
 }
 
+fn stats<R: Timed>(asked: &Asked, answered: Option<&Response<R::Answer>>) -> Stats {
+    let answer = answered.map(Response::get_ref);
+    let (request_count, response_count) = R::counts(answer, asked.what);
+    // Beside a long answer the message is empty.
+    let (response_count, response_bytes) = match answered.and_then(|answered| answered.extensions().get::<Listing>()) {
+        Some(listing) => (listing.count(), listing.bytes()),
+        None => (response_count, answer.map_or(0, Message::encoded_len)),
+    };
+    Stats {
+        request_count,
+        request_bytes: asked.bytes as i64,
+        response_count,
+        response_bytes: response_bytes as i64,
+        content: asked.what.to_string(),
+    }
+}
+
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::mvcc::Store;
+
+    #[test]
+    fn an_answer_counts_the_same_however_it_is_sent() {
+        let mut store = Store::default();
+        for key in 0..3 {
+            store.put(PutRequest { key: vec![key], value: vec![7; 40_000], ..PutRequest::default() }).unwrap();
+        }
+        let range = RangeRequest { key: vec![0], range_end: vec![0], limit: 2, ..RangeRequest::default() };
+        let asked = Asked { began: Instant::now(), bytes: range.encoded_len(), what: range.what() };
+        let at_once = Response::new(store.range(&range).unwrap());
+        let mut in_pieces = Response::new(RangeResponse::default());
+        in_pieces.extensions_mut().insert(store.list(&range).unwrap());
+        for answered in [at_once, in_pieces] {
+            let stats = stats::<RangeRequest>(&asked, Some(&answered));
+            assert_eq!((stats.response_count, stats.response_bytes / 1000), (3, 80), "{stats:?}");
+        }
+    }
 
     #[test]
     fn what_was_asked_is_told_without_values() {
