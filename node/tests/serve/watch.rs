@@ -9,7 +9,14 @@ use proto::{
     mvccpb::Event,
 };
 
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
 use crate::{
+    metrics::Page,
+    real::PATIENCE,
     served::{Served, Setup, options},
     stream::{Stream, watch},
 };
@@ -233,6 +240,58 @@ async fn progress_on_demand_comes_after_all_that_it_speaks_of() {
             break;
         }
     }
+}
+
+/// A watch that hears of a change before the others are there is ahead of what the client asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn progress_on_demand_comes_while_much_is_written() {
+    let served = Served::start().await;
+    let mut stream = Stream::open(&served.channel());
+    stream.created(watch("a", "", 0)).await;
+    stream.created(watch("none", "", 0)).await;
+    let mut writers = JoinSet::new();
+    for _ in 0..8 {
+        let mut kv = served.kv();
+        writers.spawn(async move {
+            loop {
+                kv.put(put("a", "v")).await.unwrap();
+            }
+        });
+    }
+    let asked = async {
+        let mut told = 1;
+        for _ in 0..200 {
+            stream.ask_progress().await;
+            loop {
+                let response = stream.next().await;
+                told = response.events.last().map_or(told, revision);
+                if response.watch_id == -1 {
+                    assert!(response.header.unwrap().revision >= told, "{response:?} after {told}");
+                    break;
+                }
+            }
+        }
+    };
+    timeout(PATIENCE, asked).await.expect("a question without an answer");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_that_is_cancelled_is_slow_no_more() {
+    let served = Served::start().await;
+    // More than goes to a client that does not read yet, so that it is cancelled while it is behind.
+    for _ in 0..100 {
+        write_together(&served, 101, &"v".repeat(300)).await;
+    }
+    let mut stream = Stream::open(&served.channel());
+    stream.create(watch("t", "u", 2)).await;
+    stream.cancel(0).await;
+    while !stream.next().await.canceled {}
+    let none_is_slow = async {
+        while Page::of(&served).await.value("etcd_debugging_mvcc_slow_watcher_total", "") > 0.0 {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, none_is_slow).await.expect("there is no watch");
 }
 
 /// A client may say all that it has to say, and listen on.

@@ -211,13 +211,10 @@ impl Session {
                 self.behind.insert(id);
             }
         }
-        if !self.behind.is_empty() {
-            let advanced = self.advance(seen).await;
-            self.count_slow();
-            advanced?;
-        }
+        let advanced = if self.behind.is_empty() { Ok(()) } else { self.advance(seen).await };
+        self.count_slow();
+        advanced?;
         if self.behind.is_empty() && self.asked.is_some_and(|asked| asked <= seen) {
-            self.asked = None;
             self.report_all(seen).await?;
         }
         Ok(seen)
@@ -279,12 +276,15 @@ impl Session {
         Ok(())
     }
 
-    /// Says how far all watches are, unless one is for a time to come (etcd, `progressIfSync`).
-    async fn report_all(&self, seen: Revision) -> Result<(), Status> {
-        let is_here = |watcher: &Watcher| watcher.told(seen) <= seen;
-        if self.watches.is_empty() || !self.watches.values().all(is_here) {
+    /// Says how far all watches are, unless one is for a time to come (etcd, `progressIfSync`). What is said of all must not be
+    /// less than what one was told: where one is ahead, it is said once the others are there.
+    async fn report_all(&mut self, seen: Revision) -> Result<(), Status> {
+        let newest = self.context.member.read(|state| state.keys.revision());
+        self.asked = in_step(self.watches.values().map(|watcher| watcher.told(seen)), newest);
+        if self.asked != Some(seen) {
             return Ok(());
         }
+        self.asked = None;
         self.send(WatchResponse { watch_id: NO_WATCH, ..WatchResponse::default() }, seen).await
     }
 
@@ -308,6 +308,11 @@ impl Session {
         }
         sent
     }
+}
+
+/// From where on all watches are in step that were told up to these revisions; nowhere if one is for a time to come.
+fn in_step(told: impl Iterator<Item = Revision>, newest: Revision) -> Option<Revision> {
+    told.max().filter(|ahead| *ahead <= newest)
 }
 
 /// A response that waits for a client to take those before it.
@@ -336,6 +341,25 @@ impl Drop for Session {
         self.subscription.counts().slow.sub(self.counted_slow);
         for (id, watcher) in &self.watches {
             self.subscription.remove(*id, watcher.range());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_watches_are_in_step_where_the_first_of_them_is() {
+        for (told, expected) in [
+            (&[][..], None),
+            (&[11], Some(11)),
+            (&[11, 11], Some(11)),
+            (&[11, 12, 11], Some(12)), // it has looked at the store since
+            (&[11, 99], None),         // it is for a time to come
+        ] {
+            let told = told.iter().copied().map(Revision);
+            assert_eq!(in_step(told, Revision(12)), expected.map(Revision));
         }
     }
 }
