@@ -35,17 +35,14 @@ impl ClientVersions {
     /// Counts a call, which is a stream or not.
     pub(super) fn note(&self, headers: &HeaderMap, is_stream: bool) {
         let said = headers.get(KEY).map_or(Some(UNKNOWN), |value| value.to_str().ok());
-        let said = said.filter(|version| version.len() <= LONGEST);
+        let said = said.filter(|version| version.len() <= LONGEST && *version != OTHER);
         let of = said.and_then(|version| self.of(version)).unwrap_or(&self.others);
         (if is_stream { &of.stream } else { &of.unary }).inc();
     }
 
     fn of(&self, version: &str) -> Option<&OfVersion> {
-        let place = |place: &'_ OnceLock<OfVersion>| -> Option<()> {
-            let of = place.get_or_init(|| OfVersion { version: version.to_owned(), ..OfVersion::default() });
-            (of.version == version).then_some(())
-        };
-        self.known.iter().find(|at| place(at).is_some())?.get()
+        let new = || OfVersion { version: version.to_owned(), ..OfVersion::default() };
+        self.known.iter().map(|place| place.get_or_init(new)).find(|of| of.version == version)
     }
 
     /// Each version that came, as type, version and how many.
@@ -59,19 +56,31 @@ impl ClientVersions {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use http::HeaderValue;
 
     use super::*;
+
+    fn saying(version: &str) -> HeaderMap {
+        HeaderMap::from_iter([(http::HeaderName::from_static(KEY), HeaderValue::from_str(version).unwrap())])
+    }
+
+    #[test]
+    fn whoever_says_the_name_of_all_others_is_one_of_them() {
+        let versions = ClientVersions::default();
+        for version in [OTHER, "a version that is longer than any version is"] {
+            versions.note(&saying(version), false);
+        }
+        assert_eq!(versions.all().collect::<Vec<_>>(), [("unary", OTHER, 2)]);
+    }
 
     #[test]
     fn no_more_versions_are_told_apart_than_there_are_places() {
         let versions = ClientVersions::default();
         versions.note(&HeaderMap::new(), true);
         for number in 0..2 * MOST {
-            let version = HeaderValue::from_str(&format!("3.{number}"));
-            let headers: HeaderMap =
-                version.into_iter().map(|version| (http::HeaderName::from_static(KEY), version)).collect();
+            let headers = saying(&format!("3.{number}"));
             versions.note(&headers, false);
             versions.note(&headers, false);
         }

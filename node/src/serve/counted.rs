@@ -48,7 +48,9 @@ impl HttpBody for Asked {
         if let Some(data) = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref()) {
             this.calls.received_bytes.add(data.len() as u64);
             let ended = this.messages.ended(data);
-            this.method.filter(|_| ended > 0).into_iter().for_each(|method| this.calls.note_received(method, ended));
+            if let Some(method) = this.method.filter(|_| ended > 0) {
+                this.calls.note_received(method, ended);
+            }
         }
         Poll::Ready(frame)
     }
