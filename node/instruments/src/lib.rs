@@ -77,7 +77,15 @@ pub struct Histogram {
     bounds: &'static [Duration],
     /// How often above the bound before, and at most this one; the last has no bound.
     counts: Box<[AtomicU64]>,
-    sum_ns: AtomicU64,
+    sum: AtomicU64,
+    sum_unit: SumUnit,
+}
+
+/// What a sum is counted in.
+#[derive(Clone, Copy, Debug)]
+enum SumUnit {
+    Nanoseconds,
+    Seconds,
 }
 
 /// What a histogram says at one moment.
@@ -94,8 +102,17 @@ pub struct Reading {
 impl Histogram {
     /// With these upper bounds, which rise.
     pub fn new(bounds: &'static [Duration]) -> Self {
+        Self::with(bounds, SumUnit::Nanoseconds)
+    }
+
+    /// Of what may take years: the sum has whole seconds alone. As nanoseconds it would begin again after 584 years.
+    pub fn in_seconds(bounds: &'static [Duration]) -> Self {
+        Self::with(bounds, SumUnit::Seconds)
+    }
+
+    fn with(bounds: &'static [Duration], sum_unit: SumUnit) -> Self {
         let counts = (0..=bounds.len()).map(|_| AtomicU64::default()).collect();
-        Self { bounds, counts, sum_ns: AtomicU64::default() }
+        Self { bounds, counts, sum: AtomicU64::default(), sum_unit }
     }
 
     /// It took so long once more.
@@ -107,7 +124,11 @@ impl Histogram {
     pub fn observe_each(&self, took: Duration, times: u64) {
         let place = self.bounds.partition_point(|bound| *bound < took);
         self.counts[place].fetch_add(times, Ordering::Relaxed);
-        self.sum_ns.fetch_add((took.as_nanos() as u64).saturating_mul(times), Ordering::Relaxed);
+        let took = match self.sum_unit {
+            SumUnit::Nanoseconds => took.as_nanos() as u64,
+            SumUnit::Seconds => took.as_secs(),
+        };
+        self.sum.fetch_add(took.saturating_mul(times), Ordering::Relaxed);
     }
 
     /// What it says now. The sum may be ahead of the counts by what is being observed.
@@ -120,7 +141,12 @@ impl Histogram {
         let buckets = self.bounds.iter().copied().zip(&mut counts).collect();
         // The one without a bound.
         counts.for_each(drop);
-        Reading { buckets, count, sum: Duration::from_nanos(self.sum_ns.load(Ordering::Relaxed)) }
+        let sum = self.sum.load(Ordering::Relaxed);
+        let sum = match self.sum_unit {
+            SumUnit::Nanoseconds => Duration::from_nanos(sum),
+            SumUnit::Seconds => Duration::from_secs(sum),
+        };
+        Reading { buckets, count, sum }
     }
 }
 
@@ -149,6 +175,14 @@ mod tests {
         }
         let buckets = vec![(ms(1), 2), (ms(2), 3), (ms(4), 5)];
         assert_eq!(histogram.read(), Reading { buckets, count: 7, sum: ms(1015) });
+    }
+
+    #[test]
+    fn a_sum_of_centuries_does_not_begin_again() {
+        static BOUNDS: [Duration; 1] = [Duration::from_secs(1)];
+        let (histogram, longest) = (Histogram::in_seconds(&BOUNDS), Duration::from_secs(9_000_000_000));
+        (0..3).for_each(|_| histogram.observe(longest));
+        assert_eq!(histogram.read(), Reading { buckets: vec![(BOUNDS[0], 0)], count: 3, sum: 3 * longest });
     }
 
     #[test]

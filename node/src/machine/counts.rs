@@ -94,7 +94,7 @@ impl Counts {
             txns: Counter::default(),
             leases_granted: Counter::default(),
             leases_revoked: Counter::default(),
-            ttls: Histogram::new(&TTL_BOUNDS),
+            ttls: Histogram::in_seconds(&TTL_BOUNDS),
             slow: Counter::default(),
             snapshots_applied_now: Arc::default(),
             durations: array::from_fn(|_| [duration(), duration()]),
