@@ -110,12 +110,22 @@ impl Counts {
     }
 
     /// What a transaction, or one operation by itself, has read and written.
-    pub fn note(&self, Operations { ranges, puts, deletes, put_bytes }: Operations) {
-        if ranges + puts + deletes > 1 {
-            self.txns.inc();
+    pub fn note(&self, operations: Operations) {
+        self.add(operations, u64::from(operations.is_txn()));
+    }
+
+    fn add(&self, Operations { ranges, puts, deletes, put_bytes }: Operations, txns: u64) {
+        for (counter, more) in [
+            (&self.ranges, ranges),
+            (&self.puts, puts),
+            (&self.deletes, deletes),
+            (&self.put_bytes, put_bytes),
+            (&self.txns, txns),
+        ] {
+            if more > 0 {
+                counter.add(more);
+            }
         }
-        let all = [(&self.ranges, ranges), (&self.puts, puts), (&self.deletes, deletes), (&self.put_bytes, put_bytes)];
-        all.into_iter().filter(|(_, more)| *more > 0).for_each(|(counter, more)| counter.add(more));
     }
 
     /// Something took too long: counted, and said in etcd's words (`warnOfExpensiveGenericRequest` in server/etcdserver/txn/util.go).
@@ -152,21 +162,11 @@ impl Counts {
                 self.note_slow(took, "", OPS[op], "");
             }
         }
-        let Tally { ranges, puts, deletes, put_bytes, txns, granted, revoked, .. } = batch.tally;
-        for (counter, more) in [
-            (&self.ranges, ranges),
-            (&self.puts, puts),
-            (&self.deletes, deletes),
-            (&self.put_bytes, put_bytes),
-            (&self.txns, txns),
-            (&self.leases_granted, granted),
-            (&self.leases_revoked, revoked),
-        ] {
-            if more > 0 {
-                counter.add(more);
-            }
-        }
-        batch.tally.ttls.into_iter().for_each(|ttl| self.ttls.observe(ttl));
+        let Tally { operations, txns, granted, revoked, ttls } = batch.tally;
+        self.add(operations, txns);
+        self.leases_granted.add(granted);
+        self.leases_revoked.add(revoked);
+        ttls.into_iter().for_each(|ttl| self.ttls.observe(ttl));
     }
 }
 
@@ -188,10 +188,8 @@ struct Alone {
 
 #[derive(Default)]
 struct Tally {
-    ranges: u64,
-    puts: u64,
-    deletes: u64,
-    put_bytes: u64,
+    operations: Operations,
+    /// How many of them were transactions.
     txns: u64,
     granted: u64,
     revoked: u64,
@@ -257,12 +255,9 @@ impl Batch {
 }
 
 impl Tally {
-    fn add(&mut self, Operations { ranges, puts, deletes, put_bytes }: Operations) {
-        self.txns += u64::from(ranges + puts + deletes > 1);
-        self.ranges += ranges;
-        self.puts += puts;
-        self.deletes += deletes;
-        self.put_bytes += put_bytes;
+    fn add(&mut self, operations: Operations) {
+        self.txns += u64::from(operations.is_txn());
+        self.operations.add(operations);
     }
 }
 

@@ -27,7 +27,12 @@ impl Operations {
         self.ranges += u64::from(delete.prev_kv);
     }
 
-    pub(super) fn add(&mut self, other: Self) {
+    /// What etcd counts as a transaction: whatever does more than one thing.
+    pub fn is_txn(&self) -> bool {
+        self.ranges + self.puts + self.deletes > 1
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
         let Self { ranges, puts, deletes, put_bytes } = other;
         self.ranges += ranges;
         self.puts += puts;
