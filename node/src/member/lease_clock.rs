@@ -160,9 +160,12 @@ impl LeaseClock {
     /// The leases, the next to end first where that is known; of those that end together, the one first that was granted first.
     pub(super) fn in_order(&self, leases: &Leases) -> Vec<LeaseId> {
         let now = self.now();
-        let timed = self.timed();
-        let ends = |id, lease: &Lease| timed.as_ref().map(|timed| timed.end_of(id, lease.granted_s(), now));
-        let mut all: Vec<_> = leases.iter().map(|(id, lease)| (ends(id, lease), lease.grant(), id)).collect();
+        let mut all: Vec<_> = {
+            // Not for as long as they are sorted: whoever keeps a lease alive waits for it.
+            let timed = self.timed();
+            let ends = |id, lease: &Lease| timed.as_ref().map(|timed| timed.end_of(id, lease.granted_s(), now));
+            leases.iter().map(|(id, lease)| (ends(id, lease), lease.grant(), id)).collect()
+        };
         all.sort_unstable();
         all.into_iter().map(|(.., id)| id).collect()
     }

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 use tonic::{Code, Status};
 
 use super::{Member, Shared, wire};
-use crate::{api_error::ApiError, entry::EntryKind, features::LEASE_CHECKPOINT, state::Refusal};
+use crate::{api_error::ApiError, entry::EntryKind, features::LEASE_CHECKPOINT, lease::Leases, state::Refusal};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ask {
@@ -120,9 +120,8 @@ impl Member {
         self.shared.ask_until(lease, Ask::Left).await
     }
 
-    /// The leases, the next to end first where this member leads and knows (etcd, `leasesByExpiry`).
-    pub fn leases_in_order(&self) -> Vec<LeaseId> {
-        let leases = self.read(|state| state.keys.leases().clone());
-        self.shared.clock.in_order(&leases)
+    /// These leases, the next to end first where this member leads and knows (etcd, `leasesByExpiry`).
+    pub fn in_order(&self, leases: &Leases) -> Vec<LeaseId> {
+        self.shared.clock.in_order(leases)
     }
 }

@@ -5,8 +5,8 @@
 use proto::{
     LeaseId,
     etcdserverpb::{
-        LeaseCheckpointRequest, LeaseGrantRequest, LeaseGrantResponse, LeaseLeasesResponse, LeaseRevokeRequest,
-        LeaseRevokeResponse, LeaseStatus, LeaseTimeToLiveRequest, LeaseTimeToLiveResponse,
+        LeaseCheckpointRequest, LeaseGrantRequest, LeaseGrantResponse, LeaseRevokeRequest, LeaseRevokeResponse,
+        LeaseTimeToLiveRequest, LeaseTimeToLiveResponse,
     },
 };
 
@@ -58,11 +58,5 @@ impl Store {
         };
         let keys = lease.keys().filter(|_| request.keys).map(|key| key.to_vec()).collect();
         LeaseTimeToLiveResponse { header, id: request.id, ttl: left, granted_ttl: lease.granted_s(), keys }
-    }
-
-    /// Lists all leases, by id; etcd lists them by when they end, which is not known here.
-    pub fn lease_leases(&self) -> LeaseLeasesResponse {
-        let leases = self.leases.iter().map(|(id, _)| LeaseStatus { id: id.0 }).collect();
-        LeaseLeasesResponse { header: header(self.revision), leases }
     }
 }

@@ -12,7 +12,12 @@ use proto::{
 use tonic::{Request, Response, Status, Streaming, async_trait};
 
 use super::{admission::wants_leader, context::ServiceContext, quota::Cost, random};
-use crate::{api_error::ApiError, entry::EntryKind, lease::least_ttl_s, state::Refusal};
+use crate::{
+    api_error::ApiError,
+    entry::EntryKind,
+    lease::least_ttl_s,
+    state::{Refusal, State},
+};
 
 #[async_trait]
 impl Lease for ServiceContext {
@@ -74,10 +79,10 @@ impl Lease for ServiceContext {
         request: Request<LeaseLeasesRequest>,
     ) -> Result<Response<LeaseLeasesResponse>, Status> {
         let requires = self.admit(request.metadata())?;
-        let mut found = self.read(&requires, |state| Ok(state.keys.lease_leases())).await?;
-        let in_order = self.member.leases_in_order().into_iter();
-        found.leases = in_order.map(|id| LeaseStatus { id: id.0 }).collect();
-        self.answer(found)
+        let look = |state: &State| Ok((state.keys.header(), state.keys.leases().clone()));
+        let (header, leases) = self.read(&requires, look).await?;
+        let leases = self.member.in_order(&leases).into_iter().map(|id| LeaseStatus { id: id.0 }).collect();
+        self.answer(LeaseLeasesResponse { header, leases })
     }
 }
 

@@ -30,7 +30,7 @@ fn a_lease_is_granted_once() {
         let granted = store.lease_grant(&LeaseGrantRequest { id, ttl });
         assert_eq!(granted.map(|lease| (lease.id, lease.ttl)), expected, "{id} {ttl}");
     }
-    assert_eq!(store.lease_leases().leases.iter().map(|lease| lease.id).collect::<Vec<_>>(), [7, 8]);
+    assert_eq!(store.leases().iter().map(|(id, _)| id.0).collect::<Vec<_>>(), [7, 8]);
     assert_eq!(store.revision().0, 1, "leases move no revision");
 }
 
