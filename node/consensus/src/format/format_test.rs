@@ -32,6 +32,29 @@ fn entries() -> Vec<Entry> {
     payloads.into_iter().enumerate().map(entry).collect()
 }
 
+/// The log's entries are compared by their bytes, and what is read of the wire is written into a log as it was read.
+#[test]
+fn equal_commands_have_equal_bytes_however_they_were_written() {
+    let canonical = Command::new(Bytes::from_static(b"b"));
+    for written in [
+        &b"\x12\x01b"[..],
+        b"\x12\x01b\x78\x01",  // with a field that nobody knows behind it,
+        b"\x78\x01\x12\x01b",  // or before it
+        b"\x12\x01a\x12\x01b", // twice: the last one counts
+        b"\x92\x00\x01b",      // a longer tag,
+        b"\x12\x81\x00b",      // and a longer length
+    ] {
+        let id = wal::EntryId { term: wal::Term(1), leader: 0, index: wal::LogIndex(1) };
+        let entry = decode_payload(wal::Entry { id, payload: Bytes::from_static(written) }).unwrap();
+        let Payload::Normal(command) = entry.payload else { panic!("{written:?} is no command") };
+        assert_eq!(
+            (command.bytes(), command.payload()),
+            (Bytes::from_static(b"b"), canonical.payload()),
+            "{written:?}"
+        );
+    }
+}
+
 /// One message of every kind, and whether bytes are read as the same one again.
 struct Kind {
     bytes: Bytes,
