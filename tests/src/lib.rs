@@ -22,6 +22,7 @@ mod on_both;
 pub mod releases;
 pub mod roles;
 pub mod rollout;
+pub mod side_by_side;
 pub mod skip;
 pub mod spread;
 pub mod spy;

@@ -15,8 +15,8 @@ use tests::{
     Error,
     cluster::{Cluster, Spec},
     command::end_of,
-    much, releases,
-    spread::{median, spread},
+    much,
+    side_by_side::{in_turns, print, systems},
     system::{Build, System},
 };
 
@@ -58,12 +58,6 @@ struct Cli {
     watches: usize,
 }
 
-/// What one system has shown so far: for each cell of the table a figure a run.
-struct Shown {
-    build: Build,
-    cells: Vec<Vec<f64>>,
-}
-
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -71,23 +65,11 @@ async fn main() -> ExitCode {
 }
 
 async fn bench(cli: &Cli) -> Result<ExitCode, Error> {
-    let mut all = Vec::new();
-    for system in System::ALL.into_iter().filter(|system| cli.system.is_none_or(|wanted| wanted == *system)) {
-        match releases::get(system, &cli.release) {
-            Ok(build) => all.push(Shown { build, cells: vec![Vec::new(); names(cli).len()] }),
-            Err(error) if cli.system.is_none() && system == System::Etcd => println!("etcd is left out: {error}"),
-            Err(error) => return Err(error),
-        }
-    }
-    for run in 1..=cli.runs {
-        for shown in &mut all {
-            let figures = measure(cli, &shown.build).await?;
-            shown.cells.iter_mut().zip(figures).for_each(|(cell, figure)| cell.push(figure));
-            eprintln!("run {run} of {}: {} done", cli.runs, shown.build);
-        }
-    }
+    let mut all = systems(cli.system, &cli.release)?;
+    let measured = async |build: &Build| Ok(names(cli).into_iter().zip(measure(cli, build).await?).collect());
+    in_turns(&mut all, cli.runs, measured).await?;
     println!("3 members, {} bytes, {} s a cell, {} runs; median (min–max)\n", cli.bytes, cli.seconds, cli.runs);
-    print(cli, &all);
+    print(&all);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -143,18 +125,4 @@ async fn measure(cli: &Cli, build: &Build) -> Result<Vec<f64>, Error> {
         figures.push(fan_out::events_a_second(&cluster.layout, cli.watches, Duration::from_secs(cli.seconds)).await?);
     }
     Ok(figures)
-}
-
-fn print(cli: &Cli, all: &[Shown]) {
-    let heads: Vec<_> = all.iter().map(|shown| shown.build.to_string()).collect();
-    let ratio = if all.len() == 2 { " | ratio" } else { "" };
-    println!("| | {}{ratio} |\n|---{}|", heads.join(" | "), "|---".repeat(all.len() + usize::from(all.len() == 2)));
-    for (row, name) in names(cli).iter().enumerate() {
-        let cells: Vec<_> = all.iter().map(|shown| spread(shown.cells[row].clone())).collect();
-        let ratio = match all {
-            [node, etcd] => format!(" | {:.2}", median(node.cells[row].clone()) / median(etcd.cells[row].clone())),
-            _ => String::new(),
-        };
-        println!("| {name} | {}{ratio} |", cells.join(" | "));
-    }
 }

@@ -14,8 +14,8 @@ use tests::{
     Error,
     cluster::{Cluster, Spec},
     command::end_of,
-    much, releases,
-    spread::{median, spread},
+    much,
+    side_by_side::{in_turns, print, systems},
     system::{Build, System},
 };
 
@@ -45,12 +45,6 @@ struct Cli {
     runs: usize,
 }
 
-/// What one system has shown so far: for each row of the table a figure a run.
-struct Shown {
-    build: Build,
-    rows: Vec<(String, Vec<f64>)>,
-}
-
 #[tokio::main]
 async fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -58,25 +52,8 @@ async fn main() -> ExitCode {
 }
 
 async fn bench(cli: &Cli) -> Result<ExitCode, Error> {
-    let mut all = Vec::new();
-    for system in System::ALL.into_iter().filter(|system| cli.system.is_none_or(|wanted| wanted == *system)) {
-        match releases::get(system, "3.6") {
-            Ok(build) => all.push(Shown { build, rows: Vec::new() }),
-            Err(error) if cli.system.is_none() && system == System::Etcd => println!("etcd is left out: {error}"),
-            Err(error) => return Err(error),
-        }
-    }
-    for run in 1..=cli.runs {
-        for Shown { build, rows } in &mut all {
-            for (at, (name, figure)) in measure(cli, build).await?.into_iter().enumerate() {
-                match rows.get_mut(at) {
-                    Some((_, figures)) => figures.push(figure),
-                    None => rows.push((name, vec![figure])),
-                }
-            }
-            eprintln!("run {run} of {}: {build} done", cli.runs);
-        }
-    }
+    let mut all = systems(cli.system, "3.6")?;
+    in_turns(&mut all, cli.runs, async |build| measure(cli, build).await).await?;
     println!(
         "1 member, {} readers of {} MB, {} s a part, {} runs; median (min–max)\n",
         cli.readers, cli.megabytes, cli.seconds, cli.runs
@@ -106,19 +83,4 @@ async fn measure(cli: &Cli, build: &Build) -> Result<Vec<(String, f64)>, Error> 
         ]);
     }
     Ok(rows)
-}
-
-fn print(all: &[Shown]) {
-    let heads: Vec<_> = all.iter().map(|shown| shown.build.to_string()).collect();
-    let ratio = if all.len() == 2 { " | ratio" } else { "" };
-    println!("| | {}{ratio} |\n|---{}|", heads.join(" | "), "|---".repeat(all.len() + usize::from(all.len() == 2)));
-    let Some(first) = all.first() else { return };
-    for (row, (name, _)) in first.rows.iter().enumerate() {
-        let cells: Vec<_> = all.iter().map(|shown| spread(shown.rows[row].1.clone())).collect();
-        let ratio = match all {
-            [node, etcd] => format!(" | {:.2}", median(node.rows[row].1.clone()) / median(etcd.rows[row].1.clone())),
-            _ => String::new(),
-        };
-        println!("| {name} | {}{ratio} |", cells.join(" | "));
-    }
 }
