@@ -81,9 +81,9 @@ impl History {
     }
 
     pub(super) fn push(&mut self, record: Record) {
-        if self.records.is_empty() {
-            // Most keys have one; a vector would begin with room for four.
-            self.records.reserve_exact(1);
+        if self.records.len() == self.records.capacity() {
+            // Most keys have one; a vector would begin with room for four, and then double it each time.
+            self.records.reserve_exact(1 + self.records.len() / 4);
         }
         self.records.push(record);
     }
