@@ -9,9 +9,6 @@ use super::{
     size,
 };
 
-/// In bytes: of a longer value what comes with it is next to nothing.
-const MOST_COPIED: usize = 4096;
-
 /// Changes at the revision after the store's. Dropped without [`Write::end`], it leaves nothing behind.
 pub(super) struct Write<'a> {
     store: &'a mut Store,
@@ -38,8 +35,6 @@ impl Write<'_> {
     /// Writes a key. The lease must be there.
     pub(super) fn put(&mut self, key: Bytes, value: Bytes, lease: LeaseId) {
         let next = self.next();
-        // A part of the entry keeps all of it, and a count beside it.
-        let value = if value.len() < MOST_COPIED { Bytes::copy_from_slice(&value) } else { value };
         self.push(key, |before| {
             let (created, version) = before.map_or((next, 1), |live| (live.created, live.version + 1));
             Some(Live { created, version, value, lease })
