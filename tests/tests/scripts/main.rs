@@ -5,3 +5,4 @@ mod cluster;
 mod fetch_etcd;
 mod hosts;
 mod mirror;
+mod mutants;
