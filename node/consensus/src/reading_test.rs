@@ -40,14 +40,16 @@ struct Others {
 impl Others {
     /// The first held request of this kind to this member, once there is one.
     async fn held(&self, member: u64, is_it: impl Fn(&Sent) -> bool) -> Sent {
-        loop {
+        let find = || {
             let mut held = self.held.lock().unwrap();
             let requests = held.entry(member).or_default();
-            if let Some(at) = requests.iter().position(&is_it) {
-                return requests.remove(at).unwrap();
+            requests.iter().position(&is_it).and_then(|at| requests.remove(at))
+        };
+        loop {
+            match find() {
+                Some(sent) => return sent,
+                None => tokio::time::sleep(Duration::from_millis(1)).await,
             }
-            drop(held);
-            tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
 
