@@ -16,6 +16,7 @@ use tracing::{
 };
 use tracing_subscriber::{
     EnvFilter,
+    filter::ParseError,
     fmt::{
         FmtContext, FormatEvent, FormatFields, MakeWriter,
         format::Writer,
@@ -26,8 +27,11 @@ use tracing_subscriber::{
 
 use crate::config::{LogOutput, LogSettings};
 
-/// What openraft says is for those who work on it; and each call after its end, which has its own line, would be one.
-const QUIET: &str = "openraft=error,openraft::raft::raft_inner=off,h2=error,hyper=error";
+/// Who logs: this node's crates, and openraft where it cannot go on; each call after its end, which has its own line, would be one of
+/// those. Other libraries say nothing: strangers make them say it, a line for each connection, as long as a stranger likes.
+fn filter(level: &str) -> Result<EnvFilter, ParseError> {
+    EnvFilter::try_new(format!("off,node={level},consensus={level},openraft=error,openraft::raft::raft_inner=off"))
+}
 
 /// Why nothing can be logged.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +39,7 @@ pub enum LogError {
     #[error("--log-outputs: {}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
     #[error(transparent)]
-    Level(#[from] tracing_subscriber::filter::ParseError),
+    Level(#[from] ParseError),
 }
 
 /// Logs from now on.
@@ -43,13 +47,12 @@ pub enum LogError {
 /// # Errors
 /// A file cannot be opened.
 pub fn start(settings: &LogSettings) -> Result<(), LogError> {
-    let filter = EnvFilter::try_new(format!("{},{QUIET}", settings.level))?;
     let outputs = Outputs::open(&settings.outputs)?;
     // Its own complaint about an output that cannot be written, as on a full disk, would be a panic.
     tracing_subscriber::fmt()
         .log_internal_errors(false)
         .event_format(EtcdLine { is_json: settings.is_json })
-        .with_env_filter(filter)
+        .with_env_filter(filter(&settings.level)?)
         .with_writer(outputs)
         .init();
     Ok(())

@@ -1,6 +1,14 @@
 //! The node as a process: its arguments, its output, its threads, its end.
 
-use std::{env, error::Error, process::ExitCode, sync::Arc, thread, time::Duration};
+use std::{
+    env,
+    error::Error,
+    io::{self, Write},
+    process::ExitCode,
+    sync::Arc,
+    thread,
+    time::Duration,
+};
 
 use consensus::with_causes;
 use proto::Release;
@@ -49,10 +57,7 @@ pub fn run(release: &str) -> ExitCode {
         && first == "snapshot"
     {
         return match snapshot(release, rest) {
-            Ok(text) => {
-                print!("{text}");
-                ExitCode::SUCCESS
-            }
+            Ok(text) => say(&text),
             Err(error) => failed(&*error),
         };
     }
@@ -62,15 +67,13 @@ pub fn run(release: &str) -> ExitCode {
         return match Config::check_flags(others) {
             Ok(()) => {
                 // The first line is etcd's, for those who read it.
-                println!("etcd Version: {release}\nMade by: Baton's node, with KEP-4647");
-                ExitCode::SUCCESS
+                say(&format!("etcd Version: {release}\nMade by: Baton's node, with KEP-4647\n"))
             }
             Err(error) => failed(&error),
         };
     }
     if arguments.iter().any(|argument| matches!(argument.as_str(), "--help" | "-h" | "help")) {
-        print!("{}", help());
-        return ExitCode::SUCCESS;
+        return say(&help());
     }
     match serve(release, arguments) {
         Ok(()) => ExitCode::SUCCESS,
@@ -104,9 +107,18 @@ fn snapshot(release: &str, arguments: &[String]) -> Result<String, Box<dyn Error
     }
 }
 
+/// To whoever asked.
+fn say(text: &str) -> ExitCode {
+    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error),
+    }
+}
+
 /// A flag that is wrong ends a member with 2, as it does etcd.
 fn failed(error: &(dyn Error + 'static)) -> ExitCode {
-    eprintln!("error: {}", with_causes(error));
+    // Where that cannot be written, the code still says it.
+    let _ = writeln!(io::stderr(), "error: {}", with_causes(error));
     let is_of_a_flag = error.downcast_ref::<ConfigError>().is_some_and(ConfigError::is_of_a_flag);
     if is_of_a_flag || error.is::<SnapshotCommandError>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }

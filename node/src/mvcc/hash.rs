@@ -11,7 +11,7 @@ use prost::Message;
 use proto::{Revision, etcdserverpb::HashKvResponse, mvccpb::KeyValue};
 
 use super::{
-    Compaction, KeyRange, Store, header,
+    Compaction, Store, header,
     history::{History, Record},
 };
 use crate::api_error::ApiError;
@@ -57,7 +57,11 @@ impl Store {
         };
         Ok(HashKvResponse {
             header: header(self.revision),
-            hash: self.hash_up_to(revision, self.compacted, self.alive(KeyRange::From(&[]), revision).next().is_some()),
+            hash: self.hash_up_to(
+                revision,
+                self.compacted,
+                self.keys.values().any(|history| is_kept_by_etcd(history, revision)),
+            ),
             compact_revision: self.compacted.0,
             hash_revision: revision.0,
         })
@@ -94,6 +98,14 @@ impl Store {
         }
         hash
     }
+}
+
+/// Whether etcd finds anything of a key to keep at `revision` (`keyIndex.keep`): not of one that was deleted there and written again
+/// in the same transaction, as it looks at the life that ended.
+fn is_kept_by_etcd(history: &History, revision: Revision) -> bool {
+    let there = history.records().iter().rev().skip_while(|record| record.at.revision > revision);
+    let was_deleted = there.take_while(|record| record.at.revision == revision).any(|record| record.live.is_none());
+    history.at(revision).is_some() && !was_deleted
 }
 
 /// Whether a record goes into the hash at `revision`: of those that a compaction would drop there, the ones up to the

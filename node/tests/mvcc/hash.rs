@@ -10,13 +10,15 @@ use crate::{
     answer::answer,
     random::{Random, Step},
     snapshot::restored,
-    word::{compaction, delete, put, put_leased, store},
+    word::{Operation, compaction, delete, put, put_leased, store, txn},
 };
 
 /// Requests, and the hash that etcd 3.6.14 gave after each; `against_etcd.rs` asks a real one again.
 ///
-/// With them goes a deletion at the very revision of a compaction, with no other key there, and one above it.
-pub fn hashed() -> [(Step, u32); 10] {
+/// With them goes a deletion at the very revision of a compaction, with no other key there, and one above it; and a key that is deleted
+/// and written again in one transaction, with no other key there.
+pub fn hashed() -> [(Step, u32); 11] {
+    let written_again = txn(vec![], vec![put("d", "1").op(), delete("\0", "\0").op(), put("c", "3").op()], vec![]);
     [
         (Step::Put(put("a", "1")), 2587454935),
         (Step::Delete(delete("a", "")), 3520211144),
@@ -28,6 +30,7 @@ pub fn hashed() -> [(Step, u32); 10] {
         (Step::Grant(crate::word::grant(7)), 1721757817),
         (Step::Put(put_leased("c", "2", 7)), 899081681),
         (Step::Compact(compaction(7)), 1440894043),
+        (Step::Txn(written_again), 2331377476),
     ]
 }
 

@@ -115,6 +115,15 @@ async fn who_is_not_let_in_is_told_apart_in_the_log() {
     }
     until_it_says(member, "it does not speak TLS").await;
     until_it_says(member, "rejected connection on peer endpoint").await;
+    // A message of the handshake out of turn, again and again.
+    for _ in 0..30 {
+        let mut stranger = TcpStream::connect((HOSTS[0], member.client_port)).expect("connected");
+        stranger.write_all(b"\x16\x03\x01\x00\x08\x14\x00\x00\x04done").expect("sent");
+        let _ = stranger.read_to_end(&mut Vec::new());
+    }
+    let log = fs::read_to_string(member.log()).expect("a log");
+    let of_it = |line: &&str| line.contains("Finished") || line.contains("andshake");
+    assert!(log.lines().filter(of_it).count() < 5, "a line for each: {log}");
     is_rejection(member, "client", "it does not speak TLS");
     is_rejection(member, "peer", "it does not speak TLS");
     nobody_panicked(layout);
