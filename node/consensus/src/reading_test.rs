@@ -5,7 +5,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use super::*;
 use crate::{
@@ -14,7 +14,13 @@ use crate::{
     types::{AppendRequest, AppendResult, VoteResponse},
 };
 
-const ELECTION: Duration = Duration::from_secs(2);
+/// No heartbeat is sent but for a read, and no answer that is held counts as lost: the play is over long before, also where the
+/// machine stands still.
+const HEARTBEAT: Duration = Duration::from_secs(300);
+const ELECTION: Duration = Duration::from_secs(3000);
+/// For a read, and for each request.
+const LIMIT: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A request that was sent, and where its answer goes.
 struct Sent {
@@ -31,9 +37,10 @@ impl Sent {
 }
 
 /// Members that vote for whoever asks, and answer appends at once or when they are told to.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Others {
-    answers: Arc<watch::Sender<bool>>,
+    /// When they are told to, if it is a heartbeat or is about an entry above this index.
+    hold_above: Arc<Mutex<Option<u64>>>,
     held: Arc<Mutex<BTreeMap<u64, VecDeque<Sent>>>>,
 }
 
@@ -45,12 +52,15 @@ impl Others {
             let requests = held.entry(member).or_default();
             requests.iter().position(&is_it).and_then(|at| requests.remove(at))
         };
-        loop {
-            match find() {
-                Some(sent) => return sent,
-                None => tokio::time::sleep(Duration::from_millis(1)).await,
+        let found = async {
+            loop {
+                match find() {
+                    Some(sent) => return sent,
+                    None => tokio::time::sleep(Duration::from_millis(1)).await,
+                }
             }
-        }
+        };
+        tokio::time::timeout(PATIENCE, found).await.expect("a request that is sent")
     }
 
     fn take(&self, member: u64, lane: Lane, bytes: Bytes, to: mpsc::UnboundedSender<Bytes>) {
@@ -58,9 +68,10 @@ impl Others {
         let matching = entries.last().map(|entry| entry.log_id).or(prev_log_id);
         let answer = Numbered { sequence, what: AppendResult::Ok(matching) }.encode();
         let sent = Sent { lane, entries: entries.len(), answer, to };
-        match *self.answers.borrow() {
-            true => sent.answer(),
-            false => self.held.lock().unwrap().entry(member).or_default().push_back(sent),
+        let is_above = |index| lane == Lane::Heartbeats || matching.is_some_and(|id| id.index > index);
+        match self.hold_above.lock().unwrap().is_some_and(is_above) {
+            true => self.held.lock().unwrap().entry(member).or_default().push_back(sent),
+            false => sent.answer(),
         }
     }
 }
@@ -92,8 +103,8 @@ impl Peers for Others {
 
 /// The leader of three, and the others.
 async fn leader(folder: &std::path::Path) -> (Group, Others) {
-    let others = Others { answers: Arc::new(watch::Sender::new(true)), held: Arc::default() };
-    let settings = Settings { election: ELECTION, ..bare::SETTINGS };
+    let others = Others::default();
+    let settings = Settings { heartbeat: HEARTBEAT, election: ELECTION, ..bare::SETTINGS };
     let group = bare::member(folder, settings, Arc::new(others.clone())).await;
     group.found(&(1..=3).map(|id| (id, format!("http://127.0.0.1:{id}"))).collect()).await.unwrap();
     group.raft_status().wait_for(|status| status.leader == Some(1)).await.unwrap();
@@ -105,15 +116,14 @@ async fn leader(folder: &std::path::Path) -> (Group, Others) {
 async fn an_answer_to_what_was_sent_before_a_read_confirms_no_read() {
     let folder = tempfile::tempdir().unwrap();
     let (group, others) = leader(folder.path()).await;
-    assert!(group.read_index(ELECTION).await.unwrap() > 0, "all answer");
-    others.answers.send_replace(false);
+    let index = group.read_index(PATIENCE).await.expect("all answer");
+    *others.hold_above.lock().unwrap() = Some(index);
     let writer = group.clone();
     let written = tokio::spawn(async move { writer.propose(vec![Bytes::from_static(b"x")]).await });
     let has_entry = |sent: &Sent| sent.entries == 1;
     let (of_2, of_3) = (others.held(2, has_entry).await, others.held(3, has_entry).await);
-    others.held.lock().unwrap().clear();
     let reader = group.clone();
-    let read = tokio::spawn(async move { reader.read_index(ELECTION / 2).await });
+    let read = tokio::spawn(async move { reader.read_index(LIMIT).await });
     others.held(2, |sent| sent.lane == Lane::Heartbeats).await;
     // The entry is committed by one of the old answers. That is news for the other member, and its own old answer comes after it.
     of_3.answer();
