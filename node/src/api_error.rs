@@ -114,6 +114,24 @@ pub enum ApiError {
     /// Another member is reached there.
     #[error("etcdserver: Peer URLs already exists")]
     PeerUrlExists,
+    #[error("etcdserver: member ID already exist")]
+    MemberExists,
+    /// Too few voters have ever started for what is asked.
+    #[error("etcdserver: re-configuration failed due to not enough started members")]
+    NotEnoughStarted,
+    /// Too few voters answer for what is asked.
+    #[error("etcdserver: unhealthy cluster")]
+    Unhealthy,
+    #[error("etcdserver: too many learner members in cluster")]
+    TooManyLearners,
+    #[error("etcdserver: can only promote a learner member")]
+    NotALearner,
+    /// It has not started, is behind, or has not said yet which features it wants.
+    #[error("etcdserver: can only promote a learner member which is in sync with leader")]
+    LearnerNotReady,
+    /// A feature is on that it does not know or does not want (KEP-4647, "Learner").
+    #[error("etcdserver: the learner's --cluster-feature-gates would turn off a feature that is on")]
+    LearnerTurnsOff,
     /// What a downgrade is to lead to is no version.
     #[error("etcdserver: wrong downgrade target version format")]
     WrongDowngradeTarget,
@@ -147,7 +165,13 @@ impl ApiError {
             | Self::InvalidDowngradeTarget => Code::InvalidArgument,
             Self::Compacted | Self::FutureRevision | Self::LeaseTtlTooLarge => Code::OutOfRange,
             Self::LeaseNotFound | Self::MemberNotFound => Code::NotFound,
-            Self::LeaseExists
+            Self::MemberExists
+            | Self::NotEnoughStarted
+            | Self::TooManyLearners
+            | Self::NotALearner
+            | Self::LearnerNotReady
+            | Self::LearnerTurnsOff
+            | Self::LeaseExists
             | Self::NotLeader
             | Self::NotSupportedForLearner
             | Self::BadLeaderTransferee
@@ -157,6 +181,7 @@ impl ApiError {
             | Self::NoInflightDowngrade => Code::FailedPrecondition,
             Self::AnswerTooLarge | Self::TooManyRequests | Self::NoSpace => Code::ResourceExhausted,
             Self::NoLeader
+            | Self::Unhealthy
             | Self::LeaderChanged
             | Self::Stopped
             | Self::Timeout

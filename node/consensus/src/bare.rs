@@ -7,10 +7,9 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use wal::{Options, Wal};
 
-use crate::{Applier, Frozen, Group, Machine, Peers, ReadMode, Restored, Settings, Snapshots, Stop};
+use crate::{Applier, Content, Frozen, Group, Machine, Peers, ReadMode, Restored, Settings, Snapshots, Stop};
 
 pub(crate) const SETTINGS: Settings = Settings {
     heartbeat: Duration::from_millis(100),
@@ -23,7 +22,7 @@ pub(crate) const SETTINGS: Settings = Settings {
 struct Nothing;
 
 impl Machine for Nothing {
-    fn apply(&self, _: &[(u64, Option<Bytes>)]) -> Result<(), Stop> {
+    fn apply(&self, _: &[(u64, Content)]) -> Result<(), Stop> {
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! The raft group of the bundled node: openraft behind an interface of our own, with formats of our own.
 //!
 //! ```text
-//!    Group   propose, read_index, transfer, status          (group.rs, reading.rs, answer.rs, status)
+//!    Group   propose, read_index, transfer, status          (group.rs, members.rs, reading.rs, answer.rs, status)
 //!      |
 //!   openraft ---- LogStore   ---- wal, a crate of its own   (log_store.rs)
 //!      |    \---- Applier    ---- dyn Machine, Snapshots    (machine.rs, snapshots.rs)
@@ -25,6 +25,7 @@ mod format;
 mod group;
 mod log_store;
 mod machine;
+mod members;
 mod network;
 mod peers;
 mod promise;
@@ -43,7 +44,8 @@ pub use arriving::{Arrival, ArrivalError};
 pub use format::{Command, fuzz};
 pub use group::{Group, GroupError, ProposeError, with_causes};
 pub use log_store::{LogStore, uncommitted};
-pub use machine::{Applier, Frozen, Machine, Restored, Stop};
+pub use machine::{Applier, Content, Frozen, Machine, Restored, Stop};
+pub use members::{ChangeError, Members, MembersAt};
 pub use peers::{Lane, Outgoing, Peer, PeerError, Peers, Pipe, Question};
 pub use reading::ReadError;
 pub use restored::{BeginError, FIRST_INDEX, begin_with};

@@ -13,6 +13,7 @@ use tokio::time::sleep;
 
 use crate::{
     group::with_causes,
+    members::Members,
     schedule::Schedule,
     snapshots::{SnapshotError, SnapshotFile, Snapshots},
     threads::{aside, off_thread},
@@ -30,13 +31,24 @@ pub type Frozen = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send>;
 /// It fails where the member must end: this release must not go on with that state. Then nothing was changed.
 pub type Restored = Box<dyn FnOnce() -> Result<(), Stop> + Send>;
 
+/// What is in a committed entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Raft's own, which says nothing to a state machine.
+    Nothing,
+    /// A command of the machine's.
+    Command(Bytes),
+    /// These are the members from here on.
+    Members(Members),
+}
+
 /// What a log's commands are for.
 pub trait Machine: Send + Sync + 'static {
-    /// Applies committed entries, in order; one without a command says nothing to it.
+    /// Applies committed entries, in order.
     ///
     /// # Errors
     /// The member must end: it can not become what the others are.
-    fn apply(&self, entries: &[(u64, Option<Bytes>)]) -> Result<(), Stop>;
+    fn apply(&self, entries: &[(u64, Content)]) -> Result<(), Stop>;
 
     /// The state as it is now.
     fn freeze(&self) -> Frozen;
@@ -105,8 +117,11 @@ impl Applier {
             position.membership = membership;
         }
         drop(position);
-        let bytes =
-            entries.iter().filter_map(|(_, command)| command.as_ref()).map(|command| command.len() as u64).sum();
+        let length = |(_, content): &(u64, Content)| match content {
+            Content::Command(command) => command.len() as u64,
+            Content::Nothing | Content::Members(_) => 0,
+        };
+        let bytes = entries.iter().map(length).sum();
         self.schedule.applied(entries.len() as u64, bytes);
         responders.into_iter().for_each(|responder| responder.send(()));
         Ok(())
@@ -157,22 +172,23 @@ impl Applier {
 struct Batch {
     last: Option<LogId>,
     membership: Option<StoredMembership>,
-    entries: Vec<(u64, Option<Bytes>)>,
+    entries: Vec<(u64, Content)>,
     responders: Vec<ApplyResponder<Types>>,
 }
 
 impl Batch {
     fn push(&mut self, (entry, responder): EntryResponder<Types>) {
-        let command = match entry.payload {
-            Payload::Normal(command) => Some(command.bytes()),
+        let content = match entry.payload {
+            Payload::Normal(command) => Content::Command(command.bytes()),
             Payload::Membership(membership) => {
+                let members = Members::of(&membership);
                 self.membership = Some(StoredMembership::new(Some(entry.log_id), membership));
-                None
+                Content::Members(members)
             }
-            Payload::Blank => None,
+            Payload::Blank => Content::Nothing,
         };
         self.last = Some(entry.log_id);
-        self.entries.push((entry.log_id.index, command));
+        self.entries.push((entry.log_id.index, content));
         self.responders.extend(responder);
     }
 }

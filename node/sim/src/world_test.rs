@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use consensus::Machine as _;
+use consensus::{Content, Machine as _};
 use node::{
     cluster::member::Starts,
     entry::{Entry, EntryKind},
@@ -29,7 +29,7 @@ fn diverge(world: &World, host: HostId) -> MemberId {
     let entry = Bytes::from(Entry::from(EntryKind::Put(put)).encode());
     let bytes = Proposal { id, settled: 1, entry }.encode().into();
     let applied = member.read(|state| state.applied.0);
-    member.machine().apply(&[(applied, Some(bytes))]).unwrap();
+    member.machine().apply(&[(applied, Content::Command(bytes))]).unwrap();
     member.identity().member
 }
 

@@ -96,6 +96,11 @@ pub struct Attributes {
 }
 
 impl Member {
+    /// Whether it has ever published itself (etcd, `IsStarted`).
+    pub fn has_started(&self) -> bool {
+        !self.client_urls.is_empty() || self.starts > Starts(0)
+    }
+
     /// The start that it has published last.
     pub fn start(&self) -> Start {
         Start { starts: self.starts, id: self.start_id }

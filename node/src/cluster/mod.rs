@@ -12,8 +12,9 @@ pub mod entry;
 pub mod gate;
 pub mod leader_proposals;
 pub mod member;
+pub mod membership;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proto::{ClusterId, ClusterVersion, LogIndex, MemberId};
 
@@ -34,6 +35,8 @@ pub struct Cluster {
     /// What the members have agreed on; `None` until the first decision.
     pub version: Option<ClusterVersion>,
     pub members: BTreeMap<MemberId, Member>,
+    /// Who was one: their ids are never given again.
+    pub removed: BTreeSet<MemberId>,
     /// What is on for the whole cluster.
     pub gate: Gate,
     /// The entry that last changed anything a gate is decided from. A decision made from older inputs is dropped.

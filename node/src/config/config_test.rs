@@ -126,11 +126,10 @@ fn what_etcd_takes_is_taken_with_a_warning_or_refused_by_name() {
     for setting in ETCD_FLAGS.iter().filter(|setting| !setting.name.starts_with("experimental-")) {
         assert!(list.contains(&format!("`{}`", setting.name)), "the README lacks --{}", setting.name);
     }
-    let config = read(&["--max-wals=9", "--enable-pprof", "--strict-reconfig-check=false", "--cors=*"], &[]).unwrap();
+    let config = read(&["--max-wals=9", "--enable-pprof", "--cors=*"], &[]).unwrap();
     let expected = [
         "--enable-pprof is not used: there are no profiles",
         "--max-wals is not used: the node itself decides how many files it keeps",
-        "--strict-reconfig-check is not used: members are not added or removed yet",
     ];
     assert_eq!(config.warnings, expected);
 }

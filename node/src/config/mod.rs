@@ -52,6 +52,10 @@ pub struct Config {
     pub initial_cluster_state: InitialState,
     /// What tells one new cluster from another with the same members.
     pub initial_cluster_token: String,
+    /// Members come and go only where a quorum stays (etcd, `--strict-reconfig-check`).
+    pub strict_reconfig_check: bool,
+    /// As many learners there may be (etcd, `--max-learners`).
+    pub max_learners: usize,
     /// Between two heartbeats of a leader.
     pub heartbeat_interval: Duration,
     /// How long a member goes without a leader before it stands for election.

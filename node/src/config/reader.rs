@@ -51,6 +51,8 @@ pub(super) fn build(given: &Given) -> Result<Config, ConfigError> {
             "new" => InitialState::New,
             _ => InitialState::Existing,
         },
+        strict_reconfig_check: text.flag("strict-reconfig-check")?,
+        max_learners: text.parsed("max-learners")?,
         initial_cluster_token: text.text("initial-cluster-token"),
         heartbeat_interval: text.millis("heartbeat-interval")?,
         election_timeout: text.millis("election-timeout")?,

@@ -99,6 +99,7 @@ pub(crate) fn cluster(stored: written::Cluster) -> Cluster {
         inputs: LogIndex(stored.inputs),
         downgrade: stored.downgrade.as_ref().map(version),
         behind: Some(LogIndex(stored.behind)).filter(|behind| behind.0 > 0),
+        removed: stored.removed.into_iter().map(MemberId).collect(),
     }
 }
 

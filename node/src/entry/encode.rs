@@ -101,6 +101,7 @@ pub(crate) fn cluster(cluster: &cluster::Cluster) -> written::Cluster {
         inputs: cluster.inputs.0,
         downgrade: cluster.downgrade.map(version),
         behind: cluster.behind.map_or(0, |behind| behind.0),
+        removed: cluster.removed.iter().map(|id| id.0).collect(),
     }
 }
 

@@ -159,7 +159,8 @@ fn number_of(digest: &[u8; 32]) -> u64 {
 }
 
 impl Identity {
-    /// The identity in a data directory, which starts once more; of a new member, by its flags, where there is none. The folder
+    /// The identity in a data directory, which starts once more; of a new member, by its flags or as it has `joined` a cluster,
+    /// where there is none. The folder
     /// of the log counts the starts, too: one that is older than the rest shows by that (N-7).
     ///
     /// # Errors
@@ -169,17 +170,16 @@ impl Identity {
         log: &dyn Folder,
         config: &Config,
         release: Release,
+        joined: Option<(ClusterId, MemberId)>,
     ) -> Result<Self, IdentityError> {
         let path = folder.path(NAME);
         let (kept, was_there) = match disk::read(folder, NAME) {
             Ok(bytes) => (read(&path, &bytes)?, true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => (Kept::new(config, None), false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                (joined.map_or_else(|| Kept::new(config, None), Kept::joined), false)
+            }
             Err(source) => return Err(IdentityError::Io { doing: "read", path, source }),
         };
-        let flags = cluster(&founders(config), kept.origin);
-        if kept.cluster != flags {
-            return Err(IdentityError::OtherCluster { path: folder.path(""), stored: kept.cluster, flags });
-        }
         let starts = Starts(kept.starts.0.saturating_add(1));
         // The log's count is written first: it is that of the identity, or one more where a crash came between the two.
         match started::read(log)? {
@@ -223,6 +223,18 @@ impl Identity {
         Self::new(Kept { cluster, member, starts, incarnation: None, published, origin: None }, "m1".into(), release)
     }
 
+    /// Whether the flags are those of this member's cluster: as long as it has no log, they found it.
+    ///
+    /// # Errors
+    /// They are not.
+    pub fn check(&self, config: &Config) -> Result<(), IdentityError> {
+        let flags = cluster(&founders(config), self.origin);
+        match self.cluster == flags {
+            true => Ok(()),
+            false => Err(IdentityError::OtherCluster { path: config.data_dir.clone(), stored: self.cluster, flags }),
+        }
+    }
+
     /// This start.
     pub fn start(&self) -> Start {
         Start { starts: self.starts, id: self.start_id }
@@ -254,13 +266,18 @@ impl Kept {
     fn new(config: &Config, origin: Option<Origin>) -> Self {
         let founders = founders(config);
         let own = founders.iter().find(|(_, name, _)| *name == config.name).map(|(id, ..)| *id).unwrap_or_default();
+        Self { origin, ..Self::joined((cluster(&founders, origin), own)) }
+    }
+
+    /// Of a member that was added to a cluster, and that has not started yet.
+    fn joined((cluster, member): (ClusterId, MemberId)) -> Self {
         Self {
-            cluster: cluster(&founders, origin),
-            member: own,
+            cluster,
+            member,
             starts: Starts(0),
-            incarnation: Incarnation::read(random(own)),
+            incarnation: Incarnation::read(random(member)),
             published: Start::default(),
-            origin,
+            origin: None,
         }
     }
 }

@@ -6,12 +6,12 @@ use std::{
     sync::{Arc, PoisonError, RwLockWriteGuard, TryLockError},
 };
 
-use bytes::Bytes;
-use consensus::{Frozen, Restored, Stop, off_thread};
-use proto::{ClusterVersion, LogIndex, Release};
+use consensus::{Content, Frozen, Members, Restored, Stop, off_thread};
+use proto::{ClusterVersion, LogIndex, MemberId, Release};
 
 use super::{Machine, Outcome, Proposal, counts::Batch};
 use crate::{
+    cluster::membership::Membership,
     entry::{Entry, EntryError},
     state::{Applied, ProposalId, Restore, State},
 };
@@ -30,10 +30,34 @@ pub enum Fault {
     ClusterVersion { version: ClusterVersion, release: Release },
 }
 
-/// An entry of the log, read; one without a command is raft's own.
+/// An entry of the log, read.
 struct Committed {
     index: LogIndex,
-    command: Option<Command>,
+    what: Read,
+}
+
+enum Read {
+    /// Raft's own.
+    Nothing,
+    Command(Command),
+    Members(Membership),
+}
+
+impl Committed {
+    fn command(&self) -> Option<&Command> {
+        match &self.what {
+            Read::Command(command) => Some(command),
+            Read::Nothing | Read::Members(_) => None,
+        }
+    }
+}
+
+fn membership(Members { voters, addresses }: &Members) -> Membership {
+    let urls = |address: &String| address.split(',').map(str::to_owned).collect();
+    Membership {
+        voters: voters.iter().map(|id| MemberId(*id)).collect(),
+        peer_urls: addresses.iter().map(|(id, address)| (MemberId(*id), urls(address))).collect(),
+    }
 }
 
 /// An entry, which of its proposer's it is, and below which that waits for none.
@@ -54,18 +78,22 @@ impl Machine {
         }
     }
 
-    fn read_entry(&self, index: u64, command: Option<&Bytes>) -> Result<Committed, Fault> {
+    fn read_entry(&self, index: u64, content: &Content) -> Result<Committed, Fault> {
         let index = LogIndex(index);
         let fault = |source| Fault::Entry { index, source };
-        let Some(command) = command else { return Ok(Committed { index, command: None }) };
+        let command = match content {
+            Content::Nothing => return Ok(Committed { index, what: Read::Nothing }),
+            Content::Members(members) => return Ok(Committed { index, what: Read::Members(membership(members)) }),
+            Content::Command(command) => command,
+        };
         let Proposal { id, settled, entry } = Proposal::decode(command.clone()).map_err(fault)?;
         let entry = Entry::decode(entry, self.shared.release.cluster_version()).map_err(fault)?;
-        Ok(Committed { index, command: Some(Command { id, settled, entry }) })
+        Ok(Committed { index, what: Read::Command(Command { id, settled, entry }) })
     }
 
-    fn apply_one(&self, state: &mut State, Committed { index, command }: Committed) -> Option<(ProposalId, Outcome)> {
-        match command {
-            Some(Command { id, settled, entry }) if state.sessions.admit(id, settled) => {
+    fn apply_one(&self, state: &mut State, Committed { index, what }: Committed) -> Option<(ProposalId, Outcome)> {
+        match what {
+            Read::Command(Command { id, settled, entry }) if state.sessions.admit(id, settled) => {
                 Some((id, state.apply(index, entry, &self.shared.registry)))
             }
             _ => {
@@ -80,10 +108,12 @@ impl Machine {
         let (mut outcomes, mut is_news, mut is_compacted, mut batch) = (Vec::new(), false, false, Batch::begin());
         for entry in entries {
             // One that was applied before, too: whoever replays the log meets it.
-            let since = entry.command.as_ref().map(|command| command.entry.what.since());
+            let since = entry.command().map(|command| command.entry.what.since());
             is_news |= since.is_some_and(|since| state.cluster.note(entry.index, since));
-            let (index, begun) =
-                (entry.index, entry.command.as_ref().map(|command| Batch::one(&command.entry.what, &state)));
+            if let Read::Members(members) = &entry.what {
+                is_news |= state.follow(entry.index, members, &self.shared.registry);
+            }
+            let (index, begun) = (entry.index, entry.command().map(|command| Batch::one(&command.entry.what, &state)));
             if let Some((id, outcome)) = self.apply_one(&mut state, entry) {
                 begun.into_iter().for_each(|begun| batch.note(index, begun, &outcome));
                 is_news |= matches!(outcome, Ok(Applied::Cluster { changed: true }));
@@ -121,11 +151,11 @@ impl Machine {
 }
 
 impl consensus::Machine for Machine {
-    fn apply(&self, entries: &[(u64, Option<Bytes>)]) -> Result<(), Stop> {
-        let read = |(index, command): &(u64, Option<Bytes>)| self.read_entry(*index, command.as_ref());
+    fn apply(&self, entries: &[(u64, Content)]) -> Result<(), Stop> {
+        let read = |(index, content): &(u64, Content)| self.read_entry(*index, content);
         let entries: Vec<_> = entries.iter().map(read).collect::<Result<_, _>>()?;
         let may_take_long =
-            |entry: &Committed| entry.command.as_ref().is_some_and(|command| command.entry.what.may_take_long());
+            |entry: &Committed| entry.command().is_some_and(|command| command.entry.what.may_take_long());
         match entries.iter().any(may_take_long) {
             true => off_thread(|| self.apply_all(entries))?,
             false => self.apply_all(entries)?,

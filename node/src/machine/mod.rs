@@ -106,6 +106,15 @@ impl Machine {
         state.apply(next, what.into(), &self.shared.registry).unwrap();
     }
 
+    /// Follows raft's members without a log.
+    #[cfg(test)]
+    #[allow(clippy::unwrap_used)]
+    pub(crate) fn follow_of_test(&self, to: &crate::cluster::membership::Membership) {
+        let mut state = self.shared.state.write().unwrap();
+        let next = LogIndex(state.applied.0 + 1);
+        state.follow(next, to, &self.shared.registry);
+    }
+
     /// The proposals of this process that are under way.
     pub fn proposals(&self) -> &Proposals {
         &self.shared.proposals

@@ -8,16 +8,15 @@ use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Shared;
-use crate::{config::Config, identity::founders, peer::CONNECTIONS};
+use crate::peer::CONNECTIONS;
 
 /// Before one that has ended is opened again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 /// Between two looks at who is a member, where nothing was heard of a change.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Until this member ends.
-pub(super) async fn run(shared: Arc<Shared>, config: Arc<Config>) {
-    let founders: BTreeMap<_, _> = founders(&config).into_iter().map(|(id, _, urls)| (id.0, urls.join(","))).collect();
+/// Until this member ends; to these, as long as it knows of no membership.
+pub(super) async fn run(shared: Arc<Shared>, first: Arc<BTreeMap<u64, String>>) {
     let mut cluster = shared.machine.cluster_changed();
     let mut open = BTreeMap::new();
     loop {
@@ -25,7 +24,7 @@ pub(super) async fn run(shared: Arc<Shared>, config: Arc<Config>) {
         let mut members = shared.group.members();
         if members.is_empty() {
             // One that nobody can dial is told of no membership before it has called the others.
-            members.clone_from(&founders);
+            members.clone_from(&first);
         }
         members.remove(&shared.identity.member.0);
         open.retain(|id, _| members.contains_key(id));

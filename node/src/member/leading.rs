@@ -3,12 +3,13 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use futures_util::{StreamExt, future::join_all};
+use futures_util::StreamExt;
 use proto::{LogIndex, MemberId};
 use tokio::{
     sync::watch,
     time::{sleep, timeout},
 };
+use tokio_util::task::AbortOnDropHandle;
 use tonic::Status;
 
 use super::{Shared, comparing, lease_clock, wire};
@@ -25,6 +26,9 @@ use crate::{
 
 /// Before a member that was not heard is called again, and before a decision that fell is made anew.
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Between two looks at who is a member, where nothing was heard of a change.
+const LOOK: Duration = Duration::from_secs(1);
 
 pub(super) type AllHeard = watch::Sender<BTreeMap<MemberId, Heard>>;
 
@@ -57,7 +61,7 @@ async fn lead(shared: &Arc<Shared>, config: &Config, term: u64) {
         return;
     }
     tracing::info!(term, "leads");
-    let heard = AllHeard::default();
+    let heard = Arc::new(AllHeard::default());
     tokio::join!(
         greet_all(shared, term, &heard),
         decide(shared, config, term, &heard),
@@ -67,12 +71,28 @@ async fn lead(shared: &Arc<Shared>, config: &Config, term: u64) {
 }
 
 /// Calls every other member and holds on, so that a member counts as heard for as long as its process lives.
-async fn greet_all(shared: &Shared, term: u64, heard: &AllHeard) {
+async fn greet_all(shared: &Arc<Shared>, term: u64, heard: &Arc<AllHeard>) {
     let own = Heard { release: shared.identity.release.clone(), starts: shared.identity.starts };
     heard.send_modify(|heard| drop(heard.insert(shared.identity.member, own)));
-    let members = shared.group.members();
-    let others = members.keys().filter(|id| **id != shared.identity.member.0);
-    join_all(others.map(|id| keep_greeting(shared, *id, term, heard))).await;
+    let (mut cluster, mut greeted) = (shared.machine.cluster_changed(), BTreeMap::new());
+    loop {
+        cluster.borrow_and_update();
+        let members = shared.group.members();
+        greeted.retain(|id, _| members.contains_key(id));
+        heard.send_if_modified(|heard| {
+            let before = heard.len();
+            heard.retain(|id, _| members.contains_key(&id.0));
+            heard.len() != before
+        });
+        for id in members.into_keys().filter(|id| *id != shared.identity.member.0) {
+            let (shared, heard) = (shared.clone(), heard.clone());
+            let keep =
+                || AbortOnDropHandle::new(tokio::spawn(async move { keep_greeting(&shared, id, term, &heard).await }));
+            greeted.entry(id).or_insert_with(keep);
+        }
+        // Who was added is in raft's list before it is in the state.
+        let _ = timeout(LOOK, cluster.changed()).await;
+    }
 }
 
 async fn keep_greeting(shared: &Shared, id: u64, term: u64, heard: &AllHeard) {

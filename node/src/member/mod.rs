@@ -2,10 +2,12 @@
 
 mod auto_compaction;
 mod calling_back;
+mod changing;
 mod comparing;
 mod counts;
 mod downgrade;
 mod following;
+mod founding;
 mod handing_over;
 mod leading;
 mod lease_clock;
@@ -22,16 +24,18 @@ use bytes::Bytes;
 use consensus::Group;
 use proto::{LogIndex, MemberId, Term};
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{Mutex, mpsc, oneshot, watch},
     time::timeout,
 };
 use tonic::Status;
 
+pub use changing::Changed;
 pub use counts::Counts;
 pub use start::{Running, Setup, StartError, data_dir, start};
 
 use crate::{
     api_error::ApiError,
+    cluster::membership::Rules,
     entry::{Entry, EntryKind},
     machine::Machine,
     peer::{Handshake, Links, Traffic, wire},
@@ -77,6 +81,10 @@ struct Shared {
     links: Links,
     handshake: Handshake,
     limits: Limits,
+    /// By which members come and go.
+    rules: Rules,
+    /// One change of the members at a time is judged here.
+    changing: Mutex<()>,
     clock: lease_clock::LeaseClock,
     counts: Counts,
     log_measured: Arc<wal::Measured>,

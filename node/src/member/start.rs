@@ -1,37 +1,32 @@
 //! Starts a member: its data directory, its log, its part in the group, and everything that it does by itself.
 
-use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc, time::Duration};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use consensus::{Applier, Group, GroupError, Settings, SnapshotError, Snapshots, both};
 use disk::Folder;
-use futures_util::future::join_all;
-use proto::{LeaseId, MemberId, Release, Revision};
-use tokio::{
-    sync::{mpsc, watch},
-    time::timeout,
-};
+use proto::{ClusterId, LeaseId, MemberId, Release, Revision};
+use tokio::sync::{Mutex, mpsc, watch};
 use tonic::Status;
 use wal::{Wal, WalError};
 
 use super::{
-    Counts, Limits, Member, Shared, auto_compaction, calling_back, comparing::Hashed, counts, downgrade, following,
-    leading, lease_clock, proposing, publishing, reading, wire,
+    Counts, Limits, Member, Shared, auto_compaction, calling_back, changing, comparing::Hashed, counts, downgrade,
+    following, founding, leading, lease_clock, proposing, publishing, reading, wire,
 };
 use crate::{
-    config::{Config, FIXTURES, InitialState},
+    cluster::membership::Rules,
+    config::{Config, InitialState},
     features::Registry,
     host::{Host, Listener},
-    identity::{self, Identity, IdentityError, founders},
+    identity::{self, Identity, IdentityError},
     machine::{Machine, Proposals},
-    peer::{self, Answers, Handshake, Links, Remote, Unapplied},
+    peer::{self, Answers, Handshake, JoinError, Links, Unapplied},
     transport::tls::ClientTls,
 };
 
 /// As many proposals wait to be sent.
 const QUEUE: usize = 16_384;
-/// Before the founders are asked again what they are.
-const FOUNDERS_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Why a member does not start.
 #[derive(Debug, thiserror::Error)]
@@ -58,13 +53,9 @@ pub enum StartError {
         path.display()
     )]
     Etcd { path: PathBuf },
-    /// It would join a cluster that runs.
-    #[error(
-        "--initial-cluster-state=existing with an empty data directory {}: this release starts founders only; give new, \
-         or the data directory that this member had",
-        path.display()
-    )]
-    Joins { path: PathBuf },
+    /// It would join a cluster that runs, and cannot.
+    #[error(transparent)]
+    Join(#[from] JoinError),
 }
 
 /// The folder that etcd keeps in its data directory.
@@ -116,8 +107,13 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
     let config = Arc::new(config);
     let data_dir = data_dir(&*host, &config)?;
     let version = release.cluster_version();
-    let (wal, Stored { identity, machine, applier }) = open(&*host, &*data_dir, &config, release, registry)?;
+    let joined = founding::joined(&host, tls.as_ref(), &*data_dir, &config).await?;
+    let born = joined.as_ref().map(|joined| (joined.cluster, joined.member));
+    let (wal, Stored { identity, machine, applier }) = open(&*host, &*data_dir, &config, release, registry, born)?;
     let had_log = wal.state()?.last.is_some();
+    if !had_log && config.initial_cluster_state == InitialState::New {
+        identity.check(&config)?;
+    }
     let settings = Settings {
         heartbeat: config.heartbeat_interval,
         election: config.election_timeout,
@@ -147,6 +143,8 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
         links,
         handshake: handshake.clone(),
         limits,
+        rules: Rules { is_strict: config.strict_reconfig_check, max_learners: config.max_learners },
+        changing: Mutex::default(),
         clock: lease_clock::LeaseClock::new(host),
         counts: Counts::default(),
         log_measured,
@@ -156,6 +154,7 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
     };
     let shared = Arc::new(shared);
     let ends = watch::Sender::default();
+    let first = Arc::new(joined.map_or_else(|| founding::addresses(&config), |joined| joined.members));
     let (answers, traffic) = (Arc::new(Peer { shared: shared.clone() }), shared.links.traffic().clone());
     tokio::spawn(peer::serve(handshake, group.clone(), answers, traffic, call_backs, listeners, ends.subscribe()));
     tokio::spawn(counts::count_leaders(shared.clone()));
@@ -163,10 +162,10 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
     tokio::spawn(proposing::run(shared.clone(), queued));
     tokio::spawn(reading::run(shared.clone(), waiting));
     tokio::spawn(reading::lead(shared.clone(), asked));
-    tokio::spawn(found(shared.clone(), config.clone()));
+    tokio::spawn(founding::found(shared.clone(), config.clone(), first.clone()));
     tokio::spawn(leading::run(shared.clone(), config.clone()));
     tokio::spawn(following::run(shared.clone()));
-    tokio::spawn(calling_back::run(shared.clone(), config.clone()));
+    tokio::spawn(calling_back::run(shared.clone(), first));
     tokio::spawn(downgrade::run(shared.clone()));
     tokio::spawn(auto_compaction::run(shared.clone(), config.auto_compaction));
     tokio::spawn(shared.machine.clone().forget());
@@ -188,18 +187,10 @@ struct Stored {
 pub fn data_dir(host: &dyn Host, config: &Config) -> Result<Arc<dyn Folder>, StartError> {
     let path = &config.data_dir;
     let folder = |source| StartError::Folder { path: path.clone(), source };
-    let joins = config.initial_cluster_state == InitialState::Existing;
-    if joins && !host.has_data_dir(path).map_err(folder)? {
-        return Err(StartError::Joins { path: path.clone() });
-    }
     let data_dir = host.data_dir(path).map_err(folder)?;
     let names = data_dir.names().map_err(folder)?;
     if names.iter().any(|name| name == ETCD_FOLDER) && !data_dir.has(identity::NAME).map_err(folder)? {
         return Err(StartError::Etcd { path: path.clone() });
-    }
-    // Certificates are made before anything else is.
-    if joins && names.iter().all(|name| name == FIXTURES) {
-        return Err(StartError::Joins { path: path.clone() });
     }
     Ok(data_dir)
 }
@@ -211,6 +202,7 @@ fn open(
     config: &Config,
     release: Release,
     registry: Registry,
+    born: Option<(ClusterId, MemberId)>,
 ) -> Result<(Wal, Stored), StartError> {
     let failed = |source| StartError::Folder { path: config.data_dir.clone(), source };
     let log = data_dir.folder("wal").map_err(failed)?;
@@ -240,7 +232,7 @@ fn open(
     let (wal, stored) = both(
         || wal_of_new.map_or_else(|| host.open_log(log.clone()), Ok),
         || {
-            let identity = Arc::new(Identity::load(data_dir, &*log, config, release.clone())?);
+            let identity = Arc::new(Identity::load(data_dir, &*log, config, release.clone(), born)?);
             let proposals = Proposals::new(identity.member, identity.starts);
             let machine = Machine::warning_after(config.warning_apply, release, registry, proposals);
             let applier = Applier::open(Arc::new(machine.clone()), Snapshots::open(snapshots)?)?;
@@ -266,83 +258,6 @@ async fn end_when_refused(shared: Arc<Shared>) {
     shared.group.end(why);
 }
 
-/// What other founders say.
-#[derive(Clone, Copy, Debug, Default)]
-struct Founders {
-    /// They have no log yet.
-    new: usize,
-    /// They have.
-    old: usize,
-    /// Of those, such as are of a cluster that the same founders have restored from a snapshot, or that another list has founded.
-    elsewhere: usize,
-}
-
-impl Shared {
-    /// Tells the others that this member is there, so that they need not wait for their next try; and hears what they are.
-    async fn announce(&self, members: &BTreeMap<u64, String>) -> Founders {
-        let others = members.iter().filter(|(id, _)| **id != self.identity.member.0);
-        let answers = others.map(|(id, address)| async { (*id, self.tell_of_start(*id, address).await) });
-        let mut founders = Founders::default();
-        for (id, answer) in join_all(answers).await {
-            match answer {
-                Ok(remote) if remote.is_new => founders.new += 1,
-                Ok(_) => founders.old += 1,
-                Err(status) if self.handshake.other_cluster(MemberId(id), status.metadata()).is_some() => {
-                    founders.old += 1;
-                    founders.elsewhere += 1;
-                }
-                Err(_) => {}
-            }
-        }
-        founders
-    }
-
-    async fn tell_of_start(&self, id: u64, address: &str) -> Result<Remote, Status> {
-        let peer = consensus::Peer { id, address: address.to_owned() };
-        let told = async { self.links.other(&peer)?.started(self.links.call(id, wire::Nothing {})).await };
-        let answer = timeout(self.limits.round, told).await.map_err(|_| Status::unavailable("it does not answer"))?;
-        self.links.answerer(id, &self.links.heed(id, answer)?)
-    }
-}
-
-/// Makes the first membership, once a majority of the founders, and all that answer, say that they are new, as this one is: one
-/// that has lost its data founds nothing beside a cluster that is there. The first by id does it at once, the others when
-/// nobody has called them for a while, so that they do not all stand for election at the same moment.
-async fn found(shared: Arc<Shared>, config: Arc<Config>) {
-    let group = &shared.group;
-    let founders = founders(&config);
-    let is_first = founders.first().is_some_and(|(_, name, _)| *name == config.name);
-    let members: BTreeMap<_, _> = founders.into_iter().map(|(id, _, urls)| (id.0, urls.join(","))).collect();
-    // Who is away will find this member by itself.
-    let mut heard = shared.announce(&if shared.handshake.is_new() { members.clone() } else { group.members() }).await;
-    let mut raft_status = group.raft_status();
-    if !is_first {
-        let _ =
-            timeout(config.election_timeout, raft_status.wait_for(|raft_status| raft_status.leader.is_some())).await;
-    }
-    let mut was_said = false;
-    while shared.handshake.is_new() {
-        if heard.elsewhere > 0 && !was_said {
-            tracing::warn!(
-                "founds no cluster: a founder is of another cluster already. If that was restored from a snapshot, restore this \
-                 member from the same file (`node snapshot restore`); else give the same --initial-cluster and \
-                 --initial-cluster-token"
-            );
-            was_said = true;
-        }
-        if heard.old == 0 && 2 * (heard.new + 1) > members.len() {
-            if let Err(error) = group.found(&members).await {
-                tracing::error!(%error, "cannot found the cluster");
-            }
-            return;
-        }
-        if timeout(FOUNDERS_RETRY_INTERVAL, raft_status.wait_for(|status| status.leader.is_some())).await.is_ok() {
-            return;
-        }
-        heard = shared.announce(&members).await;
-    }
-}
-
 /// What a member does for others.
 struct Peer {
     shared: Arc<Shared>,
@@ -365,6 +280,22 @@ impl Answers for Peer {
 
     async fn left(&self, lease: LeaseId) -> Result<i64, Status> {
         self.shared.left_here(lease).await
+    }
+
+    async fn change(&self, change: wire::Change) -> Result<wire::Changed, Status> {
+        Ok(self.shared.change_for(&changing::read(change)?).await)
+    }
+
+    fn joined(&self) -> Result<wire::Joined, Status> {
+        let members = self.shared.group.members();
+        if members.is_empty() {
+            return Err(Status::unavailable("this member knows no cluster yet"));
+        }
+        let listed = |(id, address): (u64, String)| {
+            let peer_urls = self.shared.handshake.urls_of(MemberId(id)).unwrap_or(address);
+            wire::Listed { id, peer_urls: peer_urls.split(',').map(str::to_owned).collect() }
+        };
+        Ok(wire::Joined { cluster: self.shared.identity.cluster.0, members: members.into_iter().map(listed).collect() })
     }
 
     async fn hash(&self, at: Revision) -> Result<wire::HashOf, Status> {

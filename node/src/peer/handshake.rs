@@ -49,6 +49,9 @@ enum Refused {
          empty its data directory and add it again"
     )]
     Lost { member: MemberId, what: &'static str },
+    /// It was one, and will be none again (etcd, `ErrMemberRemoved`).
+    #[error("etcdserver: the member has been permanently removed from the cluster")]
+    Removed,
     /// It was said before the member published its start, and comes after that: it can be said again.
     #[error("this was on its way for too long")]
     Late,
@@ -74,9 +77,12 @@ impl Handshake {
         Self { unapplied: Arc::new(unapplied), ..self }
     }
 
-    /// Why this member's own data directory is not the one that the log knows of; as another member would say it. A start without
-    /// an id says nothing of that: it may be its own.
+    /// Why this member's own data directory is not the one that the log knows of, or that it is a member no more; as another member
+    /// would say it. A start without an id says nothing of its data: it may be its own.
     pub(crate) fn own_loss(&self) -> Option<String> {
+        if self.machine.read(|state| state.cluster.removed.contains(&self.identity.member)) {
+            return Some(Refused::Removed.to_string());
+        }
         let own = self.machine.read(|state| self.unapplied.known(state, self.identity.member));
         own.filter(|own| own.start.id.is_some())?;
         match self.check(&self.said(MemberId(0))) {
@@ -126,7 +132,7 @@ impl Handshake {
     }
 
     /// Where this member is reached, with commas between; nothing before the cluster is founded.
-    pub(super) fn urls_of(&self, member: MemberId) -> Option<String> {
+    pub(crate) fn urls_of(&self, member: MemberId) -> Option<String> {
         let urls =
             self.machine.read(|state| state.cluster.members.get(&member).map(|member| member.peer_urls.join(",")));
         urls.filter(|urls| !urls.is_empty())
@@ -181,7 +187,7 @@ impl Handshake {
         let (member, starts) = (MemberId(handshake.member), Starts(handshake.starts));
         self.check(&handshake).map_err(|refused| match refused {
             Refused::Stranger(text) => Status::failed_precondition(text),
-            Refused::Lost { .. } => lost(refused.to_string()),
+            Refused::Lost { .. } | Refused::Removed => lost(refused.to_string()),
             Refused::Late => Status::unavailable(refused.to_string()),
         })?;
         Ok((Remote { member, release, starts, is_new: handshake.is_empty }, MemberId(handshake.to)))
@@ -196,10 +202,10 @@ impl Handshake {
         }
         let known = self.machine.read(|state| self.unapplied.known(state, member));
         let Some(Known { incarnation, start: known }) = known else {
-            // Before the cluster is founded, or as long as this member has not heard of it, nobody is known.
-            return match self.machine.read(|state| state.cluster.members.is_empty()) {
-                true => Ok(()),
-                false => Err(Refused::Stranger(format!("member {member} is none of this cluster's"))),
+            // Nobody is known before the cluster is founded; later, one that was added since what this member has applied.
+            return match self.machine.read(|state| state.cluster.removed.contains(&member)) {
+                true => Err(Refused::Removed),
+                false => Ok(()),
             };
         };
         // It has promised what it does not remember: its votes and its log count for nothing any more.
@@ -246,7 +252,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        cluster::{entry::Entry as ClusterEntry, member::Attributes},
+        cluster::{entry::Entry as ClusterEntry, member::Attributes, membership::Membership},
         entry::EntryKind,
         features::FEATURES,
         machine::Proposals,
@@ -312,13 +318,20 @@ mod tests {
     }
 
     #[test]
-    fn who_is_no_member_is_refused_once_the_members_are_known() {
+    fn who_was_removed_is_told_so_and_who_is_not_known_yet_may_have_been_added() {
         let own = handshake(1, 7);
         let call = || handshake(1, 0xabc).call(MemberId(7), ());
         assert!(own.caller(call().metadata()).is_ok(), "the cluster is being founded");
-        let members = [(MemberId(7), ("m1".to_owned(), vec![]))].into();
+        let members = [7, 0xabc].map(|id| (MemberId(id), ("m".to_owned(), vec![]))).into();
         own.machine.apply_of_test(EntryKind::Cluster(ClusterEntry::Bootstrap { id: ClusterId(1), members }));
-        assert_eq!(own.caller(call().metadata()).unwrap_err().message(), "member abc is none of this cluster's");
+        own.machine
+            .follow_of_test(&Membership { voters: [MemberId(7)].into(), peer_urls: [(MemberId(7), vec![])].into() });
+        let status = own.caller(call().metadata()).unwrap_err();
+        let text = "etcdserver: the member has been permanently removed from the cluster";
+        assert_eq!((status.code(), status.message()), (Code::DataLoss, text));
+        let status = own.answerer(MemberId(0xabc), handshake(1, 0xabc).answer(()).metadata()).unwrap_err();
+        assert_eq!((status.code(), status.message()), (Code::FailedPrecondition, text));
+        assert!(own.caller(handshake(1, 0xdef).call(MemberId(7), ()).metadata()).is_ok(), "it was added since");
     }
 
     /// A member that is told to have lost its data ends: what it said before it had any must not be taken for that.

@@ -34,6 +34,8 @@ use super::{
     },
 };
 
+/// The only call that needs no handshake.
+const JOIN: &str = "/baton.peer.Peer/Join";
 const CALLER: Caller = Caller::Peer { request_window: 4 << 20, connection_window: 8 << 20 };
 
 type Answer<T> = Result<Response<T>, Status>;
@@ -50,6 +52,15 @@ pub trait Answers: Send + Sync + 'static {
     fn renew(&self, lease: LeaseId) -> impl Future<Output = Result<i64, Status>> + Send;
 
     fn left(&self, lease: LeaseId) -> impl Future<Output = Result<i64, Status>> + Send;
+
+    /// Changes who the members are.
+    fn change(&self, change: wire::Change) -> impl Future<Output = Result<wire::Changed, Status>> + Send;
+
+    /// Who the members are, for one that is to join them.
+    ///
+    /// # Errors
+    /// This one does not know.
+    fn joined(&self) -> Result<wire::Joined, Status>;
 
     /// What this member's keys come to at a revision.
     fn hash(&self, at: Revision) -> impl Future<Output = Result<wire::HashOf, Status>> + Send;
@@ -110,6 +121,10 @@ impl<S: hyper::service::Service<http::Request<Incoming>, Response = http::Respon
     type Future = Either<Refused<S::Error>, S::Future>;
 
     fn call(&self, request: http::Request<Incoming>) -> Self::Future {
+        if request.uri().path() == JOIN {
+            // It cannot say who it is yet. Its connection stays one on which nothing was asked.
+            return Either::Right(self.service.call(request));
+        }
         match self.handshake.caller(&MetadataMap::from_headers(request.headers().clone())) {
             Ok(_) => {
                 request.extensions().get::<Asked>().into_iter().for_each(Asked::note);
@@ -265,6 +280,16 @@ impl<A: Answers> Peer for Service<A> {
         let HashAt { revision } = request.into_inner().carried()?;
         let hashed = self.answers.hash(Revision(revision)).await?;
         self.answer(Frame::carrying(&hashed))
+    }
+
+    async fn change(&self, request: Request<Frame>) -> Answer<Frame> {
+        self.check(&request)?;
+        let changed = self.answers.change(request.into_inner().carried()?).await?;
+        self.answer(Frame::carrying(&changed))
+    }
+
+    async fn join(&self, _: Request<Nothing>) -> Answer<Frame> {
+        self.answer(Frame::carrying(&self.answers.joined()?))
     }
 
     async fn left(&self, request: Request<Frame>) -> Answer<Frame> {

@@ -101,7 +101,7 @@ fn restoring(file: &Path, data_dir: &Path, name: &str, more: &[&str]) -> Restori
 fn started(data_dir: &Path, config: &Config) -> (Result<Identity, IdentityError>, State) {
     let folder = disk::real(data_dir).unwrap();
     let (log, snapshots) = (folder.folder("wal").unwrap(), folder.folder("snap").unwrap());
-    let identity = Identity::load(&*folder, &*log, config, release());
+    let identity = Identity::load(&*folder, &*log, config, release(), None);
     let machine = Machine::new(release(), FEATURES, Proposals::new(MemberId(1), Starts(1)));
     let applier = Applier::open(Arc::new(machine.clone()), Snapshots::open(snapshots).unwrap()).unwrap();
     assert_eq!(applier.applied(), 1);
@@ -261,7 +261,7 @@ fn another_file_or_another_way_to_restore_it_makes_another_cluster() {
     let fresh = folder.path().join("fresh");
     let config = restoring(&file, &fresh, "m1", &[]).config;
     let data_dir = disk::real(&fresh).unwrap();
-    let empty = Identity::load(&*data_dir, &*data_dir.folder("wal").unwrap(), &config, release()).unwrap();
+    let empty = Identity::load(&*data_dir, &*data_dir.folder("wal").unwrap(), &config, release(), None).unwrap();
     let mut clusters = vec![
         first.cluster,
         made(&other, &[]).cluster,

@@ -7,7 +7,7 @@ use proto::{
     etcdserverpb::{
         Member as Listed, MemberAddRequest, MemberAddResponse, MemberListRequest, MemberListResponse,
         MemberPromoteRequest, MemberPromoteResponse, MemberRemoveRequest, MemberRemoveResponse, MemberUpdateRequest,
-        MemberUpdateResponse, cluster_server::Cluster,
+        MemberUpdateResponse, ResponseHeader, cluster_server::Cluster,
     },
 };
 use tonic::{Request, Response, Status, async_trait};
@@ -17,14 +17,41 @@ use prost::Message;
 use super::context::ServiceContext;
 use crate::{
     api_error::ApiError,
-    cluster::{entry::Entry, member::Member},
+    cluster::{entry::Entry, member::Member, membership::Change},
     config::Url,
     entry::EntryKind,
+    member::Changed,
     state::State,
 };
 
-fn not_yet<T>() -> Result<Response<T>, Status> {
-    Err(Status::unimplemented("this release of the node does not change its membership"))
+impl ServiceContext {
+    /// Changes who the members are; the member that was added, and all that there are then, for the answer.
+    async fn change<T>(&self, request: &Request<T>, change: Change) -> Result<Outcome, Status> {
+        self.admit(request.metadata())?;
+        let Changed { added, .. } = self.member.change(&change).await?;
+        let list =
+            |state: &State| (state.keys.revision(), state.cluster.members.iter().map(listed).collect::<Vec<_>>());
+        let (revision, mut members) = self.member.read(list);
+        members.retain(|member| change != Change::Remove(MemberId(member.id)));
+        let mut new = None;
+        if let (Some(MemberId(id)), Change::Add { peer_urls, is_learner }) = (added, change) {
+            let member = Listed { id, peer_urls, is_learner, ..Listed::default() };
+            // One that was alone waits for the second before it has it in its list.
+            if members.iter().all(|member| member.id != id) {
+                members.push(member.clone());
+                members.sort_by_key(|member| member.id);
+            }
+            new = Some(member);
+        }
+        Ok(Outcome { header: self.header(revision.0), new, members })
+    }
+}
+
+/// What a change is answered with.
+struct Outcome {
+    header: Option<ResponseHeader>,
+    new: Option<Listed>,
+    members: Vec<Listed>,
 }
 
 #[async_trait]
@@ -40,12 +67,20 @@ impl Cluster for ServiceContext {
         Ok(Response::new(MemberListResponse { header: self.header(revision.0), members }))
     }
 
-    async fn member_add(&self, _: Request<MemberAddRequest>) -> Result<Response<MemberAddResponse>, Status> {
-        not_yet()
+    async fn member_add(&self, request: Request<MemberAddRequest>) -> Result<Response<MemberAddResponse>, Status> {
+        let MemberAddRequest { peer_urls: urls, is_learner } = request.get_ref();
+        let change = Change::Add { peer_urls: peer_urls(urls)?, is_learner: *is_learner };
+        let Outcome { header, new, members } = self.change(&request, change).await?;
+        Ok(Response::new(MemberAddResponse { header, member: new, members }))
     }
 
-    async fn member_remove(&self, _: Request<MemberRemoveRequest>) -> Result<Response<MemberRemoveResponse>, Status> {
-        not_yet()
+    async fn member_remove(
+        &self,
+        request: Request<MemberRemoveRequest>,
+    ) -> Result<Response<MemberRemoveResponse>, Status> {
+        let change = Change::Remove(MemberId(request.get_ref().id));
+        let Outcome { header, members, .. } = self.change(&request, change).await?;
+        Ok(Response::new(MemberRemoveResponse { header, members }))
     }
 
     async fn member_update(
@@ -70,9 +105,11 @@ impl Cluster for ServiceContext {
 
     async fn member_promote(
         &self,
-        _: Request<MemberPromoteRequest>,
+        request: Request<MemberPromoteRequest>,
     ) -> Result<Response<MemberPromoteResponse>, Status> {
-        not_yet()
+        let change = Change::Promote(MemberId(request.get_ref().id));
+        let Outcome { header, members, .. } = self.change(&request, change).await?;
+        Ok(Response::new(MemberPromoteResponse { header, members }))
     }
 }
 

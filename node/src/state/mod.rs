@@ -22,7 +22,7 @@ pub use snapshot::{Restore, StateError};
 
 use crate::{
     api_error::ApiError,
-    cluster::{Cluster, entry::Entry as ClusterEntry},
+    cluster::{Cluster, entry::Entry as ClusterEntry, membership::Membership},
     entry::{Entry, EntryKind},
     features::{LEASE_CHECKPOINT, Registry},
     mvcc::{Performed, Store},
@@ -105,8 +105,17 @@ impl State {
     }
 
     fn apply_cluster(&mut self, index: LogIndex, entry: ClusterEntry, registry: &Registry) -> bool {
+        self.change_cluster(registry, |cluster| cluster.apply(index, entry))
+    }
+
+    /// Applies an entry that says who the members are. Whether it has changed anything.
+    pub fn follow(&mut self, index: LogIndex, to: &Membership, registry: &Registry) -> bool {
+        self.change_cluster(registry, |cluster| cluster.follow(index, to))
+    }
+
+    fn change_cluster(&mut self, registry: &Registry, change: impl FnOnce(&mut Cluster) -> bool) -> bool {
         let was_on = self.cluster.is_enabled(LEASE_CHECKPOINT, registry);
-        let changed = self.cluster.apply(index, entry);
+        let changed = change(&mut self.cluster);
         if was_on && !self.cluster.is_enabled(LEASE_CHECKPOINT, registry) {
             // While it is off a renewal writes nothing down: what stands would count again, and be false, once it is on.
             self.keys.forget_lease_checkpoints();

@@ -18,6 +18,7 @@ mod lease_reads;
 mod leases;
 mod log_lines;
 mod lost_data;
+mod members;
 mod moved;
 mod much;
 mod no_leader;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use consensus::{Frozen, Machine, Restored, Stop};
+use consensus::{Content, Frozen, Machine, Restored, Stop};
 
 #[derive(Default)]
 pub struct Notebook {
@@ -20,8 +20,11 @@ impl Notebook {
 }
 
 impl Machine for Notebook {
-    fn apply(&self, entries: &[(u64, Option<Bytes>)]) -> Result<(), Stop> {
-        self.lines.lock().unwrap().extend(entries.iter().filter_map(|(_, command)| command.clone()));
+    fn apply(&self, entries: &[(u64, Content)]) -> Result<(), Stop> {
+        self.lines.lock().unwrap().extend(entries.iter().filter_map(|(_, content)| match content {
+            Content::Command(command) => Some(command.clone()),
+            Content::Nothing | Content::Members(_) => None,
+        }));
         Ok(())
     }
 

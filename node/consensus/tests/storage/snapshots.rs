@@ -3,7 +3,7 @@
 use std::{fs, path::Path, sync::Arc};
 
 use bytes::Bytes;
-use consensus::{Applier, Machine, Snapshots};
+use consensus::{Applier, Content, Machine, Snapshots};
 use openraft::storage::{RaftSnapshotBuilder, RaftStateMachine};
 use tempfile::TempDir;
 
@@ -11,7 +11,7 @@ use crate::notebook::Notebook;
 
 fn notebook(lines: &[&'static str]) -> Arc<Notebook> {
     let notebook = Notebook::default();
-    let entries: Vec<_> = lines.iter().map(|line| (0, Some(Bytes::from_static(line.as_bytes())))).collect();
+    let entries: Vec<_> = lines.iter().map(|line| (0, Content::Command(Bytes::from_static(line.as_bytes())))).collect();
     notebook.apply(&entries).unwrap();
     Arc::new(notebook)
 }

@@ -1,0 +1,183 @@
+//! Who is a member, as it changes. Raft's entries say it (raft dissertation, section 4.1), and the state follows each as it is
+//! applied: there is one list, and no index of the log has two.
+//!
+//! Source: KEP-4647, "Remove a Member", "Add a New Member", "Learner"; what may be asked for is etcd's (`mayAddMember` and the like in
+//! server/etcdserver/server.go, `IsReadyToAddVotingMember` in api/membership/cluster.go).
+
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
+
+use proto::{LogIndex, MemberId};
+
+use super::{Cluster, gate::Gate, member::Member};
+use crate::api_error::ApiError;
+
+/// The members that an entry of raft's names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Membership {
+    /// Of either half, while the group goes from one set of voters to another.
+    pub voters: BTreeSet<MemberId>,
+    /// Where each was reached when it was added.
+    pub peer_urls: BTreeMap<MemberId, Vec<String>>,
+}
+
+/// What somebody asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    Add { peer_urls: Vec<String>, is_learner: bool },
+    Remove(MemberId),
+    Promote(MemberId),
+}
+
+/// What a cluster's members are started with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// `--strict-reconfig-check`: nothing that would leave the cluster without a quorum.
+    pub is_strict: bool,
+    /// `--max-learners`
+    pub max_learners: usize,
+}
+
+/// How far behind the leader's log each member is, in entries, that has answered the leader of late; the leader is 0.
+pub type Lags = BTreeMap<MemberId, u64>;
+
+/// A learner may lack as many entries when it is promoted: it has them in no time.
+const IN_SYNC: u64 = 1_000;
+
+impl Cluster {
+    /// Applies raft's entry at this index of the log. Whether it has changed anything.
+    pub fn follow(&mut self, index: LogIndex, to: &Membership) -> bool {
+        // A new cluster's first entry of its own says who its members are, and their names.
+        if self.members.is_empty() {
+            return false;
+        }
+        let before = self.members.clone();
+        self.members.retain(|id, _| to.peer_urls.contains_key(id));
+        let gone: Vec<_> = before.iter().filter(|(id, _)| !self.members.contains_key(id)).collect();
+        self.removed.extend(gone.iter().map(|(id, _)| **id));
+        let (version, mut decides, mut resets) =
+            (self.version, gone.iter().any(|(_, member)| !member.is_learner), false);
+        for (id, peer_urls) in &to.peer_urls {
+            let is_learner = !to.voters.contains(id);
+            let new = || Member { peer_urls: peer_urls.clone(), is_learner, ..Member::default() };
+            let (votes_now, member) = match self.members.entry(*id) {
+                Entry::Vacant(entry) => (!is_learner, entry.insert(new())),
+                Entry::Occupied(entry) => (entry.get().is_learner && !is_learner, entry.into_mut()),
+            };
+            decides |= votes_now || member.is_learner != is_learner;
+            member.is_learner = is_learner;
+            // Nothing is on that a voter has not asked for.
+            resets |= votes_now && version.is_none_or(|version| member.proposed_at(version).is_none());
+        }
+        if resets {
+            self.gate = Gate::Undecided;
+        }
+        if decides {
+            self.inputs = index;
+        }
+        self.members != before
+    }
+
+    /// The members after this change, of a new member with this id.
+    ///
+    /// # Errors
+    /// In etcd's words: why it must not be.
+    pub fn changed(&self, change: &Change, new: MemberId, rules: Rules, lags: &Lags) -> Result<Membership, ApiError> {
+        let mut to = Membership {
+            voters: self.voters().map(|(id, _)| id).collect(),
+            peer_urls: self.members.iter().map(|(id, member)| (*id, member.peer_urls.clone())).collect(),
+        };
+        match change {
+            Change::Add { peer_urls, is_learner } => {
+                self.may_add(peer_urls, *is_learner, rules, lags)?;
+                if self.members.contains_key(&new) || self.removed.contains(&new) {
+                    return Err(ApiError::MemberExists);
+                }
+                to.peer_urls.insert(new, peer_urls.clone());
+                to.voters.extend((!is_learner).then_some(new));
+            }
+            Change::Remove(id) => {
+                self.may_remove(*id, rules, lags)?;
+                to.peer_urls.remove(id);
+                to.voters.remove(id);
+            }
+            Change::Promote(id) => {
+                self.may_promote(*id, rules, lags)?;
+                to.voters.insert(*id);
+            }
+        }
+        Ok(to)
+    }
+
+    fn may_add(&self, peer_urls: &[String], is_learner: bool, rules: Rules, lags: &Lags) -> Result<(), ApiError> {
+        let is_started = |member: &Member| member.has_started();
+        if rules.is_strict && !is_learner {
+            let (voters, started) = (self.voters().count() + 1, self.voters().filter(|(_, m)| is_started(m)).count());
+            // A cluster of one may grow, though it waits for the second from then on.
+            if !(started == 1 && voters == 2) && started < quorum(voters) {
+                return Err(ApiError::NotEnoughStarted);
+            }
+        }
+        if rules.is_strict && self.voters().any(|(id, _)| !lags.contains_key(&id)) {
+            return Err(ApiError::Unhealthy);
+        }
+        if self.members.values().any(|member| member.peer_urls.iter().any(|url| peer_urls.contains(url))) {
+            return Err(ApiError::PeerUrlExists);
+        }
+        if is_learner && self.members.values().filter(|member| member.is_learner).count() >= rules.max_learners {
+            return Err(ApiError::TooManyLearners);
+        }
+        Ok(())
+    }
+
+    fn may_remove(&self, id: MemberId, rules: Rules, lags: &Lags) -> Result<(), ApiError> {
+        let member = self.members.get(&id).ok_or(ApiError::MemberNotFound)?;
+        if member.is_learner {
+            return Ok(());
+        }
+        let others = || self.voters().filter(|(other, _)| *other != id);
+        let started = others().filter(|(_, member)| member.has_started()).count();
+        // The last voter stays, whatever the rules are: nobody could bring the cluster back.
+        if others().next().is_none() || (rules.is_strict && started < quorum(others().count())) {
+            return Err(ApiError::NotEnoughStarted);
+        }
+        // Who is down takes nothing with it.
+        let heard = others().filter(|(other, _)| lags.contains_key(other)).count();
+        if rules.is_strict && lags.contains_key(&id) && heard < quorum(others().count()) {
+            return Err(ApiError::Unhealthy);
+        }
+        Ok(())
+    }
+
+    fn may_promote(&self, id: MemberId, rules: Rules, lags: &Lags) -> Result<(), ApiError> {
+        let member = self.members.get(&id).ok_or(ApiError::MemberNotFound)?;
+        if !member.is_learner {
+            return Err(ApiError::NotALearner);
+        }
+        let is_in_sync = lags.get(&id).is_some_and(|lag| *lag <= IN_SYNC);
+        let version = self.version.filter(|_| self.has_gates());
+        let has_proposed = version.is_none_or(|version| member.proposed_at(version).is_some());
+        if !member.has_started() || !is_in_sync || !has_proposed {
+            return Err(ApiError::LearnerNotReady);
+        }
+        let heard = 1 + self.voters().filter(|(voter, _)| lags.contains_key(voter)).count();
+        if rules.is_strict && heard < quorum(self.voters().count() + 1) {
+            return Err(ApiError::NotEnoughStarted);
+        }
+        let wants = version.and_then(|version| member.proposed_at(version));
+        let turns_off =
+            |name: &str| self.gate.get(name) == Some(true) && wants.is_some_and(|w| w.get(name) != Some(true));
+        match &self.gate {
+            Gate::Decided(features) if features.names().any(turns_off) => Err(ApiError::LearnerTurnsOff),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn quorum(voters: usize) -> usize {
+    voters / 2 + 1
+}
+
+#[cfg(test)]
+#[path = "membership_test.rs"]
+#[allow(clippy::unwrap_used)]
+mod tests;

@@ -1,0 +1,125 @@
+//! How a member that has no log yet comes to be one: it founds a cluster with others that are new, or joins one that runs.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use disk::Folder;
+use futures_util::future::join_all;
+use proto::MemberId;
+use tokio::time::timeout;
+use tonic::Status;
+
+use super::{Shared, StartError, wire};
+use crate::{
+    config::{Config, InitialState, Url},
+    host::Host,
+    identity::{self, founders},
+    peer::{self, Joined, Remote},
+    transport::tls::ClientTls,
+};
+
+/// Nobody joins who has not heard of its cluster after so long.
+const JOIN: Duration = Duration::from_secs(10);
+/// Before the founders are asked again what they are.
+const FOUNDERS_RETRY_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The members that the flags found, each with its peer URLs.
+pub(super) fn addresses(config: &Config) -> BTreeMap<u64, String> {
+    founders(config).into_iter().map(|(id, _, urls)| (id.0, urls.join(","))).collect()
+}
+
+/// Who this member is, where it is new and joins others.
+pub(super) async fn joined(
+    host: &Arc<dyn Host>,
+    tls: Option<&Arc<ClientTls>>,
+    data_dir: &dyn Folder,
+    config: &Config,
+) -> Result<Option<Joined>, StartError> {
+    let failed = |source| StartError::Folder { path: config.data_dir.clone(), source };
+    if config.initial_cluster_state == InitialState::New || data_dir.has(identity::NAME).map_err(failed)? {
+        return Ok(None);
+    }
+    let urls = |urls: &Vec<Url>| urls.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let others = config.initial_cluster.iter().filter(|(name, _)| **name != config.name);
+    let others: Vec<String> = others.map(|(_, of)| urls(of).join(",")).collect();
+    let own = urls(&config.initial_advertise_peer_urls);
+    Ok(Some(peer::join(host, tls, &others, &own, JOIN).await?))
+}
+
+/// What other founders say.
+#[derive(Clone, Copy, Debug, Default)]
+struct Founders {
+    /// They have no log yet.
+    new: usize,
+    /// They have.
+    old: usize,
+    /// Of those, such as are of a cluster that the same founders have restored from a snapshot, or that another list has founded.
+    elsewhere: usize,
+}
+
+impl Shared {
+    /// Tells the others that this member is there, so that they need not wait for their next try; and hears what they are.
+    async fn announce(&self, members: &BTreeMap<u64, String>) -> Founders {
+        let others = members.iter().filter(|(id, _)| **id != self.identity.member.0);
+        let answers = others.map(|(id, address)| async { (*id, self.tell_of_start(*id, address).await) });
+        let mut founders = Founders::default();
+        for (id, answer) in join_all(answers).await {
+            match answer {
+                Ok(remote) if remote.is_new => founders.new += 1,
+                Ok(_) => founders.old += 1,
+                Err(status) if self.handshake.other_cluster(MemberId(id), status.metadata()).is_some() => {
+                    founders.old += 1;
+                    founders.elsewhere += 1;
+                }
+                Err(_) => {}
+            }
+        }
+        founders
+    }
+
+    async fn tell_of_start(&self, id: u64, address: &str) -> Result<Remote, Status> {
+        let peer = consensus::Peer { id, address: address.to_owned() };
+        let told = async { self.links.other(&peer)?.started(self.links.call(id, wire::Nothing {})).await };
+        let answer = timeout(self.limits.round, told).await.map_err(|_| Status::unavailable("it does not answer"))?;
+        self.links.answerer(id, &self.links.heed(id, answer)?)
+    }
+}
+
+/// Makes the first membership, once a majority of the founders, and all that answer, say that they are new, as this one is: one
+/// that has lost its data founds nothing beside a cluster that is there. The first by id does it at once, the others when
+/// nobody has called them for a while, so that they do not all stand for election at the same moment.
+pub(super) async fn found(shared: Arc<Shared>, config: Arc<Config>, members: Arc<BTreeMap<u64, String>>) {
+    let group = &shared.group;
+    let is_first = members.keys().next() == Some(&shared.identity.member.0);
+    // Who is away will find this member by itself.
+    let known = if shared.handshake.is_new() { (*members).clone() } else { group.members() };
+    let mut heard = shared.announce(&known).await;
+    if config.initial_cluster_state == InitialState::Existing {
+        return;
+    }
+    let mut raft_status = group.raft_status();
+    if !is_first {
+        let _ =
+            timeout(config.election_timeout, raft_status.wait_for(|raft_status| raft_status.leader.is_some())).await;
+    }
+    let mut was_said = false;
+    while shared.handshake.is_new() {
+        if heard.elsewhere > 0 && !was_said {
+            tracing::warn!(
+                "founds no cluster: a founder is of another cluster already. If that was restored from a snapshot, restore this \
+                 member from the same file (`node snapshot restore`); else give the same --initial-cluster and \
+                 --initial-cluster-token"
+            );
+            was_said = true;
+        }
+        if heard.old == 0 && 2 * (heard.new + 1) > members.len() {
+            if let Err(error) = group.found(&members).await {
+                tracing::error!(%error, "cannot found the cluster");
+            }
+            return;
+        }
+        if timeout(FOUNDERS_RETRY_INTERVAL, raft_status.wait_for(|status| status.leader.is_some())).await.is_ok() {
+            return;
+        }
+        heard = shared.announce(&members).await;
+    }
+}

@@ -1,0 +1,191 @@
+//! Members come and go while clients are at work, by real `etcdctl` of two releases (etcd, "Runtime reconfiguration"; KEP-4647, "Add
+//! a New Member", "Remove a Member", "Learner").
+
+use std::fs;
+
+use rustix::process::Signal;
+use tests::{
+    cluster::{Cluster, Layout, Spec},
+    etcdctl::Etcdctl,
+    member::Member,
+    skip::build_or_skip,
+    system::System,
+    wait::{self, GENEROUS},
+};
+
+use crate::{
+    QUICK, nobody_panicked,
+    refusal::refusal,
+    trial::{Trial, agreed},
+};
+
+/// Five are laid out, and the first runs, alone. Gives the others, too.
+async fn alone() -> Option<(Cluster, Vec<Member>)> {
+    let build = build_or_skip(System::Node, "3.6")?;
+    let flags = QUICK.iter().map(ToString::to_string).collect();
+    let mut cluster = Cluster::laid_out(&Spec { flags, size: 5, tls: false, ..Spec::new(build) }).expect("laid out");
+    let others = cluster.layout.members.split_off(1);
+    let first = &mut cluster.layout.members[0];
+    first.flags = with(&first.flags, "initial-cluster", &format!("m1={}", peer_url(first)));
+    cluster.begin().await.expect("up");
+    Some((cluster, others))
+}
+
+fn peer_url(member: &Member) -> String {
+    format!("http://127.0.0.1:{}", member.peer_port)
+}
+
+/// The same flags, but for this one.
+fn with(flags: &[String], name: &str, value: &str) -> Vec<String> {
+    let is_it = |flag: &String| flag.starts_with(&format!("--{name}="));
+    let others = flags.iter().filter(|flag| !is_it(flag)).cloned();
+    others.chain([format!("--{name}={value}")]).collect()
+}
+
+/// Adds one, as `etcdctl` does, and gives it the flags that this prints.
+async fn add(etcdctl: &Etcdctl, layout: &Layout, member: &mut Member, more: &[&str]) {
+    let peer_urls = format!("--peer-urls={}", peer_url(member));
+    let mut arguments = vec!["member", "add", &member.name, &peer_urls];
+    arguments.extend(more);
+    let said = etcdctl.run(&layout.endpoints(), &arguments).await;
+    let line =
+        said.lines().find_map(|line| line.strip_prefix("ETCD_INITIAL_CLUSTER=")).expect("it says how to start it");
+    member.flags = with(&member.flags, "initial-cluster", line.trim_matches('"'));
+    member.flags = with(&member.flags, "initial-cluster-state", "existing");
+}
+
+/// Starts what was added; gives its id.
+async fn start(cluster: &mut Cluster, member: Member) -> u64 {
+    member.start().expect("started");
+    let client = cluster.layout.client(&member).expect("a client");
+    let what = format!("{} to say who it is", member.name);
+    let id = wait::until(&what, GENEROUS, || async {
+        match client.status().await {
+            Ok(status) => Ok(status.header.unwrap_or_default().member_id),
+            Err(status) => Err(format!("{status}; {}", member.last_words())),
+        }
+    });
+    let id = id.await.expect("it answers");
+    cluster.layout.members.push(member);
+    id
+}
+
+/// Promotes it once it has caught up.
+async fn promote(etcdctl: &Etcdctl, layout: &Layout, id: u64) {
+    wait::until("the learner to be promoted", GENEROUS, || async {
+        let output = etcdctl.output(&layout.endpoints(), &["member", "promote", &format!("{id:x}")]).await;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.success() { Ok(()) } else { Err(said) }
+    })
+    .await
+    .expect("it is");
+}
+
+async fn remove(etcdctl: &Etcdctl, layout: &Layout, at: &Member, member: &Member) {
+    let listed = layout.client(at).expect("a client").members().await.expect("listed");
+    let id = listed.iter().find(|listed| listed.name == member.name).expect("it is one").id;
+    etcdctl.run(&layout.endpoints(), &["member", "remove", &format!("{id:x}")]).await;
+}
+
+async fn is_refused(etcdctl: &Etcdctl, layout: &Layout, arguments: &[&str], words: &str) {
+    let output = etcdctl.output(&layout.endpoints(), arguments).await;
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains(words), "{arguments:?}: {words}: {output:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_grows_from_one_to_five_and_shrinks_to_three_under_load() {
+    let (Some(etcd_3_5), Some(etcd_3_6)) = (build_or_skip(System::Etcd, "3.5"), build_or_skip(System::Etcd, "3.6"))
+    else {
+        return;
+    };
+    let (by_3_5, by_3_6) = (Etcdctl::new(&etcd_3_5, None), Etcdctl::new(&etcd_3_6, None));
+    let Some((mut cluster, others)) = alone().await else { return };
+    let [mut second, mut third, mut fourth, mut fifth] = <[Member; 4]>::try_from(others).expect("four");
+    // It waits for the second from here on, and can be asked for nothing until that is there.
+    add(&by_3_6, &cluster.layout, &mut second, &[]).await;
+    start(&mut cluster, second).await;
+    cluster.ready().await.expect("two");
+    add(&by_3_5, &cluster.layout, &mut third, &["--learner"]).await;
+    let id = start(&mut cluster, third).await;
+    promote(&by_3_5, &cluster.layout, id).await;
+    cluster.ready().await.expect("three");
+    let mut trial = Trial::begin(cluster).await;
+
+    add(&by_3_6, &trial.cluster.layout, &mut fourth, &["--learner"]).await;
+    let layout = trial.cluster.layout.clone();
+    let url = format!("--peer-urls={}", peer_url(&fifth));
+    is_refused(&by_3_6, &layout, &["member", "add", "m5", &url, "--learner"], "too many learner members").await;
+    let url = format!("--peer-urls={}", peer_url(&fourth));
+    is_refused(&by_3_5, &layout, &["member", "add", "m5", &url], "Peer URLs already exists").await;
+    is_refused(&by_3_5, &layout, &["member", "remove", "4711"], "member not found").await;
+    let listed = layout.client(&layout.members[0]).expect("a client").members().await.expect("listed");
+    let learner = listed.iter().find(|member| member.is_learner).expect("one learns").id;
+    is_refused(&by_3_6, &layout, &["member", "promote", &format!("{learner:x}")], "in sync with leader").await;
+    let id = start(&mut trial.cluster, fourth).await;
+    assert_eq!(id, learner, "it has found itself");
+    let leader = layout.leader().await.expect("one leads").clone();
+    leader.end(Signal::KILL).expect("killed");
+    promote(&by_3_6, &trial.cluster.layout, id).await;
+    leader.start().expect("started");
+    trial.cluster.ready().await.expect("four");
+    add(&by_3_5, &trial.cluster.layout, &mut fifth, &[]).await;
+    start(&mut trial.cluster, fifth).await;
+    trial.cluster.ready().await.expect("five");
+    trial.load.more(50).await.expect("the load goes on");
+
+    let layout = trial.cluster.layout.clone();
+    let leader = layout.leader().await.expect("one leads").clone();
+    remove(&by_3_6, &layout, &leader, &leader).await;
+    wait::until("the leader to end", GENEROUS, || async {
+        if leader.is_running() { Err("it runs".to_owned()) } else { Ok(()) }
+    })
+    .await
+    .expect("it was told");
+    let said = refusal(&leader, &leader.flags).await;
+    assert!(said.contains("the member has been permanently removed from the cluster"), "{said}");
+    trial.cluster.layout.members.retain(|member| member.name != leader.name);
+    trial.load.more(50).await.expect("the load goes on");
+    let down = trial.cluster.layout.members[3].clone();
+    down.end(Signal::KILL).expect("killed");
+    trial.cluster.layout.members.truncate(3);
+    let layout = &trial.cluster.layout;
+    remove(&by_3_5, layout, &layout.members[0], &down).await;
+    let listed = layout.client(&layout.members[0]).expect("a client").members().await.expect("listed");
+    assert_eq!(listed.len(), 3, "{listed:?}");
+    trial.end().await;
+}
+
+/// As the error says that a member without its data ends with.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_lost_its_disk_is_replaced() {
+    let Some(etcd) = build_or_skip(System::Etcd, "3.6") else { return };
+    let etcdctl = Etcdctl::new(&etcd, None);
+    let Some(mut cluster) = crate::up("3.6", &QUICK).await else { return };
+    let layout = cluster.layout.clone();
+    let mut third = layout.members[2].clone();
+    layout.client(&third).expect("a client").put("before", "1").await.expect("written");
+    third.end(Signal::KILL).expect("killed");
+    fs::remove_dir_all(third.dir.join("data")).expect("removed");
+    let said = refusal(&third, &third.flags).await;
+    assert!(said.contains("remove the member, empty its data directory and add it again"), "{said}");
+    let _ = fs::remove_dir_all(third.dir.join("data"));
+    remove(&etcdctl, &layout, &layout.members[0], &third).await;
+    let unadded = with(&third.flags, "initial-cluster-state", "existing");
+    let said = refusal(&third, &unadded).await;
+    assert!(said.contains(&format!("has no member at {}: add this one first", peer_url(&third))), "{said}");
+    cluster.layout.members.truncate(2);
+    add(&etcdctl, &cluster.layout, &mut third, &["--learner"]).await;
+    let id = start(&mut cluster, third.clone()).await;
+    promote(&etcdctl, &cluster.layout, id).await;
+    cluster.ready().await.expect("three again");
+    agreed(&cluster).await;
+    let client = cluster.layout.client(&third).expect("a client");
+    assert_eq!(client.get("before").await.expect("read").expect("there").value, b"1");
+    // What `--initial-cluster` says is of no account any more.
+    third.end(Signal::KILL).expect("killed");
+    third.flags = with(&third.flags, "initial-cluster", &format!("m3={}", peer_url(&third)));
+    third.start().expect("started");
+    cluster.ready().await.expect("it is back");
+    nobody_panicked(&cluster.layout);
+}
