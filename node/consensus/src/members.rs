@@ -86,25 +86,27 @@ impl Group {
         // Whoever asked may be gone: it goes on all the same.
         let mut written = tokio::spawn(async move { group.append_members(term, &seen_then, &to_then).await });
         let unknown = |_| ProposeError::Unknown;
-        let is_alone = seen.members.voters.len() == 1 && to.voters.len() > 1;
+        let is_new = |id: &u64| !seen.members.addresses.contains_key(id);
+        let is_alone = seen.members.voters.len() == 1 && to.voters.iter().any(is_new);
         if !is_alone {
             return Ok(Some(written.await.map_err(unknown)??));
         }
         // It needs the second one's word from here on. But nobody else has a log: what is durable here is decided.
         tokio::select! {
+            biased;
             index = &mut written => Ok(Some(index.map_err(unknown)??)),
-            () = self.has_stored_members_after(seen) => Ok(None),
+            () = self.has_stored(seen, to) => Ok(None),
         }
     }
 
-    async fn has_stored_members_after(&self, seen: &MembersAt) {
+    async fn has_stored(&self, seen: &MembersAt, to: &Members) {
         let mut metrics = self.raft.metrics();
         loop {
             let is_stored = {
                 let now = metrics.borrow_watched();
                 let (at, own) = (*now.membership_config.log_id(), now.id);
                 let durable = now.replication.as_ref().and_then(|of| *of.get(&own)?);
-                at != seen.id && durable >= at
+                at != seen.id && durable >= at && Members::of(now.membership_config.membership()) == *to
             };
             if is_stored {
                 return;

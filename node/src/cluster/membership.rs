@@ -23,7 +23,12 @@ pub struct Membership {
 /// What somebody asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    Add { peer_urls: Vec<String>, is_learner: bool },
+    Add {
+        /// Chosen by whoever asks: asked again, it is the same one.
+        id: MemberId,
+        peer_urls: Vec<String>,
+        is_learner: bool,
+    },
     Remove(MemberId),
     Promote(MemberId),
 }
@@ -77,23 +82,23 @@ impl Cluster {
         self.members != before
     }
 
-    /// The members after this change, of a new member with this id.
+    /// The members after this change.
     ///
     /// # Errors
     /// In etcd's words: why it must not be.
-    pub fn changed(&self, change: &Change, new: MemberId, rules: Rules, lags: &Lags) -> Result<Membership, ApiError> {
+    pub fn changed(&self, change: &Change, rules: Rules, lags: &Lags) -> Result<Membership, ApiError> {
         let mut to = Membership {
             voters: self.voters().map(|(id, _)| id).collect(),
             peer_urls: self.members.iter().map(|(id, member)| (*id, member.peer_urls.clone())).collect(),
         };
         match change {
-            Change::Add { peer_urls, is_learner } => {
-                self.may_add(peer_urls, *is_learner, rules, lags)?;
-                if self.members.contains_key(&new) || self.removed.contains(&new) {
+            Change::Add { id, peer_urls, is_learner } => {
+                if self.members.contains_key(id) || self.removed.contains(id) {
                     return Err(ApiError::MemberExists);
                 }
-                to.peer_urls.insert(new, peer_urls.clone());
-                to.voters.extend((!is_learner).then_some(new));
+                self.may_add(peer_urls, *is_learner, rules, lags)?;
+                to.peer_urls.insert(*id, peer_urls.clone());
+                to.voters.extend((!is_learner).then_some(*id));
             }
             Change::Remove(id) => {
                 self.may_remove(*id, rules, lags)?;

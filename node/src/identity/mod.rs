@@ -102,6 +102,18 @@ pub enum IdentityError {
     /// A newer release wrote it.
     #[error("{} has format {found}, written by a newer release; start that one", path.display())]
     Newer { path: PathBuf, found: u32 },
+    /// It was begun before the member was added.
+    #[error(
+        "{} was begun as member {stored}, which has nothing yet, and the cluster that it joins has added member {joined} at its URLs: \
+         empty the data directory",
+        path.display()
+    )]
+    OtherMember {
+        path: PathBuf,
+        stored: MemberId,
+        /// As the cluster knows it.
+        joined: MemberId,
+    },
     /// The flags are another cluster's.
     #[error(
         "{} belongs to a member of cluster {stored}, and the flags found cluster {flags}: give --initial-cluster and \
@@ -232,6 +244,19 @@ impl Identity {
         match self.cluster == flags {
             true => Ok(()),
             false => Err(IdentityError::OtherCluster { path: config.data_dir.clone(), stored: self.cluster, flags }),
+        }
+    }
+
+    /// Whether this is the member that a cluster says it is, which it joins and has no log of yet.
+    ///
+    /// # Errors
+    /// It is another one.
+    pub fn check_joined(&self, config: &Config, joined: (ClusterId, MemberId)) -> Result<(), IdentityError> {
+        match (self.cluster, self.member) == joined {
+            true => Ok(()),
+            false => {
+                Err(IdentityError::OtherMember { path: config.data_dir.clone(), stored: self.member, joined: joined.1 })
+            }
         }
     }
 

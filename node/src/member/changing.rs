@@ -17,15 +17,6 @@ use crate::{
     },
 };
 
-/// A change that was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Changed {
-    /// The entry; none where it waits for the member that it adds.
-    index: Option<LogIndex>,
-    /// The member that was added.
-    pub added: Option<MemberId>,
-}
-
 /// Why there is no change.
 enum Failed {
     /// Nothing was proposed: it may be asked for again.
@@ -41,52 +32,62 @@ impl From<ApiError> for Failed {
     }
 }
 
+/// The entry; none where it waits for the member that it adds.
+type Made = Option<LogIndex>;
+
 impl Member {
+    /// An id that nobody has, for a member that is to be added.
+    pub fn new_id(&self) -> MemberId {
+        MemberId(RandomState::new().hash_one(self.shared.identity.member).max(1))
+    }
+
     /// Changes who the members are. Returns once this member has applied it.
     ///
     /// # Errors
     /// In etcd's words.
-    pub async fn change(&self, change: &Change) -> Result<Changed, Status> {
+    pub async fn change(&self, change: &Change) -> Result<(), Status> {
         let shared = &self.shared;
-        let deadline = Instant::now() + shared.limits.request;
+        let began = Instant::now();
+        let deadline = began + shared.limits.request;
         let mut raft_status = shared.group.raft_status();
         let mut may_be_made = false;
         loop {
             let leader = raft_status.borrow_and_update().leader;
             let outcome = match leader {
-                Some(leader) if leader == shared.identity.member.0 => self.change_here(change).await,
+                Some(leader) if leader == shared.identity.member.0 => {
+                    let made = timeout_at(deadline, self.change_here(change)).await;
+                    made.unwrap_or(Err(Failed::Unknown))
+                }
                 Some(leader) => shared.change_there(leader, change).await,
                 None => Err(Failed::Again),
             };
             match outcome {
                 // It hears nothing of its own end.
-                Ok(changed) if *change == Change::Remove(shared.identity.member) => return Ok(changed),
-                Ok(changed) => {
+                Ok(_) if *change == Change::Remove(shared.identity.member) => return Ok(()),
+                Ok(made) => {
                     let mut applied = shared.machine.applied();
-                    let is_applied = applied.wait_for(|applied| changed.index.is_none_or(|index| *applied >= index));
+                    let is_applied = applied.wait_for(|applied| made.is_none_or(|index| *applied >= index));
                     let late = |_| ApiError::TimeoutWaitAppliedIndex;
                     let _ = timeout_at(deadline, is_applied).await.map_err(late)?;
-                    return Ok(changed);
+                    return Ok(());
                 }
-                Err(Failed::Refused(status)) if may_be_made && status.message() == made(change).to_string() => {
-                    self.linearize().await?;
-                    return Ok(Changed {
-                        index: None,
-                        added: shared.machine.read(|state| added(&state.cluster, change)),
-                    });
+                Err(Failed::Refused(status)) if may_be_made && status.message() == made_before(change).to_string() => {
+                    return Ok(self.linearize().await?);
                 }
+                // A new leader has not heard everybody yet.
+                Err(Failed::Refused(status))
+                    if status.message() == ApiError::Unhealthy.to_string()
+                        && Instant::now() < began + shared.limits.election => {}
                 Err(Failed::Refused(status)) => return Err(status),
                 Err(_) if Instant::now() >= deadline => return Err(shared.late().into()),
-                Err(failed) => {
-                    may_be_made |= matches!(failed, Failed::Unknown);
-                    drop(timeout(RETRY_INTERVAL, raft_status.changed()).await);
-                }
+                Err(failed) => may_be_made |= matches!(failed, Failed::Unknown),
             }
+            let _ = timeout(RETRY_INTERVAL, raft_status.changed()).await;
         }
     }
 
     /// The same as the leader.
-    async fn change_here(&self, change: &Change) -> Result<Changed, Failed> {
+    async fn change_here(&self, change: &Change) -> Result<Made, Failed> {
         let shared = &self.shared;
         let own = shared.identity.member;
         let _turn = shared.changing.lock().await;
@@ -101,24 +102,49 @@ impl Member {
         if seen.index() > index.0 {
             return Err(Failed::Again);
         }
-        let new = MemberId(RandomState::new().hash_one(seen.index()).max(1));
         let lags = shared.lags(&seen.members);
-        let to = shared.machine.read(|state| state.cluster.changed(change, new, shared.rules, &lags))?;
+        let (to, is_one) = shared.machine.read(|state| {
+            let to = state.cluster.changed(change, shared.rules, &lags)?;
+            Ok::<_, ApiError>((to, is_one_list(&state.cluster, &seen.members)))
+        })?;
+        if !is_one {
+            let text = "the state was made by a release that knows no members that come and go: restore the cluster from a snapshot";
+            return Err(Failed::Refused(Status::failed_precondition(text)));
+        }
         if *change == Change::Remove(own) {
             // It goes without a gap: who takes over carries it out.
             self.step_down().await.map_err(Status::from).map_err(Failed::Refused)?;
             return Err(Failed::Again);
         }
-        let added = matches!(change, Change::Add { .. }).then_some(new);
-        tracing::info!(?change, added = added.map(|id| id.to_string()), "changes the members");
+        tracing::info!(?change, "changes the members");
         match shared.group.change_members(now.term, &seen, &members(&to, &seen.members)).await {
-            Ok(index) => Ok(Changed { index: index.map(LogIndex), added }),
+            Ok(index) => Ok(index.map(LogIndex)),
             Err(ChangeError::Overtaken | ChangeError::Propose(ProposeError::NotLeader)) => Err(Failed::Again),
             Err(ChangeError::Propose(ProposeError::Unknown)) => Err(Failed::Unknown),
             Err(ChangeError::Propose(ProposeError::Stopped(_))) => Err(ApiError::Stopped.into()),
             Err(error @ ChangeError::Unfit(_)) => Err(Failed::Refused(Status::internal(error.to_string()))),
         }
     }
+
+    /// The voter that this member has added while it was alone, and that the state gets once it is there (N-9).
+    pub fn awaited_voter(&self) -> Option<(MemberId, Vec<String>)> {
+        let Members { voters, addresses } = self.shared.group.members_at().members;
+        let own = self.identity().member;
+        let new = voters.iter().find(|id| **id != own.0).filter(|_| voters.len() == 2)?;
+        let is_alone = self.read(|state| {
+            let mut voters = state.cluster.voters().map(|(id, _)| id);
+            voters.next() == Some(own)
+                && voters.next().is_none()
+                && !state.cluster.members.contains_key(&MemberId(*new))
+        });
+        is_alone.then(|| (MemberId(*new), addresses[new].split(',').map(str::to_owned).collect()))
+    }
+}
+
+/// Whether the state has the members that raft has.
+fn is_one_list(cluster: &Cluster, seen: &Members) -> bool {
+    cluster.members.keys().map(|id| &id.0).eq(seen.addresses.keys())
+        && cluster.voters().map(|(id, _)| id.0).eq(seen.voters.iter().copied())
 }
 
 /// As raft has them: where a member was reached when it was added says its entry, for ever.
@@ -137,7 +163,7 @@ impl Shared {
         others.filter_map(of).chain([(own, 0)]).collect()
     }
 
-    async fn change_there(&self, leader: u64, change: &Change) -> Result<Changed, Failed> {
+    async fn change_there(&self, leader: u64, change: &Change) -> Result<Made, Failed> {
         let peer = self.peer(leader).ok_or(Failed::Again)?;
         let mut client = self.links.other(&peer).map_err(|_| Failed::Again)?;
         let call = client.change(self.links.call(leader, wire::Frame::carrying(&written(change))));
@@ -149,12 +175,9 @@ impl Shared {
         let answer = timeout(self.limits.request, asked).await.map_err(|_| Failed::Unknown)?;
         let answer = answer.map_err(unknown)?;
         self.links.answerer(leader, &answer).map_err(unknown)?;
-        let wire::Changed { index, added, code, refused } = answer.into_inner().carried().map_err(unknown)?;
+        let wire::Changed { index, code, refused } = answer.into_inner().carried().map_err(unknown)?;
         match code {
-            0 => Ok(Changed {
-                index: Some(LogIndex(index)).filter(|index| index.0 > 0),
-                added: Some(MemberId(added)).filter(|id| id.0 > 0),
-            }),
+            0 => Ok(Some(LogIndex(index)).filter(|index| index.0 > 0)),
             AGAIN => Err(Failed::Again),
             UNKNOWN => Err(Failed::Unknown),
             code => Err(Failed::Refused(Status::new(Code::from(code), refused))),
@@ -164,12 +187,9 @@ impl Shared {
     /// Carries out what another member asks for.
     pub(super) async fn change_for(self: &std::sync::Arc<Self>, change: &Change) -> wire::Changed {
         let member = Member { shared: self.clone() };
-        match member.change_here(change).await {
-            Ok(Changed { index, added }) => wire::Changed {
-                index: index.map_or(0, |index| index.0),
-                added: added.map_or(0, |id| id.0),
-                ..wire::Changed::default()
-            },
+        let made = timeout(self.limits.request, member.change_here(change)).await;
+        match made.unwrap_or(Err(Failed::Unknown)) {
+            Ok(made) => wire::Changed { index: made.map_or(0, |index| index.0), ..wire::Changed::default() },
             Err(Failed::Again) => wire::Changed { code: AGAIN, ..wire::Changed::default() },
             Err(Failed::Unknown) => wire::Changed { code: UNKNOWN, ..wire::Changed::default() },
             Err(Failed::Refused(status)) => wire::Changed {
@@ -186,24 +206,18 @@ const AGAIN: i32 = -1;
 const UNKNOWN: i32 = -2;
 
 /// How the leader refuses a change that was made before.
-fn made(change: &Change) -> ApiError {
+fn made_before(change: &Change) -> ApiError {
     match change {
-        Change::Add { .. } => ApiError::PeerUrlExists,
+        Change::Add { .. } => ApiError::MemberExists,
         Change::Remove(_) => ApiError::MemberNotFound,
         Change::Promote(_) => ApiError::NotALearner,
     }
 }
 
-/// Who was added by it.
-fn added(cluster: &Cluster, change: &Change) -> Option<MemberId> {
-    let Change::Add { peer_urls, .. } = change else { return None };
-    cluster.members.iter().find(|(_, member)| member.peer_urls == *peer_urls).map(|(id, _)| *id)
-}
-
 fn written(change: &Change) -> wire::Change {
     let what = match change {
-        Change::Add { peer_urls, is_learner } => {
-            wire::change::What::Add(wire::Added { peer_urls: peer_urls.clone(), is_learner: *is_learner })
+        Change::Add { id, peer_urls, is_learner } => {
+            wire::change::What::Add(wire::Added { id: id.0, peer_urls: peer_urls.clone(), is_learner: *is_learner })
         }
         Change::Remove(id) => wire::change::What::Remove(id.0),
         Change::Promote(id) => wire::change::What::Promote(id.0),
@@ -217,11 +231,11 @@ fn written(change: &Change) -> wire::Change {
 /// It says nothing.
 pub(super) fn read(change: wire::Change) -> Result<Change, Status> {
     match change.what {
-        Some(wire::change::What::Add(wire::Added { peer_urls, is_learner })) => {
-            Ok(Change::Add { peer_urls, is_learner })
+        Some(wire::change::What::Add(wire::Added { id, peer_urls, is_learner })) if id > 0 => {
+            Ok(Change::Add { id: MemberId(id), peer_urls, is_learner })
         }
         Some(wire::change::What::Remove(id)) => Ok(Change::Remove(MemberId(id))),
         Some(wire::change::What::Promote(id)) => Ok(Change::Promote(MemberId(id))),
-        None => Err(Status::invalid_argument("a change that changes nothing")),
+        _ => Err(Status::invalid_argument("a change that changes nothing")),
     }
 }

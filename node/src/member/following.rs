@@ -31,6 +31,8 @@ pub(super) async fn run(shared: Arc<Shared>) {
                 Ok(changed) => changed,
                 Err(_) => {
                     tracing::warn!(term = now.term, "there is no leader: too few members are heard");
+                    // A learner calls nobody by itself: whether it was removed it hears by this.
+                    shared.announce(&shared.group.members()).await;
                     match timeout(QUIET, raft_status.wait_for(|now| now.leader.is_some())).await {
                         Ok(Err(_)) => return,
                         _ => continue,

@@ -2,23 +2,24 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use disk::Folder;
 use futures_util::future::join_all;
 use proto::MemberId;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tonic::Status;
 
-use super::{Shared, StartError, wire};
+use super::{Shared, wire};
 use crate::{
     config::{Config, InitialState, Url},
     host::Host,
-    identity::{self, founders},
-    peer::{self, Joined, Remote},
+    identity::founders,
+    peer::{self, JoinError, Joined, Remote},
     transport::tls::ClientTls,
 };
 
 /// Nobody joins who has not heard of its cluster after so long.
 const JOIN: Duration = Duration::from_secs(10);
+/// A cluster that is there calls its members sooner.
+const QUIET: Duration = Duration::from_secs(5);
 /// Before the founders are asked again what they are.
 const FOUNDERS_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -27,27 +28,22 @@ pub(super) fn addresses(config: &Config) -> BTreeMap<u64, String> {
     founders(config).into_iter().map(|(id, _, urls)| (id.0, urls.join(","))).collect()
 }
 
-/// Who this member is, where it is new and joins others.
+/// Who this member is, which is new and joins others.
 pub(super) async fn joined(
     host: &Arc<dyn Host>,
     tls: Option<&Arc<ClientTls>>,
-    data_dir: &dyn Folder,
     config: &Config,
-) -> Result<Option<Joined>, StartError> {
-    let failed = |source| StartError::Folder { path: config.data_dir.clone(), source };
-    if config.initial_cluster_state == InitialState::New || data_dir.has(identity::NAME).map_err(failed)? {
-        return Ok(None);
-    }
+) -> Result<Joined, JoinError> {
     let urls = |urls: &Vec<Url>| urls.iter().map(ToString::to_string).collect::<Vec<_>>();
     let others = config.initial_cluster.iter().filter(|(name, _)| **name != config.name);
     let others: Vec<String> = others.map(|(_, of)| urls(of).join(",")).collect();
     let own = urls(&config.initial_advertise_peer_urls);
-    Ok(Some(peer::join(host, tls, &others, &own, JOIN).await?))
+    peer::join(host, tls, &others, &own, JOIN).await
 }
 
 /// What other founders say.
 #[derive(Clone, Copy, Debug, Default)]
-struct Founders {
+pub(super) struct Founders {
     /// They have no log yet.
     new: usize,
     /// They have.
@@ -58,7 +54,7 @@ struct Founders {
 
 impl Shared {
     /// Tells the others that this member is there, so that they need not wait for their next try; and hears what they are.
-    async fn announce(&self, members: &BTreeMap<u64, String>) -> Founders {
+    pub(super) async fn announce(&self, members: &BTreeMap<u64, String>) -> Founders {
         let others = members.iter().filter(|(id, _)| **id != self.identity.member.0);
         let answers = others.map(|(id, address)| async { (*id, self.tell_of_start(*id, address).await) });
         let mut founders = Founders::default();
@@ -70,6 +66,8 @@ impl Shared {
                     founders.old += 1;
                     founders.elsewhere += 1;
                 }
+                // Somebody else is there by now, who has been added since.
+                Err(status) if self.handshake.has_data(status.metadata()) => founders.old += 1,
                 Err(_) => {}
             }
         }
@@ -101,13 +99,20 @@ pub(super) async fn found(shared: Arc<Shared>, config: Arc<Config>, members: Arc
         let _ =
             timeout(config.election_timeout, raft_status.wait_for(|raft_status| raft_status.leader.is_some())).await;
     }
-    let mut was_said = false;
+    let (mut was_said, began) = (false, Instant::now());
     while shared.handshake.is_new() {
         if heard.elsewhere > 0 && !was_said {
             tracing::warn!(
-                "founds no cluster: a founder is of another cluster already. If that was restored from a snapshot, restore this \
-                 member from the same file (`node snapshot restore`); else give the same --initial-cluster and \
-                 --initial-cluster-token"
+                "founds no cluster: a founder is of another cluster already. If this member was added to that, start it with \
+                 --initial-cluster-state=existing; if that was restored from a snapshot, restore this member from the same file \
+                 (`node snapshot restore`); else give the same --initial-cluster and --initial-cluster-token"
+            );
+            was_said = true;
+        }
+        if heard.old > 0 && !was_said && began.elapsed() > QUIET {
+            tracing::warn!(
+                "founds no cluster: one is there, and does not call this member. If it was added there, start it with \
+                 --initial-cluster-state=existing; if it has lost its data, remove it there and add it again first"
             );
             was_said = true;
         }

@@ -29,7 +29,6 @@ use tokio::{
 };
 use tonic::Status;
 
-pub use changing::Changed;
 pub use counts::Counts;
 pub use start::{Running, Setup, StartError, data_dir, start};
 

@@ -107,12 +107,26 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
     let config = Arc::new(config);
     let data_dir = data_dir(&*host, &config)?;
     let version = release.cluster_version();
-    let joined = founding::joined(&host, tls.as_ref(), &*data_dir, &config).await?;
+    let joins = config.initial_cluster_state == InitialState::Existing;
+    let has_begun = data_dir.has(identity::NAME).map_err(|source| failed(&config, source))?;
+    let mut joined = match joins && !has_begun {
+        true => Some(founding::joined(&host, tls.as_ref(), &config).await?),
+        false => None,
+    };
     let born = joined.as_ref().map(|joined| (joined.cluster, joined.member));
     let (wal, Stored { identity, machine, applier }) = open(&*host, &*data_dir, &config, release, registry, born)?;
     let had_log = wal.state()?.last.is_some();
-    if !had_log && config.initial_cluster_state == InitialState::New {
-        identity.check(&config)?;
+    if !had_log && applier.applied() == 0 {
+        match joins {
+            false => identity.check(&config)?,
+            // It was ended before it had heard of anything.
+            true if has_begun => {
+                let again = founding::joined(&host, tls.as_ref(), &config).await?;
+                identity.check_joined(&config, (again.cluster, again.member))?;
+                joined = Some(again);
+            }
+            true => {}
+        }
     }
     let settings = Settings {
         heartbeat: config.heartbeat_interval,
@@ -180,13 +194,17 @@ struct Stored {
     applier: Applier,
 }
 
+fn failed(config: &Config, source: io::Error) -> StartError {
+    StartError::Folder { path: config.data_dir.clone(), source }
+}
+
 /// Opens the data directory that the flags name. Nothing may be written there before this was asked.
 ///
 /// # Errors
 /// [`StartError`]: what is in it, or is not, forbids that the member starts.
 pub fn data_dir(host: &dyn Host, config: &Config) -> Result<Arc<dyn Folder>, StartError> {
     let path = &config.data_dir;
-    let folder = |source| StartError::Folder { path: path.clone(), source };
+    let folder = |source| failed(config, source);
     let data_dir = host.data_dir(path).map_err(folder)?;
     let names = data_dir.names().map_err(folder)?;
     if names.iter().any(|name| name == ETCD_FOLDER) && !data_dir.has(identity::NAME).map_err(folder)? {
@@ -286,16 +304,17 @@ impl Answers for Peer {
         Ok(self.shared.change_for(&changing::read(change)?).await)
     }
 
-    fn joined(&self) -> Result<wire::Joined, Status> {
-        let members = self.shared.group.members();
-        if members.is_empty() {
-            return Err(Status::unavailable("this member knows no cluster yet"));
+    async fn joined(&self) -> Result<wire::Joined, Status> {
+        let member = Member { shared: self.shared.clone() };
+        let awaited = member.awaited_voter();
+        // Without the one that it waits for it is led by nobody; else who asks is not to be told of members that were.
+        if awaited.is_none() {
+            member.linearize().await?;
         }
-        let listed = |(id, address): (u64, String)| {
-            let peer_urls = self.shared.handshake.urls_of(MemberId(id)).unwrap_or(address);
-            wire::Listed { id, peer_urls: peer_urls.split(',').map(str::to_owned).collect() }
-        };
-        Ok(wire::Joined { cluster: self.shared.identity.cluster.0, members: members.into_iter().map(listed).collect() })
+        let members = member.read(|state| state.cluster.members.clone());
+        let members = members.into_iter().map(|(id, member)| (id, member.peer_urls)).chain(awaited);
+        let listed = |(id, peer_urls): (MemberId, Vec<String>)| wire::Listed { id: id.0, peer_urls };
+        Ok(wire::Joined { cluster: self.shared.identity.cluster.0, members: members.map(listed).collect() })
     }
 
     async fn hash(&self, at: Revision) -> Result<wire::HashOf, Status> {

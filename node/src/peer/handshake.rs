@@ -176,6 +176,11 @@ impl Handshake {
         Some(ClusterId(said.cluster)).filter(|cluster| *cluster != self.identity.cluster)
     }
 
+    /// Whether whoever refused the call is a member with data, of whichever cluster.
+    pub(crate) fn has_data(&self, refusal: &MetadataMap) -> bool {
+        decode(refusal).is_ok_and(|said| !said.is_empty)
+    }
+
     fn read(&self, metadata: &MetadataMap, lost: impl FnOnce(String) -> Status) -> Result<(Remote, MemberId), Status> {
         let handshake = decode(metadata)?;
         if handshake.protocol > PROTOCOL {

@@ -34,6 +34,11 @@ pub enum JoinError {
     /// Nobody answers.
     #[error("--initial-cluster-state=existing: no member of --initial-cluster answers: {0}")]
     Nobody(String),
+    /// One was moved to where another is added.
+    #[error(
+        "--initial-cluster-state=existing: cluster {cluster} has several members at {urls}: `etcdctl member update` or `remove` one"
+    )]
+    Several { cluster: ClusterId, urls: String },
     /// It was not added.
     #[error(
         "--initial-cluster-state=existing: cluster {cluster} has no member at {urls}: add this one first \
@@ -100,8 +105,12 @@ fn found(wire::Joined { cluster, members }: wire::Joined, own: &[String]) -> Res
         urls.sort();
         urls == own
     };
-    let member = members.iter().find(is_own).map(|member| MemberId(member.id));
-    let member = member.ok_or_else(|| JoinError::NotAdded { cluster, urls: own.join(",") })?;
+    let found: Vec<_> = members.iter().filter(is_own).map(|member| MemberId(member.id)).collect();
+    let member = match found[..] {
+        [member] => member,
+        [] => return Err(JoinError::NotAdded { cluster, urls: own.join(",") }),
+        _ => return Err(JoinError::Several { cluster, urls: own.join(",") }),
+    };
     let members = members.into_iter().map(|member| (member.id, member.peer_urls.join(","))).collect();
     Ok(Joined { cluster, member, members })
 }
@@ -122,6 +131,9 @@ mod tests {
         let joined = asked(&["http://b:2", "http://b:1"]).unwrap();
         assert_eq!((joined.cluster, joined.member), (ClusterId(7), MemberId(2)));
         assert_eq!(joined.members[&2], "http://b:1,http://b:2");
+        let mut twice = answer.clone();
+        twice.members.push(listed(3, &["http://a:1"]));
+        assert!(matches!(found(twice, &["http://a:1".to_owned()]), Err(JoinError::Several { .. })));
         let refusal = asked(&["http://b:1"]).unwrap_err().to_string();
         assert!(refusal.contains("cluster 7 has no member at http://b:1: add this one first"), "{refusal}");
     }

@@ -36,6 +36,8 @@ use super::{
 
 /// The only call that needs no handshake.
 const JOIN: &str = "/baton.peer.Peer/Join";
+/// What they send, in bytes: nothing.
+const MAX_OF_STRANGERS: usize = 1 << 10;
 const CALLER: Caller = Caller::Peer { request_window: 4 << 20, connection_window: 8 << 20 };
 
 type Answer<T> = Result<Response<T>, Status>;
@@ -60,7 +62,7 @@ pub trait Answers: Send + Sync + 'static {
     ///
     /// # Errors
     /// This one does not know.
-    fn joined(&self) -> Result<wire::Joined, Status>;
+    fn joined(&self) -> impl Future<Output = Result<wire::Joined, Status>> + Send;
 
     /// What this member's keys come to at a revision.
     fn hash(&self, at: Revision) -> impl Future<Output = Result<wire::HashOf, Status>> + Send;
@@ -90,10 +92,17 @@ pub async fn serve<A: Answers>(
     let log_throttle = Arc::new(LogThrottle::default());
     let checked = (handshake.clone(), log_throttle.clone());
     let service = Service { handshake, group, answers, traffic, call_backs, ends: ends.clone(), log_throttle };
+    let service = Arc::new(service);
+    let of_strangers = PeerServer::from_arc(service.clone()).max_decoding_message_size(MAX_OF_STRANGERS);
     let service =
-        PeerServer::new(service).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
+        PeerServer::from_arc(service).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
     let stopping = CancellationToken::new();
-    let service = Checked { service: TowerToHyperService::new(service), handshake: checked.0, log_throttle: checked.1 };
+    let service = Checked {
+        service: TowerToHyperService::new(service),
+        of_strangers: TowerToHyperService::new(of_strangers),
+        handshake: checked.0,
+        log_throttle: checked.1,
+    };
     connection::serve(CALLER, |_| service.clone(), listeners, ended(ends), stopping).await;
 }
 
@@ -107,6 +116,7 @@ async fn ended(mut ends: watch::Receiver<bool>) {
 #[derive(Clone)]
 struct Checked<S> {
     service: S,
+    of_strangers: S,
     handshake: Handshake,
     log_throttle: Arc<LogThrottle>,
 }
@@ -123,7 +133,7 @@ impl<S: hyper::service::Service<http::Request<Incoming>, Response = http::Respon
     fn call(&self, request: http::Request<Incoming>) -> Self::Future {
         if request.uri().path() == JOIN {
             // It cannot say who it is yet. Its connection stays one on which nothing was asked.
-            return Either::Right(self.service.call(request));
+            return Either::Right(self.of_strangers.call(request));
         }
         match self.handshake.caller(&MetadataMap::from_headers(request.headers().clone())) {
             Ok(_) => {
@@ -289,7 +299,7 @@ impl<A: Answers> Peer for Service<A> {
     }
 
     async fn join(&self, _: Request<Nothing>) -> Answer<Frame> {
-        self.answer(Frame::carrying(&self.answers.joined()?))
+        self.answer(Frame::carrying(&self.answers.joined().await?))
     }
 
     async fn left(&self, request: Request<Frame>) -> Answer<Frame> {

@@ -20,37 +20,35 @@ use crate::{
     cluster::{entry::Entry, member::Member, membership::Change},
     config::Url,
     entry::EntryKind,
-    member::Changed,
     state::State,
 };
 
 impl ServiceContext {
-    /// Changes who the members are; the member that was added, and all that there are then, for the answer.
+    /// Changes who the members are; all that there are then, for the answer.
     async fn change<T>(&self, request: &Request<T>, change: Change) -> Result<Outcome, Status> {
         self.admit(request.metadata())?;
-        let Changed { added, .. } = self.member.change(&change).await?;
+        self.member.change(&change).await?;
+        let Outcome { header, mut members } = self.list();
+        members.retain(|member| change != Change::Remove(MemberId(member.id)));
+        Ok(Outcome { header, members })
+    }
+
+    /// The members as this one has them.
+    fn list(&self) -> Outcome {
         let list =
             |state: &State| (state.keys.revision(), state.cluster.members.iter().map(listed).collect::<Vec<_>>());
         let (revision, mut members) = self.member.read(list);
-        members.retain(|member| change != Change::Remove(MemberId(member.id)));
-        let mut new = None;
-        if let (Some(MemberId(id)), Change::Add { peer_urls, is_learner }) = (added, change) {
-            let member = Listed { id, peer_urls, is_learner, ..Listed::default() };
-            // One that was alone waits for the second before it has it in its list.
-            if members.iter().all(|member| member.id != id) {
-                members.push(member.clone());
-                members.sort_by_key(|member| member.id);
-            }
-            new = Some(member);
+        if let Some((MemberId(id), peer_urls)) = self.member.awaited_voter() {
+            members.push(Listed { id, peer_urls, ..Listed::default() });
+            members.sort_by_key(|member| member.id);
         }
-        Ok(Outcome { header: self.header(revision.0), new, members })
+        Outcome { header: self.header(revision.0), members }
     }
 }
 
-/// What a change is answered with.
+/// Of a change, or a question.
 struct Outcome {
     header: Option<ResponseHeader>,
-    new: Option<Listed>,
     members: Vec<Listed>,
 }
 
@@ -59,19 +57,21 @@ impl Cluster for ServiceContext {
     async fn member_list(&self, request: Request<MemberListRequest>) -> Result<Response<MemberListResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
         let requires = self.admit(&metadata)?;
-        let list = |state: &State| Ok((state.keys.revision(), state.cluster.members.iter().map(listed).collect()));
-        let (revision, members) = match request.linearizable {
-            true => self.read(&requires, list).await?,
-            false => self.read_here(&requires, list)?,
-        };
-        Ok(Response::new(MemberListResponse { header: self.header(revision.0), members }))
+        match request.linearizable {
+            true => self.read(&requires, |_| Ok(())).await?,
+            false => self.read_here(&requires, |_| Ok(()))?,
+        }
+        let Outcome { header, members } = self.list();
+        Ok(Response::new(MemberListResponse { header, members }))
     }
 
     async fn member_add(&self, request: Request<MemberAddRequest>) -> Result<Response<MemberAddResponse>, Status> {
         let MemberAddRequest { peer_urls: urls, is_learner } = request.get_ref();
-        let change = Change::Add { peer_urls: peer_urls(urls)?, is_learner: *is_learner };
-        let Outcome { header, new, members } = self.change(&request, change).await?;
-        Ok(Response::new(MemberAddResponse { header, member: new, members }))
+        let (id, peer_urls) = (self.member.new_id(), peer_urls(urls)?);
+        let change = Change::Add { id, peer_urls, is_learner: *is_learner };
+        let Outcome { header, members } = self.change(&request, change).await?;
+        let member = members.iter().find(|member| member.id == id.0).cloned();
+        Ok(Response::new(MemberAddResponse { header, member, members }))
     }
 
     async fn member_remove(
@@ -79,7 +79,7 @@ impl Cluster for ServiceContext {
         request: Request<MemberRemoveRequest>,
     ) -> Result<Response<MemberRemoveResponse>, Status> {
         let change = Change::Remove(MemberId(request.get_ref().id));
-        let Outcome { header, members, .. } = self.change(&request, change).await?;
+        let Outcome { header, members } = self.change(&request, change).await?;
         Ok(Response::new(MemberRemoveResponse { header, members }))
     }
 
@@ -108,7 +108,7 @@ impl Cluster for ServiceContext {
         request: Request<MemberPromoteRequest>,
     ) -> Result<Response<MemberPromoteResponse>, Status> {
         let change = Change::Promote(MemberId(request.get_ref().id));
-        let Outcome { header, members, .. } = self.change(&request, change).await?;
+        let Outcome { header, members } = self.change(&request, change).await?;
         Ok(Response::new(MemberPromoteResponse { header, members }))
     }
 }

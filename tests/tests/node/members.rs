@@ -187,5 +187,74 @@ async fn a_member_that_lost_its_disk_is_replaced() {
     third.flags = with(&third.flags, "initial-cluster", &format!("m3={}", peer_url(&third)));
     third.start().expect("started");
     cluster.ready().await.expect("it is back");
+    // Two of three without data found nothing beside the third, whom their flags know by another id.
+    let lost = &cluster.layout.members[..2];
+    for member in lost {
+        member.end(Signal::KILL).expect("killed");
+        fs::rename(member.dir.join("data"), member.dir.join("whole")).expect("put aside");
+        fs::write(member.log(), "").expect("emptied");
+        member.start().expect("started");
+    }
+    for member in lost {
+        says(member, "founds no cluster: one is there, and does not call this member").await;
+        assert!(!fs::read_to_string(member.log()).expect("a log").contains("\"leads\""), "{}", member.name);
+        member.end(Signal::KILL).expect("killed");
+        fs::remove_dir_all(member.dir.join("data")).expect("removed");
+        fs::rename(member.dir.join("whole"), member.dir.join("data")).expect("brought back");
+    }
+    lost.iter().for_each(|member| drop(member.start().expect("started")));
+    cluster.ready().await.expect("all are back");
+    assert_eq!(client.get("before").await.expect("read").expect("there").value, b"1");
+    nobody_panicked(&cluster.layout);
+}
+
+async fn says(member: &Member, words: &str) {
+    wait::until(&format!("{} to say: {words}", member.name), GENEROUS, || async {
+        let log = fs::read_to_string(member.log()).map_err(|error| error.to_string())?;
+        if log.contains(words) { Ok(()) } else { Err(member.last_words()) }
+    })
+    .await
+    .expect("it says so");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_learner_becomes_the_second_voter_and_one_that_is_removed_ends() {
+    let Some(etcd) = build_or_skip(System::Etcd, "3.6") else { return };
+    let etcdctl = Etcdctl::new(&etcd, None);
+    let Some((mut cluster, mut others)) = alone().await else { return };
+    let (mut third, mut second) = (others.remove(1), others.remove(0));
+    add(&etcdctl, &cluster.layout, &mut second, &["--learner"]).await;
+    // Started by mistake as one that founds a cluster, it has nothing and is told what to do.
+    let founding = with(&second.flags, "initial-cluster-state", "new");
+    let process = second.clone().start_anew(founding).expect("started");
+    says(&second, "If this member was added to that, start it with --initial-cluster-state=existing").await;
+    process.signal(Signal::KILL).expect("killed");
+    second.end(Signal::KILL).expect("killed");
+    let said = refusal(&second, &second.flags).await;
+    assert!(said.contains("empty the data directory") || said.contains("belongs to a member of cluster"), "{said}");
+    fs::remove_dir_all(second.dir.join("data")).expect("removed");
+    let id = start(&mut cluster, second).await;
+    promote(&etcdctl, &cluster.layout, id).await;
+    let listed = cluster.layout.client(&cluster.layout.members[0]).expect("a client").members().await.expect("listed");
+    assert!(listed.len() == 2 && listed.iter().all(|member| !member.is_learner), "{listed:?}");
+    cluster.ready().await.expect("two");
+    add(&etcdctl, &cluster.layout, &mut third, &["--learner"]).await;
+    start(&mut cluster, third).await;
+    let third = cluster.layout.members.pop().expect("it is the last");
+    wait::until("the learner to be listed by its name", GENEROUS, || async {
+        let client = cluster.layout.client(&cluster.layout.members[0]).map_err(|error| error.to_string())?;
+        let listed = client.members().await.map_err(|error| error.to_string())?;
+        if listed.iter().any(|member| member.name == third.name) { Ok(()) } else { Err(format!("{listed:?}")) }
+    })
+    .await
+    .expect("it is");
+    remove(&etcdctl, &cluster.layout, &cluster.layout.members[0], &third).await;
+    wait::until("the learner to end", GENEROUS, || async {
+        if third.is_running() { Err(third.last_words()) } else { Ok(()) }
+    })
+    .await
+    .expect("it was told");
+    says(&third, "the member has been permanently removed from the cluster").await;
+    agreed(&cluster).await;
     nobody_panicked(&cluster.layout);
 }
