@@ -57,6 +57,11 @@ impl Answered {
         Moment { at: Instant::now(), turn: self.turns.fetch_add(1, Ordering::Relaxed) }
     }
 
+    /// Whether this member has answered what was sent after this moment.
+    pub(crate) fn has_answered_since(&self, member: u64, moment: Moment) -> bool {
+        lock(&self.members).get(&member).and_then(|of| *lock(&of.newest)).is_some_and(|sent| sent.turn > moment.turn)
+    }
+
     /// Whether a majority of each of these sets of voters has answered what was sent after this moment, or no longer than this time
     /// before it. This member has, always.
     pub(crate) fn by_majorities(

@@ -1,6 +1,9 @@
 //! Who is in the group, and how that changes: one voter at a time, in one entry (raft dissertation, section 4.1).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use openraft::{
     BasicNode,
@@ -8,11 +11,15 @@ use openraft::{
     errors::{ClientWriteError, RaftError},
     raft::Precondition,
 };
+use tokio::time::{Instant, sleep};
 
 use crate::{
     group::{Group, ProposeError, reason},
     types::{Committed, LogId, Membership, Payload},
 };
+
+/// Between two looks at who has answered.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// Everybody in the group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -134,15 +141,29 @@ impl Group {
         }
     }
 
-    /// At the leader: how far behind its own log a member's is, in entries; `None` where it has not answered in this term, or not
-    /// within this time.
-    pub fn lag(&self, member: u64, recent: std::time::Duration) -> Option<u64> {
-        use openraft::Instant as _;
+    /// At the leader: how far behind its log each member is, in entries, that answers what is sent from now on, within this limit.
+    /// What somebody said a moment ago does not count: it may be gone since.
+    pub async fn lags(&self, members: &Members, limit: Duration) -> BTreeMap<u64, u64> {
+        let (began, deadline) = (self.answered.now(), Instant::now() + limit);
+        let others = || members.addresses.keys().copied().filter(|id| *id != self.own());
+        let mut answering: BTreeSet<_> = BTreeSet::new();
+        loop {
+            answering.extend(others().filter(|id| self.answered.has_answered_since(*id, began)));
+            if answering.len() == others().count() || Instant::now() >= deadline {
+                break;
+            }
+            sleep(LOOK).await;
+        }
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
-        let matched = metrics.replication.as_ref()?.get(&member)?.as_ref()?.index;
-        let age = (*metrics.heartbeat.as_ref()?.get(&member)?.as_ref()?).elapsed();
-        (age <= recent).then(|| metrics.last_log_index.unwrap_or_default().saturating_sub(matched))
+        let last = metrics.last_log_index.unwrap_or_default();
+        let matched = |id: &u64| Some(metrics.replication.as_ref()?.get(id)?.as_ref()?.index);
+        // One that has answered, and not yet said what it has, has nothing.
+        answering.into_iter().map(|id| (id, last.saturating_sub(matched(&id).unwrap_or_default()))).collect()
+    }
+
+    fn own(&self) -> u64 {
+        self.raft.metrics().borrow_watched().id
     }
 }
 

@@ -42,7 +42,8 @@ pub struct Rules {
     pub max_learners: usize,
 }
 
-/// How far behind the leader's log each member is, in entries, that has answered the leader of late; the leader is 0.
+/// How far behind the leader's log each member is, in entries, that has answered the leader since the change was asked for; the
+/// leader is 0.
 pub type Lags = BTreeMap<MemberId, u64>;
 
 /// A learner may lack as many entries when it is promoted: it has them in no time.

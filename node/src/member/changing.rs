@@ -74,10 +74,10 @@ impl Member {
                 Err(Failed::Refused(status)) if may_be_made && status.message() == made_before(change).to_string() => {
                     return Ok(self.linearize().await?);
                 }
-                // A new leader has not heard everybody yet.
+                // Somebody was late, or a new leader has not heard everybody yet.
                 Err(Failed::Refused(status))
                     if status.message() == ApiError::Unhealthy.to_string()
-                        && Instant::now() < began + shared.limits.election => {}
+                        && Instant::now() < began + 2 * shared.limits.election => {}
                 Err(Failed::Refused(status)) => return Err(status),
                 Err(_) if Instant::now() >= deadline => return Err(shared.late().into()),
                 Err(failed) => may_be_made |= matches!(failed, Failed::Unknown),
@@ -102,7 +102,8 @@ impl Member {
         if seen.index() > index.0 {
             return Err(Failed::Again);
         }
-        let lags = shared.lags(&seen.members);
+        let lags = shared.group.lags(&seen.members, shared.limits.election).await;
+        let lags: Lags = lags.into_iter().map(|(id, lag)| (MemberId(id), lag)).chain([(own, 0)]).collect();
         let (to, is_one) = shared.machine.read(|state| {
             let to = state.cluster.changed(change, shared.rules, &lags)?;
             Ok::<_, ApiError>((to, is_one_list(&state.cluster, &seen.members)))
@@ -156,13 +157,6 @@ fn members(to: &Membership, seen: &Members) -> Members {
 }
 
 impl Shared {
-    fn lags(&self, members: &Members) -> Lags {
-        let own = self.identity.member;
-        let others = members.addresses.keys().filter(|id| **id != own.0);
-        let of = |id: &u64| Some((MemberId(*id), self.group.lag(*id, self.limits.election)?));
-        others.filter_map(of).chain([(own, 0)]).collect()
-    }
-
     async fn change_there(&self, leader: u64, change: &Change) -> Result<Made, Failed> {
         let peer = self.peer(leader).ok_or(Failed::Again)?;
         let mut client = self.links.other(&peer).map_err(|_| Failed::Again)?;

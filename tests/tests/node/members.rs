@@ -42,12 +42,24 @@ fn with(flags: &[String], name: &str, value: &str) -> Vec<String> {
     others.chain([format!("--{name}={value}")]).collect()
 }
 
+/// Again and again while a member is too slow for a cluster that counts as healthy.
+async fn run(etcdctl: &Etcdctl, layout: &Layout, arguments: &[&str]) -> String {
+    wait::until(&format!("etcdctl {arguments:?}"), GENEROUS, || async {
+        let output = etcdctl.output(&layout.endpoints(), arguments).await;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() || said.contains("unhealthy cluster"), "{arguments:?}: {said}");
+        if output.status.success() { Ok(String::from_utf8_lossy(&output.stdout).into_owned()) } else { Err(said) }
+    })
+    .await
+    .expect("it is healthy")
+}
+
 /// Adds one, as `etcdctl` does, and gives it the flags that this prints.
 async fn add(etcdctl: &Etcdctl, layout: &Layout, member: &mut Member, more: &[&str]) {
     let peer_urls = format!("--peer-urls={}", peer_url(member));
     let mut arguments = vec!["member", "add", &member.name, &peer_urls];
     arguments.extend(more);
-    let said = etcdctl.run(&layout.endpoints(), &arguments).await;
+    let said = run(etcdctl, layout, &arguments).await;
     let line =
         said.lines().find_map(|line| line.strip_prefix("ETCD_INITIAL_CLUSTER=")).expect("it says how to start it");
     member.flags = with(&member.flags, "initial-cluster", line.trim_matches('"'));
@@ -84,7 +96,7 @@ async fn promote(etcdctl: &Etcdctl, layout: &Layout, id: u64) {
 async fn remove(etcdctl: &Etcdctl, layout: &Layout, at: &Member, member: &Member) {
     let listed = layout.client(at).expect("a client").members().await.expect("listed");
     let id = listed.iter().find(|listed| listed.name == member.name).expect("it is one").id;
-    etcdctl.run(&layout.endpoints(), &["member", "remove", &format!("{id:x}")]).await;
+    run(etcdctl, layout, &["member", "remove", &format!("{id:x}")]).await;
 }
 
 async fn is_refused(etcdctl: &Etcdctl, layout: &Layout, arguments: &[&str], words: &str) {
@@ -132,6 +144,17 @@ async fn a_cluster_grows_from_one_to_five_and_shrinks_to_three_under_load() {
     add(&by_3_5, &trial.cluster.layout, &mut fifth, &[]).await;
     start(&mut trial.cluster, fifth).await;
     trial.cluster.ready().await.expect("five");
+    // Two are gone a moment ago: a third must stay.
+    let layout = trial.cluster.layout.clone();
+    let leader = layout.leader().await.expect("one leads").clone();
+    let others: Vec<_> = layout.members.iter().filter(|member| member.name != leader.name).collect();
+    let listed = layout.client(&leader).expect("a client").members().await.expect("listed");
+    let third = listed.iter().find(|listed| listed.name == others[2].name).expect("it is one").id;
+    others[..2].iter().for_each(|member| member.end(Signal::KILL).expect("killed"));
+    let at_leader = Layout { members: vec![leader.clone()], ..layout.clone() };
+    is_refused(&by_3_6, &at_leader, &["member", "remove", &format!("{third:x}")], "unhealthy cluster").await;
+    others[..2].iter().for_each(|member| drop(member.start().expect("started")));
+    trial.cluster.ready().await.expect("five again");
     trial.load.more(50).await.expect("the load goes on");
 
     let layout = trial.cluster.layout.clone();
