@@ -123,7 +123,9 @@ impl Cluster {
                 return Err(ApiError::NotEnoughStarted);
             }
         }
-        if rules.is_strict && self.voters().any(|(id, _)| !lags.contains_key(&id)) {
+        // As if the new one voted and never came; a learner is to vote later.
+        let (voters, heard) = (self.voters().count(), self.voters().filter(|(id, _)| lags.contains_key(id)).count());
+        if rules.is_strict && voters > 1 && heard < quorum(voters + 1) {
             return Err(ApiError::Unhealthy);
         }
         if self.members.values().any(|member| member.peer_urls.iter().any(|url| peer_urls.contains(url))) {
