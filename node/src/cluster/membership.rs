@@ -123,9 +123,10 @@ impl Cluster {
                 return Err(ApiError::NotEnoughStarted);
             }
         }
-        // As if the new one voted and never came; a learner is to vote later.
+        // As if the new one voted and never came; a learner is to vote later. Without these voters the entry would be committed by
+        // nobody: in raft the new list counts from the moment that it is in the log (etcd's is applied first).
         let (voters, heard) = (self.voters().count(), self.voters().filter(|(id, _)| lags.contains_key(id)).count());
-        if rules.is_strict && voters > 1 && heard < quorum(voters + 1) {
+        if (rules.is_strict || !is_learner) && voters > 1 && heard < quorum(voters + 1) {
             return Err(ApiError::Unhealthy);
         }
         if self.members.values().any(|member| member.peer_urls.iter().any(|url| peer_urls.contains(url))) {
@@ -148,9 +149,9 @@ impl Cluster {
         if others().next().is_none() || (rules.is_strict && started < quorum(others().count())) {
             return Err(ApiError::NotEnoughStarted);
         }
-        // Who is down takes nothing with it.
+        // Who is down takes nothing with it: whoever is a majority with it is one without it.
         let heard = others().filter(|(other, _)| lags.contains_key(other)).count();
-        if rules.is_strict && lags.contains_key(&id) && heard < quorum(others().count()) {
+        if heard < quorum(others().count()) {
             return Err(ApiError::Unhealthy);
         }
         Ok(())

@@ -138,7 +138,7 @@ fn what_would_leave_no_quorum_is_refused_in_etcd_s_words() {
     for (cluster, change, answer, rules, refused) in [
         (cluster(1), add(2, false), &[1][..], STRICT, None),
         (unstarted(1, &[2]), add(3, false), &[1], STRICT, Some(ApiError::NotEnoughStarted)),
-        (unstarted(1, &[2]), add(3, false), &[1], lenient, None),
+        (unstarted(1, &[2]), add(3, false), &[1], lenient, Some(ApiError::Unhealthy)),
         (cluster(3), add(4, false), &[1, 2, 3], STRICT, None),
         (cluster(3), add(4, false), &[1, 2], STRICT, Some(ApiError::Unhealthy)),
         (cluster(3), add(4, true), &[1, 2], STRICT, Some(ApiError::Unhealthy)),
@@ -151,7 +151,9 @@ fn what_would_leave_no_quorum_is_refused_in_etcd_s_words() {
         (cluster(3), remove(3), &[1, 2, 3], STRICT, None),
         (cluster(3), remove(3), &[1, 2], STRICT, None), // it is down
         (cluster(3), remove(2), &[1, 2], STRICT, Some(ApiError::Unhealthy)),
-        (cluster(3), remove(2), &[1, 2], lenient, None),
+        (cluster(3), remove(2), &[1, 2], lenient, Some(ApiError::Unhealthy)), // nobody could commit it
+        (cluster(3), add(4, false), &[1, 2], lenient, Some(ApiError::Unhealthy)),
+        (cluster(3), add(4, true), &[1, 2], lenient, None),
         (unstarted(2, &[3]), remove(2), &[1, 2], STRICT, Some(ApiError::NotEnoughStarted)),
         (unstarted(2, &[3]), remove(3), &[1, 2], STRICT, None),
         (cluster(1), remove(1), &[1], lenient, Some(ApiError::NotEnoughStarted)),
