@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 use proto::{LogIndex, MemberId};
 
 use super::{Cluster, gate::Gate, member::Member};
-use crate::api_error::ApiError;
+use crate::{api_error::ApiError, features::Features};
 
 /// The members that an entry of raft's names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,6 +45,24 @@ pub struct Rules {
 /// How far behind the leader's log each member is, in entries, that has answered the leader since the change was asked for; the
 /// leader is 0.
 pub type Lags = BTreeMap<MemberId, u64>;
+
+/// Why a learner may not join.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "this learner may not join: {feature} is {} for the whole cluster, and it wants it {}: start it with \
+     --cluster-feature-gates={feature}={is_on}, or a release that knows it",
+    on(*is_on),
+    on(!*is_on)
+)]
+pub struct Differs {
+    pub feature: String,
+    /// For the whole cluster.
+    pub is_on: bool,
+}
+
+fn on(is_on: bool) -> &'static str {
+    if is_on { "on" } else { "off" }
+}
 
 /// A learner may lack as many entries when it is promoted: it has them in no time.
 const IN_SYNC: u64 = 1_000;
@@ -155,6 +173,18 @@ impl Cluster {
             return Err(ApiError::Unhealthy);
         }
         Ok(())
+    }
+
+    /// The first feature of a decided gate that a learner wants otherwise, which has never started before: such a one may not join
+    /// (KEP-4647, "Learner"). What nobody has decided keeps nobody out, or a voter that is gone could not be replaced; and who has
+    /// joined stays, or a change of flags that begins with the learners would end them.
+    pub fn differs(&self, learner: MemberId, wants: &Features) -> Option<Differs> {
+        let Gate::Decided(decided) = &self.gate else { return None };
+        self.members.get(&learner).filter(|member| member.is_learner && !member.has_started())?;
+        let is_on = |features: &Features, name: &str| features.get(name).unwrap_or(false);
+        let differs = |name: &&str| is_on(decided, name) != is_on(wants, name);
+        let feature = decided.names().chain(wants.names()).find(differs)?.to_owned();
+        Some(Differs { is_on: is_on(decided, &feature), feature })
     }
 
     fn may_promote(&self, id: MemberId, rules: Rules, lags: &Lags) -> Result<(), ApiError> {

@@ -2,7 +2,10 @@ use proto::ClusterVersion;
 
 use super::*;
 use crate::{
-    cluster::member::{Proposal, Starts},
+    cluster::{
+        entry::Entry::Publish,
+        member::{Attributes, Proposal, Starts},
+    },
     features::Features,
 };
 
@@ -60,6 +63,11 @@ fn a_new_voter_turns_everything_off_until_it_has_spoken_and_a_learner_nothing() 
     made(&mut cluster, 10, &add(4, true), &heard(&[1, 2, 3]));
     assert_eq!((cluster.gate.clone(), cluster.inputs), before, "a learner");
     assert!(cluster.members[&MemberId(4)].is_learner);
+    let attributes = Attributes { proposal: proposing(&[("A", false)]), ..Attributes::default() };
+    let (starts, start_id, incarnation) = (Starts(1), None, None);
+    cluster.apply(LogIndex(15), Publish { member: MemberId(4), starts, start_id, incarnation, attributes });
+    assert!(cluster.members[&MemberId(4)].proposal.is_some(), "D-06: what it wants is stored,");
+    assert_eq!((cluster.inputs, cluster.reconciled().unwrap().get("A")), (before.1, Some(true)), "and does not count");
     made(&mut cluster, 20, &add(5, false), &heard(&[1, 2, 3]));
     assert_eq!((&cluster.gate, cluster.inputs), (&Gate::Undecided, LogIndex(20)), "K-32");
     assert_eq!(cluster.reconciled(), None, "the new one has not proposed");
@@ -105,6 +113,32 @@ fn who_is_promoted_has_proposed_or_else_the_gate_is_reset() {
     cluster.follow(LogIndex(20), &to);
     assert_eq!((&cluster.gate, cluster.inputs), (&gate, LogIndex(20)), "it wants what is on");
     assert_eq!(asked(&cluster, &all), Err(ApiError::NotALearner));
+}
+
+#[test]
+fn a_new_learner_that_differs_from_what_is_decided_may_not_join() {
+    let mut cluster = cluster(3);
+    made(&mut cluster, 10, &add(4, true), &heard(&[1, 2, 3]));
+    let asked = |cluster: &Cluster, id, wants| {
+        let differs = cluster.differs(MemberId(id), &proposing(wants).unwrap().features);
+        differs.map(|differs| (differs.feature, differs.is_on))
+    };
+    let (a, b) = (Some(("A".to_owned(), true)), Some(("B".to_owned(), false)));
+    for (wants, differs) in [
+        (&[("A", true)][..], None),
+        (&[("A", true), ("B", false)], None),
+        (&[("A", false)], a.clone()),
+        (&[], a), // it does not know it
+        (&[("A", true), ("B", true)], b),
+    ] {
+        assert_eq!(asked(&cluster, 4, wants), differs, "{wants:?}");
+    }
+    assert_eq!(asked(&cluster, 1, &[]), None, "a voter");
+    cluster.members.get_mut(&MemberId(4)).unwrap().starts = Starts(1);
+    assert_eq!(asked(&cluster, 4, &[]), None, "it is known");
+    cluster.members.get_mut(&MemberId(4)).unwrap().starts = Starts(0);
+    cluster.gate = Gate::Undecided;
+    assert_eq!(asked(&cluster, 4, &[]), None, "nothing is decided");
 }
 
 #[test]

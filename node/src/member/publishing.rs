@@ -7,7 +7,11 @@ use tokio::time::sleep;
 
 use super::{Member, Shared};
 use crate::{
-    cluster::leader_proposals::{self, Own},
+    cluster::{
+        entry::Entry,
+        leader_proposals::{self, Own},
+        member::{Attributes, Proposal},
+    },
     config::Config,
     entry::EntryKind,
     state::Applied,
@@ -52,6 +56,12 @@ pub(super) async fn run(shared: Arc<Shared>, config: Arc<Config>, data_dir: Arc<
             for feature in registry.overruled(version, &own.overrides) {
                 tracing::warn!(feature, %version, "--cluster-feature-gates is overruled: the cluster version locks it");
             }
+        }
+        let differs = |wants| shared.machine.read(|state| state.cluster.differs(own.id, wants));
+        if let Entry::Publish { attributes: Attributes { proposal: Some(Proposal { features, .. }), .. }, .. } = &entry
+            && let Some(differs) = differs(features)
+        {
+            return shared.group.end(differs.to_string());
         }
         // Before anybody can know of it.
         if let Err(error) = shared.identity.publish(&*data_dir) {

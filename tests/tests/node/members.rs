@@ -262,6 +262,10 @@ async fn a_learner_becomes_the_second_voter_and_one_that_is_removed_ends() {
     assert!(listed.len() == 2 && listed.iter().all(|member| !member.is_learner), "{listed:?}");
     cluster.ready().await.expect("two");
     add(&etcdctl, &cluster.layout, &mut third, &["--learner"]).await;
+    // A feature that nobody has on it may not want, nor has it joined by asking.
+    let wanting = with(&third.flags, "cluster-feature-gates", "ClusterLeaseCheckpoint=true");
+    let said = refusal(&third, &wanting).await;
+    assert!(said.contains("this learner may not join: ClusterLeaseCheckpoint is off for the whole cluster"), "{said}");
     start(&mut cluster, third).await;
     let third = cluster.layout.members.pop().expect("it is the last");
     wait::until("the learner to be listed by its name", GENEROUS, || async {

@@ -1,0 +1,78 @@
+//! The table of the KEP's checks is whole, and every test that it names is there.
+
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
+
+/// How many checks there are of each kind; of L those that are the node's.
+const NUMBERED: [(&str, u32); 4] = [("K", 45), ("D", 12), ("J", 8), ("A", 25)];
+const L: [u32; 10] = [1, 2, 6, 7, 8, 9, 10, 11, 20, 21];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// The names of all tests of the workspace.
+fn tests() -> BTreeSet<String> {
+    let (mut names, mut folders) =
+        (BTreeSet::new(), ["node", "agent", "tests", "proto"].map(|name| root().join(name)).to_vec());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                let mut is_test = false;
+                for line in text.lines().map(str::trim) {
+                    match line.split_once("fn ") {
+                        Some((_, name)) if is_test => {
+                            names.insert(name.split('(').next().unwrap().to_owned());
+                            is_test = false;
+                        }
+                        _ => is_test |= line == "#[test]" || line.starts_with("#[tokio::test"),
+                    }
+                }
+            }
+        }
+    }
+    names
+}
+
+fn quoted(cell: &str) -> Vec<&str> {
+    cell.split('`').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn each_check_has_its_row_and_each_test_that_a_row_names_is_there() {
+    let table = fs::read_to_string(root().join("node/KEP-4647.md")).unwrap();
+    let rows = table.lines().filter_map(|line| {
+        let cells: Vec<_> = line.strip_prefix('|')?.strip_suffix('|')?.split('|').map(str::trim).collect();
+        (cells[0].contains('-') && !cells[0].starts_with("--")).then_some(cells)
+    });
+    let (tests, mut found) = (tests(), BTreeMap::new());
+    assert!(tests.len() > 500, "this test reads the tests: {}", tests.len());
+    for cells in rows {
+        let [id, _, state, place, named] = cells[..] else { panic!("{cells:?} has five columns") };
+        assert!(found.insert(id.to_owned(), state.to_owned()).is_none(), "{id} stands twice");
+        for name in quoted(named) {
+            assert!(tests.contains(name), "{id} names a test that is not there: {name}");
+        }
+        for path in quoted(place) {
+            assert!(root().join(path).exists(), "{id} names a file that is not there: {path}");
+        }
+        let is_open = ["partly", "not yet", "not decided"].iter().any(|open| state.starts_with(open));
+        assert!(
+            is_open || !quoted(named).is_empty(),
+            "{id} is said to be done, and no test would see it if it were not"
+        );
+    }
+    let numbered =
+        NUMBERED.iter().flat_map(|(kind, count)| (1..=*count).map(move |number| format!("{kind}-{number:02}")));
+    let all: BTreeSet<String> = numbered.chain(L.iter().map(|number| format!("L-{number:02}"))).collect();
+    assert_eq!(found.into_keys().collect::<BTreeSet<_>>(), all);
+}
