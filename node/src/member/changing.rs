@@ -72,7 +72,11 @@ impl Member {
                     return Ok(());
                 }
                 Err(Failed::Refused(status)) if may_be_made && status.message() == made_before(change).to_string() => {
-                    return Ok(self.linearize().await?);
+                    self.linearize().await?;
+                    return match change {
+                        Change::Remove(id) if !self.read(|state| state.cluster.removed.contains(id)) => Err(status),
+                        _ => Ok(()),
+                    };
                 }
                 // Somebody was late, or a new leader has not heard everybody yet.
                 Err(Failed::Refused(status))
@@ -104,10 +108,18 @@ impl Member {
         }
         let lags = shared.group.lags(&seen.members, shared.limits.election).await;
         let lags: Lags = lags.into_iter().map(|(id, lag)| (MemberId(id), lag)).chain([(own, 0)]).collect();
+        // Who leads no more hears nobody, and what is there by now is another one's to judge.
+        let is_as_it_was = || *shared.group.raft_status().borrow() == now && shared.group.members_at() == seen;
+        if !is_as_it_was() || shared.machine.read(|state| state.cluster.members.is_empty()) {
+            return Err(Failed::Again);
+        }
         let (to, is_one) = shared.machine.read(|state| {
             let to = state.cluster.changed(change, shared.rules, &lags)?;
             Ok::<_, ApiError>((to, is_one_list(&state.cluster, &seen.members)))
         })?;
+        if !is_one && !is_as_it_was() {
+            return Err(Failed::Again);
+        }
         if !is_one {
             let text = "the state was made by a release that knows no members that come and go: restore the cluster from a snapshot";
             return Err(Failed::Refused(Status::failed_precondition(text)));

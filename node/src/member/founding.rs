@@ -18,7 +18,9 @@ use crate::{
 
 /// Nobody joins who has not heard of its cluster after so long.
 const JOIN: Duration = Duration::from_secs(10);
-/// A cluster that is there calls its members sooner.
+/// A cluster that is there calls this member in this time, though its flags do not name who was added since.
+const CALLED: Duration = Duration::from_millis(300);
+/// After this it is said that nothing is founded.
 const QUIET: Duration = Duration::from_secs(5);
 /// Before the founders are asked again what they are.
 const FOUNDERS_RETRY_INTERVAL: Duration = Duration::from_millis(100);
@@ -109,6 +111,7 @@ pub(super) async fn found(shared: Arc<Shared>, config: Arc<Config>, members: Arc
             );
             was_said = true;
         }
+        heard.old += usize::from(shared.handshake.is_known());
         if heard.old > 0 && !was_said && began.elapsed() > QUIET {
             tracing::warn!(
                 "founds no cluster: one is there, and does not call this member. If it was added there, start it with \
@@ -116,7 +119,7 @@ pub(super) async fn found(shared: Arc<Shared>, config: Arc<Config>, members: Arc
             );
             was_said = true;
         }
-        if heard.old == 0 && 2 * (heard.new + 1) > members.len() {
+        if heard.old == 0 && 2 * (heard.new + 1) > members.len() && began.elapsed() > CALLED {
             if let Err(error) = group.found(&members).await {
                 tracing::error!(%error, "cannot found the cluster");
             }

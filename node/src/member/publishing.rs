@@ -59,6 +59,8 @@ pub(super) async fn run(shared: Arc<Shared>, config: Arc<Config>, data_dir: Arc<
         }
         let differs = |wants| shared.machine.read(|state| state.cluster.differs(own.id, wants));
         if let Entry::Publish { attributes: Attributes { proposal: Some(Proposal { features, .. }), .. }, .. } = &entry
+            // What was proposed once may be committed yet.
+            && shared.identity.published() != shared.identity.start()
             && let Some(differs) = differs(features)
         {
             return shared.group.end(differs.to_string());

@@ -6,7 +6,10 @@ use bytes::Bytes;
 use consensus::{Applier, Group, GroupError, Settings, SnapshotError, Snapshots, both};
 use disk::Folder;
 use proto::{ClusterId, LeaseId, MemberId, Release, Revision};
-use tokio::sync::{Mutex, mpsc, watch};
+use tokio::{
+    sync::{Mutex, mpsc, watch},
+    time::timeout,
+};
 use tonic::Status;
 use wal::{Wal, WalError};
 
@@ -25,6 +28,8 @@ use crate::{
     transport::tls::ClientTls,
 };
 
+/// For a majority to confirm what a member that joins is told.
+const CONFIRM: Duration = Duration::from_secs(1);
 /// As many proposals wait to be sent.
 const QUEUE: usize = 16_384;
 
@@ -307,14 +312,17 @@ impl Answers for Peer {
     async fn joined(&self) -> Result<wire::Joined, Status> {
         let member = Member { shared: self.shared.clone() };
         let awaited = member.awaited_voter();
-        // Without the one that it waits for it is led by nobody; else who asks is not to be told of members that were.
-        if awaited.is_none() {
-            member.linearize().await?;
-        }
+        // Without the one that it waits for it is led by nobody. So may others be that wait for whoever asks.
+        let is_confirmed =
+            awaited.is_some() || timeout(CONFIRM, member.linearize()).await.is_ok_and(|read| read.is_ok());
         let members = member.read(|state| state.cluster.members.clone());
         let members = members.into_iter().map(|(id, member)| (id, member.peer_urls)).chain(awaited);
         let listed = |(id, peer_urls): (MemberId, Vec<String>)| wire::Listed { id: id.0, peer_urls };
-        Ok(wire::Joined { cluster: self.shared.identity.cluster.0, members: members.map(listed).collect() })
+        let (cluster, members) = (self.shared.identity.cluster.0, members.map(listed).collect::<Vec<_>>());
+        if members.is_empty() {
+            return Err(Status::unavailable("this member knows no cluster yet"));
+        }
+        Ok(wire::Joined { cluster, members, is_unconfirmed: !is_confirmed })
     }
 
     async fn hash(&self, at: Revision) -> Result<wire::HashOf, Status> {

@@ -2,7 +2,10 @@
 //! that took another's address, one whose protocol is newer, or one that has lost its data directory is refused before
 //! anything of the call is looked at.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use bytes::Bytes;
 use prost::Message;
@@ -64,12 +67,14 @@ pub struct Handshake {
     machine: Machine,
     had_log: bool,
     unapplied: Arc<Unapplied>,
+    /// A member of its cluster that has data has called it while it was new.
+    is_known: Arc<AtomicBool>,
 }
 
 impl Handshake {
     /// For a member of this identity, with what it knows of the others, and whether it had a log when it started.
     pub fn new(identity: Arc<Identity>, machine: Machine, had_log: bool) -> Self {
-        Self { identity, machine, had_log, unapplied: Arc::default() }
+        Self { identity, machine, had_log, unapplied: Arc::default(), is_known: Arc::default() }
     }
 
     /// With what the log says that is not in the state yet.
@@ -143,12 +148,20 @@ impl Handshake {
         !self.had_log && self.machine.read(|state| state.cluster.members.is_empty())
     }
 
+    /// Whether a member with data has called this one, which has none: its cluster is there already.
+    pub(crate) fn is_known(&self) -> bool {
+        self.is_known.load(Ordering::Relaxed)
+    }
+
     /// Who calls. One that has lost its data directory is told so by `DATA_LOSS`.
     ///
     /// # Errors
     /// It is none that this member talks to; the text says why.
     pub(super) fn caller(&self, metadata: &MetadataMap) -> Result<Remote, Status> {
         let (remote, to) = self.read(metadata, Status::data_loss)?;
+        if !remote.is_new && self.is_new() {
+            self.is_known.store(true, Ordering::Relaxed);
+        }
         if to != self.identity.member {
             let text = format!("this is member {}, and member {to} was meant", self.identity.member);
             return Err(Status::failed_precondition(text));

@@ -16,6 +16,8 @@ use crate::{host::Host, transport::tls::ClientTls};
 
 /// Between two rounds.
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
+/// After so many without an answer that a majority has confirmed, one without it counts.
+const UNCONFIRMED_ROUNDS: u32 = 2;
 /// For one member to answer.
 const ANSWER: Duration = Duration::from_secs(2);
 
@@ -65,16 +67,24 @@ pub async fn join(
 ) -> Result<Joined, JoinError> {
     let deadline = Instant::now() + limit;
     let mut failed = JoinError::Nobody("there is no other one".into());
+    let mut rounds = 0;
     loop {
+        rounds += 1;
+        let mut unconfirmed = None;
         for urls in members {
-            match ask(host, tls, urls).await.map(|joined| found(joined, own)) {
-                Ok(Ok(joined)) => return Ok(joined),
-                Ok(Err(not_added)) => failed = not_added,
+            match ask(host, tls, urls).await.map(|joined| (joined.is_unconfirmed, found(joined, own))) {
+                Ok((false, Ok(joined))) => return Ok(joined),
+                Ok((true, Ok(joined))) => unconfirmed = Some(joined),
+                Ok((_, Err(not_added))) => failed = not_added,
                 Err(status) if matches!(failed, JoinError::Nobody(_)) => {
                     failed = JoinError::Nobody(format!("{urls}: {}", status.message()));
                 }
                 Err(_) => {}
             }
+        }
+        // A cluster may wait for this member to have a majority.
+        if let Some(joined) = unconfirmed.filter(|_| rounds >= UNCONFIRMED_ROUNDS) {
+            return Ok(joined);
         }
         if Instant::now() >= deadline {
             return Err(failed);
@@ -96,7 +106,7 @@ async fn ask(host: &Arc<dyn Host>, tls: Option<&Arc<ClientTls>>, urls: &str) -> 
     .await
 }
 
-fn found(wire::Joined { cluster, members }: wire::Joined, own: &[String]) -> Result<Joined, JoinError> {
+fn found(wire::Joined { cluster, members, .. }: wire::Joined, own: &[String]) -> Result<Joined, JoinError> {
     let cluster = ClusterId(cluster);
     let mut own = own.to_vec();
     own.sort();
@@ -126,6 +136,7 @@ mod tests {
         let answer = wire::Joined {
             cluster: 7,
             members: vec![listed(1, &["http://a:1"]), listed(2, &["http://b:1", "http://b:2"])],
+            is_unconfirmed: false,
         };
         let asked = |own: &[&str]| found(answer.clone(), &own.iter().map(ToString::to_string).collect::<Vec<_>>());
         let joined = asked(&["http://b:2", "http://b:1"]).unwrap();

@@ -68,10 +68,10 @@ impl Cluster for ServiceContext {
     async fn member_add(&self, request: Request<MemberAddRequest>) -> Result<Response<MemberAddResponse>, Status> {
         let MemberAddRequest { peer_urls: urls, is_learner } = request.get_ref();
         let (id, peer_urls) = (self.member.new_id(), peer_urls(urls)?);
+        let new = Listed { id: id.0, peer_urls: peer_urls.clone(), is_learner: *is_learner, ..Listed::default() };
         let change = Change::Add { id, peer_urls, is_learner: *is_learner };
         let Outcome { header, members } = self.change(&request, change).await?;
-        let member = members.iter().find(|member| member.id == id.0).cloned();
-        Ok(Response::new(MemberAddResponse { header, member, members }))
+        Ok(Response::new(MemberAddResponse { header, member: Some(new), members }))
     }
 
     async fn member_remove(

@@ -283,5 +283,18 @@ async fn a_learner_becomes_the_second_voter_and_one_that_is_removed_ends() {
     .expect("it was told");
     says(&third, "the member has been permanently removed from the cluster").await;
     agreed(&cluster).await;
+    // The founder loses its disk. Its flags name nobody else, and it founds nothing beside the one that it does not know of.
+    let first = cluster.layout.members[0].clone();
+    first.end(Signal::KILL).expect("killed");
+    fs::rename(first.dir.join("data"), first.dir.join("whole")).expect("put aside");
+    fs::write(first.log(), "").expect("emptied");
+    first.start().expect("started");
+    says(&first, "founds no cluster: one is there, and does not call this member").await;
+    assert!(!fs::read_to_string(first.log()).expect("a log").contains("\"leads\""));
+    first.end(Signal::KILL).expect("killed");
+    fs::remove_dir_all(first.dir.join("data")).expect("removed");
+    fs::rename(first.dir.join("whole"), first.dir.join("data")).expect("brought back");
+    first.start().expect("started");
+    cluster.ready().await.expect("both are back");
     nobody_panicked(&cluster.layout);
 }
