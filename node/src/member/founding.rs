@@ -85,7 +85,7 @@ impl Shared {
 }
 
 /// Makes the first membership, once a majority of the founders, and all that answer, say that they are new, as this one is: one
-/// that has lost its data founds nothing beside a cluster that is there. The first by id does it at once, the others when
+/// that has lost its data founds nothing beside a cluster that is there. The first by id waits for a call from that, the others until
 /// nobody has called them for a while, so that they do not all stand for election at the same moment.
 pub(super) async fn found(shared: Arc<Shared>, config: Arc<Config>, members: Arc<BTreeMap<u64, String>>) {
     let group = &shared.group;
