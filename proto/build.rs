@@ -1,4 +1,4 @@
-//! Generates the messages, clients and servers of `etcd/*.proto`. protox parses them, so nobody needs protoc.
+//! Generates the messages, clients and servers of `etcd/*.proto` and `baton/*.proto`. protox parses them, so nobody needs protoc.
 
 use std::{env, error::Error, fs, path::Path};
 
@@ -6,7 +6,8 @@ use prost::Message;
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=etcd");
-    let files = protox::compile(["etcd/rpc.proto", "etcd/kv.proto"], ["."])?;
+    println!("cargo::rerun-if-changed=baton");
+    let files = protox::compile(["etcd/rpc.proto", "etcd/kv.proto", "baton/counters.proto"], ["."])?;
     // For reflection: what the services and messages are.
     fs::write(Path::new(&env::var("OUT_DIR")?).join("etcd.bin"), files.encode_to_vec())?;
     tonic_prost_build::configure().server_mod_attribute(".", "#[cfg(feature = \"server\")]").compile_fds(files)?;

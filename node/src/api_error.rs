@@ -76,6 +76,11 @@ pub enum ApiError {
     /// Members hold different data.
     #[error("etcdserver: corrupt cluster")]
     Corrupt,
+    /// Not etcd's: what is added to must be a decimal number.
+    #[error("etcdserver: the key holds no decimal number that could be added to")]
+    NoCounter,
+    #[error("etcdserver: the sum is no number of 64 bits")]
+    CounterTooLarge,
     #[error("etcdserver: no leader")]
     NoLeader,
     /// This member does not lead, and the request is for the one that does.
@@ -163,7 +168,7 @@ impl ApiError {
             | Self::BadMemberUrls
             | Self::WrongDowngradeTarget
             | Self::InvalidDowngradeTarget => Code::InvalidArgument,
-            Self::Compacted | Self::FutureRevision | Self::LeaseTtlTooLarge => Code::OutOfRange,
+            Self::Compacted | Self::FutureRevision | Self::LeaseTtlTooLarge | Self::CounterTooLarge => Code::OutOfRange,
             Self::LeaseNotFound | Self::MemberNotFound => Code::NotFound,
             Self::MemberExists
             | Self::NotEnoughStarted
@@ -176,6 +181,7 @@ impl ApiError {
             | Self::NotSupportedForLearner
             | Self::BadLeaderTransferee
             | Self::PeerUrlExists
+            | Self::NoCounter
             | Self::ClusterVersionUnavailable
             | Self::DowngradeInProcess
             | Self::NoInflightDowngrade => Code::FailedPrecondition,

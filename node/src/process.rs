@@ -23,7 +23,7 @@ use tokio::{
 
 use crate::{
     config::{CLIENT_TLS, Config, ConfigError, PEER_TLS, Role, SETTINGS, TlsSettings, Url, arguments, variables},
-    features::FEATURES,
+    features::Registry,
     host::{Descriptors, RealHost},
     logging,
     member::{Member, Running, Setup, data_dir, start},
@@ -64,12 +64,12 @@ pub fn run(release: &str) -> ExitCode {
     let (version, others): (Vec<_>, Vec<_>) = arguments.iter().cloned().partition(|argument| is_version(argument));
     if !version.is_empty() {
         // Whoever wants to know whether a release takes some flags asks it with them.
-        return match Config::check_flags(others) {
+        return match takes(release, others) {
             Ok(()) => {
                 // The first line is etcd's, for those who read it.
                 say(&format!("etcd Version: {release}\nMade by: Baton's node, with KEP-4647\n"))
             }
-            Err(error) => failed(&error),
+            Err(error) => failed(&*error),
         };
     }
     if arguments.iter().any(|argument| matches!(argument.as_str(), "--help" | "-h" | "help")) {
@@ -79,6 +79,11 @@ pub fn run(release: &str) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&*error),
     }
+}
+
+/// Whether this release takes these flags.
+fn takes(release: &str, flags: Vec<String>) -> Outcome {
+    Ok(Config::check_flags(flags, Registry::of(&release.parse()?))?)
 }
 
 fn is_version(argument: &str) -> bool {
@@ -142,7 +147,8 @@ fn help() -> String {
 
 fn serve(release: &str, arguments: Vec<String>) -> Outcome {
     let release: Release = release.parse()?;
-    let config = Config::read(arguments, variables(env::vars_os())?)?;
+    let registry = Registry::of(&release);
+    let config = Config::read(arguments, variables(env::vars_os())?, registry)?;
     logging::start(&config.log)?;
     config.say(&release);
     let open: Vec<_> = open_to_members(&config).collect();
@@ -170,8 +176,7 @@ fn serve(release: &str, arguments: Vec<String>) -> Outcome {
     let served = [(if has_http { "grpc" } else { "grpc+http" }, sockets.addresses()), ("http", by_http.addresses())];
     let options = ServeOptions { peer_port_is_open: !open.is_empty(), ..ServeOptions::of(&config) };
     let peers = raft.block_on(async { peers.listen(descriptors.for_peers(), tls.peers.as_ref()) })?;
-    let setup =
-        Setup { config, release, registry: FEATURES, listeners: peers, host: Arc::new(RealHost), tls: tls.to_peers };
+    let setup = Setup { config, release, registry, listeners: peers, host: Arc::new(RealHost), tls: tls.to_peers };
     // On this thread: its heap grows in greater steps than those of others, and a large state takes a lot of it.
     let running = raft.block_on(start(setup))?;
     let most = descriptors.for_clients();

@@ -13,7 +13,7 @@ pub use member_id::{ClusterId, MemberId};
 pub use position::{LeaseId, LogIndex, Revision, Term};
 pub use version::{ClusterVersion, Release, VersionError};
 
-/// `etcd/*.proto` as a `google.protobuf.FileDescriptorSet`.
+/// `etcd/*.proto` and `baton/*.proto` as a `google.protobuf.FileDescriptorSet`.
 #[cfg(feature = "server")]
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/etcd.bin"));
 
@@ -29,4 +29,13 @@ pub mod etcdserverpb {
 #[allow(missing_docs, clippy::all)]
 pub mod mvccpb {
     tonic::include_proto!("mvccpb");
+}
+
+/// What is not etcd's.
+pub mod baton {
+    /// The service and messages of `baton/counters.proto`.
+    #[allow(missing_docs, clippy::all)]
+    pub mod counters {
+        tonic::include_proto!("baton.counters");
+    }
 }

@@ -1,7 +1,12 @@
 //! What stands in the log: a proposal, and the entry in it. What is read is applied, too.
 
 use bytes::Bytes;
-use node::{entry::Entry, features::FEATURES, machine::Proposal, state::State};
+use node::{
+    entry::Entry,
+    features::FEATURES,
+    machine::Proposal,
+    state::{Form, State},
+};
 use proto::{ClusterVersion, LogIndex};
 
 const NEWEST: ClusterVersion = ClusterVersion { major: 3, minor: 7 };
@@ -22,7 +27,7 @@ fn read(bytes: &Bytes) {
     for number in 1..=2 {
         let _ = state.apply(LogIndex(number), entry.clone(), &FEATURES);
     }
-    let _ = state.snapshot().count();
+    let _ = state.snapshot(Form::FIRST).count();
 }
 
 pub fn seeds() -> Vec<Vec<u8>> {

@@ -7,7 +7,7 @@ use node::{
     cluster::member::Starts,
     features::FEATURES,
     machine::{Machine, Proposals},
-    state::{Restore, State},
+    state::{Form, Restore, State},
 };
 use proto::{MemberId, etcdserverpb::RangeRequest};
 use simulated_disk::SimulatedDisk;
@@ -44,7 +44,7 @@ fn restored(pieces: impl Iterator<Item = impl AsRef<[u8]>>) -> Option<State> {
 fn state(bytes: &[u8]) {
     let Some(state) = restored([bytes].into_iter()) else { return };
     assert_eq!(restored(bytes.chunks(7)).as_ref(), Some(&state), "however it is cut");
-    assert_eq!(restored(state.snapshot()).as_ref(), Some(&state), "what was read is written and read again");
+    assert_eq!(restored(state.snapshot(Form::FIRST)).as_ref(), Some(&state), "what was read is written and read again");
     let _ = state.keys.hash_kv(0).unwrap();
     let all = RangeRequest { key: vec![0], range_end: vec![0], ..RangeRequest::default() };
     let _ = state.keys.range(&all).unwrap();
@@ -54,6 +54,6 @@ pub fn seeds() -> Vec<Vec<u8>> {
     const HEAD: &[u8] = include_bytes!("../../tests/golden/state-head-1.bin");
     const STATE: &[u8] = include_bytes!("../../tests/golden/state-1.bin");
     const SNAPSHOT: &[u8] = include_bytes!("../../consensus/tests/golden/snapshot-1.snap");
-    let empty = State::default().snapshot().collect::<Vec<_>>().concat();
+    let empty = State::default().snapshot(Form::FIRST).collect::<Vec<_>>().concat();
     vec![[&[1], HEAD, STATE].concat(), [&[1][..], &empty].concat(), [&[0], SNAPSHOT].concat()]
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crc32c::crc32c_append;
 use lab::history;
 use node::member::Member;
+use node::state::Form;
 use proto::etcdserverpb::AlarmType;
 
 use crate::{clients::Seen, network::HostId};
@@ -22,7 +23,7 @@ pub struct States {
 
 /// A member's position and its state's checksum.
 pub fn look(member: &Member) -> (u64, u32) {
-    member.read(|state| (state.applied.0, state.snapshot().fold(0, |sum, piece| crc32c_append(sum, &piece))))
+    member.read(|state| (state.applied.0, state.snapshot(Form::FIRST).fold(0, |sum, piece| crc32c_append(sum, &piece))))
 }
 
 /// Whether the leader has found a member that holds something else (N-2).

@@ -8,7 +8,7 @@ use std::{
 
 use node::{
     config::Config,
-    features::FEATURES,
+    features::Registry,
     member::{Member, Setup, start},
     process::live,
     serve::{Listeners, ServeOptions},
@@ -198,11 +198,12 @@ async fn run(
     shown: &Mutex<Option<Member>>,
     stopped: tokio::sync::oneshot::Receiver<()>,
 ) -> Result<(), String> {
-    let config = Config::read(flags, []).map_err(|error| error.to_string())?;
+    let registry = Registry::of(&release);
+    let config = Config::read(flags, [], registry).map_err(|error| error.to_string())?;
     let options = ServeOptions::of(&config);
     let (network, id) = (host.network.clone(), host.id);
     let listeners = vec![network.listen(id, PEER_PORT)];
-    let setup = Setup { host: Arc::new(host), config, release, registry: FEATURES, listeners, tls: None };
+    let setup = Setup { host: Arc::new(host), config, release, registry, listeners, tls: None };
     let running = start(setup).await.map_err(|error| consensus::with_causes(&error))?;
     *shown.lock().unwrap() = Some(running.member.clone());
     let listen = || Ok(Listeners { clients: vec![network.listen(id, CLIENT_PORT)], ..Listeners::default() });

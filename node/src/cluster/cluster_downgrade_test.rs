@@ -126,16 +126,3 @@ fn one_minor_down_to_a_release_that_there_is() {
     let below = ClusterVersion { minor: LOWEST.minor - 1, ..LOWEST };
     assert_eq!(asked(&lowest, below), Err(ApiError::InvalidDowngradeTarget));
 }
-
-#[test]
-fn an_entry_that_comes_too_late_is_one_not_to_be_replayed_either() {
-    let mut bench = settled("3.6.0");
-    assert!(!bench.cluster.note(LogIndex(bench.index), V3_6), "3.6 knows it");
-    enable(&mut bench, V3_5);
-    bench.settle();
-    let late = LogIndex(bench.index + 7);
-    assert!(!bench.cluster.note(late, V3_5));
-    assert!(bench.cluster.note(late, V3_6));
-    assert_eq!(bench.cluster.storage_version(LogIndex(late.0 - 1)), Some(V3_6));
-    assert_eq!(bench.cluster.storage_version(late), Some(V3_5));
-}

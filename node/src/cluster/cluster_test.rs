@@ -16,7 +16,7 @@ const V3_6: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
 const V3_7: ClusterVersion = ClusterVersion { major: 3, minor: 7 };
 
 /// A new feature, one that comes on by itself, one that gets locked, and a server's own.
-const KNOWN: Registry = Registry(&[
+const KNOWN: &[Feature] = &[
     Feature { name: "New", level: Level::Cluster, specs: &[spec(V3_7, false, Stage::Alpha, false)] },
     Feature {
         name: LEASE_CHECKPOINT,
@@ -29,10 +29,14 @@ const KNOWN: Registry = Registry(&[
         specs: &[spec(V3_6, true, Stage::Ga, false), spec(V3_7, true, Stage::Deprecated, true)],
     },
     Feature { name: "Own", level: Level::Server, specs: &[spec(V3_6, true, Stage::Beta, false)] },
-]);
+];
 
 const fn spec(since: ClusterVersion, default: bool, stage: Stage, is_locked: bool) -> Spec {
-    Spec { since, default, stage, is_locked }
+    Spec { since, patch: 0, default, stage, is_locked }
+}
+
+fn known(release: &str) -> Registry {
+    Registry::over(KNOWN, &release.parse().unwrap())
 }
 
 fn id(number: u64) -> MemberId {
@@ -99,12 +103,16 @@ impl Bench {
     }
 
     fn due(&self) -> Vec<Entry> {
-        let own = self.members.iter().filter_map(|(own, _)| of_member(&self.cluster, own, &KNOWN));
+        let of = |(own, release): &(Own, &str)| of_member(&self.cluster, own, &known(release));
+        let own = self.members.iter().filter_map(of);
         of_leader(&self.cluster, &self.heard()).into_iter().chain(own).collect()
     }
 
     fn is_on(&self, feature: &str) -> bool {
-        self.cluster.is_enabled(feature, &KNOWN)
+        let by = |(_, release): &(Own, &str)| self.cluster.is_enabled(feature, &known(release));
+        let answers: BTreeSet<_> = self.members.iter().map(by).collect();
+        assert_eq!(answers.len(), 1, "the members' releases do not agree about {feature}");
+        answers.contains(&true)
     }
 }
 
@@ -258,7 +266,7 @@ fn a_decision_from_older_inputs_is_dropped_and_made_anew() {
     let stale = Entry::Decide { features, inputs: bench.cluster.inputs };
     bench.members[0].0.overrides.0.insert("Locked".into(), false);
     bench.restart(0, "3.6.0");
-    let publish = of_member(&bench.cluster, &bench.members[0].0, &KNOWN).unwrap();
+    let publish = of_member(&bench.cluster, &bench.members[0].0, &known("3.7.0")).unwrap();
     assert!(bench.apply(publish));
     assert!(!bench.apply(stale), "a deposed leader's");
     bench.settle();
@@ -268,8 +276,8 @@ fn a_decision_from_older_inputs_is_dropped_and_made_anew() {
 #[test]
 fn a_lock_wins_over_gate_and_flag() {
     let mut bench = Bench::new(["3.7.0"; 3]).flag(1, "Locked", false);
-    assert_eq!(KNOWN.overruled(V3_7, &bench.members[1].0.overrides).collect::<Vec<_>>(), ["Locked"]);
-    assert_eq!(KNOWN.overruled(V3_6, &bench.members[1].0.overrides).count(), 0);
+    assert_eq!(known("3.7.0").overruled(V3_7, &bench.members[1].0.overrides).collect::<Vec<_>>(), ["Locked"]);
+    assert_eq!(known("3.7.0").overruled(V3_6, &bench.members[1].0.overrides).count(), 0);
     bench.settle();
     bench.cluster.gate = Gate::Undecided;
     assert!(bench.is_on("Locked") && !bench.is_on("New"));
@@ -281,7 +289,7 @@ fn those_whose_wish_is_missing_are_named() {
     assert_eq!(awaited(&bench.cluster), [], "without a version nobody is asked");
     let rise = of_leader(&bench.cluster, &bench.heard()).unwrap();
     bench.apply(rise);
-    let first = of_member(&bench.cluster, &bench.members[0].0, &KNOWN).unwrap();
+    let first = of_member(&bench.cluster, &bench.members[0].0, &known("3.7.0")).unwrap();
     bench.apply(first);
     assert_eq!((awaited(&bench.cluster), bench.cluster.reconciled()), (vec![id(2), id(3)], None));
 }

@@ -26,16 +26,6 @@ impl Cluster {
         }
     }
 
-    /// Takes note of an entry that only releases from this minor on know. Proposed before the version was lowered, it can
-    /// come after that. Whether it matters.
-    pub fn note(&mut self, index: LogIndex, since: ClusterVersion) -> bool {
-        let is_above = self.behind.is_some() && self.version.is_some_and(|version| since > version);
-        if is_above {
-            self.behind = Some(index);
-        }
-        is_above
-    }
-
     /// What a member's stored data is fit for, whose stored snapshot holds everything up to this entry: the cluster's
     /// version, once a release of that would have nothing to replay that a higher version has shaped.
     pub fn storage_version(&self, snapshot: LogIndex) -> Option<ClusterVersion> {

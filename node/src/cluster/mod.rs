@@ -87,7 +87,7 @@ impl Cluster {
     /// at the cluster's version comes before the gate: a release that no longer has a name cannot switch it off for
     /// one that has it locked. Source: KEP-4647, "Interface Change for Server Code", "Feature Removal".
     pub fn is_enabled(&self, feature: &str, registry: &Registry) -> bool {
-        let locked = self.version.and_then(|version| registry.cluster_level(feature)?.at(version)?.locked());
+        let locked = self.version.and_then(|version| registry.locked(feature, version));
         locked.unwrap_or_else(|| self.gate.get(feature).unwrap_or(false))
     }
 }

@@ -9,12 +9,12 @@ use super::{
     tls::{Allowed, CLIENT_TLS, PEER_TLS, TlsFlags, TlsSettings},
     url::Url,
 };
-use crate::features::{FEATURES, Level, Overrides};
+use crate::features::{Level, Overrides, Registry};
 
 /// As etcd has it (`maxElectionMs`): who waits longer has no failover worth the name.
 const MAX_ELECTION_TIMEOUT: Duration = Duration::from_millis(50_000);
 
-pub(super) fn check(config: &Config, given: &Given) -> Result<(), ConfigError> {
+pub(super) fn check(config: &Config, given: &Given, registry: Registry) -> Result<(), ConfigError> {
     let wrong = |name: &'static str, found: String, expected: String| {
         Err(ConfigError::Value { origin: Origin::of(given, name), found, expected })
     };
@@ -69,8 +69,7 @@ pub(super) fn check(config: &Config, given: &Given) -> Result<(), ConfigError> {
     if let Some(url) = config.listen_peer_urls.iter().find(open).filter(|_| config.require_peer_tls) {
         return wrong("listen-peer-urls", url.to_string(), "https, as --require-peer-tls says".into());
     }
-    gates(&config.cluster_feature_gates, Level::Cluster, "cluster-feature-gates", &wrong)?;
-    gates(&config.feature_gates, Level::Server, "feature-gates", &wrong)
+    gates(config, given, registry)
 }
 
 /// The first address that is there a second time, with TLS or without.
@@ -140,26 +139,35 @@ fn no_certificate(flags: TlsFlags, listens: &str, url: &Url) -> String {
     }
 }
 
-/// A name that no release ever had is a typing error; one of the other level has the wrong flag (KEP-4647, "Set the
-/// Feature Gates").
-fn gates(
-    overrides: &Overrides,
-    level: Level,
-    flag: &'static str,
-    wrong: &impl Fn(&'static str, String, String) -> Result<(), ConfigError>,
-) -> Result<(), ConfigError> {
-    for name in overrides.0.keys() {
-        match FEATURES.0.iter().find(|feature| feature.name == name) {
-            _ if level == Level::Server && ALL.iter().any(|(all, _)| all == name) => {}
-            Some(feature) if feature.level == level => {}
-            Some(feature) => {
-                let right = if feature.level == Level::Cluster { "--cluster-feature-gates" } else { "--feature-gates" };
-                return wrong(flag, name.clone(), format!("it in {right}, where this feature belongs"));
-            }
-            None => {
-                let known: Vec<_> =
-                    FEATURES.0.iter().filter(|feature| feature.level == level).map(|feature| feature.name).collect();
-                return wrong(flag, name.clone(), format!("one of {}", known.join(", ")));
+/// A name that this release does not have is a typing error, or of another one; one of the other level has the wrong flag
+/// (KEP-4647, "Set the Feature Gates").
+pub(super) fn gates(config: &Config, given: &Given, registry: Registry) -> Result<(), ConfigError> {
+    // What has no gates has no names to compare with. It takes what its successor is started with.
+    if !registry.has_gates() {
+        return Ok(());
+    }
+    let sides = [
+        (&config.cluster_feature_gates, Level::Cluster, "cluster-feature-gates"),
+        (&config.feature_gates, Level::Server, "feature-gates"),
+    ];
+    let wrong = |flag: &'static str, found: &str, expected: String| {
+        Err(ConfigError::Value { origin: Origin::of(given, flag), found: found.into(), expected })
+    };
+    for (Overrides(said), level, flag) in sides {
+        for name in said.keys() {
+            match registry.get(name) {
+                _ if level == Level::Server && ALL.iter().any(|(all, _)| all == name) => {}
+                Some((feature, _)) if feature.level == level => {}
+                Some((feature, _)) => {
+                    let right =
+                        if feature.level == Level::Cluster { "--cluster-feature-gates" } else { "--feature-gates" };
+                    return wrong(flag, name, format!("it in {right}, where this feature belongs"));
+                }
+                None => {
+                    let known = registry.iter().filter(|(feature, _)| feature.level == level);
+                    let known: Vec<_> = known.map(|(feature, _)| feature.name).collect();
+                    return wrong(flag, name, format!("one of {}", known.join(", ")));
+                }
             }
         }
     }

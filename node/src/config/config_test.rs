@@ -1,9 +1,10 @@
 use super::*;
+use crate::features::FEATURES;
 
 pub(super) fn read(arguments: &[&str], environment: &[(&str, &str)]) -> Result<Config, ConfigError> {
     let own = |text: &&str| (*text).to_owned();
     let variables = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    Config::read(arguments.iter().map(own), variables)
+    Config::read(arguments.iter().map(own), variables, FEATURES)
 }
 
 #[test]

@@ -2,28 +2,35 @@
 //! a wish for the cluster.
 
 use super::Config;
-use crate::features::{FEATURES, Feature, LEASE_CHECKPOINT, Level, SERVER_LEASE_CHECKPOINT, Stage};
+use crate::features::{LEASE_CHECKPOINT, Registry, SERVER_LEASE_CHECKPOINT, Stage};
 
 /// Stand for all features of a stage (etcd, `featuregate`).
 pub(super) const ALL: [(&str, Stage); 2] = [("AllAlpha", Stage::Alpha), ("AllBeta", Stage::Beta)];
 
 /// Takes etcd's `LeaseCheckpoint` for a wish, where nothing is said of the cluster's own, and warns of the rest.
-pub(super) fn settle(config: &mut Config) {
+pub(super) fn settle(config: &mut Config, registry: Registry) {
+    if !registry.has_gates() {
+        let flags =
+            [("cluster-feature-gates", &config.cluster_feature_gates), ("feature-gates", &config.feature_gates)];
+        let said = flags.into_iter().filter(|(_, said)| !said.0.is_empty());
+        config
+            .warnings
+            .extend(said.map(|(flag, _)| format!("--{flag}: this release has no gates; it counts from 3.6 on")));
+        return;
+    }
     let said = |name: &str| config.feature_gates.0.get(name).copied();
     let all = |stage| ALL.iter().find(|(_, of)| *of == stage).and_then(|(name, _)| said(name));
     let wish = said(SERVER_LEASE_CHECKPOINT).or_else(|| all(Stage::Alpha));
     for (name, is_on) in &config.feature_gates.0 {
         let is_all = ALL.iter().any(|(all, _)| all == name);
-        if name != SERVER_LEASE_CHECKPOINT && !is_all && default(name) != Some(*is_on) {
+        if name != SERVER_LEASE_CHECKPOINT
+            && !is_all
+            && registry.get(name).map(|(_, spec)| spec.default) != Some(*is_on)
+        {
             config.warnings.push(format!("--feature-gates: {name} is known and changes nothing here"));
         }
     }
     if let Some(is_on) = wish {
         config.cluster_feature_gates.0.entry(LEASE_CHECKPOINT.to_owned()).or_insert(is_on);
     }
-}
-
-fn default(name: &str) -> Option<bool> {
-    let is_it = |feature: &&Feature| feature.level == Level::Server && feature.name == name;
-    FEATURES.0.iter().find(is_it)?.specs.last().map(|spec| spec.default)
 }

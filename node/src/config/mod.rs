@@ -26,7 +26,7 @@ pub use tls::{Allowed, CLIENT_TLS, FIXTURES, Identity, PEER_TLS, SelfSigned, Tls
 pub use url::{Url, UrlError};
 pub use utf8::{arguments, variables};
 
-use crate::features::Overrides;
+use crate::features::{Overrides, Registry};
 
 /// What `--quota-backend-bytes` is where nobody says otherwise (etcd, `DefaultQuotaBytes`).
 pub const DEFAULT_QUOTA_BYTES: u64 = 2 << 30;
@@ -157,20 +157,21 @@ pub enum InitialState {
 }
 
 impl Config {
-    /// Reads arguments (without the program's name) and environment.
+    /// Reads arguments (without the program's name) and environment, for a release that knows these features.
     ///
     /// # Errors
     /// [`ConfigError`]: which setting, from where, what it was and what was expected.
     pub fn read(
         arguments: impl IntoIterator<Item = String>,
         environment: impl IntoIterator<Item = (String, String)>,
+        registry: Registry,
     ) -> Result<Self, ConfigError> {
         let given = source::gather(arguments, environment)?;
         let (given, warnings) = etcd_flag::settle(given)?;
         let mut config = reader::build(&given)?;
-        check::check(&config, &given)?;
+        check::check(&config, &given, registry)?;
         config.warnings.splice(..0, warnings);
-        gates::settle(&mut config);
+        gates::settle(&mut config, registry);
         Ok(config)
     }
 
@@ -179,10 +180,10 @@ impl Config {
     ///
     /// # Errors
     /// As [`Config::read`].
-    pub fn check_flags(arguments: impl IntoIterator<Item = String>) -> Result<(), ConfigError> {
+    pub fn check_flags(arguments: impl IntoIterator<Item = String>, registry: Registry) -> Result<(), ConfigError> {
         let (flags, _) = source::of_arguments(arguments)?;
         let (flags, _) = etcd_flag::settle(flags)?;
-        reader::build(&flags).map(drop)
+        check::gates(&reader::build(&flags)?, &flags, registry)
     }
 }
 

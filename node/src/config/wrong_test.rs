@@ -102,7 +102,7 @@ fn what_is_wrong_is_named_with_what_was_expected() {
         ),
         (
             &["--cluster-feature-gates=LeaseCheckpoin=true"],
-            "--cluster-feature-gates: `LeaseCheckpoin` is wrong: expected one of ClusterLeaseCheckpoint",
+            "--cluster-feature-gates: `LeaseCheckpoin` is wrong: expected one of ClusterLeaseCheckpoint, ClusterSnapshotCompression, ClusterCounters",
         ),
         (
             &["--feature-gates=ClusterLeaseCheckpoint=true"],

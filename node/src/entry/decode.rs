@@ -36,7 +36,7 @@ impl Entry {
     /// Reads an entry on a member that runs this minor.
     ///
     /// # Errors
-    /// [`EntryError`]; the member must not go on then.
+    /// [`EntryError`]
     pub fn decode(bytes: impl Buf, own: ClusterVersion) -> Read<Self> {
         let entry = stored::Entry::decode(bytes).map_err(damaged)?;
         let since = version(&entry.since.ok_or_else(missing("its release"))?);
@@ -51,6 +51,7 @@ impl Entry {
             Written::LeaseGrant(bytes) => EntryKind::LeaseGrant(message(&bytes)?),
             Written::LeaseRevoke(bytes) => EntryKind::LeaseRevoke(message(&bytes)?),
             Written::LeaseCheckpoint(bytes) => EntryKind::LeaseCheckpoint(message(&bytes)?),
+            Written::CounterAdd(bytes) => EntryKind::CounterAdd(message(&bytes)?),
             Written::Alarm(bytes) => EntryKind::Alarm(message(&bytes)?),
             cluster => EntryKind::Cluster(of_cluster(cluster)?),
         };
@@ -120,6 +121,6 @@ fn features(features: Vec<written::Feature>) -> Features {
     features.into_iter().map(|feature| (feature.name, feature.enabled)).collect()
 }
 
-fn version(version: &written::Version) -> ClusterVersion {
+pub(crate) fn version(version: &written::Version) -> ClusterVersion {
     ClusterVersion { major: version.major, minor: version.minor }
 }

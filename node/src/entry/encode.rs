@@ -29,10 +29,11 @@ impl Entry {
             EntryKind::LeaseGrant(request) => Written::LeaseGrant(bytes(&|| request.encode_to_vec())),
             EntryKind::LeaseRevoke(request) => Written::LeaseRevoke(bytes(&|| request.encode_to_vec())),
             EntryKind::LeaseCheckpoint(request) => Written::LeaseCheckpoint(bytes(&|| request.encode_to_vec())),
+            EntryKind::CounterAdd(request) => Written::CounterAdd(bytes(&|| request.encode_to_vec())),
             EntryKind::Alarm(request) => Written::Alarm(bytes(&|| request.encode_to_vec())),
             EntryKind::Cluster(entry) => of_cluster(entry),
         };
-        let since = Some(version(self.what.since()));
+        let since = Some(version(self.since()));
         stored::Entry { since, requires: self.requires.clone(), what: Some(what) }.encode_to_vec()
     }
 }
@@ -119,6 +120,6 @@ fn features(features: &Features) -> Vec<written::Feature> {
     features.iter().map(|(name, enabled)| written::Feature { name: name.to_owned(), enabled }).collect()
 }
 
-pub(super) fn version(version: ClusterVersion) -> written::Version {
+pub(crate) fn version(version: ClusterVersion) -> written::Version {
     written::Version { major: version.major, minor: version.minor }
 }

@@ -10,7 +10,7 @@ fn config(folder: &Path, token: &str) -> Config {
         "--initial-cluster=m1=http://127.0.0.1:2380,m2=http://127.0.0.1:2381".into(),
         format!("--initial-cluster-token={token}"),
     ];
-    Config::read(flags, []).unwrap()
+    Config::read(flags, [], crate::features::FEATURES).unwrap()
 }
 
 fn load(folder: &Path, token: &str) -> Result<Identity, String> {

@@ -13,7 +13,7 @@ use super::{Machine, Outcome, Proposal, counts::Batch};
 use crate::{
     cluster::membership::Membership,
     entry::{Entry, EntryError},
-    state::{Applied, ProposalId, Restore, State},
+    state::{Applied, ProposalId, Refusal, Restore, State},
 };
 
 /// Why this member must not go on.
@@ -44,9 +44,9 @@ enum Read {
 }
 
 impl Committed {
-    fn command(&self) -> Option<&Command> {
+    fn entry(&self) -> Option<&Entry> {
         match &self.what {
-            Read::Command(command) => Some(command),
+            Read::Command(command) => command.entry.as_ref().ok(),
             Read::Nothing | Read::Members(_) => None,
         }
     }
@@ -64,7 +64,8 @@ fn membership(Members { voters, addresses }: &Members) -> Membership {
 struct Command {
     id: ProposalId,
     settled: u64,
-    entry: Entry,
+    /// Or the release that first knows it, which is a later one.
+    entry: Result<Entry, ClusterVersion>,
 }
 
 impl Machine {
@@ -87,14 +88,17 @@ impl Machine {
             Content::Command(command) => command,
         };
         let Proposal { id, settled, entry } = Proposal::decode(command.clone()).map_err(fault)?;
-        let entry = Entry::decode(entry, self.shared.release.cluster_version()).map_err(fault)?;
+        let entry = match Entry::decode(entry, self.shared.release.cluster_version()) {
+            Err(EntryError::Newer(since)) => Err(since),
+            entry => Ok(entry.map_err(fault)?),
+        };
         Ok(Committed { index, what: Read::Command(Command { id, settled, entry }) })
     }
 
     fn apply_one(&self, state: &mut State, Committed { index, what }: Committed) -> Option<(ProposalId, Outcome)> {
         match what {
             Read::Command(Command { id, settled, entry }) if state.sessions.admit(id, settled) => {
-                Some((id, state.apply(index, entry, &self.shared.registry)))
+                Some((id, self.apply_command(state, index, entry)))
             }
             _ => {
                 state.applied = index;
@@ -103,17 +107,24 @@ impl Machine {
         }
     }
 
+    fn apply_command(&self, state: &mut State, index: LogIndex, entry: Result<Entry, ClusterVersion>) -> Outcome {
+        match entry {
+            Ok(entry) => state.apply(index, entry, &self.shared.registry),
+            Err(since) => {
+                state.applied = index;
+                Err(Refusal::AboveVersion(since))
+            }
+        }
+    }
+
     fn apply_all(&self, entries: Vec<Committed>) -> Result<(), Fault> {
         let mut state = self.write();
         let (mut outcomes, mut is_news, mut is_compacted, mut batch) = (Vec::new(), false, false, Batch::begin());
         for entry in entries {
-            // One that was applied before, too: whoever replays the log meets it.
-            let since = entry.command().map(|command| command.entry.what.since());
-            is_news |= since.is_some_and(|since| state.cluster.note(entry.index, since));
             if let Read::Members(members) = &entry.what {
                 is_news |= state.follow(entry.index, members, &self.shared.registry);
             }
-            let (index, begun) = (entry.index, entry.command().map(|command| Batch::one(&command.entry.what, &state)));
+            let (index, begun) = (entry.index, entry.entry().map(|entry| Batch::one(&entry.what, &state)));
             if let Some((id, outcome)) = self.apply_one(&mut state, entry) {
                 begun.into_iter().for_each(|begun| batch.note(index, begun, &outcome));
                 is_news |= matches!(outcome, Ok(Applied::Cluster { changed: true }));
@@ -154,8 +165,7 @@ impl consensus::Machine for Machine {
     fn apply(&self, entries: &[(u64, Content)]) -> Result<(), Stop> {
         let read = |(index, content): &(u64, Content)| self.read_entry(*index, content);
         let entries: Vec<_> = entries.iter().map(read).collect::<Result<_, _>>()?;
-        let may_take_long =
-            |entry: &Committed| entry.command().is_some_and(|command| command.entry.what.may_take_long());
+        let may_take_long = |entry: &Committed| entry.entry().is_some_and(|entry| entry.what.may_take_long());
         match entries.iter().any(may_take_long) {
             true => off_thread(|| self.apply_all(entries))?,
             false => self.apply_all(entries)?,
@@ -165,11 +175,13 @@ impl consensus::Machine for Machine {
 
     fn freeze(&self) -> Frozen {
         let state = self.frozen();
-        Box::new(move |out: &mut dyn Write| state.snapshot().try_for_each(|piece| out.write_all(&piece)))
+        let form = state.form(&self.shared.registry);
+        Box::new(move |out: &mut dyn Write| state.snapshot(form).try_for_each(|piece| out.write_all(&piece)))
     }
 
     fn read_state(self: Arc<Self>, bytes: &mut dyn BufRead) -> Result<Restored, Stop> {
-        let (mut restore, in_progress) = (Restore::default(), self.shared.counts.snapshots_applied_now.hold());
+        let (mut restore, in_progress) =
+            (Restore::by(&self.shared.release), self.shared.counts.snapshots_applied_now.hold());
         loop {
             let piece = bytes.fill_buf()?;
             let length = piece.len();

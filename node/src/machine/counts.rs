@@ -19,8 +19,8 @@ use crate::{
     state::{Applied, State},
 };
 
-/// How etcd names what is applied (`op` in server/etcdserver/apply/uber_applier.go, `applyV2` and `applyClusterEntry`); the last is KEP-4647's.
-const OPS: [&str; 12] = [
+/// How etcd names what is applied (`op` in server/etcdserver/apply/uber_applier.go, `applyV2` and `applyClusterEntry`); the last but one is KEP-4647's, the last our own.
+const OPS: [&str; 13] = [
     "Put",
     "DeleteRange",
     "Txn",
@@ -33,6 +33,7 @@ const OPS: [&str; 12] = [
     "ClusterMemberAttrSet",
     "DowngradeInfoSet",
     "ClusterFeatureGateSet",
+    "CounterAdd",
 ];
 
 fn op(what: &EntryKind) -> usize {
@@ -45,6 +46,7 @@ fn op(what: &EntryKind) -> usize {
         EntryKind::LeaseRevoke(_) => 5,
         EntryKind::LeaseCheckpoint(_) => 6,
         EntryKind::Alarm(_) => 7,
+        EntryKind::CounterAdd(_) => 12,
         EntryKind::Cluster(ClusterEntry::SetVersion { .. }) => 8,
         EntryKind::Cluster(
             ClusterEntry::Bootstrap { .. } | ClusterEntry::Publish { .. } | ClusterEntry::Move { .. },
@@ -218,6 +220,7 @@ impl Batch {
         let mut ttl_s = 0;
         match what {
             EntryKind::Put(put) => operations.note_put(put),
+            EntryKind::CounterAdd(_) => operations.puts = 1,
             EntryKind::DeleteRange(delete) => operations.note_delete(delete),
             EntryKind::LeaseRevoke(revoke) => {
                 operations.deletes =

@@ -36,7 +36,7 @@ impl Machine {
         if let Some(other) = [Some(proposal.id.member), published].into_iter().flatten().find(|named| *named != from) {
             return Err(Foreign::InTheNameOf(other));
         }
-        match (entry.what.since(), self.read(|state| state.cluster.version)) {
+        match (entry.since(), self.read(|state| state.cluster.version)) {
             (since, Some(version)) if since > version => Err(Foreign::Early { since, version }),
             _ => Ok(()),
         }

@@ -123,6 +123,10 @@ impl Machine {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
+mod releases_test;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use std::thread;
 
@@ -132,7 +136,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{cluster::member::Starts, entry::EntryKind, features::FEATURES};
+    use crate::{cluster::member::Starts, entry::EntryKind, features::FEATURES, state::Form};
 
     fn put(machine: &Machine, key: u32) {
         let key = format!("{key:016}").into_bytes();
@@ -146,12 +150,12 @@ mod tests {
         (0..200_000).for_each(|key| put(&machine, key));
         let (before, again) = (machine.frozen(), machine.frozen());
         assert!(before.keys.is_shared_with(&again.keys), "a copy costs nothing");
-        let pieces: Vec<_> = before.snapshot().map(|piece| piece.len()).collect();
+        let pieces: Vec<_> = before.snapshot(Form::FIRST).map(|piece| piece.len()).collect();
         assert!(pieces.iter().all(|piece| *piece < 128 << 10), "each is made in one go: {:?}", pieces.iter().max());
         let bytes: usize = pieces.iter().sum();
         let look = thread::spawn(move || {
             let seen = before.keys.hash_kv(0).unwrap();
-            (seen, before.snapshot().map(|piece| piece.len()).sum::<usize>())
+            (seen, before.snapshot(Form::FIRST).map(|piece| piece.len()).sum::<usize>())
         });
         (0..1_000).for_each(|key| put(&machine, key));
         let (seen, size) = look.join().unwrap();

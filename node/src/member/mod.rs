@@ -94,6 +94,7 @@ struct Shared {
 
 impl Shared {
     async fn propose(&self, entry: Entry) -> Result<Applied, Refusal> {
+        self.machine.read(|state| state.may_apply(entry.since()))?;
         let bytes = Bytes::from(entry.encode());
         let mut waiting = self.machine.proposals().begin(bytes.len());
         let outcome = async {

@@ -11,6 +11,7 @@
 pub mod check;
 mod compact;
 mod compare;
+mod counter;
 mod events;
 mod hash;
 mod history;

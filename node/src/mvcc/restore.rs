@@ -14,7 +14,7 @@ use thiserror::Error;
 use super::{
     Change, Store,
     history::{History, Live, Position, Record},
-    snapshot::FORMAT,
+    snapshot::{FORMAT, uncompressed},
 };
 use crate::stored::{self, part::Content};
 
@@ -175,10 +175,15 @@ impl Restore {
         if at.revision < Revision(2) || at.revision > self.store.revision || stored.version < 0 {
             return Err(SnapshotError::Damaged("a record that cannot be"));
         }
+        let value = match (stored.value.is_empty(), stored.compressed_value.is_empty()) {
+            (_, true) => stored.value,
+            (true, false) => uncompressed(&stored.compressed_value).map_err(SnapshotError::Damaged)?,
+            (false, false) => return Err(SnapshotError::Damaged("a value that is there twice")),
+        };
         let live = (stored.version != 0).then_some(Live {
             created: Revision(stored.create_revision),
             version: stored.version,
-            value: stored.value,
+            value,
             lease: LeaseId(stored.lease),
         });
         self.append(stored.key, Record { at, live })

@@ -23,15 +23,23 @@ pub(super) const FORMAT: u32 = 1;
 /// go, and whoever writes it rests after each (`consensus/src/threads.rs`).
 const PART_BYTES: usize = 64 << 10;
 
+/// A value of so many bytes is compressed, where values are.
+const COMPRESSED_BYTES: usize = 1024;
+
 /// What a record or lease takes beside its key and value, about.
 const OVERHEAD_BYTES: usize = 32;
 
 impl Store {
-    /// The whole state as bytes, in pieces of some 64 KiB. Equal stores give equal bytes.
+    /// The whole state as bytes that every release reads, in pieces of some 64 KiB. Equal stores give equal bytes.
     pub fn snapshot(&self) -> impl Iterator<Item = Vec<u8>> {
+        self.snapshot_in(false)
+    }
+
+    /// The same, with large values compressed or not.
+    pub fn snapshot_in(&self, compresses: bool) -> impl Iterator<Item = Vec<u8>> {
         let head = stored::Head { format: FORMAT, revision: self.revision.0, compacted: self.compacted.0 };
         let leases = parts(self.leases.iter().map(lease)).map(|leases| Content::Leases(stored::Leases { leases }));
-        let records = parts(self.records()).map(|records| Content::Records(stored::Records { records }));
+        let records = parts(self.records(compresses)).map(|records| Content::Records(stored::Records { records }));
         let mut checksum = 0;
         iter::once(Content::Head(head)).chain(leases).chain(records).map(Some).chain(iter::once(None)).map(
             move |content| {
@@ -44,16 +52,16 @@ impl Store {
         )
     }
 
-    fn records(&self) -> impl Iterator<Item = (stored::Record, usize)> {
-        self.kept().flat_map(|(key, records)| {
+    fn records(&self, compresses: bool) -> impl Iterator<Item = (stored::Record, usize)> {
+        self.kept().flat_map(move |(key, records)| {
             let keys = iter::once(Some(key)).chain(iter::repeat(None));
-            keys.zip(records).map(|(key, one)| record(key, one))
+            keys.zip(records).map(move |(key, one)| record(key, one, compresses))
         })
     }
 }
 
 /// A record, and about how many bytes it takes; `key` where it is not that of the record before.
-fn record(key: Option<&Bytes>, record: &Record) -> (stored::Record, usize) {
+fn record(key: Option<&Bytes>, record: &Record, compresses: bool) -> (stored::Record, usize) {
     let mut written = stored::Record {
         key: key.cloned(),
         mod_revision: record.at.revision.0,
@@ -63,11 +71,38 @@ fn record(key: Option<&Bytes>, record: &Record) -> (stored::Record, usize) {
     if let Some(live) = &record.live {
         written.create_revision = live.created.0;
         written.version = live.version;
-        written.value = live.value.clone();
         written.lease = live.lease.0;
+        match compresses.then(|| compressed(&live.value)).flatten() {
+            Some(value) => written.compressed_value = value,
+            None => written.value = live.value.clone(),
+        }
     }
-    let size = OVERHEAD_BYTES + key.map_or(0, |key| key.len()) + written.value.len();
+    let value = written.value.len() + written.compressed_value.len();
+    let size = OVERHEAD_BYTES + key.map_or(0, |key| key.len()) + value;
     (written, size)
+}
+
+/// A large value as it is stored where that is shorter: as an LZ4 block behind its length.
+fn compressed(value: &Bytes) -> Option<Bytes> {
+    if value.len() < COMPRESSED_BYTES {
+        return None;
+    }
+    let block = lz4_flex::compress_prepend_size(value);
+    (block.len() < value.len()).then(|| block.into())
+}
+
+/// A value that was stored so.
+///
+/// # Errors
+/// It is damaged.
+pub(super) fn uncompressed(block: &Bytes) -> Result<Bytes, &'static str> {
+    let (length, _) = lz4_flex::block::uncompressed_size(block).map_err(|_| "a compressed value without its length")?;
+    // One byte of a block stands for 255 at most: what claims more is no reason to take memory for it.
+    if length > block.len().saturating_mul(255) {
+        return Err("a compressed value of a length that cannot be");
+    }
+    let value = lz4_flex::decompress_size_prepended(block).map_err(|_| "a compressed value that cannot be read")?;
+    Ok(value.into())
 }
 
 fn lease((id, lease): (LeaseId, &Lease)) -> (stored::Lease, usize) {

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use super::{Format, HashCheck, Restoring};
-use crate::config::{Config, ConfigError};
+use crate::{
+    config::{Config, ConfigError},
+    features::FEATURES,
+};
 
 /// A flag, what its value is called (none: it is true or false), its default, and what it is for.
 type Flag = (&'static str, &'static str, &'static str, &'static str);
@@ -190,7 +193,7 @@ impl Typed {
         // Judged as the flags of the member that will start from it.
         let names = ["name", "data-dir", "initial-cluster", "initial-cluster-token", "initial-advertise-peer-urls"];
         let flags = names.iter().map(|name| (name, self.value(name))).filter(|(_, value)| !value.is_empty());
-        let config = Config::read(flags.map(|(name, value)| format!("--{name}={value}")), [])?;
+        let config = Config::read(flags.map(|(name, value)| format!("--{name}={value}")), [], FEATURES)?;
         Ok(Restoring { file, hash_check, bump, config })
     }
 }

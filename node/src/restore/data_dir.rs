@@ -19,6 +19,7 @@ use super::{FileError, HashCheck, Saved, read};
 use crate::{
     cluster::{Cluster, entry::Entry},
     config::Config,
+    features::Registry,
     identity::{Identity, IdentityError, Origin, founders},
     state::{Sessions, State},
 };
@@ -114,7 +115,7 @@ pub fn restore(restoring: &Restoring, release: &Release) -> Result<Restored, Res
         return Err(RestoreError::Bump { by: *bump, revision });
     }
     let unfinished = place.begin()?;
-    let (cluster, member) = write(&*unfinished.folder, config, origin, &mut state)?;
+    let (cluster, member) = write(&*unfinished.folder, config, origin, &mut state, &Registry::of(release))?;
     let restored =
         Restored { cluster, member, revision: state.keys.revision().0, leases: state.keys.leases().iter().count() };
     unfinished.finish()?;
@@ -147,6 +148,7 @@ fn write(
     config: &Config,
     origin: Origin,
     state: &mut State,
+    registry: &Registry,
 ) -> Result<(ClusterId, MemberId), RestoreError> {
     let (id, member) = Identity::restored(folder, config, origin)?;
     let founders = founders(config);
@@ -156,7 +158,9 @@ fn write(
     let part = |name| folder.folder(name).at("make", &folder.path(name));
     let (log, snapshots) = (Wal::open_in(part("wal")?, Options::default())?, Snapshots::open(part("snap")?)?);
     let frozen = state.clone();
-    let frozen = Box::new(move |out: &mut dyn io::Write| frozen.snapshot().try_for_each(|piece| out.write_all(&piece)));
+    let form = frozen.form(registry);
+    let frozen =
+        Box::new(move |out: &mut dyn io::Write| frozen.snapshot(form).try_for_each(|piece| out.write_all(&piece)));
     begin_with(frozen, &addresses, &log, &snapshots)?;
     Ok((id, member))
 }

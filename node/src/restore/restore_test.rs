@@ -25,7 +25,7 @@ use crate::{
     features::FEATURES,
     identity::{Identity, IdentityError, founders},
     machine::{Machine, Proposals},
-    state::{ProposalId, State},
+    state::{Form, ProposalId, State},
 };
 
 /// A saved file as it was first written. Never written anew.
@@ -64,7 +64,7 @@ fn state() -> State {
 
 /// As `serve` sends it.
 fn saved(state: &State) -> Vec<u8> {
-    let mut bytes: Vec<u8> = state.snapshot().flatten().collect();
+    let mut bytes: Vec<u8> = state.snapshot(Form::FIRST).flatten().collect();
     bytes.resize(bytes.len().next_multiple_of(512), 0);
     let digest = Sha256::digest(&bytes);
     [&bytes[..], &digest].concat()
@@ -172,7 +172,7 @@ fn without_the_hash_check_the_state_s_own_checksums_count() {
     let folder = tempfile::tempdir().unwrap();
     let golden = golden();
     let content = &golden[..golden.len() - 32];
-    let unfilled: Vec<u8> = state().snapshot().flatten().collect();
+    let unfilled: Vec<u8> = state().snapshot(Form::FIRST).flatten().collect();
     let wrong = [content, &[9; 32]].concat();
     for bytes in [content, &unfilled, &wrong] {
         assert!(read(&write(&folder, bytes), HashCheck::Skipped).unwrap().state == state());

@@ -18,25 +18,35 @@ const HAS_LEADER: &str = "hasleader";
 const REQUIRE_FEATURE: &str = "require-feature";
 
 impl ServiceContext {
-    /// Lets a request in that learners do not serve; the features that it requires.
-    pub(super) fn admit(&self, metadata: &MetadataMap) -> Result<Vec<String>, Status> {
+    /// Lets a request in that learners do not serve; the features that it requires. These are looked up where the state holds all
+    /// that was acknowledged before: who has heard from one member that a feature is on is not refused by another that lags.
+    pub(super) async fn admit(&self, metadata: &MetadataMap) -> Result<Vec<String>, Status> {
         if self.member.raft_status().is_learner {
             return Err(ApiError::NotSupportedForLearner.into());
         }
-        self.admit_to_any(metadata)
+        let requires = self.required(metadata)?;
+        if !requires.is_empty() {
+            self.read(&requires, |_| Ok(())).await?;
+        }
+        Ok(requires)
     }
 
-    /// Lets a request in that learners serve too; the features that it requires.
+    /// Lets a request in that learners serve too, and that asks for this member's own state; the features that it requires, as they
+    /// are here.
     pub(super) fn admit_to_any(&self, metadata: &MetadataMap) -> Result<Vec<String>, Status> {
-        if wants_leader(metadata) && self.member.raft_status().leader.is_none() {
-            return Err(ApiError::NoLeader.into());
-        }
-        let names = metadata.get_all(REQUIRE_FEATURE).iter();
-        let requires: Vec<String> = names.map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned()).collect();
+        let requires = self.required(metadata)?;
         if !requires.is_empty() {
             self.read_here(&requires, |_| Ok(()))?;
         }
         Ok(requires)
+    }
+
+    fn required(&self, metadata: &MetadataMap) -> Result<Vec<String>, Status> {
+        if wants_leader(metadata) && self.member.raft_status().leader.is_none() {
+            return Err(ApiError::NoLeader.into());
+        }
+        let names = metadata.get_all(REQUIRE_FEATURE).iter();
+        Ok(names.map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned()).collect())
     }
 }
 

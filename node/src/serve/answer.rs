@@ -1,8 +1,12 @@
 //! Answers: each has a header, which says who gives it.
 
-use proto::etcdserverpb::{
-    AlarmResponse, CompactionResponse, DeleteRangeResponse, HashKvResponse, LeaseGrantResponse, LeaseLeasesResponse,
-    LeaseRevokeResponse, LeaseTimeToLiveResponse, PutResponse, RangeResponse, ResponseHeader, TxnResponse,
+use proto::{
+    baton::counters::AddResponse,
+    etcdserverpb::{
+        AlarmResponse, CompactionResponse, DeleteRangeResponse, HashKvResponse, LeaseGrantResponse,
+        LeaseLeasesResponse, LeaseRevokeResponse, LeaseTimeToLiveResponse, PutResponse, RangeResponse, ResponseHeader,
+        TxnResponse,
+    },
 };
 use tonic::{Response, Status};
 
@@ -62,5 +66,6 @@ outcomes!(
     CompactionResponse Compact,
     LeaseGrantResponse LeaseGrant,
     LeaseRevokeResponse LeaseRevoke,
-    AlarmResponse Alarm
+    AlarmResponse Alarm,
+    AddResponse CounterAdd
 );

@@ -20,18 +20,18 @@ const FIRST_REVISION: u64 = 1;
 #[async_trait]
 impl Auth for ServiceContext {
     async fn auth_status(&self, request: Request<AuthStatusRequest>) -> Result<Response<AuthStatusResponse>, Status> {
-        self.admit(request.metadata())?;
+        self.admit(request.metadata()).await?;
         let header = self.newest_header();
         Ok(Response::new(AuthStatusResponse { header, enabled: false, auth_revision: FIRST_REVISION }))
     }
 
     async fn user_list(&self, request: Request<AuthUserListRequest>) -> Result<Response<AuthUserListResponse>, Status> {
-        self.admit(request.metadata())?;
+        self.admit(request.metadata()).await?;
         Ok(Response::new(AuthUserListResponse { header: self.newest_header(), users: Vec::new() }))
     }
 
     async fn role_list(&self, request: Request<AuthRoleListRequest>) -> Result<Response<AuthRoleListResponse>, Status> {
-        self.admit(request.metadata())?;
+        self.admit(request.metadata()).await?;
         Ok(Response::new(AuthRoleListResponse { header: self.newest_header(), roles: Vec::new() }))
     }
 

@@ -26,7 +26,7 @@ use crate::{
 impl ServiceContext {
     /// Changes who the members are; all that there are then, for the answer.
     async fn change<T>(&self, request: &Request<T>, change: Change) -> Result<Outcome, Status> {
-        self.admit(request.metadata())?;
+        self.admit(request.metadata()).await?;
         self.member.change(&change).await?;
         let Outcome { header, mut members } = self.list();
         members.retain(|member| change != Change::Remove(MemberId(member.id)));
@@ -56,7 +56,7 @@ struct Outcome {
 impl Cluster for ServiceContext {
     async fn member_list(&self, request: Request<MemberListRequest>) -> Result<Response<MemberListResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
-        let requires = self.admit(&metadata)?;
+        let requires = self.admit(&metadata).await?;
         match request.linearizable {
             true => self.read(&requires, |_| Ok(())).await?,
             false => self.read_here(&requires, |_| Ok(()))?,
@@ -88,7 +88,7 @@ impl Cluster for ServiceContext {
         request: Request<MemberUpdateRequest>,
     ) -> Result<Response<MemberUpdateResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
-        let requires = self.admit(&metadata)?;
+        let requires = self.admit(&metadata).await?;
         let size = request.encoded_len();
         let (member, peer_urls) = (MemberId(request.id), peer_urls(&request.peer_urls)?);
         self.read(&requires, |state| state.cluster.may_move(member, &peer_urls)).await?;

@@ -51,7 +51,7 @@ impl Kv for ServiceContext {
     /// With `physical` the answer comes once what was compacted is forgotten here, as etcd's does.
     async fn compact(&self, request: Request<CompactionRequest>) -> Result<Response<CompactionResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
-        let requires = self.admit(&metadata)?;
+        let requires = self.admit(&metadata).await?;
         self.check_room(Cost::NONE).await?;
         let (revision, physical) = (Revision(request.revision), request.physical);
         let outcome = self.outcome(self.propose_request(requires, request, EntryKind::Compact).await?)?;
@@ -69,7 +69,7 @@ impl ServiceContext {
         let (metadata, _, request) = request.into_parts();
         let requires = match request.serializable {
             true => self.admit_to_any(&metadata)?,
-            false => self.admit(&metadata)?,
+            false => self.admit(&metadata).await?,
         };
         check::range(&request)?;
         let began = Instant::now();
@@ -100,7 +100,7 @@ impl ServiceContext {
 
     async fn answer_put(&self, request: Request<PutRequest>) -> Result<Response<PutResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
-        let requires = self.admit(&metadata)?;
+        let requires = self.admit(&metadata).await?;
         self.check_room(quota::put(&request)).await?;
         check::put(&request)?;
         self.outcome(self.propose_request(requires, request, EntryKind::Put).await?)
@@ -111,7 +111,7 @@ impl ServiceContext {
         request: Request<DeleteRangeRequest>,
     ) -> Result<Response<DeleteRangeResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
-        let requires = self.admit(&metadata)?;
+        let requires = self.admit(&metadata).await?;
         check::delete_range(&request)?;
         self.check_room(Cost::NONE).await?;
         self.outcome(self.propose_request(requires, request, EntryKind::DeleteRange).await?)
@@ -119,7 +119,7 @@ impl ServiceContext {
 
     async fn answer_txn(&self, request: Request<TxnRequest>) -> Result<Response<TxnResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
-        let requires = self.admit(&metadata)?;
+        let requires = self.admit(&metadata).await?;
         if is_read_only(&request) {
             check::txn(&request, self.options.max_txn_operations)?;
             let (began, conditions) = (Instant::now(), request.compare.len());

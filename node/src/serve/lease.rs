@@ -24,7 +24,7 @@ impl Lease for ServiceContext {
     /// What depends on this member, the id and the least time, is settled before it is proposed.
     async fn lease_grant(&self, request: Request<LeaseGrantRequest>) -> Result<Response<LeaseGrantResponse>, Status> {
         let (metadata, _, mut request) = request.into_parts();
-        let requires = self.admit(&metadata)?;
+        let requires = self.admit(&metadata).await?;
         self.check_room(Cost::LEASE).await?;
         // Positive, as clients expect an id to be; 0 is none.
         while request.id == 0 {
@@ -39,7 +39,7 @@ impl Lease for ServiceContext {
         request: Request<LeaseRevokeRequest>,
     ) -> Result<Response<LeaseRevokeResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
-        let requires = self.admit(&metadata)?;
+        let requires = self.admit(&metadata).await?;
         self.check_room(Cost::NONE).await?;
         self.outcome(self.propose_request(requires, request, EntryKind::LeaseRevoke).await?)
     }
@@ -51,7 +51,7 @@ impl Lease for ServiceContext {
         request: Request<Streaming<LeaseKeepAliveRequest>>,
     ) -> Result<Response<Self::LeaseKeepAliveStream>, Status> {
         let wants_leader = wants_leader(request.metadata());
-        let requires = self.admit(request.metadata())?;
+        let requires = self.admit(request.metadata()).await?;
         if !requires.is_empty() {
             self.read(&requires, |_| Ok(())).await?;
         }
@@ -64,7 +64,7 @@ impl Lease for ServiceContext {
         request: Request<LeaseTimeToLiveRequest>,
     ) -> Result<Response<LeaseTimeToLiveResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
-        let requires = self.admit(&metadata)?;
+        let requires = self.admit(&metadata).await?;
         let left = match self.member.left(LeaseId(request.id)).await {
             Ok(left) => left,
             Err(Refusal::Request(ApiError::LeaseNotFound)) => -1,
@@ -78,7 +78,7 @@ impl Lease for ServiceContext {
         &self,
         request: Request<LeaseLeasesRequest>,
     ) -> Result<Response<LeaseLeasesResponse>, Status> {
-        let requires = self.admit(request.metadata())?;
+        let requires = self.admit(request.metadata()).await?;
         let look = |state: &State| Ok((state.keys.header(), state.keys.leases().clone()));
         let (header, leases) = self.read(&requires, look).await?;
         let leases = self.member.in_order(&leases).into_iter().map(|id| LeaseStatus { id: id.0 }).collect();

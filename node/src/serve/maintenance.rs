@@ -28,7 +28,7 @@ impl Maintenance for ServiceContext {
     /// To ask which stand is a read here, where etcd proposes it.
     async fn alarm(&self, request: Request<AlarmRequest>) -> Result<Response<AlarmResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
-        let requires = self.admit(&metadata)?;
+        let requires = self.admit(&metadata).await?;
         if request.action() != AlarmAction::Get {
             return self.outcome(self.propose_request(requires, request, EntryKind::Alarm).await?);
         }
@@ -48,12 +48,12 @@ impl Maintenance for ServiceContext {
 
     /// What was freed is free at once; there is nothing to do.
     async fn defragment(&self, request: Request<DefragmentRequest>) -> Result<Response<DefragmentResponse>, Status> {
-        self.admit(request.metadata())?;
+        self.admit(request.metadata()).await?;
         Ok(Response::new(DefragmentResponse { header: self.newest_header() }))
     }
 
     async fn hash(&self, request: Request<HashRequest>) -> Result<Response<HashResponse>, Status> {
-        self.admit(request.metadata())?;
+        self.admit(request.metadata()).await?;
         let _turn = self.member.machine().turn_to_hash().await;
         let began = Instant::now();
         let (revision, hash) = self.scan(|state| (state.keys.revision().0, hash(state))).await?;
@@ -63,7 +63,7 @@ impl Maintenance for ServiceContext {
 
     async fn hash_kv(&self, request: Request<HashKvRequest>) -> Result<Response<HashKvResponse>, Status> {
         let (metadata, _, HashKvRequest { revision }) = request.into_parts();
-        self.admit(&metadata)?;
+        self.admit(&metadata).await?;
         let machine = self.member.machine();
         let mut hash = match machine.hash_of_compaction(revision) {
             Some(hash) => hash,
@@ -87,6 +87,7 @@ impl Maintenance for ServiceContext {
         self.admit_to_any(request.metadata())?;
         let place = snapshot::place().await;
         let state = self.member.frozen();
+        let form = state.form(self.member.machine().registry());
         let version = self.storage_version(&state).unwrap_or_default();
         let header = self.header(state.keys.revision().0);
         let revision = state.keys.revision().0;
@@ -94,12 +95,12 @@ impl Maintenance for ServiceContext {
             revision,
             "sends a client a snapshot: `node snapshot restore` reads the file, `etcdutl` does not"
         );
-        Ok(Response::new(Box::pin(snapshot::stream(state, version, header, place))))
+        Ok(Response::new(Box::pin(snapshot::stream(state, form, version, header, place))))
     }
 
     async fn move_leader(&self, request: Request<MoveLeaderRequest>) -> Result<Response<MoveLeaderResponse>, Status> {
         let (metadata, _, MoveLeaderRequest { target_id }) = request.into_parts();
-        self.admit(&metadata)?;
+        self.admit(&metadata).await?;
         if self.member.raft_status().leader != Some(self.member.identity().member) {
             return Err(ApiError::NotLeader.into());
         }
@@ -109,7 +110,7 @@ impl Maintenance for ServiceContext {
 
     async fn downgrade(&self, request: Request<DowngradeRequest>) -> Result<Response<DowngradeResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
-        self.admit(&metadata)?;
+        self.admit(&metadata).await?;
         Ok(Response::new(self.downgrade_step(&request).await?))
     }
 
@@ -122,7 +123,7 @@ impl Maintenance for ServiceContext {
             let words = "unknown method FeatureGateStatus for service etcdserverpb.Maintenance";
             return Err(Status::unimplemented(words));
         }
-        let requires = self.admit(&metadata)?;
+        let requires = self.admit(&metadata).await?;
         Ok(Response::new(self.feature_gate(&requires, &request).await?))
     }
 }

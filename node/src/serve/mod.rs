@@ -12,6 +12,7 @@ mod client_versions;
 mod cluster;
 mod context;
 mod counted;
+mod counters;
 mod downgrade;
 mod feature;
 mod health;

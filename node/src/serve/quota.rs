@@ -6,6 +6,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 
 use proto::{
     MemberId,
+    baton::counters::AddRequest,
     etcdserverpb::{
         AlarmRequest, AlarmType, PutRequest, RequestOp, TxnRequest, alarm_request::AlarmAction, request_op,
     },
@@ -36,6 +37,10 @@ impl Cost {
 
 pub(super) fn put(request: &PutRequest) -> Cost {
     Cost(KEY_BYTES + (request.key.len() + request.value.len()) as u64)
+}
+
+pub(super) fn counter(request: &AddRequest) -> Cost {
+    Cost(KEY_BYTES + request.key.len() as u64)
 }
 
 /// What the dearer branch of a transaction costs.

@@ -7,9 +7,12 @@ use std::{convert::Infallible, net::SocketAddr};
 use ::http::{Request, Response};
 use futures_util::future::{BoxFuture, FutureExt};
 use hyper::{body::Incoming, service::Service};
-use proto::etcdserverpb::{
-    auth_server::AuthServer, cluster_server::ClusterServer, kv_server::KvServer, lease_server::LeaseServer,
-    maintenance_server::MaintenanceServer, watch_server::WatchServer,
+use proto::{
+    baton::counters::counters_server::CountersServer,
+    etcdserverpb::{
+        auth_server::AuthServer, cluster_server::ClusterServer, kv_server::KvServer, lease_server::LeaseServer,
+        maintenance_server::MaintenanceServer, watch_server::WatchServer,
+    },
 };
 use tonic::{Code, Status, body::Body, codegen::Service as _};
 
@@ -41,6 +44,7 @@ pub(super) struct Routes {
     cluster: ClusterServer<ServiceContext>,
     maintenance: MaintenanceServer<ServiceContext>,
     auth: AuthServer<ServiceContext>,
+    counters: CountersServer<ServiceContext>,
     standard: Standard,
     /// Who calls.
     remote: Option<SocketAddr>,
@@ -55,6 +59,7 @@ impl Routes {
             lease: LeaseServer::new(context.clone()).max_decoding_message_size(longest),
             cluster: ClusterServer::new(context.clone()).max_decoding_message_size(longest),
             maintenance: MaintenanceServer::new(context.clone()).max_decoding_message_size(longest),
+            counters: CountersServer::new(context.clone()).max_decoding_message_size(longest),
             auth: AuthServer::new(context.clone()).max_decoding_message_size(longest),
             standard: Standard::new(),
             spoken,
@@ -86,6 +91,7 @@ impl Service<Request<Incoming>> for Routes {
             "etcdserverpb.Lease" => self.lease.clone().call(counted(request)),
             "etcdserverpb.Cluster" => self.cluster.clone().call(counted(request)),
             "etcdserverpb.Maintenance" => self.maintenance.clone().call(counted(request)),
+            "baton.counters.Counters" => self.counters.clone().call(counted(request)),
             "etcdserverpb.Auth" => self.auth.clone().call(counted(request)),
             other if is_call(request.headers()) => match self.standard.named(other) {
                 Some(mut service) => service.call(request),

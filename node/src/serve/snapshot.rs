@@ -23,7 +23,7 @@ use tokio::{
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
-use crate::state::State;
+use crate::state::{Form, State};
 
 /// What the length is filled up to.
 const SECTOR_BYTES: usize = 512;
@@ -42,6 +42,7 @@ pub(super) async fn place() -> Option<SemaphorePermit<'static>> {
 /// Sends a state that nobody changes any more.
 pub(super) fn stream(
     state: State,
+    form: Form,
     version: String,
     header: Option<ResponseHeader>,
     place: Option<SemaphorePermit<'static>>,
@@ -61,9 +62,9 @@ pub(super) fn stream(
         let response =
             |remaining_bytes, blob| Ok(SnapshotResponse { header, remaining_bytes, blob, version: version.clone() });
         // Written twice rather than held as bytes: it may be as large as the quota.
-        let mut remaining = filled(&state).map(|piece| piece.len() as u64).sum::<u64>();
+        let mut remaining = filled(&state, form).map(|piece| piece.len() as u64).sum::<u64>();
         let mut digest = Sha256::new();
-        for piece in filled(&state) {
+        for piece in filled(&state, form) {
             digest.update(&piece);
             remaining -= piece.len() as u64;
             if !give(response(remaining, piece)) {
@@ -79,9 +80,9 @@ pub(super) fn stream(
     ReceiverStream::new(pieces).chain(end).boxed()
 }
 
-fn filled(state: &State) -> impl Iterator<Item = Vec<u8>> {
+fn filled(state: &State, form: Form) -> impl Iterator<Item = Vec<u8>> {
     let mut length = 0;
-    let pieces = state.snapshot().map(Some).chain(iter::once(None));
+    let pieces = state.snapshot(form).map(Some).chain(iter::once(None));
     pieces.map(move |piece| {
         let piece = piece.unwrap_or_else(|| vec![0; length_of_fill(length)]);
         length += piece.len();

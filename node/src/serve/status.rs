@@ -14,7 +14,7 @@ impl From<Refusal> for Status {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::Request(error) => error.into(),
-            Refusal::FeatureOff(_) => Self::failed_precondition(refusal.to_string()),
+            Refusal::FeatureOff(_) | Refusal::AboveVersion(_) => Self::failed_precondition(refusal.to_string()),
         }
     }
 }

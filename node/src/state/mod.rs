@@ -10,7 +10,8 @@ mod snapshot;
 use std::collections::BTreeSet;
 
 use proto::{
-    LeaseId, LogIndex, MemberId,
+    ClusterVersion, LeaseId, LogIndex, MemberId,
+    baton::counters::AddResponse,
     etcdserverpb::{
         AlarmMember, AlarmRequest, AlarmResponse, CompactionResponse, DeleteRangeResponse, LeaseGrantResponse,
         LeaseRevokeResponse, PutResponse, alarm_request::AlarmAction,
@@ -18,11 +19,11 @@ use proto::{
 };
 
 pub use sessions::{ProposalId, Sessions};
-pub use snapshot::{Restore, StateError};
+pub use snapshot::{Form, Restore, StateError};
 
 use crate::{
     api_error::ApiError,
-    cluster::{Cluster, entry::Entry as ClusterEntry, membership::Membership},
+    cluster::{Cluster, downgrade::LOWEST, entry::Entry as ClusterEntry, membership::Membership},
     entry::{Entry, EntryKind},
     features::{LEASE_CHECKPOINT, Registry},
     mvcc::{Performed, Store},
@@ -54,6 +55,7 @@ pub enum Applied {
     LeaseCheckpoint {
         written: bool,
     },
+    CounterAdd(AddResponse),
     /// The alarms that stand now, of those that were asked about.
     Alarm(AlarmResponse),
     /// Something about the cluster, or nothing, as it came too late.
@@ -72,6 +74,9 @@ pub enum Refusal {
     /// It needs a feature that is off at its index.
     #[error("etcdserver: required feature {0} is not enabled")]
     FeatureOff(String),
+    /// It is from a later release than the cluster's version at its index.
+    #[error("etcdserver: the request needs cluster version {0}, and the cluster is below it")]
+    AboveVersion(ClusterVersion),
 }
 
 impl State {
@@ -81,10 +86,12 @@ impl State {
     /// [`Refusal`]: nothing was changed but `applied`.
     pub fn apply(&mut self, index: LogIndex, entry: Entry, registry: &Registry) -> Result<Applied, Refusal> {
         self.applied = index;
-        let is_off = |feature: &String| !self.cluster.is_enabled(feature, registry);
-        if let Some(feature) = entry.requires.iter().find(|feature| is_off(feature)) {
-            return Err(Refusal::FeatureOff(feature.clone()));
+        let is_off = |feature: &&str| !self.cluster.is_enabled(feature, registry);
+        let mut requires = entry.requires.iter().map(String::as_str).chain(entry.what.feature());
+        if let Some(feature) = requires.find(is_off) {
+            return Err(Refusal::FeatureOff(feature.to_owned()));
         }
+        self.may_apply(entry.since())?;
         Ok(match entry.what {
             EntryKind::Put(request) => Applied::Put(self.keys.put(request)?),
             EntryKind::DeleteRange(request) => Applied::DeleteRange(self.keys.delete_range(&request)),
@@ -99,9 +106,22 @@ impl State {
                 }
                 Applied::LeaseCheckpoint { written }
             }
+            EntryKind::CounterAdd(request) => Applied::CounterAdd(self.keys.counter_add(request)?),
             EntryKind::Alarm(request) => Applied::Alarm(self.alarm(&request)),
             EntryKind::Cluster(entry) => Applied::Cluster { changed: self.apply_cluster(index, entry, registry) },
         })
+    }
+
+    /// Whether what only releases from this minor on know is applied here. Proposed before the version was lowered, it can come after
+    /// that; no member applies it then, as some could not (K-36).
+    ///
+    /// # Errors
+    /// [`Refusal::AboveVersion`]
+    pub fn may_apply(&self, since: ClusterVersion) -> Result<(), Refusal> {
+        match since > LOWEST && self.cluster.version.is_none_or(|version| since > version) {
+            true => Err(Refusal::AboveVersion(since)),
+            false => Ok(()),
+        }
     }
 
     fn apply_cluster(&mut self, index: LogIndex, entry: ClusterEntry, registry: &Registry) -> bool {

@@ -2,15 +2,16 @@
 
 use crc32c::crc32c;
 use prost::Message;
-use proto::{LogIndex, MemberId};
+use proto::{ClusterVersion, LogIndex, MemberId, Release};
 
 use super::{
     State,
     sessions::{Session, Sessions},
 };
 use crate::{
-    cluster::member::Starts,
-    entry::{decode_cluster, encode_cluster},
+    cluster::{downgrade::LOWEST, member::Starts},
+    entry::{decode_cluster, decode_version, encode_cluster, encode_version},
+    features::{COMPRESSION, Registry},
     mvcc::{self, SnapshotError},
     stored::entry::{self as stored, Alarm, StateHead},
 };
@@ -26,6 +27,13 @@ pub enum StateError {
     /// A newer release wrote it; nothing of it is taken.
     #[error("a stored state of format {0}, which is newer than the {FORMAT} that this release reads")]
     Newer(u32),
+    /// It is in the form of a cluster version that this release cannot have; nothing of it is taken.
+    #[error(
+        "what is stored is for release {storage} and later, and this is {release}: start it with release {storage}, or make it fit \
+         first: online by `etcdctl downgrade enable`, offline by `node migrate --target-version {}` of release {storage}",
+        release.cluster_version()
+    )]
+    Storage { storage: ClusterVersion, release: Release },
     /// Its head is damaged, or cut off.
     #[error("a stored state whose head is damaged: {0}")]
     Head(String),
@@ -33,9 +41,29 @@ pub enum StateError {
     Keys(#[from] SnapshotError),
 }
 
+/// How a state is written: so that the release of the cluster's version reads all of it, and drops nothing without a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// The first release that reads it.
+    pub storage: ClusterVersion,
+    /// Whether large values are compressed (`ClusterSnapshotCompression`, from 3.7 on).
+    pub compresses: bool,
+}
+
+impl Form {
+    /// That of the first release, which all read.
+    pub const FIRST: Self = Self { storage: LOWEST, compresses: false };
+}
+
 impl State {
+    /// The form in which it is stored and sent: that of its cluster version.
+    pub fn form(&self, registry: &Registry) -> Form {
+        let compresses = self.cluster.is_enabled(COMPRESSION, registry);
+        Form { storage: self.cluster.version.unwrap_or(LOWEST), compresses }
+    }
+
     /// The whole state as bytes, in pieces. Equal states give equal bytes.
-    pub fn snapshot(&self) -> impl Iterator<Item = Vec<u8>> {
+    pub fn snapshot(&self, form: Form) -> impl Iterator<Item = Vec<u8>> {
         let alarms = self.alarms.iter().map(|(member, kind)| Alarm { member: member.0, kind: *kind });
         let mut head = StateHead {
             format: FORMAT,
@@ -43,10 +71,11 @@ impl State {
             cluster: Some(encode_cluster(&self.cluster)),
             alarms: alarms.collect(),
             sessions: self.sessions.by_member.iter().map(session).collect(),
+            storage: Some(form.storage).filter(|storage| *storage > LOWEST).map(encode_version),
             checksum: 0,
         };
         head.checksum = checksum(&head);
-        std::iter::once(head.encode_length_delimited_to_vec()).chain(self.keys.snapshot())
+        std::iter::once(head.encode_length_delimited_to_vec()).chain(self.keys.snapshot_in(form.compresses))
     }
 }
 
@@ -75,9 +104,16 @@ pub struct Restore {
     pending: Vec<u8>,
     head: Option<StateHead>,
     keys: mvcc::Restore,
+    /// Who reads it; none: nobody starts with it.
+    reader: Option<Release>,
 }
 
 impl Restore {
+    /// By a member of this release.
+    pub fn by(reader: &Release) -> Self {
+        Self { reader: Some(reader.clone()), ..Self::default() }
+    }
+
     /// Of bytes that are filled up with this many zeros at most.
     pub fn filled_up(most_bytes: usize) -> Self {
         Self { keys: mvcc::Restore::filled_up(most_bytes), ..Self::default() }
@@ -107,6 +143,10 @@ impl Restore {
         }
         if head.checksum != checksum(&head) && !cfg!(fuzzing) {
             return Err(StateError::Head("its checksum is another".into()));
+        }
+        let storage = head.storage.as_ref().map_or(LOWEST, decode_version);
+        if let Some(release) = self.reader.as_ref().filter(|release| storage > release.cluster_version()) {
+            return Err(StateError::Storage { storage, release: release.clone() });
         }
         self.head = Some(head);
         let rest = rest.to_vec();

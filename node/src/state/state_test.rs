@@ -76,7 +76,7 @@ fn put(key: &str, lease: i64) -> EntryKind {
 }
 
 fn restored(state: &State, pieces: usize) -> State {
-    let bytes: Vec<u8> = state.snapshot().flatten().collect();
+    let bytes: Vec<u8> = state.snapshot(Form::FIRST).flatten().collect();
     let mut restore = Restore::default();
     bytes.chunks(bytes.len().div_ceil(pieces)).for_each(|chunk| restore.push(chunk).unwrap());
     restore.finish().unwrap()
@@ -169,7 +169,7 @@ fn a_snapshot_taken_anywhere_changes_nothing() {
 
 #[test]
 fn a_state_that_is_damaged_or_newer_is_refused() {
-    let bytes: Vec<u8> = Log::founded().state.snapshot().flatten().collect();
+    let bytes: Vec<u8> = Log::founded().state.snapshot(Form::FIRST).flatten().collect();
     let read = |bytes: &[u8]| {
         let mut restore = Restore::default();
         restore.push(bytes)?;
@@ -197,6 +197,6 @@ fn the_head_is_that_of_the_release_that_first_wrote_it() {
     let mut log = Log::founded();
     log.wants(1, true);
     log.add(EntryKind::Alarm(AlarmRequest { action: AlarmAction::Activate.into(), member_id: 1, alarm: 1 })).unwrap();
-    let written: Vec<u8> = log.state.snapshot().next().unwrap();
+    let written: Vec<u8> = log.state.snapshot(Form::FIRST).next().unwrap();
     assert!(written == golden, "the format has changed");
 }

@@ -1,6 +1,6 @@
 //! Real `etcdctl` gets from a member what it gets from etcd.
 
-use node::state::{Restore, State};
+use node::state::{Form, Restore, State};
 use proto::etcdserverpb::AlarmType;
 use sha2::{Digest, Sha256};
 use tokio::{
@@ -165,7 +165,7 @@ async fn a_snapshot_is_saved_whole() {
         etcdctl.run(&["snapshot", "save", path.to_str().unwrap()]).await;
         let saved = std::fs::read(path).unwrap();
         let mut restore = Restore::default();
-        let state: Vec<u8> = served.member.read(|state| state.snapshot().flatten().collect());
+        let state: Vec<u8> = served.member.read(|state| state.snapshot(Form::FIRST).flatten().collect());
         let (content, rest) = saved.split_at(state.len());
         restore.push(content).unwrap();
         assert!(restore.finish().unwrap() == served.member.read(State::clone));

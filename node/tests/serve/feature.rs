@@ -156,17 +156,25 @@ async fn a_request_that_requires_a_feature_is_served_only_while_that_is_on() {
 }
 
 /// One that is on for everybody from the first release on, whatever a gate says.
-const LOCKED: Registry = Registry(&[Feature {
+const LOCKED: &[Feature] = &[Feature {
     name: "Locked",
     level: Level::Cluster,
-    specs: &[Spec { since: ClusterVersion { major: 3, minor: 5 }, default: true, stage: Stage::Ga, is_locked: true }],
-}]);
+    specs: &[Spec {
+        since: ClusterVersion { major: 3, minor: 5 },
+        patch: 0,
+        default: true,
+        stage: Stage::Ga,
+        is_locked: true,
+    }],
+}];
 
 /// Below 3.6 there may be members that do not see what an entry requires.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_can_be_required_before_there_are_gates() {
     for (minor, is_served) in [(5, false), (6, true)] {
-        let setup = Setup { release: Release::new(3, minor, 0), registry: LOCKED, ..Setup::default() };
+        let release = Release::new(3, minor, 0);
+        let registry = Registry::over(LOCKED, &release);
+        let setup = Setup { release, registry, ..Setup::default() };
         let served = Served::set_up(setup).await;
         for answer in require(&served, &["Locked"]).await {
             let code = answer.err().map(|status| status.code());

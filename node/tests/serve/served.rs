@@ -61,7 +61,7 @@ pub struct Setup {
 
 /// As it serves where nobody says otherwise.
 pub fn options() -> ServeOptions {
-    ServeOptions::of(&Config::read([], []).unwrap())
+    ServeOptions::of(&Config::read([], [], FEATURES).unwrap())
 }
 
 impl Default for Setup {
@@ -171,7 +171,7 @@ async fn start(setup: &Setup, url: &str, folder: &TempDir) -> Running {
         "--initial-advertise-peer-urls=http://127.0.0.1:2380".to_owned(),
         format!("--initial-cluster=m1=http://127.0.0.1:2380{others}"),
     ];
-    let config = Config::read(flags.into_iter().chain(wish), []).unwrap();
+    let config = Config::read(flags.into_iter().chain(wish), [], FEATURES).unwrap();
     let (release, registry) = (setup.release.clone(), setup.registry);
     member::start(member::Setup {
         host: Arc::new(RealHost),

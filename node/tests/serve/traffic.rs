@@ -27,7 +27,7 @@ async fn start(name: &str, listener: TcpListener, initial_cluster: &str, folder:
         format!("--initial-advertise-peer-urls=http://{}", listener.local_addr().unwrap()),
         format!("--initial-cluster={initial_cluster}"),
     ];
-    let (config, release) = (Config::read(flags, []).unwrap(), Release::new(3, 6, 0));
+    let (config, release) = (Config::read(flags, [], FEATURES).unwrap(), Release::new(3, 6, 0));
     let listeners = vec![tcp(listener, Arc::new(Semaphore::new(64)))];
     member::start(member::Setup { host: Arc::new(RealHost), config, release, registry: FEATURES, listeners, tls: None })
         .await

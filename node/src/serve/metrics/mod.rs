@@ -203,6 +203,7 @@ fn stage(stage: Stage) -> &'static str {
         Stage::Alpha => "ALPHA",
         Stage::Beta => "BETA",
         Stage::Ga => "",
+        Stage::Removed => "REMOVED",
         Stage::Deprecated => "DEPRECATED",
     }
 }

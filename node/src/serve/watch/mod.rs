@@ -30,10 +30,7 @@ impl Watch for ServiceContext {
 
     async fn watch(&self, request: Request<Streaming<WatchRequest>>) -> Result<Response<Self::WatchStream>, Status> {
         let wants_leader = wants_leader(request.metadata());
-        let requires = self.admit(request.metadata())?;
-        if !requires.is_empty() {
-            self.read(&requires, |_| Ok(())).await?;
-        }
+        self.admit(request.metadata()).await?;
         let (sender, responses) = mpsc::channel(AHEAD);
         tokio::spawn(stream(self.clone(), request.into_inner(), sender, wants_leader));
         Ok(Response::new(ReceiverStream::new(responses)))
