@@ -27,6 +27,8 @@ use crate::{
     host::{Descriptors, RealHost},
     logging,
     member::{Member, Running, Setup, data_dir, start},
+    migrate,
+    migrate::MigrateCommandError,
     restore::{self, HashCheck, Restored, SnapshotCommandError},
     serve::{Listeners, ServeOptions, Server},
     transport::{
@@ -57,6 +59,14 @@ pub fn run(release: &str) -> ExitCode {
         && first == "snapshot"
     {
         return match snapshot(release, rest) {
+            Ok(text) => say(&text),
+            Err(error) => failed(&*error),
+        };
+    }
+    if let Some((first, rest)) = arguments.split_first()
+        && first == "migrate"
+    {
+        return match migrate(release, rest) {
             Ok(text) => say(&text),
             Err(error) => failed(&*error),
         };
@@ -112,6 +122,20 @@ fn snapshot(release: &str, arguments: &[String]) -> Result<String, Box<dyn Error
     }
 }
 
+/// `node migrate …`; what it has to say.
+fn migrate(release: &str, arguments: &[String]) -> Result<String, Box<dyn Error + Send + Sync>> {
+    let release: Release = release.parse()?;
+    match migrate::Command::read(arguments)? {
+        migrate::Command::Help => Ok(migrate::USAGE.to_owned()),
+        migrate::Command::Migrate { data_dir, target } => {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            let _too_large = take_too_large(&runtime)?;
+            let done = migrate::migrate(&RealHost, &data_dir, target, &release)?;
+            Ok(format!("{}: {done}\n", data_dir.display()))
+        }
+    }
+}
+
 /// To whoever asked.
 fn say(text: &str) -> ExitCode {
     match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
@@ -125,7 +149,11 @@ fn failed(error: &(dyn Error + 'static)) -> ExitCode {
     // Where that cannot be written, the code still says it.
     let _ = writeln!(io::stderr(), "error: {}", with_causes(error));
     let is_of_a_flag = error.downcast_ref::<ConfigError>().is_some_and(ConfigError::is_of_a_flag);
-    if is_of_a_flag || error.is::<SnapshotCommandError>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+    if is_of_a_flag || error.is::<SnapshotCommandError>() || error.is::<MigrateCommandError>() {
+        ExitCode::from(2)
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 fn help() -> String {
@@ -139,7 +167,7 @@ fn help() -> String {
     let settings: String = SETTINGS.iter().map(setting).collect();
     format!(
         "A raft node that speaks the etcd v3 API.\n\nUsage: node [--SETTING=VALUE]… | node --config-file FILE\n       \
-         node snapshot status FILE | node snapshot restore FILE --data-dir DIR   (node snapshot --help)\n\n{settings}  \
+         node snapshot status FILE | node snapshot restore FILE --data-dir DIR   (node snapshot --help)\n       node migrate --target-version 3.N --data-dir DIR   (node migrate --help)\n\n{settings}  \
          --{:<30} {}\n  --{:<30} {}\n\nEvery setting can be given as ETCD_… in the environment, too. etcd's other flags are taken or refused by name.\n",
         "config-file", "a YAML file with these settings; then no other counts", "version", "say which release this is"
     )

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// What one reading for another member takes at most, in bytes.
-const MAX_READ: usize = 4 << 20;
+pub(crate) const MAX_READ: usize = 4 << 20;
 
 /// The log.
 #[derive(Clone, Debug)]

@@ -106,7 +106,7 @@ impl Applier {
         self.position.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn apply_batch(&self, batch: Batch) -> io::Result<()> {
+    pub(crate) fn apply_batch(&self, batch: Batch) -> io::Result<()> {
         let Batch { last, membership, entries, responders } = batch;
         let Some(last) = last else { return Ok(()) };
         // In one step with the state: a snapshot must not name a position that is not its own.
@@ -160,7 +160,7 @@ impl Applier {
     }
 
     /// Where the state is, and the state: of one moment.
-    fn freeze(&self) -> (SnapshotMeta, Frozen) {
+    pub(crate) fn freeze(&self) -> (SnapshotMeta, Frozen) {
         let position = self.position.lock().unwrap_or_else(PoisonError::into_inner);
         let Position { applied, membership } = position.clone();
         self.schedule.taken();
@@ -169,7 +169,7 @@ impl Applier {
 }
 
 #[derive(Default)]
-struct Batch {
+pub(crate) struct Batch {
     last: Option<LogId>,
     membership: Option<StoredMembership>,
     entries: Vec<(u64, Content)>,
@@ -177,7 +177,20 @@ struct Batch {
 }
 
 impl Batch {
-    fn push(&mut self, (entry, responder): EntryResponder<Types>) {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The index behind its last entry, or behind this one.
+    pub(crate) fn next(&self, before: u64) -> u64 {
+        self.last.map_or(before, |last| last.index) + 1
+    }
+
+    pub(crate) fn entries(self) -> Vec<(u64, Content)> {
+        self.entries
+    }
+
+    pub(crate) fn push(&mut self, (entry, responder): EntryResponder<Types>) {
         let content = match entry.payload {
             Payload::Normal(command) => Content::Command(command.bytes()),
             Payload::Membership(membership) => {

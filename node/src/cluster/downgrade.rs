@@ -4,7 +4,7 @@
 
 use proto::{ClusterVersion, LogIndex};
 
-use super::{Cluster, apply::next};
+use super::{Cluster, apply::next, gate::Gate};
 use crate::api_error::ApiError;
 
 /// The lowest cluster version that this node has a release for.
@@ -24,6 +24,18 @@ impl Cluster {
             None if target < LOWEST => Err(ApiError::InvalidDowngradeTarget),
             None => Ok(()),
         }
+    }
+
+    /// Puts it at this version without an entry, where nobody runs: the same on each member, wherever in the log it was stopped.
+    pub fn lower_to(&mut self, target: ClusterVersion) {
+        self.version = Some(target);
+        (self.gate, self.inputs, self.downgrade, self.behind) = (Gate::Undecided, LogIndex(0), None, None);
+        self.members.values_mut().for_each(|member| member.proposal = None);
+    }
+
+    /// Whether [`Cluster::lower_to`] was the last that changed it.
+    pub fn was_lowered(&self) -> bool {
+        self.version.is_some() && self.inputs == LogIndex(0)
     }
 
     /// What a member's stored data is fit for, whose stored snapshot holds everything up to this entry: the cluster's

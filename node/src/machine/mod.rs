@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use proto::{LogIndex, Release, Revision};
+use proto::{ClusterVersion, LogIndex, Release, Revision};
 use tokio::sync::{Notify, watch};
 
 pub use applied::Fault;
@@ -85,6 +85,11 @@ impl Machine {
     /// The last index that changed anything of the cluster, as it moves.
     pub fn cluster_changed(&self) -> watch::Receiver<LogIndex> {
         self.shared.cluster.subscribe()
+    }
+
+    /// Puts the state at a lower cluster version, where nobody runs.
+    pub fn lower_to(&self, target: ClusterVersion) {
+        self.write().lower_to(target);
     }
 
     /// What it has counted since it was made.

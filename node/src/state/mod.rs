@@ -143,6 +143,13 @@ impl State {
         changed
     }
 
+    /// Makes it what it would be, had the cluster gone down to this version here: nothing is on, nothing is wanted yet, and what a
+    /// feature has written that is off now is gone (KEP-4647, "Cluster Offline Downgrade").
+    pub fn lower_to(&mut self, target: ClusterVersion) {
+        self.cluster.lower_to(target);
+        self.keys.forget_lease_checkpoints();
+    }
+
     /// The seconds that a new leader gives a lease: what was written down, where that counts, or else all of them.
     pub fn lease_left_s(&self, lease: LeaseId, registry: &Registry) -> Option<i64> {
         let lease = self.keys.leases().get(lease)?;

@@ -102,3 +102,22 @@ pub fn restored(bytes: &[u8], piece: usize) -> Result<Store, SnapshotError> {
     bytes.chunks(piece).try_for_each(|piece| restore.push(piece))?;
     restore.finish()
 }
+
+/// What is large and repeats itself is stored shorter, and read as it was; what is damaged is an error.
+#[test]
+fn large_values_are_compressed_and_read_as_they_were() {
+    let mut store = Store::default();
+    for (key, value) in [("a", vec![7; 100_000]), ("b", (0..=255).cycle().take(900).collect()), ("c", vec![])] {
+        store.put(PutRequest { key: key.into(), value, ..PutRequest::default() }).unwrap();
+    }
+    let plain: Vec<u8> = store.snapshot().flatten().collect();
+    let compressed: Vec<u8> = store.snapshot_in(true).flatten().collect();
+    assert!(plain.len() > 100_000 && compressed.len() < 2_500, "{} of {} bytes", compressed.len(), plain.len());
+    let read = restored(&compressed, 100).unwrap();
+    assert!(read == store && read.snapshot().eq(store.snapshot()));
+    for at in 0..compressed.len() {
+        let mut flipped = compressed.clone();
+        flipped[at] ^= 0x10;
+        assert!(restored(&flipped, 5000).is_err(), "byte {at}");
+    }
+}

@@ -19,6 +19,7 @@ mod leases;
 mod log_lines;
 mod lost_data;
 mod members;
+mod migrate;
 mod moved;
 mod much;
 mod no_leader;

@@ -1,0 +1,143 @@
+//! The way down with nobody running: what a member has stored is made fit for a lower release (KEP-4647, "Cluster Offline
+//! Downgrade").
+//!
+//! Each member is stopped at a place of its own, and all must be the same afterwards. So the cluster goes down at whatever place that
+//! is, and what may still be replayed behind it must do the same before and after. Else nothing is done.
+
+mod command;
+
+use std::{fmt, io, path::Path, path::PathBuf, sync::Arc};
+
+use consensus::{Applier, Content, OfflineError, SnapshotError, Snapshots};
+use proto::{ClusterVersion, LogIndex, MemberId, Release};
+use wal::WalError;
+
+pub use command::{Command, MigrateCommandError, USAGE};
+
+use crate::{
+    cluster::{downgrade::LOWEST, entry::Entry as ClusterEntry, member::Starts},
+    entry::{Entry, EntryKind},
+    features::Registry,
+    host::Host,
+    identity,
+    machine::{Machine, Proposal, Proposals},
+};
+
+/// Why nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum MigrateError {
+    #[error("{}: expected a member's data directory: {missing} is not there", path.display())]
+    Missing { path: PathBuf, missing: &'static str },
+    #[error("cannot read {}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{} is in use: stop the member first", path.display())]
+    Busy { path: PathBuf },
+    #[error("{}: this member knows no cluster version yet; there is nothing to make fit", path.display())]
+    NoVersion { path: PathBuf },
+    #[error("{} is at cluster version {version}, below {target}: members rise by themselves, started with release {target}", path.display())]
+    Above { path: PathBuf, version: ClusterVersion, target: ClusterVersion },
+    #[error(
+        "{}: the log still needs release {version}: entry {index} {what}. Start all members once more with release {version}, let them \
+         come to rest, stop them, and migrate again",
+        path.display()
+    )]
+    Needed { path: PathBuf, version: ClusterVersion, index: LogIndex, what: &'static str },
+    #[error(transparent)]
+    Log(#[from] WalError),
+    #[error(transparent)]
+    Snapshots(#[from] SnapshotError),
+    #[error(transparent)]
+    Offline(#[from] OfflineError),
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Migrated {
+    Already(ClusterVersion),
+    Lowered { from: ClusterVersion, to: ClusterVersion, at: LogIndex },
+}
+
+impl fmt::Display for Migrated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Already(version) => write!(f, "it is fit for release {version} already"),
+            Self::Lowered { from, to, at } => write!(
+                f,
+                "what is stored is fit for release {to} now (it was for {from}), as of entry {at}\n\
+                 next: migrate the other members, before any is started; then start all with release {to}"
+            ),
+        }
+    }
+}
+
+/// Makes what is stored in this data directory fit for a release of this minor.
+///
+/// # Errors
+/// [`MigrateError`]: nothing was changed.
+pub fn migrate(
+    host: &dyn Host,
+    path: &Path,
+    target: ClusterVersion,
+    release: &Release,
+) -> Result<Migrated, MigrateError> {
+    let io = |source| MigrateError::Io { path: path.into(), source };
+    let missing = |missing| MigrateError::Missing { path: path.into(), missing };
+    if !path.is_dir() {
+        return Err(missing("the folder"));
+    }
+    let folder = host.data_dir(path).map_err(io)?;
+    let names = folder.names().map_err(io)?;
+    if let Some(part) = [identity::NAME, "wal", "snap"].into_iter().find(|part| !names.iter().any(|name| name == part))
+    {
+        return Err(missing(part));
+    }
+    let log = folder.folder("wal").map_err(io)?;
+    log.lock().map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => MigrateError::Busy { path: path.into() },
+        _ => io(error),
+    })?;
+    let log = host.open_log(log)?;
+    // Nobody proposes anything.
+    let proposals = Proposals::new(MemberId(0), Starts(0));
+    let machine = Machine::new(release.clone(), Registry::of(release), proposals);
+    let snapshots = Snapshots::open(folder.folder("snap").map_err(io)?)?;
+    let applier = Applier::open(Arc::new(machine.clone()), snapshots)?;
+    applier.replay(&log)?;
+    let (version, was_lowered) = machine.read(|state| (state.cluster.version, state.cluster.was_lowered()));
+    let version = version.ok_or_else(|| MigrateError::NoVersion { path: path.into() })?;
+    if version < target {
+        return Err(MigrateError::Above { path: path.into(), version, target });
+    }
+    if version == target {
+        if was_lowered {
+            // The one before may have been killed half way.
+            applier.store_offline(&log)?;
+        }
+        return Ok(Migrated::Already(target));
+    }
+    for (index, content) in applier.rest(&log)? {
+        if let Some(what) = depends(&content, release.cluster_version()) {
+            return Err(MigrateError::Needed { path: path.into(), version, index: LogIndex(index), what });
+        }
+    }
+    machine.lower_to(target);
+    applier.store_offline(&log)?;
+    Ok(Migrated::Lowered { from: version, to: target, at: LogIndex(applier.applied()) })
+}
+
+/// What an entry does that it would not do, or do otherwise, at another version or under another gate.
+fn depends(content: &Content, own: ClusterVersion) -> Option<&'static str> {
+    let command = match content {
+        Content::Nothing => return None,
+        Content::Members(_) => return Some("changes who the members are"),
+        Content::Command(command) => command.clone(),
+    };
+    let entry = Proposal::decode(command).and_then(|proposal| Entry::decode(proposal.entry, own));
+    let Ok(entry) = entry else { return Some("cannot be read") };
+    match &entry.what {
+        EntryKind::Cluster(ClusterEntry::Publish { .. } | ClusterEntry::Move { .. }) => None,
+        EntryKind::Cluster(_) => Some("changes the cluster's version or its gate"),
+        _ if entry.since() > LOWEST => Some("depends on a feature"),
+        _ => None,
+    }
+}
