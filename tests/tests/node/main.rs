@@ -11,6 +11,7 @@ mod durable;
 mod faults;
 mod full;
 mod gates;
+mod graduates;
 mod hand_over;
 mod hostile;
 mod large;
