@@ -1,10 +1,11 @@
 //! The etcd v3 API as it is on the wire, and the field's nouns as types.
 //!
-//! [`etcdserverpb`] and [`mvccpb`] are generated from `etcd/*.proto`; everything else here is a newtype
-//! over a number or text of that API, so that ids, revisions and versions are never mixed up.
+//! [`etcdserverpb`] and [`mvccpb`] are generated from `etcd/*.proto`. Newtypes over numbers and texts of
+//! that API keep ids, revisions and versions from being mixed up; [`gates`] is the client of cluster feature gates.
 
 #![warn(missing_docs)]
 
+pub mod gates;
 mod member_id;
 mod position;
 mod version;

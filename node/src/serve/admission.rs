@@ -3,6 +3,7 @@
 //! Two keys count. `hasleader: true`: refuse where no leader is known (etcd, `WithRequireLeader`). `require-feature: NAME`,
 //! any number of times: refuse unless that feature of the cluster is on (KEP-4647, "Client APIs Changes").
 
+use proto::gates::REQUIRE_FEATURE;
 use tonic::{Status, metadata::MetadataMap};
 
 use super::context::ServiceContext;
@@ -14,8 +15,6 @@ use crate::{
 
 /// etcd's `MetadataRequireLeaderKey`.
 const HAS_LEADER: &str = "hasleader";
-/// A feature that must be on, by name.
-const REQUIRE_FEATURE: &str = "require-feature";
 
 impl ServiceContext {
     /// Lets a request in that learners do not serve; the features that it requires. These are looked up where the state holds all

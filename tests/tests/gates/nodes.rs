@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use proto::etcdserverpb::{FeatureGateStatusRequest, maintenance_client::MaintenanceClient};
+use proto::{etcdserverpb::maintenance_client::MaintenanceClient, gates::feature_gate_status};
 use rustix::process::Signal;
 use serde_json::Value;
 use tests::{
@@ -167,9 +167,8 @@ impl Nodes {
         for (at, is_on) in found.iter_mut().enumerate() {
             let channel = Endpoint::try_from(self.url(at)).expect("an address").connect().await.expect("connected");
             let mut member = MaintenanceClient::new(channel);
-            let question = FeatureGateStatusRequest { features: vec![GATE.into()] };
-            *is_on = match member.feature_gate_status(question).await {
-                Ok(answer) => answer.into_inner().features[0].enabled,
+            *is_on = match feature_gate_status(&mut member, [GATE]).await {
+                Ok(features) => features[GATE],
                 Err(status) if status.code() == tonic::Code::Unimplemented => false,
                 Err(status) => panic!("m{}: {status}", at + 1),
             };

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use proto::{
-    ClusterVersion,
-    etcdserverpb::{FeatureGateStatusRequest, maintenance_client::MaintenanceClient},
-};
+use proto::{ClusterVersion, etcdserverpb::maintenance_client::MaintenanceClient, gates::feature_gate_status};
 use rustix::process::Signal;
 use tests::{
     client::Client,
@@ -25,8 +22,8 @@ const OFF: &str = "--cluster-feature-gates=ClusterLeaseCheckpoint=false";
 /// What a member says of the feature; `None` where there is no cluster version that has it.
 async fn told(client: &Client) -> Result<Option<bool>, Status> {
     let mut maintenance = MaintenanceClient::new(client.channel());
-    let features = maintenance.feature_gate_status(FeatureGateStatusRequest::default()).await?.into_inner().features;
-    Ok(features.iter().find(|feature| feature.name == "ClusterLeaseCheckpoint").map(|feature| feature.enabled))
+    let features = feature_gate_status(&mut maintenance, [""; 0]).await?;
+    Ok(features.get("ClusterLeaseCheckpoint").copied())
 }
 
 async fn all_say(cluster: &Cluster, wanted: Option<bool>) {
