@@ -11,7 +11,7 @@ use proto::{ClusterVersion, LogIndex, MemberId, Release};
 
 use super::{Machine, Outcome, Proposal, counts::Batch};
 use crate::{
-    cluster::membership::Membership,
+    cluster::{gate::Gate, membership::Membership},
     entry::{Entry, EntryError},
     state::{Applied, ProposalId, Refusal, Restore, State},
 };
@@ -120,6 +120,7 @@ impl Machine {
     fn apply_all(&self, entries: Vec<Committed>) -> Result<(), Fault> {
         let mut state = self.write();
         let (mut outcomes, mut is_news, mut is_compacted, mut batch) = (Vec::new(), false, false, Batch::begin());
+        let mut was_undecided = self.shared.gate_times.is_undecided();
         for entry in entries {
             if let Read::Members(members) = &entry.what {
                 is_news |= state.follow(entry.index, members, &self.shared.registry);
@@ -131,6 +132,12 @@ impl Machine {
                 is_compacted |= matches!(outcome, Ok(Applied::Compact(_)));
                 // What others wait for may be large, and is theirs.
                 outcomes.extend(self.shared.proposals.is_ours(&id).then_some((id, outcome)));
+            }
+            // Within a batch, too: a reset and the decision after it may come in one.
+            let is_undecided = state.cluster.gate == Gate::Undecided;
+            if is_undecided != was_undecided {
+                self.shared.gate_times.note(is_undecided);
+                was_undecided = is_undecided;
             }
             // After each: a log that goes up and down again is none that a lower release may replay.
             self.check(&state)?;
@@ -197,8 +204,10 @@ impl consensus::Machine for Machine {
             self.check(&state)?;
             let applied = state.applied;
             // Not under the lock: of a large state that takes its time.
+            let is_undecided = state.cluster.gate == Gate::Undecided;
             let before = mem::replace(&mut *self.write(), state);
             drop(before);
+            self.shared.gate_times.note(is_undecided);
             self.shared.cluster.send_replace(applied);
             self.shared.compacted.notify_one();
             self.shared.applied.send_replace(applied);

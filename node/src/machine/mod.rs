@@ -4,6 +4,7 @@ mod applied;
 mod counts;
 mod foreign;
 mod forgetting;
+mod gate_times;
 mod hashes;
 mod proposals;
 
@@ -19,6 +20,7 @@ pub use applied::Fault;
 pub use counts::Counts;
 pub(crate) use counts::DURATION_BOUNDS;
 pub use foreign::Foreign;
+pub use gate_times::{GateReading, GateTimes};
 pub use proposals::{Outcome, Proposal, Proposals, Waiting};
 
 use crate::{features::Registry, state::State};
@@ -45,6 +47,7 @@ struct Shared {
     registry: Registry,
     release: Release,
     counts: Arc<Counts>,
+    gate_times: GateTimes,
 }
 
 /// What may take so long to be applied where nobody says otherwise (etcd, `DefaultWarningApplyDuration`).
@@ -62,8 +65,20 @@ impl Machine {
         let (compacted, forgotten) = (Notify::new(), watch::Sender::new(Revision(-1)));
         let state = RwLock::default();
         let (hashes, counts) = (Hashes::default(), Arc::new(Counts::new(limit)));
-        let shared =
-            Shared { state, applied, cluster, compacted, forgotten, hashes, proposals, registry, release, counts };
+        let gate_times = GateTimes::begin();
+        let shared = Shared {
+            state,
+            applied,
+            cluster,
+            compacted,
+            forgotten,
+            hashes,
+            proposals,
+            registry,
+            release,
+            counts,
+            gate_times,
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -95,6 +110,11 @@ impl Machine {
     /// What it has counted since it was made.
     pub fn counts(&self) -> &Counts {
         &self.shared.counts
+    }
+
+    /// How long the gate was undecided since it was made.
+    pub fn gate_times(&self) -> &GateTimes {
+        &self.shared.gate_times
     }
 
     /// What this source knows of features.

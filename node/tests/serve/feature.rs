@@ -15,6 +15,7 @@ use proto::{
     etcdserverpb::{
         FeatureGateStatusRequest, LeaseGrantRequest, MemberListRequest, PutRequest, RangeRequest, TxnRequest,
     },
+    gates::{REQUIRE_FEATURE, require_feature},
 };
 use serde_json::{Value, json};
 use tonic::{Code, Request, Status};
@@ -42,8 +43,8 @@ async fn decide(served: &Served, is_on: bool) {
 }
 
 async fn status(served: &Served, names: &[&str]) -> Vec<(String, bool)> {
-    let features = names.iter().map(|name| (*name).to_owned()).collect();
-    let answer = served.maintenance().feature_gate_status(FeatureGateStatusRequest { features }).await.unwrap();
+    let question = FeatureGateStatusRequest::of(names.iter().copied());
+    let answer = served.maintenance().feature_gate_status(question).await.unwrap();
     let answer = answer.into_inner();
     assert_eq!(answer.header.unwrap().member_id, ID.0);
     answer.features.into_iter().map(|feature| (feature.name, feature.enabled)).collect()
@@ -91,13 +92,32 @@ async fn metrics_say_what_is_on_and_who_wants_what() {
         let page = get(&served, "/metrics").await.1;
         for line in [
             "etcd_cluster_feature_undecided 0".to_owned(),
+            "etcd_cluster_feature_known{name=\"ClusterLeaseCheckpoint\",since=\"3.6\",locked=\"\"} 1".to_owned(),
             format!("etcd_cluster_feature_enabled{{name=\"ClusterLeaseCheckpoint\"}} {value}"),
             format!("etcd_cluster_feature_proposed{{member=\"{ID}\",name=\"ClusterLeaseCheckpoint\"}} {value}"),
             format!("etcd_server_feature_enabled{{name=\"ClusterLeaseCheckpoint\",stage=\"ALPHA\"}} {value}"),
         ] {
             assert!(page.lines().any(|found| found == line), "{line} in {page}");
         }
+        // Undecided until the first decision, and never reset.
+        let undecided = sample(&page, "etcd_cluster_feature_undecided_seconds_total").unwrap();
+        assert!(undecided > 0.0, "{page}");
+        assert_eq!(sample(&page, "etcd_cluster_feature_seconds_since_reset"), None, "{page}");
+
+        let prepares = ClusterVersion { major: 3, minor: 7 };
+        served.apply(EntryKind::Cluster(Entry::Reset { prepares })).await;
+        while served.member.read(|state: &State| state.cluster.gate == Gate::Undecided) {
+            changes.changed().await.unwrap();
+        }
+        let page = get(&served, "/metrics").await.1;
+        assert!(sample(&page, "etcd_cluster_feature_seconds_since_reset").is_some(), "{page}");
+        assert!(sample(&page, "etcd_cluster_feature_undecided_seconds_total").unwrap() > undecided, "{page}");
     }
+}
+
+/// The value of a metric without labels.
+fn sample(page: &str, name: &str) -> Option<f64> {
+    page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
 }
 
 /// Requests of each kind that require these features.
@@ -105,14 +125,14 @@ async fn require(served: &Served, names: &[&str]) -> Vec<Result<(), Status>> {
     fn with<T>(names: &[&str], message: T) -> Request<T> {
         let mut request = Request::new(message);
         for name in names {
-            request.metadata_mut().append("require-feature", name.parse().unwrap());
+            require_feature(&mut request, name).unwrap();
         }
         request
     }
     let key = b"a".to_vec();
     let (mut kv, mut lease, mut cluster) = (served.kv(), served.lease(), served.cluster());
     let range = RangeRequest { key: key.clone(), ..RangeRequest::default() };
-    let metadata: Vec<_> = names.iter().map(|name| ("require-feature", *name)).collect();
+    let metadata: Vec<_> = names.iter().map(|name| (REQUIRE_FEATURE, *name)).collect();
     let mut stream = Stream::open_with(&served.channel(), &metadata);
     stream.create(watch("a", "", 0)).await;
     vec![

@@ -5,6 +5,7 @@
 //! All that etcd-mixin's alerts and dashboard name is here, but for what README.md says.
 
 mod applied;
+mod gates;
 
 use std::sync::Arc;
 
@@ -16,12 +17,7 @@ use super::{
     page::{Labels, Page},
     process::Process,
 };
-use crate::{
-    cluster::{Cluster, gate::Gate, member::Starts},
-    features::{Feature, Features, Stage},
-    peer::PeerTraffic,
-    state::State,
-};
+use crate::{peer::PeerTraffic, state::State};
 
 pub(super) fn text(context: &ServiceContext) -> String {
     let mut page = Page::default();
@@ -32,7 +28,7 @@ pub(super) fn text(context: &ServiceContext) -> String {
     context.member.read(|state| {
         store(state, &mut page);
         if context.has_gates() {
-            gates(context, state, &mut page);
+            gates::gates(context, state, &mut page);
         }
     });
     calls(context, &mut page);
@@ -167,47 +163,6 @@ fn store(state: &State, page: &mut Page) {
     page.gauges("etcd_server_alarms", "The alarms that stand, as etcd numbers them.", alarms);
 }
 
-/// What is on for the whole cluster, and who wants what: so one sees who keeps a feature off (KEP-4647, "Milestones").
-fn gates(context: &ServiceContext, state: &State, page: &mut Page) {
-    let (cluster, registry) = (&state.cluster, context.member.machine().registry());
-    let undecided = i32::from(cluster.gate == Gate::Undecided);
-    page.gauge("etcd_cluster_feature_undecided", "Whether the cluster's gate is open to be decided.", undecided);
-    let known: Vec<_> = cluster.version.into_iter().flat_map(|version| registry.known_at(version)).collect();
-    let is_on = |feature: &Feature| i32::from(cluster.is_enabled(feature.name, registry));
-    let enabled = known
-        .iter()
-        .map(|(feature, spec)| (Labels::of(&[("name", feature.name), ("stage", stage(spec.stage))]), is_on(feature)));
-    page.gauges("etcd_server_feature_enabled", "What is on here.", enabled);
-    let enabled = known.iter().map(|(feature, _)| (Labels::of(&[("name", feature.name)]), is_on(feature)));
-    page.gauges("etcd_cluster_feature_enabled", "What is on for the whole cluster.", enabled);
-    let identity = context.member.identity();
-    let proposed = proposed(cluster, identity.member, identity.starts);
-    page.gauges("etcd_cluster_feature_proposed", "What each member wants.", proposed);
-}
-
-/// What each member proposes. An earlier process of this one may have wanted something else: until this process has
-/// published its own wish, the page has none of it, and whoever waits for the gate knows that more is to come.
-fn proposed(cluster: &Cluster, own: MemberId, starts: Starts) -> Vec<(Labels, i32)> {
-    let said = cluster.members.iter().filter(|(id, member)| **id != own || member.starts == starts);
-    let rows = said.flat_map(|(id, member)| {
-        let features = cluster.version.and_then(|version| member.proposed_at(version));
-        let row = |(name, on)| (Labels::of(&[("member", &id.to_string()), ("name", name)]), i32::from(on));
-        features.into_iter().flat_map(Features::iter).map(row).collect::<Vec<_>>()
-    });
-    rows.collect()
-}
-
-/// As etcd's features say it.
-fn stage(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Alpha => "ALPHA",
-        Stage::Beta => "BETA",
-        Stage::Ga => "",
-        Stage::Removed => "REMOVED",
-        Stage::Deprecated => "DEPRECATED",
-    }
-}
-
 fn process(page: &mut Page) {
     let Some(process) = Process::look() else { return };
     page.gauge("process_resident_memory_bytes", "Resident memory.", process.resident_bytes);
@@ -219,35 +174,4 @@ fn process(page: &mut Page) {
         page.gauge("process_max_fds", "How many file descriptors may be open.", most);
         page.gauge("os_fd_limit", "How many file descriptors may be open.", most);
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use proto::ClusterVersion;
-
-    use super::*;
-    use crate::cluster::member::{Member, Proposal};
-
-    #[test]
-    fn what_an_earlier_process_of_this_member_wanted_is_no_word_of_this_one() {
-        let version = ClusterVersion { major: 3, minor: 6 };
-        let member = |starts, on| {
-            let features = [("A".to_owned(), on)].into_iter().collect();
-            Member { starts: Starts(starts), proposal: Some(Proposal { version, features }), ..Member::default() }
-        };
-        let members = [(MemberId(1), member(2, true)), (MemberId(2), member(5, false))].into();
-        let cluster = Cluster { version: Some(version), members, ..Cluster::default() };
-        let (one, two) = (r#"member="1",name="A""#, r#"member="2",name="A""#);
-        for (own, starts, rows) in [
-            (1, 2, vec![(one, 1), (two, 0)]),
-            (1, 3, vec![(two, 0)]), // it was started again, and has not published yet
-            (2, 5, vec![(one, 1), (two, 0)]),
-            (2, 6, vec![(one, 1)]),
-        ] {
-            let found = proposed(&cluster, MemberId(own), Starts(starts));
-            let found: Vec<_> = found.iter().map(|(labels, value)| (labels.to_string(), *value)).collect();
-            let rows: Vec<_> = rows.into_iter().map(|(labels, value)| (labels.to_owned(), value)).collect();
-            assert_eq!(found, rows, "{own} {starts}");
-        }
-    }
 }
