@@ -22,7 +22,9 @@ use tokio::{
 };
 
 use crate::{
-    config::{CLIENT_TLS, Config, ConfigError, PEER_TLS, Role, SETTINGS, TlsSettings, Url, arguments, variables},
+    config::{
+        CLIENT_TLS, Config, ConfigError, PEER_TLS, Role, SETTINGS, TlsSettings, Url, arguments, overruled, variables,
+    },
     features::Registry,
     host::{Descriptors, RealHost},
     logging,
@@ -75,7 +77,8 @@ pub fn run(release: &str) -> ExitCode {
     if !version.is_empty() {
         // Whoever wants to know whether a release takes some flags asks it with them.
         return match takes(release, others) {
-            Ok(()) => {
+            Ok(warnings) => {
+                warn(&warnings);
                 // The first line is etcd's, for those who read it.
                 say(&format!("etcd Version: {release}\nMade by: Baton's node, with KEP-4647\n"))
             }
@@ -91,9 +94,16 @@ pub fn run(release: &str) -> ExitCode {
     }
 }
 
-/// Whether this release takes these flags.
-fn takes(release: &str, flags: Vec<String>) -> Outcome {
-    Ok(Config::check_flags(flags, Registry::of(&release.parse()?))?)
+/// Whether this release takes these flags; what of them will count for nothing.
+fn takes(release: &str, flags: Vec<String>) -> Result<Vec<String>, Box<dyn Error + Send + Sync>> {
+    let release: Release = release.parse()?;
+    let registry = Registry::of(&release);
+    Ok(overruled(&registry, release.cluster_version(), &Config::check_flags(flags, registry)?))
+}
+
+/// To whoever asked. Where that cannot be written, nobody reads it.
+fn warn(warnings: &[String]) {
+    warnings.iter().for_each(|warning| drop(writeln!(io::stderr(), "warning: {warning}")));
 }
 
 fn is_version(argument: &str) -> bool {

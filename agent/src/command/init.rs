@@ -107,8 +107,9 @@ async fn tried(playbook: &Playbook, here: &[(&Member, Snapshot)]) -> Vec<String>
             }
             Err(error) => return vec![format!("the artifact: {}", with_causes(&error))],
         }
-        if let Err(error) = executable::check_arguments(&program, &seen.credentials, &name, &seen.arguments).await {
-            warnings.push(with_causes(&error));
+        match executable::check_arguments(&program, &seen.credentials, &name, &seen.arguments).await {
+            Ok(more) => warnings.extend(more),
+            Err(error) => warnings.push(with_causes(&error)),
         }
     }
     warnings

@@ -203,7 +203,7 @@ async fn inspect_node(
         return Err(own.unseen());
     }
     match &target {
-        Some(target) => own.check_arguments(target).await?,
+        Some(target) => warnings.extend(own.check_arguments(target).await?),
         None => warnings.push(format!("{}: {UNTRIED}", node.name)),
     }
     let new = playbook.target().unwrap_or(&current.release);

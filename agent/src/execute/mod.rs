@@ -9,6 +9,7 @@ mod confirm;
 mod data_dir;
 mod downgrade;
 pub mod error;
+mod gate_flags;
 pub mod gone;
 pub mod identity;
 pub mod inspect;

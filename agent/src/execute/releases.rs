@@ -88,20 +88,23 @@ impl OwnNode {
 
     /// Tries what its start on the new release will meet, as far as nothing has to be stopped for it; gives what is to be known
     /// all the same.
-    pub(super) async fn check_target(&self) -> Result<Option<String>, ActError> {
-        let Some(sides) = &self.sides else { return Ok(None) };
-        self.check_arguments(&sides.new).await?;
+    pub(super) async fn check_target(&self) -> Result<Vec<String>, ActError> {
+        let Some(sides) = &self.sides else { return Ok(Vec::new()) };
+        let mut warnings = self.check_arguments(&sides.new).await?;
         // One that was switched before has no more to fear from its old log.
-        Ok(self.check_data_dir(&self.current().await?.release, &sides.new.release).await?)
+        warnings.extend(self.check_data_dir(&self.current().await?.release, &sides.new.release).await?);
+        Ok(warnings)
     }
 
     /// Refuses a program that does not take the arguments that it is to be started with: found after the stop, it would
     /// keep the member down until it is put back. What commands of the operator's start a program with is not known.
-    pub(super) async fn check_arguments(&self, side: &Side) -> Result<(), ActError> {
-        let Some(executable) = &side.executable else { return Ok(()) };
-        let Some(arguments) = self.arguments(side).await? else { return Ok(()) };
+    pub(super) async fn check_arguments(&self, side: &Side) -> Result<Vec<String>, ActError> {
+        let Some(executable) = &side.executable else { return Ok(Vec::new()) };
+        let Some(arguments) = self.arguments(side).await? else { return Ok(Vec::new()) };
         let user = self.runs_as(executable).await?;
-        executable::check_arguments(executable, &user, &self.node.name, &arguments).await.map_err(ActError::from)
+        let mut warnings = executable::check_arguments(executable, &user, &self.node.name, &arguments).await?;
+        warnings.extend(self.check_gate_flags(side, &user, &arguments).await?);
+        Ok(warnings)
     }
 
     /// What follows `binary` on the command line at this side; `None` where something else is started, or systemd expands a

@@ -1,6 +1,6 @@
 //! What a person should know, and nothing is refused for. Values: `report/stop/warned.rs` makes the sentences.
 
-use proto::MemberId;
+use proto::{MemberId, Release};
 
 use super::hazard::Hazard;
 
@@ -11,6 +11,8 @@ pub enum Warning {
     Alone { member: MemberId },
     /// A member that was added and never started.
     NeverStarted { member: MemberId },
+    /// Members that run an older patch than etcd advises before an upgrade.
+    OldPatch { members: Vec<MemberId>, newest: Release },
     /// Something that is known to hurt, and has not come far enough to refuse for it.
     Hazard(Hazard),
 }

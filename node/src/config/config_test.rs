@@ -280,3 +280,20 @@ fn a_certificate_is_made_where_no_files_are_named() {
     let config = read(&["--config-file", file.to_str().unwrap()], &[]).unwrap();
     assert_eq!((config.peer_tls.self_signed.unwrap().years, config.client_tls.self_signed), (1, None));
 }
+
+/// As a release is asked whether it takes some flags.
+#[test]
+fn who_asks_with_flags_hears_of_features_that_there_are_not() {
+    let check = |flags: &[&str]| Config::check_flags(flags.iter().map(ToString::to_string));
+    let wishes = check(&["--cluster-feature-gates=ClusterLeaseCheckpoint=true"]).unwrap();
+    assert_eq!(wishes.0.get("ClusterLeaseCheckpoint"), Some(&true));
+    for (flag, expected) in [
+        ("--cluster-feature-gates=ClusterLeaseCheckpiont=true", "one of ClusterLeaseCheckpoint"),
+        ("--feature-gates=ClusterLeaseCheckpoint=true", "--cluster-feature-gates"),
+        ("--feature-gates=NoSuch=true", "one of CompactHashCheck"),
+    ] {
+        let error = check(&[flag]).unwrap_err();
+        assert!(error.is_of_a_flag(), "it ends with 2: {error}");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}

@@ -1,8 +1,10 @@
 //! What is said of features that etcd has for a server alone: they are known, and change nothing here, but that one of them states
 //! a wish for the cluster.
 
+use proto::ClusterVersion;
+
 use super::Config;
-use crate::features::{LEASE_CHECKPOINT, Registry, SERVER_LEASE_CHECKPOINT, Stage};
+use crate::features::{LEASE_CHECKPOINT, Overrides, Registry, SERVER_LEASE_CHECKPOINT, Stage};
 
 /// Stand for all features of a stage (etcd, `featuregate`).
 pub(super) const ALL: [(&str, Stage); 2] = [("AllAlpha", Stage::Alpha), ("AllBeta", Stage::Beta)];
@@ -32,5 +34,44 @@ pub(super) fn settle(config: &mut Config, registry: Registry) {
     }
     if let Some(is_on) = wish {
         config.cluster_feature_gates.0.entry(LEASE_CHECKPOINT.to_owned()).or_insert(is_on);
+    }
+}
+
+/// What of these wishes counts for nothing once the cluster has this version: it locks the feature to the contrary. That is no error:
+/// a cluster that rises must not keep a member from starting again.
+pub fn overruled(registry: &Registry, version: ClusterVersion, wishes: &Overrides) -> Vec<String> {
+    let words = |name: &str| {
+        let wish = wishes.0.get(name).copied().unwrap_or_default();
+        let locked = !wish;
+        format!(
+            "--cluster-feature-gates: {name}={wish} counts for nothing, as cluster version {version} locks it to {locked}"
+        )
+    };
+    registry.overruled(version, wishes).map(words).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::features::{Feature, Level, Spec};
+
+    #[test]
+    fn a_wish_that_a_lock_overrules_is_named() {
+        const fn at(minor: u64, is_locked: bool) -> Spec {
+            Spec { since: ClusterVersion { major: 3, minor }, patch: 0, default: true, stage: Stage::Ga, is_locked }
+        }
+        const HISTORY: &[Feature] =
+            &[Feature { name: "A", level: Level::Cluster, specs: &[at(6, false), at(8, true)] }];
+        let registry = Registry::over(HISTORY, &"3.9.0".parse().unwrap());
+        let locked = "--cluster-feature-gates: A=false counts for nothing, as cluster version 3.8 locks it to true";
+        for (minor, wish, words) in
+            [(7, false, None), (8, false, Some(locked)), (8, true, None), (9, false, Some("3.9"))]
+        {
+            let wishes = Overrides([("A".to_owned(), wish)].into());
+            let found = overruled(&registry, ClusterVersion { major: 3, minor }, &wishes);
+            assert_eq!(found.len(), usize::from(words.is_some()), "3.{minor} {wish}: {found:?}");
+            assert!(words.is_none_or(|words| found[0].contains(words)), "{found:?}");
+        }
     }
 }

@@ -20,6 +20,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use consensus::ReadMode;
 
 pub use etcd_flag::ETCD_FLAGS;
+pub use gates::overruled;
 pub use setting::{Role, SETTINGS, Setting};
 pub use source::ConfigError;
 pub use tls::{Allowed, CLIENT_TLS, FIXTURES, Identity, PEER_TLS, SelfSigned, TlsFlags, TlsSettings, TlsVersions};
@@ -176,14 +177,19 @@ impl Config {
     }
 
     /// Reads the flags alone, as etcd does before it prints its version: the configuration file and the environment are not
-    /// looked at.
+    /// looked at. Gives what they want of the cluster's features.
     ///
     /// # Errors
     /// As [`Config::read`].
-    pub fn check_flags(arguments: impl IntoIterator<Item = String>, registry: Registry) -> Result<(), ConfigError> {
+    pub fn check_flags(
+        arguments: impl IntoIterator<Item = String>,
+        registry: Registry,
+    ) -> Result<Overrides, ConfigError> {
         let (flags, _) = source::of_arguments(arguments)?;
         let (flags, _) = etcd_flag::settle(flags)?;
-        check::gates(&reader::build(&flags)?, &flags, registry)
+        let config = reader::build(&flags)?;
+        check::gates(&config, &flags, registry)?;
+        Ok(config.cluster_feature_gates)
     }
 }
 

@@ -172,6 +172,7 @@ pub async fn release_of_process(process: ProcessId, user: &Credentials) -> Resul
 
 /// Has it read the arguments that a member is to be started with. etcd and the bundled node parse their flags before they
 /// print a version, and start nothing; both end with 2 where one is wrong. Any other end says nothing about the arguments.
+/// Gives what the program warns of.
 ///
 /// # Errors
 /// It refuses them; or somebody else than root and that user may change it.
@@ -180,16 +181,25 @@ pub async fn check_arguments(
     user: &Credentials,
     node: &str,
     arguments: &[String],
-) -> Result<(), ExecutableError> {
+) -> Result<Vec<String>, ExecutableError> {
     let program = path_owner::open(path, &user.writers())?;
-    let Ok(ended) = run(&launcher::own(), program, path, user, arguments).await else { return Ok(()) };
+    let Ok(ended) = run(&launcher::own(), program, path, user, arguments).await else { return Ok(Vec::new()) };
     match ended.code {
         Some(WRONG_USAGE) => {
             let (node, why) = (node.to_owned(), fault_in(ended.output()).to_owned());
             Err(ExecutableError::Arguments { path: path.into(), node, why })
         }
-        _ => Ok(()),
+        Some(0) => Ok(warnings_in(&ended.stderr).map(|warning| format!("{node}: {warning}")).collect()),
+        _ => Ok(Vec::new()),
     }
+}
+
+/// How many warnings of a program are passed on.
+const MAX_WARNINGS: usize = 8;
+
+/// What the bundled node says of flags that it takes and that count for nothing; etcd says nothing here.
+fn warnings_in(output: &str) -> impl Iterator<Item = &str> {
+    output.lines().filter_map(|line| line.strip_prefix("warning: ")).map(said).take(MAX_WARNINGS)
 }
 
 /// The exit code of Go's `flag` package, and so of etcd, for a flag that is not known or has a wrong value.
@@ -266,6 +276,16 @@ mod tests {
         ] {
             assert_eq!(first_release(text).map(|r| r.to_string()).as_deref(), release, "{text:?}");
         }
+    }
+
+    #[test]
+    fn what_a_program_warns_of_is_passed_on() {
+        let told =
+            "warning: --cluster-feature-gates: A=false counts for nothing\nelse\n warning: not one\nwarning: b\n";
+        let found: Vec<_> = warnings_in(told).collect();
+        assert_eq!(found, ["--cluster-feature-gates: A=false counts for nothing", "b"]);
+        let many = "warning: x\n".repeat(20);
+        assert_eq!(warnings_in(&many).count(), MAX_WARNINGS);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod hindrance;
 mod hold;
 mod needs;
 mod never_started;
+mod old_patch;
 mod other_run;
 mod others_first;
 mod ownership;
@@ -68,7 +69,8 @@ const BEFORE_A_MEMBER: &[fn(&Case, &Member) -> Option<Next>] =
     &[catching_up::catching_up, quorum::quorum, needs::before_member, way_back::way_back, others_first::others_first];
 
 /// What is told and refuses nothing.
-const WARNINGS: &[fn(&Case) -> Vec<Warning>] = &[alone::alone, never_started::never_started, quota::near_quota];
+const WARNINGS: &[fn(&Case) -> Vec<Warning>] =
+    &[alone::alone, never_started::never_started, old_patch::old_patch, quota::near_quota];
 
 /// What decides before it is asked who goes.
 pub(super) fn before_any_member(case: &Case) -> Option<Next> {

@@ -13,6 +13,14 @@ pub fn warned(warning: &Warning, names: &Names) -> String {
              take it out with `etcdctl member remove {member}`",
             names.member(*member)
         ),
+        Warning::OldPatch { members, newest } => {
+            let (verb, minor) = (if members.len() == 1 { "runs" } else { "run" }, newest.cluster_version());
+            format!(
+                "{} {verb} a {minor} below {newest}: bring every member to {newest}, or a newer {minor}, first, as etcd \
+                 advises",
+                names.list(members)
+            )
+        }
         Warning::Hazard(hazard) => {
             let words = hazard::words(hazard, names);
             format!("{}; {}", words.found, words.remedy)
