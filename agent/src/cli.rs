@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use proto::Release;
 
 pub use crate::report::Output;
@@ -14,6 +14,7 @@ Examples:
   agent plan upgrade.yaml        # what would be done; touches nothing
   agent run upgrade.yaml         # on every host, in any order; the same command again goes on where it stopped
   agent status upgrade.yaml --watch
+  agent gates upgrade.yaml ClusterLeaseCheckpoint    # true or false, exit 0 or 1; all of them, with why, without a name
   agent rollback upgrade.yaml    # back to the old release, while that is safe
   agent explain strategy         # what a field of the playbook means
 ";
@@ -42,6 +43,9 @@ pub enum Verb {
     Plan(Plan),
     /// Show the cluster: members, versions, leader, the run, who holds the baton, who waits for what
     Status(Status),
+    /// Say whether a feature is on for the whole cluster (exit 0: true, 1: false); without a name show all, who wants what,
+    /// and why each is off
+    Gates(Gates),
     /// Read the playbook and print it with all defaults and without secrets, or say what is wrong with it
     Validate(One),
     /// Let a held run take its last member, after which there is no way back
@@ -132,6 +136,46 @@ pub struct Status {
     /// Look again and again
     #[arg(long)]
     pub watch: bool,
+}
+
+/// `agent gates`
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+#[command(
+    override_usage = "agent gates [OPTIONS] PLAYBOOK [FEATURE]\n       agent gates [OPTIONS] --endpoints URL,… [FEATURE]"
+)]
+pub struct Gates {
+    /// The playbook, a YAML file; none with --endpoints
+    #[arg(required_unless_present = "endpoints")]
+    pub playbook: Option<PathBuf>,
+    /// The feature: prints true or false. All of them without it
+    #[arg(conflicts_with = "endpoints")]
+    pub feature: Option<String>,
+    /// Client URLs to ask instead of a playbook's, with commas between them
+    #[arg(long, value_name = "URL,…", value_delimiter = ',')]
+    pub endpoints: Vec<String>,
+    /// How the endpoints are spoken to.
+    #[command(flatten)]
+    pub reach: Reach,
+    /// Ask again and again, and print what has changed
+    #[arg(long)]
+    pub watch: bool,
+}
+
+impl Gates {
+    /// With endpoints there is no playbook, so the first word is the feature; a playbook says itself how its cluster is reached.
+    fn settle(&mut self) -> Result<(), clap::Error> {
+        match self.endpoints.is_empty() {
+            true if self.reach != Reach::default() => {
+                let words = "--ca and --user are for --endpoints; a playbook has cluster.tls and cluster.auth";
+                Err(definition().error(ErrorKind::ArgumentConflict, words))
+            }
+            true => Ok(()),
+            false => {
+                self.feature = self.playbook.take().map(|word| word.to_string_lossy().into_owned());
+                Ok(())
+            }
+        }
+    }
 }
 
 /// How endpoints are spoken to that are typed.
@@ -276,6 +320,7 @@ impl Verb {
             Self::Run(_) => "run",
             Self::Plan(_) => "plan",
             Self::Status(_) => "status",
+            Self::Gates(_) => "gates",
             Self::Validate(_) => "validate",
             Self::Finalize(_) => "finalize",
             Self::Rollback(_) => "rollback",
@@ -300,6 +345,7 @@ impl Verb {
             | Self::Resume(rollout) => Some(&rollout.playbook),
             Self::Plan(Plan { one, .. }) | Self::Validate(one) => Some(&one.playbook),
             Self::Status(status) => status.playbook.as_ref(),
+            Self::Gates(gates) => gates.playbook.as_ref(),
             Self::Abandon(abandon) => Some(&abandon.playbook),
             Self::Keys(keys) => Some(&keys.playbook),
             Self::Matrix(_) | Self::Init(_) | Self::Explain(_) | Self::Schema | Self::Completions(_) | Self::Man => {
@@ -321,7 +367,11 @@ fn hosts(text: &str) -> Result<usize, String> {
 /// # Errors
 /// clap's own: help and version among them, which are no mistakes.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
-    Cli::from_arg_matches(&command().try_get_matches_from(arguments)?)
+    let mut cli = Cli::from_arg_matches(&command().try_get_matches_from(arguments)?)?;
+    if let Verb::Gates(gates) = &mut cli.verb {
+        gates.settle()?;
+    }
+    Ok(cli)
 }
 
 /// The definition alone.

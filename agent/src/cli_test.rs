@@ -57,6 +57,29 @@ fn status_wants_a_playbook_or_endpoints_and_not_both() {
 }
 
 #[test]
+fn gates_wants_a_playbook_or_endpoints_and_then_perhaps_a_feature() {
+    for (line, playbook, feature) in [
+        ("agent gates p.yaml", Some("p.yaml"), None),
+        ("agent gates p.yaml A --watch", Some("p.yaml"), Some("A")),
+        ("agent gates --endpoints http://a:1", None, None),
+        ("agent gates --endpoints http://a:1 A", None, Some("A")),
+        ("agent gates A --endpoints https://a:1 --ca ca.pem", None, Some("A")),
+    ] {
+        let Verb::Gates(gates) = typed(line).unwrap().verb else { panic!("{line}") };
+        assert_eq!((gates.playbook, gates.feature.as_deref()), (playbook.map(PathBuf::from), feature), "{line}");
+    }
+    for line in [
+        "agent gates",
+        "agent gates p.yaml A --endpoints http://a:1",
+        "agent gates p.yaml A B",
+        "agent gates p.yaml --ca ca.pem",
+        "agent gates p.yaml A --user root --password-file p",
+    ] {
+        assert_eq!(typed(line).unwrap_err().exit_code(), 2, "{line}");
+    }
+}
+
+#[test]
 fn a_wrong_command_line_is_exit_2() {
     for line in ["agent", "agent fly", "agent run", "agent validate p --replace", "agent run p --expect-agents x"] {
         assert_eq!(typed(line).unwrap_err().exit_code(), 2, "{line}");

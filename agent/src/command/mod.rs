@@ -6,6 +6,7 @@ pub mod abandon;
 pub mod ask;
 pub mod companion;
 pub mod explain;
+mod gates;
 pub mod init;
 pub mod keys;
 pub mod look;
@@ -63,6 +64,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
         Verb::Validate(typed) => validate::validate(&typed.playbook),
         Verb::Plan(typed) => carried_out(plan::plan(&typed.one.playbook, typed.replace)),
         Verb::Status(typed) => carried_out(look(typed, cli.output)),
+        Verb::Gates(typed) => carried_out(gates::gates(typed, cli.output)),
         Verb::Abandon(typed) => carried_out(abandon::abandon(typed, cli.output)),
         Verb::Keys(typed) => carried_out(keys::keys(typed, cli.output)),
         Verb::Matrix(typed) => return companion::matrix(cli, typed),
@@ -169,7 +171,8 @@ pub fn print(outcome: &Outcome, output: Output) -> u8 {
     let Outcome { stop, facts, text } = outcome;
     let (out, err) = match output {
         Output::Json => (json::object(stop, facts) + "\n", String::new()),
-        Output::Text if stop.exit == 0 => (shown_text(text), warnings(facts)),
+        // What was asked for has been said: off is no error.
+        Output::Text if stop.exit == 0 || stop.reason == Reason::FeatureOff => (shown_text(text), warnings(facts)),
         Output::Text => (shown_text(text), warnings(facts) + &text::end(stop)),
     };
     let written = io::stdout().write_all(out.as_bytes()).and_then(|()| io::stdout().flush());

@@ -84,6 +84,8 @@ pub enum Trouble {
     NoAnswer(String),
     /// This host's members were started, and there is no quorum.
     NoQuorum(String),
+    /// A feature was asked for, and nobody who answers has cluster feature gates.
+    NoGates,
     /// A signal, before anything was begun.
     Interrupted,
     /// The answer to the question after the plan was not yes.

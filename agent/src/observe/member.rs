@@ -96,7 +96,7 @@ impl Access {
         member: MemberId,
         address: &str,
     ) -> Result<Option<BTreeMap<String, bool>>, CallError> {
-        let answer = self.ask(address, FeatureGateStatusRequest::default(), |channel, request| async move {
+        let answer = self.ask(address, FeatureGateStatusRequest::of([""; 0]), |channel, request| async move {
             MaintenanceClient::new(channel).feature_gate_status(request).await
         });
         let status = match answer.await {
@@ -109,7 +109,7 @@ impl Access {
             Some((id, _)) => return Err(another(address, id)),
             None => return Err(nameless(address)),
         }
-        Ok(Some(status.features.into_iter().map(|feature| (feature.name, feature.enabled)).collect()))
+        Ok(Some(status.by_name()))
     }
 
     /// A linearizable read of `key` through this member. That there is no leader at the moment is no answer yet: it is

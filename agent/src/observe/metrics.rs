@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use proto::MemberId;
 
-use super::view::GateReport;
+use super::view::{GateReport, Known};
 
 /// Its name in etcd; it has a series for each peer.
 const RECEIVED: &str = "etcd_network_peer_received_bytes_total";
@@ -18,9 +18,12 @@ const QUOTA: &str = "etcd_server_quota_backend_bytes";
 const UNDECIDED: &str = "etcd_cluster_feature_undecided";
 const ENABLED: &str = "etcd_cluster_feature_enabled";
 const PROPOSED: &str = "etcd_cluster_feature_proposed";
+const KNOWN: &str = "etcd_cluster_feature_known";
 
 /// How many gates of a page are read.
 const MAX_GATES: usize = 256;
+/// How many proposals of a page are read, of all members.
+const MAX_PROPOSALS: usize = 4096;
 /// How long the name of one may be, in bytes.
 const MAX_NAME: usize = 128;
 
@@ -37,14 +40,20 @@ pub fn quota_bytes(page: &str, member: MemberId) -> Option<u64> {
 }
 
 /// What this member shows of the gates, all of it of one moment; `None` on another member's page, and where there is
-/// nothing of gates. What others propose is on the page too, and is asked of them.
+/// nothing of gates. What others propose is on the page too: of one that answers its own word counts.
 pub fn gates(page: &str, member: MemberId) -> Option<GateReport> {
     let undecided = samples(page, UNDECIDED).next().filter(|_| is_of(page, member))?;
     let proposed = samples(page, PROPOSED).filter(|sample| sample.names("member", member));
+    let mut stored: BTreeMap<MemberId, BTreeMap<String, bool>> = BTreeMap::new();
+    for (of, (name, wants)) in samples(page, PROPOSED).filter_map(Sample::proposal).take(MAX_PROPOSALS) {
+        stored.entry(of).or_default().insert(name, wants);
+    }
     Some(GateReport {
         is_decided: undecided.value == 0.0,
         enabled: samples(page, ENABLED).filter_map(Sample::gate).take(MAX_GATES).collect(),
         proposed: proposed.filter_map(Sample::gate).take(MAX_GATES).collect(),
+        stored,
+        known: samples(page, KNOWN).filter_map(Sample::known).take(MAX_GATES).collect(),
     })
 }
 
@@ -62,6 +71,17 @@ struct Sample {
 impl Sample {
     fn names(&self, label: &str, member: MemberId) -> bool {
         self.labels.get(label).is_some_and(|id| id.parse() == Ok(member))
+    }
+
+    fn proposal(mut self) -> Option<(MemberId, (String, bool))> {
+        let of = self.labels.remove("member")?.parse().ok()?;
+        Some((of, self.gate()?))
+    }
+
+    fn known(self) -> Option<(String, Known)> {
+        let since = self.labels.get("since")?.parse().ok()?;
+        let locked = self.labels.get("locked").and_then(|locked| locked.parse().ok());
+        Some((self.gate()?.0, Known { since, locked }))
     }
 
     fn gate(mut self) -> Option<(String, bool)> {
@@ -156,7 +176,9 @@ mod tests {
                  etcd_cluster_feature_enabled{{name=\"A\"}} 0\netcd_cluster_feature_enabled{{name=\"B\"}} 1\n\
                  etcd_cluster_feature_proposed{{member=\"a1\",name=\"A\"}} 1\n\
                  etcd_cluster_feature_proposed{{member=\"a1\",name=\"B\"}} 1\n\
-                 etcd_cluster_feature_proposed{{member=\"a2\",name=\"A\"}} 0\n"
+                 etcd_cluster_feature_proposed{{member=\"a2\",name=\"A\"}} 0\n\
+                 etcd_cluster_feature_known{{name=\"A\",since=\"3.6\",locked=\"\"}} 1\n\
+                 etcd_cluster_feature_known{{name=\"B\",since=\"3.7\",locked=\"true\"}} 1\n"
             )
         };
         for (page, member, found) in [
@@ -167,10 +189,15 @@ mod tests {
             (page(0).replace("undecided", "settled"), 0xa1, None),
             (page(0).replace("proposed", "wanted"), 0xa1, Some((true, "-A +B", ""))),
         ] {
+            let has_proposals = found.is_some_and(|(.., proposed)| !proposed.is_empty());
+            let stored = [(0xa1, "+A +B"), (0xa2, "-A")].map(|(of, wants)| (MemberId(of), features(wants)));
+            let known = |since: &str, locked| Known { since: since.parse().unwrap(), locked };
             let found = found.map(|(is_decided, enabled, proposed)| GateReport {
                 is_decided,
                 enabled: features(enabled),
                 proposed: features(proposed),
+                stored: stored.into_iter().filter(|_| has_proposals).collect(),
+                known: [("A".into(), known("3.6", None)), ("B".into(), known("3.7", Some(true)))].into(),
             });
             assert_eq!(gates(&page, MemberId(member)), found, "{page}");
         }

@@ -14,6 +14,7 @@ pub mod downgrade;
 pub mod error;
 pub mod evidence;
 mod fault;
+pub mod feature;
 pub mod handover;
 pub mod hash;
 pub mod health;

@@ -118,6 +118,16 @@ pub enum Gates {
     },
 }
 
+impl Gates {
+    /// Why it could not be asked.
+    pub fn unknown(&self) -> Option<&str> {
+        match self {
+            Self::Said(_) => None,
+            Self::Unknown { reason } => Some(reason),
+        }
+    }
+}
+
 /// The gates as one member has them, and what it wants of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateReport {
@@ -127,6 +137,21 @@ pub struct GateReport {
     pub enabled: BTreeMap<String, bool>,
     /// What it proposes itself; empty where this process of it has proposed nothing at this cluster version.
     pub proposed: BTreeMap<String, bool>,
+    /// What every member proposes at that version, as this one has stored it: what a decision is made from.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub stored: BTreeMap<MemberId, BTreeMap<String, bool>>,
+    /// What its release knows of features, those of a higher cluster version too.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub known: BTreeMap<String, Known>,
+}
+
+/// A feature, as one release knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Known {
+    /// The cluster version that first has it.
+    pub since: ClusterVersion,
+    /// What the cluster version that holds now locks it to.
+    pub locked: Option<bool>,
 }
 
 /// Whether a member is ready, by the definition for its role (agent/PROTOCOL.md, "Ready").

@@ -16,7 +16,7 @@ use crate::{
     },
     observe::{
         evidence::Evidence,
-        view::{Alarm, Answer, ClusterView, GateReport, Gates, Health, Leader, Member, Report, Role},
+        view::{Alarm, Answer, ClusterView, GateReport, Gates, Health, Known, Leader, Member, Report, Role},
     },
     unknown::Unknown,
 };
@@ -129,12 +129,41 @@ pub(crate) fn with_gates(view: &mut ClusterView, at: usize, said: &str) {
 
 fn gate_report(said: &str) -> GateReport {
     let (enabled, proposed) = said.split_once('|').unwrap();
-    let is_feature = |word: &&str| word.starts_with(['+', '-']);
-    let features = |text: &str| {
-        let words = text.split_whitespace().filter(is_feature);
-        words.map(|word| (word[1..].to_owned(), word.starts_with('+'))).collect()
+    GateReport {
+        is_decided: enabled.starts_with("decided"),
+        enabled: features(enabled),
+        proposed: features(proposed),
+        ..GateReport::default()
+    }
+}
+
+fn features(text: &str) -> BTreeMap<String, bool> {
+    let words = text.split_whitespace().filter(|word| word.starts_with(['+', '-']));
+    words.map(|word| (word[1..].to_owned(), word.starts_with('+'))).collect()
+}
+
+fn edit_gates(view: &mut ClusterView, at: usize, change: impl FnOnce(&mut GateReport)) {
+    edit(view, at, |report| {
+        if let Some(Gates::Said(gates)) = &mut report.gates {
+            change(gates);
+        }
+    });
+}
+
+/// What this member has stored of everybody's proposals, each as `+A -B`.
+pub(crate) fn with_stored(view: &mut ClusterView, at: usize, stored: &[(u64, &str)]) {
+    let stored = stored.iter().map(|(of, wants)| (MemberId(*of), features(wants))).collect();
+    edit_gates(view, at, |gates| gates.stored = stored);
+}
+
+/// What this member's release knows: `A:3.6 B:3.7=on`, locked behind the `=`.
+pub(crate) fn with_known(view: &mut ClusterView, at: usize, known: &str) {
+    let one = |word: &str| {
+        let (name, rest) = word.split_once(':').unwrap();
+        let (since, locked) = rest.split_once('=').map_or((rest, None), |(since, to)| (since, Some(to == "on")));
+        (name.to_owned(), Known { since: since.parse().unwrap(), locked })
     };
-    GateReport { is_decided: enabled.starts_with("decided"), enabled: features(enabled), proposed: features(proposed) }
+    edit_gates(view, at, |gates| gates.known = known.split_whitespace().map(one).collect());
 }
 
 pub(crate) fn intent(from: &str, to: &str) -> Intent {

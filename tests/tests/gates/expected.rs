@@ -84,6 +84,15 @@ async fn nothing_is_on_while_one_member_is_old() {
     let status = nodes.run_one("status", &playbooks[0]).await;
     assert_eq!(gates(&status), &json!({ "decided": false, "awaited": [], "features": [] }), "{status}");
     let last = held(&status);
+    let shown = nodes.run_one("gates", &playbooks[0]).await;
+    shown.must_be(0, "looked");
+    let feature = &shown.result.as_ref().expect("a result")["features"][0];
+    let old = format!("m{} runs 3.5.0", last + 1);
+    assert_eq!((&feature["reason"], &feature["needs"]), (&json!("version_too_low"), &json!("3.6")), "{shown}");
+    assert!(
+        feature["why"].as_str().is_some_and(|why| why.ends_with(&old)),
+        "the one that keeps it down is named: {shown}"
+    );
     nodes.run_one("finalize", &playbooks[last]).await.must_succeed();
     assert_eq!(nodes.is_on().await, [true; 3]);
     let status = nodes.run_one("status", &playbooks[0]).await;

@@ -3,5 +3,7 @@
 
 #![allow(clippy::panic, reason = "a test that cannot go on fails")]
 
+mod command;
 mod expected;
+mod flags;
 mod nodes;

@@ -83,6 +83,22 @@ impl Nodes {
         fs::write(self.dir(at).join("node.yaml"), text).expect("written");
     }
 
+    /// Changes a word of a member's configuration, for its next start.
+    pub fn change(&self, at: usize, from: &str, to: &str) {
+        let path = self.dir(at).join("node.yaml");
+        let text = fs::read_to_string(&path).expect("readable");
+        assert!(text.contains(from), "{text}");
+        fs::write(path, text.replace(from, to)).expect("written");
+    }
+
+    /// Ends a member's process, which stays away.
+    pub fn end(&self, at: usize) {
+        for process in Process::under(&self.dir(at)) {
+            process.signal(Signal::KILL).expect("signalled");
+            process.ended(GENEROUS).expect("ended");
+        }
+    }
+
     async fn holds(&self, at: usize, minor: &str) {
         wait::until(&format!("m{} to hold cluster version {minor}", at + 1), GENEROUS, async || {
             let version = async { reqwest::get(format!("{}/version", self.url(at))).await?.text().await };
@@ -159,6 +175,11 @@ impl Nodes {
     /// Runs one agent to its end.
     pub async fn run_one(&self, verb: &str, playbook: &Path) -> Ended {
         Agent::start(verb, playbook, &[]).expect("an agent").ended(GENEROUS).await.expect("ended")
+    }
+
+    /// Runs one agent to its end, with more words on its command line.
+    pub async fn run_with(&self, verb: &str, playbook: &Path, more: &[&str]) -> Ended {
+        Agent::start(verb, playbook, more).expect("an agent").ended(GENEROUS).await.expect("ended")
     }
 
     /// What each member itself says of the gate.

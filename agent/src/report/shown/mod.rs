@@ -4,6 +4,7 @@ pub mod changes;
 pub mod cluster;
 pub mod downgrade;
 pub mod explain;
+pub mod features;
 pub mod forecast;
 pub mod gates;
 pub mod grants;

@@ -76,7 +76,7 @@ fn dash(text: &Option<String>) -> String {
 }
 
 /// Cells padded to their column, two spaces apart.
-fn table<const N: usize>(rows: &[[String; N]]) -> String {
+pub(super) fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<_> = (0..N).map(width).collect();
     let mut text = String::new();

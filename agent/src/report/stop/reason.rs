@@ -82,6 +82,7 @@ reasons! {
     MemberSick "member_sick" Always(1), "a member of this host does not become ready", "look at its log, repair it (end its process if it hangs), then agent run";
     HandOverFailed "hand_over_failed" Always(1), "the leader did not pass leadership on; nothing was stopped by this step", "agent run";
     HookFailed "hook_failed" Always(1), "a before_node hook failed; nothing was stopped by this step", "repair the hook, then agent run";
+    FeatureOff "feature_off" Always(1), "the feature is off for the whole cluster", "agent gates without its name says why";
     RunFailed "run_failed" Always(1), "a step failed on another host, which has not come back", "agent run on that host; where it is gone for good, agent abandon and agent resume";
     Usage "usage" Always(2), "the command line is wrong", "agent help";
     Playbook "playbook" Always(2), "the playbook, or the matrix, is wrong", "correct it, then agent validate, or agent matrix --list";
@@ -93,6 +94,7 @@ reasons! {
     OtherCluster "other_cluster" Preflight, "an address or the journal belongs to another cluster", "correct cluster.endpoints; where they are right, put the journal aside as is printed";
     AuthRefused "auth_refused" Preflight, "the cluster does not take the user or password, or was asked without one", "correct cluster.auth";
     NotRoot "not_root" Always(3), "the user does not have the role that this needs", "agent init --print-role says which; grant it, or name another user";
+    NoGates "no_gates" Always(3), "no member has cluster feature gates, so none is on or off", "nothing; no release of etcd has them";
     GatesUnsupported "gates_unsupported" Preflight, "gates are expected, and a member that is at its target has none", "remove gates.expect, then agent run, with --replace where a run stands";
     NewerAgent "newer_agent" Preflight, "a newer agent wrote keys, or this host's journal, that this one does not know", "run the newer agent here too";
     KeysDamaged "keys_damaged" Preflight, "a shared key holds what no agent writes", "agent keys, and look at the key that is named";

@@ -198,6 +198,7 @@ fn troubles() -> Vec<Trouble> {
         Trouble::Declined { down: vec!["m1".into()] },
         Trouble::Unprepared(text()),
         Trouble::System(text()),
+        Trouble::NoGates,
         Trouble::InterruptedAtOnce { member: None },
         Trouble::InterruptedAtOnce { member: Some((MemberId(1), "orders-1".into())) },
     ]
@@ -235,6 +236,7 @@ fn every_reason_has_an_end_or_a_verb_that_it_stands_for() {
         Reason::Shown,
         Reason::Written,
         Reason::Cleared,
+        Reason::FeatureOff,
         Reason::MatrixPassed,
         Reason::MatrixFailed,
         Reason::MatrixShowsNothing,

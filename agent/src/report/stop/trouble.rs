@@ -114,6 +114,11 @@ impl Trouble {
             }
             Self::NoAnswer(text) => (Reason::NoAnswer, format!("the cluster did not answer: {text}"), "", again),
             Self::NoQuorum(text) => (Reason::NoQuorum, text.clone(), "", again),
+            Self::NoGates => {
+                let message = "no member that answers has cluster feature gates, as no release of etcd does: the feature is \
+                               neither on nor off";
+                (Reason::NoGates, message.into(), NOTHING, None)
+            }
             Self::Interrupted => {
                 (Reason::Interrupted, "a signal asked for an end before anything was begun".into(), NOTHING, again)
             }
