@@ -284,7 +284,7 @@ fn a_certificate_is_made_where_no_files_are_named() {
 /// As a release is asked whether it takes some flags.
 #[test]
 fn who_asks_with_flags_hears_of_features_that_there_are_not() {
-    let check = |flags: &[&str]| Config::check_flags(flags.iter().map(ToString::to_string));
+    let check = |flags: &[&str]| Config::check_flags(flags.iter().map(ToString::to_string), FEATURES);
     let wishes = check(&["--cluster-feature-gates=ClusterLeaseCheckpoint=true"]).unwrap();
     assert_eq!(wishes.0.get("ClusterLeaseCheckpoint"), Some(&true));
     for (flag, expected) in [
