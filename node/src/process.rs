@@ -28,7 +28,7 @@ use crate::{
     features::Registry,
     host::{Descriptors, RealHost},
     logging,
-    member::{Member, Running, Setup, data_dir, start},
+    member::{End, Member, Running, Setup, data_dir, start},
     migrate,
     migrate::MigrateCommandError,
     restore::{self, HashCheck, Restored, SnapshotCommandError},
@@ -403,7 +403,17 @@ impl Signals {
 async fn until_the_end(running: &Running, asked: impl Future<Output = ()>) -> Outcome {
     tokio::select! {
         () = asked => {}
-        why = running.failed() => return Err(format!("this member cannot go on: {why}").into()),
+        end = running.ended() => return match end {
+            End::Failed(why) => Err(format!("this member cannot go on: {why}").into()),
+            // Somebody wanted it so, and nothing has failed: whoever starts what has failed anew leaves it alone (etcd, `run` in
+            // server/etcdserver/server.go).
+            End::Removed => {
+                tracing::warn!(
+                    "ends: the member has been permanently removed from the cluster; its data directory is of no use any more"
+                );
+                Ok(())
+            }
+        },
     }
     tracing::info!("ends");
     tell_systemd(&[NotifyState::Stopping]);

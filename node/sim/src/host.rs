@@ -38,10 +38,6 @@ pub struct SimHost {
 }
 
 impl Host for SimHost {
-    fn has_data_dir(&self, _: &Path) -> io::Result<bool> {
-        self.disk.has("data")
-    }
-
     fn data_dir(&self, _: &Path) -> io::Result<Arc<dyn Folder>> {
         self.disk.folder("data")
     }

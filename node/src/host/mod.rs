@@ -22,9 +22,6 @@ pub use socket_file::SocketFile;
 
 /// A machine.
 pub trait Host: Send + Sync + 'static {
-    /// Whether there is a data directory.
-    fn has_data_dir(&self, path: &Path) -> io::Result<bool>;
-
     /// Opens a data directory; makes it where there is none.
     fn data_dir(&self, path: &Path) -> io::Result<Arc<dyn Folder>>;
 

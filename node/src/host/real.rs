@@ -14,10 +14,6 @@ use super::{Address, Host, Socket};
 pub struct RealHost;
 
 impl Host for RealHost {
-    fn has_data_dir(&self, path: &Path) -> io::Result<bool> {
-        path.try_exists()
-    }
-
     fn data_dir(&self, path: &Path) -> io::Result<Arc<dyn Folder>> {
         disk::real(path)
     }

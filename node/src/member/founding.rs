@@ -2,17 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use futures_util::future::join_all;
-use proto::MemberId;
 use tokio::time::{Instant, timeout};
-use tonic::Status;
 
-use super::{Shared, wire};
+use super::Shared;
 use crate::{
     config::{Config, InitialState, Url},
     host::Host,
     identity::founders,
-    peer::{self, JoinError, Joined, Remote},
+    peer::{self, JoinError, Joined},
     transport::tls::ClientTls,
 };
 
@@ -41,47 +38,6 @@ pub(super) async fn joined(
     let others: Vec<String> = others.map(|(_, of)| urls(of).join(",")).collect();
     let own = urls(&config.initial_advertise_peer_urls);
     peer::join(host, tls, &others, &own, JOIN).await
-}
-
-/// What other founders say.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Founders {
-    /// They have no log yet.
-    new: usize,
-    /// They have.
-    old: usize,
-    /// Of those, such as are of a cluster that the same founders have restored from a snapshot, or that another list has founded.
-    elsewhere: usize,
-}
-
-impl Shared {
-    /// Tells the others that this member is there, so that they need not wait for their next try; and hears what they are.
-    pub(super) async fn announce(&self, members: &BTreeMap<u64, String>) -> Founders {
-        let others = members.iter().filter(|(id, _)| **id != self.identity.member.0);
-        let answers = others.map(|(id, address)| async { (*id, self.tell_of_start(*id, address).await) });
-        let mut founders = Founders::default();
-        for (id, answer) in join_all(answers).await {
-            match answer {
-                Ok(remote) if remote.is_new => founders.new += 1,
-                Ok(_) => founders.old += 1,
-                Err(status) if self.handshake.other_cluster(MemberId(id), status.metadata()).is_some() => {
-                    founders.old += 1;
-                    founders.elsewhere += 1;
-                }
-                // Somebody else is there by now, who has been added since.
-                Err(status) if self.handshake.has_data(status.metadata()) => founders.old += 1,
-                Err(_) => {}
-            }
-        }
-        founders
-    }
-
-    async fn tell_of_start(&self, id: u64, address: &str) -> Result<Remote, Status> {
-        let peer = consensus::Peer { id, address: address.to_owned() };
-        let told = async { self.links.other(&peer)?.started(self.links.call(id, wire::Nothing {})).await };
-        let answer = timeout(self.limits.round, told).await.map_err(|_| Status::unavailable("it does not answer"))?;
-        self.links.answerer(id, &self.links.heed(id, answer)?)
-    }
 }
 
 /// Makes the first membership, once a majority of the founders, and all that answer, say that they are new, as this one is: one

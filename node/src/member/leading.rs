@@ -3,16 +3,16 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use consensus::Peer;
 use futures_util::StreamExt;
 use proto::{LogIndex, MemberId};
 use tokio::{
     sync::watch,
     time::{sleep, timeout},
 };
-use tokio_util::task::AbortOnDropHandle;
 use tonic::Status;
 
-use super::{Shared, comparing, lease_clock, wire};
+use super::{Shared, comparing, lease_clock, others::with_each, wire};
 use crate::{
     cluster::{
         entry::Entry,
@@ -26,9 +26,6 @@ use crate::{
 
 /// Before a member that was not heard is called again, and before a decision that fell is made anew.
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
-
-/// Between two looks at who is a member, where nothing was heard of a change.
-const LOOK: Duration = Duration::from_secs(1);
 
 pub(super) type AllHeard = watch::Sender<BTreeMap<MemberId, Heard>>;
 
@@ -74,46 +71,35 @@ async fn lead(shared: &Arc<Shared>, config: &Config, term: u64) {
 async fn greet_all(shared: &Arc<Shared>, term: u64, heard: &Arc<AllHeard>) {
     let own = Heard { release: shared.identity.release.clone(), starts: shared.identity.starts };
     heard.send_modify(|heard| drop(heard.insert(shared.identity.member, own)));
-    let (mut cluster, mut greeted) = (shared.machine.cluster_changed(), BTreeMap::new());
-    loop {
-        cluster.borrow_and_update();
-        let members = shared.group.members();
-        greeted.retain(|id, _| members.contains_key(id));
+    let forget_others = |members: &BTreeMap<u64, String>| {
         heard.send_if_modified(|heard| {
             let before = heard.len();
             heard.retain(|id, _| members.contains_key(&id.0));
             heard.len() != before
         });
-        for id in members.into_keys().filter(|id| *id != shared.identity.member.0) {
-            let (shared, heard) = (shared.clone(), heard.clone());
-            let keep =
-                || AbortOnDropHandle::new(tokio::spawn(async move { keep_greeting(&shared, id, term, &heard).await }));
-            greeted.entry(id).or_insert_with(keep);
-        }
-        // Who was added is in raft's list before it is in the state.
-        let _ = timeout(LOOK, cluster.changed()).await;
-    }
+    };
+    let keep = |peer| keep_greeting(shared.clone(), peer, term, heard.clone());
+    with_each(shared, &BTreeMap::new(), forget_others, keep).await;
 }
 
-async fn keep_greeting(shared: &Shared, id: u64, term: u64, heard: &AllHeard) {
+async fn keep_greeting(shared: Arc<Shared>, peer: Peer, term: u64, heard: Arc<AllHeard>) {
     loop {
-        if let Err(status) = greet(shared, id, term, heard).await {
-            tracing::debug!(member = format!("{id:x}"), %status, "a member is not heard");
+        if let Err(status) = greet(&shared, &peer, term, &heard).await {
+            tracing::debug!(member = format!("{:x}", peer.id), %status, "a member is not heard");
         }
-        heard.send_if_modified(|heard| heard.remove(&MemberId(id)).is_some());
+        heard.send_if_modified(|heard| heard.remove(&MemberId(peer.id)).is_some());
         sleep(RETRY_INTERVAL).await;
     }
 }
 
-async fn greet(shared: &Shared, id: u64, term: u64, heard: &AllHeard) -> Result<(), Status> {
-    let peer = shared.peer(id).ok_or_else(|| Status::not_found("no member any more"))?;
-    let mut client = shared.links.other(&peer)?;
-    let call = client.greet(shared.links.call(id, wire::Frame::carrying(&wire::Greeting { term })));
+async fn greet(shared: &Shared, peer: &Peer, term: u64, heard: &AllHeard) -> Result<(), Status> {
+    let mut client = shared.links.other(peer)?;
+    let call = client.greet(shared.links.call(peer.id, wire::Frame::carrying(&wire::Greeting { term })));
     let answer = timeout(shared.limits.round, call).await.map_err(|_| Status::unavailable("it does not answer"))??;
-    let remote = shared.links.answerer(id, &answer)?;
+    let remote = shared.links.answerer(peer.id, &answer)?;
     let mut beats = answer.into_inner();
     // Raft may not have tried it again yet.
-    let _ = shared.group.is_back(id).await;
+    let _ = shared.group.is_back(peer.id).await;
     let is_heard = Heard { release: remote.release, starts: remote.starts };
     heard.send_modify(|heard| drop(heard.insert(remote.member, is_heard)));
     while let Some(beat) = beats.next().await {

@@ -1,5 +1,6 @@
 //! A running member, as those see it who serve its clients: it proposes, reads, and says how things stand.
 
+mod announcing;
 mod auto_compaction;
 mod calling_back;
 mod changing;
@@ -12,13 +13,21 @@ mod handing_over;
 mod leading;
 mod lease_clock;
 mod leases;
+mod others;
 mod proposing;
 mod publishing;
 mod reading;
 mod start;
 
 use crate::identity::Identity;
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use consensus::Group;
@@ -30,14 +39,14 @@ use tokio::{
 use tonic::Status;
 
 pub use counts::Counts;
-pub use start::{Running, Setup, StartError, data_dir, start};
+pub use start::{End, Running, Setup, StartError, data_dir, start};
 
 use crate::{
     api_error::ApiError,
     cluster::membership::Rules,
     entry::{Entry, EntryKind},
     machine::Machine,
-    peer::{Handshake, Links, Traffic, wire},
+    peer::{Handshake, Links, Told, Traffic, wire},
     state::{Applied, Refusal, State},
 };
 
@@ -87,12 +96,20 @@ struct Shared {
     clock: lease_clock::LeaseClock,
     counts: Counts,
     log_measured: Arc<wal::Measured>,
+    /// It was told that it is a member no more.
+    is_removed: AtomicBool,
     proposing: mpsc::Sender<proposing::Queued>,
     reading: mpsc::Sender<reading::Waiter>,
     asking: mpsc::Sender<reading::Asker>,
 }
 
 impl Shared {
+    /// Ends this member, which must not go on.
+    fn end(&self, told: &Told) {
+        self.is_removed.fetch_or(*told == Told::Removed, Ordering::Relaxed);
+        self.group.end(told.to_string());
+    }
+
     async fn propose(&self, entry: Entry) -> Result<Applied, Refusal> {
         self.machine.read(|state| state.may_apply(entry.since()))?;
         let bytes = Bytes::from(entry.encode());

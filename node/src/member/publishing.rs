@@ -39,8 +39,8 @@ pub(super) async fn run(shared: Arc<Shared>, config: Arc<Config>, data_dir: Arc<
     loop {
         cluster.borrow_and_update();
         // Its own log tells it so, too, and before any other member does where that one has not heard of it yet.
-        if let Some(why) = shared.handshake.own_loss() {
-            return shared.group.end(why);
+        if let Some(told) = shared.handshake.own_loss() {
+            return shared.end(&told);
         }
         let registry = shared.machine.registry();
         let (due, version) = shared

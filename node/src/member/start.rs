@@ -1,6 +1,14 @@
 //! Starts a member: its data directory, its log, its part in the group, and everything that it does by itself.
 
-use std::{io, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use consensus::{Applier, Group, GroupError, Settings, SnapshotError, Snapshots, both};
@@ -66,6 +74,15 @@ pub enum StartError {
 /// The folder that etcd keeps in its data directory.
 const ETCD_FOLDER: &str = "member";
 
+/// Why a member ends by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It is a member no more.
+    Removed,
+    /// It cannot go on.
+    Failed(String),
+}
+
 /// A member that runs, and what ends it.
 pub struct Running {
     pub member: Member,
@@ -74,12 +91,15 @@ pub struct Running {
 }
 
 impl Running {
-    /// Resolves when raft has stopped by itself, with the reason: then the member must end.
-    pub async fn failed(&self) -> String {
+    /// Resolves when raft has stopped by itself: then the member must end.
+    pub async fn ended(&self) -> End {
         let mut raft_status = self.group.raft_status();
         // Without a sender there is nobody left to say more.
         let _ = raft_status.wait_for(|raft_status| !raft_status.is_running).await;
-        self.group.fault().unwrap_or_else(|| "raft has stopped".into())
+        match self.member.shared.is_removed.load(Ordering::Relaxed) {
+            true => End::Removed,
+            false => End::Failed(self.group.fault().unwrap_or_else(|| "raft has stopped".into())),
+        }
     }
 
     /// Ends it. What was acknowledged is on disk already.
@@ -167,6 +187,7 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
         clock: lease_clock::LeaseClock::new(host),
         counts: Counts::default(),
         log_measured,
+        is_removed: AtomicBool::default(),
         proposing,
         reading,
         asking,
@@ -275,10 +296,10 @@ fn open(
     Ok((wal, stored))
 }
 
-/// A member that another one tells to have lost its data directory ends: it has no part in what goes on, and founds nothing.
+/// A member that another one tells to be removed, or to have lost its data directory, ends: it has no part in what goes on, and founds nothing.
 async fn end_when_refused(shared: Arc<Shared>) {
-    let why = shared.links.refused().await;
-    shared.group.end(why);
+    let told = shared.links.refused().await;
+    shared.end(&told);
 }
 
 /// What a member does for others.

@@ -21,7 +21,7 @@ use tonic::{
 };
 
 use super::{
-    CallBacks, Handshake, MAX_MESSAGE, Remote,
+    CallBacks, Handshake, MAX_MESSAGE, Remote, Told,
     answered::{Noting, Unanswered},
     call_back::CalledBack,
     dial::{Dial, authority},
@@ -55,8 +55,8 @@ pub struct Links {
     /// For members that are reached by https.
     tls: Option<Arc<ClientTls>>,
     handshake: Handshake,
-    /// What another member has told this one, which has lost its data directory.
-    refused: watch::Sender<Option<String>>,
+    /// What another member has told this one, which must end.
+    refused: watch::Sender<Option<Told>>,
     log_throttle: Arc<LogThrottle>,
     traffic: Traffic,
     open: Arc<Mutex<BTreeMap<u64, Link>>>,
@@ -107,7 +107,7 @@ impl Links {
     /// Opens a connection for another member to call this one by. Returns when it has ended.
     pub(crate) async fn be_called_back(&self, by: &Peer) -> Result<(), Status> {
         let (send, sent) = CalledBack::frames();
-        let response = self.other(by)?.call_back(self.call(by.id, sent)).await?;
+        let response = self.heed(by.id, self.other(by)?.call_back(self.call(by.id, sent)).await)?;
         self.answerer(by.id, &response)?;
         self.called_back.serve(frames(response.into_inner()), send).await;
         Ok(())
@@ -123,8 +123,8 @@ impl Links {
         self.link(peer).map(|link| link.other.client).map_err(|error| Status::unavailable(error.to_string()))
     }
 
-    /// Waits until another member says that this one has lost its data directory; in its words.
-    pub(crate) async fn refused(&self) -> String {
+    /// Waits until another member says that this one is none any more, or has lost its data directory.
+    pub(crate) async fn refused(&self) -> Told {
         let mut refused = self.refused.subscribe();
         match refused.wait_for(Option::is_some).await.map(|text| text.clone()) {
             Ok(Some(text)) => text,
@@ -137,11 +137,11 @@ impl Links {
     pub(crate) fn heed<T>(&self, called: u64, outcome: Result<T, Status>) -> Result<T, Status> {
         outcome.inspect_err(|status| match status.code() {
             Code::DataLoss => match self.handshake.answerer(MemberId(called), status.metadata()) {
-                Ok(_) => drop(self.refused.send_replace(Some(status.message().to_owned()))),
+                Ok(_) => drop(self.refused.send_replace(Some(Told::read(status.message())))),
                 Err(stranger) => self.log_throttle.say("somebody answers in a member's place", stranger.message()),
             },
             Code::FailedPrecondition => {
-                self.log_throttle.say("another member is not the one that --initial-cluster says", status.message());
+                self.log_throttle.say("a member refuses a call, or is not the one that was called", status.message());
                 if self.call_backs.is_another(MemberId(called)) {
                     // The next connection goes over what the right one has opened.
                     self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&called);

@@ -22,7 +22,7 @@ pub(crate) mod wire {
 pub(crate) use call_back::CONNECTIONS;
 pub use call_back::CallBacks;
 pub use fuzzing::{fuzz, seeds};
-pub use handshake::{Handshake, Remote};
+pub use handshake::{Handshake, Remote, Told};
 pub use joining::{JoinError, Joined, join};
 pub use links::Links;
 pub use server::{Answers, serve};

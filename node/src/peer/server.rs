@@ -253,7 +253,16 @@ impl<A: Answers> Peer for Service<A> {
     async fn call_back(&self, request: Request<Streaming<Frame>>) -> Answer<Self::CallBackStream> {
         let caller = self.check(&request)?;
         let opened = self.call_backs.offer(caller.member, Box::pin(frames(request.into_inner()))).map(Ok);
-        self.answer(Box::pin(opened.take_until(ended(self.ends.clone()))))
+        // Raft tells a removed member nothing: no entry goes to it any more, not that of its removal either. It opens them again,
+        // and hears why it may not.
+        let (handshake, ends) = (self.handshake.clone(), self.ends.clone());
+        let closed = async move {
+            tokio::select! {
+                () = ended(ends) => {}
+                () = handshake.removed(caller.member) => {}
+            }
+        };
+        self.answer(Box::pin(opened.take_until(Box::pin(closed))))
     }
 
     async fn started(&self, request: Request<Nothing>) -> Answer<Nothing> {

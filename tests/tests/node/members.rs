@@ -1,7 +1,7 @@
 //! Members come and go while clients are at work, by real `etcdctl` of two releases (etcd, "Runtime reconfiguration"; KEP-4647, "Add
 //! a New Member", "Remove a Member", "Learner").
 
-use std::fs;
+use std::{fs, process::Output};
 
 use rustix::process::Signal;
 use tests::{
@@ -12,12 +12,15 @@ use tests::{
     system::System,
     wait::{self, GENEROUS},
 };
+use tokio::{process::Command, time::timeout};
 
 use crate::{
     QUICK, nobody_panicked,
     refusal::refusal,
     trial::{Trial, agreed},
 };
+
+const REMOVED: &str = "the member has been permanently removed from the cluster";
 
 /// Five are laid out, and the first runs, alone. Gives the others, too.
 async fn alone() -> Option<(Cluster, Vec<Member>)> {
@@ -99,6 +102,16 @@ async fn remove(etcdctl: &Etcdctl, layout: &Layout, at: &Member, member: &Member
     run(etcdctl, layout, &["member", "remove", &format!("{id:x}")]).await;
 }
 
+/// Started once more, it ends as one that somebody has stopped.
+async fn is_told_that_it_was_removed(member: &Member) {
+    let mut command = Command::new(member.binary());
+    let ended = timeout(GENEROUS, command.args(&member.flags).kill_on_drop(true).output()).await;
+    let Output { status, stderr, .. } = ended.expect("it ends").expect("it starts");
+    let said = String::from_utf8_lossy(&stderr);
+    assert_eq!(status.code(), Some(0), "{said}");
+    assert!(said.contains(REMOVED) && !said.contains("error:") && !said.contains("panicked"), "{said}");
+}
+
 async fn is_refused(etcdctl: &Etcdctl, layout: &Layout, arguments: &[&str], words: &str) {
     let output = etcdctl.output(&layout.endpoints(), arguments).await;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -165,8 +178,7 @@ async fn a_cluster_grows_from_one_to_five_and_shrinks_to_three_under_load() {
     })
     .await
     .expect("it was told");
-    let said = refusal(&leader, &leader.flags).await;
-    assert!(said.contains("the member has been permanently removed from the cluster"), "{said}");
+    is_told_that_it_was_removed(&leader).await;
     trial.cluster.layout.members.retain(|member| member.name != leader.name);
     trial.load.more(50).await.expect("the load goes on");
     let down = trial.cluster.layout.members[3].clone();
@@ -177,6 +189,29 @@ async fn a_cluster_grows_from_one_to_five_and_shrinks_to_three_under_load() {
     let listed = layout.client(&layout.members[0]).expect("a client").members().await.expect("listed");
     assert_eq!(listed.len(), 3, "{listed:?}");
     trial.end().await;
+}
+
+/// Not at an election: in this cluster there is none for longer than anybody waits here.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_voter_that_is_removed_is_told_at_once() {
+    let Some(etcd) = build_or_skip(System::Etcd, "3.6") else { return };
+    let etcdctl = Etcdctl::new(&etcd, None);
+    let Some(cluster) = crate::up("3.6", &["--heartbeat-interval=1000", "--election-timeout=50000"]).await else {
+        return;
+    };
+    let layout = &cluster.layout;
+    let leader = layout.leader().await.expect("one leads").clone();
+    let follower = layout.members.iter().find(|member| member.name != leader.name).expect("one follows");
+    remove(&etcdctl, layout, &leader, follower).await;
+    // Less than an election takes to come.
+    wait::until("the voter to end", GENEROUS / 2, || async {
+        if follower.is_running() { Err(follower.last_words()) } else { Ok(()) }
+    })
+    .await
+    .expect("it was told");
+    says(follower, REMOVED).await;
+    is_told_that_it_was_removed(follower).await;
+    nobody_panicked(layout);
 }
 
 /// As the error says that a member without its data ends with.
@@ -281,7 +316,7 @@ async fn a_learner_becomes_the_second_voter_and_one_that_is_removed_ends() {
     })
     .await
     .expect("it was told");
-    says(&third, "the member has been permanently removed from the cluster").await;
+    says(&third, REMOVED).await;
     agreed(&cluster).await;
     // The founder loses its disk. Its flags name nobody else, and it founds nothing beside the one that it does not know of.
     let first = cluster.layout.members[0].clone();
