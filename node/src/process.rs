@@ -42,6 +42,9 @@ use crate::{
 /// How long the connections of clients are waited for at the end, beyond what the server itself takes.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// A member that waits to be let in asks systemd for so much more time, again and again.
+const START_EXTENSION: Duration = Duration::from_secs(60);
+
 /// Between two looks whether there is a quorum.
 const READY_INTERVAL: Duration = Duration::from_millis(100);
 /// As many of those who ask for metrics and health at ports of their own are connected at once.
@@ -314,7 +317,10 @@ pub async fn live(
     tokio::pin!(end);
     // Who is refused goes to another member at once; who is let in too soon waits. Without a quorum nobody is ever ready,
     // and whoever asks how things stand is to be answered.
-    let ready = timeout(options.election_timeout, running.member.linearize());
+    let ready = async {
+        let_in(&running.member).await;
+        timeout(options.election_timeout, running.member.linearize()).await
+    };
     tokio::select! {
         _ = ready => {}
         ended = &mut end => return ended,
@@ -331,6 +337,13 @@ pub async fn live(
     // What a client still waits for is answered by this member as a follower.
     let _ = timeout(DRAIN_TIMEOUT, serving).await;
     outcome
+}
+
+/// Whoever starts this process and waits for it to serve must not take it for one that hangs.
+async fn let_in(member: &Member) {
+    while timeout(START_EXTENSION / 2, member.is_in()).await.is_err() {
+        tell_systemd(&[NotifyState::ExtendTimeoutUsec(START_EXTENSION.as_micros() as u32)]);
+    }
 }
 
 /// etcd's words (`serve` in server/embed/serve.go).

@@ -40,5 +40,7 @@ pub(crate) async fn member(folder: &Path, settings: Settings, others: Arc<dyn Pe
     let wal = Wal::open(&folder.join("wal"), Options::default()).unwrap();
     let snapshots = Snapshots::open(disk::real(&folder.join("snap")).unwrap()).unwrap();
     let applier = Applier::open(Arc::new(Nothing), snapshots).unwrap();
-    Group::open(1, settings, wal, applier, others).await.unwrap()
+    let group = Group::open(1, settings, wal, applier, others).await.unwrap();
+    group.may_stand(true);
+    group
 }

@@ -269,6 +269,24 @@ impl Group {
         self.raft.trigger().transfer_leader(to).await.map_err(stopped)
     }
 
+    /// Whether it stands for election. It does not before this was said once.
+    pub fn may_stand(&self, may: bool) {
+        self.raft.runtime_config().elect(may);
+    }
+
+    /// Forgets the log up to this entry, where the stored snapshot holds its outcome. Whether it is so; a member that is being sent
+    /// these entries is waited for.
+    ///
+    /// # Errors
+    /// Raft has stopped.
+    pub async fn forget_to(&self, index: u64) -> Result<bool, GroupError> {
+        let is_forgotten = || self.raft.metrics().borrow_watched().purged.is_some_and(|id| id.index >= index);
+        if !is_forgotten() {
+            self.raft.trigger().purge_log(index).await.map_err(stopped)?;
+        }
+        Ok(is_forgotten())
+    }
+
     /// Tries at once again to reach a member that was away.
     ///
     /// # Errors

@@ -74,6 +74,8 @@ impl Settings {
             max_in_snapshot_log_to_keep: self.catchup_entries,
             // Entries are sent for as long as they are there.
             replication_lag_threshold: u64::MAX,
+            // Not before it is told so (`Group::may_stand`).
+            enable_elect: false,
             // Asking first keeps a member that was cut off from disturbing a leader that all others hear.
             enable_pre_vote: Some(true),
             // A leader that comes back has been away: it stands for election like everybody else.

@@ -54,10 +54,11 @@ fn attainable(cluster: &Cluster, heard: &BTreeMap<MemberId, Heard>) -> Option<Cl
     }
 }
 
-/// Whether a downgrade is where it leads to: every member runs a release of its version.
+/// Whether a downgrade is where it leads to: no member runs a release above its version. One below that waits to be let in.
 fn ended(cluster: &Cluster, heard: &BTreeMap<MemberId, Heard>) -> bool {
     let runs = |id: &MemberId| heard.get(id).map(|heard| heard.release.cluster_version());
-    cluster.downgrade.is_some() && cluster.members.keys().all(|id| runs(id) == cluster.downgrade)
+    cluster.downgrade.is_some()
+        && cluster.members.keys().all(|id| runs(id).is_some_and(|runs| Some(runs) <= cluster.downgrade))
 }
 
 fn decision(cluster: &Cluster) -> Option<Entry> {

@@ -53,6 +53,8 @@ pub struct Config {
     pub initial_cluster_state: InitialState,
     /// What tells one new cluster from another with the same members.
     pub initial_cluster_token: String,
+    /// Beside whom this member takes part.
+    pub join_policy: JoinPolicy,
     /// Members come and go only where a quorum stays (etcd, `--strict-reconfig-check`).
     pub strict_reconfig_check: bool,
     /// As many learners there may be (etcd, `--max-learners`).
@@ -155,6 +157,26 @@ pub enum InitialState {
     /// The members start it together.
     New,
     Existing,
+}
+
+/// `--join-policy`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JoinPolicy {
+    /// One protocol that both speak, and a release that fits the cluster version.
+    #[default]
+    Compatible,
+    /// The same release, too.
+    Strict,
+}
+
+impl JoinPolicy {
+    /// As the flag has it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Compatible => "compatible",
+            Self::Strict => "strict",
+        }
+    }
 }
 
 impl Config {

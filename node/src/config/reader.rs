@@ -9,7 +9,7 @@ use std::{
 use consensus::ReadMode;
 
 use super::{
-    AutoCompaction, Config, InitialState, Keepalive, LogOutput, LogSettings,
+    AutoCompaction, Config, InitialState, JoinPolicy, Keepalive, LogOutput, LogSettings,
     duration::duration,
     setting::{Kind, Setting, setting_of, truth},
     source::{ConfigError, Given, Origin},
@@ -50,6 +50,10 @@ pub(super) fn build(given: &Given) -> Result<Config, ConfigError> {
         initial_cluster_state: match &*text.one("initial-cluster-state")? {
             "new" => InitialState::New,
             _ => InitialState::Existing,
+        },
+        join_policy: match &*text.one("join-policy")? {
+            "strict" => JoinPolicy::Strict,
+            _ => JoinPolicy::Compatible,
         },
         strict_reconfig_check: text.flag("strict-reconfig-check")?,
         max_learners: text.parsed("max-learners")?,

@@ -99,6 +99,12 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting("strict-reconfig-check", Kind::Flag, "true", "members come and go only where a quorum stays"),
     setting("max-learners", Kind::Number, "1", "as many learners there may be"),
+    setting(
+        "join-policy",
+        Kind::One(&["compatible", "strict"]),
+        "compatible",
+        "beside whom it takes part: releases that fit the cluster version, or its own alone",
+    ),
     setting("initial-cluster-token", Kind::Text, "etcd-cluster", "tells one new cluster from another"),
     setting("heartbeat-interval", Kind::Millis, "100", "between two heartbeats of a leader, in milliseconds"),
     setting("election-timeout", Kind::Millis, "1000", "without a leader until an election, in milliseconds"),

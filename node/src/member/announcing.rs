@@ -10,6 +10,14 @@ use tonic::Status;
 use super::{Shared, wire};
 use crate::peer::Remote;
 
+/// Of one member that was told.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) remote: Remote,
+    /// Why this member may take no part beside it, as either sees it.
+    pub(super) mismatch: Option<String>,
+}
+
 /// What the others say.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Heard {
@@ -29,7 +37,7 @@ impl Shared {
         let mut heard = Heard::default();
         for (id, answer) in join_all(answers).await {
             match answer {
-                Ok(remote) if remote.is_new => heard.new += 1,
+                Ok(answer) if answer.remote.is_new => heard.new += 1,
                 Ok(_) => heard.old += 1,
                 Err(status) if self.handshake.other_cluster(MemberId(id), status.metadata()).is_some() => {
                     heard.old += 1;
@@ -43,10 +51,16 @@ impl Shared {
         heard
     }
 
-    async fn tell_of_start(&self, id: u64, address: &str) -> Result<Remote, Status> {
+    /// The first question that a member asks.
+    pub(super) async fn tell_of_start(&self, id: u64, address: &str) -> Result<Answer, Status> {
         let peer = consensus::Peer { id, address: address.to_owned() };
         let told = async { self.links.other(&peer)?.started(self.links.call(id, wire::Nothing {})).await };
         let answer = timeout(self.limits.round, told).await.map_err(|_| Status::unavailable("it does not answer"))?;
-        self.links.answerer(id, &self.links.heed(id, answer)?)
+        let answer = self.links.heed(id, answer)?;
+        let remote = self.links.answerer(id, &answer)?;
+        let own = self.handshake.judge_own(&remote).err().map(|mismatch| mismatch.to_string());
+        // One that waits itself does not know how its cluster stands.
+        let theirs = Some(answer.into_inner().refused).filter(|refused| !refused.is_empty() && !remote.waits);
+        Ok(Answer { remote, mismatch: theirs.or(own) })
     }
 }

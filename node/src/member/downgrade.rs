@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use super::Shared;
 
-/// Before it is looked at again whether the snapshot is stored.
+/// Before it is looked at again whether the snapshot is stored, and the log behind it forgotten.
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Stores a snapshot whenever one is wanted, for as long as the member runs.
@@ -26,6 +26,17 @@ pub(super) async fn run(shared: Arc<Shared>) {
                 tracing::info!(target_version, server_version = %release, "The server is ready to downgrade");
             }
             said = ready;
+            if let Some(wanted) = wanted {
+                // A member that comes new would replay what no lower release knows (N-8).
+                match shared.group.forget_to(wanted.0).await {
+                    Ok(true) => shared.handshake.log_begins_behind(wanted),
+                    Ok(false) => {
+                        sleep(RETRY_INTERVAL).await;
+                        continue;
+                    }
+                    Err(_) => return,
+                }
+            }
             if cluster.changed().await.is_err() {
                 return;
             }

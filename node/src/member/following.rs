@@ -8,6 +8,7 @@ use super::Shared;
 
 /// Until this member ends.
 pub(super) async fn run(shared: Arc<Shared>) {
+    shared.handshake.is_in().await;
     let mut raft_status = shared.group.raft_status();
     let own = shared.identity.member.0;
     let mut said = None;

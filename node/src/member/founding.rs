@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::time::{Instant, timeout};
 
-use super::Shared;
+use super::{Shared, admission};
 use crate::{
     config::{Config, InitialState, Url},
     host::Host,
@@ -48,6 +48,9 @@ pub(super) async fn found(shared: Arc<Shared>, config: Arc<Config>, members: Arc
     let is_first = members.keys().next() == Some(&shared.identity.member.0);
     // Who is away will find this member by itself.
     let known = if shared.handshake.is_new() { (*members).clone() } else { group.members() };
+    if shared.handshake.waits() {
+        admission::run(&shared, &known, shared.handshake.is_new()).await;
+    }
     let mut heard = shared.announce(&known).await;
     if config.initial_cluster_state == InitialState::Existing {
         return;

@@ -1,5 +1,6 @@
 //! A running member, as those see it who serve its clients: it proposes, reads, and says how things stand.
 
+mod admission;
 mod announcing;
 mod auto_compaction;
 mod calling_back;
@@ -178,6 +179,16 @@ impl Member {
     /// What goes to and comes from other members.
     pub fn traffic(&self) -> &Traffic {
         self.shared.links.traffic()
+    }
+
+    /// Returns once its cluster has let it in.
+    pub async fn is_in(&self) {
+        self.shared.handshake.is_in().await;
+    }
+
+    /// What members say of themselves: this one, and the others as it has heard them.
+    pub fn handshake(&self) -> &Handshake {
+        &self.shared.handshake
     }
 
     /// What it has counted since it started.

@@ -161,11 +161,17 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
         reads: config.linearizable_reads,
     };
     let unapplied = Unapplied::read(&wal, version)?;
-    let handshake = Handshake::new(identity.clone(), machine.clone(), had_log).with(unapplied);
+    let handshake =
+        Handshake::new(identity.clone(), machine.clone(), had_log).with(unapplied).demanding(config.join_policy);
     let (links, called_back) = Links::new(host.clone(), tls, handshake.clone());
     let (listeners, call_backs) = (listeners.into_iter().chain([called_back]).collect(), links.call_backs());
     let log_measured = wal.measured().clone();
     let group = Group::open(identity.member.0, settings, wal, applier, Arc::new(links.clone())).await?;
+    // Founders have no cluster that could let them in.
+    match handshake.is_new() && !joins {
+        true => group.may_stand(true),
+        false => handshake.wait(),
+    }
     let (proposing, queued) = mpsc::channel(QUEUE);
     let (reading, waiting) = mpsc::channel(QUEUE);
     let (asking, asked) = mpsc::channel(QUEUE);

@@ -64,6 +64,11 @@ pub fn seeds() -> Vec<Vec<u8>> {
         published: 2,
         start_id: 6,
         published_id: 7,
+        lowest_protocol: 1,
+        highest_protocol: 2,
+        cluster_version: "3.6".into(),
+        join_policy: wire::JoinPolicy::Strict.into(),
+        waits: true,
     };
     let frame = Frame::of(Bytes::from_static(b"what is said"));
     let question = wire::Question { what: Some(wire::question::What::Vote(frame.clone())) };

@@ -1,38 +1,39 @@
 //! The handshake: every call says who calls and whom it means, every answer who answers. A member of another cluster, one
-//! that took another's address, one whose protocol is newer, or one that has lost its data directory is refused before
-//! anything of the call is looked at.
+//! that took another's address, or one that has lost its data directory is refused before anything of the call is looked at.
+//! Whether its release fits is another question: only who asks that, and is asked, need not fit.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
 use bytes::Bytes;
 use prost::Message;
-use proto::{ClusterId, MemberId, Release};
+use proto::{ClusterId, ClusterVersion, MemberId, Release};
+use tokio::sync::watch;
 use tonic::{
     Request, Response, Status,
     metadata::{MetadataMap, MetadataValue},
 };
 
 use super::{
+    compatible::{Protocols, Terms},
     unapplied::{Known, Unapplied},
     wire::{self, Frame},
 };
 use crate::{
     cluster::member::{Incarnation, Start, StartId, Starts},
+    config::JoinPolicy,
     identity::Identity,
     machine::Machine,
 };
 
 /// Where the handshake is in a call's metadata.
 pub(super) const KEY: &str = "baton-handshake-bin";
-/// The protocol that is spoken.
-const PROTOCOL: u32 = 1;
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remote {
     pub member: MemberId,
@@ -41,6 +42,36 @@ pub struct Remote {
     pub starts: Starts,
     /// It has no log yet.
     pub is_new: bool,
+    pub terms: Terms,
+    /// The cluster version in its state.
+    pub version: Option<ClusterVersion>,
+    /// Until it is let in it takes no part in anything.
+    pub waits: bool,
+}
+
+impl Remote {
+    fn read(said: &wire::Handshake) -> Result<Self, Status> {
+        let release: Release =
+            said.release.parse().map_err(|_| Status::invalid_argument("a handshake without a release"))?;
+        let (lowest, highest) = match said.highest_protocol {
+            0 => (said.protocol, said.protocol),
+            highest => (said.lowest_protocol, highest),
+        };
+        let policy = match said.join_policy() {
+            wire::JoinPolicy::Unsaid => None,
+            wire::JoinPolicy::Compatible => Some(JoinPolicy::Compatible),
+            wire::JoinPolicy::Strict => Some(JoinPolicy::Strict),
+        };
+        Ok(Self {
+            member: MemberId(said.member),
+            release: release.clone(),
+            starts: Starts(said.starts),
+            is_new: said.is_empty,
+            terms: Terms { release, protocols: Protocols { lowest, highest }, policy },
+            version: said.cluster_version.parse().ok(),
+            waits: said.waits,
+        })
+    }
 }
 
 /// Why a member is not talked to.
@@ -95,17 +126,34 @@ impl fmt::Display for Told {
 #[derive(Clone, Debug)]
 pub struct Handshake {
     identity: Arc<Identity>,
-    machine: Machine,
+    pub(super) machine: Machine,
     had_log: bool,
     unapplied: Arc<Unapplied>,
     /// A member of its cluster that has data has called it while it was new.
     is_known: Arc<AtomicBool>,
+    pub(super) terms: Terms,
+    /// This member takes no part in its cluster before it is let in.
+    pub(super) waits: watch::Sender<bool>,
+    /// The last words of each other member.
+    pub(super) heard: Arc<Mutex<BTreeMap<MemberId, Remote>>>,
+    /// The log here begins behind this entry.
+    pub(super) log_begins_behind: Arc<AtomicU64>,
 }
 
 impl Handshake {
     /// For a member of this identity, with what it knows of the others, and whether it had a log when it started.
     pub fn new(identity: Arc<Identity>, machine: Machine, had_log: bool) -> Self {
-        Self { identity, machine, had_log, unapplied: Arc::default(), is_known: Arc::default() }
+        let terms =
+            Terms { release: identity.release.clone(), protocols: Protocols::OWN, policy: Some(JoinPolicy::default()) };
+        let (waits, heard, log_begins_behind) = (watch::Sender::default(), Arc::default(), Arc::default());
+        let (unapplied, is_known) = (Arc::default(), Arc::default());
+        Self { identity, machine, had_log, unapplied, is_known, terms, waits, heard, log_begins_behind }
+    }
+
+    /// With what it demands of others.
+    pub fn demanding(mut self, policy: JoinPolicy) -> Self {
+        self.terms.policy = Some(policy);
+        self
     }
 
     /// With what the log says that is not in the state yet.
@@ -152,8 +200,13 @@ impl Handshake {
 
     fn said(&self, to: MemberId) -> wire::Handshake {
         let published = self.identity.published();
+        let policy = match self.terms.policy {
+            None => wire::JoinPolicy::Unsaid,
+            Some(JoinPolicy::Compatible) => wire::JoinPolicy::Compatible,
+            Some(JoinPolicy::Strict) => wire::JoinPolicy::Strict,
+        };
         wire::Handshake {
-            protocol: PROTOCOL,
+            protocol: self.terms.protocols.lowest,
             cluster: self.identity.cluster.0,
             member: self.identity.member.0,
             release: self.identity.release.to_string(),
@@ -164,7 +217,16 @@ impl Handshake {
             published: published.starts.0,
             start_id: StartId::written(self.identity.start_id),
             published_id: StartId::written(published.id),
+            lowest_protocol: self.terms.protocols.lowest,
+            highest_protocol: self.terms.protocols.highest,
+            cluster_version: self.version().map_or_else(String::new, |version| version.to_string()),
+            join_policy: policy.into(),
+            waits: self.waits(),
         }
+    }
+
+    pub(super) fn version(&self) -> Option<ClusterVersion> {
+        self.machine.read(|state| state.cluster.version)
     }
 
     fn is_removed(&self, member: MemberId) -> bool {
@@ -238,19 +300,14 @@ impl Handshake {
 
     fn read(&self, metadata: &MetadataMap, lost: impl FnOnce(String) -> Status) -> Result<(Remote, MemberId), Status> {
         let handshake = decode(metadata)?;
-        if handshake.protocol > PROTOCOL {
-            let text = format!("protocol {} is newer than {PROTOCOL}, which this member knows", handshake.protocol);
-            return Err(Status::failed_precondition(text));
-        }
-        let release =
-            handshake.release.parse().map_err(|_| Status::invalid_argument("a handshake without a release"))?;
-        let (member, starts) = (MemberId(handshake.member), Starts(handshake.starts));
+        let remote = Remote::read(&handshake)?;
         self.check(&handshake).map_err(|refused| match refused {
             Refused::Stranger(text) => Status::failed_precondition(text),
             Refused::Lost { .. } | Refused::Removed => lost(refused.to_string()),
             Refused::Late => Status::unavailable(refused.to_string()),
         })?;
-        Ok((Remote { member, release, starts, is_new: handshake.is_empty }, MemberId(handshake.to)))
+        self.note(&remote);
+        Ok((remote, MemberId(handshake.to)))
     }
 
     fn check(&self, handshake: &wire::Handshake) -> Result<(), Refused> {

@@ -20,9 +20,24 @@ fn handshake(cluster: u64, member: u64) -> Handshake {
 #[test]
 fn the_bytes_are_those_of_the_release_that_first_sent_them() {
     let call = handshake(0x1234, 0xabc).call(MemberId(7), ());
-    let golden = b"\x08\x01\x10\xb4\x24\x18\xbc\x15\x22\x053.6.0\x28\xac\x02\x30\x07";
-    let framed = [&[0x0a, golden.len() as u8][..], golden, b"\x15", &crc32c::crc32c(golden).to_le_bytes()].concat();
+    let first = b"\x08\x01\x10\xb4\x24\x18\xbc\x15\x22\x053.6.0\x28\xac\x02\x30\x07";
+    // What it speaks and demands was said later, behind it.
+    let golden = [&first[..], b"\x60\x01\x68\x01\x78\x01"].concat();
+    let sum = crc32c::crc32c(&golden).to_le_bytes();
+    let framed = [&[0x0a, golden.len() as u8][..], &golden, b"\x15", &sum].concat();
     assert_eq!(call.metadata().get_bin(KEY).unwrap().to_bytes().unwrap(), framed);
+}
+
+/// A release that knows no range, no policy and no waiting is heard as it was.
+#[test]
+fn what_an_earlier_release_says_is_read() {
+    let first = b"\x08\x01\x10\x01\x18\xbc\x15\x22\x053.6.0\x28\xac\x02\x30\x07";
+    let mut metadata = MetadataMap::new();
+    insert_bytes(&mut metadata, Bytes::from_static(first));
+    let remote = handshake(1, 7).caller(&metadata).unwrap();
+    let protocols = Protocols { lowest: 1, highest: 1 };
+    assert_eq!(remote.terms, Terms { release: Release::new(3, 6, 0), protocols, policy: None });
+    assert!(!remote.waits && remote.version.is_none());
 }
 
 #[test]
@@ -120,7 +135,7 @@ fn who_has_lost_its_data_is_told_from_who_was_heard_late() {
         (0, (2, 8), (0, 0), true, lost("it has another one")),
     ] {
         let said = wire::Handshake {
-            protocol: PROTOCOL,
+            protocol: 1,
             cluster: 1,
             member: 0xabc,
             release: "3.6.0".into(),
@@ -131,6 +146,7 @@ fn who_has_lost_its_data_is_told_from_who_was_heard_late() {
             published,
             start_id,
             published_id,
+            ..wire::Handshake::default()
         };
         let mut metadata = MetadataMap::new();
         insert(&mut metadata, &said);

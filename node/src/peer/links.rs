@@ -175,6 +175,12 @@ impl Links {
         self.handshake.answerer(MemberId(called), response.metadata())
     }
 
+    /// Who has answered what one has to fit for.
+    fn partner<T>(&self, called: u64, response: &Response<T>) -> Result<Remote, Status> {
+        let remote = self.answerer(called, response)?;
+        self.handshake.talks_to(&remote).map(|()| remote)
+    }
+
     fn outcome<T>(&self, called: u64, outcome: Result<T, Status>) -> Result<T, PeerError> {
         self.heed(called, outcome).map_err(|status| {
             self.traffic.of(MemberId(called)).sent_failures.inc();
@@ -232,7 +238,7 @@ impl Links {
             Frame::of(bytes)
         });
         let response = client.append(self.call(to.id, frames)).await?;
-        self.answerer(to.id, &response)?;
+        self.partner(to.id, &response)?;
         // Heartbeats alone: a stream for entries is read only while there are some, so its end is noticed late.
         let is_open = (lane == Lane::Heartbeats).then(|| traffic.streams.hold());
         let receive = response.into_inner().map(move |frame| {
@@ -265,7 +271,7 @@ impl Links {
             Question::Held(bytes) => wire::question::What::Held(frame(bytes)),
         };
         let response = client.ask(self.call(to.id, wire::Question { what: Some(what) })).await?;
-        self.answerer(to.id, &response)?;
+        self.partner(to.id, &response)?;
         response.into_inner().read()
     }
 
@@ -284,7 +290,7 @@ impl Links {
                 within(patience, install).await
             }
         }?;
-        self.answerer(to.id, &response)?;
+        self.partner(to.id, &response)?;
         response.into_inner().read()
     }
 }

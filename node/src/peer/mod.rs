@@ -2,11 +2,13 @@
 
 mod answered;
 mod call_back;
+pub mod compatible;
 mod dial;
 mod frame;
 mod fuzzing;
 mod handshake;
 mod joining;
+mod letting_in;
 mod links;
 mod sending;
 mod server;

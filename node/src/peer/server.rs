@@ -29,13 +29,16 @@ use super::{
     CallBacks, Handshake, MAX_MESSAGE, Remote, Traffic,
     frame::frames,
     wire::{
-        self, Frame, Greeting, HashAt, LeaseTime, Nothing, Proposals, Proposed, ReadAt,
+        self, Frame, Greeting, HashAt, Judged, LeaseTime, Nothing, Proposals, Proposed, ReadAt,
         peer_server::{Peer, PeerServer},
     },
 };
 
 /// The only call that needs no handshake.
 const JOIN: &str = "/baton.peer.Peer/Join";
+/// Calls of who is there and what it runs: these go on with a member that waits, and with one that does not fit. For the leader hears
+/// by them whom it would leave behind.
+const OF_WHO_IS_THERE: [&str; 3] = ["/baton.peer.Peer/Started", "/baton.peer.Peer/Greet", "/baton.peer.Peer/CallBack"];
 /// What they send, in bytes: nothing.
 const MAX_OF_STRANGERS: usize = 1 << 10;
 const CALLER: Caller = Caller::Peer { request_window: 4 << 20, connection_window: 8 << 20 };
@@ -135,8 +138,13 @@ impl<S: hyper::service::Service<http::Request<Incoming>, Response = http::Respon
             // It cannot say who it is yet. Its connection stays one on which nothing was asked.
             return Either::Right(self.of_strangers.call(request));
         }
-        match self.handshake.caller(&MetadataMap::from_headers(request.headers().clone())) {
-            Ok(_) => {
+        let talks = |remote: &Remote| match OF_WHO_IS_THERE.contains(&request.uri().path()) {
+            true => Ok(()),
+            false => self.handshake.talks_to(remote),
+        };
+        let caller = self.handshake.caller(&MetadataMap::from_headers(request.headers().clone()));
+        match caller.and_then(|remote| talks(&remote)) {
+            Ok(()) => {
                 request.extensions().get::<Asked>().into_iter().for_each(Asked::note);
                 Either::Right(self.service.call(request))
             }
@@ -265,10 +273,14 @@ impl<A: Answers> Peer for Service<A> {
         self.answer(Box::pin(opened.take_until(Box::pin(closed))))
     }
 
-    async fn started(&self, request: Request<Nothing>) -> Answer<Nothing> {
+    async fn started(&self, request: Request<Nothing>) -> Answer<Judged> {
         let caller = self.check(&request)?;
         self.group.is_back(caller.member.0).await.map_err(|error| Status::unavailable(error.to_string()))?;
-        self.answer(Nothing {})
+        let mismatch = self.handshake.judge(&caller).err();
+        if let Some(mismatch) = &mismatch {
+            self.log_throttle.say("a member may take no part", &format!("member {}: {mismatch}", caller.member));
+        }
+        self.answer(Judged { refused: mismatch.map_or_else(String::new, |mismatch| mismatch.to_string()) })
     }
 
     async fn propose(&self, request: Request<Proposals>) -> Answer<Frame> {

@@ -21,13 +21,13 @@ use crate::{QUICK, nobody_panicked, trial::Trial, up};
 const ON: &str = "--cluster-feature-gates=ClusterLeaseCheckpoint=true";
 
 /// `etcdctl downgrade`, at one member.
-fn downgrade(etcdctl: &Path, member: &Member, arguments: &[&str]) -> Output {
+pub fn downgrade(etcdctl: &Path, member: &Member, arguments: &[&str]) -> Output {
     let mut command = Command::new(etcdctl);
     command.args(["--endpoints", &member.client_url, "downgrade"]).args(arguments);
     command.output().expect("it runs")
 }
 
-fn succeeds(output: &Output) {
+pub fn succeeds(output: &Output) {
     assert!(output.status.success(), "{output:?}");
 }
 
@@ -53,7 +53,7 @@ async fn is_fit(cluster: &Cluster, member: &Member, version: &str) {
 }
 
 /// Restarts every member on another release, the leader last.
-async fn restart_all(cluster: &Cluster, build: &Build) {
+pub async fn restart_all(cluster: &Cluster, build: &Build) {
     let layout = &cluster.layout;
     let leader = layout.leader().await.expect("a leader").name.clone();
     let (last, others): (Vec<_>, Vec<_>) = layout.members.iter().partition(|member| member.name == leader);

@@ -14,6 +14,7 @@ mod gates;
 mod graduates;
 mod hand_over;
 mod hostile;
+mod join_control;
 mod large;
 mod lease_reads;
 mod leases;

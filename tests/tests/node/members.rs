@@ -34,12 +34,12 @@ async fn alone() -> Option<(Cluster, Vec<Member>)> {
     Some((cluster, others))
 }
 
-fn peer_url(member: &Member) -> String {
+pub fn peer_url(member: &Member) -> String {
     format!("http://127.0.0.1:{}", member.peer_port)
 }
 
 /// The same flags, but for this one.
-fn with(flags: &[String], name: &str, value: &str) -> Vec<String> {
+pub fn with(flags: &[String], name: &str, value: &str) -> Vec<String> {
     let is_it = |flag: &String| flag.starts_with(&format!("--{name}="));
     let others = flags.iter().filter(|flag| !is_it(flag)).cloned();
     others.chain([format!("--{name}={value}")]).collect()
@@ -58,7 +58,7 @@ async fn run(etcdctl: &Etcdctl, layout: &Layout, arguments: &[&str]) -> String {
 }
 
 /// Adds one, as `etcdctl` does, and gives it the flags that this prints.
-async fn add(etcdctl: &Etcdctl, layout: &Layout, member: &mut Member, more: &[&str]) {
+pub async fn add(etcdctl: &Etcdctl, layout: &Layout, member: &mut Member, more: &[&str]) {
     let peer_urls = format!("--peer-urls={}", peer_url(member));
     let mut arguments = vec!["member", "add", &member.name, &peer_urls];
     arguments.extend(more);
@@ -266,7 +266,7 @@ async fn a_member_that_lost_its_disk_is_replaced() {
     nobody_panicked(&cluster.layout);
 }
 
-async fn says(member: &Member, words: &str) {
+pub async fn says(member: &Member, words: &str) {
     wait::until(&format!("{} to say: {words}", member.name), GENEROUS, || async {
         let log = fs::read_to_string(member.log()).map_err(|error| error.to_string())?;
         if log.contains(words) { Ok(()) } else { Err(member.last_words()) }

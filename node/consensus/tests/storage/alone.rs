@@ -37,6 +37,7 @@ impl Alone {
             reads: ReadMode::Quorum,
         };
         let group = Group::open(ID, settings, wal, applier, Arc::new(Nobody)).await.unwrap();
+        group.may_stand(true);
         group.found(&BTreeMap::from([(ID, "http://127.0.0.1:1".to_owned())])).await.unwrap();
         let mut status = group.raft_status();
         let term = status.wait_for(|status| status.leader == Some(ID)).await.unwrap().term;

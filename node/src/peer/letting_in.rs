@@ -1,0 +1,111 @@
+//! Who takes part in the cluster: what this member says to one that comes, what it thinks of those that it would come to, and that it
+//! is let in itself.
+
+use std::{
+    collections::BTreeMap,
+    sync::{PoisonError, atomic::Ordering},
+};
+
+use proto::{ClusterVersion, LogIndex, MemberId};
+use tonic::Status;
+
+use super::{
+    Handshake, Remote,
+    compatible::{Mismatch, Terms, judge},
+};
+
+impl Handshake {
+    /// What this member runs and demands.
+    pub fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// From now on this member waits.
+    pub(crate) fn wait(&self) {
+        self.waits.send_replace(true);
+    }
+
+    /// It waits no more.
+    pub(crate) fn let_in(&self) {
+        self.waits.send_replace(false);
+    }
+
+    /// Whether it waits to be let in.
+    pub fn waits(&self) -> bool {
+        *self.waits.borrow()
+    }
+
+    /// Returns once this member takes part.
+    pub(crate) async fn is_in(&self) {
+        // This one has the sender.
+        let _ = self.waits.subscribe().wait_for(|waits| !*waits).await;
+    }
+
+    /// The other members, as they were heard last.
+    pub fn heard(&self) -> BTreeMap<MemberId, Remote> {
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        self.machine.read(|state| {
+            let is_member = |id: &MemberId| state.cluster.members.contains_key(id);
+            heard.iter().filter(|(id, _)| is_member(id)).map(|(id, remote)| (*id, remote.clone())).collect()
+        })
+    }
+
+    pub(super) fn note(&self, remote: &Remote) {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        if heard.get(&remote.member) != Some(remote) {
+            heard.insert(remote.member, remote.clone());
+        }
+    }
+
+    /// Nothing up to this entry is in the log any more: who is new gets a snapshot instead.
+    pub(crate) fn log_begins_behind(&self, index: LogIndex) {
+        self.log_begins_behind.store(index.0, Ordering::Relaxed);
+    }
+
+    /// Whether a member that comes may take part, as this one sees it.
+    ///
+    /// # Errors
+    /// [`Mismatch`]
+    pub(super) fn judge(&self, joiner: &Remote) -> Result<(), Mismatch> {
+        judge(&joiner.terms, &self.terms, self.needed_of(joiner))
+    }
+
+    /// Whether this member may take part beside another.
+    ///
+    /// # Errors
+    /// [`Mismatch`]
+    pub(crate) fn judge_own(&self, member: &Remote) -> Result<(), Mismatch> {
+        judge(&self.terms, &member.terms, self.version().max(member.version))
+    }
+
+    /// Whether a member is talked to about more than who it is.
+    ///
+    /// # Errors
+    /// This one waits; or the other one could not go on with what it would be told.
+    pub(super) fn talks_to(&self, remote: &Remote) -> Result<(), Status> {
+        if self.waits() {
+            return Err(Status::unavailable("this member waits until it is let in"));
+        }
+        match self.judge(remote) {
+            Err(mismatch) if mismatch.forbids_talk() => {
+                Err(Status::failed_precondition(format!("member {} may take no part: {mismatch}", remote.member)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The version that a member must know. One that is new would replay this log from its beginning: where the cluster was lowered, up
+    /// to the entry that did so no lower release can (N-8).
+    fn needed_of(&self, joiner: &Remote) -> Option<ClusterVersion> {
+        let begins_behind = LogIndex(self.log_begins_behind.load(Ordering::Relaxed));
+        self.machine.read(|state| match joiner.is_new {
+            true => state.cluster.storage_version(begins_behind),
+            false => state.cluster.version,
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "letting_in_test.rs"]
+#[allow(clippy::unwrap_used)]
+mod tests;
