@@ -1,6 +1,6 @@
 //! The etcd v3 API as it is on the wire, and the field's nouns as types.
 //!
-//! [`etcdserverpb`] and [`mvccpb`] are generated from `etcd/*.proto`. Newtypes over numbers and texts of
+//! [`etcdserverpb`] and [`mvccpb`] are generated from `etcd/*.proto`, [`batonpb`] from `baton/*.proto`. Newtypes over numbers and texts of
 //! that API keep ids, revisions and versions from being mixed up; [`gates`] is the client of cluster feature gates.
 
 #![warn(missing_docs)]
@@ -26,17 +26,16 @@ pub mod etcdserverpb {
     tonic::include_proto!("etcdserverpb");
 }
 
+/// The service of `baton/members.proto`: what Baton's node tells beyond etcd's calls.
+///
+/// The module `members_server` is there with the feature `server`.
+#[allow(missing_docs, clippy::all)]
+pub mod batonpb {
+    tonic::include_proto!("batonpb");
+}
+
 /// The messages of `etcd/kv.proto`: what the store holds and what a watch delivers.
 #[allow(missing_docs, clippy::all)]
 pub mod mvccpb {
     tonic::include_proto!("mvccpb");
-}
-
-/// What is not etcd's.
-pub mod baton {
-    /// The service and messages of `baton/counters.proto`.
-    #[allow(missing_docs, clippy::all)]
-    pub mod counters {
-        tonic::include_proto!("baton.counters");
-    }
 }

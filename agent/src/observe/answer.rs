@@ -1,9 +1,12 @@
 //! Answers that say whose they are: each carries a header with the member and the cluster that it comes from.
 
-use proto::etcdserverpb::{
-    AuthUserGetResponse, DowngradeResponse, FeatureGateStatusResponse, HashKvResponse, LeaseGrantResponse,
-    LeaseKeepAliveResponse, LeaseRevokeResponse, LeaseTimeToLiveResponse, MemberListResponse, MoveLeaderResponse,
-    RangeResponse, ResponseHeader, StatusResponse, TxnResponse,
+use proto::{
+    batonpb::ListResponse,
+    etcdserverpb::{
+        AuthUserGetResponse, DowngradeResponse, FeatureGateStatusResponse, HashKvResponse, LeaseGrantResponse,
+        LeaseKeepAliveResponse, LeaseRevokeResponse, LeaseTimeToLiveResponse, MemberListResponse, MoveLeaderResponse,
+        RangeResponse, ResponseHeader, StatusResponse, TxnResponse,
+    },
 };
 
 pub trait Answered {
@@ -30,6 +33,7 @@ answered!(
     LeaseKeepAliveResponse,
     LeaseRevokeResponse,
     LeaseTimeToLiveResponse,
+    ListResponse,
     MemberListResponse,
     MoveLeaderResponse,
     RangeResponse,

@@ -26,7 +26,7 @@ use super::{
     leader::agreed,
     member::Seen,
     round::{Details, Look, Reached, Round, Settled},
-    view::{Answer, ClusterView, Gates, Health, Leader, Member, Report, Role},
+    view::{Answer, ClusterView, Gates, Health, JoinTerms, Leader, Member, Report, Role},
 };
 use crate::playbook::cluster::Cluster;
 
@@ -53,6 +53,7 @@ enum Patience {
 pub(super) struct Reported {
     pub cluster_version: Option<ClusterVersion>,
     pub gates: Option<Gates>,
+    pub join: Option<JoinTerms>,
     /// What of it was not read, as it did not end.
     pub warning: Option<String>,
 }
@@ -197,9 +198,10 @@ impl Connections {
 
     async fn told(&self, member: &Listed, address: &str, seen: &Seen, read: &Read) -> Reported {
         let version = self.http.cluster_version(&member.name, address, &seen.status.version);
-        let (cluster_version, gates) = tokio::join!(version, self.gates(member, address, read));
+        let join = self.access.join_terms(member.id, address);
+        let (cluster_version, gates, join) = tokio::join!(version, self.gates(member, address, read), join);
         let warning = cluster_version.as_ref().err().map(|endless| format!("{}: {endless}", member.name));
-        Reported { cluster_version: cluster_version.unwrap_or_default(), gates, warning }
+        Reported { cluster_version: cluster_version.unwrap_or_default(), gates, join, warning }
     }
 
     /// Asked for by a linearizable call, which would only time out where a read did. Whether they are decided and what
@@ -427,7 +429,7 @@ fn report(seen: &Seen, told: Reported, health: Health) -> Answer {
         };
     };
     let statement = seen.statement();
-    let Reported { cluster_version, gates, .. } = told;
+    let Reported { cluster_version, gates, join, .. } = told;
     Answer::Reported(Box::new(Report {
         quota_bytes: quota_bytes(&seen.status, &release),
         release,
@@ -442,5 +444,6 @@ fn report(seen: &Seen, told: Reported, health: Health) -> Answer {
         db_bytes: seen.status.db_size,
         health,
         gates,
+        join,
     }))
 }

@@ -10,6 +10,7 @@ use std::{
 
 use proto::{
     ClusterId, LogIndex, MemberId, Revision, Term,
+    batonpb::{ListRequest, members_client::MembersClient},
     etcdserverpb::{
         FeatureGateStatusRequest, MemberListRequest, RangeRequest, ResponseHeader, StatusRequest, StatusResponse,
         cluster_client::ClusterClient, kv_client::KvClient, maintenance_client::MaintenanceClient,
@@ -24,6 +25,7 @@ use super::{
     health::Read,
     leader::Statement,
     listed,
+    view::JoinTerms,
 };
 use crate::words::said;
 
@@ -110,6 +112,18 @@ impl Access {
             None => return Err(nameless(address)),
         }
         Ok(Some(status.by_name()))
+    }
+
+    /// Beside whom this member takes part, as it says itself; `None` from a server that does not tell, or not to this user.
+    pub(super) async fn join_terms(&self, member: MemberId, address: &str) -> Option<JoinTerms> {
+        let list = self.ask(address, ListRequest {}, |channel, request| async move {
+            MembersClient::new(channel).max_decoding_message_size(MAX_MESSAGE).list(request).await
+        });
+        let list = list.await.ok()?;
+        let own = list.members.into_iter().find(|listed| listed.id == member.0)?;
+        let (lowest_protocol, highest_protocol) = (own.lowest_protocol, own.highest_protocol);
+        let is_its_own = whose(list.header.as_ref()).is_some_and(|(id, _)| id == member);
+        is_its_own.then(|| JoinTerms { lowest_protocol, highest_protocol, is_strict: own.join_policy == "strict" })
     }
 
     /// A linearizable read of `key` through this member. That there is no leader at the moment is no answer yet: it is

@@ -105,6 +105,19 @@ pub struct Report {
     pub health: Health,
     /// What it says of the cluster's feature gates; `None` where the server has none.
     pub gates: Option<Gates>,
+    /// Beside whom it takes part; `None` where the server does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub join: Option<JoinTerms>,
+}
+
+/// What a member of Baton's node demands of others, and speaks with them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinTerms {
+    /// The protocols that it speaks with other members, apart from its release.
+    pub lowest_protocol: u32,
+    pub highest_protocol: u32,
+    /// Whether it takes part beside its own release alone (`--join-policy=strict`).
+    pub is_strict: bool,
 }
 
 /// What a member says of the cluster's feature gates (KEP-4647).

@@ -47,6 +47,10 @@ pub enum Refusal {
         member: MemberId,
         release: Release,
     },
+    /// A member takes part beside its own release alone, and the run brings another.
+    StrictJoin {
+        member: MemberId,
+    },
     /// A downgrade is enabled: the cluster version cannot rise, and falls.
     GoingDown {
         target: ClusterVersion,

@@ -16,7 +16,7 @@ use crate::{
     },
     observe::{
         evidence::Evidence,
-        view::{Alarm, Answer, ClusterView, GateReport, Gates, Health, Known, Leader, Member, Report, Role},
+        view::{Alarm, Answer, ClusterView, GateReport, Gates, Health, JoinTerms, Known, Leader, Member, Report, Role},
     },
     unknown::Unknown,
 };
@@ -76,6 +76,7 @@ fn report(health: Health) -> Report {
         quota_bytes: None,
         health,
         gates: None,
+        join: None,
     }
 }
 
@@ -104,6 +105,10 @@ fn edit(view: &mut ClusterView, at: usize, change: impl FnOnce(&mut Report)) {
 
 pub(crate) fn with_release(view: &mut ClusterView, at: usize, release: &str) {
     edit(view, at, |report| report.release = release.parse().unwrap());
+}
+
+pub(crate) fn with_join_policy(view: &mut ClusterView, at: usize, is_strict: bool) {
+    edit(view, at, |report| report.join = Some(JoinTerms { lowest_protocol: 1, highest_protocol: 1, is_strict }));
 }
 
 pub(crate) fn with_cluster_version(view: &mut ClusterView, at: usize, version: &str) {

@@ -8,7 +8,7 @@ mod encode;
 
 use proto::{
     ClusterVersion,
-    baton::counters::AddRequest,
+    batonpb::AddRequest,
     etcdserverpb::{
         AlarmRequest, CompactionRequest, DeleteRangeRequest, LeaseCheckpointRequest, LeaseGrantRequest,
         LeaseRevokeRequest, PutRequest, TxnRequest,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use consensus::{Content, Machine as _, Members};
 use proto::{
     ClusterId, ClusterVersion, MemberId,
-    baton::counters::AddRequest,
+    batonpb::AddRequest,
     etcdserverpb::{LeaseCheckpoint, LeaseCheckpointRequest, LeaseGrantRequest, PutRequest},
 };
 

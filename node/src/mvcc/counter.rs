@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use proto::{
     LeaseId,
-    baton::counters::{AddRequest, AddResponse},
+    batonpb::{AddRequest, AddResponse},
 };
 
 use super::{Store, header};

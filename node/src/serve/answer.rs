@@ -1,7 +1,7 @@
 //! Answers: each has a header, which says who gives it.
 
 use proto::{
-    baton::counters::AddResponse,
+    batonpb::AddResponse,
     etcdserverpb::{
         AlarmResponse, CompactionResponse, DeleteRangeResponse, HashKvResponse, LeaseGrantResponse,
         LeaseLeasesResponse, LeaseRevokeResponse, LeaseTimeToLiveResponse, PutResponse, RangeResponse, ResponseHeader,

@@ -1,6 +1,6 @@
 //! Keys that count, which etcd has not: served where the cluster's feature for them is on.
 
-use proto::baton::counters::{AddRequest, AddResponse, counters_server::Counters};
+use proto::batonpb::{AddRequest, AddResponse, counters_server::Counters};
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{context::ServiceContext, quota};

@@ -22,6 +22,7 @@ mod leadership;
 mod lease;
 mod long_answer;
 mod maintenance;
+mod members;
 mod messages;
 mod metrics;
 mod page;

@@ -6,7 +6,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 
 use proto::{
     MemberId,
-    baton::counters::AddRequest,
+    batonpb::AddRequest,
     etcdserverpb::{
         AlarmRequest, AlarmType, PutRequest, RequestOp, TxnRequest, alarm_request::AlarmAction, request_op,
     },

@@ -8,7 +8,7 @@ use ::http::{Request, Response};
 use futures_util::future::{BoxFuture, FutureExt};
 use hyper::{body::Incoming, service::Service};
 use proto::{
-    baton::counters::counters_server::CountersServer,
+    batonpb::{counters_server::CountersServer, members_server::MembersServer},
     etcdserverpb::{
         auth_server::AuthServer, cluster_server::ClusterServer, kv_server::KvServer, lease_server::LeaseServer,
         maintenance_server::MaintenanceServer, watch_server::WatchServer,
@@ -45,6 +45,7 @@ pub(super) struct Routes {
     maintenance: MaintenanceServer<ServiceContext>,
     auth: AuthServer<ServiceContext>,
     counters: CountersServer<ServiceContext>,
+    members: MembersServer<ServiceContext>,
     standard: Standard,
     /// Who calls.
     remote: Option<SocketAddr>,
@@ -61,6 +62,7 @@ impl Routes {
             maintenance: MaintenanceServer::new(context.clone()).max_decoding_message_size(longest),
             counters: CountersServer::new(context.clone()).max_decoding_message_size(longest),
             auth: AuthServer::new(context.clone()).max_decoding_message_size(longest),
+            members: MembersServer::new(context.clone()),
             standard: Standard::new(),
             spoken,
             context,
@@ -91,8 +93,9 @@ impl Service<Request<Incoming>> for Routes {
             "etcdserverpb.Lease" => self.lease.clone().call(counted(request)),
             "etcdserverpb.Cluster" => self.cluster.clone().call(counted(request)),
             "etcdserverpb.Maintenance" => self.maintenance.clone().call(counted(request)),
-            "baton.counters.Counters" => self.counters.clone().call(counted(request)),
+            "batonpb.Counters" => self.counters.clone().call(counted(request)),
             "etcdserverpb.Auth" => self.auth.clone().call(counted(request)),
+            "batonpb.Members" => self.members.clone().call(counted(request)),
             other if is_call(request.headers()) => match self.standard.named(other) {
                 Some(mut service) => service.call(request),
                 None => {

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use proto::{
     ClusterVersion, LeaseId, LogIndex, MemberId,
-    baton::counters::AddResponse,
+    batonpb::AddResponse,
     etcdserverpb::{
         AlarmMember, AlarmRequest, AlarmResponse, CompactionResponse, DeleteRangeResponse, LeaseGrantResponse,
         LeaseRevokeResponse, PutResponse, alarm_request::AlarmAction,

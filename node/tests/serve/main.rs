@@ -10,6 +10,7 @@ mod etcdctl;
 mod feature;
 mod http;
 mod lease;
+mod members;
 mod metrics;
 mod quota;
 #[path = "../real/mod.rs"]

@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use proto::batonpb::{ListRequest, Member as Listed, members_client::MembersClient};
 use rustix::process::Signal;
 use tests::{
     cluster::{Cluster, Layout, Spec},
@@ -126,6 +127,13 @@ async fn strict_members_wait_for_each_other_until_all_run_one_release() {
     waits(layout, &followers[0], why).await;
     goes_on(&stay, &leader).await;
     assert_eq!(terms(&stay).await, before, "the others go on as if it were off");
+    let channel = layout.client(&leader).expect("a client").channel();
+    let listed = MembersClient::new(channel).list(ListRequest {}).await.expect("listed").into_inner().members;
+    let said = |member: &Listed| (member.release.clone(), member.join_policy.clone(), member.waits);
+    let mut said: Vec<_> = listed.iter().map(said).collect();
+    said.sort();
+    let strict = |release: &str, waits| (release.to_owned(), "strict".to_owned(), waits);
+    assert_eq!(said, [strict("3.5.0", false), strict("3.5.0", false), strict("3.6.0", true)]);
     restart(&followers[1]);
     waits(layout, &followers[1], why).await;
     layout.client(&leader).expect("a client").put("after", "1").await.expect_err("there is no majority");

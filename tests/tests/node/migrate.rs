@@ -8,7 +8,7 @@ use std::{
 
 use proto::{
     ClusterVersion, Revision,
-    baton::counters::{AddRequest, counters_client::CountersClient},
+    batonpb::{AddRequest, counters_client::CountersClient},
 };
 use rustix::process::Signal;
 use tests::{

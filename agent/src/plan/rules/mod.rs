@@ -23,6 +23,7 @@ pub(super) mod quorum;
 mod quota;
 mod settle;
 mod step_lock;
+mod strict_join;
 mod turn;
 pub mod twin;
 mod unleased;
@@ -61,8 +62,13 @@ const WITHIN_A_RUN: &[Rule] = &[
 ];
 
 /// Once before a run begins. Only rules behind `examined` find evidence.
-const BEFORE_A_RUN: &[Rule] =
-    &[cluster_version::cluster_version, needs::before_a_run, examined::examined, quota::quota];
+const BEFORE_A_RUN: &[Rule] = &[
+    cluster_version::cluster_version,
+    strict_join::strict_join,
+    needs::before_a_run,
+    examined::examined,
+    quota::quota,
+];
 
 /// Before this member is taken down.
 const BEFORE_A_MEMBER: &[fn(&Case, &Member) -> Option<Next>] =

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     keys::{RunId, change::Change, seat::Seats},
-    observe::view::{Answer, ClusterView, Health, Member, Role},
+    observe::view::{Answer, ClusterView, Health, JoinTerms, Member, Role},
     report::{
         names::Names,
         shown::{cluster, forecast::StepLine, gates::GatesLine},
@@ -65,6 +65,10 @@ pub struct MemberLine {
     pub cluster_version: Option<String>,
     /// The storage version it reports.
     pub storage_version: Option<String>,
+    /// The protocols that it speaks with other members, the lowest and the highest.
+    pub protocols: Option<(u32, u32)>,
+    /// `compatible`, `strict`: beside whom it takes part.
+    pub join_policy: Option<&'static str>,
     /// Which features of the cluster it says are on or off.
     pub gates: Option<BTreeMap<String, bool>>,
     /// Which of them it wants on or off.
@@ -105,9 +109,18 @@ fn line(view: &ClusterView, member: &Member, names: &Names, mine: &Seats) -> Mem
         lag: lag(view, member),
         cluster_version: report.and_then(|report| report.cluster_version).map(|version| version.to_string()),
         storage_version: report.and_then(|report| report.storage_version).map(|version| version.to_string()),
+        protocols: report
+            .and_then(|report| report.join.as_ref())
+            .map(|join| (join.lowest_protocol, join.highest_protocol)),
+        join_policy: report.and_then(|report| report.join.as_ref()).map(join_policy),
         gates: member.gates().map(|gates| gates.enabled.clone()),
         proposed_gates: member.gates().map(|gates| gates.proposed.clone()),
     }
+}
+
+/// As the node's flag has it.
+fn join_policy(join: &JoinTerms) -> &'static str {
+    if join.is_strict { "strict" } else { "compatible" }
 }
 
 /// What a member is in the cluster.

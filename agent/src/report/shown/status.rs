@@ -1,6 +1,6 @@
 //! The status for people: a table of members in the order in which they go, then the run and who does what.
 
-use std::{fmt::Write as _, time::Duration};
+use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 use proto::MemberId;
 
@@ -57,6 +57,7 @@ pub fn cluster(
         ]
     }));
     text.push_str(&table(&rows));
+    text.push_str(&joins(members));
     for member in members {
         if let Some(trouble) = &member.trouble {
             let _ = writeln!(text, "{}: {trouble}", member.name);
@@ -69,6 +70,21 @@ pub fn cluster(
         let _ = writeln!(text, "downgrade: {}", downgrade.words());
     }
     text
+}
+
+/// Beside whom each member takes part: a line for those that say the same, nothing of those that do not tell.
+fn joins(members: &[MemberLine]) -> String {
+    let mut by_terms: BTreeMap<_, Vec<&str>> = BTreeMap::new();
+    for member in members {
+        if let (Some(protocols), Some(policy)) = (member.protocols, member.join_policy) {
+            by_terms.entry((protocols, policy)).or_default().push(&member.name);
+        }
+    }
+    let line = |(((lowest, highest), policy), names): (((u32, u32), &str), Vec<&str>)| {
+        let range = if lowest == highest { lowest.to_string() } else { format!("{lowest} to {highest}") };
+        format!("join: {}: policy {policy}, protocol {range}\n", names.join(", "))
+    };
+    by_terms.into_iter().map(line).collect()
 }
 
 fn dash(text: &Option<String>) -> String {

@@ -89,6 +89,14 @@ impl Context<'_> {
                 let message = format!("{} runs {release}{}", name(*member), self.words().skips_minor);
                 self.stop(Reason::SkipsMinor, message, "plan")
             }
+            Refusal::StrictJoin { member } => {
+                let message = format!(
+                    "{} runs with --join-policy=strict: members of two releases would wait for each other, and a majority \
+                     might not be left",
+                    name(*member)
+                );
+                self.stop(Reason::StrictJoin, message, "plan")
+            }
             Refusal::GoingDown { target } => {
                 let why = self.words().against_downgrade;
                 let message = format!("a downgrade to {target} is enabled, and {why}");

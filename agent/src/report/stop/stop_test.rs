@@ -96,6 +96,7 @@ fn refusals() -> Vec<Refusal> {
         Refusal::LeaderVersion { member, release: release.clone() },
         Refusal::MemberVersion { member, release: release.clone() },
         Refusal::SkipsMinor { member, release: release.clone() },
+        Refusal::StrictJoin { member },
         Refusal::Mixed { member, release },
         Refusal::Learner { member },
         Refusal::GoingDown { target: ClusterVersion { major: 3, minor: 5 } },

@@ -14,6 +14,7 @@ use proto::MemberId;
 use super::{
     calls::{CODES, Method},
     context::ServiceContext,
+    members,
     page::{Labels, Page},
     process::Process,
 };
@@ -23,6 +24,7 @@ pub(super) fn text(context: &ServiceContext) -> String {
     let mut page = Page::default();
     member(context, &mut page);
     peers(context, &mut page);
+    members::metrics(context, &mut page);
     applied::applied(context, &mut page);
     applied::watches(context, &mut page);
     context.member.read(|state| {

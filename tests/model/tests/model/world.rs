@@ -317,6 +317,7 @@ impl World {
             quota_bytes: None,
             health,
             gates: None,
+            join: None,
         }
     }
 
