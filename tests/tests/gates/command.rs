@@ -19,11 +19,11 @@ use tests::{
 
 use tonic::transport::Endpoint;
 
-use crate::nodes::{GATE, Nodes};
+use crate::nodes::{GATE, Nodes, row};
 
 fn feature(shown: &Ended) -> &Value {
     shown.must_be(0, "looked");
-    &shown.result.as_ref().expect("a result")["features"][0]
+    row(&shown.result.as_ref().expect("a result")["features"])
 }
 
 /// Waits until the table says this of the feature.
@@ -77,7 +77,8 @@ async fn a_feature_is_true_or_false_and_why_with_members_against_it_away_and_mis
     let (text, warning, exit) = printed(&[&typed, "ClusterLeaseCheckpiont"]);
     assert_eq!((text.as_str(), exit), ("false\n", Some(1)));
     assert!(
-        warning.contains(&format!("no feature ClusterLeaseCheckpiont, so it is off; there are: {GATE}")),
+        warning
+            .contains(&format!("no feature ClusterLeaseCheckpiont, so it is off; there are: ClusterCounters, {GATE}")),
         "{warning}"
     );
 

@@ -23,6 +23,12 @@ use tests::{
 use tonic::transport::Endpoint;
 
 /// The feature that these tests are about.
+/// The row of the gate that these tests are about, of a list of features.
+pub fn row(features: &serde_json::Value) -> &serde_json::Value {
+    let rows = features.as_array().expect("features");
+    rows.iter().find(|row| row["name"] == GATE).unwrap_or(&serde_json::Value::Null)
+}
+
 pub const GATE: &str = "ClusterLeaseCheckpoint";
 
 /// Three members that run; they end with this value.
