@@ -9,7 +9,7 @@ use std::{
 };
 
 /// From the ground up. A room may use what stands before it.
-const ORDER: [&str; 20] = [
+const ORDER: [&str; 21] = [
     "api_error",
     "features",
     "host",
@@ -25,6 +25,7 @@ const ORDER: [&str; 20] = [
     "identity",
     "restore",
     "machine",
+    "migrate",
     "transport",
     "peer",
     "member",

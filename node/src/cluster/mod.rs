@@ -18,16 +18,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proto::{ClusterId, ClusterVersion, LogIndex, MemberId};
 
+pub use crate::features::FIRST_WITH_GATES;
 use crate::{
     api_error::ApiError,
     features::{Features, Registry},
 };
 use gate::Gate;
 use member::Member;
-
-/// The first cluster version that has gates; 3.5 knows their entries and does nothing with them (KEP-4647, "Upgrade /
-/// Downgrade Strategy").
-pub const FIRST_WITH_GATES: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cluster {

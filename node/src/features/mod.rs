@@ -7,8 +7,6 @@ use std::collections::BTreeMap;
 
 use proto::{ClusterVersion, Release};
 
-use crate::cluster::FIRST_WITH_GATES;
-
 mod history;
 
 pub use history::*;
@@ -99,6 +97,10 @@ pub struct Registry {
     minor: ClusterVersion,
     patch: u64,
 }
+
+/// The first cluster version that has gates; 3.5 knows their entries and does nothing with them (KEP-4647, "Upgrade /
+/// Downgrade Strategy").
+pub const FIRST_WITH_GATES: ClusterVersion = history::minor(6);
 
 /// What the newest release that is out knows.
 pub const FEATURES: Registry = Registry { history: HISTORY, minor: history::minor(7), patch: 0 };

@@ -69,7 +69,7 @@ impl Default for Setup {
         Self {
             release: Release::new(3, 6, 0),
             has_version: true,
-            registry: FEATURES,
+            registry: Registry::of(&Release::new(3, 6, 0)),
             wants: None,
             options: options(),
             has_http_port: false,
