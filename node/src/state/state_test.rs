@@ -200,3 +200,18 @@ fn the_head_is_that_of_the_release_that_first_wrote_it() {
     let written: Vec<u8> = log.state.snapshot(Form::FIRST).next().unwrap();
     assert!(written == golden, "the format has changed");
 }
+
+/// Proposed before the version was lowered, it may come after that: a member of the lower release cannot read it.
+#[test]
+fn what_is_above_the_cluster_version_is_applied_by_nobody() {
+    let mut log = Log::founded();
+    let checkpoint = || EntryKind::LeaseCheckpoint(LeaseCheckpointRequest::default());
+    assert_eq!(log.add(checkpoint()), Ok(Applied::LeaseCheckpoint { written: false }), "3.6 knows it");
+    let lower = ClusterVersion { minor: 5, ..V3_6 };
+    log.add(EntryKind::Cluster(E::Downgrade { to: Some(lower) })).unwrap();
+    log.add(EntryKind::Cluster(E::SetVersion { version: lower, heard: [(MemberId(1), Starts(0))].into() })).unwrap();
+    assert_eq!(log.state.cluster.version, Some(lower));
+    assert_eq!(log.add(checkpoint()), Err(Refusal::AboveVersion(V3_6)));
+    assert_eq!(State::default().apply(LogIndex(1), checkpoint().into(), &FEATURES), Err(Refusal::AboveVersion(V3_6)));
+    log.add(put("a", 0)).unwrap();
+}
