@@ -41,7 +41,8 @@ impl Observer {
                 Err(error) => reasons.push(format!("{address}: {error}")),
             }
         }
-        Ok(if has_none { FeatureAnswer::NoGates } else { FeatureAnswer::NotSaid { reasons } })
+        // Whoever did not answer may have them.
+        Ok(if has_none && reasons.is_empty() { FeatureAnswer::NoGates } else { FeatureAnswer::NotSaid { reasons } })
     }
 
     async fn feature_at(&self, address: &str, name: &str) -> Result<FeatureAnswer, CallError> {

@@ -21,6 +21,11 @@ pub enum OfflineError {
     /// An entry of the log is damaged.
     #[error("an entry of the log cannot be read")]
     Entry(#[from] FormatError),
+    /// The log does not go on where the snapshot ends.
+    #[error(
+        "entry {0} is neither in the snapshot nor in the log: what is stored is older than the log, or a part of it is missing"
+    )]
+    Gap(u64),
     /// The machine does not take an entry.
     #[error("an entry cannot be applied")]
     Apply(#[source] io::Error),
@@ -42,10 +47,14 @@ impl Applier {
         while self.applied() < committed {
             let mut batch = Batch::default();
             for entry in log.entries(self.applied() + 1..=committed, MAX_READ)? {
+                let next = batch.next(self.applied());
+                if entry.id.index.0 != next {
+                    return Err(OfflineError::Gap(next));
+                }
                 batch.push((decode_payload(entry)?, None));
             }
             if batch.is_empty() {
-                break;
+                return Err(OfflineError::Gap(self.applied() + 1));
             }
             self.apply_batch(batch).map_err(OfflineError::Apply)?;
         }

@@ -9,7 +9,10 @@ use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 use proto::{LogIndex, MemberId};
 
 use super::{Cluster, gate::Gate, member::Member};
-use crate::{api_error::ApiError, features::Features};
+use crate::{
+    api_error::ApiError,
+    features::{Features, Registry},
+};
 
 /// The members that an entry of raft's names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,12 +37,14 @@ pub enum Change {
 }
 
 /// What a cluster's members are started with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// `--strict-reconfig-check`: nothing that would leave the cluster without a quorum.
     pub is_strict: bool,
     /// `--max-learners`
     pub max_learners: usize,
+    /// What is locked, whatever anybody wants.
+    pub registry: Registry,
 }
 
 /// How far behind the leader's log each member is, in entries, that has answered the leader since the change was asked for; the
@@ -178,13 +183,17 @@ impl Cluster {
     /// The first feature of a decided gate that a learner wants otherwise, which has never started before: such a one may not join
     /// (KEP-4647, "Learner"). What nobody has decided keeps nobody out, or a voter that is gone could not be replaced; and who has
     /// joined stays, or a change of flags that begins with the learners would end them.
-    pub fn differs(&self, learner: MemberId, wants: &Features) -> Option<Differs> {
+    pub fn differs(&self, learner: MemberId, wants: &Features, registry: &Registry) -> Option<Differs> {
         let Gate::Decided(decided) = &self.gate else { return None };
         self.members.get(&learner).filter(|member| member.is_learner && !member.has_started())?;
         let is_on = |features: &Features, name: &str| features.get(name).unwrap_or(false);
-        let differs = |name: &&str| is_on(decided, name) != is_on(wants, name);
+        let differs = |name: &&str| !self.is_locked(name, registry) && is_on(decided, name) != is_on(wants, name);
         let feature = decided.names().chain(wants.names()).find(differs)?.to_owned();
         Some(Differs { is_on: is_on(decided, &feature), feature })
+    }
+
+    fn is_locked(&self, feature: &str, registry: &Registry) -> bool {
+        self.version.is_some_and(|version| registry.locked(feature, version).is_some())
     }
 
     fn may_promote(&self, id: MemberId, rules: Rules, lags: &Lags) -> Result<(), ApiError> {
@@ -203,8 +212,10 @@ impl Cluster {
             return Err(ApiError::NotEnoughStarted);
         }
         let wants = version.and_then(|version| member.proposed_at(version));
-        let turns_off =
-            |name: &str| self.gate.get(name) == Some(true) && wants.is_some_and(|w| w.get(name) != Some(true));
+        let is_unwanted = |name: &str| wants.is_some_and(|wants| wants.get(name) != Some(true));
+        let turns_off = |name: &str| {
+            self.gate.get(name) == Some(true) && is_unwanted(name) && !self.is_locked(name, &rules.registry)
+        };
         match &self.gate {
             Gate::Decided(features) if features.names().any(turns_off) => Err(ApiError::LearnerTurnsOff),
             _ => Ok(()),

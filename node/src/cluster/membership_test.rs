@@ -6,11 +6,11 @@ use crate::{
         entry::Entry::Publish,
         member::{Attributes, Proposal, Starts},
     },
-    features::Features,
+    features::{FEATURES, Features},
 };
 
 const V3_6: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
-const STRICT: Rules = Rules { is_strict: true, max_learners: 1 };
+const STRICT: Rules = Rules { is_strict: true, max_learners: 1, registry: FEATURES };
 
 fn urls(id: u64) -> Vec<String> {
     vec![format!("http://m{id}:2380")]
@@ -120,7 +120,7 @@ fn a_new_learner_that_differs_from_what_is_decided_may_not_join() {
     let mut cluster = cluster(3);
     made(&mut cluster, 10, &add(4, true), &heard(&[1, 2, 3]));
     let asked = |cluster: &Cluster, id, wants| {
-        let differs = cluster.differs(MemberId(id), &proposing(wants).unwrap().features);
+        let differs = cluster.differs(MemberId(id), &proposing(wants).unwrap().features, &FEATURES);
         differs.map(|differs| (differs.feature, differs.is_on))
     };
     let (a, b) = (Some(("A".to_owned(), true)), Some(("B".to_owned(), false)));

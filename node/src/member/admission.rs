@@ -1,8 +1,10 @@
 //! Waits until its cluster lets this member in. Until then it is as if it were off: it neither votes nor stands for election, takes no
 //! entry, and serves no client. What others may know of it is what it runs (etcd's proposal for join control).
 //!
-//! Whoever is asked says what it thinks, and this member judges by itself, too. One that has been a member asks whoever answers: while
-//! all are started at once there is no leader to ask, and waiting for one would never end. A newcomer waits for a member that is in.
+//! Whoever is asked says what it thinks, and this member judges by itself, too. A newcomer waits for a member that is in. One that has
+//! been a member is let in at once: kept out it would take a majority along, and what it knows may be newer than what they know. By
+//! `--join-policy=strict` it waits as well, and judges by whoever answers: while all are started at once there is no leader to ask, and
+//! waiting for one would never end.
 
 use std::{
     collections::BTreeMap,
@@ -23,10 +25,12 @@ const LONGEST_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Asks the others, again and again until none of them is against it.
 pub(super) async fn run(shared: &Arc<Shared>, members: &BTreeMap<u64, String>, is_newcomer: bool) {
-    let (mut said, mut asked) = (None, 0);
-    loop {
+    let (mut said, mut asked, mut needs_a_member) = (None, 0, is_newcomer);
+    while is_newcomer || shared.handshake.is_strict() {
         let answers = Tally::of(shared, members).await;
-        let Err(why) = answers.judge(is_newcomer) else { break };
+        let Err(why) = answers.judge(needs_a_member) else { break };
+        // Whoever was refused once is not let in by silence.
+        needs_a_member = true;
         let pause = interval(asked, RandomState::new().hash_one(asked));
         if said.as_ref() != Some(&why) {
             tracing::warn!(%why, "waits: this member takes no part in its cluster yet, and asks again");
@@ -82,10 +86,10 @@ impl Tally {
         }
     }
 
-    fn judge(self, is_newcomer: bool) -> Result<(), Waits> {
+    fn judge(self, needs_a_member: bool) -> Result<(), Waits> {
         match self {
             Self { refused: Some(why), .. } => Err(Waits::Refused(why)),
-            Self { members: 0, .. } if is_newcomer => Err(Waits::Alone),
+            Self { members: 0, .. } if needs_a_member => Err(Waits::Alone),
             _ => Ok(()),
         }
     }

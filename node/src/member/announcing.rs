@@ -58,9 +58,10 @@ impl Shared {
         let answer = timeout(self.limits.round, told).await.map_err(|_| Status::unavailable("it does not answer"))?;
         let answer = self.links.heed(id, answer)?;
         let remote = self.links.answerer(id, &answer)?;
-        let own = self.handshake.judge_own(&remote).err().map(|mismatch| mismatch.to_string());
-        // One that waits itself does not know how its cluster stands.
-        let theirs = Some(answer.into_inner().refused).filter(|refused| !refused.is_empty() && !remote.waits);
+        // One that waits itself, or is new, does not know how its cluster stands, and is no reason to stay out.
+        let counts = !remote.waits && !remote.is_new;
+        let own = self.handshake.judge_own(&remote).err().filter(|_| counts).map(|mismatch| mismatch.to_string());
+        let theirs = Some(answer.into_inner().refused).filter(|refused| !refused.is_empty() && counts);
         Ok(Answer { remote, mismatch: theirs.or(own) })
     }
 }

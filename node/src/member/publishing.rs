@@ -22,6 +22,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 /// Publishes what is news, for as long as the member runs. Not before it has caught up: an old cluster version in the log
 /// that is replayed is none to make a proposal at.
 pub(super) async fn run(shared: Arc<Shared>, config: Arc<Config>, data_dir: Arc<dyn Folder>) {
+    shared.handshake.is_in().await;
     let member = Member { shared: shared.clone() };
     while member.linearize().await.is_err() {
         sleep(RETRY_INTERVAL).await;
@@ -57,7 +58,7 @@ pub(super) async fn run(shared: Arc<Shared>, config: Arc<Config>, data_dir: Arc<
                 tracing::warn!(feature, %version, "--cluster-feature-gates is overruled: the cluster version locks it");
             }
         }
-        let differs = |wants| shared.machine.read(|state| state.cluster.differs(own.id, wants));
+        let differs = |wants| shared.machine.read(|state| state.cluster.differs(own.id, wants, registry));
         if let Entry::Publish { attributes: Attributes { proposal: Some(Proposal { features, .. }), .. }, .. } = &entry
             // What was proposed once may be committed yet.
             && shared.identity.published() != shared.identity.start()

@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use consensus::{Applier, Group, GroupError, Settings, SnapshotError, Snapshots, both};
 use disk::Folder;
-use proto::{ClusterId, LeaseId, MemberId, Release, Revision};
+use proto::{ClusterId, ClusterVersion, LeaseId, MemberId, Release, Revision};
 use tokio::{
     sync::{Mutex, mpsc, watch},
     time::timeout,
@@ -31,8 +31,9 @@ use crate::{
     features::Registry,
     host::{Host, Listener},
     identity::{self, Identity, IdentityError},
-    machine::{Machine, Proposals},
+    machine::{Foreign, Machine, Proposals},
     peer::{self, Answers, Handshake, JoinError, Links, Unapplied},
+    state::State,
     transport::tls::ClientTls,
 };
 
@@ -66,6 +67,19 @@ pub enum StartError {
         path.display()
     )]
     Etcd { path: PathBuf },
+    /// It was put at a lower version offline, and has not run at that since: the others may not have gone down.
+    #[error(
+        "{}: `node migrate` made it fit for release {version}, and this is {release}: start this member, and all others, with release \
+         {version} first",
+        path.display()
+    )]
+    Migrated { path: PathBuf, version: ClusterVersion, release: Release },
+    /// What lies before that is in its log still, and must be sent to nobody.
+    #[error(
+        "{}: `node migrate --target-version {version}` was interrupted: run it again, with the release that it was run with",
+        path.display()
+    )]
+    HalfMigrated { path: PathBuf, version: ClusterVersion },
     /// It would join a cluster that runs, and cannot.
     #[error(transparent)]
     Join(#[from] JoinError),
@@ -188,7 +202,7 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
         links,
         handshake: handshake.clone(),
         limits,
-        rules: Rules { is_strict: config.strict_reconfig_check, max_learners: config.max_learners },
+        rules: Rules { is_strict: config.strict_reconfig_check, max_learners: config.max_learners, registry },
         changing: Mutex::default(),
         clock: lease_clock::LeaseClock::new(host),
         counts: Counts::default(),
@@ -290,6 +304,19 @@ fn open(
         },
     );
     let (wal, stored) = (wal?, stored?);
+    let lowered = |state: &State| state.cluster.version.filter(|_| state.cluster.was_lowered());
+    if let Some(version) = stored.machine.read(lowered) {
+        let (path, release) = (config.data_dir.clone(), stored.identity.release.clone());
+        let applied = stored.applier.applied();
+        // Once it has run, its log goes on behind what was stored then.
+        let has_run = wal.state()?.last.is_some_and(|last| last.index.0 > applied);
+        if release.cluster_version() > version && !has_run {
+            return Err(StartError::Migrated { path, version, release });
+        }
+        if !wal.entries(..=applied, 1)?.is_empty() {
+            return Err(StartError::HalfMigrated { path, version });
+        }
+    }
     // What the log has purged is in the snapshot that it was purged for.
     if let Some(purged) = wal.state()?.purged {
         if !has_snapshot {
@@ -315,9 +342,20 @@ struct Peer {
 
 impl Answers for Peer {
     async fn propose(&self, from: MemberId, proposals: Vec<Bytes>) -> Result<Vec<u32>, Status> {
-        let read = proposals.iter().try_for_each(|proposal| self.shared.machine.may_propose(from, proposal));
-        read.map_err(|error| Status::invalid_argument(error.to_string()))?;
-        Ok(self.shared.propose_here(proposals).await)
+        let (mut places, mut taken) = (Vec::new(), Vec::new());
+        for (place, proposal) in (0..).zip(proposals) {
+            match self.shared.machine.may_propose(from, &proposal) {
+                Ok(()) => {
+                    places.push(place);
+                    taken.push(proposal);
+                }
+                // Of the others in its batch it says nothing. Nobody would apply it.
+                Err(Foreign::Early { .. }) => {}
+                Err(error) => return Err(Status::invalid_argument(error.to_string())),
+            }
+        }
+        let again = self.shared.propose_here(taken).await;
+        Ok(again.into_iter().filter_map(|at| places.get(at as usize).copied()).collect())
     }
 
     async fn read_index(&self) -> Result<u64, Status> {

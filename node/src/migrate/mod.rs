@@ -37,8 +37,8 @@ pub enum MigrateError {
     #[error("{} is at cluster version {version}, below {target}: members rise by themselves, started with release {target}", path.display())]
     Above { path: PathBuf, version: ClusterVersion, target: ClusterVersion },
     #[error(
-        "{}: the log still needs release {version}: entry {index} {what}. Start all members once more with release {version}, let them \
-         come to rest, stop them, and migrate again",
+        "{}: the log still needs release {version}: entry {index} {what}. Start the members that are not migrated yet once more with \
+         release {version}, let them come to rest, stop them, and migrate them; those that were migrated stay stopped meanwhile",
         path.display()
     )]
     Needed { path: PathBuf, version: ClusterVersion, index: LogIndex, what: &'static str },
@@ -96,37 +96,59 @@ pub fn migrate(
         io::ErrorKind::WouldBlock => MigrateError::Busy { path: path.into() },
         _ => io(error),
     })?;
+    let has_log = log.names().map_err(io)?.iter().any(|name| name.ends_with(wal::SUFFIX));
+    let snapshots = Snapshots::open(folder.folder("snap").map_err(io)?)?;
+    // As at a start: nothing is made whole here that would not start.
+    if !has_log {
+        return Err(missing("a file of its log"));
+    }
     let log = host.open_log(log)?;
+    if log.state()?.purged.is_some() && !snapshots.has_any()? {
+        return Err(missing("its snapshot"));
+    }
     // Nobody proposes anything.
     let proposals = Proposals::new(MemberId(0), Starts(0));
     let machine = Machine::new(release.clone(), Registry::of(release), proposals);
-    let snapshots = Snapshots::open(folder.folder("snap").map_err(io)?)?;
     let applier = Applier::open(Arc::new(machine.clone()), snapshots)?;
+    if let Some(purged) = log.state()?.purged.filter(|purged| applier.applied() < purged.index.0) {
+        return Err(OfflineError::Gap(purged.index.0).into());
+    }
     applier.replay(&log)?;
-    let (version, was_lowered) = machine.read(|state| (state.cluster.version, state.cluster.was_lowered()));
+    let version = machine.read(|state| state.cluster.version);
     let version = version.ok_or_else(|| MigrateError::NoVersion { path: path.into() })?;
     if version < target {
         return Err(MigrateError::Above { path: path.into(), version, target });
     }
+    let rest = applier.rest(&log)?;
+    let needed = |(index, what)| MigrateError::Needed { path: path.into(), version, index: LogIndex(index), what };
     if version == target {
-        if was_lowered {
-            // The one before may have been killed half way.
-            applier.store_offline(&log)?;
+        let rises = rest.iter().find(|(_, content)| raises(content, release.cluster_version(), target));
+        if let Some((index, _)) = rises {
+            return Err(needed((*index, "raises the cluster version")));
         }
+        // It may have been lowered in the log alone, or the one before was killed half way.
+        applier.store_offline(&log)?;
         return Ok(Migrated::Already(target));
     }
-    for (index, content) in applier.rest(&log)? {
-        if let Some(what) = depends(&content, release.cluster_version()) {
-            return Err(MigrateError::Needed { path: path.into(), version, index: LogIndex(index), what });
-        }
+    let depends =
+        |(index, content): &(u64, Content)| Some((*index, depends(content, release.cluster_version(), target)?));
+    if let Some(found) = rest.iter().find_map(depends) {
+        return Err(needed(found));
     }
     machine.lower_to(target);
     applier.store_offline(&log)?;
     Ok(Migrated::Lowered { from: version, to: target, at: LogIndex(applier.applied()) })
 }
 
+/// Whether an entry puts the cluster above this version.
+fn raises(content: &Content, own: ClusterVersion, target: ClusterVersion) -> bool {
+    let Content::Command(command) = content else { return false };
+    let entry = Proposal::decode(command.clone()).and_then(|proposal| Entry::decode(proposal.entry, own));
+    matches!(entry.map(|entry| entry.what), Ok(EntryKind::Cluster(ClusterEntry::SetVersion { version, .. })) if version > target)
+}
+
 /// What an entry does that it would not do, or do otherwise, at another version or under another gate.
-fn depends(content: &Content, own: ClusterVersion) -> Option<&'static str> {
+fn depends(content: &Content, own: ClusterVersion, target: ClusterVersion) -> Option<&'static str> {
     let command = match content {
         Content::Nothing => return None,
         Content::Members(_) => return Some("changes who the members are"),
@@ -135,7 +157,12 @@ fn depends(content: &Content, own: ClusterVersion) -> Option<&'static str> {
     let entry = Proposal::decode(command).and_then(|proposal| Entry::decode(proposal.entry, own));
     let Ok(entry) = entry else { return Some("cannot be read") };
     match &entry.what {
-        EntryKind::Cluster(ClusterEntry::Publish { .. } | ClusterEntry::Move { .. }) => None,
+        EntryKind::Cluster(ClusterEntry::Publish { attributes, .. }) => {
+            // At the version that it was made at it counts.
+            let counts = attributes.proposal.as_ref().is_some_and(|proposal| proposal.version <= target);
+            counts.then_some("says what a member wants at a lower version")
+        }
+        EntryKind::Cluster(ClusterEntry::Move { .. }) => None,
         EntryKind::Cluster(_) => Some("changes the cluster's version or its gate"),
         _ if entry.since() > LOWEST => Some("depends on a feature"),
         _ => None,

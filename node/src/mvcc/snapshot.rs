@@ -102,7 +102,10 @@ pub(super) fn uncompressed(block: &Bytes) -> Result<Bytes, &'static str> {
         return Err("a compressed value of a length that cannot be");
     }
     let value = lz4_flex::decompress_size_prepended(block).map_err(|_| "a compressed value that cannot be read")?;
-    Ok(value.into())
+    match value.len() == length {
+        true => Ok(value.into()),
+        false => Err("a compressed value of another length than it says"),
+    }
 }
 
 fn lease((id, lease): (LeaseId, &Lease)) -> (stored::Lease, usize) {

@@ -13,6 +13,7 @@ use super::{
     Handshake, Remote,
     compatible::{Mismatch, Terms, judge},
 };
+use crate::config::JoinPolicy;
 
 impl Handshake {
     /// What this member runs and demands.
@@ -52,7 +53,9 @@ impl Handshake {
 
     pub(super) fn note(&self, remote: &Remote) {
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        if heard.get(&remote.member) != Some(remote) {
+        let is_known = |id: &MemberId| self.machine.read(|state| state.cluster.members.contains_key(id));
+        // Anybody can say that he is one.
+        if heard.get(&remote.member) != Some(remote) && is_known(&remote.member) {
             heard.insert(remote.member, remote.clone());
         }
     }
@@ -60,6 +63,11 @@ impl Handshake {
     /// Nothing up to this entry is in the log any more: who is new gets a snapshot instead.
     pub(crate) fn log_begins_behind(&self, index: LogIndex) {
         self.log_begins_behind.store(index.0, Ordering::Relaxed);
+    }
+
+    /// Whether this member takes part beside its own release alone.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.terms.policy == Some(JoinPolicy::Strict)
     }
 
     /// Whether a member that comes may take part, as this one sees it.
@@ -81,13 +89,17 @@ impl Handshake {
     /// Whether a member is talked to about more than who it is.
     ///
     /// # Errors
-    /// This one waits; or the other one could not go on with what it would be told.
+    /// One of the two waits; or the other one is new and could not go on with what it would be told. Whoever has a log may know more
+    /// than this member: raft says whose counts.
     pub(super) fn talks_to(&self, remote: &Remote) -> Result<(), Status> {
         if self.waits() {
             return Err(Status::unavailable("this member waits until it is let in"));
         }
+        if remote.waits {
+            return Err(Status::unavailable("the member that calls waits until it is let in"));
+        }
         match self.judge(remote) {
-            Err(mismatch) if mismatch.forbids_talk() => {
+            Err(mismatch) if remote.is_new && mismatch.forbids_talk() => {
                 Err(Status::failed_precondition(format!("member {} may take no part: {mismatch}", remote.member)))
             }
             _ => Ok(()),

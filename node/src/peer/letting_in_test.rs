@@ -42,8 +42,10 @@ fn heard(own: &Handshake, other: &Handshake) -> Remote {
 #[test]
 fn who_is_below_the_cluster_is_heard_and_talked_to_about_nothing_else() {
     let (own, _) = at_3_7();
-    let remote = heard(&own, &handshake(OTHER, Release::new(3, 5, 0)).0);
-    assert!(own.judge(&remote).unwrap_err().to_string().contains("below cluster version 3.7"));
+    let stored = heard(&own, &handshake(OTHER, Release::new(3, 5, 0)).0);
+    assert!(own.judge(&stored).unwrap_err().to_string().contains("below cluster version 3.7"));
+    assert!(own.talks_to(&Remote { is_new: false, ..stored.clone() }).is_ok(), "whoever has a log may know better");
+    let remote = Remote { is_new: true, ..stored };
     let status = own.talks_to(&remote).unwrap_err();
     assert_eq!(status.code(), Code::FailedPrecondition, "{status}");
     assert!(

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{
+    admission::check_features,
     context::ServiceContext,
     quota::{self, Cost},
 };
@@ -18,7 +19,7 @@ use crate::{
     api_error::ApiError,
     entry::EntryKind,
     mvcc::{Extent, Listing, Operations, Store, check, is_read_only, is_serializable, ranges},
-    state::Applied,
+    state::{Applied, Refusal, State},
 };
 
 #[async_trait]
@@ -160,6 +161,11 @@ impl ServiceContext {
         if extent != Extent::ManyKeys {
             return self.read_here(requires, |state| look(&state.keys, &request));
         }
-        Ok(self.scan(move |state| look(&state.keys, &request)).await??)
+        let (requires, registry) = (requires.to_vec(), *self.member.machine().registry());
+        let look = move |state: &State| {
+            check_features(state, &registry, &requires)?;
+            Ok::<_, Refusal>(look(&state.keys, &request)?)
+        };
+        Ok(self.scan(look).await??)
     }
 }

@@ -90,6 +90,11 @@ async fn a_stopped_cluster_goes_down_and_keeps_its_keys_and_what_the_lower_relea
     is_refused(&migrate(&higher, first, "3.8"), "below 3.8: members rise by themselves");
     is_refused(&migrate(&higher, first, "3.4"), "`3.4` is wrong");
     is_refused(&migrate(&lower, first, "3.5"), "for release 3.7 and later, and this is 3.6.0");
+    let snapshots = first.dir.join("data/snap");
+    let aside = first.dir.join("aside");
+    fs::rename(&snapshots, &aside).expect("moved");
+    is_refused(&migrate(&higher, first, "3.6"), "snap is not there");
+    fs::rename(&aside, &snapshots).expect("moved back");
     let without = |flags: &mut Vec<String>| flags.retain(|flag| !flag.starts_with("--cluster-feature-gates"));
     let member = &mut cluster.layout.members[0];
     member.install(&lower).expect("installed");
@@ -110,6 +115,15 @@ async fn a_stopped_cluster_goes_down_and_keeps_its_keys_and_what_the_lower_relea
         without(&mut member.flags);
         member.install(&lower).expect("installed");
     }
+    let member = &cluster.layout.members[2];
+    member.install(&higher).expect("installed");
+    member.start().expect("started").ended(GENEROUS).expect("the others may not have gone down");
+    let words = member.last_words();
+    assert!(
+        words.contains("made it fit for release 3.6, and this is 3.7.0: start this member, and all others"),
+        "{words}"
+    );
+    member.install(&lower).expect("installed");
     for member in &cluster.layout.members {
         member.start().expect("started");
     }
