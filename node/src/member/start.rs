@@ -32,6 +32,7 @@ use crate::{
     host::{Host, Listener},
     identity::{self, Identity, IdentityError},
     machine::{Foreign, Machine, Proposals},
+    migrate,
     peer::{self, Answers, Handshake, JoinError, Links, Unapplied},
     state::State,
     transport::tls::ClientTls,
@@ -304,18 +305,19 @@ fn open(
         },
     );
     let (wal, stored) = (wal?, stored?);
+    let is_marked = data_dir.has(migrate::MARK).map_err(failed)?;
     let lowered = |state: &State| state.cluster.version.filter(|_| state.cluster.was_lowered());
     if let Some(version) = stored.machine.read(lowered) {
         let (path, release) = (config.data_dir.clone(), stored.identity.release.clone());
-        let applied = stored.applier.applied();
-        // Once it has run, its log goes on behind what was stored then.
-        let has_run = wal.state()?.last.is_some_and(|last| last.index.0 > applied);
-        if release.cluster_version() > version && !has_run {
+        if is_marked && release.cluster_version() > version {
             return Err(StartError::Migrated { path, version, release });
         }
-        if !wal.entries(..=applied, 1)?.is_empty() {
+        if is_marked && !wal.entries(..=stored.applier.applied(), 1)?.is_empty() {
             return Err(StartError::HalfMigrated { path, version });
         }
+    }
+    if is_marked {
+        data_dir.remove(migrate::MARK).and_then(|()| data_dir.sync_names()).map_err(failed)?;
     }
     // What the log has purged is in the snapshot that it was purged for.
     if let Some(purged) = wal.state()?.purged {

@@ -23,6 +23,9 @@ use crate::{
     machine::{Machine, Proposal, Proposals},
 };
 
+/// A file that says that what is stored was put at a lower version, and has not been started at that since.
+pub const MARK: &str = "migrated";
+
 /// Why nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum MigrateError {
@@ -135,6 +138,8 @@ pub fn migrate(
     if let Some(found) = rest.iter().find_map(depends) {
         return Err(needed(found));
     }
+    // Before anything is lower.
+    folder.create(MARK).and_then(|file| file.sync()).and_then(|()| folder.sync_names()).map_err(io)?;
     machine.lower_to(target);
     applier.store_offline(&log)?;
     Ok(Migrated::Lowered { from: version, to: target, at: LogIndex(applier.applied()) })
