@@ -165,7 +165,9 @@ async fn a_snapshot_is_saved_whole() {
         etcdctl.run(&["snapshot", "save", path.to_str().unwrap()]).await;
         let saved = std::fs::read(path).unwrap();
         let mut restore = Restore::default();
-        let state: Vec<u8> = served.member.read(|state| state.snapshot(Form::FIRST).flatten().collect());
+        // In the form of the cluster's version.
+        let form = |state: &State| Form { storage: state.cluster.version.unwrap(), ..Form::FIRST };
+        let state: Vec<u8> = served.member.read(|state| state.snapshot(form(state)).flatten().collect());
         let (content, rest) = saved.split_at(state.len());
         restore.push(content).unwrap();
         assert!(restore.finish().unwrap() == served.member.read(State::clone));

@@ -12,7 +12,7 @@ use crate::{
 };
 
 pub(super) fn strict_join(case: &Case) -> Option<Next> {
-    let member = strict(&case.me.intent, case.view).filter(|_| !case.me.allow_downtime)?;
+    let member = strict(&case.me.intent, case.view)?;
     Some(Next::Refuse(Refusal::StrictJoin { member }))
 }
 
@@ -22,7 +22,11 @@ fn strict(intent: &Intent, view: &ClusterView) -> Option<MemberId> {
     let is_strict =
         |member: &&Member| member.report().and_then(|report| report.join.as_ref()).is_some_and(|join| join.is_strict);
     let is_another = |member: &Member| member.release().is_some_and(|release| release != to);
-    view.members.iter().find(is_strict).filter(|_| view.members.iter().any(is_another)).map(|member| member.id)
+    // A member that is alone waits for nobody.
+    let is_one_of_several = view.members.len() > 1;
+    let strict =
+        view.members.iter().find(is_strict).filter(|_| is_one_of_several && view.members.iter().any(is_another));
+    strict.map(|member| member.id)
 }
 
 #[cfg(test)]
@@ -51,15 +55,18 @@ mod tests {
         }
     }
 
+    /// Downtime brings nobody in: who waits is not ready, and the next one is not restarted.
     #[test]
-    fn where_downtime_is_allowed_it_is_no_matter() {
-        let mut view = view("1* 2+ 3+");
-        with_join_policy(&mut view, 0, true);
-        let (mut me, rules, keys) = (samples::me(&[1]), Rules::default(), Keys::default());
-        me.intent = intent(">=3.4, <3.5", "3.5.30").into();
-        for (allow_downtime, is_refused) in [(false, true), (true, false)] {
-            me.allow_downtime = allow_downtime;
-            assert_eq!(strict_join(&samples::case(&me, &rules, &keys, &view)).is_some(), is_refused);
+    fn downtime_that_is_allowed_changes_nothing_and_a_member_alone_waits_for_nobody() {
+        for (members, is_refused) in [("1* 2+ 3+", true), ("1* 2+", true), ("1*", false)] {
+            let mut view = view(members);
+            with_join_policy(&mut view, 0, true);
+            let (mut me, rules, keys) = (samples::me(&[1]), Rules::default(), Keys::default());
+            me.intent = intent(">=3.4, <3.5", "3.5.30").into();
+            for allow_downtime in [false, true] {
+                me.allow_downtime = allow_downtime;
+                assert_eq!(strict_join(&samples::case(&me, &rules, &keys, &view)).is_some(), is_refused, "{members}");
+            }
         }
     }
 }

@@ -106,7 +106,7 @@ reasons! {
     NoLeader "no_leader" Preflight, "no majority agrees on a leader", "start the members that are down, then agent run";
     MemberVersion "member_version" Preflight, "a member runs a release that from and to do not allow", "correct from, or bring the member to it";
     SkipsMinor "skips_minor" Preflight, "the step would leave out a minor", "go one minor at a time";
-    StrictJoin "strict_join" Preflight, "a member takes part beside its own release alone", "start all members with --join-policy=compatible, or set strategy.allow_downtime";
+    StrictJoin "strict_join" Preflight, "a member takes part beside its own release alone", "start all members with --join-policy=compatible";
     GoingDown "going_down" Preflight, "a downgrade is enabled, so the cluster version cannot rise", "end it, or cancel it with `etcdctl downgrade cancel`";
     Mixed "mixed" Preflight, "a downgrade would begin while members run several minors", "end the upgrade, or roll it back, first";
     Learner "learner" Preflight, "a downgrade would begin while there is a learner", "promote it, or remove it, first";

@@ -1,5 +1,7 @@
 //! The node as a process: its arguments, its output, its threads, its end.
 
+mod offline;
+
 use std::{
     env,
     error::Error,
@@ -29,9 +31,8 @@ use crate::{
     host::{Descriptors, RealHost},
     logging,
     member::{End, Member, Running, Setup, data_dir, start},
-    migrate,
     migrate::MigrateCommandError,
-    restore::{self, HashCheck, Restored, SnapshotCommandError},
+    restore::SnapshotCommandError,
     serve::{Listeners, ServeOptions, Server},
     transport::{
         listening::{Bound, ListenError},
@@ -63,7 +64,7 @@ pub fn run(release: &str) -> ExitCode {
     if let Some((first, rest)) = arguments.split_first()
         && first == "snapshot"
     {
-        return match snapshot(release, rest) {
+        return match offline::snapshot(release, rest) {
             Ok(text) => say(&text),
             Err(error) => failed(&*error),
         };
@@ -71,7 +72,7 @@ pub fn run(release: &str) -> ExitCode {
     if let Some((first, rest)) = arguments.split_first()
         && first == "migrate"
     {
-        return match migrate(release, rest) {
+        return match offline::migrate(release, rest) {
             Ok(text) => say(&text),
             Err(error) => failed(&*error),
         };
@@ -111,42 +112,6 @@ fn warn(warnings: &[String]) {
 
 fn is_version(argument: &str) -> bool {
     matches!(argument, "--version" | "-version" | "version")
-}
-
-/// `node snapshot …`; what it has to say.
-fn snapshot(release: &str, arguments: &[String]) -> Result<String, Box<dyn Error + Send + Sync>> {
-    let release: Release = release.parse()?;
-    match restore::Command::read(arguments.iter().cloned())? {
-        restore::Command::Help => Ok(restore::usage()),
-        restore::Command::Status { file, format } => {
-            Ok(restore::Status::of(&restore::read(&file, HashCheck::Done)?).text(format))
-        }
-        restore::Command::Restore(restoring) => {
-            let runtime = Builder::new_current_thread().enable_all().build()?;
-            let _too_large = take_too_large(&runtime)?;
-            let Restored { cluster, member, revision, leases } = restore::restore(&restoring, &release)?;
-            let (name, data_dir) = (&restoring.config.name, restoring.config.data_dir.display());
-            Ok(format!(
-                "{data_dir}: member {name} ({member}) of the new cluster {cluster}, at revision {revision}, with {leases} leases\n\
-                 next: restore the other members from the same file, then start all with the same --initial-cluster and \
-                 --initial-cluster-token\n"
-            ))
-        }
-    }
-}
-
-/// `node migrate …`; what it has to say.
-fn migrate(release: &str, arguments: &[String]) -> Result<String, Box<dyn Error + Send + Sync>> {
-    let release: Release = release.parse()?;
-    match migrate::Command::read(arguments)? {
-        migrate::Command::Help => Ok(migrate::USAGE.to_owned()),
-        migrate::Command::Migrate { data_dir, target } => {
-            let runtime = Builder::new_current_thread().enable_all().build()?;
-            let _too_large = take_too_large(&runtime)?;
-            let done = migrate::migrate(&RealHost, &data_dir, target, &release)?;
-            Ok(format!("{}: {done}\n", data_dir.display()))
-        }
-    }
 }
 
 /// To whoever asked.
