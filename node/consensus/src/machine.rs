@@ -102,6 +102,11 @@ impl Applier {
         self.position().applied.map_or(0, |id| id.index)
     }
 
+    /// The entry to be applied next. The first of a log has the index 0: it names those who found the group.
+    pub(crate) fn next(&self) -> u64 {
+        self.position().applied.map_or(0, |id| id.index + 1)
+    }
+
     fn position(&self) -> Position {
         self.position.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -181,9 +186,9 @@ impl Batch {
         self.entries.is_empty()
     }
 
-    /// The index behind its last entry, or behind this one.
-    pub(crate) fn next(&self, before: u64) -> u64 {
-        self.last.map_or(before, |last| last.index) + 1
+    /// The index behind its last entry, or its first.
+    pub(crate) fn next(&self, first: u64) -> u64 {
+        self.last.map_or(first, |last| last.index + 1)
     }
 
     pub(crate) fn entries(self) -> Vec<(u64, Content)> {

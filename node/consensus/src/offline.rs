@@ -43,18 +43,18 @@ impl Applier {
     /// # Errors
     /// [`OfflineError`]
     pub fn replay(&self, log: &Wal) -> Result<(), OfflineError> {
-        let committed = log.committed()?.map_or(0, |id| id.index.0);
-        while self.applied() < committed {
+        let Some(committed) = log.committed()?.map(|id| id.index.0) else { return Ok(()) };
+        while self.next() <= committed {
             let mut batch = Batch::default();
-            for entry in log.entries(self.applied() + 1..=committed, MAX_READ)? {
-                let next = batch.next(self.applied());
+            for entry in log.entries(self.next()..=committed, MAX_READ)? {
+                let next = batch.next(self.next());
                 if entry.id.index.0 != next {
                     return Err(OfflineError::Gap(next));
                 }
                 batch.push((decode_payload(entry)?, None));
             }
             if batch.is_empty() {
-                return Err(OfflineError::Gap(self.applied() + 1));
+                return Err(OfflineError::Gap(self.next()));
             }
             self.apply_batch(batch).map_err(OfflineError::Apply)?;
         }
@@ -68,7 +68,7 @@ impl Applier {
     pub fn rest(&self, log: &Wal) -> Result<Vec<(u64, Content)>, OfflineError> {
         let mut rest = Batch::default();
         loop {
-            let entries = log.entries(rest.next(self.applied()).., MAX_READ)?;
+            let entries = log.entries(rest.next(self.next()).., MAX_READ)?;
             if entries.is_empty() {
                 return Ok(rest.entries());
             }

@@ -5,22 +5,22 @@
 //! is, and what may still be replayed behind it must do the same before and after. Else nothing is done.
 
 mod command;
+mod tail;
 
 use std::{fmt, io, path::Path, path::PathBuf, sync::Arc};
 
-use consensus::{Applier, Content, OfflineError, SnapshotError, Snapshots};
+use consensus::{Applier, OfflineError, SnapshotError, Snapshots};
 use proto::{ClusterVersion, LogIndex, MemberId, Release};
 use wal::WalError;
 
 pub use command::{Command, MigrateCommandError, USAGE};
 
 use crate::{
-    cluster::{downgrade::LOWEST, entry::Entry as ClusterEntry, member::Starts},
-    entry::{Entry, EntryKind},
+    cluster::member::Starts,
     features::Registry,
     host::Host,
     identity,
-    machine::{Machine, Proposal, Proposals},
+    machine::{Machine, Proposals},
 };
 
 /// A file that says that what is stored was put at a lower version, and has not been started at that since.
@@ -123,53 +123,20 @@ pub fn migrate(
         return Err(MigrateError::Above { path: path.into(), version, target });
     }
     let rest = applier.rest(&log)?;
-    let needed = |(index, what)| MigrateError::Needed { path: path.into(), version, index: LogIndex(index), what };
+    let own = release.cluster_version();
+    let against =
+        rest.iter().find_map(|(index, content)| Some((*index, tail::against(content, own, version, target)?)));
+    if let Some((index, what)) = against {
+        return Err(MigrateError::Needed { path: path.into(), version, index: LogIndex(index), what });
+    }
     if version == target {
-        let rises = rest.iter().find(|(_, content)| raises(content, release.cluster_version(), target));
-        if let Some((index, _)) = rises {
-            return Err(needed((*index, "raises the cluster version")));
-        }
         // It may have been lowered in the log alone, or the one before was killed half way.
         applier.store_offline(&log)?;
         return Ok(Migrated::Already(target));
-    }
-    let depends =
-        |(index, content): &(u64, Content)| Some((*index, depends(content, release.cluster_version(), target)?));
-    if let Some(found) = rest.iter().find_map(depends) {
-        return Err(needed(found));
     }
     // Before anything is lower.
     folder.create(MARK).and_then(|file| file.sync()).and_then(|()| folder.sync_names()).map_err(io)?;
     machine.lower_to(target);
     applier.store_offline(&log)?;
     Ok(Migrated::Lowered { from: version, to: target, at: LogIndex(applier.applied()) })
-}
-
-/// Whether an entry puts the cluster above this version.
-fn raises(content: &Content, own: ClusterVersion, target: ClusterVersion) -> bool {
-    let Content::Command(command) = content else { return false };
-    let entry = Proposal::decode(command.clone()).and_then(|proposal| Entry::decode(proposal.entry, own));
-    matches!(entry.map(|entry| entry.what), Ok(EntryKind::Cluster(ClusterEntry::SetVersion { version, .. })) if version > target)
-}
-
-/// What an entry does that it would not do, or do otherwise, at another version or under another gate.
-fn depends(content: &Content, own: ClusterVersion, target: ClusterVersion) -> Option<&'static str> {
-    let command = match content {
-        Content::Nothing => return None,
-        Content::Members(_) => return Some("changes who the members are"),
-        Content::Command(command) => command.clone(),
-    };
-    let entry = Proposal::decode(command).and_then(|proposal| Entry::decode(proposal.entry, own));
-    let Ok(entry) = entry else { return Some("cannot be read") };
-    match &entry.what {
-        EntryKind::Cluster(ClusterEntry::Publish { attributes, .. }) => {
-            // At the version that it was made at it counts.
-            let counts = attributes.proposal.as_ref().is_some_and(|proposal| proposal.version <= target);
-            counts.then_some("says what a member wants at a lower version")
-        }
-        EntryKind::Cluster(ClusterEntry::Move { .. }) => None,
-        EntryKind::Cluster(_) => Some("changes the cluster's version or its gate"),
-        _ if entry.since() > LOWEST => Some("depends on a feature"),
-        _ => None,
-    }
 }

@@ -152,3 +152,29 @@ async fn a_stopped_cluster_goes_down_and_keeps_its_keys_and_what_the_lower_relea
     assert_eq!(add(&client, -1).await.expect("added"), counted - 1);
     nobody_panicked(&cluster.layout);
 }
+
+/// No member has stored a snapshot yet: who founded the cluster stands in the logs alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_young_cluster_that_goes_down_offline_knows_its_members_afterwards() {
+    let (Some(higher), Some(lower)) = (build_or_skip(System::Node, "3.7"), build_or_skip(System::Node, "3.6")) else {
+        return;
+    };
+    let flags = QUICK.iter().map(ToString::to_string).collect();
+    let mut cluster = Cluster::up(&Spec { flags, ..Spec::new(higher.clone()) }).await.expect("up");
+    cluster.settled(V3_7).await.expect("settled");
+    let client = cluster.layout.client(&cluster.layout.members[0]).expect("a client");
+    let revision = client.put("last", "kept").await.expect("put");
+    let before = hashes(&cluster, revision).await;
+    for member in &mut cluster.layout.members {
+        member.end(Signal::TERM).expect("ended");
+        let done = migrate(&higher, member, "3.6");
+        assert!(done.status.success(), "{done:?}");
+        member.install(&lower).expect("installed");
+    }
+    for member in &cluster.layout.members {
+        member.start().expect("started");
+    }
+    cluster.settled(V3_6).await.expect("settled");
+    assert_eq!(hashes(&cluster, revision).await, before);
+    nobody_panicked(&cluster.layout);
+}
