@@ -4,12 +4,11 @@ use std::{collections::BTreeSet, time::Duration};
 
 use super::{
     Config,
-    gates::ALL,
     source::{ConfigError, Given, Origin},
     tls::{Allowed, CLIENT_TLS, PEER_TLS, TlsFlags, TlsSettings},
     url::Url,
 };
-use crate::features::{Level, Overrides, Registry};
+use crate::features::{ALL, Level, Overrides, Registry};
 
 /// As etcd has it (`maxElectionMs`): who waits longer has no failover worth the name.
 const MAX_ELECTION_TIMEOUT: Duration = Duration::from_millis(50_000);

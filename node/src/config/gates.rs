@@ -1,15 +1,18 @@
-//! What is said of features that etcd has for a server alone: they are known, and change nothing here, but that one of them states
-//! a wish for the cluster.
+//! What is said of features that etcd has for a server alone: one of them states a wish for the cluster, and most change nothing here.
 
 use proto::ClusterVersion;
 
 use super::Config;
-use crate::features::{LEASE_CHECKPOINT, Overrides, Registry, SERVER_LEASE_CHECKPOINT, Stage};
+use crate::features::{
+    ALL, INITIAL_CORRUPT_CHECK, LEASE_CHECKPOINT, Overrides, Registry, SERVER_LEASE_CHECKPOINT, SET_MEMBER_LOCAL_ADDR,
+    Stage,
+};
 
-/// Stand for all features of a stage (etcd, `featuregate`).
-pub(super) const ALL: [(&str, Stage); 2] = [("AllAlpha", Stage::Alpha), ("AllBeta", Stage::Beta)];
+/// Those of a server's own features that change something here.
+const USED: [&str; 3] = [SERVER_LEASE_CHECKPOINT, INITIAL_CORRUPT_CHECK, SET_MEMBER_LOCAL_ADDR];
 
-/// Takes etcd's `LeaseCheckpoint` for a wish, where nothing is said of the cluster's own, and warns of the rest.
+/// Settles what is on of the server's own, takes etcd's `LeaseCheckpoint` for a wish, where nothing is said of the cluster's own, and
+/// warns of what changes nothing.
 pub(super) fn settle(config: &mut Config, registry: Registry) {
     if !registry.has_gates() {
         let flags =
@@ -20,14 +23,13 @@ pub(super) fn settle(config: &mut Config, registry: Registry) {
             .extend(said.map(|(flag, _)| format!("--{flag}: this release has no gates; it counts from 3.6 on")));
         return;
     }
+    config.server_features = registry.of_server(&config.feature_gates);
     let said = |name: &str| config.feature_gates.0.get(name).copied();
     let all = |stage| ALL.iter().find(|(_, of)| *of == stage).and_then(|(name, _)| said(name));
     let wish = said(SERVER_LEASE_CHECKPOINT).or_else(|| all(Stage::Alpha));
     for (name, is_on) in &config.feature_gates.0 {
         let is_all = ALL.iter().any(|(all, _)| all == name);
-        if name != SERVER_LEASE_CHECKPOINT
-            && !is_all
-            && registry.get(name).map(|(_, spec)| spec.default) != Some(*is_on)
+        if !USED.contains(&name.as_str()) && !is_all && registry.get(name).map(|(_, spec)| spec.default) != Some(*is_on)
         {
             config.warnings.push(format!("--feature-gates: {name} is known and changes nothing here"));
         }

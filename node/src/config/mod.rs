@@ -7,6 +7,7 @@ mod check;
 mod duration;
 mod etcd_flag;
 mod gates;
+mod local_address;
 mod reader;
 mod said;
 mod setting;
@@ -27,7 +28,7 @@ pub use tls::{Allowed, CLIENT_TLS, FIXTURES, Identity, PEER_TLS, SelfSigned, Tls
 pub use url::{Url, UrlError};
 pub use utf8::{arguments, variables};
 
-use crate::features::{Overrides, Registry};
+use crate::features::{Features, Overrides, Registry};
 
 /// What `--quota-backend-bytes` is where nobody says otherwise (etcd, `DefaultQuotaBytes`).
 pub const DEFAULT_QUOTA_BYTES: u64 = 2 << 30;
@@ -85,8 +86,10 @@ pub struct Config {
     pub warning_apply: Duration,
     /// What this member wants of the cluster's gate.
     pub cluster_feature_gates: Overrides,
-    /// What is on for this server alone.
+    /// What is said of this server alone.
     pub feature_gates: Overrides,
+    /// What is on of a server's own features by that.
+    pub server_features: Features,
     /// As many operations a transaction of a client may have.
     pub max_txn_operations: usize,
     /// How large a request of a client may be.

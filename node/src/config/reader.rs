@@ -16,7 +16,7 @@ use super::{
     tls::{Allowed, CLIENT_TLS, Identity, PEER_TLS, SelfSigned, TlsFlags, TlsSettings, TlsVersions},
     url::Url,
 };
-use crate::features::Overrides;
+use crate::features::{Features, Overrides};
 
 pub(super) fn build(given: &Given) -> Result<Config, ConfigError> {
     let text = Reader { given };
@@ -75,6 +75,7 @@ pub(super) fn build(given: &Given) -> Result<Config, ConfigError> {
         warning_apply: text.duration("warning-apply-duration")?,
         cluster_feature_gates: text.gates("cluster-feature-gates")?,
         feature_gates: text.gates("feature-gates")?,
+        server_features: Features::default(),
         client_tls,
         peer_tls,
         require_peer_tls: text.flag("require-peer-tls")?,

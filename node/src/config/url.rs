@@ -1,6 +1,6 @@
 //! An address as etcd writes it: `http://10.0.0.1:2379`, `unix://localhost:2379` (etcd, `types.NewURLs`).
 
-use std::{fmt, path::Path, str::FromStr};
+use std::{fmt, net::IpAddr, path::Path, str::FromStr};
 
 use crate::host::Address;
 
@@ -48,11 +48,16 @@ impl Url {
     /// Whether nobody but this machine comes there.
     pub fn is_loopback(&self) -> bool {
         match &self.address {
-            Address::Tcp { host, .. } => {
-                let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-                host == "localhost" || address.is_ok_and(|address| address.is_loopback())
-            }
+            Address::Tcp { host, .. } => host == "localhost" || self.ip().is_some_and(|address| address.is_loopback()),
             Address::Unix(_) => true,
+        }
+    }
+
+    /// Its address, where that is written as one.
+    pub fn ip(&self) -> Option<IpAddr> {
+        match &self.address {
+            Address::Tcp { host, .. } => host.trim_matches(['[', ']']).parse().ok(),
+            Address::Unix(_) => None,
         }
     }
 

@@ -16,17 +16,22 @@ pub const COUNTERS: &str = "ClusterCounters";
 /// etcd's name for the first, which is a server's: there it states what the member wants for the cluster. No name is there on both
 /// levels (KEP-4647, "Register New Feature Gates").
 pub const SERVER_LEASE_CHECKPOINT: &str = "LeaseCheckpoint";
+/// A member compares what it holds with what the others hold before it serves.
+pub const INITIAL_CORRUPT_CHECK: &str = "InitialCorruptCheck";
+/// A member calls others from the address that they reach it at.
+pub const SET_MEMBER_LOCAL_ADDR: &str = "SetMemberLocalAddr";
 
-/// The servers' own are etcd's (etcd, `DefaultEtcdServerFeatureGates`); none of them changes what this node does.
+/// The servers' own are etcd's (etcd, `DefaultEtcdServerFeatureGates`). Those with a constant above change what this node does, the
+/// others nothing.
 pub(super) const HISTORY: &[Feature] = &[
     cluster(LEASE_CHECKPOINT, &[alpha(6), beta(7), deprecated(8), removed(9, true)]),
     cluster(COMPRESSION, &[alpha(7), beta(8), ga(9)]),
     cluster(COUNTERS, &[Spec { default: false, ..beta(6) }, Spec { patch: 1, ..beta(6) }, beta(7), locked(8)]),
     server("CompactHashCheck", &[alpha(6)]),
-    server("InitialCorruptCheck", &[alpha(6)]),
+    server(INITIAL_CORRUPT_CHECK, &[alpha(6)]),
     server(SERVER_LEASE_CHECKPOINT, &[alpha(6)]),
     server("LeaseCheckpointPersist", &[alpha(6)]),
-    server("SetMemberLocalAddr", &[alpha(6)]),
+    server(SET_MEMBER_LOCAL_ADDR, &[alpha(6)]),
     server("StopGRPCServiceOnDefrag", &[alpha(6)]),
     server("TxnModeWriteWithSharedBuffer", &[beta(6)]),
     server("FastLeaseKeepAlive", &[beta(7)]),

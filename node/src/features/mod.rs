@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 use proto::{ClusterVersion, Release};
 
 mod history;
+mod server;
 
 pub use history::*;
+pub use server::ALL;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Features(BTreeMap<String, bool>);

@@ -12,7 +12,7 @@ use proto::{
 use tokio::time::{Instant, sleep, timeout};
 use tonic::Status;
 
-use super::{Shared, leading::AllHeard, wire};
+use super::{Member, Shared, leading::AllHeard, wire};
 use crate::{
     api_error::ApiError,
     cluster::{leader_proposals::Heard, member::Starts},
@@ -28,6 +28,30 @@ pub(super) struct Hashed {
     pub(super) hash: u32,
     /// The last compaction there: what it leaves is part of what is hashed.
     pub(super) compacted: Revision,
+}
+
+/// Why a member does not serve.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "this member holds other keys at revision {at} than {} and may not serve (--feature-gates=InitialCorruptCheck=true); find out who \
+     is right. If they are: remove this member, empty its data directory, and add it anew (etcdctl member remove, member add)",
+    names(others)
+)]
+pub struct Differs {
+    at: Revision,
+    others: Vec<MemberId>,
+}
+
+fn names(members: &[MemberId]) -> String {
+    members.iter().map(MemberId::to_string).collect::<Vec<_>>().join(" and ")
+}
+
+/// The members that this one differs from, where those who agree with it are not most of them.
+fn contradicting(own: MemberId, hashed: &BTreeMap<MemberId, Hashed>) -> Vec<MemberId> {
+    let Some(here) = hashed.get(&own) else { return Vec::new() };
+    let compared = hashed.iter().filter(|(_, other)| other.compacted == here.compacted);
+    let (same, others): (Vec<_>, Vec<_>) = compared.partition(|(_, other)| other.hash == here.hash);
+    if same.len() > others.len() { Vec::new() } else { others.into_iter().map(|(id, _)| *id).collect() }
 }
 
 /// The members that hold something else than most of those that can be compared with the leader; where there is no such most,
@@ -71,8 +95,8 @@ impl Shared {
         Ok(Hashed { hash, compacted: Revision(compacted) })
     }
 
-    async fn compare(&self, term: u64) {
-        let at = self.machine.read(|state| state.keys.revision());
+    /// What those come to who answer.
+    async fn hashes(&self, at: Revision) -> BTreeMap<MemberId, Hashed> {
         let members: Vec<_> = self.group.members().into_keys().map(MemberId).collect();
         let hashes = join_all(members.iter().map(|member| self.hash_of(*member, at))).await;
         let mut hashed = BTreeMap::new();
@@ -82,6 +106,12 @@ impl Shared {
                 Err(status) => tracing::debug!(%member, %status, "a member is not compared this time"),
             }
         }
+        hashed
+    }
+
+    async fn compare(&self, term: u64) {
+        let at = self.machine.read(|state| state.keys.revision());
+        let hashed = self.hashes(at).await;
         for member in odd_ones(self.identity.member, &hashed) {
             let kind = AlarmType::Corrupt as i32;
             if self.machine.read(|state| state.alarms.contains(&(member, kind))) {
@@ -98,6 +128,19 @@ impl Shared {
                 tracing::warn!(%error, %member, "the alarm CORRUPT was not raised");
             }
         }
+    }
+}
+
+impl Member {
+    /// Compares what this member holds with what those hold who answer, before it serves (etcd, `InitialCheck` in
+    /// server/etcdserver/corrupt.go).
+    ///
+    /// # Errors
+    /// [`Differs`]: it must not serve.
+    pub async fn agrees(&self) -> Result<(), Differs> {
+        let at = self.shared.machine.read(|state| state.keys.revision());
+        let others = contradicting(self.shared.identity.member, &self.shared.hashes(at).await);
+        if others.is_empty() { Ok(()) } else { Err(Differs { at, others }) }
     }
 }
 
@@ -124,6 +167,26 @@ pub(super) async fn run(shared: &Arc<Shared>, term: u64, interval: Option<Durati
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_not_with_most_of_those_who_answer_may_not_serve() {
+        // Member 1 starts. Each member's hash, and its last compaction.
+        for (members, others, why) in [
+            (&[(7, 0), (7, 0), (7, 0)][..], &[][..], "all agree"),
+            (&[(7, 0), (8, 0), (8, 0)], &[2, 3], "all others differ"),
+            (&[(7, 0), (7, 0), (8, 0)], &[], "it is with most"),
+            (&[(7, 0), (8, 0)], &[2], "one against one: who is right is not known"),
+            (&[(7, 0), (8, 5)], &[], "another compaction cannot be compared"),
+            (&[(7, 0)], &[], "nobody else answers"),
+        ] {
+            let hashed = members
+                .iter()
+                .zip(1..)
+                .map(|((hash, compacted), id)| (MemberId(id), Hashed { hash: *hash, compacted: Revision(*compacted) }));
+            let others: Vec<_> = others.iter().copied().map(MemberId).collect();
+            assert_eq!(contradicting(MemberId(1), &hashed.collect()), others, "{why}");
+        }
+    }
 
     #[test]
     fn who_differs_from_most_is_odd_and_without_most_who_differs_from_the_leader() {

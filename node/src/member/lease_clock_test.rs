@@ -22,7 +22,7 @@ fn state() -> State {
 /// nor for one that is gone.
 #[test]
 fn a_clock_that_stands_still_knows_of_no_lease() {
-    let clock = LeaseClock::new(Arc::new(RealHost));
+    let clock = LeaseClock::new(Arc::new(RealHost::default()));
     assert_eq!(clock.left(LEASE, 60), Err(Stopped));
     assert_eq!(clock.renew(LEASE, 60), Err(Stopped));
     clock.follow(&state(), &FEATURES, GRACE);
@@ -34,7 +34,7 @@ fn a_clock_that_stands_still_knows_of_no_lease() {
 
 #[test]
 fn a_lease_that_the_clock_has_not_seen_yet_is_new() {
-    let clock = LeaseClock::new(Arc::new(RealHost));
+    let clock = LeaseClock::new(Arc::new(RealHost::default()));
     clock.follow(&State::default(), &FEATURES, GRACE);
     assert_eq!(clock.left(LEASE, 60), Ok(59));
     assert_eq!(clock.renew(LEASE, 60), Ok(true));
@@ -44,7 +44,7 @@ fn a_lease_that_the_clock_has_not_seen_yet_is_new() {
 
 #[test]
 fn a_lease_that_has_ended_is_not_renewed() {
-    let clock = LeaseClock::new(Arc::new(RealHost));
+    let clock = LeaseClock::new(Arc::new(RealHost::default()));
     clock.follow(&State::default(), &FEATURES, GRACE);
     assert_eq!(clock.renew(LEASE, 0), Ok(true));
     assert_eq!(clock.ended(&BTreeSet::new()), [LEASE]);
@@ -54,7 +54,7 @@ fn a_lease_that_has_ended_is_not_renewed() {
 
 #[test]
 fn a_clock_follows_what_was_granted_and_revoked() {
-    let clock = LeaseClock::new(Arc::new(RealHost));
+    let clock = LeaseClock::new(Arc::new(RealHost::default()));
     let mut state = state();
     clock.follow(&state, &FEATURES, GRACE);
     let apply = |state: &mut State, index, what: EntryKind| drop(state.apply(LogIndex(index), what.into(), &FEATURES));
@@ -70,7 +70,7 @@ fn a_clock_follows_what_was_granted_and_revoked() {
 /// Between two looks: whoever has the id now has all of its own time.
 #[test]
 fn a_lease_whose_id_was_granted_again_is_another_one() {
-    let clock = LeaseClock::new(Arc::new(RealHost));
+    let clock = LeaseClock::new(Arc::new(RealHost::default()));
     let mut state = state();
     clock.follow(&state, &FEATURES, GRACE);
     for (index, ttl, expected) in [(2, 1000, 999..=1000), (4, 5, 4..=5), (6, 5, 4..=5)] {
@@ -88,7 +88,7 @@ fn a_lease_whose_id_was_granted_again_is_another_one() {
 
 #[test]
 fn what_a_lease_has_left_is_written_down_once_its_time_has_come() {
-    let clock = LeaseClock::new(Arc::new(RealHost));
+    let clock = LeaseClock::new(Arc::new(RealHost::default()));
     clock.follow(&state(), &FEATURES, GRACE);
     assert_eq!(clock.due(), []);
     let now = clock.now();

@@ -23,7 +23,7 @@ impl Shared {
         let known = self.lease(lease).await?;
         let Some((granted_s, is_noted)) = known else { return Ok(0) };
         // Another leader would give it what was written down before, where that counts.
-        if is_noted && self.writes_checkpoints() {
+        if is_noted && self.feature_enabled(LEASE_CHECKPOINT) {
             let checkpoints = vec![LeaseCheckpoint { id: lease.0, remaining_ttl: 0 }];
             let clear = EntryKind::LeaseCheckpoint(LeaseCheckpointRequest { checkpoints });
             self.propose_as_leader(term, clear).await.map_err(|error| Status::unavailable(error.to_string()))?;
@@ -49,10 +49,6 @@ impl Shared {
         let Some((granted_s, _)) = self.lease(lease).await? else { return Ok(-1) };
         self.machine.read(|state| state.keys.leases().get(lease).map(|there| self.clock.tell_apart(lease, there)));
         Ok(self.clock.left(lease, granted_s)?)
-    }
-
-    fn writes_checkpoints(&self) -> bool {
-        self.machine.read(|state| state.cluster.is_enabled(LEASE_CHECKPOINT, self.machine.registry()))
     }
 
     async fn lease(&self, lease: LeaseId) -> Result<Option<(i64, bool)>, Status> {

@@ -39,6 +39,7 @@ use tokio::{
 };
 use tonic::Status;
 
+pub use comparing::Differs;
 pub use counts::Counts;
 pub use start::{End, Running, Setup, StartError, data_dir, start};
 
@@ -46,6 +47,7 @@ use crate::{
     api_error::ApiError,
     cluster::membership::Rules,
     entry::{Entry, EntryKind},
+    features::Features,
     machine::Machine,
     peer::{Handshake, Links, Told, Traffic, wire},
     state::{Applied, Refusal, State},
@@ -92,6 +94,7 @@ struct Shared {
     limits: Limits,
     /// By which members come and go.
     rules: Rules,
+    server_features: Features,
     /// One change of the members at a time is judged here.
     changing: Mutex<()>,
     clock: lease_clock::LeaseClock,
@@ -105,6 +108,13 @@ struct Shared {
 }
 
 impl Shared {
+    /// Whether a feature is on: one of the server's own by its flags, any other by what its cluster has decided (KEP-4647, "Interface
+    /// Change for Server Code").
+    fn feature_enabled(&self, name: &str) -> bool {
+        let of_cluster = || self.machine.read(|state| state.cluster.is_enabled(name, self.machine.registry()));
+        self.server_features.get(name).unwrap_or_else(of_cluster)
+    }
+
     /// Ends this member, which must not go on.
     fn end(&self, told: &Told) {
         self.is_removed.fetch_or(*told == Told::Removed, Ordering::Relaxed);
@@ -179,6 +189,11 @@ impl Member {
     /// What goes to and comes from other members.
     pub fn traffic(&self) -> &Traffic {
         self.shared.links.traffic()
+    }
+
+    /// Whether a feature is on, of either level.
+    pub fn feature_enabled(&self, name: &str) -> bool {
+        self.shared.feature_enabled(name)
     }
 
     /// Returns once its cluster has let it in.

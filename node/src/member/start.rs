@@ -204,6 +204,7 @@ pub async fn start(setup: Setup) -> Result<Running, StartError> {
         handshake: handshake.clone(),
         limits,
         rules: Rules { is_strict: config.strict_reconfig_check, max_learners: config.max_learners, registry },
+        server_features: config.server_features.clone(),
         changing: Mutex::default(),
         clock: lease_clock::LeaseClock::new(host),
         counts: Counts::default(),

@@ -147,7 +147,7 @@ mod tests {
 
     async fn reached(at: &[SocketAddr]) -> io::Result<SocketAddr> {
         let urls: Vec<_> = at.iter().map(|address| format!("http://{address}")).collect();
-        let mut dial = Dial::new(Arc::new(RealHost), None, Arc::new(move || urls.join(",")), Arc::default());
+        let mut dial = Dial::new(Arc::new(RealHost::default()), None, Arc::new(move || urls.join(",")), Arc::default());
         let mut socket = dial.call(Uri::default()).await?.into_inner();
         // Whoever listens says where.
         let mut port = [0; 2];

@@ -358,7 +358,7 @@ mod tests {
         for entry in [Entry::Bootstrap { id: ClusterId(1), members }, published] {
             machine.apply_of_test(EntryKind::Cluster(entry));
         }
-        let (links, _) = Links::new(Arc::new(RealHost), None, own);
+        let (links, _) = Links::new(Arc::new(RealHost::default()), None, own);
         let lost = || Status::data_loss("it is lost");
         for (refusal, is_believed) in [
             (lost(), false),

@@ -27,7 +27,7 @@ use crate::{
     config::{
         CLIENT_TLS, Config, ConfigError, PEER_TLS, Role, SETTINGS, TlsSettings, Url, arguments, overruled, variables,
     },
-    features::Registry,
+    features::{INITIAL_CORRUPT_CHECK, Registry},
     host::{Descriptors, RealHost},
     logging,
     member::{End, Member, Running, Setup, data_dir, start},
@@ -182,7 +182,8 @@ fn serve(release: &str, arguments: Vec<String>) -> Outcome {
     let served = [(if has_http { "grpc" } else { "grpc+http" }, sockets.addresses()), ("http", by_http.addresses())];
     let options = ServeOptions { peer_port_is_open: !open.is_empty(), ..ServeOptions::of(&config) };
     let peers = raft.block_on(async { peers.listen(descriptors.for_peers(), tls.peers.as_ref()) })?;
-    let setup = Setup { config, release, registry, listeners: peers, host: Arc::new(RealHost), tls: tls.to_peers };
+    let host = Arc::new(RealHost::calling_from(config.local_address()));
+    let setup = Setup { config, release, registry, listeners: peers, host, tls: tls.to_peers };
     // On this thread: its heap grows in greater steps than those of others, and a large state takes a lot of it.
     let running = raft.block_on(start(setup))?;
     let most = descriptors.for_clients();
@@ -216,7 +217,7 @@ impl Tls {
     fn of(config: &Config) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let sides = [(&config.client_tls, CLIENT_TLS), (&config.peer_tls, PEER_TLS)];
         if sides.iter().any(|(settings, _)| settings.self_signed.is_some()) {
-            data_dir(&RealHost, config)?;
+            data_dir(&RealHost::default(), config)?;
             sides.iter().try_for_each(|(settings, flags)| make_where_needed(settings, *flags))?;
         }
         let server = |settings: &TlsSettings, flags| {
@@ -289,6 +290,12 @@ pub async fn live(
     tokio::select! {
         _ = ready => {}
         ended = &mut end => return ended,
+    }
+    if running.member.feature_enabled(INITIAL_CORRUPT_CHECK) {
+        tokio::select! {
+            agrees = running.member.agrees() => agrees?,
+            ended = &mut end => return ended,
+        }
     }
     let listeners = listen()?;
     let mut tasks = JoinSet::new();

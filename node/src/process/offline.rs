@@ -44,7 +44,7 @@ pub(super) fn migrate(release: &str, arguments: &[String]) -> Said {
         migrate::Command::Migrate { data_dir, target } => {
             let runtime = Builder::new_current_thread().enable_all().build()?;
             let _too_large = take_too_large(&runtime)?;
-            let done = migrate::migrate(&RealHost, &data_dir, target, &release)?;
+            let done = migrate::migrate(&RealHost::default(), &data_dir, target, &release)?;
             Ok(format!("{}: {done}\n", data_dir.display()))
         }
     }

@@ -3,6 +3,7 @@
 // A test binary of several files: what is allowed in tests is allowed in all of it.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used)]
 
+mod another_story;
 mod beside_etcd;
 mod by_etcdctl;
 mod counted;

@@ -174,7 +174,7 @@ async fn start(setup: &Setup, url: &str, folder: &TempDir) -> Running {
     let config = Config::read(flags.into_iter().chain(wish), [], FEATURES).unwrap();
     let (release, registry) = (setup.release.clone(), setup.registry);
     member::start(member::Setup {
-        host: Arc::new(RealHost),
+        host: Arc::new(RealHost::default()),
         config,
         release,
         registry,

@@ -29,9 +29,16 @@ async fn start(name: &str, listener: TcpListener, initial_cluster: &str, folder:
     ];
     let (config, release) = (Config::read(flags, [], FEATURES).unwrap(), Release::new(3, 6, 0));
     let listeners = vec![tcp(listener, Arc::new(Semaphore::new(64)))];
-    member::start(member::Setup { host: Arc::new(RealHost), config, release, registry: FEATURES, listeners, tls: None })
-        .await
-        .unwrap()
+    member::start(member::Setup {
+        host: Arc::new(RealHost::default()),
+        config,
+        release,
+        registry: FEATURES,
+        listeners,
+        tls: None,
+    })
+    .await
+    .unwrap()
 }
 
 async fn until(what: &str, is_so: impl Fn() -> bool) {

@@ -28,7 +28,11 @@ pub(super) fn gates(context: &ServiceContext, state: &State, page: &mut Page) {
     let enabled = known
         .iter()
         .map(|(feature, spec)| (Labels::of(&[("name", feature.name), ("stage", stage(spec.stage))]), is_on(feature)));
-    page.gauges("etcd_server_feature_enabled", "What is on here.", enabled);
+    let own = registry.iter().filter(|(feature, _)| feature.level == Level::Server).map(|(feature, spec)| {
+        let is_on = i32::from(context.member.feature_enabled(feature.name));
+        (Labels::of(&[("name", feature.name), ("stage", stage(spec.stage))]), is_on)
+    });
+    page.gauges("etcd_server_feature_enabled", "What is on here.", enabled.chain(own));
     let enabled = known.iter().map(|(feature, _)| (Labels::of(&[("name", feature.name)]), is_on(feature)));
     page.gauges("etcd_cluster_feature_enabled", "What is on for the whole cluster.", enabled);
     let identity = context.member.identity();

@@ -199,8 +199,10 @@ async fn meet(called: &TlsSettings, calls: &TlsSettings) -> bool {
     let mut secured = server.secure(tcp(listener, Arc::new(Semaphore::new(8))), 4);
     let taking = tokio::spawn(async move { secured.next().await.map(drop) });
     let client = Arc::new(ClientTls::new(calls.clone(), PEER_TLS).unwrap());
-    let socket =
-        RealHost.connect(&Address::Tcp { host: address.ip().to_string(), port: address.port() }).await.unwrap();
+    let socket = RealHost::default()
+        .connect(&Address::Tcp { host: address.ip().to_string(), port: address.port() })
+        .await
+        .unwrap();
     let shaken = timeout(Duration::from_secs(20), client.connect("127.0.0.1", socket)).await.unwrap();
     taking.abort();
     shaken.is_ok()

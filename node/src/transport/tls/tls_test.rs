@@ -71,8 +71,10 @@ async fn who_begins_a_handshake_and_says_nothing_more_holds_up_nobody() {
         let _ = socket.write_all(b"\x16\x03\x01\x02\x00\x01").await;
         silent.push(socket);
     }
-    let socket =
-        RealHost.connect(&Address::Tcp { host: address.ip().to_string(), port: address.port() }).await.unwrap();
+    let socket = RealHost::default()
+        .connect(&Address::Tcp { host: address.ip().to_string(), port: address.port() })
+        .await
+        .unwrap();
     let shaken = timeout(Duration::from_secs(5), client.connect("127.0.0.1", socket)).await;
     assert!(shaken.expect("none of the silent ones is waited for").is_ok());
     drop(taking.await.unwrap());
