@@ -4,8 +4,8 @@
 //! want: cases, skips, and faults that the lab has no use for.
 
 pub use lab::{
-    Error, agent, certificates, chance, client, cluster, ended, events, fault, history, member, mounted, network,
-    observer, playbook, ports, process, raft_status, sick, system, wait, watcher, witness, workload,
+    Error, agent, certificates, chance, client, cluster, ended, events, fault, history, member, metrics, mounted,
+    network, observer, playbook, ports, process, raft_status, sick, system, wait, watcher, witness, workload,
 };
 
 pub mod balancer;
@@ -19,6 +19,7 @@ pub mod liar;
 pub mod machine;
 pub mod much;
 mod on_both;
+pub mod probe;
 pub mod releases;
 pub mod roles;
 pub mod rollout;

@@ -1,5 +1,10 @@
 //! Much of something: a cluster with many keys, and many watches.
 
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
 use proto::etcdserverpb::{
     PutRequest, RequestOp, TxnRequest, WatchCreateRequest, WatchRequest, WatchResponse, kv_client::KvClient,
     request_op::Request, watch_client::WatchClient, watch_request::RequestUnion,
@@ -11,7 +16,7 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 
-use crate::{Error, cluster::Layout};
+use crate::{Error, cluster::Layout, probe::INTERVAL};
 
 /// Puts in one transaction (etcd, `--max-txn-ops`).
 const BATCH: u64 = 128;
@@ -55,6 +60,36 @@ pub async fn fill(layout: &Layout, keys: u64, bytes: usize) -> Result<(), Error>
         filler??;
     }
     Ok(())
+}
+
+/// What is in the folder of a member's snapshots: those that are whole, and whether one is being written.
+pub fn snapshots(layout: &Layout) -> (Vec<String>, bool) {
+    let folders = layout.members.iter().flat_map(|member| {
+        let data = member.dir.join("data");
+        [data.join("snap"), data.join("member/snap")]
+    });
+    let mut names: Vec<_> = folders
+        .flat_map(|folder| {
+            fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path().display().to_string())
+        })
+        .collect();
+    let is_written = names.iter().any(|name| name.ends_with(".tmp"));
+    names.retain(|name| name.ends_with(".snap"));
+    names.sort();
+    (names, is_written)
+}
+
+/// Until no member has written a snapshot for a while: what filled it makes many.
+pub async fn quiet(layout: &Layout) {
+    const LONG: Duration = Duration::from_secs(3);
+    let (mut since, mut seen) = (Instant::now(), snapshots(layout));
+    while since.elapsed() < LONG {
+        tokio::time::sleep(INTERVAL).await;
+        let now = snapshots(layout);
+        if now.1 || now != seen {
+            (since, seen) = (Instant::now(), now);
+        }
+    }
 }
 
 /// Watches that are open for as long as this is there.

@@ -13,10 +13,13 @@ use std::{
 use proto::etcdserverpb::{
     CompactionRequest, HashKvRequest, PutRequest, kv_client::KvClient, maintenance_client::MaintenanceClient,
 };
-use tests::{Error, cluster::Layout, much};
+use tests::{
+    Error,
+    cluster::Layout,
+    much::{self, snapshots},
+    probe::{self, INTERVAL},
+};
 use tokio::task::JoinSet;
-
-use crate::probe::{self, INTERVAL};
 
 pub async fn nothing() -> Result<(), Error> {
     std::future::pending().await
@@ -75,36 +78,6 @@ pub struct Snapshots {
     pub most_mb: f64,
     /// What was written meanwhile, and is kept, as history is.
     pub written_mb: f64,
-}
-
-/// What is in the folder of a member's snapshots: those that are whole, and whether one is being written.
-fn snapshots(layout: &Layout) -> (Vec<String>, bool) {
-    let folders = layout.members.iter().flat_map(|member| {
-        let data = member.dir.join("data");
-        [data.join("snap"), data.join("member/snap")]
-    });
-    let mut names: Vec<_> = folders
-        .flat_map(|folder| {
-            fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path().display().to_string())
-        })
-        .collect();
-    let is_written = names.iter().any(|name| name.ends_with(".tmp"));
-    names.retain(|name| name.ends_with(".snap"));
-    names.sort();
-    (names, is_written)
-}
-
-/// Until no member has written a snapshot for a while: what filled it makes many.
-pub async fn quiet(layout: &Layout) {
-    const LONG: Duration = Duration::from_secs(3);
-    let (mut since, mut seen) = (Instant::now(), snapshots(layout));
-    while since.elapsed() < LONG {
-        tokio::time::sleep(INTERVAL).await;
-        let now = snapshots(layout);
-        if now.1 || now != seen {
-            (since, seen) = (Instant::now(), now);
-        }
-    }
 }
 
 /// Puts of 16 KiB until each member has written so many snapshots, with a probe beside them.

@@ -4,7 +4,6 @@
 //! put while something large goes on, beside its slowest one without, in one run on the same cores; fsync is on.
 
 mod busy;
-mod probe;
 
 use std::{process::ExitCode, time::Duration};
 
@@ -13,7 +12,7 @@ use tests::{
     Error,
     cluster::{Cluster, Spec},
     command::end_of,
-    much, releases,
+    much, probe, releases,
     spread::spread,
     system::{Build, System},
 };
@@ -82,17 +81,17 @@ async fn measure(cli: &Cli, build: &Build) -> Result<Vec<(&'static str, f64)>, E
     let cluster = Cluster::up(&Spec { flags, ..Spec::new(build.clone()) }).await?;
     let (layout, time) = (&cluster.layout, Duration::from_secs(cli.seconds));
     much::fill(layout, cli.keys, 8).await?;
-    busy::quiet(layout).await;
+    much::quiet(layout).await;
     let mut rows = Vec::new();
     let alone = probe::slowest_ms(layout, time, busy::nothing()).await?;
     rows.push(("slowest put, nothing else, ms", alone));
     let hashes = probe::slowest_ms(layout, time, busy::hashes(layout, 8).await?).await?;
     rows.push(("the same, eight HashKV at once at the leader", hashes));
     much::fill(layout, cli.keys / 2, 8).await?;
-    busy::quiet(layout).await;
+    much::quiet(layout).await;
     let compaction = probe::slowest_ms(layout, time, busy::compaction(layout).await?).await?;
     rows.push(("the same, a compaction of half as many changes as there are keys", compaction));
-    busy::quiet(layout).await;
+    much::quiet(layout).await;
     let before = busy::resident_mb(layout)?;
     let snapshots = busy::until_snapshots(layout, 2).await?;
     rows.push(("slowest put beside puts of 16 KiB, no snapshot is written, ms", snapshots.without_ms));
