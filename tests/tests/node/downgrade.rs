@@ -43,7 +43,7 @@ async fn stored(cluster: &Cluster, member: &Member) -> (String, Option<String>) 
     (status.storage_version, under_way)
 }
 
-async fn is_fit(cluster: &Cluster, member: &Member, version: &str) {
+pub async fn is_fit(cluster: &Cluster, member: &Member, version: &str) {
     wait::until(&format!("{} to store what {version} can read", member.name), GENEROUS, || async {
         let (found, _) = stored(cluster, member).await;
         if found == version { Ok(()) } else { Err(found) }

@@ -6,7 +6,7 @@ use std::fs;
 use proto::batonpb::{ListRequest, Member as Listed, members_client::MembersClient};
 use rustix::process::Signal;
 use tests::{
-    cluster::{Cluster, Layout, Spec},
+    cluster::{Layout, Spec},
     etcdctl::Etcdctl,
     member::Member,
     skip::build_or_skip,
@@ -16,7 +16,7 @@ use tests::{
 
 use crate::{
     downgrade::{downgrade, restart_all, succeeds},
-    members::{add, peer_url, says, with},
+    members::{add, says, without_the_last},
     nobody_panicked,
     trial::agreed,
     up,
@@ -68,11 +68,7 @@ async fn a_newcomer_two_minors_below_waits_until_its_cluster_is_lowered() {
     let Some(etcd) = build_or_skip(System::Etcd, "3.6") else { return };
     let etcdctl = Etcdctl::new(&etcd, None);
     let spec = Spec { size: 4, tls: false, ..Spec::new(high.clone()) };
-    let mut cluster = Cluster::laid_out(&spec).expect("laid out");
-    let mut fourth = cluster.layout.members.pop().expect("four");
-    let named = |member: &Member| format!("{}={}", member.name, peer_url(member));
-    let list = cluster.layout.members.iter().map(named).collect::<Vec<_>>().join(",");
-    cluster.layout.members.iter_mut().for_each(|member| member.flags = with(&member.flags, "initial-cluster", &list));
+    let (mut cluster, mut fourth) = without_the_last(&spec);
     cluster.begin().await.expect("up");
     cluster.settled(high.release.cluster_version()).await.expect("3.7");
 

@@ -2,20 +2,32 @@
 
 use std::time::Duration;
 
-use proto::etcdserverpb::{
-    LeaseGrantRequest, LeaseKeepAliveRequest, LeaseTimeToLiveRequest, PutRequest, kv_client::KvClient,
-    lease_client::LeaseClient,
+use proto::{
+    ClusterVersion,
+    etcdserverpb::{
+        LeaseGrantRequest, LeaseKeepAliveRequest, LeaseTimeToLiveRequest, PutRequest, kv_client::KvClient,
+        lease_client::LeaseClient,
+    },
 };
 use rustix::process::Signal;
 use tests::{
     client::Client,
     cluster::{Cluster, Layout},
     member::Member,
+    skip::build_or_skip,
+    system::System,
     wait::{self, GENEROUS},
 };
 use tonic::Status;
 
-use crate::{QUICK, nobody_panicked, up};
+use crate::{
+    QUICK,
+    downgrade::{downgrade, succeeds},
+    leader_killed::decided,
+    nobody_panicked,
+    trial::one_state,
+    up,
+};
 
 const ID: i64 = 4711;
 const KEY: &str = "leased";
@@ -183,4 +195,39 @@ async fn is_renewed_or_ended(cluster: &Cluster) -> bool {
 
 async fn term_of(layout: &Layout, member: &Member) -> u64 {
     layout.client(member).expect("a client").status().await.expect("answered").raft_term
+}
+
+/// What is written down of a lease at 3.7 is forgotten as the version falls to 3.6, where nobody writes it down: so the next leader
+/// gives the lease its whole time, and not what was left of it once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_outlives_a_downgrade_and_what_was_written_down_of_it_does_not() {
+    const TTL: i64 = 20;
+    let Some(etcd) = build_or_skip(System::Etcd, "3.6") else { return };
+    let Some(cluster) = up("3.7", &QUICK).await else { return };
+    let layout = &cluster.layout;
+    decided(&cluster, ClusterVersion { major: 3, minor: 7 }).await;
+    let leader = layout.leader().await.expect("a leader").clone();
+    let client = layout.client(&leader).expect("a client");
+    grant(&client, TTL).await;
+    wait::until("half of it to be over, and that to be written down", GENEROUS, || async {
+        let left = left(&client).await.map_err(|status| status.to_string())?;
+        if left <= TTL / 2 - 1 { Ok(()) } else { Err(format!("{left} s are left")) }
+    })
+    .await
+    .expect("it grows old");
+    succeeds(&downgrade(&etcd.bin.join("etcdctl"), &leader, &["enable", "3.6.0"]));
+    let on = decided(&cluster, ClusterVersion { major: 3, minor: 6 }).await;
+    assert!(!on.contains(&"ClusterLeaseCheckpoint".to_owned()), "{on:?}");
+    // The state holds what was written down, too.
+    one_state(&cluster).await;
+    assert!(client.get(KEY).await.expect("answered").is_some(), "its key is there");
+    let survivor = layout.members.iter().find(|member| member.name != leader.name).expect("three");
+    let survivor = layout.client(survivor).expect("a client");
+    leader.end(Signal::KILL).expect("killed");
+    let left =
+        wait::until("another leader to know", GENEROUS, || async { left(&survivor).await.map_err(|s| s.to_string()) });
+    let left = left.await.expect("known");
+    assert!((TTL - 4..=TTL).contains(&left), "{left} of {TTL} s are left");
+    assert_eq!(renew(&survivor).await.expect("renewed"), TTL);
+    nobody_panicked(layout);
 }

@@ -10,12 +10,14 @@ mod downgrade;
 mod durable;
 mod faults;
 mod full;
+mod gate_untouched;
 mod gates;
 mod graduates;
 mod hand_over;
 mod hostile;
 mod join_control;
 mod large;
+mod leader_killed;
 mod lease_reads;
 mod leases;
 mod log_lines;
@@ -31,10 +33,12 @@ mod restore;
 mod rubbish;
 mod self_signed;
 mod snapshot;
+mod snapshot_across;
 mod stranger;
 mod tls;
 mod trial;
 mod unread;
+mod while_members_change;
 
 use std::fs;
 

@@ -34,6 +34,16 @@ async fn alone() -> Option<(Cluster, Vec<Member>)> {
     Some((cluster, others))
 }
 
+/// A cluster that is laid out, of all members but the last, which it does not know of.
+pub fn without_the_last(spec: &Spec) -> (Cluster, Member) {
+    let mut cluster = Cluster::laid_out(spec).expect("laid out");
+    let last = cluster.layout.members.pop().expect("there is one");
+    let named = |member: &Member| format!("{}={}", member.name, peer_url(member));
+    let list = cluster.layout.members.iter().map(named).collect::<Vec<_>>().join(",");
+    cluster.layout.members.iter_mut().for_each(|member| member.flags = with(&member.flags, "initial-cluster", &list));
+    (cluster, last)
+}
+
 pub fn peer_url(member: &Member) -> String {
     format!("http://127.0.0.1:{}", member.peer_port)
 }
@@ -70,7 +80,7 @@ pub async fn add(etcdctl: &Etcdctl, layout: &Layout, member: &mut Member, more: 
 }
 
 /// Starts what was added; gives its id.
-async fn start(cluster: &mut Cluster, member: Member) -> u64 {
+pub async fn start(cluster: &mut Cluster, member: Member) -> u64 {
     member.start().expect("started");
     let client = cluster.layout.client(&member).expect("a client");
     let what = format!("{} to say who it is", member.name);
@@ -86,7 +96,7 @@ async fn start(cluster: &mut Cluster, member: Member) -> u64 {
 }
 
 /// Promotes it once it has caught up.
-async fn promote(etcdctl: &Etcdctl, layout: &Layout, id: u64) {
+pub async fn promote(etcdctl: &Etcdctl, layout: &Layout, id: u64) {
     wait::until("the learner to be promoted", GENEROUS, || async {
         let output = etcdctl.output(&layout.endpoints(), &["member", "promote", &format!("{id:x}")]).await;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -96,7 +106,7 @@ async fn promote(etcdctl: &Etcdctl, layout: &Layout, id: u64) {
     .expect("it is");
 }
 
-async fn remove(etcdctl: &Etcdctl, layout: &Layout, at: &Member, member: &Member) {
+pub async fn remove(etcdctl: &Etcdctl, layout: &Layout, at: &Member, member: &Member) {
     let listed = layout.client(at).expect("a client").members().await.expect("listed");
     let id = listed.iter().find(|listed| listed.name == member.name).expect("it is one").id;
     run(etcdctl, layout, &["member", "remove", &format!("{id:x}")]).await;

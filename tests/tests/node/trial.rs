@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use proto::Revision;
+use proto::{
+    Revision,
+    etcdserverpb::{SnapshotRequest, maintenance_client::MaintenanceClient},
+};
 use tests::{
     cluster::Cluster,
     wait::{self, GENEROUS},
@@ -43,6 +46,7 @@ impl Trial {
         let (acked, failed, gap) = (outcome.acked.len(), outcome.failed_attempts, outcome.longest_write_gap);
         cluster.ready().await.expect("every member serves");
         let last = agreed(&cluster).await;
+        one_state(&cluster).await;
         let events = watcher.judge(last, &outcome.acked).await.expect("a watch without gaps");
         println!("{acked} writes, {failed} attempts repeated, longest gap {} ms", gap.as_millis());
         println!("{events} events by {} streams; {:?}", watcher.streams(), outcome.complaints);
@@ -70,4 +74,31 @@ pub async fn agreed(cluster: &Cluster) -> Revision {
         if is_one { Ok(found[0].0) } else { Err(format!("{found:?}")) }
     };
     wait::until("every member to hold the same", GENEROUS, look).await.expect("they agree")
+}
+
+/// Every member holds the same to the last byte, as at one entry of the log: keys, leases, members, cluster version and gate.
+pub async fn one_state(cluster: &Cluster) {
+    let look = || async {
+        let mut found = Vec::new();
+        for member in &cluster.layout.members {
+            let client = cluster.layout.client(member).map_err(|error| error.to_string())?;
+            let text = |status: tonic::Status| format!("{}: {status}", member.name);
+            let before = client.status().await.map_err(text)?.raft_applied_index;
+            let mut pieces =
+                MaintenanceClient::new(client.channel()).snapshot(SnapshotRequest {}).await.map_err(text)?.into_inner();
+            let mut whole = Vec::new();
+            while let Some(piece) = pieces.message().await.map_err(text)? {
+                whole.extend(piece.blob);
+            }
+            let after = client.status().await.map_err(text)?.raft_applied_index;
+            found.push((before, after, whole));
+        }
+        let at: Vec<_> = found.iter().map(|(before, after, _)| (*before, *after)).collect();
+        if at.iter().any(|(before, after)| before != after || *before != at[0].0) {
+            return Err(format!("they are not at one entry: {at:?}"));
+        }
+        let is_one = found.windows(2).all(|pair| pair[0].2 == pair[1].2);
+        if is_one { Ok(()) } else { Err(format!("they differ after entry {}", at[0].0)) }
+    };
+    wait::until("every member to be in one state", GENEROUS, look).await.expect("they agree");
 }
