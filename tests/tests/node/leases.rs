@@ -211,7 +211,7 @@ async fn a_lease_outlives_a_downgrade_and_what_was_written_down_of_it_does_not()
     grant(&client, TTL).await;
     wait::until("half of it to be over, and that to be written down", GENEROUS, || async {
         let left = left(&client).await.map_err(|status| status.to_string())?;
-        if left <= TTL / 2 - 1 { Ok(()) } else { Err(format!("{left} s are left")) }
+        if left < TTL / 2 { Ok(()) } else { Err(format!("{left} s are left")) }
     })
     .await
     .expect("it grows old");
