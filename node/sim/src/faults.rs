@@ -22,9 +22,9 @@ pub enum Mend {
 }
 
 impl World {
-    fn host(&self, whom: Whom) -> Option<HostId> {
+    pub(crate) fn host(&self, whom: Whom) -> Option<HostId> {
         match whom {
-            Whom::Host(host) => Some(host),
+            Whom::Host(host) => Some(host).filter(|host| self.machines.contains_key(host)),
             Whom::Leader => self.leader(),
         }
     }
@@ -176,13 +176,33 @@ impl World {
                 }
                 is_flipped
             }
-            Fault::Upgrade { host } => {
-                let Some(machine) = self.machines.get_mut(&host) else { return false };
+            Fault::Upgrade { host, minor } => {
+                let Some(machine) = self.machines.get_mut(&host).filter(|machine| machine.minor < minor) else {
+                    return false;
+                };
                 machine.stop();
-                machine.minor += 1;
+                (machine.minor, machine.patch) = (minor, 0);
                 machine.starts_at = Some(after(3000));
                 true
             }
+            Fault::Patch { whom } => {
+                let Some(machine) = self.machine(whom).filter(|machine| machine.minor == 6) else { return false };
+                machine.stop();
+                machine.patch = 1 - machine.patch;
+                machine.starts_at = Some(after(3000));
+                true
+            }
+            Fault::Flags { whom, wishes } => {
+                let Some(machine) = self.machine(whom).filter(|machine| machine.wishes != wishes) else { return false };
+                machine.stop();
+                machine.wishes = wishes;
+                machine.starts_at = Some(after(3000));
+                true
+            }
+            // They take effect once a member has applied them (`membership.rs`).
+            Fault::Add { is_learner } => self.add(is_learner),
+            Fault::Promote => self.promote(),
+            Fault::Remove { whom } => self.remove(whom),
         }
     }
 

@@ -20,7 +20,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::{
     host::SimHost,
     network::{HostId, Micros, Network},
-    plan::Plan,
+    plan::{Plan, Wishes},
 };
 
 pub const CLIENT_PORT: u16 = 2379;
@@ -41,11 +41,24 @@ struct Process {
     stop: Option<tokio::sync::oneshot::Sender<()>>,
 }
 
+/// What its member is, as far as anybody has applied it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    Voter,
+    Learner,
+    Removed,
+}
+
 pub struct Machine {
     pub host: SimHost,
     /// Minor of the release that is installed.
     pub minor: u64,
+    pub patch: u64,
+    pub wishes: Wishes,
     flags: Vec<String>,
+    pub role: Role,
+    /// It was added to a cluster, and has not run as a member yet.
+    is_joining: bool,
     process: Option<Process>,
     /// Its process does not run, though it is there.
     pub frozen_until: Option<Micros>,
@@ -64,7 +77,8 @@ pub struct Machine {
 impl Machine {
     pub fn new(id: HostId, network: &Network, plan: &Plan) -> Self {
         let url = |id: HostId, port: u16| format!("http://10.0.0.{id}:{port}");
-        let founders: Vec<_> = (1..=plan.members).map(|id| format!("m{id}={}", url(id, PEER_PORT))).collect();
+        let named = |id: HostId| format!("m{id}={}", url(id, PEER_PORT));
+        let founders: Vec<_> = (1..=plan.members).map(named).collect();
         let flags = vec![
             format!("--name=m{id}"),
             "--data-dir=data".into(),
@@ -88,7 +102,11 @@ impl Machine {
         Self {
             host,
             minor: plan.minor,
+            patch: 0,
+            wishes: Wishes::default(),
             flags,
+            role: Role::Voter,
+            is_joining: false,
             process: None,
             frozen_until: None,
             starts_at: Some(0),
@@ -97,6 +115,22 @@ impl Machine {
             ends: Vec::new(),
             clock: 0,
         }
+    }
+
+    /// One that is added to a cluster of these hosts' members, with the same release as another one.
+    pub fn added(id: HostId, network: &Network, plan: &Plan, others: &[HostId], like: &Self, role: Role) -> Self {
+        let mut machine = Self::new(id, network, plan);
+        machine.flags.retain(|flag| !flag.starts_with("--initial-cluster="));
+        let all: Vec<_> =
+            others.iter().chain([&id]).map(|id| format!("m{id}=http://10.0.0.{id}:{PEER_PORT}")).collect();
+        machine.flags.push(format!("--initial-cluster={}", all.join(",")));
+        machine.flags.push("--initial-cluster-state=existing".into());
+        Self { role, is_joining: true, minor: like.minor, patch: like.patch, ..machine }
+    }
+
+    /// The release that is installed.
+    pub fn release(&self) -> Release {
+        Release::new(3, self.minor, self.patch)
     }
 
     /// Starts a process with what is on the disk.
@@ -108,19 +142,24 @@ impl Machine {
         let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let (member, outcome) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(None)));
         let (stop, stopped) = tokio::sync::oneshot::channel();
-        let (host, flags, release) = (self.host.clone(), self.flags.clone(), Release::new(3, self.minor, 0));
+        let (host, mut flags, release) = (self.host.clone(), self.flags.clone(), self.release());
+        let wishes = self.wishes.overrides().0;
+        if !wishes.is_empty() {
+            let said: Vec<_> = wishes.iter().map(|(name, is_on)| format!("{name}={is_on}")).collect();
+            flags.push(format!("--cluster-feature-gates={}", said.join(",")));
+        }
         let (shown, ended) = (member.clone(), outcome.clone());
         runtime.spawn(async move {
             let outcome = run(host, flags, release, &shown, stopped).await;
             *shown.lock().unwrap() = None;
             *ended.lock().unwrap() = Some(outcome);
         });
-        tracing::warn!(target: "sim", minor = self.minor, "the process starts");
+        tracing::warn!(target: "sim", release = %self.release(), wishes = ?self.wishes, "the process starts");
         self.process = Some(Process { runtime, member, outcome, stop: Some(stop) });
     }
 
     pub fn may_end(&self, now: Micros) -> bool {
-        self.loss.is_some() || now < self.full_until
+        self.loss.is_some() || now < self.full_until || self.is_joining || self.role == Role::Removed
     }
 
     pub fn is_up(&self) -> bool {
@@ -178,6 +217,7 @@ impl Machine {
                 tokio::time::sleep(passed).await;
             }
         });
+        self.is_joining &= process.member.lock().unwrap().is_none();
         let outcome = process.outcome.lock().unwrap().take()?;
         self.process = None;
         self.host.network.close_ports(self.host.id);

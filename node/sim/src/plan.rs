@@ -91,8 +91,25 @@ pub enum Fault {
     },
     /// A bit of the unlucky machine's newest snapshot turns over.
     FlipSnapshot,
-    /// It is restarted with the next minor.
-    Upgrade { host: HostId },
+    /// It is restarted with this minor, where it runs a lower one.
+    Upgrade { host: HostId, minor: u64 },
+    /// It is restarted with the other patch of its minor, where there are two.
+    Patch { whom: Whom },
+    /// It is restarted with other wishes for the gate.
+    Flags { whom: Whom, wishes: Wishes },
+    /// A member is added on a new machine.
+    Add { is_learner: bool },
+    /// The learner is promoted.
+    Promote,
+    /// A member is removed, where enough are left.
+    Remove { whom: Whom },
+}
+
+/// What `--cluster-feature-gates` says of each feature; nothing: the release's default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wishes {
+    pub lease_checkpoint: Option<bool>,
+    pub counters: Option<bool>,
 }
 
 impl Fault {
@@ -123,6 +140,12 @@ impl Fault {
             Self::BringBack { is_known: true, .. } => "copy of an earlier start",
             Self::FlipSnapshot => "bit flipped",
             Self::Upgrade { .. } => "upgrade",
+            Self::Patch { .. } => "patch",
+            Self::Flags { .. } => "flags",
+            Self::Add { is_learner: true } => "learner added",
+            Self::Add { is_learner: false } => "voter added",
+            Self::Promote => "promoted",
+            Self::Remove { .. } => "removed",
         }
     }
 
@@ -141,13 +164,14 @@ impl Fault {
             | Self::Shut { whom, .. }
             | Self::SlowDisk { whom, .. }
             | Self::Full { whom, .. } => whom != than,
+            Self::Patch { whom } | Self::Flags { whom, .. } => whom != than,
             Self::Blackout { .. } | Self::Upgrade { .. } => true,
             _ => false,
         }
     }
 
     /// All kinds.
-    pub const KINDS: [&'static str; 24] = [
+    pub const KINDS: [&'static str; 30] = [
         "kill",
         "restart",
         "power loss",
@@ -172,8 +196,17 @@ impl Fault {
         "copy of an earlier start",
         "bit flipped",
         "upgrade",
+        "patch",
+        "flags",
+        "learner added",
+        "voter added",
+        "promoted",
+        "removed",
     ];
 }
+
+/// As many machines are new in a run, at most.
+pub const ADDED: HostId = 4;
 
 impl Plan {
     /// The plan of a seed; one in three loses a disk, or all of them do.
@@ -186,7 +219,7 @@ impl Plan {
         let mut plan = Self {
             seed,
             members,
-            minor: if upgrades { 5 + chance.below(2) as u64 } else { 7 },
+            minor: if upgrades { 5 + chance.below(3) as u64 } else { [6, 7, 7, 8][chance.below(4)] },
             snapshot_count,
             catchup_entries: snapshot_count / [1, 2, 10][chance.below(3)],
             reads_by_lease: seed.is_multiple_of(2),
@@ -209,13 +242,41 @@ impl Plan {
         let brings_back = plan.faults.iter().any(|timed| matches!(timed.fault, Fault::BringBack { .. }));
         if upgrades && !brings_back {
             let from_ms = 1000 * chance.below(seconds as usize / 2) as u64 + 3000;
-            for host in 1..=members {
+            let minor = plan.minor + 1;
+            for host in 1..=members + ADDED {
                 let at_ms = from_ms + host as u64 * 3000 + chance.below(2000) as u64;
-                plan.faults.push(Timed { at_ms, fault: Fault::Upgrade { host } });
+                plan.faults.push(Timed { at_ms, fault: Fault::Upgrade { host, minor } });
             }
         }
+        // Nor is one that comes back where others came and went.
+        plan.change_gates_and_members(&mut chance, !brings_back);
         plan.faults.sort_by_key(|timed| timed.at_ms);
         plan
+    }
+
+    /// In one run of two each: wishes and patches change; members come and go.
+    fn change_gates_and_members(&mut self, chance: &mut Chance, may_change_members: bool) {
+        let (gates, members) = (chance.below(2) == 0, may_change_members && chance.below(2) == 0);
+        let mut at_ms = 3000;
+        while at_ms < self.seconds * 1000 {
+            let whom = match chance.below(4) {
+                0 => Whom::Leader,
+                _ => Whom::Host(1 + chance.below((self.members + ADDED) as usize) as HostId),
+            };
+            let mut wish = || [None, Some(false), Some(true)][chance.below(3)];
+            let wishes = Wishes { lease_checkpoint: wish(), counters: wish() };
+            let fault = match chance.below(10) {
+                0..=2 if gates => Some(Fault::Flags { whom, wishes }),
+                3 if gates => Some(Fault::Patch { whom }),
+                4 if members => Some(Fault::Add { is_learner: false }),
+                5..=6 if members => Some(Fault::Add { is_learner: true }),
+                7 if members => Some(Fault::Promote),
+                8..=9 if members => Some(Fault::Remove { whom }),
+                _ => None,
+            };
+            self.faults.extend(fault.map(|fault| Timed { at_ms, fault }));
+            at_ms += 500 + chance.below(3000) as u64;
+        }
     }
 
     fn whom(&self, chance: &mut Chance) -> Whom {

@@ -10,7 +10,7 @@ use crate::{
     clients::Clients,
     entropy,
     faults::Mend,
-    machine::{Machine, TURN},
+    machine::{Machine, Role, TURN},
     network::{HostId, Micros, Network},
     plan::Plan,
     put_away::PutAway,
@@ -33,13 +33,15 @@ pub struct World {
     pub(crate) chance: Chance,
     pub(crate) network: Network,
     pub(crate) machines: BTreeMap<HostId, Machine>,
-    clients: Clients,
+    pub(crate) clients: Clients,
     pub(crate) mends: Vec<(Micros, Mend)>,
     pub(crate) put_away: Option<PutAway>,
     states: States,
     /// Every member's whole state is compared: with large ones that takes longer than all else.
     compares: bool,
-    report: Report,
+    pub(crate) report: Report,
+    /// Until then somebody asks for a change of members.
+    pub(crate) asks_until: Micros,
 }
 
 /// What a run was like.
@@ -77,7 +79,20 @@ impl World {
         let clients = Clients::new(&network, plan.members, &mut chance);
         let report = Report { seed: plan.seed, ..Report::default() };
         let (mends, states) = (Vec::new(), States::default());
-        Self { now: 0, plan, chance, network, machines, clients, mends, put_away: None, states, compares: true, report }
+        Self {
+            now: 0,
+            plan,
+            chance,
+            network,
+            machines,
+            clients,
+            mends,
+            put_away: None,
+            states,
+            compares: true,
+            report,
+            asks_until: 0,
+        }
     }
 
     /// The whole run.
@@ -133,7 +148,8 @@ impl World {
         }
         self.network.advance(self.now);
         let now = self.now;
-        for machine in self.machines.values_mut() {
+        let mut refused = Vec::new();
+        for (host, machine) in &mut self.machines {
             if machine.starts_at.is_some_and(|at| at <= now) {
                 machine.kill();
                 machine.start(now);
@@ -144,13 +160,16 @@ impl World {
                 Some(Err(why)) => {
                     tracing::warn!(target: "sim", why, "the process has ended by itself");
                     machine.ends.push(format!("m{}: {why}", machine.host.id));
-                    if !machine.may_end(now) {
+                    if why.contains("this learner may not join") {
+                        refused.push(*host);
+                    } else if !machine.may_end(now) {
                         return Err(format!("m{} has ended by itself: {why}", machine.host.id));
                     }
                     machine.starts_at.get_or_insert(now + RESTART);
                 }
             }
         }
+        refused.into_iter().for_each(|host| self.agrees(host));
         self.clients.run_until(now);
         if let Some(panic) = panicked() {
             return Err(panic);
@@ -162,6 +181,7 @@ impl World {
     }
 
     fn look(&mut self) -> Result<(), String> {
+        self.follow_members();
         if let Some(put_away) = &mut self.put_away {
             put_away.look(&self.machines, self.now);
         }
@@ -207,8 +227,12 @@ impl World {
             }
         }
         let deadline = now + RECOVERY;
-        let mut left: Vec<HostId> =
-            self.machines.iter().filter(|(_, m)| must_serve(m)).map(|(host, _)| *host).collect();
+        let mut left: Vec<HostId> = self
+            .machines
+            .iter()
+            .filter(|(_, m)| m.role == Role::Voter && must_serve(m))
+            .map(|(host, _)| *host)
+            .collect();
         let mut number = 0;
         while !left.is_empty() {
             let probes: Vec<_> = left.iter().map(|host| (*host, self.clients.probe(*host, number))).collect();
@@ -218,7 +242,7 @@ impl World {
             }
             let failed: Vec<_> =
                 probes.iter().filter(|(_, probe)| matches!(&*probe.lock().unwrap(), Some(Err(_)))).collect();
-            left = failed.iter().map(|(host, _)| *host).collect();
+            left = failed.iter().map(|(host, _)| *host).filter(|host| must_serve(&self.machines[host])).collect();
             if self.now > deadline {
                 let why: Vec<_> =
                     failed.iter().map(|(host, probe)| format!("m{host}: {:?}", probe.lock().unwrap())).collect();
@@ -250,12 +274,13 @@ impl World {
             let under_way = self.clients.seen.lock().unwrap().under_way;
             let told = self.clients.seen.lock().unwrap().watched.iter().map(|(revision, ..)| *revision).max();
             let is_same = held.windows(2).all(|pair| pair[0].is_some() && pair[0] == pair[1]);
-            if is_same && told >= newest && under_way == 0 {
+            let unsettled = self.unsettled();
+            if is_same && told >= newest && under_way == 0 && unsettled.is_none() {
                 break;
             }
             if self.now > deadline + RECOVERY {
                 let why = format!(
-                    "the members do not come to the same state ({held:?}), or the watch ({told:?}) not to {newest:?}"
+                    "the members do not come to the same state ({held:?}), or the watch ({told:?}) not to {newest:?}, or {unsettled:?}"
                 );
                 return Err(why);
             }
@@ -272,7 +297,7 @@ fn most_mb() -> u64 {
 }
 
 fn must_serve(machine: &Machine) -> bool {
-    machine.loss.is_none()
+    machine.loss.is_none() && machine.role != Role::Removed
 }
 
 static PANICS: std::sync::Mutex<Option<String>> = std::sync::Mutex::new(None);

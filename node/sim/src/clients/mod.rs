@@ -5,6 +5,7 @@ mod registers;
 mod watch;
 
 use std::{
+    collections::BTreeMap,
     ops::Range,
     sync::{Arc, Mutex},
     time::Duration,
@@ -63,21 +64,25 @@ pub struct Clients {
     pub seen: Shared,
     quiet: Arc<tokio::sync::watch::Sender<bool>>,
     clock: Micros,
-    members: HostId,
+    channels: Channels,
     network: Network,
 }
+
+/// By host: the voters.
+type Channels = Arc<Mutex<BTreeMap<HostId, Channel>>>;
 
 /// What each client has.
 #[derive(Clone)]
 pub(crate) struct Client {
-    channels: Vec<Channel>,
+    channels: Channels,
     seen: Shared,
     quiet: tokio::sync::watch::Receiver<bool>,
 }
 
 impl Client {
     fn any(&self, chance: &mut Chance) -> Channel {
-        self.channels[chance.below(self.channels.len())].clone()
+        let channels = self.channels.lock().unwrap();
+        channels.values().nth(chance.below(channels.len())).unwrap().clone()
     }
 
     fn kv(&self, chance: &mut Chance) -> KvClient<Channel> {
@@ -108,16 +113,20 @@ impl Clients {
         let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let seen = Shared::default();
         let quiet = Arc::new(tokio::sync::watch::Sender::new(false));
+        let channels = {
+            let _on = runtime.enter();
+            Arc::new(Mutex::new((1..=members).map(|host| (host, channel(network, host))).collect()))
+        };
+        let client = || Client { channels: channels.clone(), seen: seen.clone(), quiet: quiet.subscribe() };
         for number in 0..REGISTERS {
-            let client = client(&runtime, network, members, &seen, &quiet);
-            runtime.spawn(registers::run(client, number, fork(chance)));
+            runtime.spawn(registers::run(client(), number, fork(chance)));
         }
-        runtime.spawn(registers::compact(client(&runtime, network, members, &seen, &quiet), fork(chance)));
+        runtime.spawn(registers::compact(client(), fork(chance)));
         for ttl in [2, 5] {
-            runtime.spawn(lease::run(client(&runtime, network, members, &seen, &quiet), ttl, fork(chance)));
+            runtime.spawn(lease::run(client(), ttl, fork(chance)));
         }
-        runtime.spawn(watch::run(client(&runtime, network, members, &seen, &quiet), fork(chance)));
-        Self { runtime, seen, quiet, clock: 0, members, network: network.clone() }
+        runtime.spawn(watch::run(client(), fork(chance)));
+        Self { runtime, seen, quiet, clock: 0, channels, network: network.clone() }
     }
 
     /// Until this time.
@@ -133,8 +142,16 @@ impl Clients {
         self.quiet.send_replace(true);
     }
 
+    /// From now on clients talk to these.
+    pub(crate) fn reach(&self, hosts: impl Iterator<Item = HostId>) {
+        let _on = self.runtime.enter();
+        let mut channels = self.channels.lock().unwrap();
+        let mut known = std::mem::take(&mut *channels);
+        *channels =
+            hosts.map(|host| (host, known.remove(&host).unwrap_or_else(|| channel(&self.network, host)))).collect();
+    }
+
     /// Has clients do something more, through one member.
-    #[cfg(test)]
     pub(crate) fn also<F>(&self, host: HostId, what: impl FnOnce(Channel) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -151,7 +168,6 @@ impl Clients {
             let _on = self.runtime.enter();
             channel(&self.network, host)
         };
-        debug_assert!(host <= self.members);
         self.runtime.spawn(async move {
             let mut kv = KvClient::new(channel);
             let put = kv.put(proto::etcdserverpb::PutRequest {
@@ -173,18 +189,6 @@ impl Clients {
 
 fn fork(chance: &mut Chance) -> Chance {
     Chance::new(chance.below(usize::MAX) as u64)
-}
-
-fn client(
-    runtime: &Runtime,
-    network: &Network,
-    members: HostId,
-    seen: &Shared,
-    quiet: &tokio::sync::watch::Sender<bool>,
-) -> Client {
-    let _on = runtime.enter();
-    let channels = (1..=members).map(|host| channel(network, host)).collect();
-    Client { channels, seen: seen.clone(), quiet: quiet.subscribe() }
 }
 
 fn channel(network: &Network, host: HostId) -> Channel {

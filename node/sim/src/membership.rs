@@ -1,0 +1,179 @@
+//! Members that come and go, and what they wish, while all else goes wrong.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use node::{
+    cluster::{Cluster, gate::Gate},
+    features::{COUNTERS, FIRST_WITH_GATES, Features, LEASE_CHECKPOINT, Overrides, Registry},
+};
+use proto::{
+    MemberId,
+    etcdserverpb::{MemberAddRequest, MemberPromoteRequest, MemberRemoveRequest, cluster_client::ClusterClient},
+};
+use tokio::time::{sleep, timeout};
+use tonic::{Status, transport::Channel};
+
+use crate::{
+    faults::CLIENTS,
+    machine::{Machine, PEER_PORT, Role},
+    network::{HostId, Micros},
+    plan::{ADDED, Fault, Whom, Wishes},
+    world::World,
+};
+
+/// Whoever asks for a change tries again for so long, in seconds; nobody else asks meanwhile.
+const ASKS_S: u64 = 8;
+
+impl Wishes {
+    pub fn overrides(self) -> Overrides {
+        let said = [(LEASE_CHECKPOINT, self.lease_checkpoint), (COUNTERS, self.counters)];
+        Overrides(said.into_iter().filter_map(|(name, is_on)| Some((name.to_owned(), is_on?))).collect())
+    }
+
+    /// What a learner must wish that is to join.
+    fn as_decided(features: &Features) -> Self {
+        Self { lease_checkpoint: features.get(LEASE_CHECKPOINT), counters: features.get(COUNTERS) }
+    }
+}
+
+fn url(host: HostId) -> String {
+    format!("http://10.0.0.{host}:{PEER_PORT}")
+}
+
+/// Who is a member, by machine: no machine is two.
+fn members(cluster: &Cluster, hosts: impl Iterator<Item = HostId>) -> BTreeMap<HostId, (MemberId, Role)> {
+    let of = |host: HostId| {
+        let (id, member) = cluster.members.iter().find(|(_, member)| member.peer_urls == [url(host)])?;
+        Some((host, (*id, if member.is_learner { Role::Learner } else { Role::Voter })))
+    };
+    hosts.filter_map(of).collect()
+}
+
+impl World {
+    /// What the cluster is, by the member that has applied most of it.
+    pub(crate) fn cluster(&self) -> Option<Cluster> {
+        let all = self.machines.values().filter_map(Machine::member);
+        let newest = all.max_by_key(|member| member.read(|state| state.applied))?;
+        Some(newest.read(|state| state.cluster.clone())).filter(|cluster| !cluster.members.is_empty())
+    }
+
+    fn hosts(&self) -> impl Iterator<Item = HostId> + use<> {
+        1..=self.plan.members + ADDED
+    }
+
+    /// Through the leader; what comes of it is seen by who is a member then.
+    fn ask<F>(&mut self, what: impl Fn(ClusterClient<Channel>) -> F + Send + Sync + 'static) -> bool
+    where
+        F: Future<Output = Result<(), Status>> + Send + 'static,
+    {
+        let Some(leader) = self.leader().filter(|_| self.now >= self.asks_until) else { return false };
+        self.asks_until = self.now + ASKS_S * 1_000_000 as Micros;
+        crate::machine::TURN.set(CLIENTS);
+        self.clients.also(leader, move |channel| async move {
+            let until_done = async {
+                while let Err(status) = what(ClusterClient::new(channel.clone())).await {
+                    tracing::debug!(target: "sim", %status, "the members are not changed yet");
+                    sleep(Duration::from_millis(500)).await;
+                }
+            };
+            let _ = timeout(Duration::from_secs(ASKS_S - 1), until_done).await;
+        });
+        false
+    }
+
+    pub(crate) fn add(&mut self, is_learner: bool) -> bool {
+        let Some(host) = self.hosts().find(|host| !self.machines.contains_key(host)) else { return false };
+        let request = MemberAddRequest { peer_urls: vec![url(host)], is_learner };
+        self.ask(move |mut client| {
+            let request = request.clone();
+            async move { client.member_add(request).await.map(drop) }
+        })
+    }
+
+    pub(crate) fn promote(&mut self) -> bool {
+        let learners = |cluster: Cluster| cluster.members.into_iter().find(|(_, member)| member.is_learner);
+        let Some((MemberId(id), _)) = self.cluster().and_then(learners) else { return false };
+        self.ask(move |mut client| async move { client.member_promote(MemberPromoteRequest { id }).await.map(drop) })
+    }
+
+    /// Never one of three that have their disks: one of those may lose it yet.
+    pub(crate) fn remove(&mut self, whom: Whom) -> bool {
+        let (Some(cluster), Some(host)) = (self.cluster(), self.host(whom)) else { return false };
+        let Some((MemberId(id), role)) = members(&cluster, self.hosts()).get(&host).copied() else { return false };
+        let is_lost = self.machines[&host].loss.is_some();
+        if role == Role::Voter && !is_lost && cluster.voters().count() <= 3 {
+            return false;
+        }
+        self.ask(move |mut client| async move { client.member_remove(MemberRemoveRequest { id }).await.map(drop) })
+    }
+
+    /// Has machines come and go with the members.
+    pub(crate) fn follow_members(&mut self) {
+        let Some(cluster) = self.cluster() else { return };
+        let now = members(&cluster, self.hosts());
+        let mut counted = Vec::new();
+        for (host, (_, role)) in &now {
+            let added = Fault::Add { is_learner: *role == Role::Learner }.kind();
+            match self.machines.get_mut(host) {
+                Some(machine) if machine.role == Role::Learner && *role == Role::Voter => {
+                    machine.role = *role;
+                    counted.push(Fault::Promote.kind());
+                }
+                Some(_) => {}
+                None => {
+                    let others: Vec<HostId> = now.keys().copied().filter(|other| other != host).collect();
+                    // A release that the others may have risen to already.
+                    let Some(like) = self.machines.values().max_by_key(|machine| (machine.minor, machine.patch)) else {
+                        continue;
+                    };
+                    let machine = Machine::added(*host, &self.network, &self.plan, &others, like, *role);
+                    self.machines.insert(*host, machine);
+                    counted.push(added);
+                }
+            }
+        }
+        for (host, machine) in &mut self.machines {
+            if !now.contains_key(host) && machine.role != Role::Removed {
+                machine.role = Role::Removed;
+                counted.push(Fault::Remove { whom: Whom::Host(*host) }.kind());
+            }
+        }
+        if counted.is_empty() {
+            return;
+        }
+        let voters = self.machines.iter().filter(|(_, machine)| machine.role == Role::Voter);
+        self.clients.reach(voters.map(|(host, _)| *host));
+        for kind in counted {
+            *self.report.faults.entry(kind.into()).or_default() += 1;
+        }
+    }
+
+    /// A learner that wishes otherwise than what is decided was refused (KEP-4647, "Learner"): it is started with that.
+    pub(crate) fn agrees(&mut self, host: HostId) {
+        let Some(Cluster { gate: Gate::Decided(features), .. }) = self.cluster() else { return };
+        if let Some(machine) = self.machines.get_mut(&host) {
+            machine.wishes = Wishes::as_decided(&features);
+        }
+    }
+
+    /// What the gate is not yet that it must come to, by what each machine runs and says: where all members have their disks.
+    pub(crate) fn unsettled(&self) -> Option<String> {
+        let cluster = self.cluster()?;
+        let there = || self.machines.values().filter(|machine| machine.role != Role::Removed);
+        if there().any(|machine| machine.loss.is_some()) {
+            return None;
+        }
+        let version = there().map(|machine| machine.release().cluster_version()).min();
+        if cluster.version != version {
+            return Some(format!("the cluster version is {:?}, and all have {version:?}", cluster.version));
+        }
+        let version = version.filter(|version| *version >= FIRST_WITH_GATES)?;
+        let wants = |machine: &Machine| Registry::of(&machine.release()).proposal(version, &machine.wishes.overrides());
+        let all: Vec<Features> = there().filter(|machine| machine.role == Role::Voter).map(wants).collect();
+        let is_on = |name: &str| all.iter().all(|wants| wants.get(name) == Some(true));
+        let names = all.iter().flat_map(Features::names);
+        let wanted: Features = names.map(|name| (name.to_owned(), is_on(name))).collect();
+        (cluster.gate != Gate::Decided(wanted.clone()))
+            .then(|| format!("the gate is {:?}, and the voters want {wanted:?}", cluster.gate))
+    }
+}
