@@ -240,7 +240,7 @@ fn soak(minutes: f64, first: u64, seeds: u64, seconds: u64, disk: bool, keep_goi
         simulated / spent
     );
     println!(
-        "writes {}, reads {}, transactions {}, unknown {}, renewals {}, watched {}, compactions {}, states compared {}",
+        "writes {}, reads {}, transactions {}, unknown {}, renewals {}, watched {}, compactions {}, states compared {}, gates settled {}",
         sum(|r| r.puts),
         sum(|r| r.gets),
         sum(|r| r.swaps),
@@ -248,7 +248,8 @@ fn soak(minutes: f64, first: u64, seeds: u64, seconds: u64, disk: bool, keep_goi
         sum(|r| r.renewals),
         sum(|r| r.watched),
         sum(|r| r.compactions),
-        sum(|r| r.compared)
+        sum(|r| r.compared),
+        sum(|r| r.settled)
     );
     println!(
         "terms {}, snapshots {}, processes that ended by themselves {}; at most {} MB",

@@ -141,6 +141,8 @@ impl World {
         if counted.is_empty() {
             return;
         }
+        // The next one may ask.
+        self.asks_until = self.now;
         let voters = self.machines.iter().filter(|(_, machine)| machine.role == Role::Voter);
         self.clients.reach(voters.map(|(host, _)| *host));
         for kind in counted {

@@ -170,6 +170,11 @@ impl Fault {
         }
     }
 
+    /// Whether a disk loses what it has.
+    fn harms_the_unlucky(&self) -> bool {
+        matches!(self, Self::Lose { .. } | Self::PutAway | Self::BringBack { .. } | Self::FlipSnapshot)
+    }
+
     /// All kinds.
     pub const KINDS: [&'static str; 30] = [
         "kill",
@@ -249,13 +254,17 @@ impl Plan {
             }
         }
         // Nor is one that comes back where others came and went.
-        plan.change_gates_and_members(&mut chance, !brings_back);
+        let changes = plan.change_gates_and_members(&mut chance, !brings_back);
+        // While one has lost its disk for good nobody can say what the gate must come to.
+        if changes && !loses_disk && chance.below(3) > 0 {
+            plan.faults.retain(|timed| !timed.fault.harms_the_unlucky());
+        }
         plan.faults.sort_by_key(|timed| timed.at_ms);
         plan
     }
 
     /// In one run of two each: wishes and patches change; members come and go.
-    fn change_gates_and_members(&mut self, chance: &mut Chance, may_change_members: bool) {
+    fn change_gates_and_members(&mut self, chance: &mut Chance, may_change_members: bool) -> bool {
         let (gates, members) = (chance.below(2) == 0, may_change_members && chance.below(2) == 0);
         let mut at_ms = 3000;
         while at_ms < self.seconds * 1000 {
@@ -277,6 +286,7 @@ impl Plan {
             self.faults.extend(fault.map(|fault| Timed { at_ms, fault }));
             at_ms += 500 + chance.below(3000) as u64;
         }
+        gates || members
     }
 
     fn whom(&self, chance: &mut Chance) -> Whom {

@@ -61,6 +61,9 @@ pub struct Report {
     pub watched: u64,
     pub compactions: u64,
     pub compared: u64,
+    /// Whether the gate has come to what all voters want: 0 where one has lost its disk, and nobody can say.
+    #[serde(default)]
+    pub settled: u64,
     /// The most memory that the whole simulation took.
     pub most_mb: u64,
     /// Ends of processes by themselves, with the reason.
@@ -276,6 +279,7 @@ impl World {
             let is_same = held.windows(2).all(|pair| pair[0].is_some() && pair[0] == pair[1]);
             let unsettled = self.unsettled();
             if is_same && told >= newest && under_way == 0 && unsettled.is_none() {
+                self.report.settled = u64::from(self.machines.values().all(must_serve_or_gone));
                 break;
             }
             if self.now > deadline + RECOVERY {
@@ -298,6 +302,10 @@ fn most_mb() -> u64 {
 
 fn must_serve(machine: &Machine) -> bool {
     machine.loss.is_none() && machine.role != Role::Removed
+}
+
+fn must_serve_or_gone(machine: &Machine) -> bool {
+    machine.loss.is_none() || machine.role == Role::Removed
 }
 
 static PANICS: std::sync::Mutex<Option<String>> = std::sync::Mutex::new(None);
