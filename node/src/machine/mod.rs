@@ -148,6 +148,9 @@ impl Machine {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
+mod interleavings_test;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod releases_test;
 
 #[cfg(test)]
