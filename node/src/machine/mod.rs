@@ -148,7 +148,7 @@ impl Machine {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod interleavings_test;
+mod interleavings;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod releases_test;

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use consensus::{Applier, Content, Frozen, Machine as _, Restored, Snapshots, Stop};
+use consensus::{Applier, Content, Frozen, Restored, Snapshots, Stop};
 use node::{
     cluster::member::Starts,
     features::FEATURES,

@@ -1,0 +1,149 @@
+//! What may happen in a world, and what it comes to once nothing happens any more.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    cluster::membership::{Change, Rules},
+    state::Restore,
+};
+
+use super::*;
+
+impl World {
+    /// Nothing changes any more, and the leader goes on: what it comes to.
+    pub(super) fn settled(&self) -> Found<Self> {
+        let mut world = self.clone();
+        while let Some(pending) = world.pending.pop() {
+            world.apply_or_drop(pending)?;
+        }
+        let version = world.version();
+        for process in world.processes.values_mut() {
+            // Whoever has stopped is started with a release that goes.
+            if version.is_some_and(|version| version > process.release().cluster_version()) {
+                (process.release, process.starts) = ("3.8.0", process.starts + 1);
+            }
+        }
+        for _ in 0..60 {
+            if let Some(entry) = world.due().into_iter().next() {
+                world.apply(entry)?;
+                continue;
+            }
+            let (cluster, version) = (&world.state.cluster, world.version());
+            hold(version.is_some(), || "no version, and nothing is due".into())?;
+            if !cluster.has_gates() {
+                return hold(cluster.gate == Gate::Undecided, || "a gate below 3.6".into()).map(|()| world);
+            }
+            let voters = world.processes.iter().filter(|(id, _)| !cluster.members[&MemberId(**id)].is_learner);
+            let wants = |(_, p): (&u64, &Process)| p.registry().proposal(version.unwrap_or(LOWEST), &p.overrides());
+            let all: Vec<Features> = voters.map(wants).collect();
+            let wanted = all.iter().flat_map(Features::names);
+            let is_on = |name: &str| all.iter().all(|wants| wants.get(name) == Some(true));
+            let wanted = Gate::Decided(wanted.map(|name| (name.to_owned(), is_on(name))).collect());
+            return hold(cluster.gate == wanted, || format!("it rests at {:?}, not at {wanted:?}", cluster.gate))
+                .map(|()| world);
+        }
+        Err("it comes to no rest".into())
+    }
+
+    /// What is stored for the cluster's version every release that can have it writes alike, and reads whole.
+    pub(super) fn stored(&self) -> Found<()> {
+        let mut forms = BTreeSet::new();
+        for (_, process) in self.running() {
+            let form = self.state.form(&process.registry());
+            forms.insert((form.storage, form.compresses));
+            let mut restore = Restore::by(&process.release());
+            for piece in self.state.snapshot(form) {
+                restore.push(&piece).map_err(|error| error.to_string())?;
+            }
+            let read = restore.finish().map_err(|error| error.to_string())?;
+            hold(read == self.state, || "stored and read, it is another state".into())?;
+        }
+        hold(forms.len() == 1, || format!("two releases store one state in two forms: {forms:?}"))
+    }
+
+    /// Who was started before its cluster rose is stopped; an entry of a member that is gone says nothing.
+    fn apply_or_drop(&mut self, pending: Pending) -> Found<()> {
+        if let Pending::Members(to) = &pending {
+            let voters: BTreeSet<_> = self.state.cluster.voters().map(|(id, _)| id).collect();
+            let moved = voters.symmetric_difference(&to.voters).count();
+            hold(moved <= 1, || format!("{voters:?} and {:?} may have quorums that do not meet", to.voters))?;
+            self.processes.retain(|id, _| to.peer_urls.contains_key(&MemberId(*id)));
+        }
+        self.apply(pending)
+    }
+
+    fn change(&self, change: &Change) -> Option<Self> {
+        if self.pending.iter().any(|pending| matches!(pending, Pending::Members(_))) {
+            return None;
+        }
+        let rules = Rules { is_strict: false, max_learners: 1, registry: Registry::of(&"3.8.0".parse().unwrap()) };
+        let lags = self.processes.keys().map(|id| (MemberId(*id), 0)).collect();
+        let to = self.state.cluster.changed(change, rules, &lags).ok()?;
+        let mut next = self.clone();
+        next.left.members = self.left.members.checked_sub(1)?;
+        next.pending.push(Pending::Members(to));
+        Some(next)
+    }
+
+    /// Everything that may happen now.
+    pub(super) fn next(&self, small: &Small) -> Found<Vec<Self>> {
+        let mut all = Vec::new();
+        for at in 0..self.pending.len() {
+            let mut next = self.clone();
+            let entry = next.pending.remove(at);
+            let is_list = matches!(entry, Pending::Members(_));
+            // Lost; a list of members never is: whoever leads next has it, or never had it.
+            all.extend((!is_list).then(|| next.clone()));
+            next.apply_or_drop(entry)?;
+            if self.left.doubles > 0 && !is_list {
+                let mut again = next.clone();
+                again.left.doubles -= 1;
+                again.pending.push(self.pending[at].clone());
+                all.push(again);
+            }
+            all.push(next);
+        }
+        for entry in self.due().into_iter().filter(|entry| self.pending.len() < 2 && !self.pending.contains(entry)) {
+            let mut next = self.clone();
+            next.pending.push(entry);
+            all.push(next);
+        }
+        if self.left.restarts > 0 {
+            for (id, old) in &self.processes {
+                for (release, flag) in small.others.iter().flat_map(|r| [None, Some(false)].map(|flag| (*r, flag))) {
+                    let new = Process { release, starts: old.starts + 1, flag };
+                    if self.version().is_none_or(|version| version <= new.release().cluster_version()) {
+                        let mut next = self.clone();
+                        next.left.restarts -= 1;
+                        next.processes.insert(*id, new);
+                        all.push(next);
+                    }
+                }
+            }
+        }
+        if self.left.members > 0 {
+            let id = 9;
+            for is_learner in [false, true] {
+                let change = Change::Add { id: MemberId(id), peer_urls: vec!["http://p9".into()], is_learner };
+                let flags = [None, Some(false)].map(|flag| Process { release: small.others[0], starts: 1, flag });
+                for process in flags {
+                    all.extend(self.change(&change).map(|mut next| {
+                        next.processes.insert(id, process);
+                        next
+                    }));
+                }
+            }
+            all.extend(self.change(&Change::Promote(MemberId(id))));
+            all.extend(self.processes.keys().filter_map(|id| self.change(&Change::Remove(MemberId(*id)))));
+        }
+        if let (Some(version), true) = (self.version(), self.left.downgrades > 0) {
+            let down = ClusterVersion { minor: version.minor - 1, ..version };
+            let to = Some(down).filter(|_| self.state.cluster.downgrade.is_none());
+            let mut next = self.clone();
+            next.left.downgrades -= 1;
+            next.apply(Pending::Cluster(ClusterEntry::Downgrade { to }))?;
+            all.push(next);
+        }
+        Ok(all)
+    }
+}

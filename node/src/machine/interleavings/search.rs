@@ -1,0 +1,100 @@
+//! The search, breadth first, and the worlds that it goes through.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
+use super::*;
+
+impl World {
+    /// Equal where two worlds differ in nothing but the numbers of their entries: of those only the order counts.
+    fn key(&self) -> u64 {
+        let mut cluster = self.state.cluster.clone();
+        let mut pending = self.pending.clone();
+        let now = cluster.inputs;
+        for pending in &mut pending {
+            if let Pending::Cluster(ClusterEntry::Decide { inputs, .. }) = pending {
+                *inputs = LogIndex(u64::from(*inputs == now));
+            }
+        }
+        (cluster.inputs, cluster.behind) = (LogIndex(1), cluster.behind.map(|_| LogIndex(1)));
+        let mut pending: Vec<String> = pending.iter().map(|pending| format!("{pending:?}")).collect();
+        pending.sort();
+        let mut hasher = DefaultHasher::new();
+        format!("{cluster:?} {pending:?} {:?} {:?} {:?}", self.processes, self.left, self.said).hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// States and steps, or what must not be.
+fn search(small: &Small, wrong: Option<Wrong>, most: usize) -> Found<(usize, usize)> {
+    let first = World::new(small, wrong)?;
+    let (mut seen, mut queue, mut steps) = (HashSet::from([first.key()]), VecDeque::from([first]), 0);
+    while let Some(world) = queue.pop_front() {
+        let key = world.key();
+        world.stored()?;
+        // Of as many states one is left to itself.
+        if key.is_multiple_of(SETTLED_ONE_IN) {
+            world.settled()?;
+        }
+        for next in world.next(small)? {
+            steps += 1;
+            if seen.len() < most && seen.insert(next.key()) {
+                queue.push_back(next);
+            }
+        }
+    }
+    Ok((seen.len(), steps))
+}
+
+const SETTLED_ONE_IN: u64 = 4;
+
+const WORLDS: [Small; 5] = [
+    // A new cluster; a patch with another default.
+    Small { releases: &["3.6.0", "3.6.1"], others: &["3.6.1", "3.6.0"], left: left(1, 0, 0, 1), is_settled: false },
+    // Up from where no gates are, and a member that comes or goes meanwhile.
+    Small { releases: &["3.5.0", "3.6.0"], others: &["3.6.0"], left: left(1, 1, 0, 0), is_settled: true },
+    // A learner that wishes otherwise, is promoted, or goes.
+    Small { releases: &["3.6.1", "3.6.1"], others: &["3.6.1"], left: left(1, 2, 0, 0), is_settled: true },
+    // Up, down and up again, with silent members in between.
+    Small { releases: &["3.7.0", "3.6.1"], others: &["3.7.0", "3.6.0"], left: left(2, 0, 1, 0), is_settled: true },
+    // To where a feature is locked, from three releases.
+    Small {
+        releases: &["3.7.0", "3.8.0", "3.8.0"],
+        others: &["3.8.0", "3.7.0"],
+        left: left(1, 0, 1, 1),
+        is_settled: true,
+    },
+];
+
+fn search_all(most: usize) {
+    for (number, small) in WORLDS.iter().enumerate() {
+        let (states, steps) = search(small, None, most).unwrap_or_else(|what| panic!("world {number}: {what}"));
+        println!("world {number} of {:?}: {states} states, {steps} steps", small.releases);
+        assert!(states > 100, "world {number} is too small to show anything: {states} states");
+    }
+}
+
+#[test]
+fn in_every_order_of_events_nothing_is_on_that_not_all_voters_want() {
+    search_all(8_000);
+}
+
+#[test]
+#[ignore = "slow: minutes; 8,000 states of each world by default"]
+fn the_same_with_many_more_states() {
+    search_all(300_000);
+}
+
+#[test]
+fn each_wrong_rule_is_found() {
+    use Wrong::{InputsIgnored, LeaderFillsGaps, LearnerCounted, MembershipAhead, NoWipe};
+    for wrong in [NoWipe, InputsIgnored, LeaderFillsGaps, LearnerCounted, MembershipAhead] {
+        let found = WORLDS.iter().enumerate().find_map(|(number, small)| {
+            search(small, Some(wrong), 8_000).err().map(|what| format!("world {number}: {what}"))
+        });
+        println!("{wrong:?}: {found:?}");
+        assert!(found.is_some(), "{wrong:?} is not found");
+    }
+}
