@@ -32,6 +32,9 @@ pub enum OfflineError {
     /// The snapshot is not written.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
+    /// Nobody could ever go on from there.
+    #[error("no entry up to the last that is committed says who the members are")]
+    NoMembers,
     /// The log is not durable.
     #[error("cannot write the log")]
     Disk(#[source] io::Error),
@@ -85,6 +88,9 @@ impl Applier {
     /// [`OfflineError`]
     pub fn store_offline(&self, log: &Wal) -> Result<(), OfflineError> {
         let (meta, frozen) = self.freeze();
+        if meta.last_membership.voter_ids().next().is_none() {
+            return Err(OfflineError::NoMembers);
+        }
         self.snapshots.write(&meta, frozen)?;
         let Some(last) = meta.last_log_id else { return Ok(()) };
         let (done, is_done) = mpsc::channel();

@@ -28,6 +28,8 @@ impl Cluster {
 
     /// Puts it at this version without an entry, where nobody runs: the same on each member, wherever in the log it was stopped.
     pub fn lower_to(&mut self, target: ClusterVersion) {
+        let minors = self.version.map_or(0, |version| version.minor.saturating_sub(target.minor));
+        self.lowered_offline += minors;
         self.version = Some(target);
         (self.gate, self.inputs, self.downgrade, self.behind) = (Gate::Undecided, LogIndex(0), None, None);
         self.members.values_mut().for_each(|member| member.proposal = None);

@@ -42,6 +42,8 @@ pub struct Cluster {
     pub downgrade: Option<ClusterVersion>,
     /// Where the cluster version has been lowered: the last entry that a member of the lower release must not replay.
     pub behind: Option<LogIndex>,
+    /// By how many minors it was put at a lower version while nobody ran, ever: a member that was left out says another number.
+    pub lowered_offline: u64,
 }
 
 impl Cluster {

@@ -100,6 +100,7 @@ pub(crate) fn cluster(stored: written::Cluster) -> Cluster {
         inputs: LogIndex(stored.inputs),
         downgrade: stored.downgrade.as_ref().map(version),
         behind: Some(LogIndex(stored.behind)).filter(|behind| behind.0 > 0),
+        lowered_offline: stored.lowered_offline,
         removed: stored.removed.into_iter().map(MemberId).collect(),
     }
 }

@@ -102,6 +102,7 @@ pub(crate) fn cluster(cluster: &cluster::Cluster) -> written::Cluster {
         inputs: cluster.inputs.0,
         downgrade: cluster.downgrade.map(version),
         behind: cluster.behind.map_or(0, |behind| behind.0),
+        lowered_offline: cluster.lowered_offline,
         removed: cluster.removed.iter().map(|id| id.0).collect(),
     }
 }

@@ -35,16 +35,18 @@ pub enum MigrateError {
     Io { path: PathBuf, source: io::Error },
     #[error("{} is in use: stop the member first", path.display())]
     Busy { path: PathBuf },
-    #[error("{}: this member knows no cluster version yet; there is nothing to make fit", path.display())]
+    #[error("{}: nothing that is stored tells a cluster version: this member has never been part of a cluster, or its log is damaged. \
+         Nothing was changed", path.display())]
     NoVersion { path: PathBuf },
     #[error("{} is at cluster version {version}, below {target}: members rise by themselves, started with release {target}", path.display())]
     Above { path: PathBuf, version: ClusterVersion, target: ClusterVersion },
     #[error(
-        "{}: the log still needs release {version}: entry {index} {what}. Start the members that are not migrated yet once more with \
-         release {version}, let them come to rest, stop them, and migrate them; those that were migrated stay stopped meanwhile",
+        "{}: the log still needs release {version}: entry {index} {what}. If most members are not migrated yet, start those once more \
+         with release {version}, let them come to rest, stop them, and migrate them; those that were migrated stay stopped meanwhile. \
+         Else start the migrated ones with release {target}, remove this member, empty its data directory, and add it anew",
         path.display()
     )]
-    Needed { path: PathBuf, version: ClusterVersion, index: LogIndex, what: &'static str },
+    Needed { path: PathBuf, version: ClusterVersion, target: ClusterVersion, index: LogIndex, what: &'static str },
     #[error(transparent)]
     Log(#[from] WalError),
     #[error(transparent)]
@@ -127,7 +129,7 @@ pub fn migrate(
     let against =
         rest.iter().find_map(|(index, content)| Some((*index, tail::against(content, own, version, target)?)));
     if let Some((index, what)) = against {
-        return Err(MigrateError::Needed { path: path.into(), version, index: LogIndex(index), what });
+        return Err(MigrateError::Needed { path: path.into(), version, target, index: LogIndex(index), what });
     }
     if version == target {
         // It may have been lowered in the log alone, or the one before was killed half way.

@@ -69,6 +69,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         cluster_version: "3.6".into(),
         join_policy: wire::JoinPolicy::Strict.into(),
         waits: true,
+        lowered_offline: 1,
     };
     let frame = Frame::of(Bytes::from_static(b"what is said"));
     let question = wire::Question { what: Some(wire::question::What::Vote(frame.clone())) };

@@ -47,6 +47,8 @@ pub struct Remote {
     pub version: Option<ClusterVersion>,
     /// Until it is let in it takes no part in anything.
     pub waits: bool,
+    /// By how many minors its state was put at a lower version while nobody ran.
+    pub lowered_offline: u64,
 }
 
 impl Remote {
@@ -70,6 +72,7 @@ impl Remote {
             terms: Terms { release, protocols: Protocols { lowest, highest }, policy },
             version: said.cluster_version.parse().ok(),
             waits: said.waits,
+            lowered_offline: said.lowered_offline,
         })
     }
 }
@@ -125,7 +128,7 @@ impl fmt::Display for Told {
 /// Shakes hands for this member.
 #[derive(Clone, Debug)]
 pub struct Handshake {
-    identity: Arc<Identity>,
+    pub(super) identity: Arc<Identity>,
     pub(super) machine: Machine,
     had_log: bool,
     unapplied: Arc<Unapplied>,
@@ -222,6 +225,7 @@ impl Handshake {
             cluster_version: self.version().map_or_else(String::new, |version| version.to_string()),
             join_policy: policy.into(),
             waits: self.waits(),
+            lowered_offline: self.machine.read(|state| state.cluster.lowered_offline),
         }
     }
 

@@ -98,12 +98,29 @@ impl Handshake {
         if remote.waits {
             return Err(Status::unavailable("the member that calls waits until it is let in"));
         }
+        if let Some(why) = self.left_out(remote) {
+            return Err(Status::failed_precondition(why));
+        }
         match self.judge(remote) {
             Err(mismatch) if remote.is_new && mismatch.forbids_talk() => {
                 Err(Status::failed_precondition(format!("member {} may take no part: {mismatch}", remote.member)))
             }
             _ => Ok(()),
         }
+    }
+
+    /// Why this member and another one hold different states at one place of the log, which nothing mends: one was made fit for a lower
+    /// release while nobody ran, and the other was left out. Who has no state yet is given one.
+    fn left_out(&self, remote: &Remote) -> Option<String> {
+        let own = self.machine.read(|state| state.cluster.version.map(|_| state.cluster.lowered_offline))?;
+        let other = remote.version.map(|_| remote.lowered_offline).filter(|other| *other != own)?;
+        let (out, member) =
+            if other < own { (remote.member, self.identity.member) } else { (self.identity.member, remote.member) };
+        Some(format!(
+            "member {out} was left out when member {member} was made fit for a lower release (`node migrate`). Either stop it, migrate \
+             it, and start it with the release of the others; or, if most were left out, remove the migrated ones, empty their data \
+             directories, and add them anew"
+        ))
     }
 
     /// The version that a member must know. One that is new would replay this log from its beginning: where the cluster was lowered, up

@@ -113,3 +113,33 @@ fn who_is_no_member_any_more_is_forgotten() {
     machine.follow_of_test(&Membership { voters: [OWN].into(), peer_urls: [(OWN, vec![])].into() });
     assert!(own.heard().is_empty());
 }
+
+#[test]
+fn who_was_left_out_when_the_others_went_down_is_talked_to_by_none_of_them() {
+    let lower = |machine: &Machine| machine.lower_to(ClusterVersion { major: 3, minor: 6 });
+    for (own_went, other_went, other_is_new, out) in [
+        (false, false, false, None),
+        (true, true, false, None),
+        (true, false, false, Some("member 9 was left out when member 7")),
+        (false, true, false, Some("member 7 was left out when member 9")),
+        (true, false, true, None), // it has no state, and is given one
+    ] {
+        let (own, machine) = at_3_7();
+        let (other, others) = at_3_7();
+        if own_went {
+            lower(&machine);
+        }
+        if other_went {
+            lower(&others);
+        }
+        let remote = heard(&own, &other);
+        let version = remote.version.filter(|_| !other_is_new);
+        let remote = Remote { member: OTHER, version, ..remote };
+        let said = own.talks_to(&remote);
+        let case = (own_went, other_went, other_is_new);
+        match out {
+            None => assert!(said.is_ok(), "{case:?}: {said:?}"),
+            Some(words) => assert!(said.unwrap_err().message().contains(words), "{case:?}"),
+        }
+    }
+}

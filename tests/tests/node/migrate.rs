@@ -167,13 +167,39 @@ async fn a_young_cluster_that_goes_down_offline_knows_its_members_afterwards() {
     let before = hashes(&cluster, revision).await;
     for member in &mut cluster.layout.members {
         member.end(Signal::TERM).expect("ended");
+    }
+    for member in &mut cluster.layout.members[..2] {
+        let done = migrate(&higher, member, "3.6");
+        assert!(done.status.success(), "{done:?}");
+        member.install(&lower).expect("installed");
+        member.start().expect("started");
+    }
+    // The third is left out, and started as it was: it takes no part.
+    cluster.layout.members[2].start().expect("started");
+    let client = cluster.layout.client(&cluster.layout.members[1]).expect("a client");
+    wait::until("the two to go on", GENEROUS, || async {
+        client.put("after", "1").await.map_err(|error| error.to_string())
+    })
+    .await
+    .expect("two of three");
+    let third = &cluster.layout.members[2];
+    wait::until("it to be told", GENEROUS, || async {
+        let words = fs::read_to_string(third.log()).unwrap_or_default();
+        if words.contains("was left out when") { Ok(()) } else { Err(words) }
+    })
+    .await
+    .expect("told");
+    assert!(
+        cluster.layout.client(third).expect("a client").put("apart", "1").await.is_err(),
+        "it has nobody to write with"
+    );
+    for member in &mut cluster.layout.members[2..] {
+        member.end(Signal::TERM).expect("ended");
         let done = migrate(&higher, member, "3.6");
         assert!(done.status.success(), "{done:?}");
         member.install(&lower).expect("installed");
     }
-    for member in &cluster.layout.members {
-        member.start().expect("started");
-    }
+    cluster.layout.members[2].start().expect("started");
     cluster.settled(V3_6).await.expect("settled");
     assert_eq!(hashes(&cluster, revision).await, before);
     nobody_panicked(&cluster.layout);
