@@ -12,7 +12,7 @@ use std::{
 use consensus::{Applier, Content, Frozen, Restored, Snapshots, Stop};
 use node::{
     cluster::member::Starts,
-    features::FEATURES,
+    features::Registry,
     machine::{Machine, Proposals},
 };
 use proto::{
@@ -59,7 +59,9 @@ impl consensus::Machine for Doctored {
 fn doctor(data: &Path) {
     let (log, snapshots) = (disk::real(&data.join("wal")).unwrap(), disk::real(&data.join("snap")).unwrap());
     let log = Wal::open_in(log, Options::default()).unwrap();
-    let machine = Machine::new(Release::new(3, 7, 0), FEATURES, Proposals::new(MemberId(0), Starts(0)));
+    // Whatever release the members' executable is stamped with.
+    let release = Release::new(3, 9, 0);
+    let machine = Machine::new(release.clone(), Registry::of(&release), Proposals::new(MemberId(0), Starts(0)));
     let applier = Applier::open(Arc::new(Doctored(machine)), Snapshots::open(snapshots).unwrap()).unwrap();
     applier.replay(&log).unwrap();
     applier.store_offline(&log).unwrap();
