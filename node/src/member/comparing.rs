@@ -168,9 +168,15 @@ pub(super) async fn run(shared: &Arc<Shared>, term: u64, interval: Option<Durati
 mod tests {
     use super::*;
 
+    /// Each member's hash, and its last compaction.
+    fn hashed(members: &[(u32, i64)]) -> BTreeMap<MemberId, Hashed> {
+        let of = |(hash, compacted): &(u32, i64)| Hashed { hash: *hash, compacted: Revision(*compacted) };
+        (1..).map(MemberId).zip(members.iter().map(of)).collect()
+    }
+
     #[test]
     fn who_is_not_with_most_of_those_who_answer_may_not_serve() {
-        // Member 1 starts. Each member's hash, and its last compaction.
+        // Member 1 starts.
         for (members, others, why) in [
             (&[(7, 0), (7, 0), (7, 0)][..], &[][..], "all agree"),
             (&[(7, 0), (8, 0), (8, 0)], &[2, 3], "all others differ"),
@@ -179,18 +185,14 @@ mod tests {
             (&[(7, 0), (8, 5)], &[], "another compaction cannot be compared"),
             (&[(7, 0)], &[], "nobody else answers"),
         ] {
-            let hashed = members
-                .iter()
-                .zip(1..)
-                .map(|((hash, compacted), id)| (MemberId(id), Hashed { hash: *hash, compacted: Revision(*compacted) }));
             let others: Vec<_> = others.iter().copied().map(MemberId).collect();
-            assert_eq!(contradicting(MemberId(1), &hashed.collect()), others, "{why}");
+            assert_eq!(contradicting(MemberId(1), &hashed(members)), others, "{why}");
         }
     }
 
     #[test]
     fn who_differs_from_most_is_odd_and_without_most_who_differs_from_the_leader() {
-        // Member 1 leads. Each member's hash, and its last compaction.
+        // Member 1 leads.
         for (members, odd, why) in [
             (&[(7, 0), (7, 0), (7, 0)][..], &[][..], "all agree"),
             (&[(7, 0), (7, 0), (8, 0)], &[3], "one differs"),
@@ -201,12 +203,8 @@ mod tests {
             (&[(7, 5), (8, 0), (8, 0)], &[], "nor can the leader's"),
             (&[(7, 0)], &[], "alone"),
         ] {
-            let hashed = members
-                .iter()
-                .zip(1..)
-                .map(|((hash, compacted), id)| (MemberId(id), Hashed { hash: *hash, compacted: Revision(*compacted) }));
             let odd: Vec<_> = odd.iter().copied().map(MemberId).collect();
-            assert_eq!(odd_ones(MemberId(1), &hashed.collect()), odd, "{why}");
+            assert_eq!(odd_ones(MemberId(1), &hashed(members)), odd, "{why}");
         }
         assert_eq!(odd_ones(MemberId(1), &BTreeMap::new()), [], "the leader's is not known");
     }

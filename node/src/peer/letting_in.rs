@@ -117,7 +117,7 @@ impl Handshake {
         let (out, member) =
             if other < own { (remote.member, self.identity.member) } else { (self.identity.member, remote.member) };
         Some(format!(
-            "member {out} was left out when member {member} was made fit for a lower release (`node migrate`). Either stop it, migrate \
+            "member {out} was left out when member {member} was made fit for a lower release (`node migrate`). Either stop member {out}, migrate \
              it, and start it with the release of the others; or, if most were left out, remove the migrated ones, empty their data \
              directories, and add them anew"
         ))
