@@ -12,6 +12,7 @@ mod faults;
 mod full;
 mod gate_untouched;
 mod gates;
+mod golden_disks;
 mod graduates;
 mod hand_over;
 mod hostile;
