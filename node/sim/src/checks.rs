@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crc32c::crc32c_append;
 use lab::history;
-use node::{cluster::gate::Gate, member::Member, state::Form};
+use node::{member::Member, state::Form};
 use proto::etcdserverpb::AlarmType;
 
 use crate::{clients::Seen, network::HostId};
@@ -30,17 +30,6 @@ pub fn is_alarmed(member: &Member) -> bool {
     member.read(|state| state.alarms.iter().any(|(_, kind)| *kind == AlarmType::Corrupt as i32))
 }
 
-/// Whether a gate is decided for which a voter has proposed nothing at the cluster's version (N-4).
-fn is_decided_too_early(member: &Member) -> bool {
-    member.read(|state| {
-        let cluster = &state.cluster;
-        let is_missing = cluster.version.is_none_or(|version| {
-            !cluster.has_gates() || cluster.voters().any(|(_, voter)| voter.proposed_at(version).is_none())
-        });
-        is_missing && cluster.gate != Gate::Undecided
-    })
-}
-
 impl States {
     /// Takes in what a member holds (N-2).
     ///
@@ -51,9 +40,6 @@ impl States {
             return Err(format!("the alarm CORRUPT stands on member {host}"));
         }
         let (index, sum) = look(member);
-        if is_decided_too_early(member) {
-            return Err(format!("at index {index} member {host} has a gate that not all voters have wished for"));
-        }
         let (known, first) = *self.known.entry(index).or_insert((sum, host));
         if known != sum {
             return Err(format!("at index {index} the members {first} and {host} hold different states"));

@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 use simulated_disk::{SimulatedDisk, Survival};
 
 use crate::{
-    machine::Machine,
+    decisions::is_due,
+    machine::{Machine, Role},
     network::{HostId, Link, Micros},
     plan::{Fault, Part, Whom},
     put_away::PutAway,
@@ -21,11 +22,25 @@ pub enum Mend {
     Full(HostId),
 }
 
+/// Somebody waits for a leader that is about to decide.
+#[derive(Clone, Copy, Debug)]
+pub struct Deposing {
+    /// But no longer than this.
+    until: Micros,
+    for_ms: u64,
+    /// It is about to, and is cut off then.
+    at: Option<Micros>,
+}
+
 impl World {
     pub(crate) fn host(&self, whom: Whom) -> Option<HostId> {
         match whom {
             Whom::Host(host) => Some(host).filter(|host| self.machines.contains_key(host)),
             Whom::Leader => self.leader(),
+            Whom::Learner => {
+                let learner = |(host, machine): (&HostId, &Machine)| (machine.role == Role::Learner).then_some(*host);
+                self.machines.iter().find_map(learner)
+            }
         }
     }
 
@@ -199,10 +214,37 @@ impl World {
                 machine.starts_at = Some(after(3000));
                 true
             }
+            Fault::Depose { for_ms } => {
+                self.deposing = Some(Deposing { until: after(DEPOSE_MS), for_ms, at: None });
+                false
+            }
             // They take effect once a member has applied them (`membership.rs`).
             Fault::Add { is_learner } => self.add(is_learner),
             Fault::Promote => self.promote(),
             Fault::Remove { whom } => self.remove(whom),
+        }
+    }
+
+    /// Cuts off who leads while the gate is due to be decided: before anybody hears of the decision, or just after.
+    pub(crate) fn depose(&mut self) {
+        let Some(Deposing { until, for_ms, at }) = self.deposing.filter(|deposing| self.now < deposing.until) else {
+            self.deposing = None;
+            return;
+        };
+        let Some(leader) = self.leader() else { return };
+        let decides = || self.machines[&leader].member().is_some_and(|member| member.read(|s| is_due(&s.cluster)));
+        match at {
+            Some(at) if at > self.now => {}
+            Some(_) => {
+                self.deposing = None;
+                self.inflict(Fault::Isolate { whom: Whom::Host(leader), for_ms });
+                *self.report.faults.entry(Fault::Depose { for_ms }.kind().into()).or_default() += 1;
+            }
+            None if decides() => {
+                let at = self.now + 2000 * self.chance.below(5) as Micros;
+                self.deposing = Some(Deposing { until, for_ms, at: Some(at) });
+            }
+            None => {}
         }
     }
 
@@ -246,6 +288,8 @@ impl World {
 
 /// The clients' machine.
 pub const CLIENTS: HostId = 100;
+/// So long somebody waits for a leader that is about to decide.
+const DEPOSE_MS: u64 = 15_000;
 /// What found a full disk has come to its end by then.
 const FAILING_MS: u64 = 10_000;
 

@@ -9,6 +9,7 @@
 //!      |------ membership.rs has members come and go, and says what their gate must come to
 //!      |------ clients/     puts, reads, leases, watches, compactions, and what they saw
 //!      |------ checks.rs    what must hold all the time, and at the end
+//!      |------ decisions.rs whether the gate is what all voters wanted, entry by entry
 //!      |
 //!   machine.rs   a machine and the process on it; host.rs: what the node sees of it
 //!   network.rs   connections that are late, slow, cut, broken
@@ -24,6 +25,7 @@
 
 pub mod checks;
 pub mod clients;
+mod decisions;
 pub mod entropy;
 pub mod faults;
 pub mod host;

@@ -143,7 +143,7 @@ impl Machine {
         let (member, outcome) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(None)));
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let (host, mut flags, release) = (self.host.clone(), self.flags.clone(), self.release());
-        let wishes = self.wishes.overrides().0;
+        let wishes = self.wishes.overrides(Registry::of(&release)).0;
         if !wishes.is_empty() {
             let said: Vec<_> = wishes.iter().map(|(name, is_on)| format!("{name}={is_on}")).collect();
             flags.push(format!("--cluster-feature-gates={}", said.join(",")));

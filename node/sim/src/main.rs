@@ -240,7 +240,7 @@ fn soak(minutes: f64, first: u64, seeds: u64, seconds: u64, disk: bool, keep_goi
         simulated / spent
     );
     println!(
-        "writes {}, reads {}, transactions {}, unknown {}, renewals {}, watched {}, compactions {}, states compared {}, gates settled {}",
+        "writes {}, reads {}, transactions {}, unknown {}, renewals {}, watched {}, compactions {}, states compared {}, gates seen {}, gates settled {}",
         sum(|r| r.puts),
         sum(|r| r.gets),
         sum(|r| r.swaps),
@@ -249,6 +249,7 @@ fn soak(minutes: f64, first: u64, seeds: u64, seconds: u64, disk: bool, keep_goi
         sum(|r| r.watched),
         sum(|r| r.compactions),
         sum(|r| r.compared),
+        sum(|r| r.gates),
         sum(|r| r.settled)
     );
     println!(

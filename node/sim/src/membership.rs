@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use node::{
     cluster::{Cluster, gate::Gate},
-    features::{COUNTERS, FIRST_WITH_GATES, Features, LEASE_CHECKPOINT, Overrides, Registry},
+    features::{COMPRESSION, COUNTERS, FIRST_WITH_GATES, Features, LEASE_CHECKPOINT, Overrides, Registry},
 };
 use proto::{
     MemberId,
@@ -14,6 +14,7 @@ use tokio::time::{sleep, timeout};
 use tonic::{Status, transport::Channel};
 
 use crate::{
+    decisions::all_want,
     faults::CLIENTS,
     machine::{Machine, PEER_PORT, Role},
     network::{HostId, Micros},
@@ -25,14 +26,19 @@ use crate::{
 const ASKS_S: u64 = 8;
 
 impl Wishes {
-    pub fn overrides(self) -> Overrides {
-        let said = [(LEASE_CHECKPOINT, self.lease_checkpoint), (COUNTERS, self.counters)];
-        Overrides(said.into_iter().filter_map(|(name, is_on)| Some((name.to_owned(), is_on?))).collect())
+    /// As far as a release knows these names, or has no gates at all: any other does not start with them.
+    pub fn overrides(self, registry: Registry) -> Overrides {
+        let said =
+            [(LEASE_CHECKPOINT, self.lease_checkpoint), (COMPRESSION, self.compression), (COUNTERS, self.counters)];
+        let known = said.into_iter().filter(|(name, _)| !registry.has_gates() || registry.get(name).is_some());
+        Overrides(known.filter_map(|(name, is_on)| Some((name.to_owned(), is_on?))).collect())
     }
 
     /// What a learner must wish that is to join.
     fn as_decided(features: &Features) -> Self {
-        Self { lease_checkpoint: features.get(LEASE_CHECKPOINT), counters: features.get(COUNTERS) }
+        let [lease_checkpoint, compression, counters] =
+            [LEASE_CHECKPOINT, COMPRESSION, COUNTERS].map(|name| features.get(name));
+        Self { lease_checkpoint, compression, counters }
     }
 }
 
@@ -170,11 +176,12 @@ impl World {
             return Some(format!("the cluster version is {:?}, and all have {version:?}", cluster.version));
         }
         let version = version.filter(|version| *version >= FIRST_WITH_GATES)?;
-        let wants = |machine: &Machine| Registry::of(&machine.release()).proposal(version, &machine.wishes.overrides());
+        let wants = |machine: &Machine| {
+            let registry = Registry::of(&machine.release());
+            registry.proposal(version, &machine.wishes.overrides(registry))
+        };
         let all: Vec<Features> = there().filter(|machine| machine.role == Role::Voter).map(wants).collect();
-        let is_on = |name: &str| all.iter().all(|wants| wants.get(name) == Some(true));
-        let names = all.iter().flat_map(Features::names);
-        let wanted: Features = names.map(|name| (name.to_owned(), is_on(name))).collect();
+        let wanted = all_want(&all.iter().collect::<Vec<_>>())?;
         (cluster.gate != Gate::Decided(wanted.clone()))
             .then(|| format!("the gate is {:?}, and the voters want {wanted:?}", cluster.gate))
     }

@@ -1,7 +1,11 @@
 //! A run as data: how large the cluster is, and what goes wrong when. A seed gives one; a shrink makes it shorter.
 
+mod fault;
+
 use serde::{Deserialize, Serialize};
 use simulated_disk::Chance;
+
+pub use fault::{Fault, Part, Whom, Wishes};
 
 use crate::network::HostId;
 
@@ -27,187 +31,6 @@ pub struct Plan {
 pub struct Timed {
     pub at_ms: u64,
     pub fault: Fault,
-}
-
-/// Whom it hits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Whom {
-    Host(HostId),
-    /// Whoever leads then.
-    Leader,
-}
-
-/// What a disk loses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Part {
-    All,
-    Log,
-    Snapshots,
-    Identity,
-}
-
-/// What goes wrong, and for how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Fault {
-    /// The process ends at once; it is started again.
-    Kill { whom: Whom, for_ms: u64 },
-    /// It is asked to end, and started again.
-    Restart { whom: Whom, for_ms: u64 },
-    /// The machine loses its power, and what was not synced, or some of it.
-    PowerLoss { whom: Whom, for_ms: u64 },
-    /// All machines lose it at once.
-    Blackout { for_ms: u64 },
-    /// The process stands still.
-    Freeze { whom: Whom, for_ms: u64 },
-    /// Nobody reaches it, and it nobody.
-    Isolate { whom: Whom, for_ms: u64 },
-    /// What it sends does not arrive.
-    Mute { whom: Whom, for_ms: u64 },
-    /// What it sends is lost now and then, and sent again.
-    Lossy { whom: Whom, for_ms: u64 },
-    /// What it sends and gets takes long.
-    Late { whom: Whom, for_ms: u64 },
-    /// What it sends and gets comes through a narrow line.
-    Narrow { whom: Whom, for_ms: u64 },
-    /// Other members' connections to it break, and no new one is let in; it reaches them all the same.
-    Shut { whom: Whom, for_ms: u64 },
-    /// Its connections to other members break.
-    Break { whom: Whom },
-    /// Its syncs take long.
-    SlowDisk { whom: Whom, for_ms: u64 },
-    /// Its disk has no space.
-    Full { whom: Whom, for_ms: u64 },
-    /// Its clock jumps ahead.
-    ClockJump { whom: Whom, by_ms: u64 },
-    /// The unlucky machine loses this, and is started with what is left.
-    Lose { part: Part, for_ms: u64 },
-    /// The unlucky machine's disk is put away as it is.
-    PutAway,
-    /// What was put away takes the place of what the unlucky machine has.
-    BringBack {
-        for_ms: u64,
-        /// Only where all others know of a start that came after the copy: they may be away then, and behind.
-        is_known: bool,
-    },
-    /// A bit of the unlucky machine's newest snapshot turns over.
-    FlipSnapshot,
-    /// It is restarted with this minor, where it runs a lower one.
-    Upgrade { host: HostId, minor: u64 },
-    /// It is restarted with the other patch of its minor, where there are two.
-    Patch { whom: Whom },
-    /// It is restarted with other wishes for the gate.
-    Flags { whom: Whom, wishes: Wishes },
-    /// A member is added on a new machine.
-    Add { is_learner: bool },
-    /// The learner is promoted.
-    Promote,
-    /// A member is removed, where enough are left.
-    Remove { whom: Whom },
-}
-
-/// What `--cluster-feature-gates` says of each feature; nothing: the release's default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wishes {
-    pub lease_checkpoint: Option<bool>,
-    pub counters: Option<bool>,
-}
-
-impl Fault {
-    /// The kind, for counting.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Kill { .. } => "kill",
-            Self::Restart { .. } => "restart",
-            Self::PowerLoss { .. } => "power loss",
-            Self::Blackout { .. } => "blackout",
-            Self::Freeze { .. } => "freeze",
-            Self::Isolate { .. } => "isolate",
-            Self::Mute { .. } => "mute",
-            Self::Lossy { .. } => "lossy",
-            Self::Late { .. } => "late",
-            Self::Narrow { .. } => "narrow",
-            Self::Shut { .. } => "shut",
-            Self::Break { .. } => "break",
-            Self::SlowDisk { .. } => "slow disk",
-            Self::Full { .. } => "full",
-            Self::ClockJump { .. } => "clock jump",
-            Self::Lose { part: Part::All, .. } => "disk emptied",
-            Self::Lose { part: Part::Log, .. } => "log lost",
-            Self::Lose { part: Part::Snapshots, .. } => "snapshots lost",
-            Self::Lose { part: Part::Identity, .. } => "identity lost",
-            Self::PutAway => "copy put away",
-            Self::BringBack { is_known: false, .. } => "older copy",
-            Self::BringBack { is_known: true, .. } => "copy of an earlier start",
-            Self::FlipSnapshot => "bit flipped",
-            Self::Upgrade { .. } => "upgrade",
-            Self::Patch { .. } => "patch",
-            Self::Flags { .. } => "flags",
-            Self::Add { is_learner: true } => "learner added",
-            Self::Add { is_learner: false } => "voter added",
-            Self::Promote => "promoted",
-            Self::Remove { .. } => "removed",
-        }
-    }
-
-    /// Whether another member than this is away for a while.
-    fn takes_away_others(&self, than: Whom) -> bool {
-        match *self {
-            Self::Kill { whom, .. }
-            | Self::Restart { whom, .. }
-            | Self::PowerLoss { whom, .. }
-            | Self::Freeze { whom, .. }
-            | Self::Isolate { whom, .. }
-            | Self::Mute { whom, .. }
-            | Self::Lossy { whom, .. }
-            | Self::Late { whom, .. }
-            | Self::Narrow { whom, .. }
-            | Self::Shut { whom, .. }
-            | Self::SlowDisk { whom, .. }
-            | Self::Full { whom, .. } => whom != than,
-            Self::Patch { whom } | Self::Flags { whom, .. } => whom != than,
-            Self::Blackout { .. } | Self::Upgrade { .. } => true,
-            _ => false,
-        }
-    }
-
-    /// Whether a disk loses what it has.
-    fn harms_the_unlucky(&self) -> bool {
-        matches!(self, Self::Lose { .. } | Self::PutAway | Self::BringBack { .. } | Self::FlipSnapshot)
-    }
-
-    /// All kinds.
-    pub const KINDS: [&'static str; 30] = [
-        "kill",
-        "restart",
-        "power loss",
-        "blackout",
-        "freeze",
-        "isolate",
-        "mute",
-        "lossy",
-        "late",
-        "narrow",
-        "shut",
-        "break",
-        "slow disk",
-        "full",
-        "clock jump",
-        "disk emptied",
-        "log lost",
-        "snapshots lost",
-        "identity lost",
-        "copy put away",
-        "older copy",
-        "copy of an earlier start",
-        "bit flipped",
-        "upgrade",
-        "patch",
-        "flags",
-        "learner added",
-        "voter added",
-        "promoted",
-        "removed",
-    ];
 }
 
 /// As many machines are new in a run, at most.
@@ -272,10 +95,12 @@ impl Plan {
                 0 => Whom::Leader,
                 _ => Whom::Host(1 + chance.below((self.members + ADDED) as usize) as HostId),
             };
-            let mut wish = || [None, Some(false), Some(true)][chance.below(3)];
-            let wishes = Wishes { lease_checkpoint: wish(), counters: wish() };
             let fault = match chance.below(10) {
-                0..=2 if gates => Some(Fault::Flags { whom, wishes }),
+                0..=1 if gates => {
+                    self.wish_otherwise(at_ms, whom, chance);
+                    None
+                }
+                2 if gates && members => Some(Fault::Flags { whom: Whom::Learner, wishes: Wishes::any(chance) }),
                 3 if gates => Some(Fault::Patch { whom }),
                 4 if members => Some(Fault::Add { is_learner: false }),
                 5..=6 if members => Some(Fault::Add { is_learner: true }),
@@ -287,6 +112,25 @@ impl Plan {
             at_ms += 500 + chance.below(3000) as u64;
         }
         gates || members
+    }
+
+    /// One member is restarted with other wishes, or all with the same: one after the other, or at once. Then whoever leads may be
+    /// cut off with the decision under way, and another one has to come to it.
+    fn wish_otherwise(&mut self, at_ms: u64, whom: Whom, chance: &mut Chance) {
+        let wishes = Wishes::any(chance);
+        let mut push = |at_ms, fault| self.faults.push(Timed { at_ms, fault });
+        match chance.below(3) {
+            0 => {
+                let apart_ms = [0, 10, 2000][chance.below(3)];
+                for host in 1..=self.members + ADDED {
+                    push(at_ms + host as u64 * apart_ms, Fault::Flags { whom: Whom::Host(host), wishes });
+                }
+            }
+            _ => push(at_ms, Fault::Flags { whom, wishes }),
+        }
+        if chance.below(2) == 0 {
+            push(at_ms, Fault::Depose { for_ms: 1500 + chance.below(4000) as u64 });
+        }
     }
 
     fn whom(&self, chance: &mut Chance) -> Whom {

@@ -8,8 +8,9 @@ use simulated_disk::Chance;
 use crate::{
     checks::{self, States},
     clients::Clients,
+    decisions::Decisions,
     entropy,
-    faults::Mend,
+    faults::{Deposing, Mend},
     machine::{Machine, Role, TURN},
     network::{HostId, Micros, Network},
     plan::Plan,
@@ -36,7 +37,9 @@ pub struct World {
     pub(crate) clients: Clients,
     pub(crate) mends: Vec<(Micros, Mend)>,
     pub(crate) put_away: Option<PutAway>,
+    pub(crate) deposing: Option<Deposing>,
     states: States,
+    decisions: Decisions,
     /// Every member's whole state is compared: with large ones that takes longer than all else.
     compares: bool,
     pub(crate) report: Report,
@@ -61,6 +64,9 @@ pub struct Report {
     pub watched: u64,
     pub compactions: u64,
     pub compared: u64,
+    /// States in which the gate was looked at.
+    #[serde(default)]
+    pub gates: u64,
     /// Whether the gate has come to what all voters want: 0 where one has lost its disk, and nobody can say.
     #[serde(default)]
     pub settled: u64,
@@ -91,7 +97,9 @@ impl World {
             clients,
             mends,
             put_away: None,
+            deposing: None,
             states,
+            decisions: Decisions::default(),
             compares: true,
             report,
             asks_until: 0,
@@ -110,7 +118,7 @@ impl World {
         let much = (self.report.most_mb > MOST_MB).then(|| format!("it took {} MB", self.report.most_mb));
         self.report.failure = failure.or(much);
         self.report.simulated_s = self.now as f64 / 1e6;
-        self.report.compared = self.states.compared;
+        (self.report.compared, self.report.gates) = (self.states.compared, self.decisions.seen);
         (self.report.puts, self.report.gets, self.report.unknown) = (seen.puts, seen.gets, seen.unknown);
         self.report.swaps = seen.swaps;
         (self.report.renewals, self.report.compactions) = (seen.renewals, seen.compactions);
@@ -177,6 +185,11 @@ impl World {
         if let Some(panic) = panicked() {
             return Err(panic);
         }
+        for (host, machine) in &self.machines {
+            let Some(member) = machine.member() else { continue };
+            self.decisions.see(*host, &member)?;
+        }
+        self.depose();
         if now.is_multiple_of(LOOK) {
             self.look()?;
         }
