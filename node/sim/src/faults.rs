@@ -192,14 +192,20 @@ impl World {
                 is_flipped
             }
             Fault::Upgrade { host, minor } => {
-                let Some(machine) = self.machines.get_mut(&host).filter(|machine| machine.minor < minor) else {
-                    return false;
+                // Minors are not skipped: it may have gone down meanwhile.
+                let version = self.cluster().and_then(|cluster| cluster.version);
+                let is_next = |machine: &&mut Machine| {
+                    machine.minor < minor && version.is_none_or(|version| minor <= version.minor + 1)
                 };
+                let Some(machine) = self.machines.get_mut(&host).filter(is_next) else { return false };
                 machine.stop();
                 (machine.minor, machine.patch) = (minor, 0);
                 machine.starts_at = Some(after(3000));
                 true
             }
+            Fault::Downgrade => self.downgrade(),
+            Fault::GoDown { host } => self.go_down(host, after(3000)),
+            Fault::CallOff => self.call_off(),
             Fault::Patch { whom } => {
                 let Some(machine) = self.machine(whom).filter(|machine| machine.minor == 6) else { return false };
                 machine.stop();
@@ -238,7 +244,7 @@ impl World {
             Some(_) => {
                 self.deposing = None;
                 self.inflict(Fault::Isolate { whom: Whom::Host(leader), for_ms });
-                *self.report.faults.entry(Fault::Depose { for_ms }.kind().into()).or_default() += 1;
+                self.count(Fault::Depose { for_ms });
             }
             None if decides() => {
                 let at = self.now + 2000 * self.chance.below(5) as Micros;

@@ -6,6 +6,7 @@
 //!   world.rs     the loop: what is due on the network, then each machine for a tick of its clock
 //!      |------ plan.rs      what goes wrong and when, as data that a seed gives and a shrink shortens
 //!      |------ faults.rs    makes it go wrong
+//!      |------ downgrades.rs lowers the version, then releases, and calls it off
 //!      |------ membership.rs has members come and go, and says what their gate must come to
 //!      |------ clients/     puts, reads, leases, watches, compactions, and what they saw
 //!      |------ checks.rs    what must hold all the time, and at the end
@@ -26,6 +27,7 @@
 pub mod checks;
 pub mod clients;
 mod decisions;
+mod downgrades;
 pub mod entropy;
 pub mod faults;
 pub mod host;

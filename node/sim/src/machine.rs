@@ -55,6 +55,8 @@ pub struct Machine {
     pub minor: u64,
     pub patch: u64,
     pub wishes: Wishes,
+    /// It was started with a lower release than before.
+    pub has_gone_down: bool,
     flags: Vec<String>,
     pub role: Role,
     /// It was added to a cluster, and has not run as a member yet.
@@ -104,6 +106,7 @@ impl Machine {
             minor: plan.minor,
             patch: 0,
             wishes: Wishes::default(),
+            has_gone_down: false,
             flags,
             role: Role::Voter,
             is_joining: false,

@@ -68,7 +68,7 @@ impl World {
     }
 
     /// Through the leader; what comes of it is seen by who is a member then.
-    fn ask<F>(&mut self, what: impl Fn(ClusterClient<Channel>) -> F + Send + Sync + 'static) -> bool
+    pub(crate) fn ask<F>(&mut self, what: impl Fn(Channel) -> F + Send + Sync + 'static) -> bool
     where
         F: Future<Output = Result<(), Status>> + Send + 'static,
     {
@@ -77,7 +77,7 @@ impl World {
         crate::machine::TURN.set(CLIENTS);
         self.clients.also(leader, move |channel| async move {
             let until_done = async {
-                while let Err(status) = what(ClusterClient::new(channel.clone())).await {
+                while let Err(status) = what(channel.clone()).await {
                     tracing::debug!(target: "sim", %status, "the members are not changed yet");
                     sleep(Duration::from_millis(500)).await;
                 }
@@ -90,16 +90,17 @@ impl World {
     pub(crate) fn add(&mut self, is_learner: bool) -> bool {
         let Some(host) = self.hosts().find(|host| !self.machines.contains_key(host)) else { return false };
         let request = MemberAddRequest { peer_urls: vec![url(host)], is_learner };
-        self.ask(move |mut client| {
+        self.ask(move |channel| {
             let request = request.clone();
-            async move { client.member_add(request).await.map(drop) }
+            async move { ClusterClient::new(channel).member_add(request).await.map(drop) }
         })
     }
 
     pub(crate) fn promote(&mut self) -> bool {
         let learners = |cluster: Cluster| cluster.members.into_iter().find(|(_, member)| member.is_learner);
         let Some((MemberId(id), _)) = self.cluster().and_then(learners) else { return false };
-        self.ask(move |mut client| async move { client.member_promote(MemberPromoteRequest { id }).await.map(drop) })
+        let request = MemberPromoteRequest { id };
+        self.ask(move |channel| async move { ClusterClient::new(channel).member_promote(request).await.map(drop) })
     }
 
     /// Never one of three that have their disks: one of those may lose it yet.
@@ -110,20 +111,22 @@ impl World {
         if role == Role::Voter && !is_lost && cluster.voters().count() <= 3 {
             return false;
         }
-        self.ask(move |mut client| async move { client.member_remove(MemberRemoveRequest { id }).await.map(drop) })
+        let request = MemberRemoveRequest { id };
+        self.ask(move |channel| async move { ClusterClient::new(channel).member_remove(request).await.map(drop) })
     }
 
     /// Has machines come and go with the members.
     pub(crate) fn follow_members(&mut self) {
         let Some(cluster) = self.cluster() else { return };
+        self.follow_downgrades(&cluster);
         let now = members(&cluster, self.hosts());
         let mut counted = Vec::new();
         for (host, (_, role)) in &now {
-            let added = Fault::Add { is_learner: *role == Role::Learner }.kind();
+            let added = Fault::Add { is_learner: *role == Role::Learner };
             match self.machines.get_mut(host) {
                 Some(machine) if machine.role == Role::Learner && *role == Role::Voter => {
                     machine.role = *role;
-                    counted.push(Fault::Promote.kind());
+                    counted.push(Fault::Promote);
                 }
                 Some(_) => {}
                 None => {
@@ -141,7 +144,7 @@ impl World {
         for (host, machine) in &mut self.machines {
             if !now.contains_key(host) && machine.role != Role::Removed {
                 machine.role = Role::Removed;
-                counted.push(Fault::Remove { whom: Whom::Host(*host) }.kind());
+                counted.push(Fault::Remove { whom: Whom::Host(*host) });
             }
         }
         if counted.is_empty() {
@@ -151,9 +154,12 @@ impl World {
         self.asks_until = self.now;
         let voters = self.machines.iter().filter(|(_, machine)| machine.role == Role::Voter);
         self.clients.reach(voters.map(|(host, _)| *host));
-        for kind in counted {
-            *self.report.faults.entry(kind.into()).or_default() += 1;
-        }
+        counted.into_iter().for_each(|fault| self.count(fault));
+    }
+
+    /// It has taken effect.
+    pub(crate) fn count(&mut self, fault: Fault) {
+        *self.report.faults.entry(fault.kind().into()).or_default() += 1;
     }
 
     /// A learner that wishes otherwise than what is decided was refused (KEP-4647, "Learner"): it is started with that.
@@ -170,6 +176,9 @@ impl World {
         let there = || self.machines.values().filter(|machine| machine.role != Role::Removed);
         if there().any(|machine| machine.loss.is_some()) {
             return None;
+        }
+        if let Some(target) = cluster.downgrade {
+            return Some(format!("a downgrade to {target} is under way"));
         }
         let version = there().map(|machine| machine.release().cluster_version()).min();
         if cluster.version != version {

@@ -76,6 +76,9 @@ impl Plan {
                 plan.faults.push(Timed { at_ms, fault: Fault::Upgrade { host, minor } });
             }
         }
+        if !brings_back && chance.below(3) == 0 {
+            plan.go_down(&mut chance);
+        }
         // Nor is one that comes back where others came and went.
         let changes = plan.change_gates_and_members(&mut chance, !brings_back);
         // While one has lost its disk for good nobody can say what the gate must come to.
@@ -84,6 +87,25 @@ impl Plan {
         }
         plan.faults.sort_by_key(|timed| timed.at_ms);
         plan
+    }
+
+    /// All go down one after the other, some of them late; or in the middle of that it is called off.
+    fn go_down(&mut self, chance: &mut Chance) {
+        let from_ms = 1000 * chance.below(2 * self.seconds as usize / 3) as u64 + 3000;
+        let mut push = |at_ms, fault| self.faults.push(Timed { at_ms, fault });
+        // Whoever leads may be away just then, or the members be changing.
+        for again in 0..3 {
+            push(from_ms + again * 2000, Fault::Downgrade);
+        }
+        let apart_ms = [100, 1500, 4000][chance.below(3)];
+        for round in 0..3 {
+            for host in 1..=self.members + ADDED {
+                push(from_ms + 1000 + round * 9000 + host as u64 * apart_ms, Fault::GoDown { host });
+            }
+        }
+        if chance.below(3) == 0 {
+            push(from_ms + 1000 + chance.below(20_000) as u64, Fault::CallOff);
+        }
     }
 
     /// In one run of two each: wishes and patches change; members come and go.

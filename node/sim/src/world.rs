@@ -9,6 +9,7 @@ use crate::{
     checks::{self, States},
     clients::Clients,
     decisions::Decisions,
+    downgrades::Downgrades,
     entropy,
     faults::{Deposing, Mend},
     machine::{Machine, Role, TURN},
@@ -38,6 +39,7 @@ pub struct World {
     pub(crate) mends: Vec<(Micros, Mend)>,
     pub(crate) put_away: Option<PutAway>,
     pub(crate) deposing: Option<Deposing>,
+    pub(crate) downgrades: Downgrades,
     states: States,
     decisions: Decisions,
     /// Every member's whole state is compared: with large ones that takes longer than all else.
@@ -98,6 +100,7 @@ impl World {
             mends,
             put_away: None,
             deposing: None,
+            downgrades: Downgrades::default(),
             states,
             decisions: Decisions::default(),
             compares: true,
@@ -142,7 +145,7 @@ impl World {
             while let Some(timed) = faults.next_if(|timed| timed.at_ms * 1000 <= self.now) {
                 TURN.set(0);
                 if self.inflict(timed.fault) {
-                    *self.report.faults.entry(timed.fault.kind().into()).or_default() += 1;
+                    self.count(timed.fault);
                 }
             }
             self.tick()?;
@@ -173,6 +176,8 @@ impl World {
                     machine.ends.push(format!("m{}: {why}", machine.host.id));
                     if why.contains("this learner may not join") {
                         refused.push(*host);
+                    } else if self.downgrades.is_called_off && std::mem::take(&mut machine.has_gone_down) {
+                        machine.minor += 1;
                     } else if !machine.may_end(now) {
                         return Err(format!("m{} has ended by itself: {why}", machine.host.id));
                     }
@@ -277,6 +282,7 @@ impl World {
     /// write may have been done, and read by others, before whoever wrote it has put it down.
     fn settle(&mut self, deadline: Micros) -> Result<(), String> {
         loop {
+            self.end_downgrade();
             for _ in 0..500 {
                 self.tick()?;
             }

@@ -71,6 +71,12 @@ pub enum Fault {
     FlipSnapshot,
     /// It is restarted with this minor, where it runs a lower one.
     Upgrade { host: HostId, minor: u64 },
+    /// A downgrade by one minor is enabled.
+    Downgrade,
+    /// It is restarted with the release that the downgrade leads to, once its storage is ready for that.
+    GoDown { host: HostId },
+    /// The downgrade is called off.
+    CallOff,
     /// It is restarted with the other patch of its minor, where there are two.
     Patch { whom: Whom },
     /// It is restarted with other wishes for the gate.
@@ -129,6 +135,9 @@ impl Fault {
             Self::BringBack { is_known: true, .. } => "copy of an earlier start",
             Self::FlipSnapshot => "bit flipped",
             Self::Upgrade { .. } => "upgrade",
+            Self::Downgrade => "version lowered",
+            Self::GoDown { .. } => "lower release",
+            Self::CallOff => "downgrade called off",
             Self::Patch { .. } => "patch",
             Self::Flags { whom: Whom::Learner, .. } => "learner's flags",
             Self::Flags { .. } => "flags",
@@ -156,7 +165,7 @@ impl Fault {
             | Self::SlowDisk { whom, .. }
             | Self::Full { whom, .. } => whom != than,
             Self::Patch { whom } | Self::Flags { whom, .. } => whom != than,
-            Self::Blackout { .. } | Self::Upgrade { .. } | Self::Depose { .. } => true,
+            Self::Blackout { .. } | Self::Upgrade { .. } | Self::GoDown { .. } | Self::Depose { .. } => true,
             _ => false,
         }
     }
@@ -167,7 +176,7 @@ impl Fault {
     }
 
     /// All kinds.
-    pub const KINDS: [&'static str; 32] = [
+    pub const KINDS: [&'static str; 35] = [
         "kill",
         "restart",
         "power loss",
@@ -192,6 +201,9 @@ impl Fault {
         "copy of an earlier start",
         "bit flipped",
         "upgrade",
+        "version lowered",
+        "lower release",
+        "downgrade called off",
         "patch",
         "flags",
         "learner's flags",

@@ -1,0 +1,97 @@
+//! The way down, as an operator goes it: a downgrade is enabled, members whose storage is ready are started with the lower release,
+//! and perhaps it is called off on the way.
+
+use node::cluster::{Cluster, downgrade::LOWEST};
+use proto::{
+    ClusterVersion,
+    etcdserverpb::{DowngradeRequest, downgrade_request::DowngradeAction, maintenance_client::MaintenanceClient},
+};
+
+use crate::{
+    machine::{Machine, Role},
+    network::{HostId, Micros},
+    plan::Fault,
+    world::World,
+};
+
+/// How the cluster was when it was looked at last, and what was asked of it.
+#[derive(Default)]
+pub struct Downgrades {
+    version: Option<ClusterVersion>,
+    target: Option<ClusterVersion>,
+    /// Somebody has asked to call one off: who goes down by what it knew before may be too late, and has to come up again.
+    pub(crate) is_called_off: bool,
+}
+
+impl World {
+    fn there(&self) -> impl Iterator<Item = &Machine> {
+        self.machines.values().filter(|machine| machine.role != Role::Removed)
+    }
+
+    fn ask_for_downgrade(&mut self, action: DowngradeAction, target: Option<ClusterVersion>) -> bool {
+        let version = target.map(|target| target.to_string()).unwrap_or_default();
+        let request = DowngradeRequest { action: action as i32, version };
+        self.ask(move |channel| {
+            let request = request.clone();
+            async move { MaintenanceClient::new(channel).downgrade(request).await.map(drop) }
+        })
+    }
+
+    /// Not in the middle of an upgrade: no release is two minors above the cluster.
+    pub(crate) fn downgrade(&mut self) -> bool {
+        let Some(version) = self.cluster().and_then(|cluster| cluster.version) else { return false };
+        if version <= LOWEST || self.there().any(|machine| machine.release().cluster_version() != version) {
+            return false;
+        }
+        let target = ClusterVersion { minor: version.minor - 1, ..version };
+        self.ask_for_downgrade(DowngradeAction::Enable, Some(target))
+    }
+
+    pub(crate) fn call_off(&mut self) -> bool {
+        if self.cluster().is_none_or(|cluster| cluster.downgrade.is_none()) {
+            return false;
+        }
+        self.downgrades.is_called_off = true;
+        self.ask_for_downgrade(DowngradeAction::Cancel, None)
+    }
+
+    /// Starts it with the lower release, where it says itself that what it has stored is fit for that (N-8). Then it must start.
+    pub(crate) fn go_down(&mut self, host: HostId, starts_at: Micros) -> bool {
+        let Some(machine) = self.machines.get_mut(&host) else { return false };
+        let Some(member) = machine.member() else { return false };
+        let snapshot = member.snapshot_index();
+        let (target, stored) = member.read(|s| (s.cluster.downgrade, s.cluster.storage_version(snapshot)));
+        let Some(target) = target.filter(|target| stored == Some(*target) && target.minor < machine.minor) else {
+            return false;
+        };
+        machine.stop();
+        (machine.minor, machine.patch, machine.has_gone_down) = (target.minor, 0, true);
+        machine.starts_at = Some(starts_at);
+        true
+    }
+
+    /// Counts what has come of it.
+    pub(crate) fn follow_downgrades(&mut self, cluster: &Cluster) {
+        let Downgrades { version, target, .. } = self.downgrades;
+        if cluster.version < version {
+            self.count(Fault::Downgrade);
+        }
+        let is_over = |target: ClusterVersion| self.there().all(|machine| machine.minor <= target.minor);
+        if target.is_some_and(|target| cluster.downgrade.is_none() && !is_over(target)) {
+            self.count(Fault::CallOff);
+        }
+        if target != cluster.downgrade {
+            // The next one may ask.
+            self.asks_until = self.now;
+        }
+        (self.downgrades.version, self.downgrades.target) = (cluster.version, cluster.downgrade);
+    }
+
+    /// In the end none may be under way: one that not all have followed is called off.
+    pub(crate) fn end_downgrade(&mut self) {
+        let target = self.cluster().and_then(|cluster| cluster.downgrade);
+        if target.is_some_and(|target| self.there().any(|machine| machine.minor > target.minor)) {
+            self.call_off();
+        }
+    }
+}
