@@ -228,6 +228,7 @@ impl World {
             Fault::Add { is_learner } => self.add(is_learner),
             Fault::Promote => self.promote(),
             Fault::Remove { whom } => self.remove(whom),
+            Fault::Move { whom } => self.relocate(whom),
         }
     }
 

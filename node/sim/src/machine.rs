@@ -24,6 +24,7 @@ use crate::{
 };
 
 pub const CLIENT_PORT: u16 = 2379;
+/// Where members reach each other first.
 pub const PEER_PORT: u16 = 2380;
 
 thread_local! {
@@ -58,9 +59,11 @@ pub struct Machine {
     /// It was started with a lower release than before.
     pub has_gone_down: bool,
     flags: Vec<String>,
+    /// Where other members reach it, as its flags have it.
+    pub peer_port: u16,
     pub role: Role,
     /// It was added to a cluster, and has not run as a member yet.
-    is_joining: bool,
+    pub is_joining: bool,
     process: Option<Process>,
     /// Its process does not run, though it is there.
     pub frozen_until: Option<Micros>,
@@ -108,6 +111,7 @@ impl Machine {
             wishes: Wishes::default(),
             has_gone_down: false,
             flags,
+            peer_port: PEER_PORT,
             role: Role::Voter,
             is_joining: false,
             process: None,
@@ -131,6 +135,14 @@ impl Machine {
         Self { role, is_joining: true, minor: like.minor, patch: like.patch, ..machine }
     }
 
+    /// From its next start on others reach it here.
+    pub fn relocate(&mut self, peer_port: u16) {
+        let url = |port: u16| format!("http://10.0.0.{}:{port}", self.host.id);
+        let (from, to) = (url(self.peer_port), url(peer_port));
+        self.flags.iter_mut().for_each(|flag| *flag = flag.replace(&from, &to));
+        self.peer_port = peer_port;
+    }
+
     /// The release that is installed.
     pub fn release(&self) -> Release {
         Release::new(3, self.minor, self.patch)
@@ -146,6 +158,7 @@ impl Machine {
         let (member, outcome) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(None)));
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let (host, mut flags, release) = (self.host.clone(), self.flags.clone(), self.release());
+        let peer_port = self.peer_port;
         let wishes = self.wishes.overrides(Registry::of(&release)).0;
         if !wishes.is_empty() {
             let said: Vec<_> = wishes.iter().map(|(name, is_on)| format!("{name}={is_on}")).collect();
@@ -153,7 +166,7 @@ impl Machine {
         }
         let (shown, ended) = (member.clone(), outcome.clone());
         runtime.spawn(async move {
-            let outcome = run(host, flags, release, &shown, stopped).await;
+            let outcome = run(host, flags, release, peer_port, &shown, stopped).await;
             *shown.lock().unwrap() = None;
             *ended.lock().unwrap() = Some(outcome);
         });
@@ -238,6 +251,7 @@ async fn run(
     host: SimHost,
     flags: Vec<String>,
     release: Release,
+    peer_port: u16,
     shown: &Mutex<Option<Member>>,
     stopped: tokio::sync::oneshot::Receiver<()>,
 ) -> Result<(), String> {
@@ -245,7 +259,7 @@ async fn run(
     let config = Config::read(flags, [], registry).map_err(|error| error.to_string())?;
     let options = ServeOptions::of(&config);
     let (network, id) = (host.network.clone(), host.id);
-    let listeners = vec![network.listen(id, PEER_PORT)];
+    let listeners = vec![network.listen(id, peer_port)];
     let setup = Setup { host: Arc::new(host), config, release, registry, listeners, tls: None };
     let running = start(setup).await.map_err(|error| consensus::with_causes(&error))?;
     *shown.lock().unwrap() = Some(running.member.clone());

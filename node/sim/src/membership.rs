@@ -3,12 +3,14 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use node::{
-    cluster::{Cluster, gate::Gate},
+    cluster::{Cluster, gate::Gate, member::Member},
     features::{COMPRESSION, COUNTERS, FIRST_WITH_GATES, Features, LEASE_CHECKPOINT, Overrides, Registry},
 };
 use proto::{
     MemberId,
-    etcdserverpb::{MemberAddRequest, MemberPromoteRequest, MemberRemoveRequest, cluster_client::ClusterClient},
+    etcdserverpb::{
+        MemberAddRequest, MemberPromoteRequest, MemberRemoveRequest, MemberUpdateRequest, cluster_client::ClusterClient,
+    },
 };
 use tokio::time::{sleep, timeout};
 use tonic::{Status, transport::Channel};
@@ -22,6 +24,8 @@ use crate::{
     world::World,
 };
 
+/// Where members listen for each other.
+const PORTS: std::ops::Range<u16> = PEER_PORT..PEER_PORT + 3;
 /// Whoever asks for a change tries again for so long, in seconds; nobody else asks meanwhile.
 const ASKS_S: u64 = 8;
 
@@ -42,14 +46,19 @@ impl Wishes {
     }
 }
 
-fn url(host: HostId) -> String {
-    format!("http://10.0.0.{host}:{PEER_PORT}")
+fn url(host: HostId, port: u16) -> String {
+    format!("http://10.0.0.{host}:{port}")
+}
+
+/// Where a machine is to be reached.
+fn port(member: &Member, host: HostId) -> Option<u16> {
+    PORTS.into_iter().find(|port| member.peer_urls == [url(host, *port)])
 }
 
 /// Who is a member, by machine: no machine is two.
 fn members(cluster: &Cluster, hosts: impl Iterator<Item = HostId>) -> BTreeMap<HostId, (MemberId, Role)> {
     let of = |host: HostId| {
-        let (id, member) = cluster.members.iter().find(|(_, member)| member.peer_urls == [url(host)])?;
+        let (id, member) = cluster.members.iter().find(|(_, member)| port(member, host).is_some())?;
         Some((host, (*id, if member.is_learner { Role::Learner } else { Role::Voter })))
     };
     hosts.filter_map(of).collect()
@@ -89,7 +98,7 @@ impl World {
 
     pub(crate) fn add(&mut self, is_learner: bool) -> bool {
         let Some(host) = self.hosts().find(|host| !self.machines.contains_key(host)) else { return false };
-        let request = MemberAddRequest { peer_urls: vec![url(host)], is_learner };
+        let request = MemberAddRequest { peer_urls: vec![url(host, PEER_PORT)], is_learner };
         self.ask(move |channel| {
             let request = request.clone();
             async move { ClusterClient::new(channel).member_add(request).await.map(drop) }
@@ -115,11 +124,44 @@ impl World {
         self.ask(move |channel| async move { ClusterClient::new(channel).member_remove(request).await.map(drop) })
     }
 
+    /// To the next port.
+    pub(crate) fn relocate(&mut self, whom: Whom) -> bool {
+        let (Some(cluster), Some(host)) = (self.cluster(), self.host(whom)) else { return false };
+        let Some((id, _)) = members(&cluster, self.hosts()).get(&host).copied() else { return false };
+        if self.machines[&host].is_joining {
+            return false;
+        }
+        let Some(at) = cluster.members.get(&id).and_then(|member| port(member, host)) else { return false };
+        let to = if PORTS.contains(&(at + 1)) { at + 1 } else { PEER_PORT };
+        let request = MemberUpdateRequest { id: id.0, peer_urls: vec![url(host, to)] };
+        self.ask(move |channel| {
+            let request = request.clone();
+            async move { ClusterClient::new(channel).member_update(request).await.map(drop) }
+        })
+    }
+
+    /// Restarts machines where their members are to be reached.
+    fn follow_moves(&mut self, cluster: &Cluster, members: &BTreeMap<HostId, (MemberId, Role)>) {
+        for (host, (id, _)) in members {
+            let to = cluster.members.get(id).and_then(|member| port(member, *host));
+            let has_moved =
+                |machine: &&mut Machine| !machine.is_joining && to.is_some_and(|to| to != machine.peer_port);
+            if let (Some(machine), Some(to)) = (self.machines.get_mut(host).filter(has_moved), to) {
+                machine.stop();
+                machine.relocate(to);
+                machine.starts_at = Some(self.now + 3_000_000);
+                self.count(Fault::Move { whom: Whom::Host(*host) });
+                self.asks_until = self.now;
+            }
+        }
+    }
+
     /// Has machines come and go with the members.
     pub(crate) fn follow_members(&mut self) {
         let Some(cluster) = self.cluster() else { return };
         self.follow_downgrades(&cluster);
         let now = members(&cluster, self.hosts());
+        self.follow_moves(&cluster, &now);
         let mut counted = Vec::new();
         for (host, (_, role)) in &now {
             let added = Fault::Add { is_learner: *role == Role::Learner };

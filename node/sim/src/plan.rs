@@ -117,7 +117,7 @@ impl Plan {
                 0 => Whom::Leader,
                 _ => Whom::Host(1 + chance.below((self.members + ADDED) as usize) as HostId),
             };
-            let fault = match chance.below(10) {
+            let fault = match chance.below(11) {
                 0..=1 if gates => {
                     self.wish_otherwise(at_ms, whom, chance);
                     None
@@ -128,6 +128,7 @@ impl Plan {
                 5..=6 if members => Some(Fault::Add { is_learner: true }),
                 7 if members => Some(Fault::Promote),
                 8..=9 if members => Some(Fault::Remove { whom }),
+                10 if members => Some(Fault::Move { whom }),
                 _ => None,
             };
             self.faults.extend(fault.map(|fault| Timed { at_ms, fault }));

@@ -89,6 +89,8 @@ pub enum Fault {
     Promote,
     /// A member is removed, where enough are left.
     Remove { whom: Whom },
+    /// A member is to be reached at another port, and is restarted there.
+    Move { whom: Whom },
 }
 
 /// What `--cluster-feature-gates` says of each feature; nothing: the release's default.
@@ -146,6 +148,7 @@ impl Fault {
             Self::Add { is_learner: false } => "voter added",
             Self::Promote => "promoted",
             Self::Remove { .. } => "removed",
+            Self::Move { .. } => "moved",
         }
     }
 
@@ -176,7 +179,7 @@ impl Fault {
     }
 
     /// All kinds.
-    pub const KINDS: [&'static str; 35] = [
+    pub const KINDS: [&'static str; 36] = [
         "kill",
         "restart",
         "power loss",
@@ -212,5 +215,6 @@ impl Fault {
         "voter added",
         "promoted",
         "removed",
+        "moved",
     ];
 }
