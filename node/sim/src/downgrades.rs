@@ -9,7 +9,7 @@ use proto::{
 
 use crate::{
     machine::{Machine, Role},
-    network::{HostId, Micros},
+    network::HostId,
     plan::Fault,
     world::World,
 };
@@ -55,19 +55,32 @@ impl World {
         self.ask_for_downgrade(DowngradeAction::Cancel, None)
     }
 
-    /// Starts it with the lower release, where it says itself that what it has stored is fit for that (N-8). Then it must start.
-    pub(crate) fn go_down(&mut self, host: HostId, starts_at: Micros) -> bool {
-        let Some(machine) = self.machines.get_mut(&host) else { return false };
-        let Some(member) = machine.member() else { return false };
-        let snapshot = member.snapshot_index();
-        let (target, stored) = member.read(|s| (s.cluster.downgrade, s.cluster.storage_version(snapshot)));
-        let Some(target) = target.filter(|target| stored == Some(*target) && target.minor < machine.minor) else {
-            return false;
+    /// Starts those with the lower release that are to go down, once they say themselves that what they have stored is fit for that
+    /// (N-8): at once, and however they end. Then they must start.
+    pub(crate) fn go_down(&mut self) {
+        let is_ready = |machine: &Machine| {
+            let member = machine.member().filter(|_| machine.goes_down)?;
+            let snapshot = member.snapshot_index();
+            let (target, stored) = member.read(|s| (s.cluster.downgrade, s.cluster.storage_version(snapshot)));
+            target.filter(|target| stored == Some(*target) && target.minor < machine.minor)
         };
-        machine.stop();
-        (machine.minor, machine.patch, machine.has_gone_down) = (target.minor, 0, true);
-        machine.starts_at = Some(starts_at);
-        true
+        let ready = |(host, machine): (&HostId, &Machine)| Some((*host, is_ready(machine)?));
+        let ready: Vec<_> = self.machines.iter().filter_map(ready).collect();
+        for (host, target) in ready {
+            let starts_at = self.now + 3_000_000;
+            let how = self.chance.below(3);
+            let Some(machine) = self.machines.get_mut(&host) else { continue };
+            match how {
+                0 => machine.stop(),
+                1 => machine.kill(),
+                _ => _ = self.lose_power(host, starts_at),
+            }
+            let Some(machine) = self.machines.get_mut(&host) else { continue };
+            (machine.minor, machine.patch) = (target.minor, 0);
+            (machine.goes_down, machine.has_gone_down) = (false, true);
+            machine.starts_at = Some(starts_at);
+            self.count(Fault::GoDown { host });
+        }
     }
 
     /// Counts what has come of it.

@@ -204,7 +204,11 @@ impl World {
                 true
             }
             Fault::Downgrade => self.downgrade(),
-            Fault::GoDown { host } => self.go_down(host, after(3000)),
+            Fault::GoDown { host } => {
+                let Some(machine) = self.machines.get_mut(&host) else { return false };
+                machine.goes_down = true;
+                false
+            }
             Fault::CallOff => self.call_off(),
             Fault::Patch { whom } => {
                 let Some(machine) = self.machine(whom).filter(|machine| machine.minor == 6) else { return false };
@@ -259,7 +263,7 @@ impl World {
         self.machines.get_mut(&self.plan.unlucky).unwrap()
     }
 
-    fn lose_power(&mut self, host: HostId, starts_at: Micros) -> bool {
+    pub(crate) fn lose_power(&mut self, host: HostId, starts_at: Micros) -> bool {
         let Some(machine) = self.machines.get_mut(&host) else { return false };
         let was_up = machine.is_up();
         let survival = Survival::ALL[self.chance.below(Survival::ALL.len())];

@@ -56,6 +56,8 @@ pub struct Machine {
     pub minor: u64,
     pub patch: u64,
     pub wishes: Wishes,
+    /// It is to be started with the release that a downgrade leads to, as soon as that can be.
+    pub goes_down: bool,
     /// It was started with a lower release than before.
     pub has_gone_down: bool,
     flags: Vec<String>,
@@ -109,6 +111,7 @@ impl Machine {
             minor: plan.minor,
             patch: 0,
             wishes: Wishes::default(),
+            goes_down: false,
             has_gone_down: false,
             flags,
             peer_port: PEER_PORT,

@@ -89,7 +89,7 @@ impl Plan {
         plan
     }
 
-    /// All go down one after the other, some of them late; or in the middle of that it is called off.
+    /// All go down, at once or one after the other; or in the middle of that it is called off.
     fn go_down(&mut self, chance: &mut Chance) {
         let from_ms = 1000 * chance.below(2 * self.seconds as usize / 3) as u64 + 3000;
         let mut push = |at_ms, fault| self.faults.push(Timed { at_ms, fault });
@@ -97,11 +97,9 @@ impl Plan {
         for again in 0..3 {
             push(from_ms + again * 2000, Fault::Downgrade);
         }
-        let apart_ms = [100, 1500, 4000][chance.below(3)];
-        for round in 0..3 {
-            for host in 1..=self.members + ADDED {
-                push(from_ms + 1000 + round * 9000 + host as u64 * apart_ms, Fault::GoDown { host });
-            }
+        let apart_ms = [0, 1500, 4000][chance.below(3)];
+        for host in 1..=self.members + ADDED {
+            push(from_ms + host as u64 * apart_ms, Fault::GoDown { host });
         }
         if chance.below(3) == 0 {
             push(from_ms + 1000 + chance.below(20_000) as u64, Fault::CallOff);

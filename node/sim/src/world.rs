@@ -195,6 +195,7 @@ impl World {
             self.decisions.see(*host, &member)?;
         }
         self.depose();
+        self.go_down();
         if now.is_multiple_of(LOOK) {
             self.look()?;
         }
