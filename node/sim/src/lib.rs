@@ -8,8 +8,9 @@
 //!      |------ faults.rs    makes it go wrong
 //!      |------ downgrades.rs lowers the version, then releases, and calls it off
 //!      |------ membership.rs has members come and go, and says what their gate must come to
-//!      |------ clients/     puts, reads, leases, watches, compactions, and what they saw
+//!      |------ clients/     puts, reads, counts, leases, watches, compactions, and what they saw
 //!      |------ checks.rs    what must hold all the time, and at the end
+//!      |------ counts.rs    whether a key counts only while the feature for that is on
 //!      |------ decisions.rs whether the gate is what all voters wanted, entry by entry
 //!      |
 //!   machine.rs   a machine and the process on it; host.rs: what the node sees of it
@@ -26,6 +27,7 @@
 
 pub mod checks;
 pub mod clients;
+mod counts;
 mod decisions;
 mod downgrades;
 pub mod entropy;

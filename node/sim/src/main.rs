@@ -240,11 +240,13 @@ fn soak(minutes: f64, first: u64, seeds: u64, seconds: u64, disk: bool, keep_goi
         simulated / spent
     );
     println!(
-        "writes {}, reads {}, transactions {}, unknown {}, renewals {}, watched {}, compactions {}, states compared {}, gates seen {}, gates settled {}",
+        "writes {}, reads {}, transactions {}, unknown {}, added {}, not added {}, renewals {}, watched {}, compactions {}, states compared {}, gates seen {}, gates settled {}",
         sum(|r| r.puts),
         sum(|r| r.gets),
         sum(|r| r.swaps),
         sum(|r| r.unknown),
+        sum(|r| r.added),
+        sum(|r| r.refused),
         sum(|r| r.renewals),
         sum(|r| r.watched),
         sum(|r| r.compactions),

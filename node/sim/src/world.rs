@@ -8,6 +8,7 @@ use simulated_disk::Chance;
 use crate::{
     checks::{self, States},
     clients::Clients,
+    counts::{self, Counts},
     decisions::Decisions,
     downgrades::Downgrades,
     entropy,
@@ -42,6 +43,7 @@ pub struct World {
     pub(crate) downgrades: Downgrades,
     states: States,
     decisions: Decisions,
+    counts: Counts,
     /// Every member's whole state is compared: with large ones that takes longer than all else.
     compares: bool,
     pub(crate) report: Report,
@@ -62,6 +64,11 @@ pub struct Report {
     pub gets: u64,
     pub swaps: u64,
     pub unknown: u64,
+    /// Counted, and refused, as the feature was off.
+    #[serde(default)]
+    pub added: u64,
+    #[serde(default)]
+    pub refused: u64,
     pub renewals: u64,
     pub watched: u64,
     pub compactions: u64,
@@ -103,6 +110,7 @@ impl World {
             downgrades: Downgrades::default(),
             states,
             decisions: Decisions::default(),
+            counts: Counts::default(),
             compares: true,
             report,
             asks_until: 0,
@@ -124,6 +132,7 @@ impl World {
         (self.report.compared, self.report.gates) = (self.states.compared, self.decisions.seen);
         (self.report.puts, self.report.gets, self.report.unknown) = (seen.puts, seen.gets, seen.unknown);
         self.report.swaps = seen.swaps;
+        (self.report.added, self.report.refused) = (seen.counted.told.len() as u64, seen.counted.refused);
         (self.report.renewals, self.report.compactions) = (seen.renewals, seen.compactions);
         self.report.watched = seen.watched.len() as u64;
         let ends = self.machines.values().flat_map(|machine| machine.ends.clone());
@@ -193,6 +202,7 @@ impl World {
         for (host, machine) in &self.machines {
             let Some(member) = machine.member() else { continue };
             self.decisions.see(*host, &member)?;
+            self.counts.see(*host, &member, &machine.release())?;
         }
         self.depose();
         self.go_down();
@@ -309,7 +319,10 @@ impl World {
                 return Err(why);
             }
         }
-        checks::judge(&self.clients.seen.lock().unwrap())
+        let seen = self.clients.seen.lock().unwrap();
+        let held = self.machines.values().filter(|m| must_serve(m)).find_map(Machine::member).map(|m| counts::held(&m));
+        seen.counted.judge(held.unwrap_or_default())?;
+        checks::judge(&seen)
     }
 }
 

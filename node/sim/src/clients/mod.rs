@@ -1,5 +1,6 @@
 //! Clients of the cluster, on a machine of their own that never fails, and what they saw.
 
+mod counters;
 mod lease;
 mod registers;
 mod watch;
@@ -21,6 +22,8 @@ use tonic::{
     codegen::http::Uri,
     transport::{Channel, Endpoint},
 };
+
+pub use counters::{Counted, KEY as COUNTER};
 
 use crate::{
     faults::CLIENTS,
@@ -55,6 +58,7 @@ pub struct Seen {
     pub renewals: u64,
     pub leases: u64,
     pub compactions: u64,
+    pub counted: Counted,
 }
 
 pub type Shared = Arc<Mutex<Seen>>;
@@ -122,6 +126,9 @@ impl Clients {
             runtime.spawn(registers::run(client(), number, fork(chance)));
         }
         runtime.spawn(registers::compact(client(), fork(chance)));
+        for _ in 0..2 {
+            runtime.spawn(counters::run(client(), fork(chance)));
+        }
         for ttl in [2, 5] {
             runtime.spawn(lease::run(client(), ttl, fork(chance)));
         }
