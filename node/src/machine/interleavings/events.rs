@@ -1,18 +1,16 @@
 //! What may happen in a world, and what it comes to once nothing happens any more.
 
-use std::collections::BTreeSet;
-
 use crate::{
     cluster::membership::{Change, Rules},
     state::Restore,
 };
 
-use super::*;
+use super::{properties::quorums_meet, *};
 
 impl World {
     /// Nothing changes any more, and the leader goes on: what it comes to.
     pub(super) fn settled(&self) -> Found<Self> {
-        let mut world = self.clone();
+        let mut world = Self { silent: None, ..self.clone() };
         while let Some(pending) = world.pending.pop() {
             world.apply_or_drop(pending)?;
         }
@@ -65,15 +63,16 @@ impl World {
     fn apply_or_drop(&mut self, pending: Pending) -> Found<()> {
         if let Pending::Members(to) = &pending {
             let voters: BTreeSet<_> = self.state.cluster.voters().map(|(id, _)| id).collect();
-            let moved = voters.symmetric_difference(&to.voters).count();
-            hold(moved <= 1, || format!("{voters:?} and {:?} may have quorums that do not meet", to.voters))?;
+            let meet = quorums_meet(&voters, &to.voters);
+            hold(meet, || format!("{voters:?} and {:?} may have quorums that do not meet", to.voters))?;
             self.processes.retain(|id, _| to.peer_urls.contains_key(&MemberId(*id)));
         }
         self.apply(pending)
     }
 
     fn change(&self, change: &Change) -> Option<Self> {
-        if self.pending.iter().any(|pending| matches!(pending, Pending::Members(_))) {
+        let is_changing = self.pending.iter().any(|pending| matches!(pending, Pending::Members(_)));
+        if is_changing && self.wrong != Some(Wrong::ChangesOverlap) {
             return None;
         }
         let rules = Rules { is_strict: false, max_learners: 1, registry: Registry::of(&"3.8.0".parse().unwrap()) };
@@ -91,11 +90,11 @@ impl World {
         for at in 0..self.pending.len() {
             let mut next = self.clone();
             let entry = next.pending.remove(at);
-            let is_list = matches!(entry, Pending::Members(_));
+            let is_of_cluster = matches!(entry, Pending::Cluster(_));
             // Lost; a list of members never is: whoever leads next has it, or never had it.
-            all.extend((!is_list).then(|| next.clone()));
+            all.extend(is_of_cluster.then(|| next.clone()));
             next.apply_or_drop(entry)?;
-            if self.left.doubles > 0 && !is_list {
+            if self.left.doubles > 0 && is_of_cluster {
                 let mut again = next.clone();
                 again.left.doubles -= 1;
                 again.pending.push(self.pending[at].clone());
@@ -108,6 +107,25 @@ impl World {
             next.pending.push(entry);
             all.push(next);
         }
+        all.extend(self.restarts(small));
+        if self.left.members > 0 {
+            all.extend(self.changes(small));
+        }
+        all.extend(self.silences());
+        all.extend(self.writes());
+        if let (Some(version), true) = (self.version(), self.left.downgrades > 0) {
+            let down = ClusterVersion { minor: version.minor - 1, ..version };
+            let to = Some(down).filter(|_| self.state.cluster.downgrade.is_none());
+            let mut next = self.clone();
+            next.left.downgrades -= 1;
+            next.apply(Pending::Cluster(ClusterEntry::Downgrade { to }))?;
+            all.push(next);
+        }
+        Ok(all)
+    }
+
+    fn restarts(&self, small: &Small) -> Vec<Self> {
+        let mut all = Vec::new();
         if self.left.restarts > 0 {
             for (id, old) in &self.processes {
                 for (release, flag) in small.others.iter().flat_map(|r| [None, Some(false)].map(|flag| (*r, flag))) {
@@ -121,29 +139,49 @@ impl World {
                 }
             }
         }
-        if self.left.members > 0 {
-            let id = 9;
-            for is_learner in [false, true] {
-                let change = Change::Add { id: MemberId(id), peer_urls: vec!["http://p9".into()], is_learner };
-                let flags = [None, Some(false)].map(|flag| Process { release: small.others[0], starts: 1, flag });
-                for process in flags {
-                    all.extend(self.change(&change).map(|mut next| {
-                        next.processes.insert(id, process);
-                        next
-                    }));
-                }
+        all
+    }
+
+    fn changes(&self, small: &Small) -> Vec<Self> {
+        let mut all = Vec::new();
+        let id = 9;
+        for is_learner in [false, true] {
+            let change = Change::Add { id: MemberId(id), peer_urls: vec!["http://p9".into()], is_learner };
+            let flags = [None, Some(false)].map(|flag| Process { release: small.others[0], starts: 1, flag });
+            for process in flags {
+                all.extend(self.change(&change).map(|mut next| {
+                    next.processes.insert(id, process);
+                    next
+                }));
             }
-            all.extend(self.change(&Change::Promote(MemberId(id))));
-            all.extend(self.processes.keys().filter_map(|id| self.change(&Change::Remove(MemberId(*id)))));
         }
-        if let (Some(version), true) = (self.version(), self.left.downgrades > 0) {
-            let down = ClusterVersion { minor: version.minor - 1, ..version };
-            let to = Some(down).filter(|_| self.state.cluster.downgrade.is_none());
-            let mut next = self.clone();
-            next.left.downgrades -= 1;
-            next.apply(Pending::Cluster(ClusterEntry::Downgrade { to }))?;
-            all.push(next);
-        }
-        Ok(all)
+        all.extend(self.change(&Change::Promote(MemberId(id))));
+        all.extend(self.processes.keys().filter_map(|id| self.change(&Change::Remove(MemberId(*id)))));
+        all
+    }
+
+    /// A member is heard no more, or again.
+    fn silences(&self) -> Vec<Self> {
+        let heard = self.silent.map(|_| Self { silent: None, ..self.clone() });
+        let left = self.left.silences.checked_sub(1).filter(|_| self.silent.is_none());
+        let silences = left.map(|silences| {
+            let silent =
+                move |id: &u64| Self { silent: Some(*id), left: Left { silences, ..self.left }, ..self.clone() };
+            self.processes.keys().map(silent)
+        });
+        silences.into_iter().flatten().chain(heard).collect()
+    }
+
+    /// A client's write comes; what it needs is on so far, or it would be refused at once.
+    fn writes(&self) -> Vec<Self> {
+        let Some(writes) = self.left.writes.checked_sub(1) else { return Vec::new() };
+        let is_on =
+            |write: &Write| self.running().any(|(_, p)| self.state.cluster.is_enabled(write.feature(), &p.registry()));
+        let comes = |write| {
+            let mut next = Self { left: Left { writes, ..self.left }, ..self.clone() };
+            next.pending.push(Pending::Write(write));
+            next
+        };
+        Write::LASTING.into_iter().filter(is_on).map(comes).collect()
     }
 }
