@@ -74,6 +74,21 @@ struct Left {
     writes: u8,
 }
 
+impl Left {
+    /// One more of each kind that there is.
+    fn more(self) -> Self {
+        let more = |left: u8| left + u8::from(left > 0);
+        Self {
+            restarts: more(self.restarts),
+            members: more(self.members),
+            downgrades: more(self.downgrades),
+            doubles: more(self.doubles),
+            silences: more(self.silences),
+            writes: more(self.writes),
+        }
+    }
+}
+
 const NOTHING: Left = Left { restarts: 0, members: 0, downgrades: 0, doubles: 0, silences: 0, writes: 0 };
 
 #[derive(Clone, Debug)]

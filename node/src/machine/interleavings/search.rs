@@ -57,6 +57,7 @@ fn search(small: &Small, wrong: Option<Wrong>, most: usize) -> Found<(usize, usi
 }
 
 const SETTLED_ONE_IN: u64 = 4;
+const MOST: usize = 300_000;
 
 const WORLDS: [Small; 7] = [
     // A new cluster; a patch with another default.
@@ -110,23 +111,28 @@ const WORLDS: [Small; 7] = [
     },
 ];
 
-fn search_all(most: usize) {
-    for (number, small) in WORLDS.iter().enumerate() {
-        let (states, steps) = search(small, None, most).unwrap_or_else(|what| panic!("world {number}: {what}"));
-        println!("world {number} of {:?}: {states} states, {steps} steps", small.releases);
-        assert!(states > 100, "world {number} is too small to show anything: {states} states");
-    }
-}
-
 #[test]
 fn in_every_order_of_events_nothing_is_on_that_not_all_voters_want() {
-    search_all(8_000);
+    let mut all = (0, 0);
+    for (number, small) in WORLDS.iter().enumerate() {
+        let (states, steps) = search(small, None, MOST).unwrap_or_else(|what| panic!("world {number}: {what}"));
+        all = (all.0 + states, all.1 + steps);
+        assert!(states > 1_000, "world {number} is too small to show anything: {states} states");
+        assert!(states < MOST, "world {number} is not seen to its end");
+    }
+    println!("counted: {} states of {} small worlds, {} steps", all.0, WORLDS.len(), all.1);
 }
 
+/// Each world with one event more of each kind that it has: most are too large to be seen to their end.
 #[test]
-#[ignore = "slow: minutes; 8,000 states of each world by default"]
-fn the_same_with_many_more_states() {
-    search_all(300_000);
+#[ignore = "slow: minutes, and a GB"]
+fn in_most_orders_of_more_events_it_is_so_too() {
+    for (number, small) in WORLDS.iter().enumerate() {
+        let larger = Small { left: small.left.more(), ..*small };
+        let (states, steps) = search(&larger, None, MOST).unwrap_or_else(|what| panic!("world {number}: {what}"));
+        let seen = if states < MOST { "all" } else { "the first" };
+        println!("counted: world {number} of {:?}, larger: {seen} {states} states, {steps} steps", small.releases);
+    }
 }
 
 #[test]
