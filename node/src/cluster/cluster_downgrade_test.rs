@@ -126,3 +126,30 @@ fn one_minor_down_to_a_release_that_there_is() {
     let below = ClusterVersion { minor: LOWEST.minor - 1, ..LOWEST };
     assert_eq!(asked(&lowest, below), Err(ApiError::InvalidDowngradeTarget));
 }
+
+/// Whoever leads after it looks at what is. While one is silent the version stays, and members' wishes with it: what they come to is on
+/// again meanwhile, or one that is down would keep every feature off.
+#[test]
+fn after_a_dead_leader_s_reset_there_is_a_second_one_only_where_the_gate_was_decided_again() {
+    let mut bench = settled("3.7.0");
+    enable(&mut bench, V3_6);
+    let before = bench.cluster.gate.clone();
+    let reset = of_leader(&bench.cluster, &bench.heard()).unwrap();
+    assert_eq!(reset, Entry::Reset { prepares: V3_6 });
+    assert!(bench.apply(reset.clone()));
+    assert!(!bench.apply(reset.clone()), "proposed twice, as the first was late");
+    let lowers = of_leader(&bench.cluster, &bench.heard()).unwrap();
+    assert!(matches!(lowers, Entry::SetVersion { version: V3_6, .. }), "{lowers:?}");
+
+    let mut heard = bench.heard();
+    heard.remove(&id(2));
+    let again = of_leader(&bench.cluster, &heard).unwrap();
+    let mut lowered = bench.cluster.clone();
+    assert!(lowered.apply(LogIndex(90), lowers) && !lowered.apply(LogIndex(91), again.clone()), "it comes too late");
+    assert!(bench.apply(again));
+    assert_eq!((bench.cluster.version, &bench.cluster.gate), (Some(V3_7), &before));
+    assert_eq!(of_leader(&bench.cluster, &heard), None, "nothing more, for as long as it is silent");
+    let done = bench.settle();
+    assert!(matches!(&done[..2], [first, Entry::SetVersion { version: V3_6, .. }] if *first == reset), "{done:?}");
+    assert!(bench.is_on(LEASE_CHECKPOINT));
+}

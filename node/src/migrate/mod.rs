@@ -5,7 +5,7 @@
 //! is, and what may still be replayed behind it must do the same before and after. Else nothing is done.
 
 mod command;
-mod tail;
+pub(crate) mod tail;
 
 use std::{fmt, io, path::Path, path::PathBuf, sync::Arc};
 

@@ -11,7 +11,7 @@ use crate::{
 
 /// What an entry does that stands against the way down from this version to the target; `own` is that of the release that asks. At the
 /// target already, it is what leads up again; above, what comes out otherwise at another version or under another gate.
-pub(super) fn against(
+pub(crate) fn against(
     content: &Content,
     own: ClusterVersion,
     version: ClusterVersion,
