@@ -95,6 +95,8 @@ struct World {
     first: Process,
     processes: BTreeMap<u64, Process>,
     voters: BTreeSet<u64>,
+    /// Who stands still, and applies nothing for now.
+    still: Option<u64>,
     log: Vec<Content>,
     /// After each entry.
     marks: Vec<Mark>,
@@ -113,7 +115,7 @@ impl World {
         let marks = vec![Mark { stored: first.stored(), on: first.on(), version: None }];
         let (processes, voters) = ((1..=3).map(process).collect(), [1, 2, 3].into());
         let (log, late, next_id, seen) = (Vec::new(), Vec::new(), 4, Seen::default());
-        let mut world = Self { chance, first, processes, voters, log, marks, late, next_id, seen };
+        let mut world = Self { chance, first, processes, voters, still: None, log, marks, late, next_id, seen };
         let members = (1..=3).map(|id| (MemberId(id), (format!("m{id}"), vec![format!("http://p{id}")]))).collect();
         world.append(EntryKind::Cluster(ClusterEntry::Bootstrap { id: ClusterId(7), members }).into());
         world
@@ -144,7 +146,7 @@ impl World {
         self.seen.fallen += usize::from(self.first.version() < before.version);
         self.mark(&before);
         for id in self.processes.keys().copied().collect::<Vec<_>>() {
-            if !self.chance.one_in(4) {
+            if self.still != Some(id) && !self.chance.one_in(4) {
                 self.catch_up(id);
             }
         }
@@ -238,7 +240,7 @@ impl World {
     }
 
     fn step(&mut self) {
-        match self.chance.below(14) {
+        match self.chance.below(15) {
             0 => self.restart(),
             1 => self.change_members(),
             2..6 => {
@@ -257,6 +259,9 @@ impl World {
                 let at = self.chance.below(self.late.len());
                 let entry = self.late[at].clone();
                 self.append(entry);
+            }
+            9 if self.chance.one_in(2) => {
+                self.still = self.still.is_none().then(|| self.one());
             }
             _ => {
                 let silent = self.chance.one_in(4).then(|| self.one());

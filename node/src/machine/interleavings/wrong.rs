@@ -62,7 +62,7 @@ pub(super) struct After {
 impl World {
     /// What an entry comes to with this release.
     pub(super) fn applied(&self, index: LogIndex, pending: &Pending, release: &'static str) -> After {
-        let (mut state, release) = (self.state.clone(), release.parse().unwrap());
+        let (mut state, release) = (self.state.clone(), release_of(release));
         let registry = Registry::of(&release);
         let is_taken = match pending {
             Pending::Members(to) => {
