@@ -123,9 +123,9 @@ fn in_every_order_of_events_nothing_is_on_that_not_all_voters_want() {
     println!("counted: {} states of {} small worlds, {} steps", all.0, WORLDS.len(), all.1);
 }
 
-/// Each world with one event more of each kind that it has: most are too large to be seen to their end.
+/// Each world with one event more of each kind that it has: most are too large to be seen to their end. `scripts/test --full` runs it.
 #[test]
-#[ignore = "slow: minutes, and a GB"]
+#[ignore = "slow: minutes; some 1.5 million states"]
 fn in_most_orders_of_more_events_it_is_so_too() {
     for (number, small) in WORLDS.iter().enumerate() {
         let larger = Small { left: small.left.more(), ..*small };
