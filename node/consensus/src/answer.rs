@@ -240,10 +240,10 @@ impl Group {
     ///
     /// # Errors
     /// [`AnswerError`]
-    pub async fn install(&self, offer: Bytes, file: SnapshotFile) -> Result<Bytes, AnswerError> {
+    pub async fn install(&self, offer: Bytes, mut file: SnapshotFile) -> Result<Bytes, AnswerError> {
         let vote = Offer::decode(offer).map_err(damaged)?.vote;
         let machine = self.machine.clone();
-        let read = aside(move || file.read(&machine).map(|(meta, restored)| (meta, restored, file))).await;
+        let read = aside(move || file.read_in(&machine).map(|(meta, restored)| (meta, restored, file))).await;
         let answer = match read.map_err(damaged)? {
             Ok((meta, restored, mut file)) => {
                 file.restored = Some(restored);
@@ -266,7 +266,7 @@ impl Group {
     /// The offer is none, or not that of this member, or there is no room for it.
     pub fn incoming(&self, from: u64, offer: Bytes) -> Result<Arrival, AnswerError> {
         let offer = self.offered(from, offer)?;
-        let arrival = self.arriving.begin(from, &offer, &self.snapshots);
+        let arrival = self.arriving.begin(from, &offer, || Ok(self.snapshots.incoming()?.read_by(&self.machine)));
         let arrival = arrival.map_err(|error: ArrivalError| AnswerError::Damaged(with_causes(&error)))?;
         let Offer { size, from, .. } = offer;
         tracing::info!(size, from, "takes in a snapshot: the leader no longer has the entries that are missing here");

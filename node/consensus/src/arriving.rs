@@ -3,9 +3,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
+
 use crate::{
     format::Offer,
-    snapshots::{Incoming, SnapshotError, SnapshotFile, Snapshots},
+    snapshots::{Incoming, SnapshotError, SnapshotFile},
     types::LogId,
 };
 
@@ -81,12 +83,17 @@ impl Arriving {
     }
 
     /// Begins a transfer, behind what is here of it, or at the start.
-    pub(crate) fn begin(&self, sender: u64, offer: &Offer, snapshots: &Snapshots) -> Result<Arrival, ArrivalError> {
+    pub(crate) fn begin(
+        &self,
+        sender: u64,
+        offer: &Offer,
+        incoming: impl FnOnce() -> Result<Incoming, SnapshotError>,
+    ) -> Result<Arrival, ArrivalError> {
         let origin = Origin::of(sender, offer);
         let mut part = self.part();
         let held = part.held(origin);
         match offer.from {
-            0 => part.arrived = Some((origin, snapshots.incoming()?)),
+            0 => part.arrived = Some((origin, incoming()?)),
             from if from == held => {}
             from => return Err(ArrivalError::NotHere { from, held }),
         }
@@ -111,7 +118,7 @@ impl Arrival {
     ///
     /// # Errors
     /// [`ArrivalError`]
-    pub fn push(&self, piece: &[u8]) -> Result<(), ArrivalError> {
+    pub fn push(&self, piece: Bytes) -> Result<(), ArrivalError> {
         let mut part = self.part()?;
         let (_, incoming) = part.arrived.as_mut().ok_or(ArrivalError::Overtaken)?;
         let arrived = incoming.length() + piece.len() as u64;
@@ -140,6 +147,7 @@ mod tests {
     use super::*;
     use crate::{
         format::log_id,
+        snapshots::Snapshots,
         types::{LeaderId, Vote},
     };
 
@@ -153,9 +161,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let snapshots = Snapshots::open(disk::real(folder.path()).unwrap()).unwrap();
         let arriving = Arriving::default();
-        let begin = |sender, offer| arriving.begin(sender, &offer, &snapshots);
+        let begin = |sender, offer| arriving.begin(sender, &offer, || snapshots.incoming());
         let first = begin(1, offer(4, 0)).unwrap();
-        first.push(b"abc").unwrap();
+        first.push(Bytes::from_static(b"abc")).unwrap();
         assert!(matches!(first.whole(), Err(ArrivalError::Length { offered: 6, arrived: 3 })));
         for (sender, index, held) in [(1, 4, 3), (2, 4, 0), (1, 5, 0)] {
             assert_eq!(arriving.held(sender, &offer(index, 0)), held, "member {sender}, entry {index}");
@@ -164,14 +172,17 @@ mod tests {
             assert!(matches!(begin(1, offer(4, from)), Err(ArrivalError::NotHere { held: 3, .. })), "from {from}");
         }
         let given_up = begin(1, offer(4, 3)).unwrap();
-        given_up.push(b"d").unwrap();
+        given_up.push(Bytes::from_static(b"d")).unwrap();
         let second = begin(1, offer(4, 4)).unwrap();
-        assert!(matches!(given_up.push(b"e"), Err(ArrivalError::Overtaken)));
-        second.push(b"ef").unwrap();
+        assert!(matches!(given_up.push(Bytes::from_static(b"e")), Err(ArrivalError::Overtaken)));
+        second.push(Bytes::from_static(b"ef")).unwrap();
         drop(second.whole().unwrap());
         assert_eq!(arriving.held(1, &offer(4, 0)), 0);
         let long = begin(1, offer(4, 0)).unwrap();
-        assert!(matches!(long.push(b"abcdefg"), Err(ArrivalError::Length { offered: 6, arrived: 7 })));
+        assert!(matches!(
+            long.push(Bytes::from_static(b"abcdefg")),
+            Err(ArrivalError::Length { offered: 6, arrived: 7 })
+        ));
         assert_eq!(arriving.held(1, &offer(4, 0)), 0, "nothing of it can be used");
         drop(arriving);
         assert_eq!(

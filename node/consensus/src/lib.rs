@@ -31,6 +31,7 @@ mod offline;
 mod peers;
 mod promise;
 mod read_ahead;
+mod read_along;
 mod reading;
 mod restored;
 mod schedule;

@@ -9,14 +9,16 @@ use std::{
     },
 };
 
+use bytes::Bytes;
 use crc32c::crc32c;
-use disk::{Folder, Reader, Writer};
+use disk::{File, Folder, Reader, Writer};
 use prost::Message;
 
 use crate::{
     format::{FormatError, Wire, message},
     machine::{Frozen, Machine, Restored, Stop},
     read_ahead::ReadAhead,
+    read_along::ReadAlong,
     threads::{Resting, is_alone},
     types::{LogId, SnapshotMeta, StoredMembership},
 };
@@ -27,6 +29,8 @@ const FORMAT: u32 = 1;
 const LONGEST_HEAD: usize = 1 << 20;
 /// What of a state is written in one go, at least.
 const PIECE: usize = 32 << 10;
+/// So much of a snapshot that comes in is written before it is made durable: whoever is sent one has no log meanwhile that would wait.
+const INCOMING_UNSYNCED_BYTES: u64 = 8 << 20;
 const SUFFIX: &str = ".snap";
 /// Of what is being written.
 const UNFINISHED: &str = ".tmp";
@@ -100,7 +104,12 @@ pub struct SnapshotFile {
     doubted: Doubted,
     /// Its state, where it was read before it is put to use.
     pub(crate) restored: Option<Restored>,
+    /// It is being read since it began to come in.
+    reading: Option<ReadAlong<Whole>>,
 }
+
+/// What a snapshot is of, and its state, of which every byte was read.
+type Whole = Result<(SnapshotMeta, Restored), SnapshotError>;
 
 /// Where a snapshot goes that comes in.
 pub struct Incoming {
@@ -109,12 +118,23 @@ pub struct Incoming {
 }
 
 impl Incoming {
+    /// Has it read while it comes in.
+    pub(crate) fn read_by(mut self, machine: &Arc<dyn Machine>) -> Self {
+        let (machine, path) = (machine.clone(), self.file.path());
+        self.file.reading = ReadAlong::begin(move |pieces| whole(&path, pieces, machine));
+        self
+    }
+
     /// Adds what comes next.
     ///
     /// # Errors
     /// The system refuses.
-    pub fn push(&mut self, piece: &[u8]) -> Result<(), SnapshotError> {
-        self.writer.write_all(piece).at("write", &self.file.path())
+    pub fn push(&mut self, piece: Bytes) -> Result<(), SnapshotError> {
+        let written = self.writer.write_all(&piece).at("write", &self.file.path());
+        // A part of the piece may be there: then the file alone tells what is.
+        let reading = self.file.reading.take().filter(|_| written.is_ok());
+        self.file.reading = reading.inspect(|reading| reading.push(piece));
+        written
     }
 
     /// How many bytes came in.
@@ -156,7 +176,7 @@ impl Snapshots {
 
     fn file(&self, name: String) -> SnapshotFile {
         let (folder, doubted) = (self.folder.clone(), self.doubted.clone());
-        SnapshotFile { folder, name, is_temporary: false, doubted, restored: None }
+        SnapshotFile { folder, name, is_temporary: false, doubted, restored: None, reading: None }
     }
 
     /// The names of all of them, oldest first: they sort as positions do.
@@ -172,23 +192,27 @@ impl Snapshots {
     /// # Errors
     /// The system refuses.
     pub fn incoming(&self) -> Result<Incoming, SnapshotError> {
+        self.begin(|file| Writer::syncing_each(INCOMING_UNSYNCED_BYTES, file))
+    }
+
+    fn begin(&self, writer: impl FnOnce(Arc<dyn File>) -> Writer) -> Result<Incoming, SnapshotError> {
         let name = format!("{}{UNFINISHED}", self.next.fetch_add(1, Ordering::Relaxed));
         let file = self.folder.create(&name).at("make", &self.folder.path(&name))?;
         let mut kept = self.file(name);
         kept.is_temporary = true;
-        Ok(Incoming { file: kept, writer: Writer::new(file) })
+        Ok(Incoming { file: kept, writer: writer(file) })
     }
 
     /// A copy of one that lies elsewhere.
     fn copy(&self, file: &SnapshotFile) -> Result<SnapshotFile, SnapshotError> {
-        let Incoming { file: copy, mut writer } = self.incoming()?;
+        let Incoming { file: copy, mut writer } = self.begin(Writer::new)?;
         io::copy(&mut file.opened()?, &mut writer).at("write", &copy.path())?;
         Ok(copy)
     }
 
     /// Writes a state and makes it the newest.
     pub(crate) fn write(&self, meta: &SnapshotMeta, frozen: Frozen) -> Result<SnapshotFile, SnapshotError> {
-        let Incoming { file, writer } = self.incoming()?;
+        let Incoming { file, writer } = self.begin(Writer::new)?;
         let mut writer = BufWriter::with_capacity(PIECE, Resting::new(writer));
         let written = writer.write_all(&head(meta)).and_then(|()| frozen(&mut writer)).and_then(|()| writer.flush());
         written.at("write", &file.path())?;
@@ -273,7 +297,12 @@ impl SnapshotFile {
     /// # Errors
     /// Its head is damaged or of a newer release.
     pub(crate) fn meta(&self) -> Result<SnapshotMeta, SnapshotError> {
-        self.head(&mut BufReader::new(self.opened()?))
+        head_of(&self.path(), &mut BufReader::new(self.opened()?))
+    }
+
+    /// What it is of, and its state: what was read while it came in, or all of it.
+    pub(crate) fn read_in(&mut self, machine: &Arc<dyn Machine>) -> Result<(SnapshotMeta, Restored), SnapshotError> {
+        self.reading.take().and_then(ReadAlong::end).unwrap_or_else(|| self.read(machine))
     }
 
     /// What it is of, and its state, of which every byte was read.
@@ -283,9 +312,7 @@ impl SnapshotFile {
             true => &mut BufReader::new(file),
             false => &mut ReadAhead::of(file),
         };
-        let meta = self.head(&mut *reader)?;
-        let restored = machine.clone().read_state(reader).map_err(|source| self.unfit(source))?;
-        Ok((meta, restored))
+        whole(&self.path(), reader, machine.clone())
     }
 
     pub(crate) fn unfit(&self, source: Stop) -> SnapshotError {
@@ -313,24 +340,35 @@ impl SnapshotFile {
     fn opened(&self) -> Result<Reader, SnapshotError> {
         self.open().at("read", &self.path())
     }
+}
 
-    fn head(&self, mut reader: impl Read) -> Result<SnapshotMeta, SnapshotError> {
-        let damaged = |what: String| SnapshotError::Damaged { path: self.path(), what };
-        let length = varint(&mut reader).at("read", &self.path())?;
-        if length > LONGEST_HEAD as u64 {
-            return Err(damaged(format!("its head says that it is {length} bytes long")));
-        }
-        let mut bytes = vec![0; length as usize];
-        reader.read_exact(&mut bytes).at("read", &self.path())?;
-        let head = message::SnapshotHead::decode(&*bytes).map_err(|error| damaged(error.to_string()))?;
-        if head.format > FORMAT {
-            return Err(SnapshotError::Newer { path: self.path(), found: head.format });
-        }
-        if head.checksum != checksum(&head) && !cfg!(fuzzing) {
-            return Err(damaged("its head does not match its checksum".into()));
-        }
-        meta(head).map_err(|error| damaged(error.to_string()))
+/// What a snapshot is of, and its state, of which every byte is read.
+fn whole(path: &Path, mut reader: &mut dyn BufRead, machine: Arc<dyn Machine>) -> Whole {
+    let meta = head_of(path, &mut reader)?;
+    let unfit = |source| SnapshotError::State { path: path.into(), source };
+    Ok((meta, machine.read_state(reader).map_err(unfit)?))
+}
+
+fn head_of(path: &Path, mut reader: impl Read) -> Result<SnapshotMeta, SnapshotError> {
+    let damaged = |what: String| SnapshotError::Damaged { path: path.into(), what };
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => damaged("it is cut off, or no snapshot".into()),
+        _ => SnapshotError::Io { doing: "read", path: path.into(), source: error },
+    };
+    let length = varint(&mut reader).map_err(failed)?;
+    if length > LONGEST_HEAD as u64 {
+        return Err(damaged(format!("its head says that it is {length} bytes long")));
     }
+    let mut bytes = vec![0; length as usize];
+    reader.read_exact(&mut bytes).map_err(failed)?;
+    let head = message::SnapshotHead::decode(&*bytes).map_err(|error| damaged(error.to_string()))?;
+    if head.format > FORMAT {
+        return Err(SnapshotError::Newer { path: path.into(), found: head.format });
+    }
+    if head.checksum != checksum(&head) && !cfg!(fuzzing) {
+        return Err(damaged("its head does not match its checksum".into()));
+    }
+    meta(head).map_err(|error| damaged(error.to_string()))
 }
 
 fn meta(head: message::SnapshotHead) -> Result<SnapshotMeta, FormatError> {

@@ -58,12 +58,18 @@ pub struct Writer {
     file: Arc<dyn File>,
     at: u64,
     synced: u64,
+    most_unsynced: u64,
 }
 
 impl Writer {
     /// Over whatever is there.
     pub fn new(file: Arc<dyn File>) -> Self {
-        Self { file, at: 0, synced: 0 }
+        Self::syncing_each(MOST_UNSYNCED_BYTES, file)
+    }
+
+    /// Over whatever is there, with a sync whenever so many bytes are not durable.
+    pub fn syncing_each(bytes: u64, file: Arc<dyn File>) -> Self {
+        Self { file, at: 0, synced: 0, most_unsynced: bytes }
     }
 
     /// How many bytes were written.
@@ -76,7 +82,7 @@ impl Write for Writer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write_at(bytes, self.at)?;
         self.at += bytes.len() as u64;
-        if self.at - self.synced >= MOST_UNSYNCED_BYTES {
+        if self.at - self.synced >= self.most_unsynced {
             self.file.sync()?;
             self.synced = self.at;
         }

@@ -13,17 +13,19 @@ mod server;
 pub use history::*;
 pub use server::ALL;
 
+/// Features, on or off: each once, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Features(BTreeMap<String, bool>);
+pub struct Features(Vec<(String, bool)>);
 
 impl Features {
-    /// Whether this one is on; `None` where nothing is said of it.
+    /// Whether this one is on; `None` where nothing is said of it. There are a handful, and most names differ in their length: no
+    /// search is faster than a look at all.
     pub fn get(&self, name: &str) -> Option<bool> {
-        self.0.get(name).copied()
+        self.0.iter().find(|(known, _)| known == name).map(|(_, on)| *on)
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+        self.iter().map(|(name, _)| name)
     }
 
     /// All names, on or off, in order.
@@ -39,7 +41,7 @@ impl FromIterator<(String, bool)> for Features {
         for (name, on) in items {
             features.entry(name).and_modify(|is_on| *is_on &= on).or_insert(on);
         }
-        Self(features)
+        Self(features.into_iter().collect())
     }
 }
 

@@ -201,9 +201,13 @@ impl<A: Answers> Service<A> {
         let failed = |error: &dyn std::error::Error| {
             Status::internal(format!("cannot take in a snapshot: {}", with_causes(error)))
         };
-        while let Some(piece) = next(pieces.next().await)? {
-            let pushed = aside(move || arrival.push(&piece).map(|()| arrival)).await.map_err(|error| failed(&error))?;
-            arrival = pushed.map_err(|error| failed(&error))?;
+        let mut coming = pieces.next().await;
+        while let Some(piece) = next(coming)? {
+            // The next one comes in while this one is written.
+            let pushing = aside(move || arrival.push(piece).map(|()| arrival));
+            let (pushed, after) = tokio::join!(pushing, pieces.next());
+            arrival = pushed.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
+            coming = after;
         }
         let file = arrival.whole().map_err(|error| Status::aborted(error.to_string()))?;
         self.group.install(offer, file).await.map_err(refused)

@@ -73,7 +73,8 @@ async fn what_is_damaged_or_newer_is_refused_by_name() {
         assert!(refusal(&flipped).contains(ONLY), "byte {at}");
     }
     for length in 0..=head {
-        assert!(refusal(&whole[..length]).contains(ONLY), "cut off at {length}");
+        let told = refusal(&whole[..length]);
+        assert!(told.contains(ONLY) && told.contains("it is cut off, or no snapshot"), "cut off at {length}: {told}");
     }
     assert_eq!(refusal(&whole), "", "and whole again it is taken");
 }
