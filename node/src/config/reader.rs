@@ -311,7 +311,8 @@ impl Reader<'_> {
         let text = self.text(name);
         let gate = |part: &str| {
             let (feature, on) = part.split_once('=')?;
-            Some((feature.trim().to_owned(), on.trim().parse().ok()?))
+            let feature = Some(feature.trim()).filter(|feature| !feature.is_empty())?;
+            Some((feature.to_owned(), on.trim().parse().ok()?))
         };
         parts(&text)
             .map(|part| gate(part).ok_or_else(|| self.expected(name, part)))

@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use proto::{ClusterVersion, MemberId};
 use serde::Serialize;
 
-use super::{cluster::cluster_version, status::table};
+use super::{
+    cluster::{cluster_version, name},
+    status::table,
+};
 use crate::{
-    observe::view::{ClusterView, Role},
+    observe::view::{Answer, ClusterView, Role},
     plan::feature_state::{FeatureState, Why, feature_states},
     report::names::{Names, printable},
 };
@@ -124,7 +127,9 @@ fn proposed(state: &FeatureState, view: &ClusterView, names: &Names) -> String {
     let of = |role: Role, wants: Option<bool>| {
         let members = view.members.iter().filter(|member| member.role == role);
         let said = members.filter(|member| state.proposed.get(&member.id).copied() == wants);
-        said.map(|member| names.short(member.id)).collect::<Vec<_>>().join(", ")
+        let mut said: Vec<_> = said.map(|member| names.short(member.id)).collect();
+        said.sort();
+        said.join(", ")
     };
     let parts = [
         ("on", of(Role::Voter, Some(true))),
@@ -156,7 +161,7 @@ impl FeatureRow {
 pub fn text(view: &ClusterView, rows: Option<&[FeatureRow]>) -> String {
     let version = cluster_version(view).map_or_else(|| "undecided".to_owned(), |version| version.to_string());
     let head = format!("cluster {}, version {version}", view.cluster);
-    match rows {
+    let shown = match rows {
         None => format!("{head}\n{}\n", no_gates(view)),
         Some([]) => format!("{head}\nno feature is known at this cluster version\n"),
         Some(rows) => {
@@ -165,7 +170,31 @@ pub fn text(view: &ClusterView, rows: Option<&[FeatureRow]>) -> String {
             let titles = ["FEATURE", "STATE", "PROPOSED", "WHY"].map(str::to_owned);
             format!("{head}\n\n{}", table(&[titles].into_iter().chain(rows.iter().map(cells)).collect::<Vec<_>>()))
         }
-    }
+    };
+    let apart = apart(view);
+    if apart.is_empty() { shown } else { format!("{shown}\n{}\n", apart.join("\n")) }
+}
+
+/// Who is not heard, and who is at another cluster version than the lowest: what is shown is without the one, and perhaps not true of
+/// the other.
+fn apart(view: &ClusterView) -> Vec<String> {
+    let lowest = cluster_version(view);
+    let mut lines: Vec<_> = view
+        .members
+        .iter()
+        .filter_map(|member| match &member.answer {
+            Answer::Silent { reason } => Some(format!("{} does not answer: {}", name(member), printable(reason))),
+            Answer::NeverStarted => None,
+            Answer::Reported(report) => match (report.cluster_version, lowest) {
+                (Some(own), Some(lowest)) if own != lowest => {
+                    Some(format!("{} is at cluster version {own}, and not at {lowest}", name(member)))
+                }
+                _ => None,
+            },
+        })
+        .collect();
+    lines.sort();
+    lines
 }
 
 /// That this cluster has none.
@@ -210,11 +239,17 @@ cluster c, version 3.6
 FEATURE  STATE  PROPOSED                  WHY
 A        off    on: 1; off: 2; none: 3    false on 2; missing from 3 (does not answer)
 New      off    none: 1, 2, 3             needs cluster version 3.7, which is at 3.6: 1 runs 3.6.0, 2 runs 3.6.0, 3 (does not answer)
+
+3 does not answer: connection refused
 ";
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(words(&told), words(expected), "{told}");
         let waits = shown(&view("1+ 2+ 3.", ["open -A | +A"; 3], &[(1, "+A"), (2, "+A")]));
         assert!(waits.contains("undecided: waits for 3 (does not answer)"), "{waits}");
+        let mut differ = view("1+ 2+ 3+", ["decided +A | +A"; 3], &[(1, "+A"), (2, "+A"), (3, "+A")]);
+        with_cluster_version(&mut differ, 1, "3.7");
+        let differ = shown(&differ);
+        assert!(differ.ends_with("\n2 is at cluster version 3.7, and not at 3.6\n"), "{differ}");
         let none = shown(&view("1+ 2+ 3+", ["none"; 3], &[]));
         assert!(none.contains("no cluster feature gates: no member (of release 3.6.0) has them"), "{none}");
     }
