@@ -63,7 +63,7 @@ impl Counted {
         }
         let mut by_value: Vec<&Told> = self.told.iter().collect();
         by_value.sort_by_key(|told| told.value);
-        if let Some([one, _]) = by_value.array_windows().find(|[one, next]| one.value == next.value) {
+        if let Some([one, _]) = by_value.windows(2).find(|pair| pair[0].value == pair[1].value) {
             return Err(format!("two were told that the counter holds {}", one.value));
         }
         // Whoever was told more had not returned before another one asked that was told less.
