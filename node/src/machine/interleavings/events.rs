@@ -130,7 +130,10 @@ impl World {
             for (id, old) in &self.processes {
                 for (release, flag) in small.others.iter().flat_map(|r| [None, Some(false)].map(|flag| (*r, flag))) {
                     let new = Process { release, starts: old.starts + 1, flag };
-                    if self.version().is_none_or(|version| version <= new.release().cluster_version()) {
+                    // At most one minor lies between a release and the version (KEP-4647, "Version Skew Strategy").
+                    let runs = new.release().cluster_version();
+                    let fits = |v: ClusterVersion| v <= runs && runs.minor <= v.minor + 1;
+                    if self.version().is_none_or(fits) {
                         let mut next = self.clone();
                         next.left.restarts -= 1;
                         next.processes.insert(*id, new);
