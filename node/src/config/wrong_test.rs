@@ -100,7 +100,10 @@ fn what_is_wrong_is_named_with_what_was_expected() {
             "--cluster-feature-gates: `LeaseCheckpoint` is wrong: expected Name=true or Name=false, with commas between \
              several",
         ),
-        (&["--feature-gates==true"], "--feature-gates: `=true` is wrong: expected Name=true or Name=false"),
+        (
+            &["--feature-gates==true"],
+            "--feature-gates: `=true` is wrong: expected Name=true or Name=false, with commas between several",
+        ),
         (
             &["--cluster-feature-gates=LeaseCheckpoin=true"],
             "--cluster-feature-gates: `LeaseCheckpoin` is wrong: expected one of ClusterLeaseCheckpoint, ClusterSnapshotCompression, ClusterCounters",
