@@ -37,7 +37,10 @@ impl World {
         for (name, is_on) in features.iter() {
             let all_know = said.iter().all(|said| said.get(name).is_some());
             let all_want = said.iter().all(|said| said.get(name) == Some(true));
-            hold(!is_on || all_know, || format!("{name} is on, and a voter does not know it"))?;
+            // Who has dropped the name of what is locked does it always.
+            hold(!is_on || all_know || locked(cluster, name).is_some(), || {
+                format!("{name} is on, and a voter does not know it")
+            })?;
             // What a voter has taken back is on until the next decision.
             hold(!is_on || all_want || !is_new, || format!("{name} is decided to be on, and not all voters want it"))?;
         }
@@ -56,9 +59,14 @@ impl World {
 
 /// What is locked at the cluster's version answers so at every index, undecided too (K-16); what is not answers what was decided.
 fn must_be_on(cluster: &Cluster, name: &str) -> bool {
-    let newest = Registry::of(&"3.9.0".parse().unwrap());
-    let locked = cluster.version.and_then(|version| newest.locked(name, version));
-    locked.unwrap_or(matches!(&cluster.gate, Gate::Decided(features) if features.get(name) == Some(true)))
+    locked(cluster, name)
+        .unwrap_or(matches!(&cluster.gate, Gate::Decided(features) if features.get(name) == Some(true)))
+}
+
+/// What a feature is for everybody at the cluster's version, where that locks it.
+fn locked(cluster: &Cluster, name: &str) -> Option<bool> {
+    let newest = Registry::of(&release_of("3.9.0"));
+    cluster.version.and_then(|version| newest.locked(name, version))
 }
 
 /// Whether no majority of these voters leaves out every one of those: else two could lead in one term
