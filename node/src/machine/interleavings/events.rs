@@ -18,7 +18,9 @@ impl World {
         for process in world.processes.values_mut() {
             // Whoever has stopped is started with a release that goes.
             if version.is_some_and(|version| version > process.release().cluster_version()) {
-                (process.release, process.starts) = ("3.8.0", process.starts + 1);
+                let fits = |release: &&str| version <= Some(release_of(release).cluster_version());
+                let release = ["3.8.0", "3.9.0"].into_iter().find(fits).unwrap();
+                (process.release, process.starts) = (release, process.starts + 1);
             }
         }
         for _ in 0..60 {
