@@ -24,6 +24,11 @@ pub(super) fn cluster(endpoints: &[String], typed: &cli::Reach) -> Result<Cluste
         Some((user, file)) => Some(Auth { user, password_file: absolute(file)? }),
         None => None,
     };
+    let host = |endpoint: &String| endpoint.trim_start_matches("http://").trim_start_matches("https://").to_owned();
+    if endpoints.iter().any(|endpoint| host(endpoint).is_empty()) {
+        let expected = "expected URLs such as `http://10.0.0.1:2379`, with commas between several";
+        return Err(Trouble::Usage(format!("--endpoints: one of them names no host; {expected}")));
+    }
     if let Some(endpoint) = endpoints.iter().find(|endpoint| lacks_brackets(endpoint)) {
         let problem = "an IPv6 address without brackets; expected one as `http://[2001:db8::1]:2379`";
         return Err(Trouble::Usage(format!("--endpoints {endpoint}: {problem}")));
@@ -66,6 +71,8 @@ mod tests {
             ("https://h:1", cli::Reach::default(), false),
             ("http://h:1", ca(), false),
             ("h:1", ca(), false),
+            ("http://", cli::Reach::default(), false),
+            ("", cli::Reach::default(), false),
             ("::1:2379", cli::Reach::default(), false),
             ("http://::1:2379", cli::Reach::default(), false),
             ("http://[::1]:2379", cli::Reach::default(), true),

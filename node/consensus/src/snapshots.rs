@@ -352,7 +352,9 @@ fn whole(path: &Path, mut reader: &mut dyn BufRead, machine: Arc<dyn Machine>) -
 fn head_of(path: &Path, mut reader: impl Read) -> Result<SnapshotMeta, SnapshotError> {
     let damaged = |what: String| SnapshotError::Damaged { path: path.into(), what };
     let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => damaged("it is cut off, or no snapshot".into()),
+        io::ErrorKind::UnexpectedEof => {
+            damaged("it is cut off, or no snapshot: bring the data directory back as it was".into())
+        }
         _ => SnapshotError::Io { doing: "read", path: path.into(), source: error },
     };
     let length = varint(&mut reader).map_err(failed)?;
