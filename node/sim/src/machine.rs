@@ -81,9 +81,13 @@ pub struct Machine {
     clock: Micros,
 }
 
+/// Where a machine is reached at this port.
+pub fn url(id: HostId, port: u16) -> String {
+    format!("http://10.0.0.{id}:{port}")
+}
+
 impl Machine {
     pub fn new(id: HostId, network: &Network, plan: &Plan) -> Self {
-        let url = |id: HostId, port: u16| format!("http://10.0.0.{id}:{port}");
         let named = |id: HostId| format!("m{id}={}", url(id, PEER_PORT));
         let founders: Vec<_> = (1..=plan.members).map(named).collect();
         let flags = vec![
@@ -128,11 +132,11 @@ impl Machine {
     }
 
     /// One that is added to a cluster of these hosts' members, with the same release as another one.
-    pub fn added(id: HostId, network: &Network, plan: &Plan, others: &[HostId], like: &Self, role: Role) -> Self {
+    pub fn added(id: HostId, network: &Network, plan: &Plan, others: &[(HostId, u16)], like: &Self, role: Role) -> Self {
         let mut machine = Self::new(id, network, plan);
         machine.flags.retain(|flag| !flag.starts_with("--initial-cluster="));
         let all: Vec<_> =
-            others.iter().chain([&id]).map(|id| format!("m{id}=http://10.0.0.{id}:{PEER_PORT}")).collect();
+            others.iter().chain([&(id, PEER_PORT)]).map(|(id, port)| format!("m{id}={}", url(*id, *port))).collect();
         machine.flags.push(format!("--initial-cluster={}", all.join(",")));
         machine.flags.push("--initial-cluster-state=existing".into());
         Self { role, is_joining: true, minor: like.minor, patch: like.patch, ..machine }
@@ -140,10 +144,14 @@ impl Machine {
 
     /// From its next start on others reach it here.
     pub fn relocate(&mut self, peer_port: u16) {
-        let url = |port: u16| format!("http://10.0.0.{}:{port}", self.host.id);
-        let (from, to) = (url(self.peer_port), url(peer_port));
-        self.flags.iter_mut().for_each(|flag| *flag = flag.replace(&from, &to));
+        self.is_told_of(self.host.id, self.peer_port, peer_port);
         self.peer_port = peer_port;
+    }
+
+    /// From its next start on it looks for that machine there.
+    pub fn is_told_of(&mut self, id: HostId, from: u16, to: u16) {
+        let (from, to) = (url(id, from), url(id, to));
+        self.flags.iter_mut().for_each(|flag| *flag = flag.replace(&from, &to));
     }
 
     /// The release that is installed.

@@ -18,7 +18,7 @@ use tonic::{Status, transport::Channel};
 use crate::{
     decisions::all_want,
     faults::CLIENTS,
-    machine::{Machine, PEER_PORT, Role},
+    machine::{Machine, PEER_PORT, Role, url},
     network::{HostId, Micros},
     plan::{ADDED, Fault, Whom, Wishes},
     world::World,
@@ -44,10 +44,6 @@ impl Wishes {
             [LEASE_CHECKPOINT, COMPRESSION, COUNTERS].map(|name| features.get(name));
         Self { lease_checkpoint, compression, counters }
     }
-}
-
-fn url(host: HostId, port: u16) -> String {
-    format!("http://10.0.0.{host}:{port}")
 }
 
 /// Where a machine is to be reached.
@@ -148,8 +144,12 @@ impl World {
                 |machine: &&mut Machine| !machine.is_joining && to.is_some_and(|to| to != machine.peer_port);
             if let (Some(machine), Some(to)) = (self.machines.get_mut(host).filter(has_moved), to) {
                 machine.stop();
+                let from = machine.peer_port;
                 machine.relocate(to);
                 machine.starts_at = Some(self.now + 3_000_000);
+                // Whoever is about to join asks where members are now.
+                let joining = self.machines.values_mut().filter(|machine| machine.is_joining);
+                joining.for_each(|machine| machine.is_told_of(*host, from, to));
                 self.count(Fault::Move { whom: Whom::Host(*host) });
                 self.asks_until = self.now;
             }
@@ -172,7 +172,8 @@ impl World {
                 }
                 Some(_) => {}
                 None => {
-                    let others: Vec<HostId> = now.keys().copied().filter(|other| other != host).collect();
+                    let running = self.machines.iter().filter(|(other, _)| now.contains_key(other));
+                    let others: Vec<_> = running.map(|(other, machine)| (*other, machine.peer_port)).collect();
                     // A release that the others may have risen to already.
                     let Some(like) = self.machines.values().max_by_key(|machine| (machine.minor, machine.patch)) else {
                         continue;
