@@ -15,7 +15,7 @@ pub mod lease;
 pub mod logging;
 pub mod machine;
 pub mod member;
-mod migrate;
+pub mod migrate;
 pub mod mvcc;
 pub mod peer;
 pub mod process;

@@ -132,7 +132,14 @@ impl Machine {
     }
 
     /// One that is added to a cluster of these hosts' members, with the same release as another one.
-    pub fn added(id: HostId, network: &Network, plan: &Plan, others: &[(HostId, u16)], like: &Self, role: Role) -> Self {
+    pub fn added(
+        id: HostId,
+        network: &Network,
+        plan: &Plan,
+        others: &[(HostId, u16)],
+        like: &Self,
+        role: Role,
+    ) -> Self {
         let mut machine = Self::new(id, network, plan);
         machine.flags.retain(|flag| !flag.starts_with("--initial-cluster="));
         let all: Vec<_> =

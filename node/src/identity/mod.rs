@@ -20,7 +20,10 @@ use proto::{ClusterId, MemberId, Release};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    cluster::member::{Incarnation, Start, StartId, Starts},
+    cluster::{
+        Cluster,
+        member::{Incarnation, Start, StartId, Starts},
+    },
     config::Config,
     stored::entry as stored,
 };
@@ -99,6 +102,19 @@ pub enum IdentityError {
         path.display()
     )]
     Older { path: PathBuf },
+    /// Its parts were written by different members.
+    #[error(
+        "{}: its parts are not those of one member: {NAME} is of member {member} of cluster {cluster}, and what is stored is of {other}. \
+         Bring the data directory back as it was; or remove the member, empty its data directory and add it again",
+        path.display()
+    )]
+    Mixed {
+        path: PathBuf,
+        member: MemberId,
+        cluster: ClusterId,
+        /// `cluster C`, or `another data directory`.
+        other: String,
+    },
     /// A newer release wrote it.
     #[error("{} has format {found}, written by a newer release; start that one", path.display())]
     Newer { path: PathBuf, found: u32 },
@@ -192,21 +208,38 @@ impl Identity {
             }
             Err(source) => return Err(IdentityError::Io { doing: "read", path, source }),
         };
-        let starts = Starts(kept.starts.0.saturating_add(1));
-        // The log's count is written first: it is that of the identity, or one more where a crash came between the two.
-        match started::read(log)? {
-            None if kept.starts > Starts(0) => return Err(IdentityError::Missing { path: log.path(started::NAME) }),
-            Some(counted) if counted < kept.starts => return Err(IdentityError::Older { path: log.path("") }),
-            Some(counted) if counted > starts && !was_there => {
-                return Err(IdentityError::Missing { path });
-            }
-            Some(counted) if counted > starts => return Err(IdentityError::Older { path }),
-            _ => {}
-        }
+        let starts = kept.next(&path, log, was_there)?;
         let kept = Kept { starts, ..kept };
         started::write(log, starts)?;
         write(folder, kept)?;
         Ok(Self { start_id: StartId::read(random(kept.member)), ..Self::new(kept, config.name.clone(), release) })
+    }
+
+    /// Whose data directory this is, without a start.
+    ///
+    /// # Errors
+    /// [`IdentityError`]
+    pub fn stored(folder: &dyn Folder, log: &dyn Folder, release: Release) -> Result<Self, IdentityError> {
+        let path = folder.path(NAME);
+        let bytes = disk::read(folder, NAME).at("read", &path)?;
+        let kept = read(&path, &bytes)?;
+        kept.next(&path, log, true)?;
+        Ok(Self::new(kept, String::new(), release))
+    }
+
+    /// Whether what is stored beside it is of this member's cluster, and knows this data directory, if any.
+    ///
+    /// # Errors
+    /// [`IdentityError::Mixed`]
+    pub fn check_stored(&self, folder: &dyn Folder, stored: &Cluster) -> Result<(), IdentityError> {
+        let known = stored.members.get(&self.member).and_then(|member| member.incarnation);
+        let other = match (known, self.incarnation) {
+            // Before anything is applied there is no cluster.
+            _ if stored.id != self.cluster && !stored.members.is_empty() => format!("cluster {}", stored.id),
+            (Some(known), Some(own)) if known != own => "another data directory".to_owned(),
+            _ => return Ok(()),
+        };
+        Err(IdentityError::Mixed { path: folder.path(""), member: self.member, cluster: self.cluster, other })
     }
 
     /// Writes the identity that a member of a cluster with this origin starts with, which is new: its cluster and its own id.
@@ -292,6 +325,19 @@ impl Kept {
         let founders = founders(config);
         let own = founders.iter().find(|(_, name, _)| *name == config.name).map(|(id, ..)| *id).unwrap_or_default();
         Self { origin, ..Self::joined((cluster(&founders, origin), own)) }
+    }
+
+    /// The number of its next start, where the folder of the log counts the same.
+    fn next(&self, path: &Path, log: &dyn Folder, was_there: bool) -> Result<Starts, IdentityError> {
+        let starts = Starts(self.starts.0.saturating_add(1));
+        // The log's count is written first: it is that of the identity, or one more where a crash came between the two.
+        match started::read(log)? {
+            None if self.starts > Starts(0) => Err(IdentityError::Missing { path: log.path(started::NAME) }),
+            Some(counted) if counted < self.starts => Err(IdentityError::Older { path: log.path("") }),
+            Some(counted) if counted > starts && !was_there => Err(IdentityError::Missing { path: path.into() }),
+            Some(counted) if counted > starts => Err(IdentityError::Older { path: path.into() }),
+            _ => Ok(starts),
+        }
     }
 
     /// Of a member that was added to a cluster, and that has not started yet.

@@ -47,7 +47,7 @@ const QUEUE: usize = 16_384;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Its data directory cannot be made.
-    #[error("cannot make the data directory {}: {source}", path.display())]
+    #[error("cannot use the data directory: {}: {source}", path.display())]
     Folder { path: PathBuf, source: io::Error },
     /// Who it is cannot be said.
     #[error(transparent)]
@@ -270,20 +270,21 @@ fn open(
     registry: Registry,
     born: Option<(ClusterId, MemberId)>,
 ) -> Result<(Wal, Stored), StartError> {
-    let failed = |source| StartError::Folder { path: config.data_dir.clone(), source };
-    let log = data_dir.folder("wal").map_err(failed)?;
+    let failed_at = |part| move |source| StartError::Folder { path: data_dir.path(part), source };
+    let failed = failed_at("");
+    let log = data_dir.folder("wal").map_err(failed_at("wal"))?;
     log.lock().map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => WalError::Locked { path: log.path("") }.into(),
-        _ => failed(error),
+        _ => failed_at("wal")(error),
     })?;
-    let snapshots = data_dir.folder("snap").map_err(failed)?;
+    let snapshots = data_dir.folder("snap").map_err(failed_at("snap"))?;
     // The log comes first, and who the member is comes last: what is missing of the three was there.
     let names = log.names().map_err(failed)?;
     let has_log = names.iter().any(|name| name.ends_with(wal::SUFFIX));
     let has_identity = data_dir.has(identity::NAME).map_err(failed)?;
     let missing = |part| StartError::from(IdentityError::Missing { path: data_dir.path(part) });
     if has_identity && !has_log {
-        return Err(missing("wal"));
+        return Err(missing("wal/*.wal"));
     }
     let has_snapshot = Snapshots::open(snapshots.clone())?.has_any()?;
     let wal_of_new = match has_identity {
@@ -306,6 +307,7 @@ fn open(
         },
     );
     let (wal, stored) = (wal?, stored?);
+    stored.machine.read(|state| stored.identity.check_stored(data_dir, &state.cluster))?;
     let is_marked = data_dir.has(migrate::MARK).map_err(failed)?;
     let lowered = |state: &State| state.cluster.version.filter(|_| state.cluster.was_lowered());
     if let Some(version) = stored.machine.read(lowered) {
@@ -323,7 +325,7 @@ fn open(
     // What the log has purged is in the snapshot that it was purged for.
     if let Some(purged) = wal.state()?.purged {
         if !has_snapshot {
-            return Err(missing("snap"));
+            return Err(missing("snap/*.snap"));
         }
         if stored.applier.applied() < purged.index.0 {
             return Err(IdentityError::Older { path: data_dir.path("snap") }.into());

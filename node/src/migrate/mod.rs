@@ -19,7 +19,7 @@ use crate::{
     cluster::member::Starts,
     features::Registry,
     host::Host,
-    identity,
+    identity::{self, Identity, IdentityError},
     machine::{Machine, Proposals},
 };
 
@@ -33,6 +33,8 @@ pub enum MigrateError {
     Missing { path: PathBuf, missing: &'static str },
     #[error("cannot read {}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
     #[error("{} is in use: stop the member first", path.display())]
     Busy { path: PathBuf },
     #[error("{}: nothing that is stored tells a cluster version: this member has never been part of a cluster, or its log is damaged. \
@@ -107,6 +109,7 @@ pub fn migrate(
     if !has_log {
         return Err(missing("a file of its log"));
     }
+    let identity = Identity::stored(&*folder, &*log, release.clone())?;
     let log = host.open_log(log)?;
     if log.state()?.purged.is_some() && !snapshots.has_any()? {
         return Err(missing("its snapshot"));
@@ -119,6 +122,7 @@ pub fn migrate(
         return Err(OfflineError::Gap(purged.index.0).into());
     }
     applier.replay(&log)?;
+    machine.read(|state| identity.check_stored(&*folder, &state.cluster))?;
     let version = machine.read(|state| state.cluster.version);
     let version = version.ok_or_else(|| MigrateError::NoVersion { path: path.into() })?;
     if version < target {

@@ -12,7 +12,9 @@ use disk::Reader;
 use node::{
     cluster::member::Starts,
     features::Registry,
+    host::RealHost,
     machine::{Machine, Proposals},
+    migrate,
     restore::{self, HashCheck},
     state::{Form, State},
 };
@@ -57,7 +59,12 @@ fn copy_all(from: &Path, to: &Path) {
             fs::create_dir(&target).unwrap();
             copy_all(&entry.path(), &target);
         } else {
-            fs::copy(entry.path(), target).unwrap();
+            let mut bytes = fs::read(entry.path()).unwrap();
+            if entry.path().extension().is_some_and(|suffix| suffix == "wal") {
+                // The zeroes that it was made with are not kept.
+                bytes.resize(1 << 20, 0);
+            }
+            fs::write(target, bytes).unwrap();
         }
     }
 }
@@ -114,6 +121,30 @@ fn every_release_holds_what_an_earlier_one_has_stored_and_a_lower_one_refuses() 
                 );
             }
         }
+    }
+}
+
+/// A data directory that was put together from those of two members is nobody's.
+#[test]
+fn a_mixture_of_two_disks_is_lowered_by_nobody() {
+    let lower = |data: &Path| {
+        let target = ClusterVersion { major: 3, minor: 6 };
+        migrate::migrate(&RealHost::default(), data, target, &release_of("3.7.0")).map_err(|error| error.to_string())
+    };
+    let whole = copied("3.7.0");
+    assert!(lower(whole.path()).is_ok());
+    for (part, expected) in [("identity", "not those of one member"), ("snap", "not those of one member"), ("wal", "")]
+    {
+        let (mixed, other) = (copied("3.7.0"), copied("3.7.0-downgraded"));
+        let (to, from) = (mixed.path().join(part), other.path().join(part));
+        if part != "identity" {
+            fs::remove_dir_all(&to).unwrap();
+        }
+        fs::rename(from, to).unwrap();
+        let error = lower(mixed.path()).expect_err(part);
+        println!("{error}");
+        assert!(error.contains(expected), "{part}: {error}");
+        assert!(!mixed.path().join(migrate::MARK).exists());
     }
 }
 

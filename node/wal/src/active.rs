@@ -34,6 +34,7 @@ pub(crate) struct Active {
     /// Up to here records are taken.
     capacity: u32,
     step: u32,
+    margin: u32,
 }
 
 impl Active {
@@ -57,14 +58,15 @@ impl Active {
         let capacity = options.segment_bytes.max(end + size);
         let spare = spare.map_or_else(|| Spare::create(folder, options), Ok)?;
         let file = spare.become_segment(folder, &name(number), &opening)?;
-        let (zeroed, step) = (end.max(options.first_zeroed_bytes()), options.zeroed_bytes);
-        Ok(Self { number, file, top: None, end, gathered: Vec::new(), zeroed, capacity, step })
+        let zeroed = end.max(options.first_zeroed_bytes());
+        let (step, margin) = (options.zeroed_bytes, options.margin());
+        Ok(Self { number, file, top: None, end, gathered: Vec::new(), zeroed, capacity, step, margin })
     }
 
-    /// Goes on with a segment that ends here.
-    pub(crate) fn reopen(file: NamedFile, number: u64, (end, length): (u32, u32), options: &Options) -> Self {
-        let (capacity, step) = (options.segment_bytes, options.zeroed_bytes);
-        Self { number, file, top: None, end, gathered: Vec::new(), zeroed: length, capacity, step }
+    /// Goes on with a segment whose records end here, and its durable zeroes there.
+    pub(crate) fn reopen(file: NamedFile, number: u64, (end, zeroed): (u32, u32), options: &Options) -> Self {
+        let (capacity, step, margin) = (options.segment_bytes, options.zeroed_bytes, options.margin());
+        Self { number, file, top: None, end, gathered: Vec::new(), zeroed, capacity, step, margin }
     }
 
     /// Whether a record of so many bytes still fits.
@@ -108,7 +110,7 @@ impl Active {
     fn zero_ahead(&mut self) -> Result<(), WalError> {
         self.zeroed = self.zeroed.max(self.end);
         let wanted = self.capacity.min(self.zeroed.saturating_add(self.step));
-        if self.zeroed - self.end >= self.step / 2 || wanted <= self.zeroed {
+        if self.zeroed - self.end >= self.margin || wanted <= self.zeroed {
             return Ok(());
         }
         self.file.write(&vec![0; (wanted - self.zeroed) as usize], self.zeroed.into())?;

@@ -1,4 +1,5 @@
-//! The sizes a log works with; none of them is part of the format.
+//! The sizes a log works with. Of the format are the least that they may be: a log that was zeroed less far is taken for one that
+//! was cut off.
 
 /// How large things are, in bytes. The default is for a node in service; small ones make tests thorough.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +17,11 @@ impl Options {
     /// What a new segment begins with.
     pub(crate) fn first_zeroed_bytes(&self) -> u32 {
         self.segment_bytes.min(self.zeroed_bytes)
+    }
+
+    /// So many zeroes are durable behind records that are, if the segment has room for them.
+    pub(crate) fn margin(&self) -> u32 {
+        self.zeroed_bytes / 2
     }
 }
 

@@ -125,14 +125,13 @@ fn read(
 
     let last = &found[found.len() - 1];
     let bytes = last.bytes()?;
-    let scan = segment::scan_last(&bytes, &last.header).map_err(|damage| last.damaged(damage))?;
+    let scan = segment::scan_last(&bytes, &last.header, options).map_err(|damage| last.damaged(damage))?;
     let top = last.replay(&scan, &mut contents)?;
     if first.number > 1 && contents.first() != contents.marks().floor() {
         return Err(WalError::Missing { path: folder.path(&segment::name(first.number - 1)) });
     }
-    last.settle(&scan, &bytes)?;
-    let length = last.file.length()? as u32;
-    let mut active = Active::reopen(last.file.clone(), last.header.number, (scan.end, length), options);
+    let zeroed = last.settle(&scan, &bytes, options)?;
+    let mut active = Active::reopen(last.file.clone(), last.header.number, (scan.end, zeroed), options);
     active.top = top;
     Ok((contents, closed, active))
 }
@@ -167,14 +166,17 @@ impl Found {
         Ok(top)
     }
 
-    /// Writes the last batch again and zeroes over whatever is behind it, durably.
-    fn settle(&self, scan: &Scan, bytes: &[u8]) -> Result<(), WalError> {
+    /// Writes the last batch again and zeroes over whatever is behind it, and as far ahead as they belong, durably; says how far.
+    fn settle(&self, scan: &Scan, bytes: &[u8], options: &Options) -> Result<u32, WalError> {
         let batch = scan.records.last().map_or(scan.end, |(_, decoded)| decoded.durable);
         let torn = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1).max(scan.end as usize);
         let mut again = bytes[batch as usize..torn].to_vec();
         again[(scan.end - batch) as usize..].fill(0);
+        let shortest = segment::shortest(scan.end, &self.header, options) - batch;
+        again.resize(again.len().max(shortest as usize), 0);
         self.file.write(&again, batch.into())?;
-        self.file.sync()
+        self.file.sync()?;
+        Ok(batch + again.len() as u32)
     }
 
     fn damaged(&self, damage: Damage) -> WalError {

@@ -8,12 +8,17 @@
 //! A segment gets its name when it is whole up to the offset *whole*: its header and the records that say again what
 //! the log is besides its entries, so that older segments can be removed. *First* is the index of the next entry,
 //! *previous* the offset at which the records of the segment before it end.
+//!
+//! Zeroes go ahead of the records, and are durable no later than these ([`Options::margin`]). So a file that ends too soon was cut off
+//! by something else than a loss of power: what it held may have been acknowledged. Of a batch larger than the margin that shows
+//! only where little of it is left.
 
 use bytes::Bytes;
 use crc32c::crc32c;
 
 use crate::{
     entry::LogIndex,
+    options::Options,
     record::{ALIGNMENT, Decoded, check, decode, u32_at, u64_at},
 };
 
@@ -108,12 +113,26 @@ pub(crate) struct Scan {
 }
 
 /// Reads the last segment, whose tail a crash may have torn: what it leaves is cut, anything else is damage.
-pub(crate) fn scan_last(bytes: &Bytes, header: &Header) -> Result<Scan, Damage> {
+pub(crate) fn scan_last(bytes: &Bytes, header: &Header, options: &Options) -> Result<Scan, Damage> {
     let (scan, expected) = scan(bytes, header.number);
     let proven = synced_up_to(bytes, header.number, scan.end).max(header.whole);
-    match scan.end < proven {
-        true => Err(Damage { offset: scan.end, expected }),
+    if scan.end < proven {
+        return Err(Damage { offset: scan.end, expected });
+    }
+    let durable = scan.records.last().map_or(proven, |(_, last)| last.durable.max(proven));
+    match bytes.len() < shortest(durable, header, options) as usize {
+        true => {
+            Err(Damage { offset: bytes.len() as u32, expected: "zeroes ahead of the records: the file was cut off" })
+        }
         false => Ok(scan),
+    }
+}
+
+/// No file is shorter whose records are durable up to this offset.
+pub(crate) fn shortest(durable: u32, header: &Header, options: &Options) -> u32 {
+    match durable > header.whole {
+        true => options.segment_bytes.min(durable.saturating_add(options.margin())),
+        false => options.first_zeroed_bytes(),
     }
 }
 

@@ -136,10 +136,10 @@ async fn a_part_of_the_data_directory_that_is_missing_is_named_at_the_start() {
     let (data, whole) = (member.dir.join("data"), member.dir.join("whole"));
     fs::rename(&data, &whole).expect("put aside");
     for (kept, named) in [
-        (&["snap", "identity"][..], "wal"),
-        (&["wal", "identity"], "snap"),
+        (&["snap", "identity"][..], "wal/*.wal"),
+        (&["wal", "identity"], "snap/*.snap"),
         (&["wal", "snap"], "identity"),
-        (&["identity"], "wal"),
+        (&["identity"], "wal/*.wal"),
         (&["wal"], "identity"),
         (&["snap"], "identity"),
     ] {

@@ -56,7 +56,7 @@ async fn wrong_settings_are_named_with_what_was_expected() {
             "--cluster-feature-gates=Lease=true",
             "--cluster-feature-gates: `Lease` is wrong: expected one of ClusterLeaseCheckpoint",
         ),
-        ("--data-dir=/proc/none", "cannot make the data directory /proc/none"),
+        ("--data-dir=/proc/none", "cannot use the data directory: /proc/none"),
     ] {
         let said = refusal(member, &with(&member.flags, flag)).await;
         assert!(said.starts_with(words), "{flag}: {said}");
@@ -150,6 +150,35 @@ async fn a_flipped_bit_is_found_before_anybody_believes_it() {
     nobody_panicked(&cluster.layout);
 }
 
+fn end_of_records(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte != 0).expect("it holds something")
+}
+
+/// Nobody else has what a lone member has acknowledged. A power loss never leaves a log so short.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lone_member_whose_log_was_cut_off_says_so() {
+    let Some(build) = build_or_skip(System::Node, "3.6") else { return };
+    let cluster = Cluster::up(&Spec { size: 1, ..Spec::new(build) }).await.expect("up");
+    let member = &cluster.layout.members[0];
+    let client = cluster.layout.client(member).expect("a client");
+    for number in 0..20 {
+        client.put(&format!("k{number}"), "v").await.expect("written");
+    }
+    member.end(Signal::TERM).expect("ended");
+    let file = last(&member.dir.join("data/wal"), "wal");
+    let whole = fs::read(&file).expect("readable");
+    for length in [end_of_records(&whole) - 5, end_of_records(&whole) / 2, 41] {
+        fs::write(&file, &whole[..length]).expect("cut off");
+        let said = refusal(member, &member.flags).await;
+        assert!(said.contains(&format!("byte {length}: damaged")) && said.contains("cut off"), "{said}");
+        println!("{said}");
+    }
+    fs::write(&file, &whole).expect("as it was");
+    member.start().expect("started");
+    cluster.ready().await.expect("it is back");
+    assert!(client.get("k19").await.expect("answered").is_some());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_whose_tail_was_torn_off_starts() {
     let Some(cluster) = up("3.6", &QUICK).await else { return };
@@ -160,9 +189,10 @@ async fn a_log_whose_tail_was_torn_off_starts() {
         agreed(&cluster).await;
         cluster.layout.members.iter().for_each(|member| member.end(Signal::KILL).expect("killed"));
         let file = last(&member.dir.join("data/wal"), "wal");
-        let bytes = fs::read(&file).expect("readable");
-        let end = bytes.iter().rposition(|byte| *byte != 0).expect("it holds something");
-        fs::File::options().write(true).open(&file).and_then(|file| file.set_len(end as u64 - 5)).expect("torn");
+        let mut bytes = fs::read(&file).expect("readable");
+        let end = end_of_records(&bytes);
+        bytes[end - 5..].fill(0);
+        fs::write(&file, bytes).expect("torn");
         cluster.layout.members.iter().for_each(|member| drop(member.start().expect("started")));
         cluster.ready().await.unwrap_or_else(|error| panic!("{error}: {}", member.last_words()));
     }

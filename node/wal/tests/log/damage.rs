@@ -21,9 +21,13 @@ struct Written {
 }
 
 fn write(seed: u64) -> Written {
+    write_with(OPTIONS, seed)
+}
+
+fn write_with(options: Options, seed: u64) -> Written {
     let (mut chance, mut truth) = (Chance::new(seed), Truth::default());
     let disk = SimulatedDisk::new(Faults::default());
-    let wal = Wal::open_in(Arc::new(disk.clone()), OPTIONS).unwrap();
+    let wal = Wal::open_in(Arc::new(disk.clone()), options).unwrap();
     let mut workload = Workload::new(&wal, &disk, &mut chance, &mut truth);
     workload.run(5).unwrap();
     let before = segments(&disk);
@@ -107,6 +111,25 @@ fn a_file_that_is_cut_short_is_an_error_or_cuts_the_end() {
             assert!(last || result.is_err() || result.is_ok_and(|state| state + 1 == written.truth.states.len()));
         }
     }
+}
+
+/// No batch is larger here than half of what is zeroed ahead: so a file that ends within one has lost what was there once.
+#[test]
+fn a_file_that_is_cut_off_within_its_records_is_an_error() {
+    const OPTIONS: Options = Options { segment_bytes: 100_000, zeroed_bytes: 40_000, ..SMALL };
+    let mut cut = 0;
+    for seed in 0..12 {
+        let written = write_with(OPTIONS, seed);
+        let (name, bytes) = written.files.last_key_value().unwrap();
+        for length in 0..=bytes.iter().rposition(|byte| *byte != 0).unwrap() {
+            let mut files = written.files.clone();
+            files.get_mut(name).unwrap().truncate(length);
+            let opened = Wal::open_in(Arc::new(SimulatedDisk::with_files(&files)), OPTIONS);
+            assert!(matches!(opened, Err(WalError::Damaged { .. })), "seed {seed}, {length} bytes: {opened:?}");
+            cut += 1;
+        }
+    }
+    assert!(cut > 1000, "only {cut}");
 }
 
 #[test]
