@@ -159,6 +159,13 @@ impl World {
     /// Has machines come and go with the members.
     pub(crate) fn follow_members(&mut self) {
         let Some(cluster) = self.cluster() else { return };
+        // Where those are down that have applied more, nobody was removed who is only not added yet.
+        let applied =
+            self.machines.values().filter_map(Machine::member).map(|member| member.read(|state| state.applied));
+        match applied.max() {
+            Some(applied) if applied >= self.followed_to => self.followed_to = applied,
+            _ => return,
+        }
         self.follow_downgrades(&cluster);
         let now = members(&cluster, self.hosts());
         self.follow_moves(&cluster, &now);
@@ -174,10 +181,10 @@ impl World {
                 None => {
                     let running = self.machines.iter().filter(|(other, _)| now.contains_key(other));
                     let others: Vec<_> = running.map(|(other, machine)| (*other, machine.peer_port)).collect();
-                    // A release that the others may have risen to already.
-                    let Some(like) = self.machines.values().max_by_key(|machine| (machine.minor, machine.patch)) else {
-                        continue;
-                    };
+                    // A release that the others may have risen to already, and that is let in.
+                    let highest = cluster.version.map_or(u64::MAX, |version| version.minor + 1);
+                    let fit = self.machines.values().filter(|machine| machine.minor <= highest);
+                    let Some(like) = fit.max_by_key(|machine| (machine.minor, machine.patch)) else { continue };
                     let machine = Machine::added(*host, &self.network, &self.plan, &others, like, *role);
                     self.machines.insert(*host, machine);
                     counted.push(added);

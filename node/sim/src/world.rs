@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use proto::LogIndex;
 use serde::{Deserialize, Serialize};
 use simulated_disk::Chance;
 
@@ -49,6 +50,8 @@ pub struct World {
     pub(crate) report: Report,
     /// Until then somebody asks for a change of members.
     pub(crate) asks_until: Micros,
+    /// Machines have followed the members up to here.
+    pub(crate) followed_to: LogIndex,
 }
 
 /// What a run was like.
@@ -114,6 +117,7 @@ impl World {
             compares: true,
             report,
             asks_until: 0,
+            followed_to: LogIndex(0),
         }
     }
 

@@ -141,16 +141,19 @@ impl Member {
 
     /// The voter that this member has added while it was alone, and that the state gets once it is there (N-9).
     pub fn awaited_voter(&self) -> Option<(MemberId, Vec<String>)> {
+        let is_alone = self.read(|state| state.cluster.voters().map(|(id, _)| id).eq([self.identity().member]));
+        self.appended_voter().filter(|_| is_alone)
+    }
+
+    /// The voter that the log adds and the state does not have yet. It counts from there on (raft dissertation, section 4.1): where
+    /// another one is lost meanwhile, nothing is decided before it is there.
+    pub(super) fn appended_voter(&self) -> Option<(MemberId, Vec<String>)> {
         let Members { voters, addresses } = self.shared.group.members_at().members;
-        let own = self.identity().member;
-        let new = voters.iter().find(|id| **id != own.0).filter(|_| voters.len() == 2)?;
-        let is_alone = self.read(|state| {
-            let mut voters = state.cluster.voters().map(|(id, _)| id);
-            voters.next() == Some(own)
-                && voters.next().is_none()
-                && !state.cluster.members.contains_key(&MemberId(*new))
-        });
-        is_alone.then(|| (MemberId(*new), addresses[new].split(',').map(str::to_owned).collect()))
+        let is_new = |id: &&u64| {
+            self.read(|state| !state.cluster.members.is_empty() && !state.cluster.members.contains_key(&MemberId(**id)))
+        };
+        let new = voters.iter().find(is_new)?;
+        Some((MemberId(*new), addresses.get(new)?.split(',').map(str::to_owned).collect()))
     }
 }
 

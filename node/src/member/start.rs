@@ -381,12 +381,14 @@ impl Answers for Peer {
 
     async fn joined(&self) -> Result<wire::Joined, Status> {
         let member = Member { shared: self.shared.clone() };
-        let awaited = member.awaited_voter();
         // Without the one that it waits for it is led by nobody. So may others be that wait for whoever asks.
-        let is_confirmed =
-            awaited.is_some() || timeout(CONFIRM, member.linearize()).await.is_ok_and(|read| read.is_ok());
+        let is_confirmed = member.awaited_voter().is_some()
+            || timeout(CONFIRM, member.linearize()).await.is_ok_and(|read| read.is_ok());
+        let appended = member.appended_voter();
         let members = member.read(|state| state.cluster.members.clone());
-        let members = members.into_iter().map(|(id, member)| (id, member.peer_urls)).chain(awaited);
+        // It may have been applied since.
+        let appended = appended.filter(|(id, _)| !members.contains_key(id));
+        let members = members.into_iter().map(|(id, member)| (id, member.peer_urls)).chain(appended);
         let listed = |(id, peer_urls): (MemberId, Vec<String>)| wire::Listed { id: id.0, peer_urls };
         let (cluster, members) = (self.shared.identity.cluster.0, members.map(listed).collect::<Vec<_>>());
         if members.is_empty() {
