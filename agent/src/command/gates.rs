@@ -32,6 +32,9 @@ use crate::{
 /// How often it asks, with `--watch`.
 const PERIOD: Duration = Duration::from_secs(1);
 
+/// In bytes: no feature has a longer name.
+const LONGEST_NAME: usize = 255;
+
 /// What is asked, and of whom.
 struct Question {
     observer: Observer,
@@ -61,6 +64,10 @@ pub(super) async fn gates(typed: &cli::Gates, output: Output) -> Result<Outcome,
 
 impl Question {
     fn of(typed: &cli::Gates) -> Result<Self, Trouble> {
+        if let Some(name) = typed.feature.as_ref().filter(|name| name.len() > LONGEST_NAME) {
+            let (length, start) = (name.len(), name.chars().take(20).collect::<String>());
+            return Err(Trouble::Usage(format!("{start}…: expected the name of a feature, not {length} bytes")));
+        }
         let (feature, playbook) = (typed.feature.clone(), typed.playbook.clone());
         let (observer, cluster) = match &playbook {
             Some(path) => {
@@ -84,21 +91,22 @@ impl Question {
 
     async fn one(&self, name: &str) -> Result<Answer, Trouble> {
         let mut facts = Facts { warnings: self.exposed.clone(), ..Facts::default() };
-        let is_on = match self.observer.feature(name).await? {
-            FeatureAnswer::On => true,
-            FeatureAnswer::Off => false,
+        let (is_on, is_known) = match self.observer.feature(name).await? {
+            FeatureAnswer::On => (true, true),
+            FeatureAnswer::Off => (false, true),
             FeatureAnswer::Unknown { there_are } => {
                 let there_are = if there_are.is_empty() { "none".to_owned() } else { there_are.join(", ") };
-                facts
-                    .warnings
-                    .push(format!("the cluster version has no feature {name}, so it is off; there are: {there_are}"));
-                false
+                facts.warnings.push(format!(
+                    "the cluster version has no feature {name}, so it is off; there are: {there_are}. What is a single server's own is not \
+                     asked here: etcd_server_feature_enabled in its metrics says it"
+                ));
+                (false, false)
             }
             FeatureAnswer::NoGates => return Err(Trouble::NoGates),
             FeatureAnswer::NotSaid { reasons } => return Err(Trouble::NoAnswer(reasons.join("; "))),
         };
         let (reason, state) = if is_on { (Reason::Looked, "on") } else { (Reason::FeatureOff, "off") };
-        facts.more.insert("feature".into(), json!({ "name": name, "enabled": is_on }));
+        facts.more.insert("feature".into(), json!({ "name": name, "enabled": is_on, "known": is_known }));
         facts.seen_at = Some(rfc3339(SystemTime::now()));
         let message = format!("{name} is {state} for the whole cluster");
         let exit = reason.exit().code(false);

@@ -29,6 +29,10 @@ pub(super) fn cluster(endpoints: &[String], typed: &cli::Reach) -> Result<Cluste
         let expected = "expected URLs such as `http://10.0.0.1:2379`, with commas between several";
         return Err(Trouble::Usage(format!("--endpoints: one of them names no host; {expected}")));
     }
+    if let Some(endpoint) = endpoints.iter().find(|endpoint| host(endpoint).trim_end_matches('/').contains('/')) {
+        let problem = "a path; expected a member's URL alone, such as `http://10.0.0.1:2379`";
+        return Err(Trouble::Usage(format!("--endpoints {endpoint}: {problem}")));
+    }
     if let Some(endpoint) = endpoints.iter().find(|endpoint| lacks_brackets(endpoint)) {
         let problem = "an IPv6 address without brackets; expected one as `http://[2001:db8::1]:2379`";
         return Err(Trouble::Usage(format!("--endpoints {endpoint}: {problem}")));
@@ -71,6 +75,7 @@ mod tests {
             ("https://h:1", cli::Reach::default(), false),
             ("http://h:1", ca(), false),
             ("h:1", ca(), false),
+            ("http://h:1/v3/kv", cli::Reach::default(), false),
             ("http://", cli::Reach::default(), false),
             ("", cli::Reach::default(), false),
             ("::1:2379", cli::Reach::default(), false),

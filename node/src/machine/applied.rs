@@ -25,7 +25,7 @@ pub enum Fault {
     /// The cluster has moved on without it (KEP-4647, "Restart").
     #[error(
         "the cluster is at version {version}, above {release} that this member runs: start it with release {version}, or \
-         lower the cluster first (`etcdctl downgrade enable`) and wait until this member's storage version is down"
+         lower the cluster first, one minor at a time (`etcdctl downgrade enable`), and wait until this member's storage version is down"
     )]
     ClusterVersion { version: ClusterVersion, release: Release },
 }

@@ -51,8 +51,8 @@ pub enum Mismatch {
     Protocol { joiner: Protocols, cluster: Protocols },
     /// It would stop at the first entry that it does not know.
     #[error(
-        "it runs {release}, below cluster version {version}: start it with a release of {version}, or lower the cluster first \
-         (`etcdctl downgrade enable`)"
+        "it runs {release}, below cluster version {version}: start it with a release of {version}, or lower the cluster first, \
+         one minor at a time (`etcdctl downgrade enable`)"
     )]
     Below { release: Release, version: ClusterVersion },
     /// No minor is left out on the way up.

@@ -30,7 +30,7 @@ pub enum StateError {
     /// It is in the form of a cluster version that this release cannot have; nothing of it is taken.
     #[error(
         "what is stored is for release {storage} and later, and this is {release}: start it with release {storage}, or make it fit \
-         first: online by `etcdctl downgrade enable`, offline by `node migrate --target-version {}` of release {storage}",
+         first: online, one minor at a time, by `etcdctl downgrade enable`; offline by `node migrate --target-version {}` of release {storage}",
         release.cluster_version()
     )]
     Storage { storage: ClusterVersion, release: Release },

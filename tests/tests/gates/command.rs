@@ -66,7 +66,7 @@ async fn a_feature_is_true_or_false_and_why_with_members_against_it_away_and_mis
     assert_eq!((&feature(&shown)["false_on"], &feature(&shown)["proposals"]), (&json!(["m2"]), &wishes), "{shown}");
     let off = nodes.run_with("gates", &playbook, &[GATE]).await;
     off.must_be(1, "feature_off");
-    assert_eq!(off.result.expect("a result")["feature"], json!({ "name": GATE, "enabled": false }));
+    assert_eq!(off.result.expect("a result")["feature"], json!({ "name": GATE, "enabled": false, "known": true }));
     assert_eq!(printed(&[&typed, GATE]), ("false\n".into(), String::new(), Some(1)));
     let (text, _, exit) = printed(&[&typed]);
     assert!(text.contains("on: m1, m3; off: m2") && text.contains("\nm2 does not answer: "), "{text}");

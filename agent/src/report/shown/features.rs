@@ -45,7 +45,7 @@ pub fn features(view: &ClusterView, names: &Names) -> Option<Vec<FeatureRow>> {
 }
 
 fn row(state: &FeatureState, view: &ClusterView, names: &Names) -> FeatureRow {
-    let short = |members: &[MemberId]| members.iter().map(|member| names.short(*member)).collect::<Vec<_>>();
+    let short = |members: &[MemberId]| sorted(members.iter().map(|member| names.short(*member)));
     let why = words(&state.why, view, names);
     let mut row = FeatureRow {
         name: printable(&state.name).to_string(),
@@ -81,8 +81,7 @@ fn row(state: &FeatureState, view: &ClusterView, names: &Names) -> FeatureRow {
 }
 
 fn words(why: &Why, view: &ClusterView, names: &Names) -> String {
-    let list =
-        |members: &[MemberId]| members.iter().map(|id| described(*id, view, names)).collect::<Vec<_>>().join(", ");
+    let list = |members: &[MemberId]| sorted(members.iter().map(|id| described(*id, view, names))).join(", ");
     let version = || cluster_version(view).map_or_else(|| "undecided".to_owned(), |version| format!("at {version}"));
     match why {
         Why::Wanted => "every voter wants it".to_owned(),
@@ -93,7 +92,7 @@ fn words(why: &Why, view: &ClusterView, names: &Names) -> String {
                 format!("{} runs {}", names.short(*member), release.map_or_else(String::new, ToString::to_string))
             };
             let silent = silent.iter().map(|member| described(*member, view, names));
-            let reasons: Vec<_> = below.iter().map(runs).chain(silent).collect();
+            let reasons = sorted(below.iter().map(runs).chain(silent));
             let reasons = if reasons.is_empty() { "it is about to rise".to_owned() } else { reasons.join(", ") };
             format!("needs cluster version {needed}, which is {}: {reasons}", version())
         }
@@ -112,6 +111,12 @@ fn words(why: &Why, view: &ClusterView, names: &Names) -> String {
     }
 }
 
+fn sorted(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    names
+}
+
 /// A member's name, and what keeps it from speaking.
 fn described(id: MemberId, view: &ClusterView, names: &Names) -> String {
     let name = names.short(id);
@@ -127,9 +132,7 @@ fn proposed(state: &FeatureState, view: &ClusterView, names: &Names) -> String {
     let of = |role: Role, wants: Option<bool>| {
         let members = view.members.iter().filter(|member| member.role == role);
         let said = members.filter(|member| state.proposed.get(&member.id).copied() == wants);
-        let mut said: Vec<_> = said.map(|member| names.short(member.id)).collect();
-        said.sort();
-        said.join(", ")
+        sorted(said.map(|member| names.short(member.id))).join(", ")
     };
     let parts = [
         ("on", of(Role::Voter, Some(true))),
