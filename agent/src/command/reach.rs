@@ -29,6 +29,12 @@ pub(super) fn cluster(endpoints: &[String], typed: &cli::Reach) -> Result<Cluste
         let expected = "expected URLs such as `http://10.0.0.1:2379`, with commas between several";
         return Err(Trouble::Usage(format!("--endpoints: one of them names no host; {expected}")));
     }
+    let is_other =
+        |endpoint: &&String| endpoint.split_once("://").is_some_and(|(scheme, _)| !matches!(scheme, "http" | "https"));
+    if let Some(endpoint) = endpoints.iter().find(is_other) {
+        let expected = "expected http:// or https://; Unix sockets are not spoken to";
+        return Err(Trouble::Usage(format!("--endpoints {endpoint}: {expected}")));
+    }
     if let Some(endpoint) = endpoints.iter().find(|endpoint| host(endpoint).trim_end_matches('/').contains('/')) {
         let problem = "a path; expected a member's URL alone, such as `http://10.0.0.1:2379`";
         return Err(Trouble::Usage(format!("--endpoints {endpoint}: {problem}")));
@@ -75,6 +81,7 @@ mod tests {
             ("https://h:1", cli::Reach::default(), false),
             ("http://h:1", ca(), false),
             ("h:1", ca(), false),
+            ("unix:///run/m1.sock", cli::Reach::default(), false),
             ("http://h:1/v3/kv", cli::Reach::default(), false),
             ("http://", cli::Reach::default(), false),
             ("", cli::Reach::default(), false),

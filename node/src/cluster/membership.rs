@@ -55,7 +55,7 @@ pub type Lags = BTreeMap<MemberId, u64>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "this learner may not join: {feature} is {} for the whole cluster, and it wants it {}: start it with \
-     --cluster-feature-gates={feature}={is_on}, or a release that knows it",
+     --cluster-feature-gates={feature}={is_on}, or with the release that most members run",
     on(*is_on),
     on(!*is_on)
 )]

@@ -50,15 +50,6 @@ pub(super) fn check(config: &Config, given: &Given, registry: Registry) -> Resul
     if let Some((_, url)) = twice(members.filter(|url| !url.is_any_port()).map(|url| ((), url))) {
         return wrong("initial-cluster", url.to_string(), "each address once".into());
     }
-    let Some(own) = config.initial_cluster.get(&config.name) else {
-        let names: Vec<_> = config.initial_cluster.keys().map(String::as_str).collect();
-        return wrong("name", config.name.clone(), format!("one of --initial-cluster: {}", names.join(", ")));
-    };
-    if *own != config.initial_advertise_peer_urls {
-        let list = |urls: &[Url]| urls.iter().map(Url::to_string).collect::<Vec<_>>().join(",");
-        let expected = format!("what --initial-cluster has for {}: {}", config.name, list(own));
-        return wrong("initial-advertise-peer-urls", list(&config.initial_advertise_peer_urls), expected);
-    }
     for (setting, urls, flags, settings) in listens {
         certificate(flags, settings, (setting, urls), given)?;
     }
@@ -69,6 +60,24 @@ pub(super) fn check(config: &Config, given: &Given, registry: Registry) -> Resul
         return wrong("listen-peer-urls", url.to_string(), "https, as --require-peer-tls says".into());
     }
     gates(config, given, registry)
+}
+
+/// What a member that has no data yet cannot found or join a cluster with. Later `--initial-cluster` counts for nothing (etcd,
+/// `VerifyBootstrap`).
+pub(super) fn first_start(config: &Config, given: &Given) -> Result<(), ConfigError> {
+    let wrong = |name: &'static str, found: String, expected: String| {
+        Err(ConfigError::Value { origin: Origin::of(given, name), found, expected })
+    };
+    let Some(own) = config.initial_cluster.get(&config.name) else {
+        let names: Vec<_> = config.initial_cluster.keys().map(String::as_str).collect();
+        return wrong("name", config.name.clone(), format!("one of --initial-cluster: {}", names.join(", ")));
+    };
+    if *own != config.initial_advertise_peer_urls {
+        let list = |urls: &[Url]| urls.iter().map(Url::to_string).collect::<Vec<_>>().join(",");
+        let expected = format!("what --initial-cluster has for {}: {}", config.name, list(own));
+        return wrong("initial-advertise-peer-urls", list(&config.initial_advertise_peer_urls), expected);
+    }
+    Ok(())
 }
 
 /// The first address that is there a second time, with TLS or without.

@@ -48,6 +48,8 @@ pub struct Config {
     pub listen_peer_urls: Vec<Url>,
     /// Where it tells the members of a new cluster to come.
     pub initial_advertise_peer_urls: Vec<Url>,
+    /// Why it cannot found or join a cluster with that.
+    first_start: Result<(), ConfigError>,
     /// The members of a new cluster, by name, each with its peer URLs.
     pub initial_cluster: BTreeMap<String, Vec<Url>>,
     /// Whether the cluster is new.
@@ -196,9 +198,18 @@ impl Config {
         let (given, warnings) = etcd_flag::settle(given)?;
         let mut config = reader::build(&given)?;
         check::check(&config, &given, registry)?;
+        config.first_start = check::first_start(&config, &given);
         config.warnings.splice(..0, warnings);
         gates::settle(&mut config, registry);
         Ok(config)
+    }
+
+    /// Whether a member can start with this that has no data yet.
+    ///
+    /// # Errors
+    /// `--initial-cluster` has it not, or otherwise.
+    pub fn check_first_start(&self) -> Result<(), ConfigError> {
+        self.first_start.clone()
     }
 
     /// Reads the flags alone, as etcd does before it prints its version: the configuration file and the environment are not

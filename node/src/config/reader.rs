@@ -40,6 +40,7 @@ pub(super) fn build(given: &Given) -> Result<Config, ConfigError> {
     let peer_tls = text.tls(PEER_TLS, &data_dir, &listen_peer_urls)?;
     let warnings = [text.not_made(CLIENT_TLS, &client_tls)?, text.not_made(PEER_TLS, &peer_tls)?];
     Ok(Config {
+        first_start: Ok(()),
         data_dir,
         advertise_client_urls,
         initial_cluster: match members.is_empty() {

@@ -142,7 +142,8 @@ fn what_is_wrong_is_named_with_what_was_expected() {
         (&["--logger=capnslog"], "--logger: `capnslog` is wrong: expected zap"),
         (&["--config-file=/none"], "--config-file /none: No such file or directory (os error 2)"),
     ] {
-        assert_eq!(read(arguments, &[]).unwrap_err().to_string(), words, "{arguments:?}");
+        let checked = read(arguments, &[]).and_then(|config| config.check_first_start());
+        assert_eq!(checked.unwrap_err().to_string(), words, "{arguments:?}");
     }
     let error = read(&[], &[("ETCD_LOG_LEVEL", "loud")]).unwrap_err().to_string();
     assert_eq!(

@@ -147,6 +147,34 @@ fn a_part_that_is_of_another_time_than_the_rest_is_refused_and_counts_no_start()
 }
 
 #[test]
+fn the_log_of_another_member_is_refused_though_both_have_started_as_often() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    folders.iter().for_each(|folder| drop(load(folder.path(), "a").unwrap()));
+    let [own, other] = folders.each_ref().map(|folder| folder.path().join("wal"));
+    let aside = folders[0].path().join("aside");
+    fs::rename(&own, &aside).unwrap();
+    fs::rename(&other, &own).unwrap();
+    for _ in ["at once", "and as often as it is started"] {
+        let refusal = load(folders[0].path(), "a").unwrap_err();
+        assert!(
+            refusal.contains("are not those of one member") && refusal.contains("another data directory"),
+            "{refusal}"
+        );
+    }
+    fs::rename(&own, &other).unwrap();
+    fs::rename(&aside, &own).unwrap();
+    assert_eq!(load(folders[0].path(), "a").unwrap().starts, Starts(2), "no start was counted");
+    // An earlier release has made none, and a start that was cut short one that nobody has.
+    fs::remove_file(own.join(NAME)).unwrap();
+    load(folders[0].path(), "a").unwrap();
+    assert!(own.join(NAME).exists());
+    fs::remove_file(folders[0].path().join(NAME)).unwrap();
+    fs::remove_file(own.join("starts")).unwrap();
+    assert_eq!(load(folders[0].path(), "a").unwrap().starts, Starts(1));
+    load(folders[0].path(), "a").unwrap();
+}
+
+#[test]
 fn a_damaged_file_is_refused_at_every_bit() {
     let folder = tempfile::tempdir().unwrap();
     load(folder.path(), "a").unwrap();

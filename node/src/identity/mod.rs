@@ -112,7 +112,7 @@ pub enum IdentityError {
         path: PathBuf,
         member: MemberId,
         cluster: ClusterId,
-        /// `cluster C`, or `another data directory`.
+        /// Such as `cluster C`, or `another data directory`.
         other: String,
     },
     /// A newer release wrote it.
@@ -187,6 +187,11 @@ fn number_of(digest: &[u8; 32]) -> u64 {
 }
 
 impl Identity {
+    /// Whether a member has started in this data directory.
+    pub fn is_in(data_dir: &Path) -> bool {
+        data_dir.join(NAME).exists()
+    }
+
     /// The identity in a data directory, which starts once more; of a new member, by its flags or as it has `joined` a cluster,
     /// where there is none. The folder
     /// of the log counts the starts, too: one that is older than the rest shows by that (N-7).
@@ -209,7 +214,12 @@ impl Identity {
             Err(source) => return Err(IdentityError::Io { doing: "read", path, source }),
         };
         let starts = kept.next(&path, log, was_there)?;
+        // A start that was cut short has left one of an identity that nobody has.
+        let is_owned = was_there && kept.owns(log)?;
         let kept = Kept { starts, ..kept };
+        if !is_owned {
+            write(log, Kept { starts: Starts(0), published: Start::default(), ..kept })?;
+        }
         started::write(log, starts)?;
         write(folder, kept)?;
         Ok(Self { start_id: StartId::read(random(kept.member)), ..Self::new(kept, config.name.clone(), release) })
@@ -224,6 +234,7 @@ impl Identity {
         let bytes = disk::read(folder, NAME).at("read", &path)?;
         let kept = read(&path, &bytes)?;
         kept.next(&path, log, true)?;
+        kept.owns(log)?;
         Ok(Self::new(kept, String::new(), release))
     }
 
@@ -325,19 +336,6 @@ impl Kept {
         let founders = founders(config);
         let own = founders.iter().find(|(_, name, _)| *name == config.name).map(|(id, ..)| *id).unwrap_or_default();
         Self { origin, ..Self::joined((cluster(&founders, origin), own)) }
-    }
-
-    /// The number of its next start, where the folder of the log counts the same.
-    fn next(&self, path: &Path, log: &dyn Folder, was_there: bool) -> Result<Starts, IdentityError> {
-        let starts = Starts(self.starts.0.saturating_add(1));
-        // The log's count is written first: it is that of the identity, or one more where a crash came between the two.
-        match started::read(log)? {
-            None if self.starts > Starts(0) => Err(IdentityError::Missing { path: log.path(started::NAME) }),
-            Some(counted) if counted < self.starts => Err(IdentityError::Older { path: log.path("") }),
-            Some(counted) if counted > starts && !was_there => Err(IdentityError::Missing { path: path.into() }),
-            Some(counted) if counted > starts => Err(IdentityError::Older { path: path.into() }),
-            _ => Ok(starts),
-        }
     }
 
     /// Of a member that was added to a cluster, and that has not started yet.

@@ -1,18 +1,53 @@
-//! The count of starts that lies beside the log: a folder of the log that is older than the rest of the data directory shows by it.
+//! What lies beside the log, to tell whose that is and of when: the identity once more, and the count of starts. A folder of the log that
+//! is another member's, or older than the rest of the data directory, shows by it.
 
-use std::io;
+use std::{io, path::Path};
 
 use crc32c::crc32c;
 use disk::Folder;
 use prost::Message;
 
-use super::{At, IdentityError};
+use super::{At, IdentityError, Kept};
 use crate::{cluster::member::Starts, stored::entry as stored};
 
 /// The format that is written, and the newest that is read.
 const FORMAT: u32 = 1;
 /// Not a segment's: the log does not look at it.
 pub(super) const NAME: &str = "starts";
+
+impl Kept {
+    /// The number of its next start, where the folder of the log counts the same.
+    pub(super) fn next(&self, path: &Path, log: &dyn Folder, was_there: bool) -> Result<Starts, IdentityError> {
+        let starts = Starts(self.starts.0.saturating_add(1));
+        // The log's count is written first: it is that of the identity, or one more where a crash came between the two.
+        match read(log)? {
+            None if self.starts > Starts(0) => Err(IdentityError::Missing { path: log.path(NAME) }),
+            Some(counted) if counted < self.starts => Err(IdentityError::Older { path: log.path("") }),
+            Some(counted) if counted > starts && !was_there => Err(IdentityError::Missing { path: path.into() }),
+            Some(counted) if counted > starts => Err(IdentityError::Older { path: path.into() }),
+            _ => Ok(starts),
+        }
+    }
+
+    /// Whether the folder of the log says that it is this member's. One that an earlier release has made says nothing.
+    pub(super) fn owns(&self, log: &dyn Folder) -> Result<bool, IdentityError> {
+        let path = log.path(super::NAME);
+        let bytes = match disk::read(log, super::NAME) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(source) => return Err(IdentityError::Io { doing: "read", path, source }),
+        };
+        let of = super::read(&path, &bytes)?;
+        if (of.cluster, of.member, of.incarnation) == (self.cluster, self.member, self.incarnation) {
+            return Ok(true);
+        }
+        let other = match of.member == self.member {
+            true => "another data directory".to_owned(),
+            false => format!("member {} of cluster {}", of.member, of.cluster),
+        };
+        Err(IdentityError::Mixed { path: log.path(""), member: self.member, cluster: self.cluster, other })
+    }
+}
 
 /// None where it was never written.
 pub(super) fn read(log: &dyn Folder) -> Result<Option<Starts>, IdentityError> {

@@ -17,12 +17,15 @@ pub enum Foreign {
     Entry(#[from] EntryError),
     #[error("a proposal in the name of member {0}")]
     InTheNameOf(MemberId),
+    #[error("an entry that the leader alone proposes")]
+    OfTheLeader,
     #[error("an entry of release {since}, and the cluster is at version {version}")]
     Early { since: ClusterVersion, version: ClusterVersion },
 }
 
 impl Machine {
-    /// Whether every member can apply what this member proposes, and it speaks for itself.
+    /// Whether every member can apply what this member proposes, and it speaks for itself. What a leader decides by what it has heard
+    /// nobody else proposes: a version above what a member runs would end that (KEP-4647, "Restart").
     ///
     /// # Errors
     /// [`Foreign`]
@@ -36,6 +39,15 @@ impl Machine {
         if let Some(other) = [Some(proposal.id.member), published].into_iter().flatten().find(|named| *named != from) {
             return Err(Foreign::InTheNameOf(other));
         }
+        if let EntryKind::Cluster(
+            ClusterEntry::Bootstrap { .. }
+            | ClusterEntry::Reset { .. }
+            | ClusterEntry::SetVersion { .. }
+            | ClusterEntry::Decide { .. },
+        ) = &entry.what
+        {
+            return Err(Foreign::OfTheLeader);
+        }
         match (entry.since(), self.read(|state| state.cluster.version)) {
             (since, Some(version)) if since > version => Err(Foreign::Early { since, version }),
             _ => Ok(()),
@@ -46,7 +58,7 @@ impl Machine {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use proto::{ClusterId, Release, etcdserverpb::LeaseCheckpointRequest};
+    use proto::{ClusterId, LogIndex, Release, etcdserverpb::LeaseCheckpointRequest};
 
     use super::*;
     use crate::{
@@ -59,6 +71,7 @@ mod tests {
     const CALLER: MemberId = MemberId(1);
     const OTHER: MemberId = MemberId(2);
     const V3_5: ClusterVersion = ClusterVersion { major: 3, minor: 5 };
+    const V3_6: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
 
     fn machine() -> Machine {
         let machine = Machine::new(Release::new(3, 6, 0), FEATURES, Proposals::new(OTHER, Starts(1)));
@@ -98,6 +111,13 @@ mod tests {
         assert_eq!(refused(proposal(CALLER, published(OTHER))), Err(Foreign::InTheNameOf(OTHER)));
         let early = EntryKind::LeaseCheckpoint(LeaseCheckpointRequest::default());
         assert!(matches!(refused(proposal(CALLER, early)), Err(Foreign::Early { .. })));
+        let version = ClusterEntry::SetVersion { version: V3_6, heard: Default::default() };
+        let decided = ClusterEntry::Decide { features: Default::default(), inputs: LogIndex(1) };
+        let bootstrap = ClusterEntry::Bootstrap { id: ClusterId(9), members: Default::default() };
+        for of_the_leader in [version, ClusterEntry::Reset { prepares: V3_6 }, decided, bootstrap] {
+            let refusal = refused(proposal(CALLER, EntryKind::Cluster(of_the_leader)));
+            assert_eq!(refusal, Err(Foreign::OfTheLeader));
+        }
         let whole = proposal(CALLER, put);
         for length in 0..whole.len() {
             assert!(matches!(refused(whole.slice(..length)), Err(Foreign::Entry(_))), "cut after {length} bytes");

@@ -354,8 +354,8 @@ impl Answers for Peer {
                     places.push(place);
                     taken.push(proposal);
                 }
-                // Of the others in its batch it says nothing. Nobody would apply it.
-                Err(Foreign::Early { .. }) => {}
+                // Of the others in its batch it says nothing. Nobody would apply it; or it led when it proposed this.
+                Err(Foreign::Early { .. } | Foreign::OfTheLeader) => {}
                 Err(error) => return Err(Status::invalid_argument(error.to_string())),
             }
         }

@@ -28,6 +28,7 @@ use crate::{
 use super::{
     CallBacks, Handshake, MAX_MESSAGE, Remote, Traffic,
     frame::frames,
+    handshake::KEY,
     wire::{
         self, Frame, Greeting, HashAt, Judged, LeaseTime, Nothing, Proposals, Proposed, ReadAt,
         peer_server::{Peer, PeerServer},
@@ -150,7 +151,12 @@ impl<S: hyper::service::Service<http::Request<Incoming>, Response = http::Respon
             }
             Err(status) => {
                 self.log_throttle.say("refuses calls on the peer port", status.message());
-                Either::Left(ready(Ok(self.handshake.refusal(status).into_http())))
+                // Who says nothing of itself learns nothing of this member.
+                let status = match request.headers().contains_key(KEY) {
+                    true => self.handshake.refusal(status),
+                    false => status,
+                };
+                Either::Left(ready(Ok(status.into_http())))
             }
         }
     }

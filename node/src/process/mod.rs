@@ -29,6 +29,7 @@ use crate::{
     },
     features::{INITIAL_CORRUPT_CHECK, Registry},
     host::{Descriptors, RealHost},
+    identity::Identity,
     logging,
     member::{End, Member, Running, Setup, data_dir, start},
     migrate::MigrateCommandError,
@@ -155,6 +156,9 @@ fn serve(release: &str, arguments: Vec<String>) -> Outcome {
     let release: Release = release.parse()?;
     let registry = Registry::of(&release);
     let config = Config::read(arguments, variables(env::vars_os())?, registry)?;
+    if !Identity::is_in(&config.data_dir) {
+        config.check_first_start()?;
+    }
     logging::start(&config.log)?;
     config.say(&release);
     let open: Vec<_> = open_to_members(&config).collect();

@@ -194,6 +194,7 @@ impl Typed {
         let names = ["name", "data-dir", "initial-cluster", "initial-cluster-token", "initial-advertise-peer-urls"];
         let flags = names.iter().map(|name| (name, self.value(name))).filter(|(_, value)| !value.is_empty());
         let config = Config::read(flags.map(|(name, value)| format!("--{name}={value}")), [], FEATURES)?;
+        config.check_first_start()?;
         Ok(Restoring { file, hash_check, bump, config })
     }
 }

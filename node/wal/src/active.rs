@@ -1,7 +1,8 @@
 //! The segment that is written.
 //!
-//! Records are gathered and go to disk together. Each lands in blocks that were zeroed and synced with an earlier batch,
-//! so that its own sync changes no metadata; only a record larger than a segment does not.
+//! Records are gathered and go to disk together. They land in blocks that were zeroed and synced before, so that their own sync
+//! changes no metadata, and so that a file that ends within its records was cut off by something else than a crash. Who writes more at
+//! once than what was zeroed with earlier batches waits for that.
 
 use std::time::Instant;
 
@@ -92,6 +93,9 @@ impl Active {
     /// Makes durable what was gathered, and says where the records end. How long that took is noted.
     pub(crate) fn commit(&mut self, measured: &Measured) -> Result<u32, WalError> {
         if !self.gathered.is_empty() {
+            if self.zero_ahead(self.next(), self.margin)? {
+                self.file.sync()?;
+            }
             let began = Instant::now();
             self.file.write(&self.gathered, self.end.into())?;
             measured.writes.observe(began.elapsed());
@@ -99,7 +103,8 @@ impl Active {
             self.end = self.next();
             self.gathered.clear();
             self.gathered.shrink_to(self.step as usize);
-            self.zero_ahead()?;
+            // So that the next one, if it is no larger than a step, does not wait.
+            self.zero_ahead(self.end, self.margin + self.step)?;
             let began = Instant::now();
             self.file.sync()?;
             measured.syncs.observe(began.elapsed());
@@ -107,15 +112,16 @@ impl Active {
         Ok(self.end)
     }
 
-    fn zero_ahead(&mut self) -> Result<(), WalError> {
-        self.zeroed = self.zeroed.max(self.end);
-        let wanted = self.capacity.min(self.zeroed.saturating_add(self.step));
-        if self.zeroed - self.end >= self.margin || wanted <= self.zeroed {
-            return Ok(());
+    /// Writes zeroes where there are fewer than so many behind this offset, a step at least; whether there were.
+    fn zero_ahead(&mut self, from: u32, bytes: u32) -> Result<bool, WalError> {
+        let (least, most) = (from.saturating_add(bytes), self.capacity.max(from));
+        if self.zeroed >= least.min(most) {
+            return Ok(false);
         }
+        let wanted = least.max(self.zeroed.saturating_add(self.step)).min(most);
         self.file.write(&vec![0; (wanted - self.zeroed) as usize], self.zeroed.into())?;
         self.zeroed = wanted;
-        Ok(())
+        Ok(true)
     }
 
     /// Where the next record goes.

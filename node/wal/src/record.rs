@@ -154,6 +154,13 @@ pub(crate) fn check(bytes: &[u8], segment: u64, offset: u32) -> Result<Whole, &'
     Ok(Whole { kind: field(16), body: HEAD..HEAD + length, durable })
 }
 
+/// How many bytes the record has that these begin with, by its head, at this offset of this segment; none where there is no head.
+pub(crate) fn size_by_head(bytes: &[u8], segment: u64, offset: u32) -> Option<u64> {
+    let head = bytes.get(..HEAD)?;
+    let is_head = u32_at(head, 16) != 0 && u32_at(head, 0) == head_crc(segment, offset, &head[4..]);
+    is_head.then(|| size(u32_at(head, 8) as usize) as u64)
+}
+
 /// Refuses what does not go into a record.
 pub(crate) fn check_size(payload: &Payload) -> Result<(), Refusal> {
     match payload.len() {

@@ -9,9 +9,8 @@
 //! the log is besides its entries, so that older segments can be removed. *First* is the index of the next entry,
 //! *previous* the offset at which the records of the segment before it end.
 //!
-//! Zeroes go ahead of the records, and are durable no later than these ([`Options::margin`]). So a file that ends too soon was cut off
-//! by something else than a loss of power: what it held may have been acknowledged. Of a batch larger than the margin that shows
-//! only where little of it is left.
+//! Zeroes go ahead of the records, and are durable before these are written ([`Options::margin`]). So a file that ends sooner behind its
+//! records, or within one, was cut off by something else than a crash: what it held may have been acknowledged.
 
 use bytes::Bytes;
 use crc32c::crc32c;
@@ -19,7 +18,7 @@ use crc32c::crc32c;
 use crate::{
     entry::LogIndex,
     options::Options,
-    record::{ALIGNMENT, Decoded, check, decode, u32_at, u64_at},
+    record::{ALIGNMENT, Decoded, check, decode, size_by_head, u32_at, u64_at},
 };
 
 /// The one format that this release writes and reads.
@@ -119,19 +118,19 @@ pub(crate) fn scan_last(bytes: &Bytes, header: &Header, options: &Options) -> Re
     if scan.end < proven {
         return Err(Damage { offset: scan.end, expected });
     }
-    let durable = scan.records.last().map_or(proven, |(_, last)| last.durable.max(proven));
-    match bytes.len() < shortest(durable, header, options) as usize {
-        true => {
-            Err(Damage { offset: bytes.len() as u32, expected: "zeroes ahead of the records: the file was cut off" })
-        }
+    // A record that is not whole says itself where it was to end.
+    let torn = bytes.get(scan.end as usize..).and_then(|rest| size_by_head(rest, header.number, scan.end)).unwrap_or(0);
+    let least = u64::from(shortest(scan.end, header, options)).max(u64::from(scan.end) + torn);
+    match (bytes.len() as u64) < least {
+        true => Err(Damage { offset: bytes.len() as u32, expected: "zeroes behind the records: the file was cut off" }),
         false => Ok(scan),
     }
 }
 
-/// No file is shorter whose records are durable up to this offset.
-pub(crate) fn shortest(durable: u32, header: &Header, options: &Options) -> u32 {
-    match durable > header.whole {
-        true => options.segment_bytes.min(durable.saturating_add(options.margin())),
+/// No file is shorter whose records end at this offset.
+pub(crate) fn shortest(end: u32, header: &Header, options: &Options) -> u32 {
+    match end > header.whole {
+        true => options.segment_bytes.min(end.saturating_add(options.margin())),
         false => options.first_zeroed_bytes(),
     }
 }

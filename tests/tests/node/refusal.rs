@@ -158,7 +158,7 @@ fn end_of_records(bytes: &[u8]) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lone_member_whose_log_was_cut_off_says_so() {
     let Some(build) = build_or_skip(System::Node, "3.6") else { return };
-    let cluster = Cluster::up(&Spec { size: 1, ..Spec::new(build) }).await.expect("up");
+    let mut cluster = Cluster::up(&Spec { size: 1, ..Spec::new(build) }).await.expect("up");
     let member = &cluster.layout.members[0];
     let client = cluster.layout.client(member).expect("a client");
     for number in 0..20 {
@@ -174,6 +174,9 @@ async fn a_lone_member_whose_log_was_cut_off_says_so() {
         println!("{said}");
     }
     fs::write(&file, &whole).expect("as it was");
+    // What a new cluster is made of counts no more.
+    let member = &mut cluster.layout.members[0];
+    member.flags = with(&member.flags, "--initial-cluster=others=http://127.0.0.1:9");
     member.start().expect("started");
     cluster.ready().await.expect("it is back");
     assert!(client.get("k19").await.expect("answered").is_some());

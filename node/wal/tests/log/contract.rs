@@ -145,7 +145,7 @@ fn a_log_goes_on_behind_a_snapshot() {
 #[test]
 fn what_is_asked_for_during_a_sync_shares_the_next_one() {
     let disk = SimulatedDisk::default();
-    let wal = open(&disk, Options { segment_bytes: 1 << 20, ..SMALL });
+    let wal = open(&disk, Options { segment_bytes: 1 << 20, zeroed_bytes: 1 << 16, ..SMALL });
     let (answers, answered) = mpsc::channel();
     let before = disk.syncs();
     disk.hold();
