@@ -18,6 +18,7 @@ pub mod run;
 pub mod status;
 mod trusted_playbook;
 pub mod validate;
+mod verify;
 mod watch;
 
 use std::{
@@ -65,6 +66,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
         Verb::Plan(typed) => carried_out(plan::plan(&typed.one.playbook, typed.replace)),
         Verb::Status(typed) => carried_out(look(typed, cli.output)),
         Verb::Gates(typed) => carried_out(gates::gates(typed, cli.output)),
+        Verb::Verify(cli::Verify::Membership(typed)) => carried_out(verify::membership(typed)),
         Verb::Abandon(typed) => carried_out(abandon::abandon(typed, cli.output)),
         Verb::Keys(typed) => carried_out(keys::keys(typed, cli.output)),
         Verb::Matrix(typed) => return companion::matrix(cli, typed),

@@ -28,6 +28,7 @@ mod login;
 pub mod member;
 mod membership;
 pub mod metrics;
+pub mod peers;
 pub mod permission;
 mod releases;
 mod removal;

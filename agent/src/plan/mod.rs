@@ -6,6 +6,7 @@
 
 pub mod action;
 pub mod change;
+pub mod expected_members;
 pub mod feature_state;
 pub mod forecast;
 pub mod gates;

@@ -4,12 +4,12 @@
 //! how each value is written out again (`agent validate`) is said by the `Serialize` attributes.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use proto::Release;
+use proto::{MemberId, Release};
 use semver::VersionReq;
 use serde::Serialize;
 
@@ -34,6 +34,10 @@ pub struct Playbook {
     pub gates: Gates,
     /// Programs to run around each step.
     pub hooks: Hooks,
+    /// Who the members are, and where each is reached by the others: what `agent verify membership` compares; empty if that is not
+    /// asked.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub expect_members: BTreeMap<MemberId, BTreeSet<String>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

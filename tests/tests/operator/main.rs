@@ -6,3 +6,4 @@ mod init;
 mod question;
 mod roles;
 mod terminal;
+mod verify;

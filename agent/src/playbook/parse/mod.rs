@@ -9,7 +9,12 @@ mod node;
 mod strategy;
 pub mod value;
 
-use std::path::Path;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+use proto::MemberId;
 
 use super::{
     fault::{Fault, IS_A_MATRIX},
@@ -22,7 +27,7 @@ use super::{
 
 /// The format that this release reads.
 pub const API_VERSION: &str = "baton/v1";
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "apiVersion",
     "kind",
     "cluster",
@@ -36,6 +41,7 @@ const KEYS: [&str; 13] = [
     "verify",
     "gates",
     "hooks",
+    "expect_members",
 ];
 const NOT_YET: [&str; 2] = ["backup", "hops"];
 
@@ -51,6 +57,7 @@ pub(super) fn playbook(tree: &Tree, folder: &Path) -> Result<Playbook, Fault> {
         verify: fields.or("verify", Verify::default(), verify)?,
         gates: fields.or("gates", Gates::default(), gates)?,
         hooks: fields.or("hooks", Hooks::default(), |tree| hooks(tree, folder, &nodes))?,
+        expect_members: fields.or("expect_members", BTreeMap::new(), expect_members)?,
         kind,
         cluster,
         state_dir,
@@ -88,6 +95,37 @@ fn gates(tree: &Tree) -> Result<Gates, Fault> {
     let entries = expect.map("a mapping of gates, such as `ClusterLeaseCheckpoint: true`")?;
     let gates = entries.iter().map(|entry| Ok((value::key(entry, "a gate's name")?, entry.value.bool()?)));
     Ok(Gates { expect: gates.collect::<Result<_, _>>()? })
+}
+
+fn expect_members(tree: &Tree) -> Result<BTreeMap<MemberId, BTreeSet<String>>, Fault> {
+    let expected = "the members' ids, each with its peer URLs, such as `8e9e05c52164694d: [http://10.0.0.1:2380]`";
+    let entries = tree.map(expected)?;
+    if entries.is_empty() {
+        return Err(tree.fault("no member", expected));
+    }
+    let mut members = BTreeMap::new();
+    for entry in entries {
+        let problem = |problem: String| Fault::new(entry.key_place, problem, expected);
+        let id: MemberId = entry.key.parse().ok().filter(|id| *id != MemberId(0)).ok_or_else(|| {
+            problem(format!("`{}` is no member id, which has up to 16 hexadecimal digits", entry.key.escape_debug()))
+        })?;
+        let mut urls = BTreeSet::new();
+        for url in entry.value.list("a list of peer URLs")? {
+            let text = url.text("a peer URL")?;
+            if !["http://", "https://", "unix://", "unixs://"].iter().any(|scheme| text.starts_with(scheme)) {
+                let problem = format!("`{}` is no peer URL", text.escape_debug());
+                return Err(url.fault(problem, "a URL as `etcdctl member list` shows it"));
+            }
+            urls.insert(text.to_owned());
+        }
+        if urls.is_empty() {
+            return Err(entry.value.fault("no peer URL", expected));
+        }
+        if members.insert(id, urls).is_some() {
+            return Err(problem(format!("member {id} is there twice")));
+        }
+    }
+    Ok(members)
 }
 
 fn hooks(tree: &Tree, folder: &Path, nodes: &[Node]) -> Result<Hooks, Fault> {

@@ -1,0 +1,87 @@
+//! `agent verify`: whether the cluster is what the playbook expects; made for a unit's `ExecStartPre=`. Touches nothing.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::Outcome;
+use crate::{
+    cli,
+    event::trouble::Trouble,
+    observe::{Observer, peers::PeerUrls},
+    plan::expected_members::{Difference, differences},
+    playbook::Playbook,
+    report::{
+        file::json::Facts,
+        names::printable,
+        stop::{Reason, Stop},
+    },
+};
+
+/// A member that waits for this is down: nobody waits longer for those that may be down, too.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// Compares the members with those that are expected.
+///
+/// # Errors
+/// The playbook expects nothing; or nobody answers, where an answer is required. What is no answer: a refusal of the user, or of a
+/// certificate.
+pub(super) async fn membership(typed: &cli::Membership) -> Result<Outcome, Trouble> {
+    let playbook = Playbook::load(&typed.playbook)?;
+    let expected = &playbook.expect_members;
+    if expected.is_empty() {
+        let example = "expected `expect_members: { 8e9e05c52164694d: [\"http://10.0.0.1:2380\"] }`, as `etcdctl member list` shows them";
+        return Err(Trouble::Playbook(format!("{}: no `expect_members`; {example}", typed.playbook.display())));
+    }
+    let observer = Observer::connect(&playbook.cluster)?;
+    let asked = timeout(LIMIT, observer.peer_urls()).await;
+    let late = || Trouble::Unreachable(format!("no answer from a quorum within {} s", LIMIT.as_secs()));
+    match asked.map_err(|_| late()).and_then(|asked| asked.map_err(Trouble::from)) {
+        Ok(found) => Ok(compared(expected, &found)),
+        Err(Trouble::Unreachable(why) | Trouble::NoAnswer(why)) if !typed.require_answer => Ok(unknown(&why)),
+        Err(trouble) => Err(trouble),
+    }
+}
+
+fn compared(expected: &PeerUrls, found: &PeerUrls) -> Outcome {
+    let differing = differences(expected, found);
+    let (reason, message) = match differing.len() {
+        0 => (Reason::MembersAsExpected, format!("all {} members are as the playbook expects", expected.len())),
+        1 => (Reason::MembersDiffer, "one member is not as the playbook expects".to_owned()),
+        number => (Reason::MembersDiffer, format!("{number} members are not as the playbook expects")),
+    };
+    let text = match differing.is_empty() {
+        true => message.clone() + "\n",
+        false => differing.iter().map(|difference| line(difference) + "\n").collect(),
+    };
+    let mut facts = Facts::default();
+    facts.more.insert("expected".into(), json!(expected));
+    facts.more.insert("found".into(), json!(found));
+    facts.more.insert("differences".into(), json!(differing));
+    let next = (!differing.is_empty()).then(|| "correct expect_members, or the membership (etcdctl member)".to_owned());
+    Outcome { stop: stop(reason, message, next), facts, text }
+}
+
+fn unknown(why: &str) -> Outcome {
+    let message = "nobody answered, so no member is known to differ".to_owned();
+    let warning = format!("the members were not compared: {}", printable(why));
+    let facts = Facts { warnings: vec![warning], ..Facts::default() };
+    Outcome { stop: stop(Reason::MembersUnknown, message, None), facts, text: String::new() }
+}
+
+fn stop(reason: Reason, message: String, next: Option<String>) -> Stop {
+    Stop { exit: reason.exit().code(false), reason, message, left: "nothing was touched".into(), next, cluster: None }
+}
+
+fn line(difference: &Difference) -> String {
+    let list = |urls: &[String]| printable(&urls.join(","));
+    let id = difference.member();
+    match difference {
+        Difference::Missing { expected, .. } => format!("{id}: expected at {}, and no member", list(expected)),
+        Difference::Unexpected { found, .. } => format!("{id}: a member at {}, and not expected", list(found)),
+        Difference::Elsewhere { expected, found, .. } => {
+            format!("{id}: expected at {}, and a member at {}", list(expected), list(found))
+        }
+    }
+}

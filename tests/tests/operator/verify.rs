@@ -1,0 +1,119 @@
+//! `agent verify membership`: the members by id and peer URLs, as a unit asks before it starts one.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+use proto::{
+    MemberId,
+    etcdserverpb::{MemberAddRequest, MemberRemoveRequest, cluster_client::ClusterClient},
+};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use tests::{
+    agent,
+    cluster::{Cluster, Spec},
+    playbook::Upgrade,
+    skip::build_or_skip,
+    system::System,
+};
+
+type Expected = BTreeMap<MemberId, Vec<String>>;
+
+fn verify(playbook: &Path, more: &[&str]) -> Output {
+    let mut command = Command::new(agent::executable().expect("an agent"));
+    command.args(["verify", "membership", "--output", "json"]).arg(playbook).args(more).output().expect("run")
+}
+
+/// Its exit code, and the object.
+fn verified(playbook: &Path, more: &[&str]) -> (i32, Value) {
+    let output = verify(playbook, more);
+    let object = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    (output.status.code().expect("a code"), object)
+}
+
+async fn differences_are_found_and_no_answer_is_none(system: System, minor: &str) {
+    let Some(build) = build_or_skip(system, minor) else { return };
+    let cluster = Cluster::up(&Spec::new(build.clone())).await.expect("up");
+    let layout = &cluster.layout;
+    let written = Upgrade::new(layout, &build).write_one(layout, 0).expect("written");
+    let text = fs::read_to_string(&written).expect("readable");
+    let expect = |expected: &Expected| {
+        fs::write(&written, format!("{text}\nexpect_members: {}\n", json!(expected))).expect("written");
+    };
+    assert_eq!(verified(&written, &[]).1["reason"], "playbook", "it expects nothing yet");
+
+    let client = layout.client(&layout.members[0]).expect("a client");
+    let members = client.members().await.expect("a list");
+    let are: Expected = members.iter().map(|member| (MemberId(member.id), member.peer_urls.clone())).collect();
+    expect(&are);
+    let (exit, object) = verified(&written, &[]);
+    assert_eq!((exit, &object["reason"]), (0, &json!("members_as_expected")), "{object}");
+
+    let (first, second) = (MemberId(members[0].id), MemberId(members[1].id));
+    let mut others = are.clone();
+    others.remove(&first);
+    others.insert(second, vec!["http://127.0.0.1:9".into()]);
+    others.insert(MemberId(9), vec!["http://127.0.0.1:99".into()]);
+    expect(&others);
+    let (exit, object) = verified(&written, &[]);
+    assert_eq!((exit, &object["reason"]), (3, &json!("members_differ")), "{object}");
+    let of = |id: MemberId| {
+        let all = object["differences"].as_array().expect("a list");
+        all.iter().find(|one| one["member"] == id.to_string()).map(|one| one["difference"].clone())
+    };
+    assert_eq!(of(first), Some(json!("unexpected")), "{object}");
+    assert_eq!(of(second), Some(json!("elsewhere")), "{object}");
+    assert_eq!(of(MemberId(9)), Some(json!("missing")), "{object}");
+
+    // One that was added and never started is a member.
+    expect(&are);
+    let mut changing = ClusterClient::new(client.channel());
+    let request = MemberAddRequest { peer_urls: vec!["http://127.0.0.1:99".into()], is_learner: true };
+    let added = loop {
+        // etcd wants members that have been connected for a while.
+        match changing.member_add(request.clone()).await {
+            Ok(added) => break added.into_inner().member.expect("a member").id,
+            Err(status) if status.message().contains("unhealthy cluster") => {
+                tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+            }
+            Err(status) => panic!("{status}"),
+        }
+    };
+    let (exit, object) = verified(&written, &[]);
+    assert_eq!((exit, &object["differences"][0]["difference"]), (3, &json!("unexpected")), "{object}");
+    changing.member_remove(MemberRemoveRequest { id: added }).await.expect("removed");
+    assert_eq!(verified(&written, &[]).0, 0);
+
+    // Without a quorum nobody can say; a host that starts after a power cut goes on.
+    for member in &layout.members[1..] {
+        member.end(Signal::KILL).expect("killed");
+    }
+    for more in [&[][..], &["--require-answer"]] {
+        let (exit, object) = verified(&written, more);
+        let wanted = if more.is_empty() { (0, json!("members_unknown")) } else { (3, json!("unreachable")) };
+        assert_eq!((exit, object["reason"].clone()), wanted, "{object}");
+    }
+    layout.members[0].end(Signal::KILL).expect("killed");
+    let (exit, object) = verified(&written, &[]);
+    assert_eq!((exit, &object["reason"]), (0, &json!("members_unknown")), "{object}");
+    assert!(object["warnings"][0].as_str().expect("a warning").contains("were not compared"), "{object}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn differences_are_found_by_etcd_3_4() {
+    differences_are_found_and_no_answer_is_none(System::Etcd, "3.4").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn differences_are_found_by_etcd_3_6() {
+    differences_are_found_and_no_answer_is_none(System::Etcd, "3.6").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn differences_are_found_by_the_node() {
+    differences_are_found_and_no_answer_is_none(System::Node, "3.6").await;
+}
