@@ -19,6 +19,7 @@ use tests::{
     playbook::Upgrade,
     skip::build_or_skip,
     system::System,
+    wait::{self, GENEROUS},
 };
 
 type Expected = BTreeMap<MemberId, Vec<String>>;
@@ -31,7 +32,7 @@ fn verify(playbook: &Path, more: &[&str]) -> Output {
 /// Its exit code, and the object.
 fn verified(playbook: &Path, more: &[&str]) -> (i32, Value) {
     let output = verify(playbook, more);
-    let object = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    let object = serde_json::from_slice(&output.stdout).expect("an object");
     (output.status.code().expect("a code"), object)
 }
 
@@ -73,16 +74,12 @@ async fn differences_are_found_and_no_answer_is_none(system: System, minor: &str
     expect(&are);
     let mut changing = ClusterClient::new(client.channel());
     let request = MemberAddRequest { peer_urls: vec!["http://127.0.0.1:99".into()], is_learner: true };
-    let added = loop {
-        // etcd wants members that have been connected for a while.
-        match changing.member_add(request.clone()).await {
-            Ok(added) => break added.into_inner().member.expect("a member").id,
-            Err(status) if status.message().contains("unhealthy cluster") => {
-                tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-            }
-            Err(status) => panic!("{status}"),
-        }
-    };
+    // etcd wants members that have been connected for a while.
+    let added = wait::until("a learner to be added", GENEROUS, || {
+        let (mut changing, request) = (changing.clone(), request.clone());
+        async move { changing.member_add(request).await.map_err(|status| status.to_string()) }
+    });
+    let added = added.await.expect("added").into_inner().member.expect("a member").id;
     let (exit, object) = verified(&written, &[]);
     assert_eq!((exit, &object["differences"][0]["difference"]), (3, &json!("unexpected")), "{object}");
     changing.member_remove(MemberRemoveRequest { id: added }).await.expect("removed");

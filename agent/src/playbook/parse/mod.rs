@@ -116,7 +116,9 @@ fn expect_members(tree: &Tree) -> Result<BTreeMap<MemberId, BTreeSet<String>>, F
                 let problem = format!("`{}` is no peer URL", text.escape_debug());
                 return Err(url.fault(problem, "a URL as `etcdctl member list` shows it"));
             }
-            urls.insert(text.to_owned());
+            if !urls.insert(text.to_owned()) {
+                return Err(url.fault(format!("`{}` is there twice", text.escape_debug()), "each peer URL once"));
+            }
         }
         if urls.is_empty() {
             return Err(entry.value.fault("no peer URL", expected));

@@ -79,7 +79,7 @@ pub const FIELDS: &[Field] = &[
     group("hooks", Group, "Programs run around each step as the agent's user, never through a shell; nobody else may write to them; templates as in `argv`."),
     row("hooks.before_node", ListOf(&Argv), "[[/usr/local/bin/silence, \"{{node}}\", 10m]]", "Run before a member is taken down; one that fails stops the step.").default("[]"),
     row("hooks.after_node", ListOf(&Argv), "[[/usr/local/bin/unsilence, \"{{node}}\"]]", "Run after a member is back; one that fails is a warning.").default("[]"),
-    row("expect_members", MapOf(&ListOf(&Text)), "{ 8e9e05c52164694d: [\"http://10.0.0.1:2380\"] }", "Who the members are, by id, each with its peer URLs: what `agent verify membership` compares."),
+    row("expect_members", MapOf(&SetOf(&Text)), "{ 8e9e05c52164694d: [\"http://10.0.0.1:2380\"] }", "Who the members are, by id, each with its peer URLs: what `agent verify membership` compares."),
 ];
 
 const fn row(path: &'static str, shape: Shape, example: &'static str, meaning: &'static str) -> Field {

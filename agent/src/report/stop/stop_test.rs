@@ -231,6 +231,9 @@ fn every_reason_has_an_end_or_a_verb_that_it_stands_for() {
     let verbs = [
         Reason::Planned,
         Reason::Looked,
+        Reason::MembersAsExpected,
+        Reason::MembersUnknown,
+        Reason::MembersDiffer,
         Reason::Valid,
         Reason::Abandoned,
         Reason::Fenced,
