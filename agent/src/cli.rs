@@ -5,8 +5,8 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use proto::Release;
 
-pub use crate::report::Output;
 use crate::report::stop::reason;
+pub use crate::report::{Form, Output};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,8 +27,8 @@ pub struct Cli {
     #[command(subcommand)]
     pub verb: Verb,
     /// How the result is printed on stdout
-    #[arg(long, global = true, value_enum, default_value_t = Output::Text)]
-    pub output: Output,
+    #[arg(long, global = true, value_enum, default_value_t = Form::Text)]
+    pub output: Form,
     /// What is logged to stderr, as for `tracing`: error, warn, info, debug, agent::observe=debug, …
     #[arg(long, global = true, value_name = "FILTER", default_value = "warn")]
     pub log: String,
@@ -91,6 +91,9 @@ pub struct Rollout {
     /// have a say in which file it is. /dev/stderr, /dev/fd/N and a pipe with a reader will do, too
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
+    /// Keep what the run sees in this file, for node_exporter's textfile collector: FILE ends in .prom there
+    #[arg(long, value_name = "FILE")]
+    pub metrics_file: Option<PathBuf>,
     /// So many hosts take part: do not wait for more than these
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = hosts)]
     pub expect_agents: Option<usize>,

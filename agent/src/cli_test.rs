@@ -14,7 +14,7 @@ fn every_verb_takes_the_playbook_first_and_the_output_anywhere() {
     for verb in ["run", "plan", "status", "validate", "finalize", "rollback", "resume", "keys"] {
         for line in [format!("agent {verb} p.yaml --output json"), format!("agent --output json {verb} p.yaml")] {
             let cli = typed(&line).unwrap();
-            assert_eq!((cli.verb.name(), cli.output), (verb, Output::Json), "{line}");
+            assert_eq!((cli.verb.name(), cli.output), (verb, Form::Json), "{line}");
             assert_eq!(cli.verb.playbook(), Some(&PathBuf::from("p.yaml")), "{line}");
         }
     }

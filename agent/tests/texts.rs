@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agent::report::{shown::roles, stop::reason};
+use agent::report::{file::metrics, shown::roles, stop::reason};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
@@ -27,6 +27,27 @@ fn who_may_do_what_has_the_table_of_roles() {
     let text = fs::read_to_string(root().join("agent/SECURITY.md")).unwrap();
     let table = roles::markdown();
     assert!(text.contains(table.trim()), "agent/SECURITY.md should hold this table:\n{table}");
+}
+
+#[test]
+fn every_metric_is_in_the_table_of_those_who_watch() {
+    let text = fs::read_to_string(root().join("playbooks/monitoring/README.md")).unwrap();
+    let table = metrics::markdown();
+    assert!(text.contains(table.trim()), "playbooks/monitoring/README.md should hold this table:\n{table}");
+    let states = metrics::STATES.map(|state| format!("`{state}`")).join(", ");
+    assert!(text.contains(&states), "and these states: {states}");
+}
+
+/// A rule or a panel that names what is not there would be silent for ever.
+#[test]
+fn rules_and_dashboard_name_only_metrics_that_there_are() {
+    for file in ["rules.yml", "dashboard.json"] {
+        let text = fs::read_to_string(root().join("playbooks/monitoring").join(file)).unwrap();
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | ':'));
+        let named: BTreeSet<_> = words.filter(|word| word.starts_with("baton_")).collect();
+        let known: BTreeSet<_> = metrics::FAMILIES.iter().map(|family| family.name).collect();
+        assert!(!named.is_empty() && named.is_subset(&known), "{file}: {:?}", named.difference(&known));
+    }
 }
 
 /// What the agent asks of a server is said in the table of who may ask it.

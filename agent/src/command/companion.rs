@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    cli::{Cli, Matrix, Output},
+    cli::{Cli, Form, Matrix},
     event::trouble::Trouble,
 };
 
@@ -25,7 +25,7 @@ pub fn matrix(cli: &Cli, typed: &Matrix) -> Result<u8, Trouble> {
         )));
     };
     let mut command = Command::new(&program);
-    if cli.output == Output::Json {
+    if cli.output == Form::Json {
         command.args(["--output", "json"]);
     }
     command.args(["--log", &cli.log]);

@@ -31,7 +31,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    cli::{self, Cli, Output, Verb},
+    cli::{self, Cli, Form, Output, Verb},
     event::trouble::Trouble,
     report::{
         file::json::{self, Facts},
@@ -57,18 +57,22 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Err(error) => return misread(&error, &arguments),
     };
     let result = log_to_stderr(&cli.log).and_then(|()| carry_out(&cli));
-    result.unwrap_or_else(|trouble| print(&in_trouble(&cli, &trouble), cli.output))
+    result.unwrap_or_else(|trouble| print(&in_trouble(&cli, &trouble), cli.output.output()))
 }
 
 fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
+    let output = cli.output.output();
+    if cli.output == Form::Prometheus && !matches!(cli.verb, Verb::Status(_)) {
+        return Err(Trouble::Usage("--output prometheus is for agent status alone".into()));
+    }
     let outcome = match &cli.verb {
         Verb::Validate(typed) => validate::validate(&typed.playbook),
         Verb::Plan(typed) => carried_out(plan::plan(&typed.one.playbook, typed.replace)),
         Verb::Status(typed) => carried_out(look(typed, cli.output)),
-        Verb::Gates(typed) => carried_out(gates::gates(typed, cli.output)),
+        Verb::Gates(typed) => carried_out(gates::gates(typed, output)),
         Verb::Verify(cli::Verify::Membership(typed)) => carried_out(verify::membership(typed)),
-        Verb::Abandon(typed) => carried_out(abandon::abandon(typed, cli.output)),
-        Verb::Keys(typed) => carried_out(keys::keys(typed, cli.output)),
+        Verb::Abandon(typed) => carried_out(abandon::abandon(typed, output)),
+        Verb::Keys(typed) => carried_out(keys::keys(typed, output)),
         Verb::Matrix(typed) => return companion::matrix(cli, typed),
         Verb::Init(typed) if typed.print_role => carried_out(print_role::print_role(typed)),
         Verb::Init(typed) => carried_out(init::init(typed)),
@@ -76,12 +80,12 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
         Verb::Schema => Ok(explain::schema()),
         Verb::Completions(typed) => Ok(manual::completions(typed)),
         Verb::Man => manual::manual(),
-        Verb::Run(typed) => return rollout(crate::plan::Verb::Run, &typed.rollout, typed.replace, cli.output),
-        Verb::Finalize(typed) => return rollout(crate::plan::Verb::Finalize, typed, false, cli.output),
-        Verb::Rollback(typed) => return rollout(crate::plan::Verb::Rollback, typed, false, cli.output),
-        Verb::Resume(typed) => return rollout(crate::plan::Verb::Resume, typed, false, cli.output),
+        Verb::Run(typed) => return rollout(crate::plan::Verb::Run, &typed.rollout, typed.replace, output),
+        Verb::Finalize(typed) => return rollout(crate::plan::Verb::Finalize, typed, false, output),
+        Verb::Rollback(typed) => return rollout(crate::plan::Verb::Rollback, typed, false, output),
+        Verb::Resume(typed) => return rollout(crate::plan::Verb::Resume, typed, false, output),
     };
-    Ok(print(&outcome?, cli.output))
+    Ok(print(&outcome?, output))
 }
 
 /// Neither a terminal that is still read nor an address that answers a byte at a time holds up the end.
@@ -148,10 +152,16 @@ fn hear_of_children(runtime: &tokio::runtime::Runtime) -> io::Result<()> {
     Ok(())
 }
 
-async fn look(typed: &cli::Status, output: Output) -> Result<Outcome, Trouble> {
+async fn look(typed: &cli::Status, form: Form) -> Result<Outcome, Trouble> {
+    if form == Form::Prometheus && typed.watch {
+        return Err(Trouble::Usage(
+            "--output prometheus shows one look: call it again and again, and leave out --watch".into(),
+        ));
+    }
     let place = status::place(typed)?;
     match typed.watch {
-        true => Ok(watch::watch(&place, output).await),
+        true => Ok(watch::watch(&place, form.output()).await),
+        false if form == Form::Prometheus => Ok(place.metrics().await),
         false => place.status().await,
     }
 }

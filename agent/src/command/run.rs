@@ -1,6 +1,6 @@
 //! `agent run`, `rollback`, `finalize` and `resume`: one way through all rooms, with different verbs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use proto::MemberId;
 
@@ -19,6 +19,7 @@ use crate::{
     playbook::Playbook,
     report::{
         Output, Reporter,
+        file::metrics_file::MetricsFile,
         names::Names,
         stop::{self, Context, Stop},
     },
@@ -31,8 +32,9 @@ use crate::{
 /// What kept it from being told at all.
 pub async fn run(verb: Verb, typed: &Rollout, replace: bool, output: Output) -> Result<u8, Trouble> {
     let playbook = trusted_playbook::load(&typed.playbook)?;
+    let metrics = typed.metrics_file.as_deref().map(|path| metrics_file(path, &playbook)).transpose()?;
     ask(&playbook, verb, typed, replace, output).await?;
-    let mut reporter = Reporter::open(output, typed.events.as_deref(), host_name())?;
+    let mut reporter = Reporter::open(output, typed.events.as_deref(), host_name())?.with_metrics(metrics);
     let stop = match carry_out(&playbook, verb, typed, replace, &mut reporter).await {
         Ok(stop) => stop,
         Err(trouble) => {
@@ -44,6 +46,11 @@ pub async fn run(verb: Verb, typed: &Rollout, replace: bool, output: Output) -> 
         }
     };
     Ok(reporter.end(&stop))
+}
+
+fn metrics_file(path: &Path, playbook: &Playbook) -> Result<MetricsFile, Trouble> {
+    MetricsFile::open(path, &playbook.cluster.name, host_name())
+        .map_err(|error| Trouble::Usage(format!("--metrics-file {}: {}", path.display(), error.source)))
 }
 
 async fn carry_out(

@@ -22,7 +22,10 @@ use crate::{
     observe::{secret_file, view::ClusterView},
     playbook::Playbook,
     report::{
-        file::json::{Facts, members, versions},
+        file::{
+            json::{Facts, members, versions},
+            metrics,
+        },
         names::Names,
         shown::{
             cluster::{cluster_version, line},
@@ -89,6 +92,25 @@ impl Place {
             Err(trouble @ Trouble::Unreachable(_)) => self.of_this_host(trouble).await,
             Err(trouble) => Err(trouble),
         }
+    }
+
+    /// Looks once, for those who watch by metrics: where nobody answers the page says so.
+    pub async fn metrics(&self) -> Outcome {
+        let looked = self.look().await;
+        let (picture, stop) = match &looked {
+            Ok(picture) => (Some(picture), picture.outcome.stop.clone()),
+            Err(trouble) => (None, self.stop(trouble)),
+        };
+        let text = metrics::page(&metrics::Look {
+            cluster: self.playbook.as_ref().map(|playbook| playbook.cluster.name.as_str()),
+            at: SystemTime::now(),
+            view: picture.map(|picture| &picture.view),
+            keys: picture.and_then(|picture| picture.keys.as_ref()),
+            names: picture.map_or(&Names::default(), |picture| &picture.names),
+            agent: None,
+        });
+        let facts = picture.map(|picture| picture.outcome.facts.clone()).unwrap_or_default();
+        Outcome { stop, facts, text }
     }
 
     /// How it is told that a look shows nothing.

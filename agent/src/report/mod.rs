@@ -26,3 +26,24 @@ pub enum Output {
     /// One JSON object.
     Json,
 }
+
+/// How a result is printed, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Form {
+    /// For a person
+    Text,
+    /// One JSON object
+    Json,
+    /// Metrics, in Prometheus' text format; of status alone
+    Prometheus,
+}
+
+impl Form {
+    /// Metrics are a page of text; what goes wrong is told a person.
+    pub fn output(self) -> Output {
+        match self {
+            Self::Json => Output::Json,
+            Self::Text | Self::Prometheus => Output::Text,
+        }
+    }
+}

@@ -25,7 +25,7 @@ use crate::{
     keys::seat::Seats,
     report::{
         Output,
-        file::{events::Events, json},
+        file::{events::Events, json, metrics_file::MetricsFile},
         stop::Stop,
     },
     visible,
@@ -36,6 +36,7 @@ pub struct Reporter {
     progress: Progress,
     output: Output,
     events: Option<Events>,
+    metrics: Option<MetricsFile>,
     /// Where progress is shown: stdout, or stderr where stdout is for the result alone.
     pipe: Pipe,
     /// Where progress is drawn rather than written line by line.
@@ -64,11 +65,17 @@ impl Reporter {
             progress: Progress::default(),
             output,
             events,
+            metrics: None,
             pipe: Pipe::new(target),
             screen: is_terminal.then(Screen::default),
             began: Instant::now(),
             is_broken: false,
         })
+    }
+
+    /// Keeps this file up to date, too.
+    pub fn with_metrics(self, metrics: Option<MetricsFile>) -> Self {
+        Self { metrics, ..self }
     }
 
     /// Says who is called what, before the members themselves were asked.
@@ -97,6 +104,12 @@ impl Reporter {
             self.progress.seen(SystemTime::now());
         }
         self.progress.take(&event, Instant::now());
+        if let Some(metrics) = &mut self.metrics {
+            metrics.hear(&event, self.progress.names(), SystemTime::now());
+        }
+        if let Some(why) = self.metrics.as_ref().and_then(MetricsFile::failure) {
+            self.warn(&why);
+        }
         if is_new {
             let warning =
                 self.events.as_mut().and_then(|events| events.write(&event, &self.progress, SystemTime::now()));
@@ -161,6 +174,9 @@ impl Reporter {
     pub fn end(mut self, stop: &Stop) -> u8 {
         self.tell(RunEvent::Ended { exit: stop.exit, reason: stop.reason.name() });
         let facts = self.progress.facts();
+        if let Some(metrics) = self.metrics.take() {
+            metrics.end();
+        }
         match self.output {
             Output::Text if stop.exit == 0 => self.pipe.end(text::end(stop)),
             Output::Text => {

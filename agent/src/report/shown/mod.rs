@@ -12,4 +12,4 @@ pub mod keys;
 pub mod next;
 pub mod roles;
 pub mod status;
-mod step_column;
+pub(crate) mod step_column;
