@@ -43,6 +43,13 @@ pub fn is_fine(program: &Path, arguments: &[&str], input: Option<&Path>) {
     assert!(status.success(), "{} {arguments:?}: {said}", program.display());
 }
 
+/// A client without TLS; reqwest wants a provider for that all the same.
+pub fn http() -> reqwest::Client {
+    // Another test may have installed it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().build().expect("a client")
+}
+
 /// A program of theirs at work; it ends with the value.
 pub fn start(program: &Path, arguments: &[String], log: &Path) -> Child {
     let log = fs::File::create(log).expect("a log");
@@ -55,6 +62,7 @@ pub fn start(program: &Path, arguments: &[String], log: &Path) -> Child {
 pub type Series = Vec<(BTreeMap<String, String>, String)>;
 
 pub struct Prometheus {
+    http: reqwest::Client,
     url: String,
     targets: PathBuf,
     folder: tempfile::TempDir,
@@ -81,9 +89,9 @@ impl Prometheus {
         ];
         let process = start(&programs.join("prometheus"), &arguments, &at.join("log"));
         let url = format!("http://{address}");
-        let up = Self { url, targets, folder, _ports: ports, _process: process };
+        let up = Self { http: http(), url, targets, folder, _ports: ports, _process: process };
         wait::until("Prometheus to be ready", GENEROUS, || async {
-            let asked = reqwest::get(format!("{}/-/ready", up.url)).await;
+            let asked = up.http.get(format!("{}/-/ready", up.url)).send().await;
             asked
                 .and_then(reqwest::Response::error_for_status)
                 .map(drop)
@@ -111,7 +119,7 @@ impl Prometheus {
     pub async fn query(&self, query: &str) -> Result<Series, String> {
         let url =
             reqwest::Url::parse_with_params(&format!("{}/api/v1/query", self.url), [("query", query)]).expect("a URL");
-        let text = async { reqwest::get(url).await?.text().await }.await.map_err(|error| error.to_string())?;
+        let text = async { self.http.get(url).send().await?.text().await }.await.map_err(|error| error.to_string())?;
         let answer: Value = serde_json::from_str(&text).map_err(|error| format!("{error}: {text}"))?;
         if answer["status"] != "success" {
             return Err(text);

@@ -8,7 +8,7 @@ use tests::{
     wait::{self, GENEROUS},
 };
 
-use crate::prometheus::{programs_or_skip, shipped, start};
+use crate::prometheus::{http, programs_or_skip, shipped, start};
 
 /// Of etcd-mixin (3.5 to 3.7), what a rollout sets off by itself.
 const OF_A_MEMBER: [&str; 3] = ["etcdMembersDown", "etcdInsufficientMembers", "etcdNoLeader"];
@@ -43,7 +43,7 @@ async fn a_run_silences_what_it_sets_off_in_its_own_cluster() {
     let mut alerts: Vec<Value> = sources.iter().map(|(cluster, name)| alert(cluster, name)).collect();
     alerts.extend(["orders", "over", "other"].iter().flat_map(|cluster| all().map(|name| alert(cluster, name))));
     let (url, body) = (format!("http://{address}/api/v2/alerts"), Value::from(alerts).to_string());
-    let client = reqwest::Client::new();
+    let client = http();
     let send = || client.post(&url).header("content-type", "application/json").body(body.clone()).send();
     let silenced = wait::until("the alerts to be taken", GENEROUS, || async {
         let sent = send().await.and_then(reqwest::Response::error_for_status);
