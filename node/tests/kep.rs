@@ -1,16 +1,15 @@
-//! The table of the KEP's checks is whole, and every test that it names is there.
+//! The tables of checks are whole, the KEP's and the agent's, and every test that they name is there.
 
 #![allow(clippy::unwrap_used)]
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    path::Path,
-};
+use std::{collections::BTreeSet, fs, path::Path};
 
 /// How many checks there are of each kind; of L those that are the node's.
 const NUMBERED: [(&str, u32); 4] = [("K", 45), ("D", 12), ("J", 8), ("A", 25)];
 const L: [u32; 10] = [1, 2, 6, 7, 8, 9, 10, 11, 20, 21];
+/// Of these the agent has its part, and all of Q.
+const AGENT_L: [u32; 18] = [1, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21];
+const Q: u32 = 25;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
@@ -47,18 +46,17 @@ fn quoted(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
 
-#[test]
-fn each_check_has_its_row_and_each_test_that_a_row_names_is_there() {
-    let table = fs::read_to_string(root().join("node/KEP-4647.md")).unwrap();
+/// The ids of this table's rows.
+fn rows_of(path: &str, tests: &BTreeSet<String>) -> BTreeSet<String> {
+    let table = fs::read_to_string(root().join(path)).unwrap();
     let rows = table.lines().filter_map(|line| {
         let cells: Vec<_> = line.strip_prefix('|')?.strip_suffix('|')?.split('|').map(str::trim).collect();
         (cells[0].contains('-') && !cells[0].starts_with("--")).then_some(cells)
     });
-    let (tests, mut found) = (tests(), BTreeMap::new());
-    assert!(tests.len() > 500, "this test reads the tests: {}", tests.len());
+    let mut found = BTreeSet::new();
     for cells in rows {
-        let [id, _, state, place, named] = cells[..] else { panic!("{cells:?} has five columns") };
-        assert!(found.insert(id.to_owned(), state.to_owned()).is_none(), "{id} stands twice");
+        let [id, _, state, place, named] = <[&str; 5]>::try_from(cells).unwrap();
+        assert!(found.insert(id.to_owned()), "{id} stands twice");
         for name in quoted(named) {
             assert!(tests.contains(name), "{id} names a test that is not there: {name}");
         }
@@ -71,8 +69,16 @@ fn each_check_has_its_row_and_each_test_that_a_row_names_is_there() {
             "{id} is said to be done, and no test would see it if it were not"
         );
     }
-    let numbered =
-        NUMBERED.iter().flat_map(|(kind, count)| (1..=*count).map(move |number| format!("{kind}-{number:02}")));
-    let all: BTreeSet<String> = numbered.chain(L.iter().map(|number| format!("L-{number:02}"))).collect();
-    assert_eq!(found.into_keys().collect::<BTreeSet<_>>(), all);
+    found
+}
+
+#[test]
+fn each_check_has_its_row_and_each_test_that_a_row_names_is_there() {
+    let tests = tests();
+    assert!(tests.len() > 500, "this test reads the tests: {}", tests.len());
+    let id = |kind: &'static str| move |number: u32| format!("{kind}-{number:02}");
+    let kep = NUMBERED.iter().flat_map(|(kind, count)| (1..=*count).map(id(kind))).chain(L.map(id("L")));
+    let agent = AGENT_L.into_iter().map(id("L")).chain((1..=Q).map(id("Q")));
+    assert_eq!(rows_of("node/KEP-4647.md", &tests), kep.collect());
+    assert_eq!(rows_of("agent/QUORUM.md", &tests), agent.collect());
 }

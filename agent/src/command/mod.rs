@@ -71,6 +71,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
         Verb::Status(typed) => carried_out(look(typed, cli.output)),
         Verb::Gates(typed) => carried_out(gates::gates(typed, output)),
         Verb::Verify(cli::Verify::Membership(typed)) => carried_out(verify::membership(typed)),
+        Verb::Verify(cli::Verify::Storage(typed)) => carried_out(verify::storage(typed)),
         Verb::Abandon(typed) => carried_out(abandon::abandon(typed, output)),
         Verb::Keys(typed) => carried_out(keys::keys(typed, output)),
         Verb::Matrix(typed) => return companion::matrix(cli, typed),

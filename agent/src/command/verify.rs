@@ -1,6 +1,6 @@
 //! `agent verify`: whether the cluster is what the playbook expects; made for a unit's `ExecStartPre=`. Touches nothing.
 
-use std::time::Duration;
+use std::{fs, io, path::Path, time::Duration};
 
 use serde_json::json;
 use tokio::time::timeout;
@@ -9,7 +9,8 @@ use super::Outcome;
 use crate::{
     cli,
     event::trouble::Trouble,
-    observe::{Observer, peers::PeerUrls},
+    host::files::room,
+    observe::{Observer, peers::PeerUrls, view::Report},
     plan::expected_members::{Difference, differences},
     playbook::Playbook,
     report::{
@@ -21,6 +22,8 @@ use crate::{
 
 /// A member that waits for this is down: nobody waits longer for those that may be down, too.
 const LIMIT: Duration = Duration::from_secs(5);
+/// One part of so many is asked for beside the database, which may grow until it is written down.
+const SPARE: u64 = 10;
 
 /// Compares the members with those that are expected.
 ///
@@ -42,6 +45,45 @@ pub(super) async fn membership(typed: &cli::Membership) -> Result<Outcome, Troub
         Err(Trouble::Unreachable(why) | Trouble::NoAnswer(why)) if !typed.require_answer => Ok(unknown(&why)),
         Err(trouble) => Err(trouble),
     }
+}
+
+/// Holds the room in a folder against the largest database that a member says it has.
+///
+/// # Errors
+/// Nobody answers, or the folder cannot be looked at.
+pub(super) async fn storage(typed: &cli::Storage) -> Result<Outcome, Trouble> {
+    let playbook = Playbook::load(&typed.playbook)?;
+    let dir = typed.dir.display();
+    let failed = |error: io::Error| Trouble::Usage(format!("--dir {dir}: {error}"));
+    if !fs::metadata(&typed.dir).map_err(failed)?.is_dir() {
+        return Err(Trouble::Usage(format!("--dir {dir}: expected a folder")));
+    }
+    let free = room::free(&typed.dir).map_err(failed)?;
+    let view = Observer::connect(&playbook.cluster)?.probe().await?;
+    let bytes = |report: &Report| u64::try_from(report.db_bytes).unwrap_or_default();
+    let Some(largest) = view.reports().map(bytes).max() else {
+        return Err(Trouble::NoAnswer("no member says how large its database is".to_owned()));
+    };
+    Ok(room_for(&typed.dir, free, largest))
+}
+
+fn room_for(dir: &Path, free: u64, largest: u64) -> Outcome {
+    let wanted = largest.saturating_add(largest / SPARE);
+    let (reason, has) = if free < wanted { (Reason::NoRoom, "too little") } else { (Reason::Room, "enough") };
+    let megabytes = |bytes: u64| format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10);
+    let message = format!(
+        "{} has {} free, {has} for a backup of {} (the largest member's database, and a tenth)",
+        dir.display(),
+        megabytes(free),
+        megabytes(wanted)
+    );
+    let mut facts = Facts::default();
+    facts
+        .more
+        .insert("storage".into(), json!({ "free_bytes": free, "database_bytes": largest, "wanted_bytes": wanted }));
+    let next = (reason == Reason::NoRoom).then(|| "make room there, or name another folder with --dir".to_owned());
+    let text = message.clone() + "\n";
+    Outcome { stop: stop(reason, message, next), facts, text }
 }
 
 fn compared(expected: &PeerUrls, found: &PeerUrls) -> Outcome {
@@ -83,5 +125,23 @@ fn line(difference: &Difference) -> String {
         Difference::Elsewhere { expected, found, .. } => {
             format!("{id}: expected at {}, and a member at {}", list(expected), list(found))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backup_wants_room_for_the_largest_database_and_a_tenth() {
+        for (free, largest, exit) in
+            [(110, 100, 0), (109, 100, 3), (0, 0, 0), (u64::MAX, u64::MAX, 0), (5, u64::MAX, 3)]
+        {
+            let Outcome { stop, text, .. } = room_for(Path::new("/backup"), free, largest);
+            assert_eq!((stop.exit, stop.next.is_some()), (exit, exit == 3), "{text}");
+        }
+        let Outcome { text, .. } = room_for(Path::new("/backup"), 12_345_678, 2_000_000_000);
+        let expected = "/backup has 12.3 MB free, too little for a backup of 2200.0 MB (the largest member's database, and a tenth)\n";
+        assert_eq!(text, expected);
     }
 }

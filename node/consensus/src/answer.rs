@@ -269,7 +269,15 @@ impl Group {
         let arrival = self.arriving.begin(from, &offer, || Ok(self.snapshots.incoming()?.read_by(&self.machine)));
         let arrival = arrival.map_err(|error: ArrivalError| AnswerError::Damaged(with_causes(&error)))?;
         let Offer { size, from, .. } = offer;
-        tracing::info!(size, from, "takes in a snapshot: the leader no longer has the entries that are missing here");
+        // A disk that is full has it begin twice a second.
+        match arrival.is_again {
+            true => tracing::debug!(size, from, "takes in the same snapshot again"),
+            false => tracing::info!(
+                size,
+                from,
+                "takes in a snapshot: the leader no longer has the entries that are missing here"
+            ),
+        }
         Ok(arrival)
     }
 

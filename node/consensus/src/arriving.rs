@@ -62,6 +62,8 @@ pub(crate) struct Arriving {
 struct Part {
     /// Counts transfers: what one that was given up still brings is not taken.
     transfer: u64,
+    /// Which snapshot the last one was of, and from which byte on.
+    begun: Option<(Origin, u64)>,
     arrived: Option<(Origin, Incoming)>,
 }
 
@@ -98,7 +100,9 @@ impl Arriving {
             from => return Err(ArrivalError::NotHere { from, held }),
         }
         part.transfer += 1;
-        Ok(Arrival { arriving: self.clone(), transfer: part.transfer, size: offer.size })
+        let begun = Some((origin, offer.from));
+        let is_again = std::mem::replace(&mut part.begun, begun) == begun;
+        Ok(Arrival { arriving: self.clone(), transfer: part.transfer, size: offer.size, is_again })
     }
 }
 
@@ -107,6 +111,8 @@ pub struct Arrival {
     arriving: Arriving,
     transfer: u64,
     size: u64,
+    /// The last one was the same, and has brought nothing.
+    pub(crate) is_again: bool,
 }
 
 impl Arrival {
@@ -184,6 +190,8 @@ mod tests {
             Err(ArrivalError::Length { offered: 6, arrived: 7 })
         ));
         assert_eq!(arriving.held(1, &offer(4, 0)), 0, "nothing of it can be used");
+        assert!([&given_up, &long].iter().all(|arrival| !arrival.is_again), "each has brought something");
+        assert!(begin(1, offer(4, 0)).unwrap().is_again, "the last one has brought nothing that stays");
         drop(arriving);
         assert_eq!(
             std::fs::read_dir(folder.path()).unwrap().count(),

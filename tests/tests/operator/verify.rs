@@ -1,4 +1,4 @@
-//! `agent verify membership`: the members by id and peer URLs, as a unit asks before it starts one.
+//! `agent verify`: the members by id and peer URLs, as a unit asks before it starts one; the room for a backup.
 
 use std::{
     collections::BTreeMap,
@@ -113,4 +113,24 @@ async fn differences_are_found_by_etcd_3_6() {
 #[tokio::test(flavor = "multi_thread")]
 async fn differences_are_found_by_the_node() {
     differences_are_found_and_no_answer_is_none(System::Node, "3.6").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn room_for_a_backup_is_told() {
+    let Some(build) = build_or_skip(System::Etcd, "3.6") else { return };
+    let cluster = Cluster::up(&Spec::new(build.clone())).await.expect("up");
+    let playbook = Upgrade::new(&cluster.layout, &build).write_one(&cluster.layout, 0).expect("written");
+    let storage = |dir: &Path| {
+        let mut command = Command::new(agent::executable().expect("an agent"));
+        command.args(["verify", "storage", "--output", "json", "--dir"]).arg(dir).arg(&playbook);
+        let output = command.output().expect("run");
+        let object: Value = serde_json::from_slice(&output.stdout).expect("an object");
+        (output.status.code(), object["reason"].clone())
+    };
+    let member = &cluster.layout.members[0];
+    assert_eq!(storage(&member.dir), (Some(0), json!("room")));
+    assert_eq!(storage(Path::new("/proc")), (Some(3), json!("no_room")), "nothing can be written there");
+    assert_eq!(storage(&member.dir.join("none")), (Some(2), json!("usage")));
+    cluster.layout.members.iter().for_each(|member| member.end(Signal::KILL).expect("killed"));
+    assert_eq!(storage(&member.dir), (Some(3), json!("unreachable")));
 }

@@ -15,6 +15,7 @@ use proto::ClusterVersion;
 use rustix::fs::OFlags;
 use serde_json::Value;
 
+use super::room;
 use crate::regular_file;
 
 /// What etcd's next WAL file takes, in bytes.
@@ -68,8 +69,8 @@ impl DataDir {
         let snapshot = newest_snapshot(&self.data).ok().flatten().and_then(|path| fs::metadata(path).ok());
         let snapshot = snapshot.map_or(0, |metadata| metadata.len());
         let wal = self.wal.as_ref().unwrap_or(&self.data);
-        judge_room(free(wal), WAL_FILE)?;
-        judge_room(free(&self.data), if self.wal.is_some() { snapshot } else { WAL_FILE + snapshot })
+        judge_room(room::free(wal).ok(), WAL_FILE)?;
+        judge_room(room::free(&self.data).ok(), if self.wal.is_some() { snapshot } else { WAL_FILE + snapshot })
     }
 
     /// Whether its log has entries that 3.5 or an older release wrote; `None` where it is too long to be read through.
@@ -117,12 +118,6 @@ fn judge_room(free: Option<u64>, wanted: u64) -> Result<(), NoRoom> {
         Some(free) if free < wanted => Err(NoRoom { free, wanted }),
         _ => Ok(()),
     }
-}
-
-/// What a user without privileges may still take there.
-fn free(folder: &Path) -> Option<u64> {
-    let found = rustix::fs::statvfs(folder).ok()?;
-    found.f_bavail.checked_mul(found.f_frsize)
 }
 
 /// Their names begin with term and index in hexadecimal digits of equal number.

@@ -70,6 +70,7 @@ reasons! {
     Looked "looked" Always(0), "the status is printed", "nothing";
     MembersAsExpected "members_as_expected" Always(0), "the cluster's members are those that the playbook expects", "nothing";
     MembersUnknown "members_unknown" Always(0), "nobody answered, so no member is known to differ from what is expected", "agent verify membership --require-answer, where that shall be an error";
+    Room "room" Always(0), "there is room for a backup", "nothing";
     Valid "valid" Always(0), "the playbook is right", "agent plan";
     Shown "shown" Always(0), "what was asked for is printed", "nothing";
     Written "written" Always(0), "a playbook was written from the live cluster", "read it, then agent plan";
@@ -97,6 +98,7 @@ reasons! {
     AuthRefused "auth_refused" Preflight, "the cluster does not take the user or password, or was asked without one", "correct cluster.auth";
     NotRoot "not_root" Always(3), "the user does not have the role that this needs", "agent init --print-role says which; grant it, or name another user";
     MembersDiffer "members_differ" Always(3), "the cluster's members are not those that the playbook expects", "correct expect_members, or the membership with etcdctl member";
+    NoRoom "no_room" Always(3), "there is too little room for a backup", "make room, or name another folder";
     NoGates "no_gates" Always(3), "no member has cluster feature gates, so none is on or off", "nothing; no release of etcd has them";
     GatesUnsupported "gates_unsupported" Preflight, "gates are expected, and a member that is at its target has none", "remove gates.expect, then agent run, with --replace where a run stands";
     NewerAgent "newer_agent" Preflight, "a newer agent wrote keys, or this host's journal, that this one does not know", "run the newer agent here too";

@@ -234,6 +234,8 @@ fn every_reason_has_an_end_or_a_verb_that_it_stands_for() {
         Reason::MembersAsExpected,
         Reason::MembersUnknown,
         Reason::MembersDiffer,
+        Reason::Room,
+        Reason::NoRoom,
         Reason::Valid,
         Reason::Abandoned,
         Reason::Fenced,

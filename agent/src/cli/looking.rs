@@ -1,0 +1,112 @@
+//! What is typed to look at a cluster, and touch nothing.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, error::ErrorKind};
+
+/// `agent status`
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct Status {
+    /// The playbook, a YAML file
+    #[arg(required_unless_present = "endpoints", conflicts_with_all = ["ca", "user"])]
+    pub playbook: Option<PathBuf>,
+    /// Client URLs to ask instead of a playbook's, with commas between them
+    #[arg(long, value_name = "URL,…", value_delimiter = ',', conflicts_with = "playbook")]
+    pub endpoints: Vec<String>,
+    /// How the endpoints are spoken to.
+    #[command(flatten)]
+    pub reach: Reach,
+    /// Look again and again
+    #[arg(long)]
+    pub watch: bool,
+}
+
+/// `agent gates`
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+#[command(
+    override_usage = "agent gates [OPTIONS] PLAYBOOK [FEATURE]\n       agent gates [OPTIONS] --endpoints URL,… [FEATURE]"
+)]
+pub struct Gates {
+    /// The playbook, a YAML file; none with --endpoints
+    #[arg(required_unless_present = "endpoints")]
+    pub playbook: Option<PathBuf>,
+    /// The feature: prints true or false. All of them without it
+    #[arg(conflicts_with = "endpoints")]
+    pub feature: Option<String>,
+    /// Client URLs to ask instead of a playbook's, with commas between them
+    #[arg(long, value_name = "URL,…", value_delimiter = ',')]
+    pub endpoints: Vec<String>,
+    /// How the endpoints are spoken to.
+    #[command(flatten)]
+    pub reach: Reach,
+    /// Ask again and again, and print what has changed
+    #[arg(long)]
+    pub watch: bool,
+}
+
+impl Gates {
+    /// With endpoints there is no playbook, so the first word is the feature; a playbook says itself how its cluster is reached.
+    pub(super) fn settle(&mut self) -> Result<(), clap::Error> {
+        match self.endpoints.is_empty() {
+            true if self.reach != Reach::default() => {
+                let words = "--ca and --user are for --endpoints; a playbook has cluster.tls and cluster.auth";
+                Err(super::definition().error(ErrorKind::ArgumentConflict, words))
+            }
+            true => Ok(()),
+            false => {
+                self.feature = self.playbook.take().map(|word| word.to_string_lossy().into_owned());
+                Ok(())
+            }
+        }
+    }
+}
+
+/// `agent verify`
+#[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
+pub enum Verify {
+    /// The members' ids and peer URLs against expect_members; a difference is shown and exits 3. Where nobody answers in 5 s nothing
+    /// is known to differ: a warning and exit 0, so that hosts that all start anew come up
+    Membership(Membership),
+    /// The room in a folder against the largest member's database, before a backup is written there; too little exits 3
+    Storage(Storage),
+}
+
+/// `agent verify membership`
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct Membership {
+    /// The playbook, a YAML file
+    pub playbook: PathBuf,
+    /// Exit 3 where nobody answers
+    #[arg(long)]
+    pub require_answer: bool,
+}
+
+/// `agent verify storage`
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct Storage {
+    /// The playbook, a YAML file
+    pub playbook: PathBuf,
+    /// The folder that the backup is to be written to
+    #[arg(long, value_name = "DIR")]
+    pub dir: PathBuf,
+}
+
+/// How endpoints are spoken to that are typed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct Reach {
+    /// For https: the authority that signed the members' certificates
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// The agent's own certificate
+    #[arg(long, value_name = "FILE", requires = "ca", requires = "key")]
+    pub cert: Option<PathBuf>,
+    /// Its key
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// The user to authenticate as
+    #[arg(long, value_name = "NAME", requires = "password_file")]
+    pub user: Option<String>,
+    /// A file that holds the password
+    #[arg(long, value_name = "FILE", requires = "user")]
+    pub password_file: Option<PathBuf>,
+}
