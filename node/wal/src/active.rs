@@ -103,8 +103,8 @@ impl Active {
             self.end = self.next();
             self.gathered.clear();
             self.gathered.shrink_to(self.step as usize);
-            // So that the next one, if it is no larger than a step, does not wait.
-            self.zero_ahead(self.end, self.margin + self.step)?;
+            // So that the next one, if it is small, does not wait.
+            self.zero_ahead(self.end, self.margin + self.step / 4)?;
             let began = Instant::now();
             self.file.sync()?;
             measured.syncs.observe(began.elapsed());

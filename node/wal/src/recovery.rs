@@ -172,8 +172,10 @@ impl Found {
         let torn = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1).max(scan.end as usize);
         let mut again = bytes[batch as usize..torn].to_vec();
         again[(scan.end - batch) as usize..].fill(0);
-        let shortest = segment::shortest(scan.end, &self.header, options) - batch;
-        again.resize(again.len().max(shortest as usize), 0);
+        let shortest = segment::shortest(scan.end, &self.header, options);
+        // As many as there are, too: who goes on need not write them while somebody waits.
+        let there = (bytes.len() as u32).min(shortest.saturating_add(2 * options.zeroed_bytes));
+        again.resize(again.len().max(shortest.max(there).saturating_sub(batch) as usize), 0);
         self.file.write(&again, batch.into())?;
         self.file.sync()?;
         Ok(batch + again.len() as u32)
