@@ -117,6 +117,8 @@ fn a_part_that_is_of_another_time_than_the_rest_is_refused_and_counts_no_start()
         load(folder.path(), "a").unwrap();
         written.push((fs::read(&identity).unwrap(), fs::read(&log).unwrap()));
     }
+    // Of whose start it is: the same in all of them.
+    let owner = (folder.path().join("wal").join(NAME), fs::read(folder.path().join("wal").join(NAME)).unwrap());
     // By the number of the start that wrote each; 0 is none.
     for (of_identity, of_log, outcome) in [
         (0, 0, Ok(1)),
@@ -131,6 +133,7 @@ fn a_part_that_is_of_another_time_than_the_rest_is_refused_and_counts_no_start()
         let of_start = |of: usize| written.get(of.wrapping_sub(1));
         put(&identity, of_start(of_identity).map(|written| &*written.0));
         put(&log, of_start(of_log).map(|written| &*written.1));
+        put(&owner.0, Some(&owner.1));
         let before = (fs::read(&identity).ok(), fs::read(&log).ok());
         let found = load(folder.path(), "a");
         match (&found, outcome) {
