@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(arriving.held(1, &offer(4, 0)), 0, "nothing of it can be used");
         assert!([&given_up, &long].iter().all(|arrival| !arrival.is_again), "each has brought something");
         assert!(begin(1, offer(4, 0)).unwrap().is_again, "the last one has brought nothing that stays");
-        drop(arriving);
+        drop((arriving, given_up, long));
         assert_eq!(
             std::fs::read_dir(folder.path()).unwrap().count(),
             0,
