@@ -1,5 +1,6 @@
 //! The command line, as it is typed. What the words mean is each verb's own affair.
 
+mod guarding;
 mod looking;
 
 use std::{ffi::OsString, path::PathBuf};
@@ -7,6 +8,7 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use proto::Release;
 
+pub use guarding::Guard;
 pub use looking::{Gates, Membership, Reach, Status, Storage, Verify};
 
 use crate::report::stop::reason;
@@ -61,6 +63,9 @@ pub enum Verb {
     Rollback(Rollout),
     /// Lift the mark of a failed step by hand, and go on
     Resume(Rollout),
+    /// Run a command that takes this host's members down, such as reboot, when the cluster can do without them; in turn with all
+    /// other hosts
+    Guard(Guard),
     /// Give up the step of a member whose host does not come back
     Abandon(Abandon),
     /// Show every key that the agents share, and what it is; with --clear delete those that are nobody's
@@ -260,6 +265,7 @@ impl Verb {
             Self::Finalize(_) => "finalize",
             Self::Rollback(_) => "rollback",
             Self::Resume(_) => "resume",
+            Self::Guard(_) => "guard",
             Self::Abandon(_) => "abandon",
             Self::Keys(_) => "keys",
             Self::Matrix(_) => "matrix",
@@ -285,6 +291,7 @@ impl Verb {
                 Verify::Membership(Membership { playbook, .. }) | Verify::Storage(Storage { playbook, .. }),
             ) => Some(playbook),
             Self::Abandon(abandon) => Some(&abandon.playbook),
+            Self::Guard(guard) => Some(&guard.playbook),
             Self::Keys(keys) => Some(&keys.playbook),
             Self::Matrix(_) | Self::Init(_) | Self::Explain(_) | Self::Schema | Self::Completions(_) | Self::Man => {
                 None
@@ -321,7 +328,9 @@ pub fn definition() -> clap::Command {
 pub fn command() -> clap::Command {
     let ends = |command: clap::Command| command.after_long_help(reason::table());
     let whole = definition().after_help(EXAMPLES).after_long_help(format!("{EXAMPLES}\n{}", reason::table()));
-    ["run", "finalize", "rollback", "resume", "abandon"].iter().fold(whole, |all, verb| all.mut_subcommand(verb, ends))
+    ["run", "finalize", "rollback", "resume", "guard", "abandon"]
+        .iter()
+        .fold(whole, |all, verb| all.mut_subcommand(verb, ends))
 }
 
 #[cfg(test)]

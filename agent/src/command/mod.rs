@@ -7,6 +7,7 @@ pub mod ask;
 pub mod companion;
 pub mod explain;
 mod gates;
+mod guard;
 pub mod init;
 pub mod keys;
 pub mod look;
@@ -84,6 +85,8 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
         Verb::Run(typed) => return rollout(crate::plan::Verb::Run, &typed.rollout, typed.replace, output),
         Verb::Finalize(typed) => return rollout(crate::plan::Verb::Finalize, typed, false, output),
         Verb::Rollback(typed) => return rollout(crate::plan::Verb::Rollback, typed, false, output),
+        Verb::Guard(typed) if typed.hand_over => carried_out(guard::hand_over(typed)),
+        Verb::Guard(typed) => return guarded(typed, output),
         Verb::Resume(typed) => return rollout(crate::plan::Verb::Resume, typed, false, output),
     };
     Ok(print(&outcome?, output))
@@ -112,6 +115,13 @@ fn rollout(verb: crate::plan::Verb, typed: &cli::Rollout, replace: bool, output:
     let runtime = several_threads()?;
     let ended = runtime.block_on(run::run(verb, typed, replace, output));
     // Neither a name server that does not answer nor a file that is still read holds up anybody's end.
+    runtime.shutdown_background();
+    ended
+}
+
+fn guarded(typed: &cli::Guard, output: Output) -> Result<u8, Trouble> {
+    let runtime = several_threads()?;
+    let ended = runtime.block_on(guard::guard(typed, output));
     runtime.shutdown_background();
     ended
 }

@@ -60,7 +60,7 @@ async fn carry_out(
     replace: bool,
     reporter: &mut Reporter,
 ) -> Result<Stop, Trouble> {
-    let options = Options { verb, expect_agents: typed.expect_agents };
+    let options = Options { verb, expect_agents: typed.expect_agents, order: None };
     let mut execution = setup::set_up(playbook.clone(), options, reporter).await.map_err(trouble_of_setup)?;
     let refusal = if replace { execution.replace().await? } else { None };
     let me = execution.me.clone();
@@ -68,11 +68,12 @@ async fn carry_out(
         Some(refusal) => execution.refused(refusal).await,
         None => execution.run().await,
     };
-    Ok(stop_of(ended, &me, typed, reporter.progress().names()))
+    Ok(stop_of(ended, &me, &typed.playbook, typed.require_complete, reporter.progress().names()))
 }
 
-fn stop_of(ended: Ended, me: &Me, typed: &Rollout, names: &Names) -> Stop {
-    let path = typed.playbook.to_string_lossy();
+/// How it ended, for a person; `playbook` as it was typed.
+pub(super) fn stop_of(ended: Ended, me: &Me, playbook: &Path, require_complete: bool, names: &Names) -> Stop {
+    let path = playbook.to_string_lossy();
     let Ended { ending, touched, view, stale, down, trouble, blind, in_hand } = ended;
     let context = Context {
         names,
@@ -83,7 +84,7 @@ fn stop_of(ended: Ended, me: &Me, typed: &Rollout, names: &Names) -> Stop {
         verb: me.verb,
         change: Some(&me.intent.change),
         touched,
-        require_complete: typed.require_complete,
+        require_complete,
     };
     let told = |trouble: &Trouble| {
         let stop = trouble.stop(stop::typed(me.verb), Some(&path), touched);

@@ -110,6 +110,20 @@ pub enum RunEvent<'a> {
         hook: &'a str,
         why: &'a str,
     },
+    /// A guarded command has begun.
+    CommandBegun {
+        member: MemberId,
+        command: &'a str,
+    },
+    CommandEnded {
+        member: MemberId,
+        command: &'a str,
+        failed: Option<&'a str>,
+    },
+    /// It has ended, and the host is about to go down.
+    HostAwaited {
+        member: MemberId,
+    },
     /// Every member is at its target; versions, gates and hashes are awaited.
     Settling,
     /// It has not settled yet.
@@ -186,6 +200,9 @@ impl RunEvent<'_> {
             Self::NodeStarted { .. } => "node_started",
             Self::HookRan { .. } => "hook_ran",
             Self::HookFailed { .. } => "hook_failed",
+            Self::CommandBegun { .. } => "command_begun",
+            Self::CommandEnded { .. } => "command_ended",
+            Self::HostAwaited { .. } => "host_awaited",
             Self::Settling => "settling",
             Self::Unsettled(_) => "unsettled",
             Self::GatesSettled => "gates_settled",
@@ -211,6 +228,9 @@ impl RunEvent<'_> {
             | Self::LettingPollsEnd { member, .. }
             | Self::KeptNew { member }
             | Self::Mended { member }
+            | Self::CommandBegun { member, .. }
+            | Self::CommandEnded { member, .. }
+            | Self::HostAwaited { member }
             | Self::HookRan { member, .. }
             | Self::HookFailed { member, .. } => Some(*member),
             Self::HandedOver { from, .. } => Some(*from),

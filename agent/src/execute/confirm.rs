@@ -77,6 +77,12 @@ impl Execution<'_> {
         Ok(found)
     }
 
+    /// Whether the others have just shown that the step's record stands; said once.
+    pub(super) fn is_confirmed_now(&mut self, member: MemberId) -> bool {
+        let confirmed = self.host.confirmed.take().filter(|confirmed| confirmed.member == member);
+        confirmed.is_some_and(|confirmed| boot_clock::now().saturating_sub(confirmed.since) < MOST_AGE)
+    }
+
     /// Whether every other voter that was ready shows the record of the step in hand.
     async fn record_is_shown(&self, member: MemberId) -> Result<(), ActError> {
         let (Some(view), Some(in_hand)) = (&self.seen.last_view, self.host.past.in_hand) else {

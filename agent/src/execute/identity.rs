@@ -56,6 +56,7 @@ pub fn me(playbook: &Playbook, host: HostId, cluster: ClusterId, seats: Seats, v
         allow_degraded: playbook.strategy.allow_degraded,
         allow_downtime: playbook.strategy.allow_downtime,
         on_failure: on_failure(playbook),
+        command: Arc::from(""),
         expect_agents: None,
     }
 }

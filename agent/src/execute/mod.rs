@@ -11,6 +11,7 @@ mod downgrade;
 pub mod error;
 mod gate_flags;
 pub mod gone;
+pub mod guard;
 pub mod identity;
 pub mod inspect;
 pub mod intent;
@@ -81,6 +82,8 @@ pub struct Execution<'r> {
     seen: Seen,
     pub host: Host,
     pub console: Console<'r>,
+    /// What a guard runs.
+    command: guard::OwnCommand,
     /// When this agent said that it takes part: only from then on can others be missed.
     began: Instant,
     progress: stall::Progress,
@@ -295,6 +298,9 @@ impl Execution<'_> {
             Act::HookBefore(member) => as_event(self.hooks_before(member).await),
             Act::HookAfter(member) => self.hooks_after(member).await,
             Act::Confirm(member) => self.confirm(member).await,
+            Act::Spawn => self.spawn(),
+            Act::Command => self.run_command().await,
+            Act::AwaitHost(command) => self.await_host(command).await,
             Act::Stop(member) => {
                 self.cluster.leases.recorded = None;
                 as_event(self.stop(member).await)

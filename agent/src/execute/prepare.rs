@@ -81,6 +81,10 @@ impl Execution<'_> {
             return Err(ActError::Trouble(trouble));
         }
         self.judge_access().await?;
+        if matches!(self.me.verb, Verb::Guard(_)) {
+            // It changes neither binary nor file, and stops no process itself.
+            return Ok(());
+        }
         self.check_own_certificate()?.iter().for_each(|warning| self.warn(warning));
         self.learn_releases().await;
         for at in 0..self.host.nodes.len() {

@@ -17,6 +17,7 @@ use super::{
     Cluster, Console, Execution, Host, Seen,
     bring_up::{bring_up, bring_up_what_can_be_read, open_node, start_what_is_down},
     error::ActError,
+    guard::{Order, OwnCommand},
     identity,
     interrupt::Interrupt,
     line::{Line, Past, compact, past},
@@ -49,6 +50,8 @@ pub struct Options {
     pub verb: Verb,
     /// `--expect-agents`
     pub expect_agents: Option<usize>,
+    /// What `agent guard` runs.
+    pub order: Option<Order>,
 }
 
 /// Why a run could not even begin. Nothing was touched, but that members may have been started.
@@ -186,6 +189,7 @@ pub async fn set_up(
         cluster: Cluster { observer, store, excluded, leases: Leases::default(), watch: None, downgrade_asked: None },
         seen: Seen::default(),
         host: Host { nodes, state, journal, past, unwritable, touched: false, confirmed: None },
+        command: OwnCommand::of(options.order),
         console: Console { reporter, interrupt, warned: BTreeSet::new() },
         began: Instant::now(),
         progress: super::stall::Progress::new(),
@@ -197,7 +201,8 @@ fn me(playbook: &Playbook, options: &Options, state: &StateDir, identity: &Ident
     let nodes = identity.members.iter().map(|(name, member)| (Arc::from(name.as_str()), *member));
     let seats = Seats::on(state.host(), nodes);
     let me = identity::me(playbook, state.host(), identity.cluster, seats, options.verb);
-    Me { expect_agents: options.expect_agents, ..me }
+    let command = options.order.as_ref().map_or_else(|| Arc::from(""), |order| order.argv.name().into());
+    Me { expect_agents: options.expect_agents, command, ..me }
 }
 
 /// The entries of this state directory's journal contradict each other.

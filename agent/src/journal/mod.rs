@@ -4,5 +4,6 @@
 //! by action; each action has a file.
 
 pub mod file;
+pub mod guarded;
 pub mod progress;
 pub mod restart;

@@ -6,7 +6,7 @@
 use proto::MemberId;
 use serde::{Deserialize, Serialize};
 
-use super::restart;
+use super::{guarded, restart};
 use crate::keys::AttemptId;
 
 /// One line of the journal, written and synced before what it announces is done (I-6).
@@ -14,12 +14,14 @@ use crate::keys::AttemptId;
 #[serde(rename_all = "snake_case")]
 pub enum Entry {
     Restart(restart::Entry),
+    Guarded(guarded::Entry),
 }
 
 /// An action that the journal has not forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InHand {
     Restart(restart::InHand),
+    Guarded(guarded::InHand),
 }
 
 /// Two entries that cannot follow one another: the file is damaged, or was written by something else.
@@ -34,6 +36,7 @@ impl InHand {
     pub fn member(&self) -> MemberId {
         match self {
             Self::Restart(restart) => restart.step.member,
+            Self::Guarded(guarded) => guarded.step.member,
         }
     }
 
@@ -41,6 +44,7 @@ impl InHand {
     pub fn attempt(&self) -> AttemptId {
         match self {
             Self::Restart(restart) => restart.step.attempt,
+            Self::Guarded(guarded) => guarded.step.attempt,
         }
     }
 
@@ -48,12 +52,14 @@ impl InHand {
     pub fn may_have_stopped(&self) -> bool {
         match self {
             Self::Restart(restart) => restart.may_have_stopped(),
+            Self::Guarded(guarded) => matches!(guarded.stage, guarded::Stage::Runs(_)),
         }
     }
 
     pub fn forgotten(&self) -> Entry {
         match self {
             Self::Restart(_) => Entry::Restart(restart::Entry::Forgotten),
+            Self::Guarded(_) => Entry::Guarded(guarded::Entry::Forgotten),
         }
     }
 
@@ -61,6 +67,15 @@ impl InHand {
     pub fn restart(self) -> Option<restart::InHand> {
         match self {
             Self::Restart(restart) => Some(restart),
+            Self::Guarded(_) => None,
+        }
+    }
+
+    /// The guarded command that is in hand.
+    pub fn guarded(self) -> Option<guarded::InHand> {
+        match self {
+            Self::Guarded(guarded) => Some(guarded),
+            Self::Restart(_) => None,
         }
     }
 }
@@ -70,11 +85,27 @@ impl InHand {
 /// # Errors
 /// The entry cannot follow: another action's, or not the next stage of this one.
 pub fn advance(at: Option<InHand>, entry: Entry) -> Result<Option<InHand>, Illegal> {
-    let next = match (at, entry) {
-        (None, Entry::Restart(entry)) => restart::advance(None, entry),
-        (Some(InHand::Restart(at)), Entry::Restart(entry)) => restart::advance(Some(at), entry),
-    };
-    next.map(|in_hand| in_hand.map(InHand::Restart)).map_err(|restart::Illegal| Illegal { at, entry })
+    let illegal = Illegal { at, entry };
+    match entry {
+        Entry::Restart(entry) => {
+            let before = match at {
+                None => None,
+                Some(InHand::Restart(before)) => Some(before),
+                Some(InHand::Guarded(_)) => return Err(illegal),
+            };
+            restart::advance(before, entry).map(|next| next.map(InHand::Restart)).map_err(|restart::Illegal| illegal)
+        }
+        Entry::Guarded(entry) => {
+            let before = match at {
+                // A restart that is done is followed by anything.
+                None => None,
+                Some(InHand::Restart(before)) if matches!(before.stage, restart::Stage::Done(_)) => None,
+                Some(InHand::Guarded(before)) => Some(before),
+                Some(InHand::Restart(_)) => return Err(illegal),
+            };
+            guarded::advance(before, entry).map(|next| next.map(InHand::Guarded)).map_err(|guarded::Illegal| illegal)
+        }
+    }
 }
 
 /// What a whole journal adds up to.

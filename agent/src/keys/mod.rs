@@ -229,9 +229,21 @@ pub struct StepLock {
     pub process: ProcessId,
     /// Whether the member goes back.
     pub back: bool,
+    /// It is no restart of the agent's: a command runs that may take the whole host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guarded: Option<Guarded>,
     /// What a newer agent wrote beside it.
     #[serde(skip)]
     pub unknown: Unknown,
+}
+
+/// What `agent guard` runs: it may restart the host, or what its members run in, so all of them count as down.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Guarded {
+    /// The host's members besides the lock's own, in order of id.
+    pub beside: Vec<MemberId>,
+    /// The program that is run, for people; never its arguments, which may hold secrets.
+    pub command: Arc<str>,
 }
 
 /// A process, told apart from any later one with the same pid.
@@ -287,6 +299,14 @@ impl Run {
     /// The same run in another state.
     pub fn in_state(&self, state: RunState) -> Self {
         Self { state, ..self.clone() }
+    }
+}
+
+impl StepLock {
+    /// The members that are, or may be, down by it.
+    pub fn members(&self) -> impl Iterator<Item = MemberId> {
+        let beside = self.guarded.iter().flat_map(|guarded| guarded.beside.iter().copied());
+        std::iter::once(self.member).chain(beside)
     }
 }
 

@@ -39,6 +39,12 @@ pub struct Rules {
     pub back_needs_an_old_voter: bool,
     /// What bears this host's id is its own only once its process is gone.
     pub twins_are_refused: bool,
+    /// A guarded step ends only when the host is back, or was seen to stay.
+    pub guard_awaits_the_host: bool,
+    /// A guarded command counts every member of its host as lost.
+    pub guard_counts_the_host: bool,
+    /// A guarded command begins only once its process is in the journal.
+    pub guard_notes_the_command: bool,
 }
 
 impl Default for Rules {
@@ -61,6 +67,9 @@ impl Default for Rules {
             put_back_looks_first: true,
             back_needs_an_old_voter: true,
             twins_are_refused: true,
+            guard_awaits_the_host: true,
+            guard_counts_the_host: true,
+            guard_notes_the_command: true,
         }
     }
 }

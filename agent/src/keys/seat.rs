@@ -45,6 +45,10 @@ impl Seats {
         self.members().any(|one| one == member)
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub fn members(&self) -> impl Iterator<Item = MemberId> + Clone {
         self.0.iter().filter_map(|seat| seat.member)
     }

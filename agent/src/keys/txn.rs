@@ -111,6 +111,15 @@ impl Txn {
         Self { compares, ops }
     }
 
+    /// Puts the step lock of a guarded command: as [`Self::put_down`], but it is no part of the run that may stand.
+    pub fn put_guard(baton: Revision, run: Option<&At<Run>>, record: StepLock, rules: &Rules) -> Self {
+        let mut compares = vec![compare(KeyName::Baton, Is::Created(baton)), run_is(run)];
+        if rules.record_is_the_lock {
+            compares.push(compare(KeyName::Step, Is::Absent));
+        }
+        Self { compares, ops: vec![Op::PutStepLock(record)] }
+    }
+
     /// Takes the record away with nothing said of the run: the member was not, or is no longer, down.
     /// Does not compare the baton: whoever holds that now, the record must be removable.
     pub fn delete_down(created: Revision) -> Self {
@@ -185,7 +194,16 @@ mod tests {
     fn record() -> StepLock {
         let (member, host, host_name) = (MemberId(1), HostId { machine: None, instance: 1 }, Arc::from("h1"));
         let process = ProcessId { boot_id: 1, pid_namespace: 1, pid: 2, start_time: 3 };
-        StepLock { member, host, host_name, attempt: AttemptId(9), process, back: false, unknown: Unknown::default() }
+        StepLock {
+            member,
+            host,
+            host_name,
+            attempt: AttemptId(9),
+            process,
+            back: false,
+            guarded: None,
+            unknown: Unknown::default(),
+        }
     }
 
     /// A mark put, or lifted, over a run that has changed meanwhile would undo what others wrote.

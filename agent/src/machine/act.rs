@@ -9,6 +9,7 @@ use proto::{ClusterVersion, MemberId, Revision};
 
 use crate::{
     journal::{
+        guarded::Command,
         progress::{Entry, InHand},
         restart::Binary,
     },
@@ -51,6 +52,14 @@ pub enum Act {
     /// Right before a stop: have every other ready voter show at once that the record stands (I-2, R-2). Answered by
     /// [`Event::Done`], by [`Event::Unconfirmed`], or by [`Event::Failed`] where this host itself keeps from the stop.
     Confirm(MemberId),
+    /// Make the process of a guarded command, which does nothing before it is let, and nothing at all once this process is
+    /// gone. Answered by [`Event::Spawned`] or [`Event::Failed`].
+    Spawn,
+    /// Let it begin, and wait for its end. Answered by [`Event::Done`], by [`Event::Failed`] where it failed, or by
+    /// [`Event::Unconfirmed`] where it was not let.
+    Command,
+    /// Wait until the command has ended and the host stays, or the host has come back. Needs no quorum.
+    AwaitHost(Command),
     /// Stop a member's process. [`Event::Failed`] means that it still runs.
     Stop(MemberId),
     /// Make this binary and its files the member's own.
@@ -104,6 +113,8 @@ pub enum Event {
     },
     Done,
     Failed(Arc<str>),
+    /// The process that a command will be.
+    Spawned(Command),
     /// Somebody did not show what was asked for.
     Unconfirmed(Arc<str>),
     /// The member could not be judged: there is no quorum.
@@ -177,6 +188,15 @@ pub enum Ending {
     NotSettled(Arc<str>),
     /// Nobody made progress for too long.
     Expired(Wait),
+    /// A guarded command ran, and this host's members are ready.
+    Guarded {
+        /// Why the command failed, if it did.
+        failed: Option<Arc<str>>,
+    },
+    /// It was asked whether a command could run, and it could.
+    MayGo,
+    /// It was asked, and it would have to wait.
+    NotYet(Wait),
     /// The store did not answer for too long.
     NoAnswer {
         /// The member whose record may stand.

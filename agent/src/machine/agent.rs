@@ -12,7 +12,7 @@ use proto::{ClusterVersion, MemberId, Revision};
 
 use super::{
     act::{Act, Ending, Event, Left, Looked},
-    step::Restarting,
+    step::{Guarding, Restarting},
     txn_outcome::Then,
 };
 use crate::{
@@ -20,8 +20,8 @@ use crate::{
     keys::{AttemptId, Baton, Keys, ProcessId, Run, RunId, RunResult, RunState, TakeId, rules::Rules, txn::Txn},
     observe::evidence::Evidence,
     plan::{
-        self, Case, Me, Next,
-        action::{Action, Restart},
+        self, Case, Guard as Asked, Me, Next, Verb,
+        action::{Action, Guard, Restart},
         refusal::{Refusal, Wait},
         warning::Warning,
     },
@@ -80,6 +80,8 @@ pub(super) enum Phase {
     Sending(Txn, Then),
     /// `step/restart.rs`
     Restarting(Restarting),
+    /// `step/guard.rs`
+    Guarding(Guarding),
     Ended,
 }
 
@@ -164,6 +166,7 @@ impl Agent {
             (Phase::GivingBack(take, then), event) => self.given_back(take, then, &event),
             (Phase::Sending(txn, then), event) => self.answered(txn, then, event),
             (Phase::Restarting(restarting), event) => self.restart(restarting, event),
+            (Phase::Guarding(guarding), event) => self.guard(guarding, event),
             // An answer to nothing that was asked: the world around the machine is broken, so touch nothing.
             (phase, _) => {
                 self.phase = phase;
@@ -299,10 +302,12 @@ impl Agent {
         let Looked { keys: Some(keys), view: Some(view), fresh, .. } = looked else { return self.look() };
         match next {
             Next::Refuse(refusal) => self.refuse(refusal),
+            Next::Wait(wait) if self.only_asks() => self.leave(Ending::NotYet(wait)),
             Next::Wait(wait) => self.rest(wait),
             Next::Examine => self.ask(Phase::Examining, Act::Examine),
             Next::Finish(finish) => self.leave(Ending::Finished(finish)),
             Next::CleanUp(txn) => self.send(txn, Then::Look),
+            Next::Adopt(member) if self.only_asks() => self.leave(Ending::NotYet(Wait::Ready { member })),
             Next::Adopt(member) => self.adopt(&keys, member, view.is_ready(member)),
             Next::Settle => {
                 let going_back = keys.run.is_some_and(|run| run.value.is_going_back());
@@ -320,6 +325,7 @@ impl Agent {
             },
             Next::Downgrade(to) => self.downgrade(to, fresh),
             Next::Step(Action::Restart(go)) => self.go(go, fresh),
+            Next::Step(Action::Guard(go)) => self.go_guarded(go, fresh),
         }
     }
 
@@ -353,6 +359,31 @@ impl Agent {
                 self.set_about(go, AttemptId(fresh))
             }
         }
+    }
+
+    fn go_guarded(&mut self, go: Guard, fresh: u128) -> Act {
+        if self.only_asks() {
+            return self.leave(Ending::MayGo);
+        }
+        if self.baton.is_none() {
+            return self.take_baton(TakeId(fresh));
+        }
+        match go.hand_over {
+            Some((member, _)) if self.hand_overs >= HAND_OVERS => {
+                let why = format!("it leads again after {HAND_OVERS} hand-overs").into();
+                self.leave(Ending::HandOver { member, why })
+            }
+            Some((from, to)) => self.ask(Phase::HandingOver(from), Act::HandOver { from, to }),
+            None => {
+                self.hand_overs = 0;
+                self.plan_guard(go, AttemptId(fresh))
+            }
+        }
+    }
+
+    /// `agent guard --check`, which changes nothing.
+    pub(super) fn only_asks(&self) -> bool {
+        self.me.verb == Verb::Guard(Asked::Check)
     }
 
     /// The call compares nothing, so the baton is in hand meanwhile: nobody takes a member down by what it undoes.

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     journal::{
+        guarded::Command,
         progress,
         restart::{Binary, Direction, InHand, Stage, Step},
     },
@@ -51,6 +52,7 @@ pub(super) fn record(member: u64, by: u64, attempt: AttemptId) -> At<StepLock> {
         attempt,
         process: process(9),
         back: false,
+        guarded: None,
         unknown: Unknown::default(),
     })
 }
@@ -101,7 +103,7 @@ pub(super) struct Driven {
     /// Whether others show, right before a stop, that the record stands.
     pub(super) is_confirmed: bool,
     pub(super) fails: fn(&Act) -> bool,
-    answers: bool,
+    pub(super) answers: bool,
 }
 
 impl Driven {
@@ -172,6 +174,10 @@ impl Driven {
             Act::Look => self.agent.on(self.looked()),
             Act::Examine => self.agent.on(Event::Examined(Arc::default())),
             Act::Confirm(_) if !self.is_confirmed => self.agent.on(Event::Unconfirmed(Arc::from("m2 did not answer"))),
+            Act::Spawn => {
+                let command = Command { process: process(77), init: process(1), reboots: false };
+                self.agent.on(Event::Spawned(command))
+            }
             _ if (self.fails)(act) => self.agent.on(Event::Failed(Arc::from("it does not work"))),
             Act::AwaitReady { member, .. } if !self.view.ends_step(*member) => {
                 self.agent.on(Event::Failed(Arc::from("not ready")))
@@ -198,6 +204,9 @@ pub(super) fn word(act: &Act) -> String {
         Act::HookBefore(_) => "hook".into(),
         Act::HookAfter(_) => "hook after".into(),
         Act::Confirm(_) => "confirm".into(),
+        Act::Spawn => "spawn".into(),
+        Act::Command => "command".into(),
+        Act::AwaitHost(_) => "await host".into(),
         Act::Stop(_) => "stop".into(),
         Act::Switch { to, .. } => format!("switch {}", if *to == Binary::Old { "old" } else { "new" }),
         Act::Start(_) => "start".into(),
@@ -220,8 +229,11 @@ fn op(op: &Op) -> String {
     }
 }
 
-fn note(progress::Entry::Restart(entry): progress::Entry) -> String {
-    name_of(&entry).to_lowercase()
+fn note(entry: progress::Entry) -> String {
+    match entry {
+        progress::Entry::Restart(entry) => name_of(&entry).to_lowercase(),
+        progress::Entry::Guarded(entry) => name_of(&entry).to_lowercase(),
+    }
 }
 
 /// The names of a value's variants, outermost first, without what they hold of ids.

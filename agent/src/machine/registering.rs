@@ -23,7 +23,7 @@ impl Agent {
 
     /// The others must know of this agent before it decides anything; without a quorum they cannot. `None` once they do.
     pub(super) fn register(&mut self, looked: &Looked) -> Option<Act> {
-        if self.is_registered {
+        if self.is_registered || self.only_asks() {
             return None;
         }
         if looked.view.as_ref().is_none_or(|view| view.leader().is_none()) {

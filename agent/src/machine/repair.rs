@@ -57,6 +57,9 @@ impl Agent {
 
     pub(super) fn boot(&mut self, in_hand: Option<progress::InHand>, down: Vec<MemberId>) -> Act {
         self.in_hand = in_hand;
+        if let Some(guarded) = in_hand.and_then(progress::InHand::guarded) {
+            return self.resume_guard(guarded);
+        }
         let in_hand = self.restart_in_hand();
         match in_hand {
             Some(InHand { stage: Stage::Stopping(_) | Stage::Switched(_) | Stage::Starting(_), step }) => {

@@ -13,7 +13,10 @@ use super::{
 };
 use crate::{
     keys::{Keys, TakeId, txn::Txn},
-    plan::{action::Restart, refusal::Wait},
+    plan::{
+        action::{Guard, Restart},
+        refusal::Wait,
+    },
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +31,12 @@ pub(super) enum Then {
     },
     /// To begin taking this member down.
     PutStepLock(Restart),
+    /// To begin a guarded command.
+    PutGuard(Guard),
+    EndGuard {
+        failed: Option<Arc<str>>,
+        began: bool,
+    },
     /// To leave a step that did not stop anything, or was undone.
     Undo,
     EndStep(Option<Arc<str>>),
@@ -64,6 +73,8 @@ impl Agent {
                 self.look()
             }
             Then::PutStepLock(go) => self.record_stands(go, revision),
+            Then::PutGuard(go) => self.guard_stands(go, revision),
+            Then::EndGuard { failed, began } => self.forget_guard(failed, began),
             Then::Undo => self.forget(),
             Then::EndStep(failure) => self.step_ended(failure),
             Then::Mark(ending) => self.leave(ending),
@@ -91,6 +102,11 @@ impl Agent {
                 Some(down) if self.is_mine(down.value.attempt) => self.record_stands(go, down.created),
                 _ => self.forget(),
             },
+            Then::PutGuard(go) => match &keys.step {
+                Some(lock) if self.is_mine(lock.value.attempt) => self.guard_stands(go, lock.created),
+                _ => self.forget_guard(None, false),
+            },
+            Then::EndGuard { failed, began } => self.end_guard_in(failed, began, keys),
             Then::Undo => self.forget(),
             Then::EndStep(failure) => self.end_step_refused(failure, keys),
         }

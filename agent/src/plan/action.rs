@@ -10,6 +10,8 @@ use crate::journal::restart::Direction;
 pub enum Action {
     /// See [`Restart`].
     Restart(Restart),
+    /// See [`Guard`].
+    Guard(Guard),
 }
 
 /// Stops a member and starts it on the release of the other side.
@@ -21,10 +23,20 @@ pub struct Restart {
     pub hand_over: Option<MemberId>,
 }
 
+/// Runs a command that may take this host's members down, all at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Guard {
+    /// The host's first member, whose name the lock goes by.
+    pub member: MemberId,
+    /// One of them leads: leadership must pass from it to that other one first.
+    pub hand_over: Option<(MemberId, MemberId)>,
+}
+
 impl Action {
     pub fn member(&self) -> MemberId {
         match self {
             Self::Restart(restart) => restart.member,
+            Self::Guard(guard) => guard.member,
         }
     }
 }

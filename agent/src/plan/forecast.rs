@@ -209,7 +209,9 @@ impl World<'_> {
                 self.add(None, Action::Await(wait), false);
                 self.lowered(Some(target));
             }
-            Next::Wait(_) | Next::Examine => return Some(End::Unforeseen),
+            Next::Wait(_) | Next::Examine | Next::Step(super::action::Action::Guard(_)) => {
+                return Some(End::Unforeseen);
+            }
             Next::Begin => self.begin(),
             Next::Move { to, .. } => self.set_state(to),
             Next::CleanUp(txn) => self.clean_up(&txn),

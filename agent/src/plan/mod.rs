@@ -10,6 +10,7 @@ pub mod expected_members;
 pub mod feature_state;
 pub mod forecast;
 pub mod gates;
+mod guard;
 pub mod hazard;
 pub mod no_return;
 pub mod order;
@@ -34,7 +35,7 @@ use proto::{ClusterVersion, MemberId};
 use crate::{
     journal::restart::Direction,
     keys::{
-        AttemptId, Intent, Keys, Participant, ProcessId, Run, RunId, RunResult, RunState, host_id::HostId,
+        At, AttemptId, Intent, Keys, Participant, ProcessId, Run, RunId, RunResult, RunState, host_id::HostId,
         rules::Rules, seat::Seats, txn::Txn,
     },
     observe::{
@@ -61,6 +62,8 @@ pub struct Me {
     /// `strategy.allow_downtime`
     pub allow_downtime: bool,
     pub on_failure: OnFailure,
+    /// The program that `agent guard` runs, for people.
+    pub command: Arc<str>,
     /// `--expect-agents`: so many are all there will be.
     pub expect_agents: Option<usize>,
 }
@@ -81,7 +84,8 @@ impl Me {
         Participant {
             host_name: self.host_name.clone(),
             process,
-            seats: self.seats.clone(),
+            // A guard takes no part in a run: whoever waited for its members would wait for ever.
+            seats: if matches!(self.verb, Verb::Guard(_)) { Seats::default() } else { self.seats.clone() },
             done: Vec::new(),
             waits_for: None,
             does: None,
@@ -107,6 +111,19 @@ pub enum Verb {
     Finalize,
     /// `agent resume`
     Resume,
+    /// `agent guard`
+    Guard(Guard),
+}
+
+/// What is asked of `agent guard`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Guard {
+    /// To run a command.
+    Command,
+    /// `--check`: only to say whether it could.
+    Check,
+    /// `--finish`: to end the step of a command that was begun before.
+    Finish,
 }
 
 /// Everything one decision is made from.
@@ -194,7 +211,9 @@ impl Case<'_> {
     }
 
     fn is_window_over(&self) -> bool {
-        self.is_window_over || self.me.expect_agents.is_some_and(|expected| self.keys.agents.len() >= expected)
+        let has_part = |agent: &&At<Participant>| !agent.value.seats.is_empty();
+        let count = || self.keys.agents.values().filter(has_part).count();
+        self.is_window_over || self.me.expect_agents.is_some_and(|expected| count() >= expected)
     }
 
     /// Whether the run changes the minor, and so has a point of no return.
@@ -225,6 +244,9 @@ pub fn warnings(case: &Case) -> Vec<Warning> {
 }
 
 pub fn next(case: &Case) -> Next {
+    if let Verb::Guard(asked) = case.me.verb {
+        return rules::under_alarm(case, guard::next(case, asked));
+    }
     let next = rules::before_any_member(case).unwrap_or_else(|| match order::order(case) {
         // A run is created by the first agent that nothing stands in the way of.
         Next::Step(_) if case.current_run().is_none() => rules::before_a_run(case).unwrap_or(Next::Begin),

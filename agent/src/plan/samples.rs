@@ -196,6 +196,7 @@ pub(crate) fn me(owns: &[u64]) -> Me {
         allow_degraded: false,
         allow_downtime: false,
         on_failure: OnFailure::PutBack,
+        command: Arc::from(""),
         expect_agents: None,
     }
 }
@@ -230,6 +231,7 @@ pub(crate) fn record() -> StepLock {
         attempt,
         process,
         back: false,
+        guarded: None,
         unknown: Unknown::default(),
     }
 }

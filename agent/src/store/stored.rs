@@ -222,6 +222,7 @@ mod tests {
             attempt,
             process: process(),
             back: true,
+            guarded: None,
             unknown: Unknown::default(),
         }
     }

@@ -76,6 +76,7 @@ fn plan(folder: &Path) -> String {
         allow_degraded: playbook.strategy.allow_degraded,
         allow_downtime: playbook.strategy.allow_downtime,
         on_failure: OnFailure::PutBack,
+        command: "".into(),
         expect_agents: None,
     };
     let down: Vec<_> =

@@ -3,6 +3,7 @@
 pub mod capabilities;
 pub mod exec;
 pub mod executable;
+pub mod gated;
 pub mod hook;
 pub mod launcher;
 pub mod path_owner;

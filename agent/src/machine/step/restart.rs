@@ -235,6 +235,7 @@ impl Agent {
             attempt: in_hand.step.attempt,
             process: self.process,
             back: go.direction == Direction::Back,
+            guarded: None,
             unknown: Unknown::default(),
         }
     }

@@ -74,6 +74,10 @@ const BEFORE_A_RUN: &[Rule] = &[
 const BEFORE_A_MEMBER: &[fn(&Case, &Member) -> Option<Next>] =
     &[catching_up::catching_up, quorum::quorum, needs::before_member, way_back::way_back, others_first::others_first];
 
+/// Before a command that may take a host's members down; it is no part of a run.
+const BEFORE_A_GUARD: &[Rule] =
+    &[twin::twin, ownership::ownership, unleased::unleased, step_lock::step_lock, abandoned::abandoned];
+
 /// What is told and refuses nothing.
 const WARNINGS: &[fn(&Case) -> Vec<Warning>] =
     &[alone::alone, never_started::never_started, old_patch::old_patch, quota::near_quota];
@@ -86,6 +90,16 @@ pub(super) fn before_any_member(case: &Case) -> Option<Next> {
 /// What keeps a run from beginning.
 pub(super) fn before_a_run(case: &Case) -> Option<Next> {
     BEFORE_A_RUN.iter().find_map(|rule| rule(case))
+}
+
+/// What keeps a guarded command from being thought of.
+pub(super) fn before_a_guard(case: &Case) -> Option<Next> {
+    BEFORE_A_GUARD.iter().find_map(|rule| rule(case))
+}
+
+/// An alarm that stands.
+pub(super) fn alarm(case: &Case) -> Option<Next> {
+    alarm::alarm(case)
 }
 
 /// What keeps this member from going.

@@ -28,14 +28,21 @@ pub(in crate::plan) enum Objection {
 
 /// Why `down` may not go, if so.
 pub(in crate::plan) fn objection(me: &Me, view: &ClusterView, down: MemberId) -> Option<Objection> {
+    objection_to_all(me, view, &[down])
+}
+
+/// Why these may not go together, if so.
+pub(in crate::plan) fn objection_to_all(me: &Me, view: &ClusterView, down: &[MemberId]) -> Option<Objection> {
     let voters = view.voters().count();
     let needed = voters / 2 + 1;
-    let (ready, sick): (Vec<_>, Vec<_>) = view.voters().filter(|m| m.id != down).partition(|m| m.is_ready());
+    let (ready, sick): (Vec<_>, Vec<_>) =
+        view.voters().filter(|voter| !down.contains(&voter.id)).partition(|voter| voter.is_ready());
     match sick.first() {
-        Some(other) if view.is_ready(down) && !is_degraded_allowed(me, voters) => {
+        Some(other) if down.iter().any(|own| view.is_ready(*own)) && !is_degraded_allowed(me, voters) => {
             Some(Objection::AnotherIsSick(other.id))
         }
         _ if ready.len() < needed && !(me.allow_downtime && voters <= 2) => {
+            let down = down.first().copied().unwrap_or_default();
             Some(Objection::Below(Refusal::BelowQuorum { down, standing: ready.len(), needed }))
         }
         _ => None,

@@ -55,6 +55,7 @@ mod tests {
             attempt: AttemptId(9),
             process,
             back: false,
+            guarded: None,
             unknown: unknown.clone(),
         };
         let mut keys = Keys::default();

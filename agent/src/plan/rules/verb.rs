@@ -15,6 +15,8 @@ pub(super) fn verb(case: &Case) -> Option<Next> {
         Verb::Finalize => opposed(case).or_else(|| finalize(case)),
         Verb::Resume => resume(case).or_else(|| opposed(case)),
         Verb::Run => opposed(case),
+        // It is no part of the run.
+        Verb::Guard(_) => None,
     }
 }
 

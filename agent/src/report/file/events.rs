@@ -129,6 +129,7 @@ impl Events {
             RunEvent::HookFailed { hook, why, .. } => {
                 (line.hook, line.why) = (Some(*hook), Some(printable(why).to_string()));
             }
+            RunEvent::CommandEnded { failed, .. } => line.why = failed.map(|how| printable(how).to_string()),
             RunEvent::Preparing { what } => line.waiting_for = Some(printable(what).to_string()),
             RunEvent::Unsettled(missing) => {
                 (line.waiting_for, line.gates) = (Some(settling::words(missing, names)), progress.gates());

@@ -112,6 +112,7 @@ impl Progress {
                 self.warnings.push(format!("hook {} failed: {}", printable(hook), printable(why)));
             }
             RunEvent::Decided(_)
+            | RunEvent::CommandBegun { .. }
             | RunEvent::Mended { .. }
             | RunEvent::NodeStarted { .. }
             | RunEvent::StepTakenOver { .. }

@@ -66,6 +66,14 @@ pub fn line(event: &RunEvent, progress: &Progress) -> Option<String> {
         RunEvent::HookFailed { member, hook, why } => {
             about(*member, &format!("hook {} failed: {}", printable(hook), printable(why)))
         }
+        RunEvent::CommandBegun { command, .. } => Some(format!("runs {}", printable(command))),
+        RunEvent::CommandEnded { command, failed: None, .. } => Some(format!("{} has ended", printable(command))),
+        RunEvent::CommandEnded { command, failed: Some(how), .. } => {
+            Some(format!("{} has failed: {}", printable(command), printable(how)))
+        }
+        RunEvent::HostAwaited { .. } => {
+            Some("this host is about to go down; the lock stands until it is back and its members are ready".into())
+        }
         RunEvent::Settling => {
             Some("every member is at its target; waits for versions, gates and hashes to agree".into())
         }

@@ -25,6 +25,7 @@ pub fn words(next: &Next, names: &Names, refused: impl Fn(&Refusal) -> String) -
             ),
             None => format!("ask for the baton, then take {} down", short(go.member)),
         },
+        Next::Step(Action::Guard(_)) => "ask for the baton, then run its command".into(),
         Next::Downgrade(Some(to)) => format!("enable a downgrade to {to}"),
         Next::Downgrade(None) => "cancel the downgrade".into(),
         Next::Settle => "wait until versions, gates and hashes agree".into(),

@@ -8,6 +8,7 @@ use super::{cluster::cluster_version, downgrade::DowngradeLine, gates::GatesLine
 
 use crate::{
     journal::{
+        guarded,
         progress::InHand,
         restart::{Direction, Stage},
     },
@@ -184,7 +185,15 @@ pub fn host(host: &str, step: Option<&(String, InHand)>, down: &[String]) -> Str
 
 /// How far a step is, as the journal has it.
 pub fn stage(in_hand: &InHand) -> &'static str {
-    let InHand::Restart(restart) = in_hand;
+    let restart = match in_hand {
+        InHand::Restart(restart) => restart,
+        InHand::Guarded(guarded) => {
+            return match guarded.stage {
+                guarded::Stage::Planned => "its command has not begun",
+                guarded::Stage::Runs(_) => "its command was begun",
+            };
+        }
+    };
     match restart.stage {
         Stage::Planned => "not stopped yet",
         Stage::Stopping(_) => "being stopped",
@@ -198,7 +207,13 @@ pub fn stage(in_hand: &InHand) -> &'static str {
 pub(crate) fn step_lock(record: &StepLock, names: &Names) -> String {
     let way = if record.back { " (going back)" } else { "" };
     let (host, pid) = (printable(&record.host_name), record.process.pid);
-    format!("{}{way} by {host} (pid {pid})", names.member(record.member))
+    match &record.guarded {
+        None => format!("{}{way} by {host} (pid {pid})", names.member(record.member)),
+        Some(guarded) => {
+            let members: Vec<_> = record.members().collect();
+            format!("{} while {host} runs {} (pid {pid})", names.list(&members), printable(&guarded.command))
+        }
+    }
 }
 
 fn run_line(run: &Run, names: &Names, members: usize, next: Option<MemberId>) -> String {

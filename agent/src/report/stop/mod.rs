@@ -85,6 +85,7 @@ pub fn typed(verb: Verb) -> &'static str {
         Verb::Rollback => "rollback",
         Verb::Finalize => "finalize",
         Verb::Resume => "resume",
+        Verb::Guard(_) => "guard",
     }
 }
 
@@ -129,6 +130,22 @@ pub fn of(ending: &Ending, context: &Context) -> Stop {
             context.stop(Reason::NotSettled, message, context.onward())
         }
         Ending::Expired(waited) => context.expired(waited),
+        Ending::Guarded { failed: None } => {
+            let message = "the command ran, and this host's members are ready".to_owned();
+            context.stop(Reason::Guarded, message, context.onward()).without_next()
+        }
+        Ending::Guarded { failed: Some(why) } => {
+            let message = format!("the command failed: {}", printable(why));
+            let left = "this host's members are ready, and no lock stands";
+            context.stop(Reason::CommandFailed, message, context.onward()).without_next().leaving(left)
+        }
+        Ending::MayGo => {
+            context.stop(Reason::MayGo, "the command could begin now".into(), context.onward()).without_next()
+        }
+        Ending::NotYet(waited) => {
+            let message = format!("the command would have to wait for {}", wait::words(waited, context.names));
+            context.stop(Reason::NotYet, message, context.onward()).without_next()
+        }
         Ending::NoAnswer { record: Some(member) } => {
             if let Some(alarm) = context.view.filter(|_| context.stale.is_none()).and_then(ClusterView::alarm) {
                 return context.alarm_keeps_step_lock(alarm, *member);
@@ -226,6 +243,8 @@ impl Context<'_> {
         match self.verb {
             Verb::Rollback => "rollback",
             Verb::Run | Verb::Finalize | Verb::Resume => "run",
+            // The command is not repeated for whoever types it: it may have run.
+            Verb::Guard(_) => "guard --finish",
         }
     }
 

@@ -66,6 +66,9 @@ reasons! {
     Partial "partial" Always(0), "this host's part is done; other members have no agent at work", "run it on the hosts that are left";
     Held "held" Always(0), "one member is left before the point of no return", "agent finalize, or agent rollback";
     Approved "approved" Always(0), "the last member may go, its host must run", "agent run on that host";
+    Guarded "guarded" Always(0), "the command ran, and this host's members are ready", "nothing";
+    HandedOver "handed_over" Always(0), "a member of this host led, and passed leadership on", "nothing";
+    MayGo "may_go" Always(0), "a guarded command could begin now", "agent guard without --check";
     Planned "planned" Always(0), "the plan is printed; nothing was touched", "agent run";
     Looked "looked" Always(0), "the status is printed", "nothing";
     MembersAsExpected "members_as_expected" Always(0), "the cluster's members are those that the playbook expects", "nothing";
@@ -86,6 +89,7 @@ reasons! {
     HandOverFailed "hand_over_failed" Always(1), "the leader did not pass leadership on; nothing was stopped by this step", "agent run";
     HookFailed "hook_failed" Always(1), "a before_node hook failed; nothing was stopped by this step", "repair the hook, then agent run";
     FeatureOff "feature_off" Always(1), "the feature is off for the whole cluster", "agent gates without its name says why";
+    CommandFailed "command_failed" Always(1), "the guarded command failed; this host's members are ready, and its step is over", "see why the command failed";
     RunFailed "run_failed" Always(1), "a step failed on another host, which has not come back", "agent run on that host; where it is gone for good, agent abandon and agent resume";
     Usage "usage" Always(2), "the command line is wrong", "agent help";
     Playbook "playbook" Always(2), "the playbook, or the matrix, is wrong", "correct it, then agent validate, or agent matrix --list";
@@ -136,6 +140,7 @@ reasons! {
     NotSettled "not_settled" Always(5), "versions, gates or hashes did not agree in time, or a gate stays other than expected", "agent status; start the member that is named with the flag that is named; then agent run";
     Incomplete "incomplete" Always(5), "--require-complete, and the cluster is not done", "run it on the hosts that are left, or agent finalize";
     Stalled "stalled" Always(6), "nobody made progress for longer than strategy.stall_timeout", "agent status, then agent run";
+    NotYet "not_yet" Always(6), "a guarded command would have to wait for what is named", "agent guard without --check, which waits";
     OtherRun "other_run" Always(6), "a run with another intent stands", "correct the playbook, or finish that run; agent run --replace gives it up";
     Paused "paused" Always(6), "a newer agent has paused the run", "resume it with the newer agent";
     StateDirLocked "state_dir_locked" Always(6), "another agent works on this host", "wait for it to end";

@@ -53,7 +53,16 @@ fn names(view: &ClusterView) -> Names {
 fn record() -> StepLock {
     let process = ProcessId { boot_id: 1, pid_namespace: 1, pid: 4711, start_time: 3 };
     let (member, attempt) = (MemberId(2), AttemptId(5));
-    StepLock { member, host: HOST, host_name: "h2".into(), attempt, process, back: false, unknown: Unknown::default() }
+    StepLock {
+        member,
+        host: HOST,
+        host_name: "h2".into(),
+        attempt,
+        process,
+        back: false,
+        guarded: None,
+        unknown: Unknown::default(),
+    }
 }
 
 fn told(ending: &Ending, change_context: impl FnOnce(&mut Context)) -> Stop {

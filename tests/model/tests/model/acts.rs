@@ -115,6 +115,7 @@ impl World {
                 self.downgrade(host, to.is_some(), outcome)
             }
             Act::Examine => Event::Examined(Arc::default()),
+            Act::Spawn | Act::Command | Act::AwaitHost(_) => return Err("no guard is asked for".into()),
             Act::Prepare | Act::Confirm(_) | Act::HookBefore(_) | Act::HookAfter(_) | Act::Look | Act::Exit(_) => {
                 Event::Done
             }

@@ -184,6 +184,7 @@ impl Scenario {
             allow_degraded: false,
             allow_downtime: self.owners.len() < 3,
             on_failure: self.on_failure,
+            command: "".into(),
             expect_agents: None,
         })
     }

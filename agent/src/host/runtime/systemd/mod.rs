@@ -248,6 +248,17 @@ pub async fn host_goes_down() {
     }
 }
 
+/// Whether this host is about to go down: now, or at the time that `shutdown` was told. Where systemd should answer and does not,
+/// it may be past that.
+pub async fn is_about_to_go_down() -> bool {
+    let exists = |path: &str| Path::new(path).exists();
+    if !exists("/run/systemd/system") {
+        return false;
+    }
+    exists("/run/systemd/shutdown/scheduled")
+        || bus::goes_down().await.unwrap_or_else(|_| exists("/run/dbus/system_bus_socket"))
+}
+
 /// What there is of a unit's process.
 #[derive(Debug)]
 enum Seen {

@@ -1,0 +1,150 @@
+//! Whether a command may run that may take all of this host's members down, such as a reboot.
+//!
+//! The same rules let it go that let a member be restarted, but for those of a run: a guard is part of none. Source:
+//! agent/PROTOCOL.md, I-2, R-1, R-7.
+
+use proto::MemberId;
+
+use super::{
+    Case, Finish, Guard as Asked, Next,
+    action::{Action, Guard},
+    order,
+    refusal::{Refusal, Wait},
+    rules::{self, quorum},
+};
+use crate::keys::RunState;
+
+pub(super) fn next(case: &Case, asked: Asked) -> Next {
+    if let Some(next) = rules::before_a_guard(case) {
+        return next;
+    }
+    match asked {
+        Asked::Finish => Next::Finish(Finish::NothingToDo),
+        Asked::Command | Asked::Check => {
+            run_in_hand(case).or_else(|| rules::alarm(case)).or_else(|| quorum(case)).unwrap_or_else(|| go(case))
+        }
+    }
+}
+
+/// A run has the cluster for as long as an agent is at work on it. One that failed has a member to be seen to first.
+fn run_in_hand(case: &Case) -> Option<Next> {
+    match &case.current_run()?.state {
+        RunState::Paused => return Some(Next::Refuse(Refusal::Paused)),
+        RunState::Failed { member, why, .. } => {
+            return Some(Next::Refuse(Refusal::Failed { member: *member, why: why.clone() }));
+        }
+        _ => {}
+    }
+    let members: Vec<_> = case.keys.agents.values().flat_map(|agent| agent.value.seats.members()).collect();
+    (!members.is_empty()).then_some(Next::Wait(Wait::Others { members }))
+}
+
+fn quorum(case: &Case) -> Option<Next> {
+    let own = own(case);
+    let lost = if case.rules.guard_counts_the_host { &own[..] } else { &own[..own.len().min(1)] };
+    match quorum::objection_to_all(case.me, case.view, lost)? {
+        quorum::Objection::Below(refusal) => Some(Next::Refuse(refusal)),
+        quorum::Objection::AnotherIsSick(other) => Some(order::another_is_sick(case, other)),
+    }
+}
+
+/// This host's members that the cluster has, in order of id.
+fn own(case: &Case) -> Vec<MemberId> {
+    let mut own: Vec<_> = case.me.seats.members().filter(|member| case.view.member(*member).is_some()).collect();
+    own.sort();
+    own
+}
+
+fn go(case: &Case) -> Next {
+    let own = own(case);
+    let Some(member) = own.first().copied() else { return Next::Refuse(Refusal::OwnsNothing) };
+    let leader = own.iter().copied().find(|member| case.view.is_leader(*member));
+    let ready = case.view.voters().filter(|voter| voter.is_ready() && !own.contains(&voter.id));
+    let hand_over = match (leader, ready.map(|voter| voter.id).min()) {
+        (Some(from), Some(to)) => Some((from, to)),
+        _ => None,
+    };
+    Next::Step(Action::Guard(Guard { member, hand_over }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        keys::{Going, Keys, rules::Rules},
+        plan::{Me, Verb, next, samples},
+    };
+
+    fn me(owns: &[u64]) -> Me {
+        Me { verb: Verb::Guard(Asked::Command), ..samples::me(owns) }
+    }
+
+    fn goes(member: u64, hand_over: Option<(u64, u64)>) -> Next {
+        let hand_over = hand_over.map(|(from, to)| (MemberId(from), MemberId(to)));
+        Next::Step(Action::Guard(Guard { member: MemberId(member), hand_over }))
+    }
+
+    fn below(standing: usize, needed: usize) -> Next {
+        Next::Refuse(Refusal::BelowQuorum { down: MemberId(1), standing, needed })
+    }
+
+    #[test]
+    fn all_members_of_the_host_count_as_lost() {
+        let sick = |member| Next::Refuse(Refusal::NotReady { member: MemberId(member) });
+        for (members, own, expected) in [
+            ("1+ 2+ 3*", &[1][..], goes(1, None)),
+            ("1* 2+ 3+", &[1], goes(1, Some((1, 2)))),
+            ("1+ 2* 3+ 4+ 5+", &[1, 2], goes(1, Some((2, 3)))),
+            ("1+ 2+ 3*", &[1, 2], below(1, 2)),
+            ("1+ 2+ 3+ 4+ 5*", &[1, 2, 3], below(2, 3)),
+            ("1+ 2. 3*", &[1], sick(2)),       // it is seen to first
+            ("1- 2+ 3*", &[1], goes(1, None)), // a reboot may be what it needs
+            ("1. 2+ 3*", &[1], goes(1, None)),
+            ("1+ 2+ 3* 4l", &[4], goes(4, None)),
+            ("1+ 2*", &[1], below(1, 2)),
+            ("1*", &[1], below(0, 1)),
+        ] {
+            let (me, rules, keys) = (me(own), Rules::default(), Keys::default());
+            let view = samples::view(members);
+            assert_eq!(next(&samples::case(&me, &rules, &keys, &view)), expected, "{members} without {own:?}");
+        }
+    }
+
+    #[test]
+    fn downtime_of_one_or_two_voters_is_for_a_person_to_allow() {
+        for (members, expected) in [("1+ 2*", goes(1, None)), ("1*", goes(1, None)), ("1* 2+", goes(1, Some((1, 2))))] {
+            let (me, rules, keys) = (Me { allow_downtime: true, ..me(&[1]) }, Rules::default(), Keys::default());
+            let view = samples::view(members);
+            assert_eq!(next(&samples::case(&me, &rules, &keys, &view)), expected, "{members}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_somebody_works_on_is_waited_for_and_one_that_failed_is_not() {
+        let failed = RunState::Failed { member: MemberId(2), why: Arc::from("it"), was: Going::Rolling };
+        let refused = Next::Refuse(Refusal::Failed { member: MemberId(2), why: Arc::from("it") });
+        for (state, has_agent, expected) in [
+            (RunState::Rolling, true, Next::Wait(Wait::Others { members: vec![MemberId(2)] })),
+            (RunState::Rolling, false, goes(1, None)),
+            (RunState::Held { member: MemberId(2) }, false, goes(1, None)),
+            (RunState::Paused, false, Next::Refuse(Refusal::Paused)),
+            (failed, false, refused),
+        ] {
+            let mut keys = samples::keys(None, has_agent);
+            keys.step = None;
+            keys.run = Some(samples::at(samples::run(state.clone())));
+            let (me, rules, view) = (me(&[1]), Rules::default(), samples::view("1+ 2+ 3*"));
+            assert_eq!(next(&samples::case(&me, &rules, &keys, &view)), expected, "{state:?} {has_agent}");
+        }
+    }
+
+    #[test]
+    fn anothers_step_is_waited_for() {
+        let keys = Keys { run: None, ..samples::keys(None, false) };
+        let (me, rules, view) = (me(&[1]), Rules::default(), samples::view("1+ 2- 3*"));
+        let expected = Next::Wait(Wait::Record { member: MemberId(2), host: samples::host(2) });
+        assert_eq!(next(&samples::case(&me, &rules, &keys, &view)), expected);
+    }
+}
