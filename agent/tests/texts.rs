@@ -229,6 +229,7 @@ fn no_link_between_texts_is_dead_and_readme_and_map_stay_short() {
         "ARCHITECTURE.md",
         "agent/PROTOCOL.md",
         "agent/TRUST.md",
+        "agent/GUARD.md",
         "node/INVARIANTS.md",
         "agent/EXIT-CODES.md",
         "agent/SECURITY.md",

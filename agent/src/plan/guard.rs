@@ -44,7 +44,10 @@ fn quorum(case: &Case) -> Option<Next> {
     let lost = if case.rules.guard_counts_the_host { &own[..] } else { &own[..own.len().min(1)] };
     match quorum::objection_to_all(case.me, case.view, lost)? {
         quorum::Objection::Below(refusal) => Some(Next::Refuse(refusal)),
-        quorum::Objection::AnotherIsSick(other) => Some(order::another_is_sick(case, other)),
+        // Who is not at work on it by now is not waited for: a guard has no time in which others are to come.
+        quorum::Objection::AnotherIsSick(other) => {
+            Some(order::another_is_sick(&Case { is_window_over: true, ..*case }, other))
+        }
     }
 }
 

@@ -240,7 +240,11 @@ impl Case<'_> {
 
 /// What a person should know before it is done.
 pub fn warnings(case: &Case) -> Vec<Warning> {
-    rules::warnings(case)
+    match case.me.verb {
+        // They are of runs.
+        Verb::Guard(_) => Vec::new(),
+        _ => rules::warnings(case),
+    }
 }
 
 pub fn next(case: &Case) -> Next {

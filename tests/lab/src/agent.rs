@@ -169,7 +169,7 @@ impl Drop for Agent {
 fn command_line(program: &Path, verb: &str, playbook: &Path, events: &Path, more: &[&str]) -> Vec<OsString> {
     let mut argv = vec![program.into(), verb.into(), playbook.into()];
     argv.extend(["--output", "json"].map(OsString::from));
-    if ["run", "rollback", "finalize", "resume"].contains(&verb) {
+    if ["run", "rollback", "finalize", "resume", "guard"].contains(&verb) {
         argv.extend(["--events".into(), events.into()]);
     }
     argv.extend(more.iter().map(OsString::from));

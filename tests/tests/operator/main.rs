@@ -2,6 +2,7 @@
 
 mod abandon;
 mod downgrade;
+mod guard;
 mod init;
 mod question;
 mod roles;

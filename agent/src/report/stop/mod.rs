@@ -216,7 +216,8 @@ impl Context<'_> {
             message,
             left: self.cluster_now(),
             next: Some(self.command(verb)),
-            cluster: Some(Progress::Partial),
+            // A guard brings nobody to any target.
+            cluster: (!matches!(self.verb, Verb::Guard(_))).then_some(Progress::Partial),
         }
     }
 

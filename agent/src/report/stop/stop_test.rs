@@ -175,6 +175,10 @@ fn endings() -> Vec<Ending> {
         Ending::NoAnswer { record: Some(member) },
         Ending::NoAnswer { record: None },
         Ending::Interrupted,
+        Ending::Guarded { failed: None },
+        Ending::Guarded { failed: Some("it ended with exit 3".into()) },
+        Ending::MayGo,
+        Ending::NotYet(Wait::Ready { member }),
     ];
     all.extend(refusals().into_iter().map(Ending::Refused));
     all.extend(waits().into_iter().map(Ending::Expired));
@@ -239,6 +243,7 @@ fn every_reason_has_an_end_or_a_verb_that_it_stands_for() {
     seen.insert(told(&Ending::Finished(Finish::Partial { left: vec![] }), |c| c.require_complete = true).reason);
     let verbs = [
         Reason::Planned,
+        Reason::HandedOver,
         Reason::Looked,
         Reason::MembersAsExpected,
         Reason::MembersUnknown,
