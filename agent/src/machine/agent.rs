@@ -18,7 +18,7 @@ use super::{
 use crate::{
     journal::{progress::InHand, restart::Direction},
     keys::{AttemptId, Baton, Keys, ProcessId, Run, RunId, RunResult, RunState, TakeId, rules::Rules, txn::Txn},
-    observe::evidence::Evidence,
+    observe::{evidence::Evidence, view::ClusterView},
     plan::{
         self, Case, Guard as Asked, Me, Next, Verb,
         action::{Action, Guard, Restart},
@@ -308,7 +308,7 @@ impl Agent {
             Next::Finish(finish) => self.leave(Ending::Finished(finish)),
             Next::CleanUp(txn) => self.send(txn, Then::Look),
             Next::Adopt(member) if self.only_asks() => self.leave(Ending::NotYet(Wait::Ready { member })),
-            Next::Adopt(member) => self.adopt(&keys, member, view.is_ready(member)),
+            Next::Adopt(member) => self.adopt(&keys, member, &view),
             Next::Settle => {
                 let going_back = keys.run.is_some_and(|run| run.value.is_going_back());
                 self.settle(if going_back { Direction::Back } else { Direction::Forward })
@@ -336,9 +336,11 @@ impl Agent {
         }
     }
 
-    fn adopt(&mut self, keys: &Keys, member: MemberId, is_ready: bool) -> Act {
+    fn adopt(&mut self, keys: &Keys, member: MemberId, view: &ClusterView) -> Act {
         match &keys.step {
-            Some(record) if is_ready => self.send(Txn::delete_down(record.created), Then::Look),
+            Some(record) if record.value.members().all(|member| view.is_ready(member)) => {
+                self.send(Txn::delete_down(record.created), Then::Look)
+            }
             _ => self.rest(Wait::Ready { member }),
         }
     }

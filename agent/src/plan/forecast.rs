@@ -191,6 +191,11 @@ impl World<'_> {
     }
 
     fn came_back(&mut self, record: &StepLock) {
+        if record.guarded.is_some() {
+            // It brings nobody to any target.
+            record.members().for_each(|member| self.becomes_ready(member));
+            return;
+        }
         let direction = if record.back { Direction::Back } else { Direction::Forward };
         if self.keys.run.as_ref().is_some_and(|run| *run.value.intent == *self.me.intent) {
             self.reach(record.member, direction);

@@ -8,6 +8,7 @@ mod damaged;
 mod frozen;
 mod full;
 mod going_back;
+mod guard;
 mod kill;
 mod link;
 mod lost;

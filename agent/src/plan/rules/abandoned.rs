@@ -11,13 +11,13 @@ use crate::{
 
 pub(super) fn abandoned(case: &Case) -> Option<Next> {
     case.keys.abandoned.iter().find_map(|(member, record)| {
-        if owner::is_removed(case, *member) {
+        if record.value.members().all(|member| owner::is_removed(case, member)) {
             return Some(Next::CleanUp(Txn::clear_abandoned(*member, record.created)));
         }
         match owner::whose(case, &record.value) {
             // My own step, still in hand though it was given up: nobody else goes while the sign stands.
             Whose::Mine if case.in_hand == Some(record.value.attempt) => None,
-            Whose::Mine if case.view.is_ready(*member) => {
+            Whose::Mine if record.value.members().all(|member| case.view.is_ready(member)) => {
                 Some(Next::CleanUp(Txn::clear_abandoned(*member, record.created)))
             }
             Whose::Mine => Some(Next::Wait(Wait::Ready { member: *member })),

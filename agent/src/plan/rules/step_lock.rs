@@ -20,7 +20,7 @@ pub(super) fn step_lock(case: &Case) -> Option<Next> {
     if case.in_hand == Some(attempt) {
         return None;
     }
-    if owner::is_removed(case, member) {
+    if record.value.members().all(|member| owner::is_removed(case, member)) {
         return Some(Next::CleanUp(Txn::delete_down(record.created)));
     }
     match owner::whose(case, &record.value) {

@@ -39,6 +39,10 @@ pub fn step(member: &Member, view: &ClusterView, keys: &Keys) -> Option<String> 
     if keys.abandoned.contains_key(&member.id) {
         return Some("given up".into());
     }
+    let guarded = keys.step.as_ref().map(|step| &step.value).filter(|lock| lock.members().any(|one| one == member.id));
+    if let Some(guarded) = guarded.and_then(|lock| lock.guarded.as_ref()) {
+        return Some(format!("guarded: {}", printable(&guarded.command)));
+    }
     if let Some(lock) = keys.step.as_ref().map(|step| &step.value).filter(|lock| lock.member == member.id) {
         let way = if lock.back { "going back: " } else { "" };
         return Some(format!("{way}{}", in_step(member, lock, keys)));
