@@ -15,14 +15,24 @@ use super::{
 use crate::keys::RunState;
 
 pub(super) fn next(case: &Case, asked: Asked) -> Next {
-    if let Some(next) = rules::before_a_guard(case) {
-        return next;
-    }
-    match asked {
-        Asked::Finish => Next::Finish(Finish::NothingToDo),
-        Asked::Command | Asked::Check => {
+    let before = rules::before_a_guard(case);
+    match (asked, before) {
+        (Asked::Finish, before) => before.filter(is_own).unwrap_or(Next::Finish(Finish::NothingToDo)),
+        (Asked::Command | Asked::Check, Some(next)) => next,
+        (Asked::Command | Asked::Check, None) => {
             run_in_hand(case).or_else(|| rules::alarm(case)).or_else(|| quorum(case)).unwrap_or_else(|| go(case))
         }
+    }
+}
+
+/// Whoever only ends a step takes nothing down: what stands of another host is none of theirs.
+fn is_own(next: &Next) -> bool {
+    match next {
+        Next::Wait(wait) => !matches!(wait, Wait::Record { .. } | Wait::AbandonedStep { .. }),
+        Next::Refuse(refusal) => {
+            !matches!(refusal, Refusal::Alarm { .. } | Refusal::Failed { .. } | Refusal::Abandoned { .. })
+        }
+        _ => true,
     }
 }
 
@@ -144,10 +154,23 @@ mod tests {
     }
 
     #[test]
-    fn anothers_step_is_waited_for() {
+    fn anothers_step_is_waited_for_but_not_to_end_ones_own() {
         let keys = Keys { run: None, ..samples::keys(None, false) };
-        let (me, rules, view) = (me(&[1]), Rules::default(), samples::view("1+ 2- 3*"));
-        let expected = Next::Wait(Wait::Record { member: MemberId(2), host: samples::host(2) });
-        assert_eq!(next(&samples::case(&me, &rules, &keys, &view)), expected);
+        let (rules, view) = (Rules::default(), samples::view("1+ 2- 3*"));
+        let waits = Next::Wait(Wait::Record { member: MemberId(2), host: samples::host(2) });
+        for (asked, expected) in
+            [(Asked::Command, waits.clone()), (Asked::Check, waits), (Asked::Finish, Next::Finish(Finish::NothingToDo))]
+        {
+            let me = Me { verb: Verb::Guard(asked), ..me(&[1]) };
+            assert_eq!(next(&samples::case(&me, &rules, &keys, &view)), expected, "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn a_sick_member_is_not_waited_for_to_join() {
+        let (me, rules, keys) = (me(&[1]), Rules::default(), Keys::default());
+        let view = samples::view("1+ 2. 3*");
+        let case = Case { is_window_over: false, ..samples::case(&me, &rules, &keys, &view) };
+        assert_eq!(next(&case), Next::Refuse(Refusal::NotReady { member: MemberId(2) }));
     }
 }

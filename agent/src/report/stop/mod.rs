@@ -308,6 +308,7 @@ impl Context<'_> {
     fn nothing_to_do(&self) -> String {
         match self.verb {
             Verb::Finalize => "nothing to finalize: nothing is held back".to_owned(),
+            Verb::Guard(_) => "nothing to do: no step of a guarded command is in hand".to_owned(),
             _ => format!("nothing to do: {} {}", self.all(), self.words().at_target),
         }
     }
