@@ -5,6 +5,7 @@ use std::{
     net::Ipv4Addr,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    time::Duration,
 };
 
 use rustix::process::Signal;
@@ -132,7 +133,23 @@ impl Host {
         let leader = Process::open(self.leader().ok_or_else(|| format!("{} is down", self.name))?)?;
         // RTMIN+4 is what PID 1 shuts down for (systemd(1)); no library sends such a signal by a pidfd.
         run("kill", &["-s", "RTMIN+4", &leader.pid.to_string()])?;
-        wait::until_blocking(&format!("{} to be down", self.name), GENEROUS, || {
+        self.went_down_as(&leader, GENEROUS)
+    }
+
+    /// Waits until it has gone down in order, whoever had it do so. [`boot`](Self::boot) has it up again: a reboot is
+    /// both.
+    ///
+    /// # Errors
+    /// It is not down in time.
+    pub fn went_down(&self, limit: Duration) -> Result<(), Error> {
+        match self.leader() {
+            Some(leader) => self.went_down_as(&Process::open(leader)?, limit),
+            None => self.group.end(),
+        }
+    }
+
+    fn went_down_as(&self, leader: &Process, limit: Duration) -> Result<(), Error> {
+        wait::until_blocking(&format!("{} to be down", self.name), limit, || {
             // An nsenter stops when systemd-shutdown stops what it has brought in, and is beyond the reach of the SIGCONT
             // that follows; what it brought in would stay a zombie, which systemd-shutdown waits for.
             for process in self.group.pids().into_iter().filter_map(|pid| Process::open(pid).ok()) {

@@ -2,6 +2,7 @@
 
 mod failure;
 mod fleet;
+mod guard;
 mod interrupted;
 mod refusal;
 mod run;

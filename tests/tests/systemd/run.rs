@@ -23,8 +23,12 @@ pub struct Run {
 impl Run {
     /// Starts a command that prints an agent's result.
     pub fn start(host: &Host, argv: &[&str]) -> Self {
-        let argv = [argv, &["--output", "json"]].concat();
-        let mut command = host.command(&argv).expect("a host that is up");
+        Self::begin(host, &[argv, &["--output", "json"]].concat())
+    }
+
+    /// The same, word for word.
+    pub fn begin(host: &Host, argv: &[&str]) -> Self {
+        let mut command = host.command(argv).expect("a host that is up");
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
         let output = [read(child.stdout.take()), read(child.stderr.take())];
         Self { command: format!("{}: {}", host.name, argv.join(" ")), child, output: Some(output) }
