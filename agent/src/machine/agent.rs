@@ -49,7 +49,7 @@ pub struct Agent {
     /// Whether the run has a point of no return: one that was not read may have one.
     pub(super) changes_minor: bool,
     interrupted: bool,
-    prepared: bool,
+    pub(super) prepared: bool,
     pub(super) is_registered: bool,
     hand_overs: u8,
     /// How often in a row a stop was not confirmed.

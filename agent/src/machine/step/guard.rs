@@ -20,7 +20,7 @@ use crate::{
         txn_outcome::Then,
     },
     plan::{
-        Next, Verb,
+        Guard as Asked, Next, Verb,
         action::{Action, Guard},
         refusal::Wait,
     },
@@ -247,9 +247,15 @@ impl Agent {
         self.note_guard(Entry::Forgotten, Guarding::Forgetting { failed, began })
     }
 
-    /// What was asked for is done, or cannot be; what an earlier process left, or was not let begin, is looked at anew.
+    /// What was asked for is done, or cannot be; what an earlier process left, or was not let begin, is looked at anew. What
+    /// was begun before this process set out is no command of its own.
     fn guard_ended(&mut self, failed: Option<Arc<str>>, began: bool) -> Act {
-        match (matches!(self.me.verb, Verb::Guard(_)), began, failed) {
+        let is_asked_for = match self.me.verb {
+            Verb::Guard(Asked::Finish) => true,
+            Verb::Guard(_) => self.prepared,
+            _ => false,
+        };
+        match (is_asked_for, began, failed) {
             (true, true, failed) => self.leave(Ending::Guarded { failed }),
             (true, false, Some(why)) => self.leave(Ending::Unprepared(why)),
             _ => self.set_out(),

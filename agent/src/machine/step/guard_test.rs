@@ -97,6 +97,17 @@ fn an_earlier_guards_step_is_ended_by_whoever_comes_next() {
     }
 }
 
+/// To say that it ran would be untrue: what ran is another one, of a process before it.
+#[test]
+fn a_guard_that_ends_an_earlier_ones_step_then_runs_its_own_command() {
+    let mut guard = driven(Asked::Command, "1+ 2+ 3*");
+    guard.keys.step = Some(record(1, 1, ATTEMPT));
+    let acts = guard.start(in_hand(Stage::Runs(command(false))));
+    assert_eq!(acts, "await host, look, ready, look, delete step");
+    guard.keys.step = None;
+    assert_eq!(guard.then(Event::Yes(Revision(9))), "note forgotten, prepare, look, register, look, take baton");
+}
+
 #[test]
 fn a_step_that_was_given_up_is_ended_by_its_sign() {
     let mut guard = driven(Asked::Finish, "1+ 2+ 3*");
