@@ -57,12 +57,14 @@ pub enum Column {
     MemberRestarted,
     /// Hosts lose what their members' file system had not on disk.
     PowerCut,
+    /// Every host restarts its member by way of `agent guard`.
+    HostsGuarded,
     Mixed,
 }
 
 impl Column {
     /// All of them, in the order of a report.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::None,
         Self::AgentKilled,
         Self::AgentLate,
@@ -71,6 +73,7 @@ impl Column {
         Self::MemberPaused,
         Self::MemberRestarted,
         Self::PowerCut,
+        Self::HostsGuarded,
         Self::Mixed,
     ];
 
@@ -84,6 +87,7 @@ impl Column {
             Self::MemberPaused => "member_paused",
             Self::MemberRestarted => "member_restarted",
             Self::PowerCut => "power_cut",
+            Self::HostsGuarded => "hosts_guarded",
             Self::Mixed => "mixed",
         }
     }

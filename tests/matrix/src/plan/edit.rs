@@ -20,7 +20,7 @@ const SYNCS: u64 = 8;
 const EVENTS: u64 = 12;
 
 /// The kinds of fault, in the order in which they are tried: first what fits into few steps.
-const KINDS: [Column; 7] = [
+const KINDS: [Column; 8] = [
     Column::PowerCut,
     Column::MemberRestarted,
     Column::MemberKilled,
@@ -28,6 +28,8 @@ const KINDS: [Column; 7] = [
     Column::LeaderMoved,
     Column::AgentKilled,
     Column::AgentLate,
+    // The last, so that plans keep the others that their seeds gave them.
+    Column::HostsGuarded,
 ];
 
 /// Edits the plan as its cell wants. Where chance gave no fault at all, the first step that one fits gets it, so that a plan
@@ -83,6 +85,7 @@ fn trouble(kind: Column, host: Host, size: usize, chance: &mut Chance) -> Option
         Column::MemberPaused => Trouble::MemberPaused { member, lasts: millis(100, 3_000) },
         Column::MemberRestarted => Trouble::MemberRestarted { member },
         Column::PowerCut => Trouble::PowerCut { member },
+        Column::HostsGuarded => Trouble::HostsGuarded,
         Column::LeaderMoved => Trouble::LeaderMoved { to: member, after: chance.below(EVENTS) as usize },
         Column::AgentLate => Trouble::AgentLate { host, by: millis(50, 1_500) },
         Column::AgentKilled => {
@@ -102,7 +105,9 @@ pub fn fits(step: &Step, trouble: &Trouble, size: usize) -> bool {
         // With fewer there is no quorum without it.
         (Trouble::MemberKilled { .. } | Trouble::MemberPaused { .. }, _) => size >= 3 && is_quiet,
         (Trouble::MemberRestarted { .. } | Trouble::PowerCut { .. }, Action::Rest { .. }) => size >= 3 && is_quiet,
-        (Trouble::MemberRestarted { .. } | Trouble::PowerCut { .. }, _) => false,
+        // With fewer it would have to be allowed, and clients would see it.
+        (Trouble::HostsGuarded, Action::Rest { .. }) => size >= 3 && is_quiet,
+        (Trouble::MemberRestarted { .. } | Trouble::PowerCut { .. } | Trouble::HostsGuarded, _) => false,
         (Trouble::LeaderMoved { .. }, Action::Rest { .. }) => false,
         (Trouble::LeaderMoved { .. }, _) => size >= 2 && is_quiet,
         (Trouble::AgentKilled { host, .. }, Action::Forward { hosts, .. }) => {
@@ -129,6 +134,7 @@ fn takes_away(trouble: &Trouble) -> bool {
         Trouble::MemberKilled { .. }
         | Trouble::MemberPaused { .. }
         | Trouble::MemberRestarted { .. }
+        | Trouble::HostsGuarded
         | Trouble::PowerCut { .. } => true,
         Trouble::AgentKilled { .. } | Trouble::AgentLate { .. } | Trouble::LeaderMoved { .. } => false,
     }

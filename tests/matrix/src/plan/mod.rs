@@ -88,6 +88,8 @@ pub enum Trouble {
     MemberPaused { member: Host, lasts: Duration },
     /// A member is restarted by hand.
     MemberRestarted { member: Host },
+    /// Every host has its member restarted by `agent guard`, all at once.
+    HostsGuarded,
     /// A member's host loses power, and with it whatever the member had not synced.
     PowerCut { member: Host },
 }

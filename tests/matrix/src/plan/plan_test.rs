@@ -68,7 +68,7 @@ fn most_plans_go_back_in_the_middle_and_every_kind_of_fault_is_made() {
         let debug = format!("{:?}", fault.trouble);
         *kinds.entry(debug.split(' ').next().unwrap().to_owned()).or_insert(0) += 1;
     }
-    assert_eq!(kinds.len(), 7, "{kinds:?}");
+    assert_eq!(kinds.len(), 8, "{kinds:?}");
     assert!(kinds.values().all(|count| *count > 50), "{kinds:?}");
 }
 
@@ -100,6 +100,9 @@ fn no_two_faults_that_take_a_member_away_fit_into_one_step() {
         (with(roll(), &[]), agent(2), 3, false),       // has no part in it
         (with(roll(), &[]), Trouble::MemberRestarted { member: 2 }, 3, false), // two would be down
         (with(rest(), &[]), Trouble::MemberRestarted { member: 2 }, 3, true),
+        (with(rest(), &[]), Trouble::HostsGuarded, 3, true),
+        (with(rest(), &[killed(0)]), Trouble::HostsGuarded, 3, false), // they would wait for it
+        (with(roll(), &[]), Trouble::HostsGuarded, 3, false),          // agents have the hosts
         (with(rest(), &[]), agent(0), 3, false),
         (with(Action::Start { leader: 0 }, &[]), killed(0), 3, false),
         (with(Action::TooLate { last: 1 }, &[]), killed(0), 3, false),

@@ -73,6 +73,7 @@ impl fmt::Display for Trouble {
                 write!(f, "{} is killed, and back after {}", member(*who), ms(back_after))
             }
             Self::MemberPaused { member: who, lasts } => write!(f, "{} stands still for {}", member(*who), ms(lasts)),
+            Self::HostsGuarded => write!(f, "every host restarts its member by way of `agent guard`, all at once"),
             Self::MemberRestarted { member: who } => write!(f, "{} is restarted by hand", member(*who)),
             Self::PowerCut { member: who } => write!(f, "the host of {} loses power, and has it back", member(*who)),
         }

@@ -115,6 +115,19 @@ fn must_all_say_done(agents: &[Ended]) -> Result<(), Error> {
     }
 }
 
+/// Has every host's member restarted by a guarded command, all at once; each must end well.
+pub(super) async fn guarded(stage: &Stage) -> Result<(), Error> {
+    let one = async |host: Host| {
+        let pid = stage.member(host).process().ok_or("no process to restart")?.pid.to_string();
+        let ended = start(stage, "guard", host, &["--", "/bin/kill", "-TERM", &pid], |argv| argv)?.ended(LIMIT).await?;
+        match ended.exit {
+            Some(0) => Ok(()),
+            _ => Err(Error::from(format!("the guard of {} ended badly: {ended}", tree::member(host)))),
+        }
+    };
+    join_all((0..stage.size()).map(one)).await.into_iter().collect()
+}
+
 /// Runs the agents of these hosts to good ends, with all that goes wrong in the step.
 async fn through(
     stage: &Stage,

@@ -10,7 +10,7 @@ use lab::{
 use rustix::process::Signal;
 use tokio::task::block_in_place;
 
-use super::{record::Record, stage::Stage};
+use super::{agents, record::Record, stage::Stage};
 use crate::plan::{Fault, Host, Step, Trouble, tree};
 
 /// A member that is away, and how it comes back.
@@ -55,6 +55,10 @@ pub(super) async fn take_away(stage: &Stage, step: &Step, record: &Record) -> Re
                 // Both wait, and others' looks must go on.
                 block_in_place(|| stage.member(*member).end(Signal::TERM))?;
                 block_in_place(|| stage.member(*member).start())?;
+            }
+            Trouble::HostsGuarded => {
+                agents::guarded(stage).await?;
+                record.injected(step, fault, "each host's guard ended with exit 0");
             }
             Trouble::PowerCut { member } => block_in_place(|| power_cut(stage, step, fault, *member, record))?,
             Trouble::AgentKilled { .. } | Trouble::AgentLate { .. } | Trouble::LeaderMoved { .. } => {}
