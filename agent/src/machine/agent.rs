@@ -443,7 +443,7 @@ impl Agent {
 }
 
 /// The members to start again; one that was removed from the cluster would only end again, or worse.
-fn down_members(looked: &Looked) -> Vec<MemberId> {
+pub(super) fn down_members(looked: &Looked) -> Vec<MemberId> {
     looked.down.iter().copied().filter(|member| !looked.removed.contains(member)).collect()
 }
 

@@ -16,7 +16,7 @@ use crate::{
     keys::{AttemptId, Guarded, Keys, StepLock, txn::Txn},
     machine::{
         act::{Act, Ending, Event, Looked},
-        agent::{Agent, Phase},
+        agent::{Agent, Phase, down_members},
         txn_outcome::Then,
     },
     plan::{
@@ -49,9 +49,9 @@ pub(crate) enum Guarding {
     /// It is looked which members do not run.
     Finding { failed: Option<Arc<str>> },
     /// A member is being started.
-    Starting { left: Vec<MemberId>, awaited: Vec<MemberId>, failed: Option<Arc<str>> },
+    Starting { left: Vec<MemberId>, awaited: Vec<MemberId>, failed: Option<Arc<str>>, began: bool },
     /// This member becomes ready.
-    Healing { member: MemberId, left: Vec<MemberId>, failed: Option<Arc<str>> },
+    Healing { member: MemberId, left: Vec<MemberId>, failed: Option<Arc<str>>, began: bool },
     /// The keys are read, to end the step in them. `began`: whether the command did.
     Ending { failed: Option<Arc<str>>, began: bool },
     /// They could not be read.
@@ -105,8 +105,8 @@ impl Agent {
             (G::Confirming | G::Spawning, Event::Failed(why)) => self.end_guard(Some(why), false),
             (G::AwaitingHost { failed }, _) => self.guarding(G::Finding { failed }, Act::Look),
             (G::Finding { failed }, Event::Looked(looked)) => self.start_guarded(failed, &looked),
-            (G::Starting { left, awaited, failed }, _) => self.start_next_guarded(left, awaited, failed),
-            (G::Healing { left, failed, .. }, Event::Done) => self.heal_next_guarded(left, failed),
+            (G::Starting { left, awaited, failed, began }, _) => self.start_next_guarded(left, awaited, failed, began),
+            (G::Healing { left, failed, began, .. }, Event::Done) => self.heal_next_guarded(left, failed, began),
             (G::Healing { member, .. }, Event::NoQuorum) => self.leave(Ending::NoQuorum { member }),
             (G::Healing { member, .. }, Event::Failed(why)) => self.leave(Ending::Sick { member, why }),
             (G::Ending { failed, began }, Event::Looked(looked)) => self.guard_ends(failed, began, &looked),
@@ -192,23 +192,29 @@ impl Agent {
         self.note(looked);
         let is_here = |member: &MemberId| !looked.removed.contains(member);
         let awaited = self.me.seats.members().filter(is_here).collect();
-        let left = looked.down.iter().copied().filter(is_here).collect();
-        self.start_next_guarded(left, awaited, failed)
+        let left = down_members(looked);
+        self.start_next_guarded(left, awaited, failed, true)
     }
 
-    fn start_next_guarded(&mut self, mut left: Vec<MemberId>, awaited: Vec<MemberId>, failed: Option<Arc<str>>) -> Act {
+    fn start_next_guarded(
+        &mut self,
+        mut left: Vec<MemberId>,
+        awaited: Vec<MemberId>,
+        failed: Option<Arc<str>>,
+        began: bool,
+    ) -> Act {
         match left.pop() {
-            Some(member) => self.guarding(Guarding::Starting { left, awaited, failed }, Act::Start(member)),
-            None => self.heal_next_guarded(awaited, failed),
+            Some(member) => self.guarding(Guarding::Starting { left, awaited, failed, began }, Act::Start(member)),
+            None => self.heal_next_guarded(awaited, failed, began),
         }
     }
 
-    fn heal_next_guarded(&mut self, mut left: Vec<MemberId>, failed: Option<Arc<str>>) -> Act {
+    fn heal_next_guarded(&mut self, mut left: Vec<MemberId>, failed: Option<Arc<str>>, began: bool) -> Act {
         match left.pop() {
             Some(member) => {
-                self.guarding(Guarding::Healing { member, left, failed }, Act::AwaitReady { member, on: None })
+                self.guarding(Guarding::Healing { member, left, failed, began }, Act::AwaitReady { member, on: None })
             }
-            None => self.end_guard(failed, true),
+            None => self.end_guard(failed, began),
         }
     }
 
@@ -218,9 +224,12 @@ impl Agent {
 
     fn guard_ends(&mut self, failed: Option<Arc<str>>, began: bool, looked: &Looked) -> Act {
         self.note(looked);
+        let down = down_members(looked);
         match &looked.keys {
             Some(keys) => self.end_guard_in(failed, began, keys),
             None if self.is_interrupted() => self.leave_record(),
+            // It may be this host's own members whose answer is missing (I-10).
+            None if !down.is_empty() => self.start_next_guarded(down.clone(), down, failed, began),
             None => self.guarding(Guarding::Unread { failed, began }, Act::Wait(Wait::Answer)),
         }
     }

@@ -97,6 +97,14 @@ fn an_earlier_guards_step_is_ended_by_whoever_comes_next() {
     }
 }
 
+/// Two voters, and the power was lost before the command: the keys come back only with this host's own member.
+#[test]
+fn what_is_down_is_started_where_the_keys_cannot_be_read() {
+    let mut guard = driven(Asked::Finish, "1. 2+").without_answers();
+    guard.down = vec![MemberId(1)];
+    assert_eq!(guard.start(in_hand(Stage::Planned)), "look, start, ready, end Sick");
+}
+
 /// To say that it ran would be untrue: what ran is another one, of a process before it.
 #[test]
 fn a_guard_that_ends_an_earlier_ones_step_then_runs_its_own_command() {
