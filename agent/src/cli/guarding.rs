@@ -14,7 +14,8 @@ use crate::playbook::unit::parse_duration;
 pub struct Guard {
     /// The playbook, a YAML file of any kind: its cluster, nodes and strategy count
     pub playbook: PathBuf,
-    /// The command and its arguments: reboot, or systemctl restart containerd
+    /// The command and its arguments, behind `--`: reboot, or systemctl restart containerd. What it leaves in the background
+    /// when it ends is not waited for
     #[arg(
         last = true,
         value_name = "COMMAND",
@@ -31,7 +32,11 @@ pub struct Guard {
     /// Pass leadership to another host, if a member of this one leads, and no more; for a unit at shutdown
     #[arg(long)]
     pub hand_over: bool,
-    /// Try again for so long where the cluster cannot do without this host's members now: 10m, 1h
+    /// With --finish: the host does not restart after all, though its command was begun with --reboot
+    #[arg(long, requires = "finish")]
+    pub host_stays: bool,
+    /// Try again for so long where the cluster cannot do without this host's members now: 10m, 1h. A turn is waited for as long
+    /// as anybody makes progress (strategy.stall_timeout)
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with_all = ["check", "hand_over"])]
     pub wait: Option<Duration>,
     /// The command restarts the host, though no shutdown is queued when it ends: its step ends after the next boot alone

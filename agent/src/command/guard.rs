@@ -38,7 +38,7 @@ const HAND_OVER_LIMIT: Duration = Duration::from_secs(10);
 /// What kept it from being told at all.
 pub async fn guard(typed: &cli::Guard, output: Output) -> Result<u8, Trouble> {
     let playbook = trusted_playbook::load(&typed.playbook)?;
-    let order = order(typed)?;
+    let order = order(typed, output)?;
     let asked = match () {
         () if typed.finish => Guard::Finish,
         () if typed.check => Guard::Check,
@@ -57,10 +57,10 @@ pub async fn guard(typed: &cli::Guard, output: Output) -> Result<u8, Trouble> {
     }
 }
 
-fn order(typed: &cli::Guard) -> Result<Option<Order>, Trouble> {
+fn order(typed: &cli::Guard, output: Output) -> Result<Option<Order>, Trouble> {
     let Some(argv) = Argv::new(&typed.command) else { return Ok(None) };
     argv.check().map_err(|error| Trouble::Usage(with_causes(&error)))?;
-    Ok(Some(Order { argv, reboots: typed.reboot }))
+    Ok(Some(Order { argv, reboots: typed.reboot, is_beside: output == Output::Json }))
 }
 
 /// What ends by itself, or by somebody who sees to it.
@@ -90,8 +90,8 @@ async fn once(
     order: Option<Order>,
     reporter: &mut Reporter,
 ) -> Stop {
-    let options = Options { verb, expect_agents: None, order };
-    let told = |trouble: Trouble| trouble.stop("guard", Some(&typed.playbook.to_string_lossy()), false);
+    let options = Options { verb, expect_agents: None, order, host_stays: typed.host_stays };
+    let told = |trouble: Trouble| trouble.stop("guard --finish", Some(&typed.playbook.to_string_lossy()), false);
     let execution = match setup::set_up(playbook.clone(), options, reporter).await {
         Ok(execution) => execution,
         Err(error) => return told(trouble_of_setup(error)),

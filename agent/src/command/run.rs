@@ -60,7 +60,7 @@ async fn carry_out(
     replace: bool,
     reporter: &mut Reporter,
 ) -> Result<Stop, Trouble> {
-    let options = Options { verb, expect_agents: typed.expect_agents, order: None };
+    let options = Options { verb, expect_agents: typed.expect_agents, order: None, host_stays: false };
     let mut execution = setup::set_up(playbook.clone(), options, reporter).await.map_err(trouble_of_setup)?;
     let refusal = if replace { execution.replace().await? } else { None };
     let me = execution.me.clone();

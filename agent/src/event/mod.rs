@@ -120,6 +120,11 @@ pub enum RunEvent<'a> {
         command: &'a str,
         failed: Option<&'a str>,
     },
+    /// The command of an earlier guard still runs, as this process.
+    CommandAwaited {
+        member: MemberId,
+        pid: u32,
+    },
     /// It has ended, and the host is about to go down.
     HostAwaited {
         member: MemberId,
@@ -202,6 +207,7 @@ impl RunEvent<'_> {
             Self::HookFailed { .. } => "hook_failed",
             Self::CommandBegun { .. } => "command_begun",
             Self::CommandEnded { .. } => "command_ended",
+            Self::CommandAwaited { .. } => "command_awaited",
             Self::HostAwaited { .. } => "host_awaited",
             Self::Settling => "settling",
             Self::Unsettled(_) => "unsettled",
@@ -230,6 +236,7 @@ impl RunEvent<'_> {
             | Self::Mended { member }
             | Self::CommandBegun { member, .. }
             | Self::CommandEnded { member, .. }
+            | Self::CommandAwaited { member, .. }
             | Self::HostAwaited { member }
             | Self::HookRan { member, .. }
             | Self::HookFailed { member, .. } => Some(*member),

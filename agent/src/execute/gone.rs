@@ -10,7 +10,6 @@ use proto::LeaseId;
 
 use crate::{
     boot_clock,
-    host::runtime::systemd::is_about_to_go_down,
     keys::{KeyName, Keys, ProcessId},
     plan::Me,
     store::{Store, Unknown},
@@ -30,8 +29,6 @@ pub async fn gone(store: &Store, keys: &Keys, me: &Me, own: ProcessId) -> Result
     let mut gone = Vec::new();
     for process in named(keys, me).into_iter().filter(|process| *process != own) {
         let is_gone = match process.is_over() {
-            // Its command may have left a shutdown behind that is still to come.
-            Some(true) if guards(keys, process) && is_about_to_go_down().await => false,
             Some(is_over) => is_over,
             None => !renews_any(store, keys, process).await?,
         };
@@ -40,11 +37,6 @@ pub async fn gone(store: &Store, keys: &Keys, me: &Me, own: ProcessId) -> Result
         }
     }
     Ok(gone)
-}
-
-fn guards(keys: &Keys, process: ProcessId) -> bool {
-    let mut locks = keys.step.iter().chain(keys.abandoned.values()).map(|at| &at.value);
-    locks.any(|lock| lock.guarded.is_some() && lock.process == process)
 }
 
 fn named(keys: &Keys, me: &Me) -> Vec<ProcessId> {

@@ -30,6 +30,8 @@ pub struct Order {
     pub argv: Argv,
     /// `--reboot`: the host restarts, though nobody sees it queued.
     pub reboots: bool,
+    /// What the command prints goes to stderr: stdout has the result, as one object.
+    pub is_beside: bool,
 }
 
 /// The command of this process, if it has one.
@@ -37,11 +39,13 @@ pub struct Order {
 pub(super) struct OwnCommand {
     order: Option<Order>,
     gated: Option<Gated>,
+    /// A person said that the host does not restart after all.
+    host_stays: bool,
 }
 
 impl OwnCommand {
-    pub(super) fn of(order: Option<Order>) -> Self {
-        Self { order, gated: None }
+    pub(super) fn of(order: Option<Order>, host_stays: bool) -> Self {
+        Self { order, gated: None, host_stays }
     }
 }
 
@@ -55,7 +59,7 @@ impl Execution<'_> {
 
     fn gate(&mut self) -> Result<Command, ActError> {
         let Some(order) = &self.command.order else { return Err("there is no command to run".into()) };
-        let gated = Gated::start(&order.argv).map_err(|error| with_causes(&error))?;
+        let gated = Gated::start(&order.argv, order.is_beside).map_err(|error| with_causes(&error))?;
         let init = init()?;
         let command = Command { process: gated.process, init, reboots: order.reboots };
         self.command.gated = Some(gated);
@@ -73,6 +77,7 @@ impl Execution<'_> {
         }
         let command = self.me.command.clone();
         self.host.touched = true;
+        self.cluster.leases.recorded = None;
         self.tell(RunEvent::CommandBegun { member, command: &command });
         let ended = gated.run().await;
         let failed = match &ended {
@@ -87,20 +92,23 @@ impl Execution<'_> {
     /// Until the host is another boot, or the command has ended and nothing says that the host goes down.
     pub(super) async fn await_host(&mut self, command: Command) -> Event {
         let mut quiet_since: Option<Instant> = None;
-        let mut is_told = false;
+        let (mut is_command_told, mut is_told) = (false, false);
+        let member = self.host.past.in_hand.map(|in_hand| in_hand.member()).unwrap_or_default();
         loop {
             if init().is_ok_and(|init| init != command.init) {
                 return Event::Done;
             }
             if command.process.is_over() == Some(false) {
                 quiet_since = None;
+                if !std::mem::replace(&mut is_command_told, true) {
+                    self.tell(RunEvent::CommandAwaited { member, pid: command.process.pid });
+                }
                 sleep(POLL_INTERVAL).await;
                 continue;
             }
-            if command.reboots || is_about_to_go_down().await {
+            if (command.reboots && !self.command.host_stays) || is_about_to_go_down().await {
                 quiet_since = None;
                 if !std::mem::replace(&mut is_told, true) {
-                    let member = self.host.past.in_hand.map(|in_hand| in_hand.member()).unwrap_or_default();
                     self.tell(RunEvent::HostAwaited { member });
                 }
             } else if quiet_since.get_or_insert_with(Instant::now).elapsed() >= QUIET {

@@ -12,7 +12,7 @@ use crate::{
     keys::{At, Keys, PREFIX, Run, RunState, StepLock},
     machine::act::{Event, Looked},
     observe::{evidence::Evidence, view::ClusterView},
-    plan::warning::Warning,
+    plan::{Verb, warning::Warning},
     report::stop::warned::warned,
     store::{NotRead, stored},
 };
@@ -184,7 +184,9 @@ impl Execution<'_> {
         {
             self.progress.joined = Some(run.id);
             let run = run.id;
-            self.tell(RunEvent::Joined { run });
+            if !matches!(self.me.verb, Verb::Guard(_)) {
+                self.tell(RunEvent::Joined { run });
+            }
         }
         let is_failed = |run: &At<Run>| matches!(run.value.state, RunState::Failed { .. });
         match keys.run.as_ref().is_some_and(is_failed) || !keys.abandoned.is_empty() {

@@ -158,7 +158,7 @@ impl Execution<'_> {
                     self.cluster.leases.recorded = said.map(|(created, by)| Recorded { record, created, by });
                     return;
                 }
-                Op::Delete(KeyName::Step) => self.cluster.leases.recorded = None,
+                Op::Delete(KeyName::Step | KeyName::Abandoned(_)) => self.cluster.leases.recorded = None,
                 _ => {}
             }
         }

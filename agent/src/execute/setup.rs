@@ -34,7 +34,7 @@ use crate::{
     },
     keys::{ProcessId, host_id::HostId, seat::Seats},
     observe::{ObserveError, Observer, secret_file},
-    plan::{Me, Verb},
+    plan::{Guard, Me, Verb},
     playbook::Playbook,
     report::Reporter,
     store::{Store, endpoint::Excluded},
@@ -52,6 +52,8 @@ pub struct Options {
     pub expect_agents: Option<usize>,
     /// What `agent guard` runs.
     pub order: Option<Order>,
+    /// `--host-stays`
+    pub host_stays: bool,
 }
 
 /// Why a run could not even begin. Nothing was touched, but that members may have been started.
@@ -135,6 +137,7 @@ pub async fn set_up(
         reporter.tell(RunEvent::Warning(&warning));
     }
     secret_file::warnings(&playbook.cluster).iter().for_each(|warning| reporter.tell(RunEvent::Warning(warning)));
+    let only_asks = options.verb == Verb::Guard(Guard::Check);
     let held = Held::take(&playbook.state_dir).map_err(SetupError::StateDir)?;
     let (host, opened) = match open(&held) {
         Ok(opened) => opened,
@@ -148,11 +151,12 @@ pub async fn set_up(
     let past = past(&lines).map_err(illegal(&state))?;
     let known = opened.as_ref().map(|(journal, _)| journal);
     let found = tokio::select! {
-        found = find(&playbook, known, &past, &state, reporter) => found,
+        found = find(&playbook, known, &past, &state, (reporter, !only_asks)) => found,
         () = interrupt.asked(1) => Err(SetupError::Interrupted),
     };
     let (observer, identity, nodes) = match (found, known) {
         (Ok(found), _) => found,
+        (Err(error), _) if only_asks => return Err(error),
         (Err(error), Some(known)) if past.in_hand.is_some() || matches!(error, SetupError::Observe(_)) => {
             tokio::select! {
                 () = bring_up(&playbook, known.header(), &past, &state, reporter) => {}
@@ -189,7 +193,7 @@ pub async fn set_up(
         cluster: Cluster { observer, store, excluded, leases: Leases::default(), watch: None, downgrade_asked: None },
         seen: Seen::default(),
         host: Host { nodes, state, journal, past, unwritable, touched: false, confirmed: None },
-        command: OwnCommand::of(options.order),
+        command: OwnCommand::of(options.order, options.host_stays),
         console: Console { reporter, interrupt, warned: BTreeSet::new() },
         began: Instant::now(),
         progress: super::stall::Progress::new(),
@@ -229,10 +233,11 @@ async fn find(
     journal: Option<&Journal<Line>>,
     past: &Past,
     state: &StateDir,
-    reporter: &mut Reporter,
+    (reporter, starts): (&mut Reporter, bool),
 ) -> Result<(Observer, Identity, Vec<OwnNode>), SetupError> {
     let observer = Observer::connect(&playbook.cluster).map_err(SetupError::Observe)?;
-    let identity = Identity::find(playbook, &observer, journal.map(Journal::header), past, state, reporter).await?;
+    let identity =
+        Identity::find(playbook, &observer, journal.map(Journal::header), past, state, (reporter, starts)).await?;
     if let Some(journal) = journal {
         // One in which nothing stands yet is of no cluster: it is begun anew.
         let checked = if past.is_empty() { Ok(()) } else { journal.check_cluster(identity.cluster) };
@@ -275,7 +280,7 @@ impl Identity {
         header: Option<&Header>,
         past: &Past,
         state: &StateDir,
-        reporter: &mut Reporter,
+        (reporter, starts): (&mut Reporter, bool),
     ) -> Result<Self, SetupError> {
         if let (Some(header), Some(_)) = (header, past.in_hand) {
             // In the middle of a step an endpoint of another cluster is no reason to see nothing.
@@ -289,7 +294,7 @@ impl Identity {
                 Ok(listed) => return Self::of(playbook, observer, listed),
                 Err(error) => error,
             };
-            if !was_started && may_pass(&error) {
+            if starts && !was_started && may_pass(&error) {
                 was_started = start_what_is_down(playbook, state, reporter).await?;
             }
             if !was_started || !may_pass(&error) {

@@ -283,7 +283,7 @@ impl Agent {
     fn decide(&mut self, looked: Looked) -> Act {
         self.note(&looked);
         let down = down_members(&looked);
-        if !down.is_empty() {
+        if !down.is_empty() && !self.only_asks() {
             return self.revive(down);
         }
         if self.interrupted {
@@ -306,6 +306,7 @@ impl Agent {
             Next::Wait(wait) => self.rest(wait),
             Next::Examine => self.ask(Phase::Examining, Act::Examine),
             Next::Finish(finish) => self.leave(Ending::Finished(finish)),
+            Next::CleanUp(_) if self.only_asks() => self.leave(Ending::NotYet(Wait::Answer)),
             Next::CleanUp(txn) => self.send(txn, Then::Look),
             Next::Adopt(member) if self.only_asks() => self.leave(Ending::NotYet(Wait::Ready { member })),
             Next::Adopt(member) => self.adopt(&keys, member, &view),
@@ -338,7 +339,7 @@ impl Agent {
 
     fn adopt(&mut self, keys: &Keys, member: MemberId, view: &ClusterView) -> Act {
         match &keys.step {
-            Some(record) if record.value.members().all(|member| view.is_ready(member)) => {
+            Some(record) if view.are_ready(record.value.members()) => {
                 self.send(Txn::delete_down(record.created), Then::Look)
             }
             _ => self.rest(Wait::Ready { member }),

@@ -57,6 +57,12 @@ impl Agent {
 
     pub(super) fn boot(&mut self, in_hand: Option<progress::InHand>, down: Vec<MemberId>) -> Act {
         self.in_hand = in_hand;
+        if self.only_asks() {
+            return match in_hand {
+                Some(in_hand) => self.leave(Ending::NotYet(Wait::Ready { member: in_hand.member() })),
+                None => self.set_out(),
+            };
+        }
         if let Some(guarded) = in_hand.and_then(progress::InHand::guarded) {
             return self.resume_guard(guarded);
         }

@@ -324,6 +324,12 @@ impl ClusterView {
         self.member(id).is_some_and(Member::is_ready)
     }
 
+    /// Whether each of these that is in the membership is ready, and there is one.
+    pub fn are_ready(&self, ids: impl IntoIterator<Item = MemberId>) -> bool {
+        let mut members = ids.into_iter().filter_map(|id| self.member(id)).peekable();
+        members.peek().is_some() && members.all(Member::is_ready)
+    }
+
     /// Whether any member has cluster feature gates.
     pub fn has_gates(&self) -> bool {
         self.members.iter().any(|member| member.gates().is_some())

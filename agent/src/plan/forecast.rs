@@ -177,7 +177,8 @@ impl World<'_> {
     /// Somebody else's step ends well, and an abandoned one is cleared: both are waited for first.
     fn let_others_end(&mut self) {
         if let Some(record) = self.keys.step.take().map(|at| at.value) {
-            let mine = record.host == self.home.host;
+            let is_at_work = record.guarded.is_some() && self.keys.agents.contains_key(&record.host);
+            let mine = record.host == self.home.host && !is_at_work;
             let wait = Wait::Record { member: record.member, host: record.host };
             self.add(Some(record.member), if mine { Action::Repair } else { Action::Await(wait) }, false);
             self.came_back(&record);

@@ -18,6 +18,9 @@ pub(super) enum Whose {
 pub(super) fn whose(case: &Case, record: &StepLock) -> Whose {
     let is_gone = case.process == record.process || case.gone.contains(&record.process);
     let owns = case.me.seats.has(record.member);
+    // Only the journal that it was begun by, which is not at hand here, knows whether its command still runs in this boot.
+    let may_run_on = record.guarded.is_some() && record.process.boot_id == case.process.boot_id;
+    let is_gone = is_gone && !(may_run_on && case.rules.guard_notes_the_command);
     match record.host == case.me.host {
         true if !case.rules.twins_are_refused => Whose::Mine,
         _ if owns && is_gone => Whose::Mine,
@@ -37,4 +40,28 @@ pub(super) fn is_removed(case: &Case, member: MemberId) -> bool {
     let is_all_mine = || case.view.voters().all(|voter| voter.is_ready() && case.me.seats.has(voter.id));
     let is_gone = case.view.leader().is_some() && case.view.member(member).is_none();
     is_gone && (case.view.removed_by(member, None).is_some() || is_all_mine())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        keys::{Guarded, Keys, ProcessId, rules::Rules},
+        plan::samples,
+    };
+
+    #[test]
+    fn a_guards_lock_without_its_journal_is_this_hosts_own_only_after_a_boot() {
+        let (rules, keys, view) = (Rules::default(), Keys::default(), samples::view("1+ 2+ 3*"));
+        let me = samples::me(&[2]);
+        for (is_guarded, boot_id, is_mine) in [(false, 1, true), (true, 1, false), (true, 2, true)] {
+            let mut record = samples::record();
+            record.guarded = is_guarded.then(|| Guarded { beside: Vec::new(), command: "sh".into() });
+            let process = ProcessId { boot_id, ..ProcessId::default() };
+            let gone = [record.process];
+            let case = Case { process, gone: &gone, ..samples::case(&me, &rules, &keys, &view) };
+            let found = matches!(whose(&case, &record), Whose::Mine);
+            assert_eq!(found, is_mine, "guarded: {is_guarded}, boot {boot_id}");
+        }
+    }
 }

@@ -94,7 +94,8 @@ async fn three_hosts_run_their_commands_one_after_the_other(system: System) {
 
     // One that fails is told, and its member is brought up all the same.
     let pid = now[0].expect("it runs");
-    let failed = guarded(&rollout, 0, &["--", "/bin/sh", "-c", &format!("kill -TERM {pid}; exit 7")]).await;
+    let failed =
+        guarded(&rollout, 0, &["--", "/bin/sh", "-c", &format!("echo no object; kill -TERM {pid}; exit 7")]).await;
     failed.must_be(1, "command_failed");
     assert!(failed.message().contains("exit 7"), "{failed}");
     assert!(rollout.pids()[0].is_some_and(|now| now != pid) && lock(&rollout).await.is_none());
@@ -129,6 +130,15 @@ async fn a_step_outlives_its_guard_for_as_long_as_the_command_runs(system: Syste
 
     first.process().expect("it runs").signal(Signal::KILL).expect("killed");
     first.ends().await;
+    // Whoever lacks the journal does not know the command, and takes nothing over in this boot.
+    let (journal, aside) = (rollout.member(host).state_dir().join("journal"), rollout.layout().dir.join("aside"));
+    fs::rename(&journal, &aside).expect("moved");
+    let refused = guarded(&rollout, host, &["--finish"]).await;
+    refused.must_be(3, "step_of_another");
+    assert!(refused.message().contains("it may still run"), "{refused}");
+    fs::rename(&aside, &journal).expect("moved back");
+    // Who only asks does not wait.
+    guarded(&rollout, host, &["--check"]).await.must_be(6, "not_yet");
     // Neither the same command again nor the unit at boot ends what still runs.
     let finish = guard(&rollout, host, &["--finish".to_owned()]);
     let (waiting, next) = (Held::new(&rollout, "next"), other);

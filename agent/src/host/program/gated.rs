@@ -7,7 +7,10 @@
 use std::{
     ffi::OsString,
     io::{self, PipeReader, PipeWriter, Write as _},
-    os::fd::AsRawFd as _,
+    os::{
+        fd::{AsFd as _, AsRawFd as _},
+        unix::fs::PermissionsExt as _,
+    },
 };
 
 use tokio::process::{Child, Command};
@@ -27,7 +30,7 @@ pub struct Argv {
 
 #[derive(Debug, thiserror::Error)]
 pub enum GateError {
-    #[error("there is no program {program}; expected one that $PATH finds, or a path")]
+    #[error("there is no program `{program}` that can be executed; expected one that $PATH finds, or a path")]
     Missing {
         /// As it was typed.
         program: String,
@@ -62,7 +65,10 @@ impl Argv {
     /// [`GateError::Missing`], [`GateError::Program`]
     pub fn check(&self) -> Result<(), GateError> {
         let program = self.program.to_string_lossy().into_owned();
-        if !program_path::candidates(&program).iter().any(|candidate| candidate.is_file()) {
+        let is_executable = |path: &std::path::PathBuf| {
+            path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+        };
+        if !program_path::candidates(&program).iter().any(is_executable) {
             return Err(GateError::Missing { program });
         }
         program_path::check(&program).map_err(|source| GateError::Program { program, source: source.into() })
@@ -80,16 +86,19 @@ pub struct Gated {
 }
 
 impl Gated {
-    /// Starts the shell that waits.
+    /// Starts the shell that waits. `is_beside`: what the command prints goes to stderr.
     ///
     /// # Errors
     /// [`GateError`]
-    pub fn start(argv: &Argv) -> Result<Self, GateError> {
+    pub fn start(argv: &Argv, is_beside: bool) -> Result<Self, GateError> {
         argv.check()?;
         let (wait, word) = io::pipe().map_err(GateError::Start)?;
         let path = format!("/proc/{}/fd/{}", std::process::id(), wait.as_raw_fd());
         let mut command = Command::new("/bin/sh");
         command.args(["-c", GATE, &path]).arg(&argv.program).args(&argv.arguments);
+        if is_beside {
+            command.stdout(io::stderr().as_fd().try_clone_to_owned().map_err(GateError::Start)?);
+        }
         let child = command.spawn().map_err(GateError::Start)?;
         let found = child.id().map_or(Ok(None), ProcessId::of).map_err(GateError::Start)?;
         let gone = || GateError::Start(io::Error::other("the shell that was to become it has ended"));
@@ -122,7 +131,7 @@ mod tests {
     async fn a_command_begins_when_it_is_let_and_its_process_stays_the_same() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ran");
-        let gated = Gated::start(&touch(&path)).unwrap();
+        let gated = Gated::start(&touch(&path), false).unwrap();
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert!(!path.exists() && gated.process.is_alive().unwrap(), "it waits");
         let ended = gated.run().await.unwrap();
@@ -133,7 +142,7 @@ mod tests {
     async fn a_command_that_nobody_lets_never_begins() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ran");
-        let Gated { mut child, word, _wait, .. } = Gated::start(&touch(&path)).unwrap();
+        let Gated { mut child, word, _wait, .. } = Gated::start(&touch(&path), false).unwrap();
         // What the end of this process would do.
         drop((word, _wait));
         assert!(!child.wait().await.unwrap().success());

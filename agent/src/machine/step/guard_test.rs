@@ -130,6 +130,11 @@ fn who_only_asks_writes_nothing() {
         let mut guard = driven(Asked::Check, view);
         assert_eq!(guard.start(None), format!("prepare, look, {expected}"), "{view}");
     }
+    let mut guard = driven(Asked::Check, "1. 2+ 3*");
+    guard.down = vec![MemberId(1)];
+    assert_eq!(guard.start(None), "prepare, look, end MayGo", "what is down stays so");
+    let mut guard = driven(Asked::Check, "1+ 2+ 3*");
+    assert_eq!(guard.start(in_hand(Stage::Runs(command(false)))), "end NotYet Ready");
     let mut guard = driven(Asked::Check, "1+ 2- 3*");
     guard.keys.step = Some(record(2, 2, AttemptId(5)));
     assert_eq!(guard.start(None), "prepare, look, end NotYet Record");

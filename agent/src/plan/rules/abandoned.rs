@@ -17,7 +17,7 @@ pub(super) fn abandoned(case: &Case) -> Option<Next> {
         match owner::whose(case, &record.value) {
             // My own step, still in hand though it was given up: nobody else goes while the sign stands.
             Whose::Mine if case.in_hand == Some(record.value.attempt) => None,
-            Whose::Mine if record.value.members().all(|member| case.view.is_ready(member)) => {
+            Whose::Mine if case.view.are_ready(record.value.members()) => {
                 Some(Next::CleanUp(Txn::clear_abandoned(*member, record.created)))
             }
             Whose::Mine => Some(Next::Wait(Wait::Ready { member: *member })),

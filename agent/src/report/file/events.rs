@@ -49,6 +49,9 @@ struct Line<'a> {
     to: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hook: Option<&'a str>,
+    /// The program of a guarded command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,6 +115,7 @@ impl Events {
             step: member.and(progress.step()).map(|step| step.to_string()),
             to: None,
             hook: None,
+            command: None,
             why: None,
             waiting_for: None,
             gates: None,
@@ -129,7 +133,10 @@ impl Events {
             RunEvent::HookFailed { hook, why, .. } => {
                 (line.hook, line.why) = (Some(*hook), Some(printable(why).to_string()));
             }
-            RunEvent::CommandEnded { failed, .. } => line.why = failed.map(|how| printable(how).to_string()),
+            RunEvent::CommandBegun { command, .. } => line.command = Some(*command),
+            RunEvent::CommandEnded { command, failed, .. } => {
+                (line.command, line.why) = (Some(*command), failed.map(|how| printable(how).to_string()));
+            }
             RunEvent::Preparing { what } => line.waiting_for = Some(printable(what).to_string()),
             RunEvent::Unsettled(missing) => {
                 (line.waiting_for, line.gates) = (Some(settling::words(missing, names)), progress.gates());

@@ -64,13 +64,11 @@ fn what_stands(keys: &Keys, names: &Names) -> String {
     if let Some(lost) = keys.abandoned.values().next() {
         return format!("a step that was given up: {}", step_lock(&lost.value, names));
     }
-    let owns = keys
-        .agents
-        .values()
-        .next()
-        .map(|agent| names.list(&agent.value.seats.members().collect::<Vec<_>>()))
-        .unwrap_or_default();
-    format!("an agent at work, of {owns}")
+    let seats = keys.agents.values().next().map(|agent| agent.value.seats.members().collect::<Vec<_>>());
+    match seats.as_deref() {
+        Some([]) => "a guard at work, or one that waits for its turn".to_owned(),
+        seats => format!("an agent at work, of {}", names.list(seats.unwrap_or_default())),
+    }
 }
 
 pub fn text(item: &Item, names: &Names) -> String {

@@ -126,9 +126,10 @@ pub fn keys(keys: &Keys, names: &Names, view: &ClusterView, lapses: Option<Durat
         let _ = writeln!(text, "in its step: {}", step_lock(&step.value, names));
         if !keys.agents.contains_key(&step.value.host) {
             let host = printable(&step.value.host_name);
+            let verb = if step.value.guarded.is_some() { "guard --finish" } else { "run" };
             let _ = writeln!(
                 text,
-                "  its agent takes no part any more: agent run on {host} goes on; agent abandon gives the step up where that \
+                "  its agent takes no part any more: agent {verb} on {host} goes on; agent abandon gives the step up where that \
                  host does not come back"
             );
         }
@@ -143,8 +144,9 @@ pub fn keys(keys: &Keys, names: &Names, view: &ClusterView, lapses: Option<Durat
         );
     }
     for agent in keys.agents.values() {
-        let (host, owns) =
-            (printable(&agent.value.host_name), names.list(&agent.value.seats.members().collect::<Vec<_>>()));
+        let members: Vec<_> = agent.value.seats.members().collect();
+        let owns = if members.is_empty() { "a guard".to_owned() } else { names.list(&members) };
+        let host = printable(&agent.value.host_name);
         let said = match (agent.value.waits_for.as_deref(), agent.value.does.as_deref()) {
             (Some(waits), _) => Some(format!("waits for {}", printable(waits))),
             (None, does) => does.map(|does| printable(does).to_string()),

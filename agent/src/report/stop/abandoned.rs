@@ -38,8 +38,9 @@ pub fn abandoned(record: &StepLock, names: &Names, view: &ClusterView, playbook:
     let (name, host) = (names.member(record.member), printable(&record.host_name));
     let message = format!("the step of {name} was given up; nobody takes a member down until it is settled");
     let left = format!("replace {name}, or bring {host} back: its agent may still wake up; {}", line(view));
-    let stop = Stop::well(Reason::Abandoned, message, "run", playbook);
-    let next = Some(with_own_playbook(&there(Some(&host), &names.short(record.member)), "run"));
+    let verb = if record.guarded.is_some() { "guard --finish" } else { "run" };
+    let stop = Stop::well(Reason::Abandoned, message, verb, playbook);
+    let next = Some(with_own_playbook(&there(Some(&host), &names.short(record.member)), verb));
     Stop { next, left, cluster: Some(Progress::Partial), ..stop }
 }
 

@@ -85,12 +85,22 @@ pub fn typed(verb: Verb) -> &'static str {
         Verb::Rollback => "rollback",
         Verb::Finalize => "finalize",
         Verb::Resume => "resume",
-        Verb::Guard(_) => "guard",
+        // Not with the command: it may have run.
+        Verb::Guard(_) => "guard --finish",
     }
 }
 
 /// How the machine's end is told.
 pub fn of(ending: &Ending, context: &Context) -> Stop {
+    let stop = told(ending, context);
+    let has_begun =
+        matches!(ending, Ending::Sick { .. } | Ending::NoQuorum { .. } | Ending::NoAnswer { .. } | Ending::Step { .. });
+    // A guard that has begun nothing has nothing to be finished.
+    let is_ended = context.is_guard() && !has_begun && stop.reason != Reason::StepOfAnother;
+    if is_ended { stop.without_next() } else { stop }
+}
+
+fn told(ending: &Ending, context: &Context) -> Stop {
     match ending {
         Ending::Finished(finish) => context.finished(finish),
         Ending::Refused(refusal) => context.refused(refusal),
@@ -217,8 +227,12 @@ impl Context<'_> {
             left: self.cluster_now(),
             next: Some(self.command(verb)),
             // A guard brings nobody to any target.
-            cluster: (!matches!(self.verb, Verb::Guard(_))).then_some(Progress::Partial),
+            cluster: (!self.is_guard()).then_some(Progress::Partial),
         }
+    }
+
+    fn is_guard(&self) -> bool {
+        matches!(self.verb, Verb::Guard(_))
     }
 
     /// How things stand, as far as it is known.
@@ -244,7 +258,6 @@ impl Context<'_> {
         match self.verb {
             Verb::Rollback => "rollback",
             Verb::Run | Verb::Finalize | Verb::Resume => "run",
-            // The command is not repeated for whoever types it: it may have run.
             Verb::Guard(_) => "guard --finish",
         }
     }
@@ -290,7 +303,8 @@ impl Context<'_> {
                 .without_next()
                 .cluster(Progress::Done),
             Finish::NothingToDo => {
-                self.stop(Reason::NothingToDo, self.nothing_to_do(), "status").without_next().cluster(Progress::Done)
+                let stop = self.stop(Reason::NothingToDo, self.nothing_to_do(), "status").without_next();
+                if self.is_guard() { stop } else { stop.cluster(Progress::Done) }
             }
             Finish::Partial { left } => self.partial(left),
             Finish::Held { member } => {

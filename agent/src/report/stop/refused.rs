@@ -198,6 +198,15 @@ impl Context<'_> {
 
     fn step_of_another(&self, record: &StepLock, alive: bool) -> Stop {
         let (member, host) = (self.names.member(record.member), printable(&record.host_name));
+        if let Some(guarded) = &record.guarded {
+            let command = printable(&guarded.command);
+            let message = format!(
+                "{host} was to run {command} in the step of {member}, and no journal here says what became of it: it may still run"
+            );
+            let next = format!("{} {}", self.command("abandon"), typed(&self.names.short(record.member)));
+            let left = "nobody takes a member down; see that the command has ended before the step is given up";
+            return self.stop(Reason::StepOfAnother, message, "status").next(next).leaving(left);
+        }
         let whose = match alive {
             true => format!("the agent with pid {} on this machine, which still runs", record.process.pid),
             false => format!("an agent with another state directory, on {host}"),
