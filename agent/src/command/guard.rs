@@ -91,7 +91,7 @@ async fn once(
     reporter: &mut Reporter,
 ) -> Stop {
     let options = Options { verb, expect_agents: None, order, host_stays: typed.host_stays };
-    let told = |trouble: Trouble| trouble.stop("guard --finish", Some(&typed.playbook.to_string_lossy()), false);
+    let told = |trouble: Trouble| trouble.stop("guard --check", Some(&typed.playbook.to_string_lossy()), false);
     let execution = match setup::set_up(playbook.clone(), options, reporter).await {
         Ok(execution) => execution,
         Err(error) => return told(trouble_of_setup(error)),

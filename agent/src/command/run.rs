@@ -87,7 +87,8 @@ pub(super) fn stop_of(ended: Ended, me: &Me, playbook: &Path, require_complete: 
         require_complete,
     };
     let told = |trouble: &Trouble| {
-        let stop = trouble.stop(stop::typed(me.verb), Some(&path), touched);
+        let verb = if in_hand.is_some() { context.onward() } else { stop::typed(me.verb) };
+        let stop = trouble.stop(verb, Some(&path), touched);
         let left = match (stop.left.is_empty(), down.is_empty()) {
             (true, _) => context.cluster_now(),
             (false, true) => stop.left,
@@ -102,6 +103,7 @@ pub(super) fn stop_of(ended: Ended, me: &Me, playbook: &Path, require_complete: 
             stop::denied(&ending, &blind, &context).unwrap_or_else(|| stop::of(&ending, &context))
         }
         (Ok(ending), ..) => stop::of(&ending, &context),
+        (Err(Abort::HostGoesDown), ..) => stop::host_goes_down(&context),
         (Err(abort), ..) => told(&trouble_of_abort(abort, in_hand, names)),
     }
 }
@@ -114,7 +116,9 @@ fn trouble_of_abort(abort: Abort, in_hand: Option<MemberId>, names: &Names) -> T
         Abort::Removed { member, by, is_recorded } => {
             Trouble::Removed { name: names.short(member), member: names.member(member), by: by.join(", "), is_recorded }
         }
-        Abort::AtOnce => Trouble::InterruptedAtOnce { member: in_hand.map(|member| (member, names.short(member))) },
+        Abort::AtOnce | Abort::HostGoesDown => {
+            Trouble::InterruptedAtOnce { member: in_hand.map(|member| (member, names.short(member))) }
+        }
     }
 }
 

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::{Execution, error::ActError};
+use super::{Abort, Execution, error::ActError};
 use crate::{
     event::RunEvent,
     host::{
         program::gated::{Argv, Gated},
-        runtime::systemd::is_about_to_go_down,
+        runtime::systemd::{has_systemd, is_about_to_go_down},
     },
     journal::guarded::Command,
     keys::ProcessId,
@@ -39,13 +39,24 @@ pub struct Order {
 pub(super) struct OwnCommand {
     order: Option<Order>,
     gated: Option<Gated>,
+    has_ended: bool,
     /// A person said that the host does not restart after all.
     host_stays: bool,
 }
 
 impl OwnCommand {
     pub(super) fn of(order: Option<Order>, host_stays: bool) -> Self {
-        Self { order, gated: None, host_stays }
+        Self { order, host_stays, ..Self::default() }
+    }
+
+    /// Whether a signal may mean that this host shuts down, though no member is a unit.
+    pub(super) fn is_on_systemd(&self) -> bool {
+        self.order.is_some() && has_systemd()
+    }
+
+    /// What a shutdown cuts short. After the command it is what the command was for, or at least nothing that failed.
+    pub(super) fn cut_short(&self) -> Abort {
+        if self.has_ended { Abort::HostGoesDown } else { Abort::AtOnce }
     }
 }
 
@@ -80,6 +91,7 @@ impl Execution<'_> {
         self.cluster.leases.recorded = None;
         self.tell(RunEvent::CommandBegun { member, command: &command });
         let ended = gated.run().await;
+        self.command.has_ended = true;
         let failed = match &ended {
             Ok(status) if status.success() => None,
             Ok(status) => Some(how(status)),

@@ -165,6 +165,9 @@ pub enum Abort {
     /// The operator asked twice, or once, and the host shuts down.
     #[error("stopped at once by a second signal, or the host's shutdown")]
     AtOnce,
+    /// A guarded command has ended, and the host goes down, as it was to.
+    #[error("the host goes down after a guarded command")]
+    HostGoesDown,
 }
 
 /// What is left when a run has ended.
@@ -194,13 +197,14 @@ impl Execution<'_> {
 
     /// Runs the machine to its end.
     pub async fn run(mut self) -> Ended {
-        let (interrupt, has_units) = (self.console.interrupt.clone(), self.host.nodes.iter().any(OwnNode::is_unit));
+        let interrupt = self.console.interrupt.clone();
+        let has_systemd = self.command.is_on_systemd() || self.host.nodes.iter().any(OwnNode::is_unit);
         let ending = tokio::select! {
             ending = self.drive() => ending,
             () = interrupt.asked(2) => Err(Abort::AtOnce),
-            () = interrupt.by_shutdown(), if has_units => Err(Abort::AtOnce),
+            () = interrupt.by_shutdown(), if has_systemd => Err(self.command.cut_short()),
         };
-        if ending.is_err() && !matches!(ending, Err(Abort::AtOnce | Abort::Removed { .. })) {
+        if ending.is_err() && !matches!(ending, Err(Abort::AtOnce | Abort::HostGoesDown | Abort::Removed { .. })) {
             self.repair_before_abort().await;
         }
         self.ends(ending).await
@@ -208,9 +212,9 @@ impl Execution<'_> {
 
     async fn ends(mut self, ending: Result<Ending, Abort>) -> Ended {
         self.cluster.leases.end(&self.cluster.store).await;
-        let is_at_once = matches!(ending, Err(Abort::AtOnce));
+        let is_at_once = matches!(ending, Err(Abort::AtOnce | Abort::HostGoesDown));
         let is_doubtful = match &ending {
-            Ok(Ending::Finished(_)) | Err(Abort::AtOnce) => false,
+            Ok(Ending::Finished(_)) | Err(Abort::AtOnce | Abort::HostGoesDown) => false,
             Ok(Ending::Refused(_) | Ending::Unprepared(_)) => self.seen.blind.is_some(),
             Ok(_) | Err(_) => true,
         };

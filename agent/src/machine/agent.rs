@@ -295,7 +295,7 @@ impl Agent {
         if let Some(act) = self.register(&looked) {
             return act;
         }
-        if let Some(created) = self.forgotten_baton(&looked) {
+        if let Some(created) = self.forgotten_baton(&looked).filter(|_| !self.only_asks()) {
             return self.send(Txn::clear_baton(created), Then::Look);
         }
         let Some(next) = self.next(&looked, None) else { return self.unanswered(&looked) };

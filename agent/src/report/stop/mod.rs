@@ -85,9 +85,16 @@ pub fn typed(verb: Verb) -> &'static str {
         Verb::Rollback => "rollback",
         Verb::Finalize => "finalize",
         Verb::Resume => "resume",
-        // Not with the command: it may have run.
-        Verb::Guard(_) => "guard --finish",
+        // Whether it is time is asked; the command is typed by whoever wants it.
+        Verb::Guard(_) => "guard --check",
     }
+}
+
+/// How it is told that a guarded command had its way with the host.
+pub fn host_goes_down(context: &Context) -> Stop {
+    let left = "the lock stands until this host is back and its members are ready";
+    let message = "the command has ended, and this host goes down".to_owned();
+    context.stop(Reason::HostGoesDown, message, context.onward()).without_next().leaving(left)
 }
 
 /// How the machine's end is told.

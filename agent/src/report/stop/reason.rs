@@ -67,6 +67,7 @@ reasons! {
     Held "held" Always(0), "one member is left before the point of no return", "agent finalize, or agent rollback";
     Approved "approved" Always(0), "the last member may go, its host must run", "agent run on that host";
     Guarded "guarded" Always(0), "the command ran, and this host's members are ready", "nothing";
+    HostGoesDown "host_goes_down" Always(0), "the guarded command has ended and the host goes down; its step ends after the boot", "nothing where baton-guard.service is enabled; else agent guard --finish there";
     HandedOver "handed_over" Always(0), "a member of this host led, and passed leadership on", "nothing";
     MayGo "may_go" Always(0), "a guarded command could begin now", "agent guard without --check";
     Planned "planned" Always(0), "the plan is printed; nothing was touched", "agent run";

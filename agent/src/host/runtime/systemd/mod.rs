@@ -248,11 +248,16 @@ pub async fn host_goes_down() {
     }
 }
 
+/// Whether systemd runs this host, as sd_booted(3) asks it.
+pub fn has_systemd() -> bool {
+    Path::new("/run/systemd/system").exists()
+}
+
 /// Whether this host is about to go down: now, or at the time that `shutdown` was told. Where systemd should answer and does not,
 /// it may be past that.
 pub async fn is_about_to_go_down() -> bool {
     let exists = |path: &str| Path::new(path).exists();
-    if !exists("/run/systemd/system") {
+    if !has_systemd() {
         return false;
     }
     exists("/run/systemd/shutdown/scheduled")
