@@ -237,6 +237,7 @@ fn no_link_between_texts_is_dead_and_readme_and_map_stay_short() {
         "node/README.md",
         "playbooks/README.md",
         "playbooks/ansible/README.md",
+        "playbooks/systemd/README.md",
         "scripts/BENCHMARKS.md",
         "tests/matrix/README.md",
     ];
@@ -255,4 +256,28 @@ fn no_link_between_texts_is_dead_and_readme_and_map_stay_short() {
         let lines = fs::read_to_string(root().join(name)).unwrap().lines().count();
         assert!(lines <= most, "{name} has {lines} lines; what is more belongs beside what it documents");
     }
+}
+
+/// Units, plays and configurations that start a guard: the words are the agent's own.
+#[test]
+fn every_guard_that_is_shipped_can_be_typed() {
+    let mut files = vec![root().join("playbooks/ansible/examples/reboot.yml")];
+    let mut folders = vec![root().join("playbooks/systemd")];
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() { folders.push(path) } else { files.push(path) }
+        }
+    }
+    let mut found = 0;
+    for file in files {
+        for line in fs::read_to_string(&file).unwrap().lines() {
+            let words: Vec<_> = line.split_whitespace().collect();
+            let Some(at) = words.iter().position(|word| word.ends_with("/bin/agent")) else { continue };
+            let typed = words[at..].iter().map(|word| (*word).into());
+            let parsed = agent::cli::parse(typed).unwrap_or_else(|error| panic!("{}: {line}: {error}", file.display()));
+            assert_eq!(parsed.verb.name(), "guard", "{line}");
+            found += 1;
+        }
+    }
+    assert!(found >= 6, "{found}");
 }

@@ -1,5 +1,6 @@
 //! Members that are services of systemd, on hosts that really have one: each boots, crashes and is cut off by itself.
 
+mod examples;
 mod failure;
 mod fleet;
 mod guard;
