@@ -15,7 +15,7 @@ use agent::{
         txn::{Op, Txn},
     },
     machine::act::{Act, Ending, Event, Looked},
-    plan::refusal::Refusal,
+    plan::{Verb, refusal::Refusal},
 };
 
 fn failed() -> Event {
@@ -37,7 +37,7 @@ impl World {
                 return Ok(());
             }
             Act::Exit(ending) => {
-                self.judge_exit(ending)?;
+                self.judge_exit(host, ending)?;
                 if !self.scenario.is_fine {
                     self.end_leases_of(self.process(host).id);
                 }
@@ -47,6 +47,9 @@ impl World {
                     self.host(host).lost += 1;
                 }
                 return Ok(());
+            }
+            Act::Command if !self.process(host).has_let && outcome == Outcome::Plain => {
+                return self.begin_command(host);
             }
             act => self.event_of(host, act, outcome)?,
         };
@@ -58,6 +61,8 @@ impl World {
     fn answer(&mut self, host: usize, event: Event) -> Result<(), Violation> {
         let process = self.process_mut(host);
         process.act = process.agent.on(event).ok_or("an answer the machine did not ask for")?;
+        self.judge_asking(host)?;
+        let process = self.process_mut(host);
         match &process.act {
             Act::Send(txn) => {
                 if let Some(Op::PutBaton(baton)) = txn.ops.first() {
@@ -91,6 +96,7 @@ impl World {
             Act::Journal(entry) => {
                 let journal = progress::advance(self.hosts[host].journal, *entry);
                 self.host(host).journal = journal.map_err(|_| "the journal was written out of order")?;
+                self.forget_begun(host);
                 Event::Done
             }
             Act::HandOver { from, to } => self.hand_over(node_of(*from), node_of(*to), outcome),
@@ -115,7 +121,9 @@ impl World {
                 self.downgrade(host, to.is_some(), outcome)
             }
             Act::Examine => Event::Examined(Arc::default()),
-            Act::Spawn | Act::Command | Act::AwaitHost(_) => return Err("no guard is asked for".into()),
+            Act::Spawn => self.spawn(host),
+            Act::Command if outcome == Outcome::NotLet => Event::Unconfirmed(Arc::from("")),
+            Act::Command | Act::AwaitHost(_) => Event::Done,
             Act::Prepare | Act::Confirm(_) | Act::HookBefore(_) | Act::HookAfter(_) | Act::Look | Act::Exit(_) => {
                 Event::Done
             }
@@ -143,6 +151,7 @@ impl World {
         };
         self.answer(host, Event::Looked(Box::new(looked)))?;
         self.judge_check(host)?;
+        self.judge_guard(host, keys.as_deref())?;
         self.judge_ending(host, keys.as_deref(), is_window_over)?;
         self.pass_over(host)
     }
@@ -177,7 +186,9 @@ impl World {
         let id = self.id_of_host(host);
         let process = self.process(host).id;
         if self.process(host).is_registered && !self.keys.agents.contains_key(&id) && self.has_quorum() {
-            let seats = self.scenario.seats(host, id);
+            // As `Me::participant` has it.
+            let is_guard = matches!(self.process(host).verb, Verb::Guard(_));
+            let seats = if is_guard { Default::default() } else { self.scenario.seats(host, id) };
             let participant = Participant {
                 host_name: Arc::default(),
                 process,
@@ -261,7 +272,7 @@ impl World {
         }
         self.judge_start(node)?;
         let starter = &mut self.nodes[node];
-        (starter.process, starter.has_followed) = (Some(starter.binary), false);
+        (starter.process, starter.has_followed, starter.is_supervised) = (Some(starter.binary), false, false);
         match outcome {
             Outcome::Sick => starter.is_sick = true,
             Outcome::Dies => starter.end(),

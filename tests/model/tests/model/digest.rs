@@ -99,6 +99,7 @@ impl World {
         }
         let host = &*self.hosts[host];
         (host.lost, host.journal).hash(canonical);
+        (host.init, host.errand, host.begun).hash(canonical);
         let Some(process) = &host.process else { return canonical.write_u8(0) };
         // Of the act, only what the agent's own phase does not say.
         std::mem::discriminant(&process.act).hash(canonical);
@@ -109,7 +110,7 @@ impl World {
             _ => {}
         }
         (process.id, process.verb, &process.agent).hash(canonical);
-        (process.kept, process.is_registered, &process.read).hash(canonical);
+        (process.kept, process.is_registered, process.has_let, &process.read).hash(canonical);
     }
 }
 

@@ -46,6 +46,11 @@ impl World {
                 check(!is_at_work, "ended in part while another agent was at work")?;
                 check(own.all(|node| self.nodes[node].is_up()), "ended in part with a member of its own not ready")
             }
+            Finish::NothingToDo if self.is_guard(host) => {
+                let mut records = keys.step.iter().chain(keys.abandoned.values());
+                let is_own = records.any(|record| self.owns(host, record.value.member));
+                check(!is_own, "said there was nothing to finish")
+            }
             Finish::NothingToDo => {
                 let is_done = self.all_run(Binary::New) || !self.scenario.changes_minor();
                 check(is_done, "said there was nothing to do")
@@ -80,6 +85,7 @@ impl World {
             }
             Refusal::Failed { member, .. } => {
                 let state = keys.run.as_ref().map(|run| &run.value.state);
+                let comes_no_more = |member| self.is_guard(host) || comes_no_more(member);
                 check(marked_in(state) && comes_no_more(*member), "did not wait for the owner of a failed step")
             }
             Refusal::Abandoned { record } => check(comes_no_more(record.member), "did not wait for a lost owner"),
@@ -87,6 +93,7 @@ impl World {
             Refusal::GoingBack => check(keys.run.as_ref().is_some_and(|r| r.value.is_going_back()), "refused a run"),
             Refusal::TwinHost { .. } => check(self.scenario.has_twins, "took itself for another"),
             Refusal::NoWayBack | Refusal::NotHeld | Refusal::NothingToRollBack | Refusal::NothingToResume => Ok(()),
+            Refusal::BelowQuorum { .. } if self.is_guard(host) => self.judge_below(host),
             // Nothing in the model gives a reason for any other.
             Refusal::BelowQuorum { .. } => check(self.nodes.len() != 3, "refused for quorum with three members"),
             _ => Err("refused without reason"),
@@ -104,13 +111,17 @@ impl World {
         !is_there || !self.is_ready(node)
     }
 
-    fn owns(&self, host: usize, member: MemberId) -> bool {
+    pub fn owns(&self, host: usize, member: MemberId) -> bool {
         self.scenario.owned_by(host).any(|node| id_of(node) == member)
     }
 
     /// What a failed step says of its member.
-    pub fn judge_exit(&self, ending: &Ending) -> Result<(), Violation> {
-        let Ending::Step { member, left, .. } = ending else { return Ok(()) };
+    pub fn judge_exit(&self, host: usize, ending: &Ending) -> Result<(), Violation> {
+        let (member, left) = match ending {
+            Ending::Guarded { .. } => return self.judge_guarded(host),
+            Ending::Step { member, left, .. } => (member, left),
+            _ => return Ok(()),
+        };
         let node = self.nodes[node_of(*member)];
         let has_record = self.keys.step.as_ref().is_some_and(|down| down.value.member == *member);
         let stands = has_record || self.keys.abandoned.contains_key(member) || self.scenario.faults.abandon > 0;

@@ -33,6 +33,12 @@ pub struct Faults {
     pub refuse: u8,
     /// A process does not stop, or a binary cannot be switched.
     pub stuck: u8,
+    /// `agent guard` with a command.
+    pub guard: u8,
+    /// `agent guard --check`
+    pub ask: u8,
+    /// A host loses its power within a guarded step.
+    pub power: u8,
     /// Whether keys may change between the two halves of a look.
     pub split_looks: bool,
 }

@@ -1,6 +1,7 @@
 //! What comes of a move: to agents' processes, to members, to what operators typed.
 
 use super::{
+    errand::Errand,
     judge::Violation,
     moves::{Move, Outcome},
     names::{id_of, node_of, process_id},
@@ -12,7 +13,7 @@ use agent::{
         act::{Act, Event},
         agent::Agent,
     },
-    plan::Verb,
+    plan::{Guard, Verb},
 };
 use proto::MemberId;
 
@@ -65,7 +66,14 @@ impl World {
             Move::Interrupt(host) => drop(world.process_mut(host.into()).agent.on(Event::Interrupted)),
             Move::Abandon => world.abandon(),
             Move::Replace => world.replace(),
+            Move::CommandEnds(host) => world.command_ends(host.into(), Errand::Idle),
+            Move::CommandEndsLate(host) => world.command_ends(host.into(), Errand::Queued),
+            Move::CommandStops(host) => world.command_stops(host.into())?,
+            Move::HostGoes(host) => world.host_goes(host.into())?,
+            Move::PowerLost(host) => world.reboot(host.into(), false),
+            Move::ComesUp(node) => world.comes_up(node.into())?,
         }
+        world.judge_errands()?;
         world.poll();
         Ok(world)
     }
@@ -81,6 +89,7 @@ impl World {
             Move::Act(_, GaveUp | GaveUpLate | Expired) => &mut left.give_up,
             Move::Act(_, Sick | Dies | Slow) => &mut left.sick,
             Move::Act(_, FailsDone) => &mut left.stuck,
+            Move::Act(_, NotLet) => &mut left.refuse,
             Move::Act(host, Fails) => match self.hosts[usize::from(host)].process.as_ref().map(|p| &p.act) {
                 Some(Act::Stop(_) | Act::Switch { .. }) => &mut left.stuck,
                 _ => &mut left.refuse,
@@ -92,6 +101,9 @@ impl World {
             Move::LeaderMoves(_) => &mut left.move_leader,
             Move::Interrupt(_) => &mut left.interrupt,
             Move::Abandon => &mut left.abandon,
+            Move::Start(_, Verb::Guard(Guard::Command)) | Move::Type(_, Verb::Guard(Guard::Command)) => &mut left.guard,
+            Move::Type(_, Verb::Guard(_)) => &mut left.ask,
+            Move::PowerLost(_) => &mut left.power,
             Move::Type(_, Verb::Resume) => &mut left.resume,
             Move::Type(..) => &mut left.rollback,
             Move::Replace => &mut left.replace,
@@ -108,8 +120,9 @@ impl World {
         let mut agent = Agent::new(me, self.scenario.rules, id);
         let started = Event::Started { in_hand: self.hosts[host].journal, down: self.down_on(host) };
         let act = agent.on(started).expect("the first event is always answered");
-        let (read, kept, is_registered) = (None, None, false);
-        self.host(host).process = Some(Process { id, verb, agent, act, read, kept, is_registered });
+        let (read, kept, is_registered, has_let) = (None, None, false, false);
+        self.host(host).process = Some(Process { id, verb, agent, act, read, kept, is_registered, has_let });
+        self.judge_asking(host)?;
         self.pass_over(host)
     }
 

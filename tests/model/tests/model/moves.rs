@@ -59,6 +59,17 @@ pub enum Move {
     Replace,
     /// An agent is started with what nothing asks for.
     Type(At, Verb),
+    /// A guarded command ends, and leaves nothing to come.
+    CommandEnds(At),
+    /// It ends, and its host is about to restart.
+    CommandEndsLate(At),
+    /// It stops its host's members, which their supervisor may start again.
+    CommandStops(At),
+    /// A host restarts by a guarded command.
+    HostGoes(At),
+    PowerLost(At),
+    /// A member is started by its supervisor.
+    ComesUp(At),
 }
 
 /// How an act ends.
@@ -94,6 +105,8 @@ pub enum Outcome {
     Fails,
     /// Said to have failed, though done.
     FailsDone,
+    /// A guarded command is not let begin.
+    NotLet,
 }
 
 impl Move {
@@ -105,6 +118,7 @@ impl Move {
             Self::Start(..) | Self::Land(_) | Self::Elect(_) | Self::Rise | Self::Lapse(_) => false,
             Self::Recover(_) | Self::End(_) => false,
             Self::Lower | Self::Fit(_) | Self::EndLowering | Self::LandCall => false,
+            Self::CommandEnds(_) | Self::HostGoes(_) => false,
             _ => true,
         }
     }
@@ -141,6 +155,7 @@ impl World {
         moves.extend((0..self.nodes.len()).filter(is_sick).map(|node| Move::Recover(node as At)));
         let is_told = |node: &usize| self.nodes[*node].is_told;
         moves.extend((0..self.nodes.len()).filter(is_told).map(|node| Move::End(node as At)));
+        self.moves_of_errands(&mut moves);
         self.faults_of_all(&mut moves);
         moves
     }
@@ -185,6 +200,10 @@ impl World {
 
     /// What a person types, given what the last run said.
     fn starts(&self, at: At, moves: &mut Vec<Move>) {
+        self.guards(at, moves);
+        if !self.scenario.has_run {
+            return;
+        }
         let state = self.keys.run.as_ref().map(|run| &run.value.state);
         let verb = match state {
             Some(RunState::RollingBack | RunState::Failed { was: Going::RollingBack, .. }) => Verb::Rollback,
@@ -234,7 +253,7 @@ impl World {
                 or(left.give_up, &[GaveUp]);
             }
             // One that ends while its agent waits for an answer is started by the next agent.
-            Act::Send(_) if !self.has_quorum() && self.has_ended_by_our_hand() => return vec![UnknownNo, OutOfTime],
+            Act::Send(_) if !self.has_quorum() && self.is_cut_off(host) => return vec![UnknownNo, OutOfTime],
             Act::Send(_) if !self.has_quorum() => return vec![UnknownNo],
             // Its key stands and falls with its agent's own lease, and no answer to it decides anything.
             Act::Send(txn) if is_registration(txn) => {}
@@ -246,7 +265,7 @@ impl World {
                 or(left.unknown, &[UnknownYes, UnknownLate]);
                 or(left.give_up, &[GaveUp, GaveUpLate]);
             }
-            Act::Wait(_) if !self.has_quorum() && self.has_ended_by_our_hand() => or(1, &[OutOfTime]),
+            Act::Wait(_) if !self.has_quorum() && self.is_cut_off(host) => or(1, &[OutOfTime]),
             Act::Wait(_) => or(left.give_up, &[Expired]),
             Act::Start(member) if self.nodes[node_of(*member)].process.is_none() => or(left.sick, &[Sick, Dies]),
             Act::AwaitReady { member, on } if self.is_healed(node_of(*member), *on) => or(left.sick, &[Slow]),
@@ -260,6 +279,7 @@ impl World {
                 or(left.refuse, &[Fails]);
                 outcomes.extend(self.as_good_as(node_of(*to), host).map(|node| Passes(node as At)));
             }
+            Act::Spawn | Act::Command | Act::AwaitHost(_) => return self.outcomes_of_guard(host, &process.act),
             Act::Stop(_) => or(left.stuck, &[Fails]),
             Act::Switch { .. } => or(left.stuck, &[Fails, FailsDone]),
             _ => {}
@@ -267,8 +287,10 @@ impl World {
         outcomes
     }
 
-    fn has_ended_by_our_hand(&self) -> bool {
-        self.nodes.iter().any(|node| node.has_followed)
+    /// Whether an answer may be missing because of a member that the next agent would start.
+    fn is_cut_off(&self, host: usize) -> bool {
+        let has_own_down = || self.scenario.faults.guard > 0 && !self.down_on(host).is_empty();
+        self.nodes.iter().any(|node| node.has_followed) || has_own_down()
     }
 
     /// Whether its host remembers that it was told to stop.

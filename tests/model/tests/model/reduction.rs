@@ -39,9 +39,11 @@ impl World {
     }
 
     pub fn is_private(&self, host: usize) -> bool {
-        use Act::{AwaitPolls, Confirm, Examine, Exit, HookAfter, HookBefore, Journal, Prepare, Switch, Wait};
+        use Act::{AwaitPolls, Confirm, Examine, Exit, HookAfter, HookBefore, Journal, Prepare, Spawn, Switch, Wait};
         match self.act_of(host) {
-            Some(Journal(_) | Prepare | Examine | Confirm(_) | HookBefore(_) | HookAfter(_) | Wait(_)) => true,
+            // What ends here with the whole host is seen elsewhere.
+            _ if self.is_at_risk(host) => false,
+            Some(Journal(_) | Prepare | Examine | Confirm(_) | Spawn | HookBefore(_) | HookAfter(_) | Wait(_)) => true,
             Some(Switch { .. } | AwaitPolls) => !self.may_rise(),
             // Its leases are left behind, so it is but one process less; a twin sees that nobody renews them.
             Some(Exit(_)) => self.scenario.is_fine && !self.scenario.has_twins,
@@ -68,7 +70,7 @@ impl World {
     fn is_undisturbed(&self, host: usize) -> bool {
         let process = self.process(host);
         let is_killed = self.left.kill + self.left.lose_directory > 0
-            && !matches!(process.act, Act::Wait(_) | Act::Examine | Act::Confirm(_));
+            && !matches!(process.act, Act::Wait(_) | Act::Examine | Act::Confirm(_) | Act::Spawn);
         !is_killed && self.outcomes(host, process).len() == 1
     }
 }

@@ -36,6 +36,10 @@ pub struct Scenario {
     pub has_twins: bool,
     /// Whether nobody remembers that a member was told to stop.
     pub forgets_what_was_told: bool,
+    /// Whether anybody changes the cluster's release; else there are guarded commands alone.
+    pub has_run: bool,
+    /// Whether it is said of each guarded command that it restarts its host.
+    pub says_reboots: bool,
 }
 
 /// What the playbook changes.
@@ -68,6 +72,8 @@ impl Scenario {
             has_alike_hosts: true,
             has_twins: false,
             forgets_what_was_told: false,
+            has_run: true,
+            says_reboots: false,
         }
     }
 
@@ -125,6 +131,18 @@ impl Scenario {
     /// Agents take a member that was told to stop for any other.
     pub fn forgetful(mut self) -> Self {
         self.forgets_what_was_told = true;
+        self
+    }
+
+    /// Guarded commands alone.
+    pub fn without_run(mut self) -> Self {
+        self.has_run = false;
+        self
+    }
+
+    /// `agent guard --reboot`
+    pub fn rebooting(mut self) -> Self {
+        self.says_reboots = true;
         self
     }
 

@@ -7,8 +7,9 @@
 use std::{rc::Rc, sync::Arc};
 
 use super::{
+    errand::Errand,
     faults::Faults,
-    names::{copied_id, host_id, id_of},
+    names::{copied_id, host_id, id_of, process_id},
     scenario::Scenario,
 };
 use agent::{
@@ -16,7 +17,7 @@ use agent::{
         progress::InHand,
         restart::{self, Binary},
     },
-    keys::{Intent, Keys, ProcessId, RunResult, RunState, TakeId, host_id::HostId, txn::Txn},
+    keys::{AttemptId, Intent, Keys, ProcessId, RunResult, RunState, TakeId, host_id::HostId, txn::Txn},
     machine::{act::Act, agent::Agent},
     observe::view::{Answer, ClusterView, Health, Leader, Member, Report, Role},
     plan::Verb,
@@ -96,6 +97,8 @@ pub struct Node {
     pub is_told: bool,
     /// It has ended so, and was not started since.
     pub has_followed: bool,
+    /// It went down with its host, or by a command, and its supervisor may start it again.
+    pub is_supervised: bool,
 }
 
 #[derive(Clone)]
@@ -104,6 +107,12 @@ pub struct Host {
     pub lost: u8,
     pub journal: Option<InHand>,
     pub process: Option<Process>,
+    /// Its first process: another one since it has restarted.
+    pub init: ProcessId,
+    /// What a guarded command does to it.
+    pub errand: Errand,
+    /// The attempt whose command has begun.
+    pub begun: Option<AttemptId>,
 }
 
 #[derive(Clone)]
@@ -119,6 +128,8 @@ pub struct Process {
     pub kept: Option<TakeId>,
     /// Whether it has said that it takes part, or tried to: it says so again.
     pub is_registered: bool,
+    /// Whether it has let its command begin.
+    pub has_let: bool,
 }
 
 pub fn version(is_new: bool) -> ClusterVersion {
@@ -165,15 +176,19 @@ impl World {
             by_our_hand: false,
             is_told: false,
             has_followed: false,
+            is_supervised: false,
         };
-        let host = Rc::new(Host { lost: 0, journal: None, process: None });
+        let host = |host| {
+            let init = process_id(host, host as u128 + 1);
+            Rc::new(Host { lost: 0, journal: None, process: None, init, errand: Errand::Idle, begun: None })
+        };
         Self {
             scenario: Rc::new(scenario.clone()),
             intent: Arc::new(scenario.intent()),
             keys: Rc::default(),
             late: Vec::new(),
             nodes: vec![node; scenario.owners.len()],
-            hosts: vec![host; scenario.hosts()],
+            hosts: (0..scenario.hosts()).map(host).collect(),
             leader: 0,
             rise: if scenario.leads_down() { Rise::Done } else { Rise::Low },
             is_going_down: false,
@@ -182,7 +197,7 @@ impl World {
             approved: false,
             left: scenario.faults,
             revision: 0,
-            made: 0,
+            made: scenario.hosts() as u128,
         }
     }
 
@@ -325,15 +340,21 @@ impl World {
 
     /// Everything done, nothing left behind, nobody at work.
     pub fn is_over(&self) -> bool {
+        let is_idle =
+            self.late.is_empty() && self.late_calls == 0 && self.hosts.iter().all(|host| host.process.is_none());
+        let is_clean = self.keys.step.is_none() && self.keys.abandoned.is_empty() && self.keys.baton.is_none();
+        if !is_idle || !is_clean || !self.is_guarding_over() {
+            return false;
+        }
+        if !self.scenario.has_run {
+            return self.left.guard == 0 && self.all_run(Binary::Old);
+        }
         let Some(RunState::Done { result }) = self.keys.run.as_ref().map(|run| &run.value.state) else { return false };
         let wanted = match result {
             RunResult::Reached => Binary::New,
             RunResult::RolledBack => Binary::Old,
         };
-        let is_idle =
-            self.late.is_empty() && self.late_calls == 0 && self.hosts.iter().all(|host| host.process.is_none());
-        let is_clean = self.keys.step.is_none() && self.keys.abandoned.is_empty() && self.keys.baton.is_none();
         let was_asked_for = *result == RunResult::Reached || self.scenario.faults.rollback > 0;
-        is_idle && is_clean && was_asked_for && !self.is_going_down && self.all_run(wanted)
+        was_asked_for && !self.is_going_down && self.all_run(wanted)
     }
 }
