@@ -8,7 +8,7 @@
 //!
 //! What is modelled: the store and its Txns, late and lost ones too; leases, each by itself; journals and state directories;
 //! members' processes, binaries, health and quorum; elections; the version's rise, and its fall by a downgrade; the
-//! verbs; `abandon` and `--replace`. What is not: time (a lease may run out at any instant, 20 s pass at once), learners,
+//! verbs; `abandon` and `--replace`; guarded commands, and what they do to their host (`errand.rs`). What is not: time (a lease may run out at any instant, 20 s pass at once), learners,
 //! alarms, gates, hashes, the network between any two, torn writes, keep-alives (a process that stands still loses all of
 //! its leases at once) and what performs the acts (`execute/`); nor a cancel of a downgrade that is done only after its
 //! agent has lost the baton: that call compares nothing, so it may undo what a later run enabled, and a lower release that
@@ -16,6 +16,7 @@
 //!
 //! What is judged (PROTOCOL.md): `judge_check` I-2, I-3, R-2; `judge_stop` I-1, I-6, R-1, R-7, R-8, R-10, R-11 and
 //! the hold of R-9; `judge_start` and `judge_rise`; `judge_downgrade` R-11; `follow` and `may_lift`;
+//! `judge_guard`, `judge_errands` and `begin_command` R-13, and I-1, I-2, I-3 of a whole host; `judge_asking` that a question changes nothing;
 //! `judge_ending` and `judge_exit` who may go home, and what is said of a member; the way back from every state, I-10.
 //! The order of members is nobody's safety: the golden plans and unit tests hold that.
 

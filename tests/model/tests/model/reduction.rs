@@ -20,6 +20,9 @@
 //!
 //! To *confirm* a stop succeeds at once here. A stop that is not confirmed is undone, as after a look that forbids it.
 //!
+//! On a host that may be gone at the next moment, by a guarded command or for want of power, nothing is private: its members go with it,
+//! and others see that.
+//!
 //! Two acts have an exception. To *switch* is seen where the version rises, and the *polls* are waited for
 //! because it may: neither is private while a rise is pending. With its own member down none can become so.
 //!
