@@ -18,9 +18,10 @@ pub(super) enum Whose {
 pub(super) fn whose(case: &Case, record: &StepLock) -> Whose {
     let is_gone = case.process == record.process || case.gone.contains(&record.process);
     let owns = case.me.seats.has(record.member);
-    // Only the journal that it was begun by, which is not at hand here, knows whether its command still runs in this boot.
-    let may_run_on = record.guarded.is_some() && record.process.boot_id == case.process.boot_id;
-    let is_gone = is_gone && !(may_run_on && case.rules.guard_notes_the_command);
+    // Only the journal beside that host id knows whether its command still runs in this boot.
+    let is_of_this_boot = record.process.boot_id == case.process.boot_id;
+    let may_run_on = record.guarded.is_some() && record.host != case.me.host && is_of_this_boot;
+    let is_gone = is_gone && !may_run_on;
     match record.host == case.me.host {
         true if !case.rules.twins_are_refused => Whose::Mine,
         _ if owns && is_gone => Whose::Mine,
@@ -47,19 +48,26 @@ mod tests {
     use super::*;
     use crate::{
         keys::{Guarded, Keys, ProcessId, rules::Rules},
-        plan::samples,
+        plan::{Me, samples},
     };
 
     #[test]
-    fn a_guards_lock_without_its_journal_is_this_hosts_own_only_after_a_boot() {
+    fn a_guards_lock_of_another_state_directory_is_this_hosts_own_only_after_a_boot() {
         let (rules, keys, view) = (Rules::default(), Keys::default(), samples::view("1+ 2+ 3*"));
-        let me = samples::me(&[2]);
-        for (is_guarded, boot_id, is_mine) in [(false, 1, true), (true, 1, false), (true, 2, true)] {
+        let same = samples::me(&[2]);
+        let other = Me { host: samples::host(9), ..samples::me(&[2]) };
+        for (me, is_guarded, boot_id, is_mine) in [
+            (&other, false, 1, true),
+            (&other, true, 1, false),
+            (&other, true, 2, true),
+            // Its journal says nothing of it: it was put after it was forgotten, and its command never began.
+            (&same, true, 1, true),
+        ] {
             let mut record = samples::record();
             record.guarded = is_guarded.then(|| Guarded { beside: Vec::new(), command: "sh".into() });
             let process = ProcessId { boot_id, ..ProcessId::default() };
             let gone = [record.process];
-            let case = Case { process, gone: &gone, ..samples::case(&me, &rules, &keys, &view) };
+            let case = Case { process, gone: &gone, ..samples::case(me, &rules, &keys, &view) };
             let found = matches!(whose(&case, &record), Whose::Mine);
             assert_eq!(found, is_mine, "guarded: {is_guarded}, boot {boot_id}");
         }

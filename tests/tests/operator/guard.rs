@@ -130,13 +130,18 @@ async fn a_step_outlives_its_guard_for_as_long_as_the_command_runs(system: Syste
 
     first.process().expect("it runs").signal(Signal::KILL).expect("killed");
     first.ends().await;
-    // Whoever lacks the journal does not know the command, and takes nothing over in this boot.
-    let (journal, aside) = (rollout.member(host).state_dir().join("journal"), rollout.layout().dir.join("aside"));
-    fs::rename(&journal, &aside).expect("moved");
+    // Whoever has another state directory does not know the command, and takes nothing over in this boot.
+    let (state, aside) = (rollout.member(host).state_dir(), rollout.layout().dir.join("aside"));
+    fs::create_dir(&aside).expect("made");
+    for file in ["journal", "host-id"] {
+        fs::rename(state.join(file), aside.join(file)).expect("moved");
+    }
     let refused = guarded(&rollout, host, &["--finish"]).await;
     refused.must_be(3, "step_of_another");
     assert!(refused.message().contains("it may still run"), "{refused}");
-    fs::rename(&aside, &journal).expect("moved back");
+    for file in ["journal", "host-id"] {
+        fs::rename(aside.join(file), state.join(file)).expect("moved back");
+    }
     // Who only asks does not wait.
     guarded(&rollout, host, &["--check"]).await.must_be(6, "not_yet");
     // Neither the same command again nor the unit at boot ends what still runs.

@@ -244,6 +244,7 @@ fn every_reason_has_an_end_or_a_verb_that_it_stands_for() {
     let verbs = [
         Reason::Planned,
         Reason::HandedOver,
+        Reason::HostGoesDown,
         Reason::Looked,
         Reason::MembersAsExpected,
         Reason::MembersUnknown,

@@ -11,7 +11,7 @@ use agent::{
     journal::restart::Binary,
     keys::{Keys, Run, RunState},
     machine::act::{Act, Ending, Left},
-    plan::{Finish, refusal::Refusal},
+    plan::{Finish, Verb, refusal::Refusal},
 };
 use proto::MemberId;
 
@@ -76,8 +76,9 @@ impl World {
         keys: &Keys,
         is_window_over: bool,
     ) -> Result<(), Violation> {
-        let comes_no_more =
-            |member: MemberId| is_window_over && !keys.has_participant(member) && !self.owns(host, member);
+        // A guard has no time in which others are to come.
+        let is_over = is_window_over || matches!(self.process(host).verb, Verb::Guard(_));
+        let comes_no_more = |member: MemberId| is_over && !keys.has_participant(member) && !self.owns(host, member);
         match refusal {
             Refusal::NotReady { member } => {
                 let is_down = !self.nodes[node_of(*member)].is_up();

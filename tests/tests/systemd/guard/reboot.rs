@@ -15,6 +15,7 @@ use super::{
 };
 use crate::fleet::{Fleet, LIMIT, UNIT};
 
+#[ignore = "slow: three boots; three hosts at once do the same by default"]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_reboots_under_guard_holds_the_lock_until_it_is_back() {
     let Some(fleet) = fleet().await else { return };
@@ -111,6 +112,7 @@ fn most_down(hosts: &[Host], is_over: &AtomicBool) -> usize {
     most
 }
 
+#[ignore = "slow: two minutes until it begins"]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reboot_that_begins_late_keeps_the_lock_meanwhile() {
     let Some(fleet) = fleet().await else { return };
