@@ -25,11 +25,11 @@ pub enum InHand {
 }
 
 /// Two entries that cannot follow one another: the file is damaged, or was written by something else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{entry:?} cannot follow {at:?}")]
 pub struct Illegal {
-    pub at: Option<InHand>,
-    pub entry: Entry,
+    pub at: Box<Option<InHand>>,
+    pub entry: Box<Entry>,
 }
 
 impl InHand {
@@ -85,15 +85,15 @@ impl InHand {
 /// # Errors
 /// The entry cannot follow: another action's, or not the next stage of this one.
 pub fn advance(at: Option<InHand>, entry: Entry) -> Result<Option<InHand>, Illegal> {
-    let illegal = Illegal { at, entry };
+    let illegal = || Illegal { at: Box::new(at), entry: Box::new(entry) };
     match entry {
         Entry::Restart(entry) => {
             let before = match at {
                 None => None,
                 Some(InHand::Restart(before)) => Some(before),
-                Some(InHand::Guarded(_)) => return Err(illegal),
+                Some(InHand::Guarded(_)) => return Err(illegal()),
             };
-            restart::advance(before, entry).map(|next| next.map(InHand::Restart)).map_err(|restart::Illegal| illegal)
+            restart::advance(before, entry).map(|next| next.map(InHand::Restart)).map_err(|restart::Illegal| illegal())
         }
         Entry::Guarded(entry) => {
             let before = match at {
@@ -101,9 +101,9 @@ pub fn advance(at: Option<InHand>, entry: Entry) -> Result<Option<InHand>, Illeg
                 None => None,
                 Some(InHand::Restart(before)) if matches!(before.stage, restart::Stage::Done(_)) => None,
                 Some(InHand::Guarded(before)) => Some(before),
-                Some(InHand::Restart(_)) => return Err(illegal),
+                Some(InHand::Restart(_)) => return Err(illegal()),
             };
-            guarded::advance(before, entry).map(|next| next.map(InHand::Guarded)).map_err(|guarded::Illegal| illegal)
+            guarded::advance(before, entry).map(|next| next.map(InHand::Guarded)).map_err(|guarded::Illegal| illegal())
         }
     }
 }

@@ -231,7 +231,7 @@ pub struct StepLock {
     pub back: bool,
     /// It is no restart of the agent's: a command runs that may take the whole host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub guarded: Option<Guarded>,
+    pub guarded: Option<Box<Guarded>>,
     /// What a newer agent wrote beside it.
     #[serde(skip)]
     pub unknown: Unknown,

@@ -64,7 +64,7 @@ mod tests {
             (&same, true, 1, true),
         ] {
             let mut record = samples::record();
-            record.guarded = is_guarded.then(|| Guarded { beside: Vec::new(), command: "sh".into() });
+            record.guarded = is_guarded.then(|| Box::new(Guarded { beside: Vec::new(), command: "sh".into() }));
             let process = ProcessId { boot_id, ..ProcessId::default() };
             let gone = [record.process];
             let case = Case { process, gone: &gone, ..samples::case(me, &rules, &keys, &view) };

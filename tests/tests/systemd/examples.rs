@@ -16,7 +16,7 @@ const RAN: &str = "/var/lib/agent-ran";
 
 fn shipped(name: &str) -> String {
     let folder: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../playbooks/systemd");
-    fs::read_to_string(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    fs::read_to_string(folder.join(name)).expect(name)
 }
 
 fn program(host: &Host, name: &str, text: &str) {

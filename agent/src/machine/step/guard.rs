@@ -142,7 +142,7 @@ impl Agent {
             attempt,
             process: self.process,
             back: false,
-            guarded: Some(Guarded { beside, command: self.me.command.clone() }),
+            guarded: Some(Box::new(Guarded { beside, command: self.me.command.clone() })),
             unknown: Unknown::default(),
         }
     }

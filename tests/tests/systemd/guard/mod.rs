@@ -83,9 +83,8 @@ async fn until_lock_is(fleet: &Fleet, wanted: Option<&str>) {
             found => Err(format!("it is {found:?}")),
         }
     });
-    if let Err(error) = is.await {
-        panic!("{error}: {}", fleet.hosts.iter().map(last_words).collect::<String>());
-    }
+    let is = is.await;
+    assert!(is.is_ok(), "{is:?}: {}", fleet.hosts.iter().map(last_words).collect::<String>());
 }
 
 /// With this the host's journal outlives its boot.
@@ -128,5 +127,6 @@ async fn until_unit_is(host: &Host, wanted: &str) {
             other => Err(format!("{other:?}")),
         }
     });
-    is.await.unwrap_or_else(|error| panic!("{error}: {}", last_words(host)));
+    let is = is.await;
+    assert!(is.is_ok(), "{is:?}: {}", last_words(host));
 }

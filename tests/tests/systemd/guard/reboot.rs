@@ -91,9 +91,8 @@ async fn all_are_another_boot(fleet: &Fleet, before: &[String]) {
                 other => Err(format!("{other:?}")),
             }
         });
-        if let Err(error) = rebooted.await {
-            panic!("{error}: {}", fleet.hosts.iter().map(last_words).collect::<String>());
-        }
+        let rebooted = rebooted.await;
+        assert!(rebooted.is_ok(), "{rebooted:?}: {}", fleet.hosts.iter().map(last_words).collect::<String>());
     }
     until_lock_is(fleet, None).await;
 }
