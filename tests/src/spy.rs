@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    net::{Ipv4Addr, TcpStream},
     os::unix::fs::{PermissionsExt, chown},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -10,7 +11,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::{Error, skip::skip};
+use crate::{Error, skip::skip, wait};
 
 /// The user `nobody`.
 pub const NOBODY: u32 = 65534;
@@ -77,10 +78,10 @@ impl Spy {
         Ok(chown(to, Some(user), Some(user))?)
     }
 
-    /// Has another user listen with it, under this name.
+    /// Has another user listen with it, under this name. When this returns it does.
     ///
     /// # Errors
-    /// It cannot be copied or started.
+    /// It cannot be copied or started, or does not listen.
     pub fn listen(&self, name: &str, user: u32, at: u16, to: u16) -> Result<Listening, Error> {
         use std::os::unix::process::CommandExt;
         if self.at(name) != self.program() {
@@ -88,7 +89,11 @@ impl Spy {
         }
         let mut command = Command::new(self.at(name));
         command.uid(user).gid(user).args([at.to_string(), to.to_string()]).process_group(0);
-        Ok(Listening(command.stdin(Stdio::null()).spawn()?))
+        let listening = Listening(command.stdin(Stdio::null()).spawn()?);
+        wait::until_blocking("the spy to listen", wait::GENEROUS, || {
+            TcpStream::connect((Ipv4Addr::LOCALHOST, at)).map(drop).map_err(|error| error.to_string())
+        })?;
+        Ok(listening)
     }
 }
 

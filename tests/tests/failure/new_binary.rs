@@ -76,9 +76,10 @@ async fn one_that_somebody_replaces_by_hand_gets_no_second_process(system: Syste
     };
     let old: Vec<_> = rollout.layout().members.iter().map(command).collect();
     let agents: Vec<_> = (0..3).map(|host| rollout.start(host)).collect();
-    let failed = |agent: &Agent| agent.log().contains("  failed: ");
-    let owner = wait::until("a step to fail", LIMIT, || async {
-        agents.iter().position(failed).ok_or_else(|| "none has yet".to_owned())
+    // While it still looks whether it has stopped the member, whoever is started counts as what it could not stop.
+    let is_down = |agent: &Agent| agent.log().contains("  stays down for ");
+    let owner = wait::until("a member to be down after its step has failed", LIMIT, || async {
+        agents.iter().position(is_down).ok_or_else(|| "none is yet".to_owned())
     });
     let owner = owner.await.expect("the new binary exits");
     let member = rollout.member(owner).clone();

@@ -51,9 +51,17 @@ pub struct Progress {
 struct Begun {
     member: MemberId,
     back: bool,
+    /// A guarded command has begun in it.
+    is_guarded: bool,
     state: &'static str,
     since: Instant,
     took: Option<Duration>,
+}
+
+impl Begun {
+    fn new(member: MemberId, back: bool, since: Instant) -> Self {
+        Self { member, back, is_guarded: false, state: "running", since, took: None }
+    }
 }
 
 impl Progress {
@@ -127,13 +135,20 @@ impl Progress {
         let Some(member) = event.member() else { return };
         let doing = match event {
             RunEvent::StepLocked { back, .. } => {
-                self.steps.push(Begun { member, back: *back, state: "running", since: now, took: None });
+                self.steps.push(Begun::new(member, *back, now));
                 "next"
             }
             RunEvent::StepTakenOver { back, .. } => {
-                self.steps.push(Begun { member, back: *back, state: "running", since: now, took: None });
+                self.steps.push(Begun::new(member, *back, now));
                 "in its step"
             }
+            RunEvent::CommandBegun { .. } => {
+                if let Some(step) = self.steps.last_mut() {
+                    step.is_guarded = true;
+                }
+                "running its command"
+            }
+            RunEvent::CommandEnded { .. } => "after its command",
             RunEvent::Stopping { .. } => {
                 self.changed = true;
                 "stopping"
@@ -271,7 +286,11 @@ impl Progress {
     }
 
     fn line(&self, at: usize, step: &Begun) -> StepLine {
-        let action = if step.back { "put_back" } else { words(self.change.as_ref()).action };
+        let action = match (step.is_guarded, step.back) {
+            (true, _) => "guard",
+            (false, true) => "put_back",
+            (false, false) => words(self.change.as_ref()).action,
+        };
         StepLine {
             id: (at + 1).to_string(),
             member: Some(self.names.short(step.member)),
