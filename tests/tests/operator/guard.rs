@@ -74,6 +74,14 @@ impl Held {
     }
 }
 
+async fn until_it_waits(agent: &Agent) {
+    let waits = wait::until("it to wait", GENEROUS, || async {
+        let is_told = agent.events().is_ok_and(|events| events.iter().any(|event| event.event == "waiting"));
+        is_told.then_some(()).ok_or_else(|| agent.log())
+    });
+    waits.await.expect("it waits");
+}
+
 async fn lock(rollout: &Rollout) -> Option<Value> {
     rollout.keys().await.get("step").cloned()
 }
@@ -148,11 +156,7 @@ async fn a_step_outlives_its_guard_for_as_long_as_the_command_runs(system: Syste
     let finish = guard(&rollout, host, &["--finish".to_owned()]);
     let (waiting, next) = (Held::new(&rollout, "next"), other);
     let waits = guard(&rollout, next, &waiting.argv());
-    let told = wait::until("the other host to wait", GENEROUS, || async {
-        let is_told = waits.events().is_ok_and(|events| events.iter().any(|event| event.event == "waiting"));
-        is_told.then_some(()).ok_or_else(|| waits.log())
-    });
-    told.await.expect("it waits");
+    until_it_waits(&waits).await;
     assert!(finish.is_at_work() && lock(&rollout).await.as_ref() == Some(&record) && !waiting.has_begun());
     held.let_end();
     finish.ends().await.must_be(0, "guarded");
@@ -204,11 +208,9 @@ async fn a_run_and_a_guard_wait_for_each_other(system: System) {
     let first = guard(&rollout, 2, &held.argv());
     held.until_it_has_begun().await;
     let runs = [rollout.start(0), rollout.start(1)];
-    let waits = wait::until("the runs to wait", GENEROUS, || async {
-        let is_told = |run: &Agent| run.events().is_ok_and(|all| all.iter().any(|event| event.event == "waiting"));
-        runs.iter().all(is_told).then_some(()).ok_or_else(|| runs.iter().map(Agent::log).collect())
-    });
-    waits.await.expect("they wait");
+    for run in &runs {
+        until_it_waits(run).await;
+    }
     held.let_end();
     first.ends().await.must_be(0, "guarded");
     // A guard that comes meanwhile waits for the run's hosts, and they do not wait for its host.

@@ -152,15 +152,14 @@ impl Agent {
         self.guarding(Guarding::Checking(go), Act::Look)
     }
 
-    /// The last look: every condition that let the host go must still hold, by the same function.
+    /// The last look: every condition that let the host go must still hold, by the same function. A member of it that
+    /// leads again would have to hand over, which is another step than this one.
     fn check_guard(&mut self, go: Guard, looked: &Looked) -> Act {
         self.note(looked);
         let is_recorded = looked.keys.as_ref().is_some_and(|keys| self.lock_of(keys).is_some());
         let is_next = self.next(looked, self.attempt()) == Some(Next::Step(Action::Guard(go)));
         let holds = !self.rules.check_asks_everything || (is_recorded && self.holds_baton() && is_next);
-        // Who leads again hands over first, without a lock.
-        let leads = go.hand_over.is_some();
-        match holds && looked.lease_is_fresh && !leads && !self.is_interrupted() {
+        match holds && looked.lease_is_fresh && !self.is_interrupted() {
             true => self.guarding(Guarding::Confirming, Act::Confirm(go.member)),
             false => self.end_guard(None, false),
         }
