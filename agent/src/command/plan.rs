@@ -284,7 +284,22 @@ impl Plan<'_> {
     fn case<'b>(&'b self, rules: &'b Rules, keys: &'b Keys) -> Case<'b> {
         let (me, view, gone, process) = (self.me, self.view, self.gone, self.process);
         let evidence = Some(self.evidence);
-        Case { me, rules, keys, view, evidence, is_window_over: false, joined: None, in_hand: None, gone, process }
+        Case {
+            me,
+            rules,
+            keys,
+            view,
+            evidence,
+            is_window_over: false,
+            joined: None,
+            in_hand: None,
+            gone,
+            process,
+            survey: None,
+            join_failure: None,
+            may_begin: None,
+            fresh: 0,
+        }
     }
 
     fn begun(&self) -> Keys {

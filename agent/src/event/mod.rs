@@ -110,6 +110,23 @@ pub enum RunEvent<'a> {
         hook: &'a str,
         why: &'a str,
     },
+    /// What was in a data directory lies elsewhere now.
+    DataPutAside {
+        node: &'a str,
+        path: &'a str,
+    },
+    /// A newcomer is listed, as a learner.
+    NewcomerAdded {
+        node: &'a str,
+    },
+    /// A learner votes.
+    Promoted {
+        member: MemberId,
+    },
+    /// A member is none any more.
+    Removed {
+        member: MemberId,
+    },
     /// A guarded command has begun.
     CommandBegun {
         member: MemberId,
@@ -205,6 +222,10 @@ impl RunEvent<'_> {
             Self::NodeStarted { .. } => "node_started",
             Self::HookRan { .. } => "hook_ran",
             Self::HookFailed { .. } => "hook_failed",
+            Self::DataPutAside { .. } => "data_put_aside",
+            Self::NewcomerAdded { .. } => "newcomer_added",
+            Self::Promoted { .. } => "member_promoted",
+            Self::Removed { .. } => "member_removed",
             Self::CommandBegun { .. } => "command_begun",
             Self::CommandEnded { .. } => "command_ended",
             Self::CommandAwaited { .. } => "command_awaited",
@@ -234,6 +255,8 @@ impl RunEvent<'_> {
             | Self::LettingPollsEnd { member, .. }
             | Self::KeptNew { member }
             | Self::Mended { member }
+            | Self::Promoted { member }
+            | Self::Removed { member }
             | Self::CommandBegun { member, .. }
             | Self::CommandEnded { member, .. }
             | Self::CommandAwaited { member, .. }

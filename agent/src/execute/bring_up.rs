@@ -9,6 +9,7 @@ use proto::MemberId;
 use super::{
     error::ActError,
     line::{Line, Past, past},
+    membership::with_initial_cluster,
     node::OwnNode,
     prepare::{ANSWERS_WITHIN, answers_itself, judge_cgroup},
     process::Start,
@@ -37,6 +38,7 @@ pub(super) async fn open_node(
     state: &Layout,
     past: &Past,
 ) -> Result<OwnNode, ActError> {
+    let node = &with_initial_cluster(node, &state.nodes());
     let mut own = OwnNode::open(node, member, state, past.sides.get(&member).cloned())?;
     if let Some(in_hand) = past.restart().filter(|in_hand| in_hand.step.member == member) {
         own.check_begun()?;
@@ -148,6 +150,9 @@ async fn bring_up_one(
     let begun = in_hand.and_then(|_| past.sides.get(&member)?.binary.clone());
     let node = playbook::Node { binary: begun.or_else(|| node.binary.clone()), ..node.clone() };
     let mut own = open_node(&node, member, state, past).await?;
+    if own.has_nothing_to_start().await {
+        return Ok(None);
+    }
     match (own.status().await, in_hand) {
         (Ok(status), _) if status.is_running() => Ok(None),
         (Err(why), None) => Err(why),
@@ -175,7 +180,7 @@ pub(super) async fn start_what_is_down(
     for node in &playbook.nodes {
         let fault = || SetupError::of_node(&node.name);
         let mut own = open_node(node, MemberId::default(), state, &Past::default()).await.map_err(fault())?;
-        if !own.status().await.map_err(fault())?.is_running() {
+        if !own.has_nothing_to_start().await && !own.status().await.map_err(fault())?.is_running() {
             own.start().await.map_err(fault())?;
             reporter.tell(RunEvent::NodeStarted { node: &node.name });
             was_down = true;

@@ -7,7 +7,7 @@ use proto::ClusterId;
 use crate::{
     keys::{
         Finalize, Intent,
-        change::{Change, Downgrade, Restart, Upgrade},
+        change::{Change, Downgrade, Replace, Restart, Scale, Upgrade},
     },
     playbook::{self, Kind, Playbook},
 };
@@ -18,6 +18,12 @@ pub fn intent(playbook: &Playbook, cluster: ClusterId) -> Arc<Intent> {
         Kind::Upgrade { from, to, .. } => Change::Upgrade(Upgrade { from: from.clone(), to: to.clone() }),
         Kind::Downgrade { from, to, .. } => Change::Downgrade(Downgrade { from: from.clone(), to: to.clone() }),
         Kind::Restart { id } => Change::Restart(Restart { id: id.clone() }),
+        Kind::Scale { members } => {
+            Change::Scale(Scale { members: members.iter().map(|name| name.as_str().into()).collect() })
+        }
+        Kind::Replace { member, by } => {
+            Change::Replace(Replace { member: member.as_str().into(), by: by.as_str().into() })
+        }
     };
     let finalize = match playbook.strategy.finalize {
         playbook::Finalize::Auto => Finalize::Auto,

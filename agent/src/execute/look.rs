@@ -64,6 +64,7 @@ impl Execution<'_> {
             None => (None, Vec::new()),
         };
         let removed = self.removed(view.as_ref()).await;
+        let survey = self.survey(keys.as_ref()).await?;
         Ok(Event::Looked(Box::new(Looked {
             keys,
             view,
@@ -73,6 +74,7 @@ impl Execution<'_> {
             lease_is_fresh: self.cluster.leases.baton_is_fresh(),
             gone,
             fresh: random(),
+            survey,
         })))
     }
 

@@ -18,6 +18,7 @@ pub mod intent;
 pub mod interrupt;
 pub mod line;
 mod look;
+mod membership;
 pub mod node;
 mod own_certificate;
 pub mod port_owner;
@@ -315,6 +316,11 @@ impl Execution<'_> {
             Act::AwaitPolls => self.await_polls().await,
             Act::AwaitSettled { back } => self.await_settled(back).await,
             Act::Wait(wait) => self.wait(wait).await,
+            Act::Archive(seat) => self.archive(seat).await,
+            Act::AddMember(seat) => self.add_member(seat).await,
+            Act::StartNew(seat, member) => self.start_new(seat, member).await,
+            Act::ChangeRole(step) => self.change_role(step).await,
+            Act::Retire(seat) => self.retire(seat).await,
             Act::Exit(_) => Event::Done,
         })
     }
@@ -433,6 +439,10 @@ impl Execution<'_> {
         let mut unclear = Vec::new();
         let stopped = self.host.past.in_hand.filter(progress::InHand::may_have_stopped).map(|in_hand| in_hand.member());
         for node in &self.host.nodes {
+            // A newcomer that is no member yet, or one whose data is gone, is started by the plan alone.
+            if node.member == MemberId::default() || node.has_nothing_to_start().await {
+                continue;
+            }
             match node.status().await {
                 // Whoever answers for it now, its step has stopped it.
                 Ok(status) if !status.is_running() && node.may_be_stopped && stopped == Some(node.member) => {

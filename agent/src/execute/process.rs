@@ -273,7 +273,18 @@ impl OwnNode {
     }
 
     /// Starts its process, as the release that it has now wants it.
+    ///
+    /// # Errors
+    /// Why it was not started. A member whose data is gone has forgotten what it promised, and is not begun anew.
     pub async fn start(&mut self) -> Result<Start, ActError> {
+        if self.has_nothing_to_start().await {
+            return Err("its data directory holds no data, and a member does not begin anew; replace it".into());
+        }
+        self.begin().await
+    }
+
+    /// As [`OwnNode::start`], also of a newcomer that has no data yet.
+    pub(super) async fn begin(&mut self) -> Result<Start, ActError> {
         self.look_up().await?;
         self.let_end().await.map_err(NotEnded::into_why)?;
         let Some(runtime) = &self.runtime else { return Ok(Start::default()) };

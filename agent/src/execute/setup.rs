@@ -32,7 +32,11 @@ use crate::{
         file::{Header, Journal, JournalError, Opened},
         progress::Illegal,
     },
-    keys::{ProcessId, host_id::HostId, seat::Seats},
+    keys::{
+        ProcessId,
+        host_id::HostId,
+        seat::{Seat, Seats},
+    },
     observe::{ObserveError, Observer, secret_file},
     plan::{Guard, Me, Verb},
     playbook::Playbook,
@@ -202,8 +206,9 @@ pub async fn set_up(
 }
 
 fn me(playbook: &Playbook, options: &Options, state: &StateDir, identity: &Identity) -> Me {
-    let nodes = identity.members.iter().map(|(name, member)| (Arc::from(name.as_str()), *member));
-    let seats = Seats::on(state.host(), nodes);
+    let host = Some(state.host());
+    let seat = |name: &str| Seat { name: name.into(), host, member: identity.members.get(name).copied() };
+    let seats = Seats(playbook.nodes.iter().map(|node| seat(&node.name)).collect());
     let me = identity::me(playbook, state.host(), identity.cluster, seats, options.verb);
     let command = options.order.as_ref().map_or_else(|| Arc::from(""), |order| order.argv.name().into());
     Me { expect_agents: options.expect_agents, command, ..me }
@@ -245,7 +250,10 @@ async fn find(
     }
     let mut nodes = Vec::new();
     for node in &playbook.nodes {
-        let member = identity.member(&node.name, past, state)?;
+        let member = match identity.members.contains_key(&node.name) || !node.may_join {
+            true => identity.member(&node.name, past, state)?,
+            false => MemberId::default(),
+        };
         nodes.push(open_node(node, member, state, past).await.map_err(SetupError::of_node(&node.name))?);
     }
     Ok((observer, identity, nodes))
@@ -317,6 +325,9 @@ impl Identity {
         for node in &playbook.nodes {
             let mut named = listed.iter().filter(|member| member.name == node.name);
             let Some(found) = named.next() else {
+                if node.may_join {
+                    continue;
+                }
                 return Err(SetupError::NoSuchMember { name: node.name.clone(), known });
             };
             if let Some(another) = named.next() {

@@ -1,5 +1,7 @@
 //! What a run changes, as the hosts share it. What each kind asks of a run is said in `plan/change/`.
 
+use std::sync::Arc;
+
 use proto::Release;
 use semver::VersionReq;
 use serde::{Deserialize, Serialize};
@@ -14,6 +16,10 @@ pub enum Change {
     Downgrade(Downgrade),
     /// See [`Restart`].
     Restart(Restart),
+    /// See [`Scale`].
+    Scale(Scale),
+    /// See [`Replace`].
+    Replace(Replace),
 }
 
 /// Every member to a newer release, a minor up at most.
@@ -39,4 +45,20 @@ pub struct Downgrade {
 pub struct Restart {
     /// Free text that tells this restart from the last: a ticket, a date.
     pub id: String,
+}
+
+/// Other members than there are: so many voters, by their names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scale {
+    /// Who votes at the end, each once, in order.
+    pub members: Vec<Arc<str>>,
+}
+
+/// One member for another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replace {
+    /// Who goes.
+    pub member: Arc<str>,
+    /// Who comes; the same name where a host lost its disk.
+    pub by: Arc<str>,
 }

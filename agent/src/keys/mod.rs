@@ -6,6 +6,7 @@
 pub mod change;
 mod hex;
 pub mod host_id;
+pub mod membership;
 pub mod rules;
 pub mod seat;
 pub mod txn;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::unknown::Unknown;
 use change::Change;
 use host_id::HostId;
+use membership::{Membership, RoleChange};
 use seat::Seats;
 
 /// What every key begins with. It is no setting: hosts that looked for the keys in two places would not see each
@@ -83,6 +85,9 @@ pub struct Run {
     /// The name of the host whose agent began it, for people; written once, with the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun_by: Option<Arc<str>>,
+    /// Who is to be a member; only where the run changes that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub membership: Option<Arc<Membership>>,
     /// What a newer agent wrote beside it.
     #[serde(skip)]
     pub unknown: Unknown,
@@ -232,6 +237,9 @@ pub struct StepLock {
     /// It is no restart of the agent's: a command runs that may take the whole host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guarded: Option<Box<Guarded>>,
+    /// It is no restart of the agent's: the member's role changes, and whoever holds the baton may end the step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<RoleChange>,
     /// What a newer agent wrote beside it.
     #[serde(skip)]
     pub unknown: Unknown,
@@ -299,6 +307,11 @@ impl Run {
     /// The same run in another state.
     pub fn in_state(&self, state: RunState) -> Self {
         Self { state, ..self.clone() }
+    }
+
+    /// The same run with other members.
+    pub fn with_membership(&self, membership: Membership) -> Self {
+        Self { membership: Some(Arc::new(membership)), ..self.clone() }
     }
 }
 

@@ -6,7 +6,10 @@
 
 use proto::{MemberId, Revision};
 
-use super::{At, Baton, KeyName, Participant, Run, RunState, Stale, StepLock, host_id::HostId, rules::Rules};
+use super::{
+    At, Baton, KeyName, Participant, Run, RunState, Stale, StepLock, host_id::HostId, membership::Membership,
+    rules::Rules,
+};
 
 /// One etcd Txn: all compares hold and all ops are done, or the answer carries every key as it stood.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -120,6 +123,28 @@ impl Txn {
         Self { compares, ops: vec![Op::PutStepLock(record)] }
     }
 
+    /// Writes other members into the run.
+    pub fn note_members(seen: &At<Run>, membership: Membership) -> Self {
+        Self { compares: vec![run_is(Some(seen))], ops: vec![Op::PutRun(seen.value.with_membership(membership))] }
+    }
+
+    /// Puts the step lock of a change of role: as [`Self::put_down`].
+    pub fn put_role(baton: Revision, run: &At<Run>, record: StepLock) -> Self {
+        let compares =
+            vec![compare(KeyName::Baton, Is::Created(baton)), run_is(Some(run)), compare(KeyName::Step, Is::Absent)];
+        Self { compares, ops: vec![Op::PutStepLock(record)] }
+    }
+
+    /// The member of a step that stands is to leave, whatever else the step was for.
+    pub fn turn_role(baton: Revision, run: &At<Run>, step: &At<StepLock>, record: StepLock) -> Self {
+        let compares = vec![
+            compare(KeyName::Baton, Is::Created(baton)),
+            run_is(Some(run)),
+            compare(KeyName::Step, Is::Modified(step.modified)),
+        ];
+        Self { compares, ops: vec![Op::PutStepLock(record)] }
+    }
+
     /// Takes the record away with nothing said of the run: the member was not, or is no longer, down.
     /// Does not compare the baton: whoever holds that now, the record must be removable.
     pub fn delete_down(created: Revision) -> Self {
@@ -202,6 +227,7 @@ mod tests {
             process,
             back: false,
             guarded: None,
+            role: None,
             unknown: Unknown::default(),
         }
     }

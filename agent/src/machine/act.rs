@@ -17,6 +17,7 @@ use crate::{
     observe::{evidence::Evidence, view::ClusterView},
     plan::{
         Finish,
+        membership::{RoleStep, survey::Survey},
         refusal::{Refusal, Wait},
     },
 };
@@ -86,6 +87,17 @@ pub enum Act {
     },
     /// Wait until the keys or the members change, or for a while.
     Wait(Wait),
+    /// Put the data in this seat's directory aside, which no process has open. Answered by [`Event::Done`] or [`Event::Failed`].
+    Archive(usize),
+    /// Have this seat's newcomer added as a learner. Answered by [`Event::Done`] also where it is not known, since the next look
+    /// shows it; by [`Event::Failed`] where the cluster refuses.
+    AddMember(usize),
+    /// Start this seat's newcomer, listed by this id, with the members that there are now. Answered as [`Act::Archive`].
+    StartNew(usize, MemberId),
+    /// Change this member's role. Answered as [`Act::AddMember`].
+    ChangeRole(RoleStep),
+    /// Stop this seat's process for good, and put its data aside. Answered as [`Act::Archive`].
+    Retire(usize),
     Exit(Ending),
 }
 
@@ -148,6 +160,8 @@ pub struct Looked {
     pub gone: Vec<ProcessId>,
     /// An id that was never used, for the next attempt or run.
     pub fresh: u128,
+    /// What a change of members is decided by, where that is asked for and was had.
+    pub survey: Option<Survey>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -186,6 +200,16 @@ pub enum Ending {
     },
     /// The members are all at their target, but the cluster did not settle.
     NotSettled(Arc<str>),
+    /// A newcomer of this host did not become a member, and is taken back.
+    NotJoined {
+        seat: Arc<str>,
+        why: Arc<str>,
+    },
+    /// Something that this host was to do for a seat of its own failed.
+    Seat {
+        seat: Arc<str>,
+        why: Arc<str>,
+    },
     /// Nobody made progress for too long.
     Expired(Wait),
     /// A guarded command ran, and this host's members are ready.

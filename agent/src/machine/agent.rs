@@ -22,6 +22,7 @@ use crate::{
     plan::{
         self, Case, Guard as Asked, Me, Next, Verb,
         action::{Action, Guard, Restart},
+        membership::Move,
         refusal::{Refusal, Wait},
         warning::Warning,
     },
@@ -54,6 +55,12 @@ pub struct Agent {
     hand_overs: u8,
     /// How often in a row a stop was not confirmed.
     pub(super) unconfirmed: u8,
+    /// The newcomer that this process has said it begins.
+    pub(super) begins: Option<AttemptId>,
+    /// Why this process gives its newcomer up.
+    pub(super) join_failure: Option<Arc<str>>,
+    /// How often in a row the cluster did not take the newcomer.
+    pub(super) refusals: u8,
 }
 
 /// The baton in this process's hand.
@@ -82,6 +89,8 @@ pub(super) enum Phase {
     Restarting(Restarting),
     /// `step/guard.rs`
     Guarding(Guarding),
+    /// `membership.rs`
+    Moving(Move),
     Ended,
 }
 
@@ -113,6 +122,9 @@ impl Agent {
             is_registered: false,
             hand_overs: 0,
             unconfirmed: 0,
+            begins: None,
+            join_failure: None,
+            refusals: 0,
         }
     }
 
@@ -153,6 +165,7 @@ impl Agent {
                 self.evidence = Some(evidence);
                 self.look()
             }
+            (Phase::Waiting(Wait::CatchUp { .. }), Event::Woke { expired: true }) => self.catch_up_expired(),
             (Phase::Waiting(wait), Event::Woke { expired: true }) => self.leave(Ending::Expired(wait)),
             (Phase::Waiting(_), Event::Woke { expired: false }) => self.look(),
             (Phase::Settling(direction), event) => self.settled(direction, event),
@@ -167,6 +180,7 @@ impl Agent {
             (Phase::Sending(txn, then), event) => self.answered(txn, then, event),
             (Phase::Restarting(restarting), event) => self.restart(restarting, event),
             (Phase::Guarding(guarding), event) => self.guard(guarding, event),
+            (Phase::Moving(next), event) => self.moved(next, &event),
             // An answer to nothing that was asked: the world around the machine is broken, so touch nothing.
             (phase, _) => {
                 self.phase = phase;
@@ -197,7 +211,7 @@ impl Agent {
         }
     }
 
-    fn hand_over_failed(&mut self, member: MemberId, why: Arc<str>) -> Act {
+    pub(super) fn hand_over_failed(&mut self, member: MemberId, why: Arc<str>) -> Act {
         self.hand_overs += 1;
         match self.hand_overs < HAND_OVERS {
             true => self.look(),
@@ -277,7 +291,24 @@ impl Agent {
         let (keys, view) = (looked.keys.as_ref()?, looked.view.as_ref()?);
         let (me, rules, gone, process) = (&*self.me, &self.rules, looked.gone.as_slice(), self.process);
         let (is_window_over, joined, evidence) = (looked.is_window_over, self.joined, self.evidence.as_deref());
-        Some(Case { me, rules, keys, view, evidence, is_window_over, joined, in_hand, gone, process })
+        let (survey, join_failure) = (looked.survey.as_ref(), self.join_failure.as_ref());
+        let (may_begin, fresh) = (self.begins, looked.fresh);
+        Some(Case {
+            me,
+            rules,
+            keys,
+            view,
+            evidence,
+            is_window_over,
+            joined,
+            in_hand,
+            gone,
+            process,
+            survey,
+            join_failure,
+            may_begin,
+            fresh,
+        })
     }
 
     fn decide(&mut self, looked: Looked) -> Act {
@@ -298,7 +329,15 @@ impl Agent {
         if let Some(created) = self.forgotten_baton(&looked).filter(|_| !self.only_asks()) {
             return self.send(Txn::clear_baton(created), Then::Look);
         }
+        if let Some(ending) = self.taken_back(&looked) {
+            return self.leave(ending);
+        }
+        self.sees_own_data(&looked);
         let Some(next) = self.next(&looked, None) else { return self.unanswered(&looked) };
+        let is_fresh = looked.lease_is_fresh;
+        let membership = looked.survey.as_ref().zip(looked.view.as_ref());
+        let membership = membership.map(|(survey, view)| plan::membership::initial(&self.me.intent, view, survey));
+        let membership = membership.filter(|_| self.me.intent.change.changes_members()).map(Arc::new);
         let Looked { keys: Some(keys), view: Some(view), fresh, .. } = looked else { return self.look() };
         match next {
             Next::Refuse(refusal) => self.refuse(refusal),
@@ -316,7 +355,7 @@ impl Agent {
             }
             Next::Begin => {
                 let run = plan::target::new_run(RunId(fresh), &self.me.intent, &view);
-                let run = Run { begun_by: Some(self.me.host_name.clone()), ..run };
+                let run = Run { begun_by: Some(self.me.host_name.clone()), membership, ..run };
                 self.send(Txn::begin(keys.run.as_ref(), run), Then::Look)
             }
             Next::Move { to, at_rest } => match &keys.run {
@@ -327,6 +366,7 @@ impl Agent {
             Next::Downgrade(to) => self.downgrade(to, fresh),
             Next::Step(Action::Restart(go)) => self.go(go, fresh),
             Next::Step(Action::Guard(go)) => self.go_guarded(go, fresh),
+            Next::Members(next) => self.change_members(next, &keys, (is_fresh, fresh)),
         }
     }
 
@@ -397,7 +437,7 @@ impl Agent {
         }
     }
 
-    fn take_baton(&mut self, take: TakeId) -> Act {
+    pub(super) fn take_baton(&mut self, take: TakeId) -> Act {
         let (host, host_name) = (self.me.host, self.me.host_name.clone());
         let baton = Baton { host, process: self.process, host_name, take, unknown: Unknown::default() };
         self.send(Txn::take_baton(baton), Then::Baton { take, may_land: false })

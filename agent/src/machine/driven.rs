@@ -53,6 +53,7 @@ pub(super) fn record(member: u64, by: u64, attempt: AttemptId) -> At<StepLock> {
         process: process(9),
         back: false,
         guarded: None,
+        role: None,
         unknown: Unknown::default(),
     })
 }
@@ -154,6 +155,7 @@ impl Driven {
             lease_is_fresh: true,
             gone: self.gone.clone(),
             fresh: 11,
+            survey: None,
         }))
     }
 
@@ -214,6 +216,11 @@ pub(super) fn word(act: &Act) -> String {
         Act::AwaitPolls => "let polls end".into(),
         Act::AwaitSettled { .. } => "settle".into(),
         Act::Wait(wait) => format!("wait {}", name_of(wait)),
+        Act::Archive(_) => "archive".into(),
+        Act::AddMember(_) => "add".into(),
+        Act::StartNew(..) => "start new".into(),
+        Act::ChangeRole(step) => name_of(&step.change).to_lowercase(),
+        Act::Retire(_) => "retire".into(),
         Act::Exit(ending) => format!("end {}", name_of(ending)),
     }
 }

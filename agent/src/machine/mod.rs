@@ -7,6 +7,7 @@ pub mod act;
 pub mod agent;
 #[cfg(test)]
 mod driven;
+mod membership;
 mod registering;
 mod repair;
 mod step;

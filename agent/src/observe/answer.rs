@@ -4,8 +4,9 @@ use proto::{
     batonpb::ListResponse,
     etcdserverpb::{
         AuthUserGetResponse, DowngradeResponse, FeatureGateStatusResponse, HashKvResponse, LeaseGrantResponse,
-        LeaseKeepAliveResponse, LeaseRevokeResponse, LeaseTimeToLiveResponse, MemberListResponse, MoveLeaderResponse,
-        RangeResponse, ResponseHeader, StatusResponse, TxnResponse,
+        LeaseKeepAliveResponse, LeaseRevokeResponse, LeaseTimeToLiveResponse, MemberAddResponse, MemberListResponse,
+        MemberPromoteResponse, MemberRemoveResponse, MoveLeaderResponse, RangeResponse, ResponseHeader, StatusResponse,
+        TxnResponse,
     },
 };
 
@@ -34,7 +35,10 @@ answered!(
     LeaseRevokeResponse,
     LeaseTimeToLiveResponse,
     ListResponse,
+    MemberAddResponse,
     MemberListResponse,
+    MemberPromoteResponse,
+    MemberRemoveResponse,
     MoveLeaderResponse,
     RangeResponse,
     StatusResponse,

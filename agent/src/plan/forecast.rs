@@ -157,6 +157,10 @@ impl World<'_> {
                 in_hand: None,
                 gone: &[],
                 process: Default::default(),
+                survey: None,
+                join_failure: None,
+                may_begin: None,
+                fresh: 0,
             };
             if let Some(end) = self.take(next(&case)) {
                 return end;
@@ -215,7 +219,7 @@ impl World<'_> {
                 self.add(None, Action::Await(wait), false);
                 self.lowered(Some(target));
             }
-            Next::Wait(_) | Next::Examine | Next::Step(super::action::Action::Guard(_)) => {
+            Next::Members(_) | Next::Wait(_) | Next::Examine | Next::Step(super::action::Action::Guard(_)) => {
                 return Some(End::Unforeseen);
             }
             Next::Begin => self.begin(),
@@ -236,7 +240,9 @@ impl World<'_> {
                 self.add(Some(member), Action::Hold, false);
                 self.set_state(RunState::Approved);
             }
-            Next::Finish(Finish::Partial { .. } | Finish::Approved { .. }) => return Some(End::Unforeseen),
+            Next::Finish(Finish::Partial { .. } | Finish::Unseated { .. } | Finish::Approved { .. }) => {
+                return Some(End::Unforeseen);
+            }
         }
         None
     }

@@ -12,6 +12,7 @@ pub mod forecast;
 pub mod gates;
 mod guard;
 pub mod hazard;
+pub mod membership;
 pub mod no_return;
 pub mod order;
 mod owner;
@@ -46,6 +47,7 @@ use crate::{
 };
 use action::Action;
 use change::Kind;
+use membership::{Move, survey::Survey};
 use refusal::{Refusal, Wait};
 use warning::Warning;
 
@@ -144,6 +146,14 @@ pub struct Case<'a> {
     /// Processes that have put something in this host's name, or at its members, and are gone.
     pub gone: &'a [ProcessId],
     pub process: ProcessId,
+    /// What a change of members is decided by; `None` where it was not asked for, or not had.
+    pub survey: Option<&'a Survey>,
+    /// Why this process gives its newcomer up.
+    pub join_failure: Option<&'a Arc<str>>,
+    /// The newcomer whose first start is this process's own: it may begin with no data.
+    pub may_begin: Option<AttemptId>,
+    /// An id that was never used.
+    pub fresh: u128,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,6 +176,8 @@ pub enum Next {
     /// Enable a downgrade to this version, or cancel the one that is enabled.
     Downgrade(Option<ClusterVersion>),
     Step(Action),
+    /// The next thing in a change of members.
+    Members(Move),
     /// Every member is where it should be: wait for the cluster to settle, then end the run.
     Settle,
     /// Nothing more for this host.
@@ -180,6 +192,10 @@ pub enum Finish {
     /// This host's part is done; these members have no agent at work.
     Partial {
         left: Vec<MemberId>,
+    },
+    /// The same, in a change of members: these are to come or to go.
+    Unseated {
+        seats: Vec<Arc<str>>,
     },
     /// The run holds before its last member.
     Held {
@@ -250,6 +266,9 @@ pub fn warnings(case: &Case) -> Vec<Warning> {
 pub fn next(case: &Case) -> Next {
     if let Verb::Guard(asked) = case.me.verb {
         return rules::under_alarm(case, guard::next(case, asked));
+    }
+    if case.me.intent.change.changes_members() {
+        return rules::under_alarm(case, membership::next(case));
     }
     let next = rules::before_any_member(case).unwrap_or_else(|| match order::order(case) {
         // A run is created by the first agent that nothing stands in the way of.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proto::{ClusterVersion, MemberId, Release};
 
-use super::hazard::Hazard;
+use super::{hazard::Hazard, membership::refusal::MembersRefusal};
 use crate::keys::{ProcessId, StepLock, host_id::HostId};
 
 /// A rule that forbids going on.
@@ -104,6 +104,8 @@ pub enum Refusal {
     Abandoned {
         record: StepLock,
     },
+    /// Of a change of members.
+    Members(MembersRefusal),
     /// Another agent goes by this host's id.
     TwinHost {
         host_name: Arc<str>,
@@ -160,6 +162,19 @@ pub enum Wait {
     Ready {
         member: MemberId,
     },
+    /// A newcomer to take in what the others have.
+    CatchUp {
+        member: MemberId,
+    },
+    /// Members that come or go, each with an agent at work.
+    Seats {
+        seats: Vec<Arc<str>>,
+    },
+    /// The cluster to do what it refuses as yet.
+    Allowed {
+        member: MemberId,
+        why: Arc<str>,
+    },
     /// The owner of a failed step.
     FailedOwner {
         member: MemberId,
@@ -187,12 +202,14 @@ impl Wait {
         match self {
             Self::Record { member, .. }
             | Self::Ready { member }
+            | Self::CatchUp { member }
+            | Self::Allowed { member, .. }
             | Self::Lowering { member, .. }
             | Self::Storage { member, .. }
             | Self::FailedOwner { member }
             | Self::AbandonedStep { member } => Some(*member),
             Self::UnderAlarm { wait, .. } => wait.member(),
-            Self::Answer | Self::Baton { .. } | Self::OthersToJoin | Self::Others { .. } => None,
+            Self::Answer | Self::Baton { .. } | Self::OthersToJoin | Self::Others { .. } | Self::Seats { .. } => None,
         }
     }
 }

@@ -63,6 +63,10 @@ fn misfit(me: &Me, keys: &Keys, (view, evidence): (&ClusterView, &Evidence)) -> 
         in_hand: None,
         gone: &[],
         process: Default::default(),
+        survey: None,
+        join_failure: None,
+        may_begin: None,
+        fresh: 0,
     };
     let refused = || match rules::before_a_run(&case) {
         Some(Next::Refuse(refusal)) => Some(refusal),
@@ -116,6 +120,7 @@ mod tests {
             changes_minor: true,
             done: Vec::new(),
             begun_by: None,
+            membership: None,
             unknown: Unknown::default(),
         };
         let run = At { value: run, created: Revision(1), modified: Revision(1) };

@@ -207,7 +207,22 @@ static NO_EVIDENCE: Evidence = Evidence { quotas: BTreeMap::new() };
 pub(crate) fn case<'a>(me: &'a Me, rules: &'a Rules, keys: &'a Keys, view: &'a ClusterView) -> Case<'a> {
     let process = ProcessId::default();
     let evidence = Some(&NO_EVIDENCE);
-    Case { me, rules, keys, view, evidence, is_window_over: true, joined: None, in_hand: None, gone: &[], process }
+    Case {
+        me,
+        rules,
+        keys,
+        view,
+        evidence,
+        is_window_over: true,
+        joined: None,
+        in_hand: None,
+        gone: &[],
+        process,
+        survey: None,
+        join_failure: None,
+        may_begin: None,
+        fresh: 11,
+    }
 }
 
 /// A value as the store has it.
@@ -232,6 +247,7 @@ pub(crate) fn record() -> StepLock {
         process,
         back: false,
         guarded: None,
+        role: None,
         unknown: Unknown::default(),
     }
 }
@@ -251,6 +267,7 @@ pub(crate) fn run(state: RunState) -> Run {
         changes_minor: true,
         done: Vec::new(),
         begun_by: None,
+        membership: None,
         unknown: Unknown::default(),
     }
 }

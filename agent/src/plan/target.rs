@@ -77,6 +77,7 @@ pub fn new_run(id: RunId, intent: &Arc<Intent>, view: &ClusterView) -> Run {
         changes_minor,
         done: Vec::new(),
         begun_by: None,
+        membership: None,
         unknown: Unknown::default(),
     }
 }

@@ -67,6 +67,19 @@ pub enum Kind {
         #[serde(rename = "restart", serialize_with = "unit::restart_id")]
         id: String,
     },
+    /// Other members: these voters, and no others, at the end.
+    Scale {
+        /// By name, in order; an odd number.
+        members: Vec<String>,
+    },
+    /// One member for another.
+    #[serde(serialize_with = "unit::replace")]
+    Replace {
+        /// Who goes.
+        member: String,
+        /// Who comes; the same name where its host lost its disk.
+        by: String,
+    },
 }
 
 impl Kind {
@@ -74,7 +87,7 @@ impl Kind {
     pub fn releases(&self) -> Option<(&VersionReq, &Release, &Artifact)> {
         match self {
             Self::Upgrade { from, to, artifact } | Self::Downgrade { from, to, artifact } => Some((from, to, artifact)),
-            Self::Restart { .. } => None,
+            Self::Restart { .. } | Self::Scale { .. } | Self::Replace { .. } => None,
         }
     }
 }
@@ -124,6 +137,17 @@ pub struct Node {
     pub files: Vec<ConditionalFile>,
     /// How its process is asked to end.
     pub stop: Stop,
+    /// Where the others are to reach it, and where its data is: of a member that joins or leaves.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub peer_urls: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_dir: Option<PathBuf>,
+    /// Whether it may come or go by this playbook: then it is never started on nothing but as a newcomer.
+    #[serde(skip)]
+    pub may_join: bool,
+    /// What `{{initial_cluster}}` stands for, where an agent has started it as a newcomer; no part of the playbook.
+    #[serde(skip)]
+    pub initial_cluster: String,
 }
 
 /// How a member's process is run.

@@ -70,7 +70,12 @@ impl Node {
 
     /// What the templates stand for when `release` is started on this node.
     pub fn context<'a>(&'a self, release: &'a Release) -> Context<'a> {
-        Context { version: release, node: &self.name, binary: self.binary.as_deref() }
+        Context {
+            version: release,
+            node: &self.name,
+            binary: self.binary.as_deref(),
+            initial_cluster: &self.initial_cluster,
+        }
     }
 }
 
@@ -130,6 +135,10 @@ mod tests {
             binary: Some("/opt/etcd".into()),
             files: files.iter().map(file).collect(),
             stop: Stop::default(),
+            peer_urls: Vec::new(),
+            data_dir: None,
+            may_join: false,
+            initial_cluster: String::new(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! `{{version}}`, `{{node}}`, `{{binary}}`: the only templates, expanded in one pass and never in what was
+//! `{{version}}`, `{{node}}`, `{{binary}}`, `{{initial_cluster}}`: the only templates, expanded in one pass and never in what was
 //! put in. They are for argv lists, variables and the artifact's source; there is no shell and no escape.
 
 use std::path::Path;
@@ -14,6 +14,8 @@ pub struct Context<'a> {
     pub node: &'a str,
     /// `{{binary}}`: the node's `binary`, where it has one.
     pub binary: Option<&'a Path>,
+    /// `{{initial_cluster}}`: the members as the node was first started beside them; empty where no agent did that.
+    pub initial_cluster: &'a str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +26,8 @@ pub enum Name {
     Node,
     /// `{{binary}}`
     Binary,
+    /// `{{initial_cluster}}`
+    InitialCluster,
 }
 
 /// A text that cannot be expanded.
@@ -61,6 +65,7 @@ pub fn expand(text: &str, context: &Context<'_>) -> Result<String, TemplateError
             Piece::Template(Name::Version) => expanded.push_str(&context.version.to_string()),
             Piece::Template(Name::Node) => expanded.push_str(context.node),
             Piece::Template(Name::Binary) => expanded.push_str(binary(context)?),
+            Piece::Template(Name::InitialCluster) => expanded.push_str(context.initial_cluster),
         }
     }
     Ok(expanded)
@@ -104,6 +109,7 @@ fn name_of(name: &str) -> Result<Name, TemplateError> {
         "version" => Ok(Name::Version),
         "node" => Ok(Name::Node),
         "binary" => Ok(Name::Binary),
+        "initial_cluster" => Ok(Name::InitialCluster),
         _ => Err(TemplateError::Unknown(name.into())),
     }
 }
@@ -115,7 +121,12 @@ mod tests {
     #[test]
     fn templates_are_replaced_once_and_nothing_else_is() {
         let version = Release::new(3, 6, 14);
-        let context = Context { version: &version, node: "{{binary}}", binary: Some(Path::new("/opt/etcd")) };
+        let context = Context {
+            version: &version,
+            node: "{{binary}}",
+            binary: Some(Path::new("/opt/etcd")),
+            initial_cluster: "",
+        };
         for (text, expanded) in [
             ("", Ok("")),
             ("plain {x} }}", Ok("plain {x} }}")),

@@ -140,6 +140,18 @@ pub(super) fn restart_id<S: Serializer>(id: &str, serializer: S) -> Result<S::Ok
     map.end()
 }
 
+/// `replace: { member: …, by: … }`
+pub(super) fn replace<S: Serializer>(member: &str, by: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(serde::Serialize)]
+    struct Pair<'a> {
+        member: &'a str,
+        by: &'a str,
+    }
+    let mut map = serializer.serialize_map(Some(1))?;
+    map.serialize_entry("replace", &Pair { member, by })?;
+    map.end()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! The words for each kind of change. What it asks of a run is in `plan/change/`.
 
 use super::names::printable;
-use crate::keys::change::{Change, Downgrade, Restart, Upgrade};
+use crate::keys::change::{Change, Downgrade, Replace, Restart, Scale, Upgrade};
 
 /// What people and scripts are told of one.
 pub(crate) struct Words {
@@ -45,6 +45,18 @@ pub(crate) fn words(change: Option<&Change>) -> Words {
             at_target: format!("restarted for `{}`", printable(id)),
             run: format!("restart `{}`", printable(id)),
             action: "restart",
+            ..general()
+        },
+        Some(Change::Scale(Scale { members })) => Words {
+            at_target: "there, as `members` says".to_owned(),
+            run: format!("scaling to {} voters", members.len()),
+            action: "scale",
+            ..general()
+        },
+        Some(Change::Replace(Replace { member, by })) => Words {
+            at_target: format!("there, {} in the place of {}", printable(by), printable(member)),
+            run: format!("replacement of {} by {}", printable(member), printable(by)),
+            action: "replace",
             ..general()
         },
         None => general(),

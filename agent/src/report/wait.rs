@@ -1,5 +1,7 @@
 //! What is waited for, in words.
 
+use proto::MemberId;
+
 use super::names::{Names, printable};
 use crate::plan::refusal::Wait;
 
@@ -16,6 +18,17 @@ pub fn words(wait: &Wait, names: &Names) -> String {
         }
         Wait::Storage { member, target } => format!("the data of {} to be fit for {target}", names.short(*member)),
         Wait::Ready { member } => format!("{} to be ready", names.short(*member)),
+        Wait::CatchUp { member } => format!("{} to take in what the others have", names.short(*member)),
+        Wait::Seats { seats } => {
+            let seats: Vec<_> = seats.iter().map(|seat| printable(seat).to_string()).collect();
+            format!("{}, which are to come or to go", seats.join(", "))
+        }
+        Wait::Allowed { member, why } if *member == MemberId::default() => {
+            format!("the cluster to take a newcomer; it says: {}", printable(why))
+        }
+        Wait::Allowed { member, why } => {
+            format!("the cluster to allow the change of {}; it says: {}", names.short(*member), printable(why))
+        }
         Wait::FailedOwner { member } => {
             format!("{} to try its failed step again", names.place(*member))
         }

@@ -209,6 +209,7 @@ mod tests {
             changes_minor: true,
             done: vec![MemberId(3)],
             begun_by: None,
+            membership: None,
             unknown: Unknown::default(),
         }
     }
@@ -223,6 +224,7 @@ mod tests {
             process: process(),
             back: true,
             guarded: None,
+            role: None,
             unknown: Unknown::default(),
         }
     }

@@ -107,7 +107,22 @@ fn plan(folder: &Path) -> String {
     let rules = Rules::default();
     let (process, evidence, gone) = (Default::default(), Some(&evidence), &[][..]);
     let (me, keys, view, joined, in_hand) = (&me, &keys, &view, None, None);
-    let case = Case { me, rules: &rules, keys, view, evidence, is_window_over: false, joined, in_hand, gone, process };
+    let case = Case {
+        me,
+        rules: &rules,
+        keys,
+        view,
+        evidence,
+        is_window_over: false,
+        joined,
+        in_hand,
+        gone,
+        process,
+        survey: None,
+        join_failure: None,
+        may_begin: None,
+        fresh: 0,
+    };
     let warnings: String =
         plan::warnings(&case).iter().map(|warning| format!("warning: {}\n", warned(warning, &names))).collect();
     format!("{}{warnings}{end}\n", text(&forecast, &names))

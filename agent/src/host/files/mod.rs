@@ -13,6 +13,7 @@ pub mod log;
 pub mod log_end;
 pub mod room;
 pub mod state_dir;
+pub mod whose;
 
 use std::{
     fs, io,

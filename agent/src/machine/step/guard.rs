@@ -143,6 +143,7 @@ impl Agent {
             process: self.process,
             back: false,
             guarded: Some(Box::new(Guarded { beside, command: self.me.command.clone() })),
+            role: None,
             unknown: Unknown::default(),
         }
     }

@@ -236,6 +236,7 @@ impl Agent {
             process: self.process,
             back: go.direction == Direction::Back,
             guarded: None,
+            role: None,
             unknown: Unknown::default(),
         }
     }

@@ -192,6 +192,7 @@ mod tests {
             changes_minor,
             done: Vec::new(),
             begun_by: None,
+            membership: None,
             unknown: Unknown::default(),
         };
         let run = Some(At { created: Revision(3), modified: Revision(3), value: run });

@@ -4,7 +4,9 @@
 //! its part of the playbook (`playbook/parse/kind.rs`), and its words (`report/change.rs`).
 
 mod downgrade;
+mod replace;
 mod restart;
+mod scale;
 mod upgrade;
 
 use proto::{ClusterVersion, Release};
@@ -21,41 +23,66 @@ use crate::{
     observe::view::{ClusterView, Member},
 };
 
+/// What is answered here is what a kind says that brings nobody to another release.
 pub trait Kind {
     fn target(&self) -> Target<'_>;
 
     /// What a member must run to take part, unless it is at the target; `None`: whatever it runs.
-    fn from(&self) -> Option<&VersionReq>;
+    fn from(&self) -> Option<&VersionReq> {
+        None
+    }
 
     /// Whether a member has reached the end of this direction; every other one is undone.
     fn is_at(&self, case: &Case, member: &Member, direction: Direction) -> bool;
 
     /// Whether a member on this release gets to its target without leaving out a minor.
-    fn is_one_step_from(&self, release: &Release) -> bool;
+    fn is_one_step_from(&self, release: &Release) -> bool {
+        let _ = release;
+        true
+    }
 
     /// What would keep a run from its end for ever, at any time.
-    fn hindrance(&self, view: &ClusterView) -> Option<Refusal>;
+    fn hindrance(&self, view: &ClusterView) -> Option<Refusal> {
+        let _ = view;
+        None
+    }
 
     /// What a run does not begin with.
-    fn unready(&self, view: &ClusterView) -> Option<Refusal>;
+    fn unready(&self, view: &ClusterView) -> Option<Refusal> {
+        let _ = view;
+        None
+    }
 
     /// What the cluster needs before any member goes forward.
-    fn before_members(&self, case: &Case) -> Option<Next>;
+    fn before_members(&self, case: &Case) -> Option<Next> {
+        let _ = case;
+        None
+    }
 
     /// What the cluster needs before any member goes back, or the run that goes back may end.
-    fn before_members_go_back(&self, case: &Case) -> Option<Next>;
+    fn before_members_go_back(&self, case: &Case) -> Option<Next> {
+        let _ = case;
+        None
+    }
 
     /// What this member needs before it goes.
-    fn before_member(&self, case: &Case, member: &Member) -> Option<Next>;
+    fn before_member(&self, case: &Case, member: &Member) -> Option<Next> {
+        let _ = (case, member);
+        None
+    }
 
     /// The point of no return: an old binary starts only below this cluster version. `None`: whatever that is.
-    fn old_starts_below(&self) -> Option<ClusterVersion>;
+    fn old_starts_below(&self) -> Option<ClusterVersion> {
+        None
+    }
 
     /// The cluster version that every member must hold before the run has settled.
     fn settled_version(&self, view: &ClusterView, back: bool) -> Option<ClusterVersion>;
 
     /// The cluster version that etcd's downgrade leads to. The run enables that one, and has settled once it is over.
-    fn lowers_to(&self) -> Option<ClusterVersion>;
+    fn lowers_to(&self) -> Option<ClusterVersion> {
+        None
+    }
 
     /// Why it does not allow what was typed.
     fn refuses(&self, verb: Verb) -> Option<Refusal>;
@@ -74,7 +101,14 @@ impl Change {
             Self::Upgrade(upgrade) => upgrade,
             Self::Downgrade(downgrade) => downgrade,
             Self::Restart(restart) => restart,
+            Self::Scale(scale) => scale,
+            Self::Replace(replace) => replace,
         }
+    }
+
+    /// Whether members come and go by it.
+    pub fn changes_members(&self) -> bool {
+        matches!(self, Self::Scale(_) | Self::Replace(_))
     }
 
     /// The release that every member is to run; `None` where each keeps its own.

@@ -1,24 +1,19 @@
 //! Every process anew, at the release it has. Nothing that a member says shows whether it was restarted, so what its own
 //! agent wrote into the run counts.
 
-use proto::{ClusterVersion, Release};
-use semver::VersionReq;
+use proto::ClusterVersion;
 
 use super::{Kind, common_version, same_seats};
 use crate::{
     journal::restart::Direction,
     keys::change::Restart,
     observe::view::{ClusterView, Member},
-    plan::{Case, Next, Verb, refusal::Refusal, target::Target},
+    plan::{Case, Verb, refusal::Refusal, target::Target},
 };
 
 impl Kind for Restart {
     fn target(&self) -> Target<'_> {
         same_seats(None)
-    }
-
-    fn from(&self) -> Option<&VersionReq> {
-        None
     }
 
     /// A run that is over counts, too: the same command again restarts nobody.
@@ -27,40 +22,8 @@ impl Kind for Restart {
         run.is_some_and(|run| *run.intent == *case.me.intent && run.done.contains(&member.id))
     }
 
-    fn is_one_step_from(&self, _: &Release) -> bool {
-        true
-    }
-
-    fn hindrance(&self, _: &ClusterView) -> Option<Refusal> {
-        None
-    }
-
-    fn unready(&self, _: &ClusterView) -> Option<Refusal> {
-        None
-    }
-
-    fn before_members(&self, _: &Case) -> Option<Next> {
-        None
-    }
-
-    fn before_members_go_back(&self, _: &Case) -> Option<Next> {
-        None
-    }
-
-    fn before_member(&self, _: &Case, _: &Member) -> Option<Next> {
-        None
-    }
-
-    fn old_starts_below(&self) -> Option<ClusterVersion> {
-        None
-    }
-
     fn settled_version(&self, view: &ClusterView, _: bool) -> Option<ClusterVersion> {
         common_version(view)
-    }
-
-    fn lowers_to(&self) -> Option<ClusterVersion> {
-        None
     }
 
     /// There is no other release to go back to.

@@ -9,7 +9,7 @@ use crate::{
     journal::restart::Direction,
     keys::change::Upgrade,
     observe::view::{ClusterView, Member},
-    plan::{Case, Next, Verb, refusal::Refusal, target::Target},
+    plan::{Case, Verb, refusal::Refusal, target::Target},
 };
 
 impl Kind for Upgrade {
@@ -34,22 +34,6 @@ impl Kind for Upgrade {
         view.downgrade().map(|target| Refusal::GoingDown { target })
     }
 
-    fn unready(&self, _: &ClusterView) -> Option<Refusal> {
-        None
-    }
-
-    fn before_members(&self, _: &Case) -> Option<Next> {
-        None
-    }
-
-    fn before_members_go_back(&self, _: &Case) -> Option<Next> {
-        None
-    }
-
-    fn before_member(&self, _: &Case, _: &Member) -> Option<Next> {
-        None
-    }
-
     /// An old binary ends at once where the version has risen (etcd, `MustDetectDowngrade`).
     fn old_starts_below(&self) -> Option<ClusterVersion> {
         Some(self.to.cluster_version())
@@ -57,10 +41,6 @@ impl Kind for Upgrade {
 
     fn settled_version(&self, view: &ClusterView, back: bool) -> Option<ClusterVersion> {
         if back { common_version(view) } else { Some(self.to.cluster_version()) }
-    }
-
-    fn lowers_to(&self) -> Option<ClusterVersion> {
-        None
     }
 
     fn refuses(&self, _: Verb) -> Option<Refusal> {

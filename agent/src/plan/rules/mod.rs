@@ -78,6 +78,10 @@ const BEFORE_A_MEMBER: &[fn(&Case, &Member) -> Option<Next>] =
 const BEFORE_A_GUARD: &[Rule] =
     &[twin::twin, ownership::ownership, unleased::unleased, step_lock::step_lock, abandoned::abandoned];
 
+/// Before members are changed; what else is asked of them stands in `plan/membership/`.
+const BEFORE_MEMBERS_CHANGE: &[Rule] =
+    &[twin::twin, unleased::unleased, other_run::other_run, abandoned::abandoned, failed::failed];
+
 /// What is told and refuses nothing.
 const WARNINGS: &[fn(&Case) -> Vec<Warning>] =
     &[alone::alone, never_started::never_started, old_patch::old_patch, quota::near_quota];
@@ -95,6 +99,16 @@ pub(super) fn before_a_run(case: &Case) -> Option<Next> {
 /// What keeps a guarded command from being thought of.
 pub(super) fn before_a_guard(case: &Case) -> Option<Next> {
     BEFORE_A_GUARD.iter().find_map(|rule| rule(case))
+}
+
+/// What keeps a change of members from going on.
+pub(super) fn before_members_change(case: &Case) -> Option<Next> {
+    BEFORE_MEMBERS_CHANGE.iter().find_map(|rule| rule(case))
+}
+
+/// A step lock that stands.
+pub(super) fn step_lock(case: &Case) -> Option<Next> {
+    step_lock::step_lock(case)
 }
 
 /// An alarm that stands.

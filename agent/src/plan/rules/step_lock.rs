@@ -20,6 +20,10 @@ pub(super) fn step_lock(case: &Case) -> Option<Next> {
     if case.in_hand == Some(attempt) {
         return None;
     }
+    // It is ended by those who change members, with what became of it.
+    if record.value.role.is_some() {
+        return Some(Next::Wait(Wait::Record { member, host }));
+    }
     if record.value.members().all(|member| owner::is_removed(case, member)) {
         return Some(Next::CleanUp(Txn::delete_down(record.created)));
     }

@@ -56,6 +56,7 @@ mod tests {
             process,
             back: false,
             guarded: None,
+            role: None,
             unknown: unknown.clone(),
         };
         let mut keys = Keys::default();

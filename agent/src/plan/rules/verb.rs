@@ -126,6 +126,7 @@ mod tests {
                 changes_minor: true,
                 done: Vec::new(),
                 begun_by: None,
+                membership: None,
                 unknown: Unknown::default(),
             };
             let text = format!("{verb:?} {:?}", run.state);

@@ -15,7 +15,7 @@ use crate::playbook::{
     tree::Tree,
 };
 
-const KINDS: &str = "`Upgrade`, `Downgrade` or `Restart`";
+const KINDS: &str = "`Upgrade`, `Downgrade`, `Restart`, `Scale` or `Replace`";
 /// No release below this minor takes part in a downgrade: 3.4 has none, and what 3.5 writes it may not read (etcd's
 /// downgrade guides).
 pub const LOWEST: ClusterVersion = ClusterVersion { major: 3, minor: 5 };
@@ -27,6 +27,8 @@ pub(super) fn kind(fields: Fields<'_>, folder: &Path) -> Result<Kind, Fault> {
         "Upgrade" => upgrade(fields, kind, folder),
         "Restart" => restart(fields, kind),
         "Downgrade" => downgrade(fields, kind, folder),
+        "Scale" => scale(fields, kind),
+        "Replace" => replace(fields, kind),
         other => Err(kind.fault(format!("there is no kind `{other}`"), KINDS)),
     }
 }
@@ -48,7 +50,7 @@ fn downgrade(fields: Fields<'_>, kind: &Tree, folder: &Path) -> Result<Kind, Fau
 }
 
 fn releases(fields: Fields<'_>, kind: &Tree, folder: &Path) -> Result<(VersionReq, Release, Artifact), Fault> {
-    foreign(fields, kind.written(KINDS)?, &["restart"])?;
+    foreign(fields, kind.written(KINDS)?, &["restart", "members", "replace"])?;
     let from = value::requirement(of_kind(fields, kind, "from", "`from`, such as `from: \">=3.5.32, <3.6\"`")?)?;
     let to = release(of_kind(fields, kind, "to", "`to`, one exact release, such as `to: 3.6.14`")?)?;
     let expected = "`artifact: { source: … }`, a path or a URL";
@@ -57,7 +59,7 @@ fn releases(fields: Fields<'_>, kind: &Tree, folder: &Path) -> Result<(VersionRe
 }
 
 fn restart(fields: Fields<'_>, kind: &Tree) -> Result<Kind, Fault> {
-    foreign(fields, "Restart", &["from", "to", "artifact"])?;
+    foreign(fields, "Restart", &["from", "to", "artifact", "members", "replace"])?;
     let expected = "`restart: { id: … }`, a text that names this restart, such as a ticket or a date";
     let restart = Fields::of(of_kind(fields, kind, "restart", expected)?, "`restart`", &["id"])?;
     let id = restart.need("id", expected)?;
@@ -65,6 +67,40 @@ fn restart(fields: Fields<'_>, kind: &Tree) -> Result<Kind, Fault> {
         "" => Err(id.fault("an empty id", expected)),
         text => Ok(Kind::Restart { id: text.into() }),
     }
+}
+
+fn scale(fields: Fields<'_>, kind: &Tree) -> Result<Kind, Fault> {
+    foreign(fields, "Scale", &["from", "to", "artifact", "restart", "replace"])?;
+    let expected = "`members: […]`, the names of all voters at the end, an odd number";
+    let tree = of_kind(fields, kind, "members", expected)?;
+    let mut members = Vec::new();
+    for name in tree.list(expected)? {
+        let text: String = value::name(name, "a member's name")?.into();
+        if members.contains(&text) {
+            return Err(name.fault(format!("`{text}` is named twice"), "each voter once"));
+        }
+        members.push(text);
+    }
+    match members.len() % 2 {
+        1 => {
+            members.sort();
+            Ok(Kind::Scale { members })
+        }
+        _ => {
+            let problem = format!("{} voters: as many may be lost as of one less", members.len());
+            Err(tree.fault(problem, "an odd number of voters"))
+        }
+    }
+}
+
+fn replace(fields: Fields<'_>, kind: &Tree) -> Result<Kind, Fault> {
+    foreign(fields, "Replace", &["from", "to", "artifact", "restart", "members"])?;
+    let expected = "`replace: { member: …, by: … }`, the names of who goes and who comes";
+    let replace = Fields::of(of_kind(fields, kind, "replace", expected)?, "`replace`", &["member", "by"])?;
+    let name = |key: &str| -> Result<String, Fault> {
+        Ok(value::name(replace.need(key, expected)?, "a member's name")?.into())
+    };
+    Ok(Kind::Replace { member: name("member")?, by: name("by")? })
 }
 
 /// Refuses keys that belong to another kind, at the key itself.
@@ -138,7 +174,7 @@ fn executable(tree: &Tree, to: &Release) -> Result<String, Fault> {
 /// A text in which `{{version}}` is `to`.
 fn for_release(tree: &Tree, expected: &str, to: &Release) -> Result<String, Fault> {
     let text = value::templated(tree, tree.text(expected)?, &[Name::Version])?;
-    let context = Context { version: to, node: "", binary: None };
+    let context = Context { version: to, node: "", binary: None, initial_cluster: "" };
     template::expand(text, &context).map_err(|error| tree.fault(error.to_string(), expected))
 }
 

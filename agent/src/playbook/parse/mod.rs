@@ -27,7 +27,7 @@ use super::{
 
 /// The format that this release reads.
 pub const API_VERSION: &str = "baton/v1";
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 16] = [
     "apiVersion",
     "kind",
     "cluster",
@@ -42,6 +42,8 @@ const KEYS: [&str; 14] = [
     "gates",
     "hooks",
     "expect_members",
+    "members",
+    "replace",
 ];
 const NOT_YET: [&str; 2] = ["backup", "hops"];
 
@@ -51,7 +53,10 @@ pub(super) fn playbook(tree: &Tree, folder: &Path) -> Result<Playbook, Fault> {
     let kind = kind::kind(fields, folder)?;
     let cluster = cluster::cluster(fields.need("cluster", "`cluster: { name: …, endpoints: […] }`")?, folder)?;
     let state_dir = fields.or("state_dir", cluster.default_state_dir(), |tree| value::path(tree, folder))?;
-    let nodes = node::nodes(fields.need("nodes", "`nodes:`, the members that run on this host")?, folder, &state_dir)?;
+    let mut nodes =
+        node::nodes(fields.need("nodes", "`nodes:`, the members that run on this host")?, folder, &state_dir)?;
+    let may_join = matches!(kind, super::model::Kind::Scale { .. } | super::model::Kind::Replace { .. });
+    nodes.iter_mut().for_each(|node| node.may_join = may_join);
     Ok(Playbook {
         strategy: fields.or("strategy", Default::default(), strategy::strategy)?,
         verify: fields.or("verify", Verify::default(), verify)?,

@@ -25,7 +25,7 @@ pub(super) fn nodes(tree: &Tree, folder: &Path, state_dir: &Path) -> Result<Vec<
 }
 
 fn node(tree: &Tree, folder: &Path, state_dir: &Path) -> Result<Node, Fault> {
-    let fields = Fields::of(tree, "a node", &["name", "runtime", "binary", "files", "stop"])?;
+    let fields = Fields::of(tree, "a node", &["name", "runtime", "binary", "files", "stop", "peer_urls", "data_dir"])?;
     let name = value::name(fields.need("name", "`name`, the member's name in the cluster")?, "the member's name")?;
     let binary = fields.maybe("binary", |tree| value::path(tree, folder))?;
     let templates: &[Name] = if binary.is_some() { &value::OF_A_NODE } else { &value::WITHOUT_BINARY };
@@ -39,7 +39,30 @@ fn node(tree: &Tree, folder: &Path, state_dir: &Path) -> Result<Node, Fault> {
         binary,
         files: fields.or("files", vec![], |tree| files(tree, folder))?,
         stop: fields.or("stop", Stop::default(), stop)?,
+        peer_urls: fields.or("peer_urls", vec![], peer_urls)?,
+        data_dir: fields.maybe("data_dir", |tree| value::path(tree, folder))?,
+        may_join: false,
+        initial_cluster: String::new(),
     })
+}
+
+/// As etcd compares them: as texts.
+fn peer_urls(tree: &Tree) -> Result<Vec<String>, Fault> {
+    let expected = "a list of URLs, such as `[http://10.0.0.4:2380]`: its `--initial-advertise-peer-urls`";
+    let read = |tree: &Tree| {
+        let text = tree.word(expected)?;
+        let parsed = reqwest::Url::parse(text).map_err(|error| tree.fault(format!("no URL: {error}"), expected))?;
+        let is_plain = matches!(parsed.scheme(), "http" | "https") && parsed.port_or_known_default().is_some();
+        match is_plain && parsed.path() == "/" && !text.ends_with('/') && parsed.username().is_empty() {
+            true => Ok(text.to_owned()),
+            false => Err(tree.fault(format!("`{text}` is more, or less, than scheme, host and port"), expected)),
+        }
+    };
+    let urls: Vec<String> = tree.list(expected)?.iter().map(read).collect::<Result<_, _>>()?;
+    match urls.is_empty() {
+        true => Err(tree.fault("an empty list", expected)),
+        false => Ok(urls),
+    }
 }
 
 /// What a runtime's values are read against.

@@ -15,9 +15,9 @@ use crate::playbook::{
 };
 
 /// The templates where a node with a `binary` is meant.
-pub(super) const OF_A_NODE: [Name; 3] = [Name::Version, Name::Node, Name::Binary];
+pub(super) const OF_A_NODE: [Name; 4] = [Name::Version, Name::Node, Name::InitialCluster, Name::Binary];
 /// The templates where a node without a `binary` may be meant.
-pub(super) const WITHOUT_BINARY: [Name; 2] = [Name::Version, Name::Node];
+pub(super) const WITHOUT_BINARY: [Name; 3] = [Name::Version, Name::Node, Name::InitialCluster];
 
 /// A path, absolute from here on; relative ones start at the playbook's folder.
 pub(super) fn path(tree: &Tree, folder: &Path) -> Result<PathBuf, Fault> {

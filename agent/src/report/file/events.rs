@@ -128,6 +128,10 @@ impl Events {
             RunEvent::Lowering { to } => line.to = to.map(|to| to.to_string()),
             RunEvent::Failed { why, .. } | RunEvent::Warning(why) => line.why = Some(printable(why).to_string()),
             RunEvent::LettingPollsEnd { seconds, .. } => line.seconds = Some(*seconds),
+            RunEvent::DataPutAside { node, path } => {
+                (line.member, line.to) = (Some((*node).to_owned()), Some(printable(path).to_string()));
+            }
+            RunEvent::NewcomerAdded { node } => line.member = Some((*node).to_owned()),
             RunEvent::NodeStarted { node } => line.member = Some((*node).to_owned()),
             RunEvent::HookRan { hook, .. } => line.hook = Some(*hook),
             RunEvent::HookFailed { hook, why, .. } => {

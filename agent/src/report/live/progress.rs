@@ -121,6 +121,10 @@ impl Progress {
             }
             RunEvent::Decided(_)
             | RunEvent::CommandBegun { .. }
+            | RunEvent::DataPutAside { .. }
+            | RunEvent::NewcomerAdded { .. }
+            | RunEvent::Promoted { .. }
+            | RunEvent::Removed { .. }
             | RunEvent::Mended { .. }
             | RunEvent::NodeStarted { .. }
             | RunEvent::StepTakenOver { .. }

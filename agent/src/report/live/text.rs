@@ -66,6 +66,12 @@ pub fn line(event: &RunEvent, progress: &Progress) -> Option<String> {
         RunEvent::HookFailed { member, hook, why } => {
             about(*member, &format!("hook {} failed: {}", printable(hook), printable(why)))
         }
+        RunEvent::DataPutAside { node, path } => {
+            Some(format!("put the data of {} aside, to {}", printable(node), printable(path)))
+        }
+        RunEvent::NewcomerAdded { node } => Some(format!("{} is added as a learner", printable(node))),
+        RunEvent::Promoted { member } => about(*member, "votes"),
+        RunEvent::Removed { member } => about(*member, "is removed"),
         RunEvent::CommandBegun { command, .. } => Some(format!("runs {}", printable(command))),
         RunEvent::CommandEnded { command, failed: None, .. } => Some(format!("{} has ended", printable(command))),
         RunEvent::CommandEnded { command, failed: Some(how), .. } => {

@@ -2,7 +2,8 @@
 
 use super::status::state;
 use crate::{
-    plan::{Finish, Next, action::Action, refusal::Refusal},
+    keys::membership::RoleChange,
+    plan::{Finish, Next, action::Action, membership::Move, refusal::Refusal},
     report::{names::Names, wait},
 };
 
@@ -25,6 +26,7 @@ pub fn words(next: &Next, names: &Names, refused: impl Fn(&Refusal) -> String) -
             ),
             None => format!("ask for the baton, then take {} down", short(go.member)),
         },
+        Next::Members(next) => members(next, names),
         Next::Step(Action::Guard(_)) => "ask for the baton, then run its command".into(),
         Next::Downgrade(Some(to)) => format!("enable a downgrade to {to}"),
         Next::Downgrade(None) => "cancel the downgrade".into(),
@@ -32,5 +34,24 @@ pub fn words(next: &Next, names: &Names, refused: impl Fn(&Refusal) -> String) -
         Next::Finish(Finish::Held { member }) => format!("nothing: the run holds before {}", short(*member)),
         Next::Finish(Finish::Partial { left }) => format!("nothing: its part is done; left are {}", names.list(left)),
         Next::Finish(_) => "nothing".into(),
+    }
+}
+
+fn members(next: &Move, names: &Names) -> String {
+    let short = |member| names.short(member);
+    match next {
+        Move::Note(_) => "write into the run how far a newcomer is".into(),
+        Move::Archive(_) => "put the old data in a newcomer's directory aside".into(),
+        Move::Add(_) => "have its newcomer added as a learner".into(),
+        Move::Start(_, member) => format!("start {}", short(*member)),
+        Move::TakeBack(member) => format!("remove {}, which was given up", short(*member)),
+        Move::Retire(_) => "stop its former member for good, and put its data aside".into(),
+        Move::HandOver { from, to } => format!("pass leadership from {} to {}", short(*from), short(*to)),
+        Move::Lock(step) | Move::Call(step) => match step.change {
+            RoleChange::Promote => format!("ask for the baton, then promote {}", short(step.member)),
+            RoleChange::Leave => format!("ask for the baton, then remove {}", short(step.member)),
+        },
+        Move::Turn(member) => format!("take {} back, whose promotion was not made", short(*member)),
+        Move::End(_) => "write what became of the step".into(),
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod abandoned;
 pub mod hazard;
+mod members;
 pub mod reason;
 pub mod refused;
 pub mod trouble;
@@ -145,6 +146,15 @@ fn told(ending: &Ending, context: &Context) -> Stop {
             let message =
                 format!("the members are at their target, but the cluster did not settle: {}", printable(why));
             context.stop(Reason::NotSettled, message, context.onward())
+        }
+        Ending::NotJoined { seat, why } => {
+            let message =
+                format!("{} did not become a member, and was taken back: {}", printable(seat), printable(why));
+            context.stop(Reason::NotJoined, message, context.onward())
+        }
+        Ending::Seat { seat, why } => {
+            let message = format!("what was to be done for {} failed: {}", printable(seat), printable(why));
+            context.stop(Reason::StepFailed, message, context.onward())
         }
         Ending::Expired(waited) => context.expired(waited),
         Ending::Guarded { failed: None } => {
@@ -314,6 +324,12 @@ impl Context<'_> {
                 if self.is_guard() { stop } else { stop.cluster(Progress::Done) }
             }
             Finish::Partial { left } => self.partial(left),
+            Finish::Unseated { seats } => {
+                let left = seats.iter().map(|seat| printable(seat).to_string()).collect::<Vec<_>>().join(", ");
+                let message = format!("this host's part is done; left without an agent: {left}");
+                let next = with_own_playbook(&format!("on the hosts of {left}"), self.typed());
+                self.open(Reason::Partial, message, Progress::Partial).next(next)
+            }
             Finish::Held { member } => {
                 let message = format!("{} is the last one, and the run holds before it", self.names.member(*member));
                 let next = self.command_there("finalize", &[*member]);

@@ -86,6 +86,7 @@ reasons! {
     StepFailed "step_failed" Always(1), "a member did not become ready, was not stopped, or was removed; it was left as it is", "look at its log, repair it (end its process if it hangs), then agent run";
     PutBack "put_back" Always(1), "a member did not become ready in its step; it was put back and is ready", "look at its log, then agent run or agent rollback";
     NewBinaryKept "new_binary_kept" Always(1), "a member's new binary failed and there is no way back", "repair it on the new binary, then agent run";
+    NotJoined "not_joined" Always(1), "a newcomer did not become a member, and was taken back: it is listed no more, and its data is put aside", "look at its log, repair what is named, then agent run";
     MemberSick "member_sick" Always(1), "a member of this host does not become ready", "look at its log, repair it (end its process if it hangs), then agent run";
     HandOverFailed "hand_over_failed" Always(1), "the leader did not pass leadership on; nothing was stopped by this step", "agent run";
     HookFailed "hook_failed" Always(1), "a before_node hook failed; nothing was stopped by this step", "repair the hook, then agent run";
@@ -129,6 +130,13 @@ reasons! {
     AbandonedMember "abandoned_member" Preflight, "the host of an abandoned step may still wake up", "bring it back, replace the member, or agent abandon --host-is-fenced";
     TwinHost "twin_host" Preflight, "another agent goes by this host's id: a state directory was copied", "remove host-id from the state directory of the copy, then agent run";
     StepOfAnother "step_of_another" Preflight, "a step of this host's member belongs to another agent", "end that agent, or agent abandon";
+    ForeignChange "foreign_change" Preflight, "somebody else has changed the members while they were being changed", "see who, then agent resume, which takes them as they are";
+    NameTaken "name_taken" Preflight, "a newcomer has the name or the address of another member, or two members have one name", "correct the playbook, or the members";
+    TargetRefused "target_refused" Preflight, "the members that the playbook asks for are not to be had in one run, or not safely", "correct the playbook as is said";
+    SeveralReleases "several_releases" Preflight, "the voters run several releases, so it is not known which a newcomer is to run", "end the upgrade or downgrade first";
+    NewcomerUnfit "newcomer_unfit" Preflight, "a newcomer's place on this host is not as it must be", "correct what is named, then agent run";
+    SeatOfAnother "seat_of_another" Preflight, "a newcomer is on its way from a host that takes no part", "agent run there, or agent abandon";
+    LearnerInTheWay "learner_in_the_way" Preflight, "a learner has the place that a newcomer needs", "promote or remove it, then agent run";
     GoingBack "going_back" Preflight, "the run goes back", "agent rollback";
     NothingToRollBack "nothing_to_roll_back" Preflight, "there is no run that could go back", "nothing";
     NothingToResume "nothing_to_resume" Preflight, "no run stands that could be resumed", "agent run";

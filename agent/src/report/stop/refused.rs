@@ -36,6 +36,7 @@ impl Context<'_> {
     pub(crate) fn refused(&self, refusal: &Refusal) -> Stop {
         let name = |member| self.names.member(member);
         match refusal {
+            Refusal::Members(refusal) => self.refused_members(refusal),
             Refusal::OtherRun { differs, begun_by } => {
                 let differs: Vec<_> = differs.iter().map(difference).collect();
                 let begun =

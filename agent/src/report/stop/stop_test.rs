@@ -61,6 +61,7 @@ fn record() -> StepLock {
         process,
         back: false,
         guarded: None,
+        role: None,
         unknown: Unknown::default(),
     }
 }

@@ -1,0 +1,253 @@
+//! What a change of members asks of this host and of the cluster: its places, the calls, and the start of a newcomer.
+//!
+//! Source: agent/MEMBERS.md.
+
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+
+use proto::MemberId;
+
+use super::{Abort, Execution, error::ActError, node::OwnNode};
+use crate::{
+    event::RunEvent,
+    host::{
+        blocking::blocking,
+        files::{
+            durable,
+            whose::{Whose, put_aside, whose},
+        },
+        runtime::Found,
+    },
+    keys::{Keys, membership::RoleChange},
+    machine::act::Event,
+    observe::role::Changed,
+    plan::membership::{
+        RoleStep,
+        survey::{Data, Place, Survey},
+    },
+    playbook,
+    words::with_causes,
+};
+
+/// Between two tries to learn what a call has come to.
+const ASKED_AGAIN: Duration = Duration::from_millis(500);
+/// How long a former member that was told of its removal may take to end by itself.
+const ENDS_BY_ITSELF: Duration = Duration::from_secs(10);
+
+impl Execution<'_> {
+    /// The list and this host's places, if run and step were the same before and after; and the keys as they were then.
+    pub(super) async fn survey(&mut self, keys: Option<&Keys>) -> Result<Option<Survey>, Abort> {
+        if !self.me.intent.change.changes_members() {
+            return Ok(None);
+        }
+        let Some(before) = keys else { return Ok(None) };
+        let listed = match self.cluster.observer.peer_urls().await {
+            Ok(listed) => listed,
+            Err(error) => {
+                tracing::info!(error = %with_causes(&error), "the members were not listed");
+                return Ok(None);
+            }
+        };
+        let Some(after) = self.keys().await else { return Ok(None) };
+        let is_same = before.run.as_ref().map(|run| run.modified) == after.run.as_ref().map(|run| run.modified)
+            && before.step.as_ref().map(|step| step.modified) == after.step.as_ref().map(|step| step.modified);
+        if !is_same {
+            return Ok(None);
+        }
+        let mut places = Vec::new();
+        for at in 0..self.host.nodes.len() {
+            places.push(self.place(at).await);
+        }
+        Ok(Some(Survey { listed, places }))
+    }
+
+    async fn place(&mut self, at: usize) -> Place {
+        let own = &self.host.nodes[at];
+        let data = own.data().await;
+        let runs = match own.status().await {
+            Ok(status) => status.is_running(),
+            // What cannot be asked is not taken for stopped.
+            Err(_) => true,
+        };
+        Place { peer_urls: own.node.peer_urls.clone(), data, runs }
+    }
+
+    pub(super) async fn archive(&mut self, at: usize) -> Event {
+        match self.put_data_aside(at).await {
+            Ok(()) => Event::Done,
+            Err(why) => Event::Failed(why.to_string().into()),
+        }
+    }
+
+    async fn put_data_aside(&mut self, at: usize) -> Result<(), ActError> {
+        let own = self.own(at)?;
+        if own.status().await?.is_running() {
+            return Err("its process runs, and has its data open".into());
+        }
+        let Some(folder) = own.node.data_dir.clone() else { return Err("the playbook has no `data_dir`".into()) };
+        let member = match own.data().await {
+            Data::Of { member, .. } => Some(member),
+            Data::None | Data::Unnamed => return Ok(()),
+            Data::Unknown(why) => return Err(format!("it is not known whose data it is: {why}").into()),
+        };
+        let aside = blocking(move || put_aside(&folder, member)).await.map_err(|error| with_causes(&error))?;
+        let name = self.own(at)?.node.name.clone();
+        self.tell(RunEvent::DataPutAside { node: &name, path: &aside.to_string_lossy() });
+        Ok(())
+    }
+
+    pub(super) async fn add_member(&mut self, at: usize) -> Event {
+        let urls = match self.own(at) {
+            Ok(own) => own.node.peer_urls.clone(),
+            Err(why) => return Event::Failed(why.to_string().into()),
+        };
+        let Some(leader) = self.leading() else { return Event::Done };
+        let name = self.host.nodes[at].node.name.clone();
+        match self.cluster.observer.add_learner(leader, urls).await {
+            Changed::Done => {
+                self.tell(RunEvent::NewcomerAdded { node: &name });
+                Event::Done
+            }
+            Changed::Refused(why) => Event::Failed(why.into()),
+            Changed::Unknown(why) => self.not_known(&why).await,
+        }
+    }
+
+    pub(super) async fn change_role(&mut self, step: RoleStep) -> Event {
+        let Some(leader) = self.leading() else { return Event::Done };
+        let RoleStep { member, change } = step;
+        match self.cluster.observer.change_role(leader, member, change).await {
+            Changed::Done => {
+                self.tell(match change {
+                    RoleChange::Promote => RunEvent::Promoted { member },
+                    RoleChange::Leave => RunEvent::Removed { member },
+                });
+                Event::Done
+            }
+            Changed::Refused(why) => Event::Failed(why.into()),
+            Changed::Unknown(why) => self.not_known(&why).await,
+        }
+    }
+
+    /// What came of it the next look shows.
+    async fn not_known(&self, why: &str) -> Event {
+        tracing::info!(%why, "a change of members was not answered");
+        tokio::time::sleep(ASKED_AGAIN).await;
+        Event::Done
+    }
+
+    fn leading(&self) -> Option<MemberId> {
+        self.seen.last_view.as_ref()?.leader().map(|leader| leader.id)
+    }
+
+    /// etcd wants exactly the members that another one lists, each with its name: so the list is made right before the start.
+    pub(super) async fn start_new(&mut self, at: usize, member: MemberId) -> Event {
+        match self.begin(at, member).await {
+            Ok(()) => Event::Done,
+            Err(why) => Event::Failed(why.to_string().into()),
+        }
+    }
+
+    async fn begin(&mut self, at: usize, member: MemberId) -> Result<(), ActError> {
+        let has_data = matches!(self.own(at)?.data().await, Data::Of { .. });
+        if !has_data {
+            let listed = self.cluster.observer.peer_urls().await.map_err(|error| with_causes(&error))?;
+            let view = self.seen.last_view.as_ref().ok_or("no member was seen")?;
+            let names = |id: MemberId| view.member(id).map(|one| one.name.clone()).filter(|name| !name.is_empty());
+            let own = self.own(at)?.node.name.clone();
+            let text = initial_cluster(&listed, |id| if id == member { Some(own.as_str().into()) } else { names(id) });
+            self.host.nodes[at].set_initial_cluster(text)?;
+        }
+        let node = &mut self.host.nodes[at];
+        node.member = member;
+        let started = node.begin().await?;
+        started.warnings.iter().for_each(|warning| self.warn(warning));
+        self.tell(RunEvent::Started { member });
+        Ok(())
+    }
+
+    /// A former member ends by itself once it is told; where it does not, it is ended.
+    pub(super) async fn retire(&mut self, at: usize) -> Event {
+        match self.retire_and_archive(at).await {
+            Ok(()) => Event::Done,
+            Err(why) => Event::Failed(why.to_string().into()),
+        }
+    }
+
+    async fn retire_and_archive(&mut self, at: usize) -> Result<(), ActError> {
+        let deadline = tokio::time::Instant::now() + ENDS_BY_ITSELF;
+        while self.own(at)?.status().await?.is_running() && tokio::time::Instant::now() < deadline {
+            tokio::time::sleep(ASKED_AGAIN).await;
+        }
+        let node = &mut self.host.nodes[at];
+        node.member = MemberId::default();
+        let status = node.status().await?;
+        if status.is_running() {
+            let found = match status.process().map(|process| process.identity) {
+                Some(named) => Found::Shown(crate::host::runtime::Judged { named, node: named }),
+                None => Found::Unknown,
+            };
+            if let super::process::Stopped::Another(why) = node.stop(found).await? {
+                return Err(why);
+            }
+            node.believe_looks();
+        }
+        self.put_data_aside(at).await
+    }
+
+    fn own(&self, at: usize) -> Result<&OwnNode, ActError> {
+        self.host.nodes.get(at).ok_or_else(|| "this host has no such seat".into())
+    }
+}
+
+/// `name=url` of each, in order of id; one without a name gets one that nobody has: etcd compares the URLs alone.
+fn initial_cluster(listed: &crate::observe::peers::PeerUrls, name: impl Fn(MemberId) -> Option<Arc<str>>) -> String {
+    let one = |(id, urls): (&MemberId, &BTreeSet<String>)| {
+        let name = name(*id).unwrap_or_else(|| format!("unnamed-{id}").into());
+        urls.iter().map(|url| format!("{name}={url}")).collect::<Vec<_>>()
+    };
+    listed.iter().flat_map(one).collect::<Vec<_>>().join(",")
+}
+
+impl OwnNode {
+    /// What is in its data directory.
+    pub(super) async fn data(&self) -> Data {
+        let Some(folder) = self.node.data_dir.clone() else { return Data::Unnamed };
+        match blocking(move || whose(&folder)).await {
+            Whose::Nobody => Data::None,
+            Whose::Member { cluster, member } => Data::Of { cluster, member },
+            Whose::Unknown(why) => Data::Unknown(why.into()),
+        }
+    }
+
+    /// Whether a start would begin a member anew that the cluster counts on: only a newcomer's own start may (`begin`).
+    pub(super) async fn has_nothing_to_start(&self) -> bool {
+        self.node.may_join && matches!(self.data().await, Data::None)
+    }
+
+    /// Keeps what `{{initial_cluster}}` stands for from now on; a process is known by the arguments that it was started with.
+    fn set_initial_cluster(&mut self, text: String) -> Result<(), ActError> {
+        let paths = [
+            (initial_cluster_file(&self.nodes, &self.node.name), text.clone()),
+            (
+                self.nodes.join(format!("{}.env", self.node.name)),
+                format!("ETCD_INITIAL_CLUSTER={text}\nETCD_INITIAL_CLUSTER_STATE=existing\n"),
+            ),
+        ];
+        for (path, content) in paths {
+            durable::write(&path, content.as_bytes(), &durable::Access::PRIVATE)
+                .map_err(|error| with_causes(&error))?;
+        }
+        self.node.initial_cluster = text;
+        Ok(())
+    }
+}
+
+fn initial_cluster_file(nodes: &std::path::Path, name: &str) -> PathBuf {
+    nodes.join(format!("{name}.initial-cluster"))
+}
+
+/// What `{{initial_cluster}}` stood for at the node's first start by an agent, if there was one.
+pub(super) fn with_initial_cluster(node: &playbook::Node, nodes: &std::path::Path) -> playbook::Node {
+    let text = std::fs::read_to_string(initial_cluster_file(nodes, &node.name)).unwrap_or_default();
+    playbook::Node { initial_cluster: text, ..node.clone() }
+}

@@ -1,0 +1,89 @@
+//! When a member may go.
+//!
+//! One that is ready goes by its own host's hand, once its replacement votes, or where the target has no seat for it. One that is
+//! not is removed by whoever takes part, since its own host cannot. Source: agent/MEMBERS.md, "Who may".
+
+use proto::MemberId;
+
+use super::{Move, RoleStep, Standing, is_learner, waits_for};
+use crate::{
+    keys::{change::Change, membership::RoleChange},
+    observe::view::Member,
+    plan::{
+        Next,
+        refusal::{Refusal, Wait},
+    },
+};
+
+pub(super) fn of_the_ready(standing: &Standing, leaver: &Member) -> Option<Next> {
+    objection_to_the_ready(standing, leaver)
+        .or_else(|| Some(hand_over(standing, leaver).unwrap_or(Next::Members(Move::Lock(step_of(leaver))))))
+}
+
+fn step_of(leaver: &Member) -> RoleStep {
+    RoleStep { member: leaver.id, change: RoleChange::Leave }
+}
+
+/// What keeps a member that is ready from going.
+pub(super) fn objection_to_the_ready(standing: &Standing, leaver: &Member) -> Option<Next> {
+    let Standing { case, membership, .. } = *standing;
+    if is_learner(leaver) {
+        return None;
+    }
+    if let Change::Replace(replace) = &case.me.intent.change
+        && standing.voter(&replace.by).is_none()
+    {
+        return Some(Next::Wait(Wait::Seats { seats: vec![replace.by.clone()] }));
+    }
+    if let Some(sick) = standing.sick_beside(leaver.id) {
+        return Some(waits_for(case, sick.id));
+    }
+    if case.view.voters().count() < 2 {
+        return Some(below(standing, leaver.id, 0, 1));
+    }
+    // Whoever leads goes last of those that go: else leadership might pass from one to the next.
+    let other = standing.leavers().find(|other| other.id != leaver.id);
+    let is_waited_for = |other: &&Member| case.keys.has_participant(other.id) || !case.is_window_over();
+    other
+        .filter(|_| case.view.is_leader(leaver.id))
+        .filter(is_waited_for)
+        .map(|_| Next::Wait(Wait::Others { members: membership.leaving.clone() }))
+}
+
+/// It hands over to one that stays. Without one the removal itself is refused.
+pub(super) fn hand_over(standing: &Standing, leaver: &Member) -> Option<Next> {
+    let Standing { case, membership, .. } = *standing;
+    let stays = |voter: &&Member| voter.id != leaver.id && voter.is_ready() && !membership.leaving.contains(&voter.id);
+    let to = case.view.voters().filter(stays).map(|voter| voter.id).min()?;
+    let leads = case.view.is_leader(leaver.id) && leaver.is_ready();
+    leads.then_some(Next::Members(Move::HandOver { from: leaver.id, to }))
+}
+
+/// The first of those that are to go and are not ready, by whoever looks.
+pub(super) fn of_the_dead(standing: &Standing) -> Option<Next> {
+    let case = standing.case;
+    let dead = standing.leavers().find(|member| !member.is_ready())?;
+    let is_own = case.me.seats.has(dead.id);
+    match case.keys.has_participant(dead.id) && !is_own {
+        // Its own agent brings it up, or says that it cannot.
+        true => Some(Next::Wait(Wait::Ready { member: dead.id })),
+        false if !case.is_window_over() => Some(Next::Wait(Wait::OthersToJoin)),
+        false => objection_to_the_dead(standing, dead).or(Some(Next::Members(Move::Lock(step_of(dead))))),
+    }
+}
+
+/// What keeps a member that is not ready from being removed: those that stay could not agree without it, either.
+pub(super) fn objection_to_the_dead(standing: &Standing, dead: &Member) -> Option<Next> {
+    let view = standing.case.view;
+    if is_learner(dead) {
+        return None;
+    }
+    let staying: Vec<_> = view.voters().filter(|voter| voter.id != dead.id).collect();
+    let (count, ready) = (staying.len(), staying.iter().filter(|voter| voter.is_ready()).count());
+    let needed = count / 2 + 1;
+    (count == 0 || ready < needed).then(|| below(standing, dead.id, ready, needed))
+}
+
+fn below(_: &Standing, down: MemberId, standing: usize, needed: usize) -> Next {
+    Next::Refuse(Refusal::BelowQuorum { down, standing, needed })
+}

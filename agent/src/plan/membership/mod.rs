@@ -1,0 +1,297 @@
+//! Scale and Replace: who joins, who is promoted, who leaves, and when.
+//!
+//! Pure, and without a memory: each look is judged anew by the run's list (`keys/membership.rs`), the members, and this host's
+//! places. Nothing is written down by a host itself: whatever was begun is in the run or in the step lock, and an id goes one
+//! way only, from learner to voter to removed. So whoever looks next goes on where another one ended.
+//! Source: agent/MEMBERS.md.
+
+mod begin;
+mod join;
+mod leave;
+mod promote;
+pub mod refusal;
+mod step;
+pub mod survey;
+
+use std::sync::Arc;
+
+use proto::MemberId;
+
+use super::{
+    Case, Finish, Next, Verb,
+    refusal::{Refusal, Wait},
+    rules,
+};
+use crate::{
+    keys::{
+        RunResult, RunState,
+        change::Change,
+        membership::{Join, Membership, RoleChange},
+    },
+    observe::view::{Member, Role},
+};
+pub use begin::membership as initial;
+use refusal::MembersRefusal;
+use survey::Survey;
+
+/// What is done next. All is looked at again after each.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Move {
+    /// Write this into the run.
+    Note(Membership),
+    /// Put the data in this seat's directory aside.
+    Archive(usize),
+    /// Have this seat's newcomer added as a learner.
+    Add(usize),
+    /// Start this seat's newcomer, which is listed by this id.
+    Start(usize, MemberId),
+    /// Remove a newcomer that was given up; it does not vote.
+    TakeBack(MemberId),
+    /// Stop this seat's process for good, and put its data aside.
+    Retire(usize),
+    HandOver {
+        from: MemberId,
+        to: MemberId,
+    },
+    /// Put the step lock, with the baton.
+    Lock(RoleStep),
+    /// Make the call that the step which stands is for, with the baton.
+    Call(RoleStep),
+    /// The newcomer of the step is to be promoted no more, but removed; with the baton.
+    Turn(MemberId),
+    /// The step has come to its end: it goes, and the run says this.
+    End(Membership),
+}
+
+/// One change of a member's role: the action that can cost the quorum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RoleStep {
+    pub member: MemberId,
+    pub change: RoleChange,
+}
+
+/// A run that stands, and what was found of its members.
+#[derive(Clone, Copy)]
+struct Standing<'a> {
+    case: &'a Case<'a>,
+    membership: &'a Membership,
+    survey: &'a Survey,
+}
+
+pub(super) fn next(case: &Case) -> Next {
+    let Some(survey) = case.survey else { return Next::Wait(Wait::Answer) };
+    rules::before_members_change(case)
+        .or_else(|| refused_verb(case))
+        .or_else(|| clean(case, survey))
+        .or_else(|| over(case))
+        .unwrap_or_else(|| match case.current_run().map(|run| run.membership.as_deref()) {
+            None => begin::begin(case, survey),
+            Some(Some(membership)) => within(&Standing { case, membership, survey }),
+            Some(None) => Next::Wait(Wait::Answer),
+        })
+}
+
+fn refused_verb(case: &Case) -> Option<Next> {
+    match case.me.verb {
+        Verb::Rollback => Some(Next::Refuse(Refusal::NothingToRollBack)),
+        Verb::Finalize => Some(Next::Refuse(Refusal::NotHeld)),
+        Verb::Resume if case.current_run().is_none() => Some(Next::Refuse(Refusal::NothingToResume)),
+        Verb::Run | Verb::Resume | Verb::Guard(_) => None,
+    }
+}
+
+/// A member of this host that was removed is stopped for good. Nobody waits for that.
+fn clean(case: &Case, survey: &Survey) -> Option<Next> {
+    let joins = |name: &str| case.current_run().and_then(|run| run.membership.as_ref()?.join(name)).is_some();
+    case.me.seats.0.iter().zip(&survey.places).enumerate().find_map(|(at, (seat, place))| {
+        let is_ours = matches!(place.data, survey::Data::Of { cluster, member }
+            if cluster == case.view.cluster && !survey.listed.contains_key(&member));
+        let is_wanted = wants(&case.me.intent.change, &seat.name);
+        // Where it is to come back, its old data is put aside once it has its place.
+        let is_over = is_ours && !joins(&seat.name) && (!is_wanted || place.runs);
+        is_over.then_some(Next::Members(Move::Retire(at)))
+    })
+}
+
+/// Whether there is nothing to do, or nothing more.
+fn over(case: &Case) -> Option<Next> {
+    let run = case.keys.run.as_ref().map(|run| &run.value)?;
+    let is_this = *run.intent == *case.me.intent;
+    match run.state {
+        RunState::Done { result: RunResult::Reached } if is_this && case.joined == Some(run.id) => {
+            Some(Next::Finish(Finish::Done(RunResult::Reached)))
+        }
+        // The same command again: what it names by name may be there by that name.
+        RunState::Done { .. } if is_this && begin::is_reached(case) => Some(Next::Finish(Finish::NothingToDo)),
+        _ => None,
+    }
+}
+
+fn within(standing: &Standing) -> Next {
+    let case = standing.case;
+    if case.me.verb == Verb::Resume {
+        return accept(standing);
+    }
+    if let Some(member) = standing.foreign() {
+        return refuse(MembersRefusal::ForeignChange { member, is_listed: standing.is_listed(member) });
+    }
+    if let Some(lock) = &case.keys.step {
+        return step::step(standing, lock);
+    }
+    if let Some(alarm) = rules::alarm(case) {
+        return alarm;
+    }
+    let found: Vec<Next> =
+        (0..case.me.seats.0.len()).filter_map(|at| standing.seat(at)).chain(leave::of_the_dead(standing)).collect();
+    let acts = found.iter().find(|next| matches!(next, Next::Members(_))).cloned();
+    let refuses = || found.iter().find(|next| matches!(next, Next::Refuse(_))).cloned();
+    acts.or_else(refuses).or_else(|| found.first().cloned()).unwrap_or_else(|| standing.my_part_is_done())
+}
+
+/// `agent resume`: the members are as they are to be.
+fn accept(standing: &Standing) -> Next {
+    let Standing { case, membership, survey } = *standing;
+    match standing.foreign() {
+        None => Next::Refuse(Refusal::NothingToResume),
+        Some(_) if case.keys.step.is_some() => Next::Wait(Wait::Answer),
+        Some(_) => Next::Members(Move::Note(Membership {
+            expected: begin::listed(case.view, survey, &membership.joins),
+            ..membership.clone()
+        })),
+    }
+}
+
+/// Whether a member of this name is to vote at the end.
+fn wants(change: &Change, name: &str) -> bool {
+    match change {
+        Change::Scale(scale) => scale.members.iter().any(|one| **one == *name),
+        Change::Replace(replace) => *replace.by == *name,
+        Change::Upgrade(_) | Change::Downgrade(_) | Change::Restart(_) => false,
+    }
+}
+
+/// Who is to come, in order.
+fn wanted(change: &Change) -> Vec<Arc<str>> {
+    match change {
+        Change::Scale(scale) => scale.members.clone(),
+        Change::Replace(replace) => vec![replace.by.clone()],
+        Change::Upgrade(_) | Change::Downgrade(_) | Change::Restart(_) => Vec::new(),
+    }
+}
+
+impl<'a> Standing<'a> {
+    fn is_listed(&self, member: MemberId) -> bool {
+        self.survey.listed.contains_key(&member)
+    }
+
+    /// The voter of this name that is not about to go.
+    fn voter(&self, name: &str) -> Option<&'a Member> {
+        let is_it = |member: &&Member| *member.name == *name && !self.membership.leaving.contains(&member.id);
+        self.case.view.voters().find(is_it)
+    }
+
+    /// The members that are to go and are listed yet.
+    fn leavers(&self) -> impl Iterator<Item = &'a Member> + use<'a> {
+        let Self { case, membership, survey } = *self;
+        let ids = membership.leaving.iter().filter(move |id| survey.listed.contains_key(id));
+        ids.filter_map(move |id| case.view.member(*id))
+    }
+
+    /// A member that is there, or is gone, by somebody else's hand. One that was added and never started costs nothing, and may be
+    /// what a call of ours left that came late.
+    fn foreign(&self) -> Option<MemberId> {
+        let Self { case, membership, survey } = *self;
+        let is_known = |id: &MemberId| {
+            membership.is_expected(*id)
+                || membership.joins.iter().any(|join| join.member == Some(*id))
+                || case.view.member(*id).is_none_or(Member::has_never_started)
+        };
+        let goes = |id: MemberId| {
+            let lock = case.keys.step.as_ref().map(|lock| (lock.value.member, lock.value.role));
+            lock == Some((id, Some(RoleChange::Leave)))
+        };
+        let unexpected = survey.listed.keys().find(|id| !is_known(id)).copied();
+        let missing = || membership.expected.iter().map(|one| one.member).find(|id| !self.is_listed(*id) && !goes(*id));
+        unexpected.or_else(missing)
+    }
+
+    /// The newcomer's id, where it is listed by what it is to be reached at.
+    fn listed_at(&self, urls: &[String]) -> Option<MemberId> {
+        let has = |listed: &std::collections::BTreeSet<String>| urls.iter().any(|url| listed.contains(url));
+        self.survey.listed.iter().find(|(_, listed)| has(listed)).map(|(id, _)| *id)
+    }
+
+    /// What is next for one seat of this host.
+    fn seat(&self, at: usize) -> Option<Next> {
+        let Self { case, membership, survey } = *self;
+        let (seat, place) = (case.me.seats.0.get(at)?, survey.places.get(at)?);
+        if let Some(join) = membership.join(&seat.name) {
+            return join::next(self, at, place, join);
+        }
+        let leaver = self.leavers().find(|member| member.name == seat.name);
+        match leaver {
+            Some(leaver) if leaver.is_ready() => leave::of_the_ready(self, leaver),
+            // It is brought up first, if that can be done.
+            Some(_) if !wants(&case.me.intent.change, &seat.name) => None,
+            _ if wants(&case.me.intent.change, &seat.name) => join::reserve(self, at, place),
+            _ => None,
+        }
+    }
+
+    /// Nothing is left for this host. Whoever is left may be at work, or may still come.
+    fn my_part_is_done(&self) -> Next {
+        let Self { case, membership, .. } = *self;
+        let change = &case.me.intent.change;
+        let missing = wanted(change).into_iter().filter(|name| self.voter(name).is_none());
+        let mut left: Vec<Arc<str>> = missing.chain(self.leavers().map(|member| member.name.clone())).collect();
+        left.extend(membership.joins.iter().map(|join| join.seat.clone()));
+        left.sort();
+        left.dedup();
+        let is_at_work = |name: &Arc<str>| {
+            let mut seats = case.keys.agents.values().flat_map(|agent| &agent.value.seats.0);
+            seats.any(|seat| seat.name == *name)
+        };
+        match left.iter().any(is_at_work) {
+            _ if left.is_empty() => self.settle(),
+            true => Next::Wait(Wait::Seats { seats: left }),
+            false if !case.is_window_over() => Next::Wait(Wait::OthersToJoin),
+            false => Next::Finish(Finish::Unseated { seats: left }),
+        }
+    }
+
+    fn settle(&self) -> Next {
+        let sick = self.case.view.voters().find(|member| !member.is_ready());
+        sick.map_or(Next::Settle, |member| super::order::another_is_sick(self.case, member.id))
+    }
+
+    /// A voter that is not ready and is to stay, or that stands beside what is about to be done.
+    fn sick_beside(&self, member: MemberId) -> Option<&'a Member> {
+        self.case.view.voters().find(|other| other.id != member && !other.is_ready())
+    }
+}
+
+fn refuse(refusal: MembersRefusal) -> Next {
+    Next::Refuse(Refusal::Members(refusal))
+}
+
+/// Waits for a member that is not ready, or refuses where nobody sees to it.
+fn waits_for(case: &Case, member: MemberId) -> Next {
+    super::order::another_is_sick(case, member)
+}
+
+/// How many voters etcd wants started before it promotes one (`isConnectedToQuorumSinceNewlyAdded`, `IsReadyToPromoteMember`).
+fn enough_to_promote(voters: usize, ready: usize) -> bool {
+    voters == 1 || ready > (voters + 1) / 2
+}
+
+fn is_learner(member: &Member) -> bool {
+    member.role == Role::Learner
+}
+
+fn of_join(join: &Join, stage: crate::keys::membership::Stage, member: Option<MemberId>) -> Join {
+    Join { stage, member, ..join.clone() }
+}
+
+#[cfg(test)]
+#[path = "membership_test.rs"]
+mod tests;
