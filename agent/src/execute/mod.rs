@@ -433,6 +433,13 @@ impl Execution<'_> {
         down
     }
 
+    /// Whether it is not to be brought up as a member is: it is none, or none that votes.
+    fn is_newcomer(&self, node: &OwnNode) -> bool {
+        let found = self.seen.last_view.as_ref().filter(|_| node.node.may_join);
+        let votes = |view: &ClusterView| view.voters().any(|voter| voter.id == node.member);
+        node.member == MemberId::default() || found.is_some_and(|view| !votes(view))
+    }
+
     /// The same, and what is to be warned of.
     async fn processes(&self) -> (Vec<MemberId>, Vec<String>) {
         let mut down = Vec::new();
@@ -440,7 +447,7 @@ impl Execution<'_> {
         let stopped = self.host.past.in_hand.filter(progress::InHand::may_have_stopped).map(|in_hand| in_hand.member());
         for node in &self.host.nodes {
             // A newcomer that is no member yet, or one whose data is gone, is started by the plan alone.
-            if node.member == MemberId::default() || node.has_nothing_to_start().await {
+            if self.is_newcomer(node) || node.has_nothing_to_start().await {
                 continue;
             }
             match node.status().await {

@@ -82,15 +82,13 @@ fn rest(data: &Path) -> Whose {
 }
 
 fn identity(data: &Path) -> io::Result<Option<(u64, u64)>> {
-    const SUM: usize = 4;
     let path = data.join("identity");
     if !path.try_exists()? {
         return Ok(None);
     }
     let bytes = regular_file::read(&path, HEAD as usize)?;
     let damaged = || io::Error::new(io::ErrorKind::InvalidData, "its `identity` is not what a node writes");
-    let text = bytes.len().checked_sub(SUM).and_then(|end| bytes.get(..end)).ok_or_else(damaged)?;
-    let found = Identity::decode(text).map_err(|_| damaged())?;
+    let found = Identity::decode(&*bytes).map_err(|_| damaged())?;
     if found.member == 0 { Err(damaged()) } else { Ok(Some((found.member, found.cluster))) }
 }
 

@@ -158,10 +158,13 @@ pub(super) fn next(standing: &Standing, at: usize, place: &Place, join: &Join) -
             Some(member) if !is_learner(member) => Some(Next::Members(Move::Note(membership.with_voter(id)))),
             Some(member) => match (&join.stage, &place.data) {
                 (_, Data::Of { member: other, .. }) if *other != id => Some(Next::Members(Move::Archive(at))),
+                // It is about to write its first file.
+                (Stage::Starting, Data::None | Data::Unknown(_)) if place.runs => {
+                    Some(Next::Wait(Wait::CatchUp { member: id }))
+                }
                 (_, Data::Unknown(why)) => give_up(format!("its data cannot be understood: {why}").into()),
                 (_, Data::Unnamed) => give_up("the playbook does not say any more where its data is".into()),
                 (Stage::Starting, Data::Of { .. }) => up(standing, at, place, member),
-                (Stage::Starting, Data::None) if place.runs => Some(Next::Wait(Wait::CatchUp { member: id })),
                 (Stage::Starting, Data::None) if case.may_begin == Some(join.attempt) => {
                     Some(Next::Members(Move::Start(at, id)))
                 }
