@@ -18,6 +18,7 @@ pub mod journal;
 pub mod liar;
 pub mod machine;
 pub mod much;
+pub mod newcomers;
 mod on_both;
 pub mod probe;
 pub mod releases;

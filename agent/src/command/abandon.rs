@@ -7,7 +7,7 @@ use proto::MemberId;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    Outcome,
+    Outcome, abandon_join,
     ask::{is_person, is_yes, no_signals},
     look::{ClusterSnapshot, Prober},
 };
@@ -31,8 +31,8 @@ use crate::{
 };
 
 /// How long an answer is asked for.
-const PATIENCE: Duration = Duration::from_secs(60);
-const ASKED_EVERY: Duration = Duration::from_millis(200);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const ASKED_EVERY: Duration = Duration::from_millis(200);
 
 /// Gives the step up, and says what its member counts as now. Asks before, where there is a person to answer.
 ///
@@ -41,6 +41,11 @@ const ASKED_EVERY: Duration = Duration::from_millis(200);
 pub async fn abandon(typed: &cli::Abandon, output: Output) -> Result<Outcome, Trouble> {
     let playbook = Playbook::load(&typed.playbook)?;
     let prober = Prober::open(&playbook.cluster)?;
+    let mut first = prober.look().await?;
+    let first_keys = first.keys()?;
+    if let Some(given_up) = abandon_join::abandon(&prober, typed, &first, &first_keys).await? {
+        return Ok(given_up);
+    }
     let (mut snapshot, mut keys, mut member) = look(&prober, typed).await?;
     if !typed.yes && output == Output::Text && is_person() {
         if let Some(question) = question(typed, &snapshot.names, &keys, member) {
@@ -131,7 +136,7 @@ async fn clear(store: &Store, member: MemberId, lost: &At<StepLock>, name: &str)
 }
 
 /// Sends until there is an answer: the revision of a yes, or the keys of a no.
-async fn send(store: &Store, txn: &Txn) -> Result<Result<proto::Revision, Keys>, Trouble> {
+pub(super) async fn send(store: &Store, txn: &Txn) -> Result<Result<proto::Revision, Keys>, Trouble> {
     let deadline = Instant::now() + PATIENCE;
     let (compares, ops) = stored::txn(txn, None);
     loop {

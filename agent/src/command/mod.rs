@@ -3,6 +3,7 @@
 //! A verb gives an [`Outcome`] or a [`Trouble`]; here either becomes what is printed, and the exit code.
 
 pub mod abandon;
+mod abandon_join;
 pub mod ask;
 pub mod companion;
 pub mod explain;

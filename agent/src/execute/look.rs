@@ -11,7 +11,10 @@ use crate::{
     journal::restart::Stage,
     keys::{At, Keys, PREFIX, Run, RunState, StepLock},
     machine::act::{Event, Looked},
-    observe::{evidence::Evidence, view::ClusterView},
+    observe::{
+        evidence::Evidence,
+        view::{ClusterView, Role},
+    },
     plan::{Verb, warning::Warning},
     report::stop::warned::warned,
     store::{NotRead, stored},
@@ -53,7 +56,7 @@ impl Execution<'_> {
             self.progress.read(keys);
         }
         let down = self.down().await;
-        let (keys, gone) = match keys {
+        let (mut keys, gone) = match keys {
             Some(keys) => match gone(&self.cluster.store, &keys, &self.me, self.process).await {
                 Ok(gone) => (Some(keys), gone),
                 Err(error) => {
@@ -64,7 +67,7 @@ impl Execution<'_> {
             None => (None, Vec::new()),
         };
         let removed = self.removed(view.as_ref()).await;
-        let survey = self.survey(keys.as_ref()).await?;
+        let survey = self.survey(&mut keys).await;
         Ok(Event::Looked(Box::new(Looked {
             keys,
             view,
@@ -197,7 +200,11 @@ impl Execution<'_> {
         }
         let target = self.playbook.target();
         let members = self.seen.last_view.iter().flat_map(|view| &view.members);
-        let members = members.map(|member| (member.id, member.release() == target, member.is_ready()));
+        let members = members.map(|member| {
+            // What it takes in is progress, too.
+            let applied = member.report().filter(|_| member.role == Role::Learner).map(|report| report.applied);
+            (member.id, member.release() == target, member.is_ready(), applied)
+        });
         self.progress.note(keys, members);
     }
 

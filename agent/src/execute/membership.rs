@@ -2,11 +2,16 @@
 //!
 //! Source: agent/MEMBERS.md.
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use proto::MemberId;
+use proto::{MemberId, Revision};
 
-use super::{Abort, Execution, error::ActError, node::OwnNode};
+use super::{Execution, error::ActError, node::OwnNode};
 use crate::{
     event::RunEvent,
     host::{
@@ -28,36 +33,42 @@ use crate::{
     words::with_causes,
 };
 
+/// How often the members are listed in one look, where others write meanwhile.
+const SURVEYS: usize = 4;
+/// How long a newcomer is looked at that was just started: what it was given wrongly ends it at once.
+const ENDS_AT_ONCE: Duration = Duration::from_secs(1);
 /// Between two tries to learn what a call has come to.
 const ASKED_AGAIN: Duration = Duration::from_millis(500);
 /// How long a former member that was told of its removal may take to end by itself.
 const ENDS_BY_ITSELF: Duration = Duration::from_secs(10);
 
 impl Execution<'_> {
-    /// The list and this host's places, if run and step were the same before and after; and the keys as they were then.
-    pub(super) async fn survey(&mut self, keys: Option<&Keys>) -> Result<Option<Survey>, Abort> {
+    /// The list and this host's places, where members are changed. The list is of a moment in which run and step were as `keys` says
+    /// then: what is read in between is asked for again, and is newer than the view.
+    pub(super) async fn survey(&mut self, keys: &mut Option<Keys>) -> Option<Survey> {
         if !self.me.intent.change.changes_members() {
-            return Ok(None);
+            return None;
         }
-        let Some(before) = keys else { return Ok(None) };
-        let listed = match self.cluster.observer.peer_urls().await {
-            Ok(listed) => listed,
-            Err(error) => {
-                tracing::info!(error = %with_causes(&error), "the members were not listed");
-                return Ok(None);
+        for _ in 0..SURVEYS {
+            let before = keys.as_ref().map(of_run_and_step)?;
+            let listed = match self.cluster.observer.peer_urls().await {
+                Ok(listed) => listed,
+                Err(error) => {
+                    tracing::info!(error = %with_causes(&error), "the members were not listed");
+                    return None;
+                }
+            };
+            let after = self.keys().await?;
+            if of_run_and_step(&after) == before {
+                let mut places = Vec::new();
+                for at in 0..self.host.nodes.len() {
+                    places.push(self.place(at).await);
+                }
+                return Some(Survey { listed, places });
             }
-        };
-        let Some(after) = self.keys().await else { return Ok(None) };
-        let is_same = before.run.as_ref().map(|run| run.modified) == after.run.as_ref().map(|run| run.modified)
-            && before.step.as_ref().map(|step| step.modified) == after.step.as_ref().map(|step| step.modified);
-        if !is_same {
-            return Ok(None);
+            *keys = Some(after);
         }
-        let mut places = Vec::new();
-        for at in 0..self.host.nodes.len() {
-            places.push(self.place(at).await);
-        }
-        Ok(Some(Survey { listed, places }))
+        None
     }
 
     async fn place(&mut self, at: usize) -> Place {
@@ -115,6 +126,9 @@ impl Execution<'_> {
     pub(super) async fn change_role(&mut self, step: RoleStep) -> Event {
         let Some(leader) = self.leading() else { return Event::Done };
         let RoleStep { member, change } = step;
+        if change == RoleChange::Leave {
+            self.host.removed.push(member);
+        }
         match self.cluster.observer.change_role(leader, member, change).await {
             Changed::Done => {
                 self.tell(match change {
@@ -162,6 +176,14 @@ impl Execution<'_> {
         let started = node.begin().await?;
         started.warnings.iter().for_each(|warning| self.warn(warning));
         self.tell(RunEvent::Started { member });
+        let deadline = Instant::now() + ENDS_AT_ONCE;
+        while Instant::now() < deadline && !matches!(self.own(at)?.data().await, Data::Of { .. }) {
+            if !self.own(at)?.status().await?.is_running() {
+                let why = self.with_last_words(member, "its process ended at once".into()).await;
+                return Err(why.to_string().into());
+            }
+            tokio::time::sleep(ASKED_AGAIN / 5).await;
+        }
         Ok(())
     }
 
@@ -174,8 +196,8 @@ impl Execution<'_> {
     }
 
     async fn retire_and_archive(&mut self, at: usize) -> Result<(), ActError> {
-        let deadline = tokio::time::Instant::now() + ENDS_BY_ITSELF;
-        while self.own(at)?.status().await?.is_running() && tokio::time::Instant::now() < deadline {
+        let deadline = Instant::now() + ENDS_BY_ITSELF;
+        while self.own(at)?.status().await?.is_running() && Instant::now() < deadline {
             tokio::time::sleep(ASKED_AGAIN).await;
         }
         let node = &mut self.host.nodes[at];
@@ -197,6 +219,11 @@ impl Execution<'_> {
     fn own(&self, at: usize) -> Result<&OwnNode, ActError> {
         self.host.nodes.get(at).ok_or_else(|| "this host has no such seat".into())
     }
+}
+
+/// By when each was written last.
+fn of_run_and_step(keys: &Keys) -> (Option<Revision>, Option<Revision>) {
+    (keys.run.as_ref().map(|run| run.modified), keys.step.as_ref().map(|step| step.modified))
 }
 
 /// `name=url` of each, in order of id; one without a name gets one that nobody has: etcd compares the URLs alone.

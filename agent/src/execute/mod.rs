@@ -19,6 +19,7 @@ pub mod interrupt;
 pub mod line;
 mod look;
 mod membership;
+mod newcomer;
 pub mod node;
 mod own_certificate;
 pub mod port_owner;
@@ -127,6 +128,8 @@ pub struct Host {
     pub past: Past,
     /// Why the journal cannot be written.
     unwritable: Option<Trouble>,
+    /// Members that this process has asked the cluster to remove: lists may show them for a while yet.
+    removed: Vec<MemberId>,
     /// Whether this process has stopped a member.
     touched: bool,
     /// The member that may be stopped now.
@@ -433,11 +436,12 @@ impl Execution<'_> {
         down
     }
 
-    /// Whether it is not to be brought up as a member is: it is none, or none that votes.
+    /// Whether it is not to be brought up as a member is: it is none, none that votes, or about to be none.
     fn is_newcomer(&self, node: &OwnNode) -> bool {
         let found = self.seen.last_view.as_ref().filter(|_| node.node.may_join);
         let votes = |view: &ClusterView| view.voters().any(|voter| voter.id == node.member);
-        node.member == MemberId::default() || found.is_some_and(|view| !votes(view))
+        let goes = self.progress.is_about_to_leave(node.member) || self.host.removed.contains(&node.member);
+        node.member == MemberId::default() || (node.node.may_join && goes) || found.is_some_and(|view| !votes(view))
     }
 
     /// The same, and what is to be warned of.

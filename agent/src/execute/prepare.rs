@@ -89,6 +89,7 @@ impl Execution<'_> {
         self.learn_releases().await;
         for at in 0..self.host.nodes.len() {
             let sides = self.sides(at).await?;
+            self.check_newcomer(at, &sides.new).await?;
             let node = &mut self.host.nodes[at];
             node.check(&sides.old, &sides.new.release).await?;
             for side in [&sides.old, &sides.new] {

@@ -196,7 +196,7 @@ pub async fn set_up(
         process,
         cluster: Cluster { observer, store, excluded, leases: Leases::default(), watch: None, downgrade_asked: None },
         seen: Seen::default(),
-        host: Host { nodes, state, journal, past, unwritable, touched: false, confirmed: None },
+        host: Host { nodes, state, journal, past, unwritable, removed: Vec::new(), touched: false, confirmed: None },
         command: OwnCommand::of(options.order, options.host_stays),
         console: Console { reporter, interrupt, warned: BTreeSet::new() },
         began: Instant::now(),

@@ -2,16 +2,20 @@
 
 use std::{
     collections::HashSet,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use proto::MemberId;
+use proto::{LogIndex, MemberId};
 
 use super::wait::{LOOK_GAP, NOTHING_NEW};
-use crate::keys::{AttemptId, KeyName, Keys, ProcessId, RunId, RunState};
+use crate::keys::{
+    AttemptId, KeyName, Keys, ProcessId, RunId, RunState,
+    membership::{Membership, RoleChange},
+};
 
-/// How far a run is, by its keys: its state, how many are done, and the step in hand.
-type Stage = (Option<(RunId, RunState, usize)>, Option<AttemptId>);
+/// How far a run is, by its keys: its state, how many are done, who comes and goes, and the step in hand.
+type Stage = (Option<(RunId, RunState, usize, Option<Arc<Membership>>)>, Option<AttemptId>);
 
 /// What was last seen to come about, by anyone, and when.
 #[derive(Debug)]
@@ -20,7 +24,7 @@ pub(super) struct Progress {
     /// at each look would keep everybody waiting for ever (I-11).
     stages: HashSet<Stage>,
     /// Of each member whether it was at its target, and ready.
-    members: HashSet<(MemberId, bool, bool)>,
+    members: HashSet<MemberProgress>,
     pub(super) at: Instant,
     pub(super) joined: Option<RunId>,
     /// Since when the run is marked failed, or a step is given up.
@@ -32,6 +36,9 @@ pub(super) struct Progress {
     /// Whether word of a change came at once, the last time that it was waited for.
     pub(super) was_at_once: bool,
 }
+
+/// Which member, whether it runs the target, whether it is ready, and how far a learner has applied the log.
+type MemberProgress = (MemberId, bool, bool, Option<LogIndex>);
 
 impl Progress {
     pub(super) fn new() -> Self {
@@ -48,8 +55,9 @@ impl Progress {
     }
 
     /// Takes over how far the run and its members are.
-    pub(super) fn note(&mut self, keys: &Keys, members: impl Iterator<Item = (MemberId, bool, bool)>) {
-        let run = keys.run.as_ref().map(|run| (run.value.id, run.value.state.clone(), run.value.done.len()));
+    pub(super) fn note(&mut self, keys: &Keys, members: impl Iterator<Item = MemberProgress>) {
+        let run = keys.run.as_ref().map(|run| &run.value);
+        let run = run.map(|run| (run.id, run.state.clone(), run.done.len(), run.membership.clone()));
         let is_new = self.stages.insert((run, keys.step.as_ref().map(|step| step.value.attempt)));
         // Each of them counts, so all are put in.
         let new_members = members.filter(|member| self.members.insert(*member)).count();
@@ -63,6 +71,12 @@ impl Progress {
         let is_idle = self.was_at_once && self.keys.as_ref() == Some(keys);
         self.breath = if is_idle { (2 * self.breath).min(NOTHING_NEW) } else { LOOK_GAP };
         self.keys = Some(keys.clone());
+    }
+
+    /// Whether the last look read a step by which this member is removed.
+    pub(super) fn is_about_to_leave(&self, member: MemberId) -> bool {
+        let step = self.keys.as_ref().and_then(|keys| keys.step.as_ref()).map(|step| &step.value);
+        step.is_some_and(|step| step.member == member && step.role == Some(RoleChange::Leave))
     }
 
     /// The keys of the last look, where another process had a baton then whose lease still ran.
@@ -83,7 +97,7 @@ mod tests {
         let before = Instant::now();
         progress.at = before;
         while Instant::now() == before {}
-        progress.note(keys, members.iter().map(|(id, at_target, ready)| (MemberId(*id), *at_target, *ready)));
+        progress.note(keys, members.iter().map(|(id, at_target, ready)| (MemberId(*id), *at_target, *ready, None)));
         progress.at != before
     }
 

@@ -143,7 +143,7 @@ impl Execution<'_> {
 
     /// With the end of its log, and the host where that lies: the reason goes into the run, and whoever reads it on another host
     /// would have to come here for the cause.
-    async fn with_last_words(&self, member: MemberId, why: Arc<str>) -> Arc<str> {
+    pub(super) async fn with_last_words(&self, member: MemberId, why: Arc<str>) -> Arc<str> {
         let why = self.own_certificate_fault(member).map_or(why.clone(), |fault| format!("{fault}; {why}").into());
         let Some(node) = self.node(member) else { return why };
         let why = match node.start_failure() {

@@ -135,6 +135,12 @@ impl Txn {
         Self { compares, ops: vec![Op::PutStepLock(record)] }
     }
 
+    /// The same by a person, who holds no baton.
+    pub fn turn_role_by_hand(run: &At<Run>, step: &At<StepLock>, record: StepLock) -> Self {
+        let compares = vec![run_is(Some(run)), compare(KeyName::Step, Is::Modified(step.modified))];
+        Self { compares, ops: vec![Op::PutStepLock(record)] }
+    }
+
     /// The member of a step that stands is to leave, whatever else the step was for.
     pub fn turn_role(baton: Revision, run: &At<Run>, step: &At<StepLock>, record: StepLock) -> Self {
         let compares = vec![

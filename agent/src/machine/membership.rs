@@ -25,6 +25,8 @@ use crate::{
 
 /// How often the cluster may refuse a call in a row before its newcomer is given up.
 const REFUSALS: u8 = 20;
+/// How often a newcomer is started that ends at once.
+const STARTS: u8 = 3;
 
 impl Agent {
     pub(super) fn change_members(&mut self, next: Move, keys: &Keys, looked: (bool, u128)) -> Act {
@@ -122,8 +124,12 @@ impl Agent {
                 }
                 self.rest(Wait::Allowed { member: proto::MemberId::default(), why: why.clone() })
             }
+            // The members may have changed while it began; then it is told the new ones.
             Move::Start(..) => {
-                self.join_failure = Some(why.clone());
+                self.starts += 1;
+                if self.starts >= STARTS {
+                    self.join_failure = Some(why.clone());
+                }
                 self.look()
             }
             Move::Archive(seat) | Move::Retire(seat) => {

@@ -45,6 +45,10 @@ fn run_in_hand(case: &Case) -> Option<Next> {
         }
         _ => {}
     }
+    let joins = case.current_run()?.membership.as_ref().map_or(&[][..], |membership| &membership.joins);
+    if !joins.is_empty() {
+        return Some(Next::Wait(Wait::Seats { seats: joins.iter().map(|join| join.seat.clone()).collect() }));
+    }
     let members: Vec<_> = case.keys.agents.values().flat_map(|agent| agent.value.seats.members()).collect();
     (!members.is_empty()).then_some(Next::Wait(Wait::Others { members }))
 }

@@ -21,7 +21,7 @@ pub fn words(wait: &Wait, names: &Names) -> String {
         Wait::CatchUp { member } => format!("{} to take in what the others have", names.short(*member)),
         Wait::Seats { seats } => {
             let seats: Vec<_> = seats.iter().map(|seat| printable(seat).to_string()).collect();
-            format!("{}, which are to come or to go", seats.join(", "))
+            format!("{}, which {} to come or to go", seats.join(", "), if seats.len() == 1 { "is" } else { "are" })
         }
         Wait::Allowed { member, why } if *member == MemberId::default() => {
             format!("the cluster to take a newcomer; it says: {}", printable(why))

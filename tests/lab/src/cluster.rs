@@ -320,7 +320,7 @@ impl Layout {
 
 const FILE: &str = "cluster.json";
 
-fn tls_flags(files: &Certificates) -> Vec<String> {
+pub(crate) fn tls_flags(files: &Certificates) -> Vec<String> {
     let flags = ["", "peer-"].map(|side| {
         [
             format!("--{side}cert-file={}", files.server.cert.display()),

@@ -26,6 +26,8 @@ pub struct Upgrade {
     pub cluster: Vec<String>,
     /// `restart.id`: with one this is a `kind: Restart`, and says nothing of releases.
     pub restart: Option<String>,
+    /// A change of members: the kind, and its line, such as `members: [m1]`. With one this says nothing of releases.
+    pub members: Option<(&'static str, String)>,
     /// More lines under `artifact`, such as `sha256: …`.
     pub artifact: Vec<String>,
     /// The lines of a member's `runtime`.
@@ -50,6 +52,7 @@ impl Upgrade {
             endpoints: Vec::new(),
             cluster: Vec::new(),
             restart: None,
+            members: None,
             artifact: Vec::new(),
             runtime: started_by_the_agent,
             node: |_| Vec::new(),
@@ -86,10 +89,11 @@ impl Upgrade {
     }
 
     fn text(&self, layout: &Layout, members: &[&Member]) -> Result<String, Error> {
-        let kind = match self.restart {
-            Some(_) => "Restart",
-            None if self.to < layout.release => "Downgrade",
-            None => "Upgrade",
+        let kind = match (&self.members, &self.restart) {
+            (Some((kind, _)), _) => kind,
+            (None, Some(_)) => "Restart",
+            (None, None) if self.to < layout.release => "Downgrade",
+            (None, None) => "Upgrade",
         };
         let mut text = format!("apiVersion: baton/v1\nkind: {kind}\n");
         writeln!(text, "cluster:\n  name: local\n  endpoints:")?;
@@ -104,9 +108,10 @@ impl Upgrade {
             }
         }
         lines(&mut text, "  ", &self.cluster)?;
-        match &self.restart {
-            Some(id) => writeln!(text, "restart: {{ id: {} }}", quoted(id))?,
-            None => self.releases(&mut text)?,
+        match (&self.members, &self.restart) {
+            (Some((_, line)), _) => writeln!(text, "{line}")?,
+            (None, Some(id)) => writeln!(text, "restart: {{ id: {} }}", quoted(id))?,
+            (None, None) => self.releases(&mut text)?,
         }
         let state = members.iter().map(|member| member.state_dir()).next().unwrap_or_default();
         writeln!(text, "state_dir: {}\nnodes:", quoted(&state.to_string_lossy()))?;

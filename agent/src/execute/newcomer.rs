@@ -1,0 +1,124 @@
+//! What a newcomer's host must have before it takes a place among the learners.
+
+use std::path::Path;
+
+use proto::Release;
+
+use super::{Execution, error::ActError, node::Side};
+use crate::{
+    host::{files::room, runtime::same_node::value},
+    observe::view::{ClusterView, Member},
+    plan::membership::survey::Data,
+    playbook::Runtime,
+};
+
+/// The files of etcd's log: one that is written, one that is made ready.
+const LOG_BYTES: u64 = 128 << 20;
+/// A newcomer writes the snapshot that it is sent beside the database that it makes of it.
+const COPIES: u64 = 2;
+
+impl Execution<'_> {
+    /// Refuses what would end, or hurt, a newcomer once it is listed. A member that is there already is none.
+    pub(super) async fn check_newcomer(&self, at: usize, side: &Side) -> Result<(), ActError> {
+        let own = &self.host.nodes[at];
+        if !own.node.may_join || !matches!(own.data().await, Data::None) {
+            return Ok(());
+        }
+        let name = &own.node.name;
+        let wrong = |why: String| ActError::from(format!("{name}: {why}"));
+        if let Runtime::Process(process) = &own.node.runtime {
+            let argv = process.command_line(&own.node.context(&side.release))?;
+            if let Some(why) = objection(&argv, name, &own.node.peer_urls, own.node.data_dir.as_deref()) {
+                return Err(wrong(why));
+            }
+        }
+        let Ok(view) = self.cluster.observer.probe().await else { return Ok(()) };
+        if let Some(other) = other_release(&view, &side.release) {
+            let release = &side.release;
+            return Err(wrong(format!("it would run {release}, and the voters run {other}; install {other} for it")));
+        }
+        let Some(folder) = own.node.data_dir.as_deref().and_then(existing) else { return Ok(()) };
+        let database = view.reports().map(|report| report.db_bytes.max(0).unsigned_abs()).max().unwrap_or(0);
+        let wanted = LOG_BYTES.saturating_add(COPIES.saturating_mul(database));
+        match room::free(folder) {
+            Ok(free) if free < wanted => Err(wrong(format!(
+                "{} MB are free where its data is to lie, and it takes {} MB to begin with",
+                free / 1_000_000,
+                wanted / 1_000_000
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What all voters that are ready run, if that is another release.
+fn other_release<'v>(view: &'v ClusterView, release: &Release) -> Option<&'v Release> {
+    let mut ready = view.voters().filter(|voter| voter.is_ready()).filter_map(Member::release);
+    let first = ready.next()?;
+    (first != release && ready.all(|one| one != release)).then_some(first)
+}
+
+/// The nearest folder above that is there.
+fn existing(path: &Path) -> Option<&Path> {
+    path.ancestors().find(|folder| folder.is_dir())
+}
+
+/// What of its arguments is not as the playbook, or a newcomer, has it (etcd, "Configuration options").
+fn objection(argv: &[String], name: &str, peer_urls: &[String], data: Option<&Path>) -> Option<String> {
+    let has = |flag: &str| argv.iter().any(|word| word.trim_start_matches('-').split('=').next() == Some(flag));
+    for flag in ["force-new-cluster", "discovery", "discovery-srv", "discovery-endpoints"] {
+        if has(flag) {
+            return Some(format!("its arguments have `--{flag}`, and a newcomer joins a cluster that is there"));
+        }
+    }
+    let state = value(argv, "initial-cluster-state");
+    if state.is_some_and(|state| state != "existing") {
+        return Some("its arguments say `--initial-cluster-state=new`; a newcomer says `existing`".to_owned());
+    }
+    if value(argv, "name").is_some_and(|given| given != name) {
+        return Some("its arguments give it another `--name`".to_owned());
+    }
+    let mut wanted: Vec<_> = peer_urls.iter().map(String::as_str).collect();
+    wanted.sort_unstable();
+    let given = value(argv, "initial-advertise-peer-urls").map(|urls| {
+        let mut urls: Vec<_> = urls.split(',').collect();
+        urls.sort_unstable();
+        urls
+    });
+    if given.is_some_and(|given| given != wanted) && !wanted.is_empty() {
+        return Some("`peer_urls` are not its `--initial-advertise-peer-urls`".to_owned());
+    }
+    let given = value(argv, "data-dir").map(Path::new);
+    let differs = given.zip(data).is_some_and(|(given, data)| given.is_absolute() && given != data);
+    differs.then(|| "`data_dir` is not its `--data-dir`".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_that_contradict_the_playbook_are_told() {
+        let urls = ["http://h:1".to_owned()];
+        for (more, expected) in [
+            ("", None),
+            ("--initial-cluster-state=existing", None),
+            ("--initial-cluster-state new", Some("existing")),
+            ("--force-new-cluster", Some("force-new-cluster")),
+            ("-discovery=http://x", Some("discovery")),
+            ("--name=m5", Some("--name")),
+            ("--initial-advertise-peer-urls=http://h:1", None),
+            ("--initial-advertise-peer-urls=http://h:2", Some("peer_urls")),
+            ("--data-dir=/d", None),
+            ("--data-dir=/e", Some("data_dir")),
+            ("--data-dir=d", None),
+        ] {
+            let argv: Vec<_> = format!("/bin/etcd {more}").split_whitespace().map(str::to_owned).collect();
+            let found = objection(&argv, "m4", &urls, Some(Path::new("/d")));
+            match expected {
+                None => assert_eq!(found, None, "{more}"),
+                Some(words) => assert!(found.as_ref().is_some_and(|why| why.contains(words)), "{more}: {found:?}"),
+            }
+        }
+    }
+}

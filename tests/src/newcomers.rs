@@ -1,0 +1,114 @@
+//! Hosts whose members come and go: newcomers beside a cluster, and the playbooks of a change of members.
+
+use std::{fs, path::PathBuf};
+
+use serde_json::Value;
+
+use crate::{
+    agent::Agent,
+    case::{Case, sure},
+    client::Client,
+    cluster::Member,
+    playbook::{Upgrade, quoted},
+    ports::Ports,
+    raft_status,
+};
+
+/// Newcomers that are laid out, with ports that stay theirs.
+pub struct Newcomers {
+    pub members: Vec<Member>,
+    _ports: Ports,
+}
+
+/// A change of members, as every host's playbook has it.
+pub struct Change {
+    upgrade: Upgrade,
+}
+
+impl Case {
+    /// So many newcomers, named as members after those that are there would be.
+    pub fn newcomers(&self, count: usize) -> Newcomers {
+        let ports = sure(Ports::lease(2 * count));
+        let first = self.layout().members.len();
+        let lay_out =
+            |(at, pair): (usize, &[u16])| sure(self.layout().newcomer(&self.from, first + at, (pair[0], pair[1])));
+        let members = ports.numbers.chunks_exact(2).enumerate().map(lay_out).collect();
+        Newcomers { members, _ports: ports }
+    }
+
+    /// To these voters.
+    pub fn scale(&self, members: &[&str]) -> Change {
+        self.change(("Scale", format!("members: [{}]", members.join(", "))))
+    }
+
+    /// This member for that one.
+    pub fn replace(&self, member: &str, by: &str) -> Change {
+        self.change(("Replace", format!("replace: {{ member: {member}, by: {by} }}")))
+    }
+
+    fn change(&self, members: (&'static str, String)) -> Change {
+        let strategy = vec!["soak: 0s".into(), "join_window: 3s".into()];
+        Change { upgrade: Upgrade { members: Some(members), node: place, strategy, ..self.upgrade.clone() } }
+    }
+
+    /// Who is listed: name, and whether it votes, in order of name.
+    pub async fn listed(&self, by: &Client) -> Vec<(String, bool)> {
+        let listed = by.members().await.expect("a list");
+        let mut members: Vec<_> = listed.into_iter().map(|member| (member.name, !member.is_learner)).collect();
+        members.sort();
+        members
+    }
+
+    /// What is left of steps and newcomers: nothing, once a change is over.
+    pub async fn leftovers(&self) -> Vec<String> {
+        let keys = sure(raft_status::keys(self.layout()).await);
+        let joins = keys.get("run").and_then(|run| run["membership"]["joins"].as_array()).map_or(0, Vec::len);
+        let others = keys.keys().filter(|key| key.as_str() != "run").cloned();
+        others.chain((joins > 0).then(|| format!("{joins} newcomers in the run"))).collect()
+    }
+}
+
+fn place(member: &Member) -> Vec<String> {
+    let urls = quoted(&member.peer_url());
+    vec![format!("peer_urls: [{urls}]"), format!("data_dir: {}", quoted(&data(member).to_string_lossy()))]
+}
+
+/// A member's data directory.
+pub fn data(member: &Member) -> PathBuf {
+    member.dir.join("data")
+}
+
+/// What was put aside of a member's data.
+pub fn aside(member: &Member) -> Vec<PathBuf> {
+    let entries = fs::read_dir(&member.dir).expect("a folder").map(|entry| entry.expect("an entry").path());
+    entries.filter(|path| path.to_string_lossy().contains("data.archived-")).collect()
+}
+
+impl Change {
+    /// With more lines under `strategy`.
+    #[must_use]
+    pub fn strategy(mut self, lines: &[&str]) -> Self {
+        self.upgrade.strategy.extend(lines.iter().map(ToString::to_string));
+        self
+    }
+
+    /// Writes the playbook of the host that has these members.
+    pub fn write(&self, case: &Case, members: &[&Member]) -> PathBuf {
+        sure(self.upgrade.write_host(case.layout(), members))
+    }
+
+    /// Starts `agent run` on this member's host.
+    pub fn start(&self, case: &Case, member: &Member) -> Agent {
+        sure(Agent::start("run", &self.write(case, &[member]), &[]))
+    }
+
+    /// Starts it on each of these members' hosts.
+    pub fn start_all<'m>(&self, case: &Case, members: impl IntoIterator<Item = &'m Member>) -> Vec<Agent> {
+        members.into_iter().map(|member| self.start(case, member)).collect()
+    }
+}
+
+/// One of the shared keys' parts, for messages.
+pub fn shown(value: Option<&Value>) -> String {
+    value.map_or_else(|| "none".to_owned(), Value::to_string)
+}

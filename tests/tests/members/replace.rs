@@ -1,0 +1,87 @@
+//! One member for another.
+
+use std::fs;
+
+use rustix::process::Signal;
+use tests::{
+    case::Case,
+    ended::all_must_be,
+    newcomers::{aside, data},
+    on_both,
+    rollout::all_end,
+    system::System,
+};
+
+on_both! {
+    the_leader_is_replaced, etcd #[ignore = "slow: the node's row shows the same"];
+    a_dead_member_is_replaced_without_its_host;
+    a_host_that_lost_its_disk_brings_its_member_back, etcd #[ignore = "slow: the node's row shows the same"];
+}
+
+async fn with_three(system: System) -> Option<Case> {
+    let release = system.main_job().1;
+    Case::path(system, (release, release), |_| {}).await
+}
+
+async fn the_leader_is_replaced(system: System) {
+    let Some(case) = with_three(system).await else { return };
+    let newcomers = case.newcomers(1);
+    let leader = case.leader().await;
+    let name = case.member(leader).name.clone();
+    let rollout = case.begin().await;
+    let case = &*rollout;
+    let newcomer = &newcomers.members[0];
+    let change = case.replace(&name, &newcomer.name);
+    let ended = all_end(change.start_all(case, [case.member(leader), newcomer])).await;
+    all_must_be(&ended, 0, "done");
+    let old = &ended[0].events;
+    assert!(old.iter().any(|event| event.event == "handed_over"), "leadership is passed on first: {}", ended[0]);
+    let listed = case.listed(&case.client((leader + 1) % 3)).await;
+    assert!(listed.contains(&("m4".to_owned(), true)) && listed.len() == 3, "{listed:?}");
+    assert!(!case.member(leader).is_running() && aside(case.member(leader)).len() == 1);
+    assert_eq!(case.leftovers().await, Vec::<String>::new());
+    rollout.end(1).await;
+}
+
+async fn a_dead_member_is_replaced_without_its_host(system: System) {
+    let Some(case) = with_three(system).await else { return };
+    let newcomers = case.newcomers(1);
+    let dead = (case.leader().await + 1) % 3;
+    let name = case.member(dead).name.clone();
+    let rollout = case.begin().await;
+    let case = &*rollout;
+    case.member(dead).end(Signal::KILL).expect("ended");
+    let change = case.replace(&name, "m4");
+    let ended = all_end([change.start(case, &newcomers.members[0])]).await;
+    all_must_be(&ended, 0, "done");
+    let listed = case.listed(&case.client((dead + 1) % 3)).await;
+    assert!(listed.iter().all(|(other, votes)| *other != name && *votes) && listed.len() == 3, "{listed:?}");
+    // Its host comes back: what runs there is no member, and is stopped for good.
+    case.member(dead).start().expect("started");
+    all_must_be(&all_end([change.start(case, case.member(dead))]).await, 0, "nothing_to_do");
+    assert!(!case.member(dead).is_running() && aside(case.member(dead)).len() == 1);
+    rollout.end(1).await;
+}
+
+async fn a_host_that_lost_its_disk_brings_its_member_back(system: System) {
+    let Some(case) = with_three(system).await else { return };
+    let lost = (case.leader().await + 1) % 3;
+    let member = case.member(lost).as_newcomer();
+    let rollout = case.begin().await;
+    let case = &*rollout;
+    let change = case.replace(&member.name, &member.name);
+    // While it is there it is not replaced by itself.
+    all_must_be(&all_end([change.start(case, case.member(lost))]).await, 3, "target_refused");
+    case.member(lost).end(Signal::KILL).expect("ended");
+    fs::remove_dir_all(data(&member)).expect("emptied");
+    let before = case.client((lost + 1) % 3).members().await.expect("a list");
+    let ended = all_end([change.start(case, &member)]).await;
+    all_must_be(&ended, 0, "done");
+    let after = case.client((lost + 1) % 3).members().await.expect("a list");
+    let id = |listed: &[proto::etcdserverpb::Member]| {
+        listed.iter().find(|one| one.name == member.name).map(|one| one.id).expect("it is listed")
+    };
+    assert_ne!(id(&before), id(&after), "an id without its data is burnt");
+    assert!(after.iter().all(|one| !one.is_learner) && after.len() == 3, "{after:?}");
+    rollout.end(1).await;
+}

@@ -1,0 +1,67 @@
+//! A newcomer that does not become a member leaves nothing behind.
+
+use tests::{
+    agent::Agent,
+    case::Case,
+    ended::all_must_be,
+    newcomers::data,
+    on_both,
+    rollout::{Ends as _, LIMIT, all_end},
+    system::System,
+    wait,
+};
+
+on_both! {
+    a_newcomer_that_does_not_start_is_taken_back;
+    a_newcomer_whose_host_is_gone_is_abandoned, etcd #[ignore = "slow: the node's row shows the same"];
+}
+
+async fn with_three(system: System) -> Option<Case> {
+    let release = system.main_job().0;
+    Case::path(system, (release, release), |_| {}).await
+}
+
+async fn a_newcomer_that_does_not_start_is_taken_back(system: System) {
+    let Some(case) = with_three(system).await else { return };
+    let mut newcomers = case.newcomers(2);
+    let up = case.scale(&["m1", "m2", "m3", "m4", "m5"]);
+    let good = newcomers.members[0].flags.clone();
+    // Its arguments are right, and its address is taken.
+    newcomers.members[0].flags.push(format!("--listen-client-urls={}", case.member(0).client_url));
+    let ended = all_end([up.start(&case, &newcomers.members[0])]).await;
+    all_must_be(&ended, 1, "not_joined");
+    assert_eq!(case.listed(&case.client(0)).await.len(), 3, "it is listed no more: {}", ended[0]);
+    assert_eq!(case.leftovers().await, Vec::<String>::new());
+    assert!(!newcomers.members[0].is_running());
+
+    newcomers.members[0].flags = good;
+    all_must_be(&all_end(up.start_all(&case, &newcomers.members)).await, 0, "done");
+    assert_eq!(case.listed(&case.client(0)).await.len(), 5);
+}
+
+async fn a_newcomer_whose_host_is_gone_is_abandoned(system: System) {
+    let Some(case) = with_three(system).await else { return };
+    let newcomers = case.newcomers(2);
+    let up = case.scale(&["m1", "m2", "m3", "m4", "m5"]);
+    let gone = up.start(&case, &newcomers.members[0]);
+    let added = wait::until("it to be added", LIMIT, || async {
+        let is_told = gone.events().is_ok_and(|events| events.iter().any(|event| event.event == "newcomer_added"));
+        is_told.then_some(()).ok_or_else(|| gone.log())
+    });
+    added.await.expect("it was added");
+    gone.process().expect("it runs").signal(rustix::process::Signal::KILL).expect("killed");
+    gone.ends().await;
+    let _ = newcomers.members[0].end(rustix::process::Signal::KILL);
+
+    let playbook = up.write(&case, &[&newcomers.members[1]]);
+    let abandoned = Agent::start("abandon", &playbook, &["m4", "--yes"]).expect("started").ends().await;
+    abandoned.must_be(0, "abandoned");
+    let listed = case.listed(&case.client(0)).await;
+    assert!(listed.iter().all(|(name, _)| name != "m4" && !name.is_empty()), "{listed:?}");
+    assert_eq!(case.leftovers().await.iter().filter(|key| key.contains("newcomers")).count(), 0);
+
+    // It comes back after all, and its old data is put aside.
+    all_must_be(&all_end(up.start_all(&case, &newcomers.members)).await, 0, "done");
+    assert_eq!(case.listed(&case.client(0)).await.len(), 5);
+    assert!(data(&newcomers.members[0]).exists());
+}
