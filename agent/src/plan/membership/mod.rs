@@ -162,7 +162,7 @@ fn accept(standing: &Standing) -> Next {
 }
 
 /// Whether a member of this name is to vote at the end.
-fn wants(change: &Change, name: &str) -> bool {
+pub fn wants(change: &Change, name: &str) -> bool {
     match change {
         Change::Scale(scale) => scale.members.iter().any(|one| **one == *name),
         Change::Replace(replace) => *replace.by == *name,
