@@ -127,6 +127,9 @@ impl World {
             Act::Prepare | Act::Confirm(_) | Act::HookBefore(_) | Act::HookAfter(_) | Act::Look | Act::Exit(_) => {
                 Event::Done
             }
+            Act::Archive(_) | Act::AddMember(_) | Act::StartNew(..) | Act::ChangeRole(_) | Act::Retire(_) => {
+                return Err("a rollout was to change members");
+            }
         })
     }
 
@@ -148,6 +151,7 @@ impl World {
             lease_is_fresh: true,
             gone: self.gone(host),
             fresh: self.fresh(),
+            survey: None,
         };
         self.answer(host, Event::Looked(Box::new(looked)))?;
         self.judge_check(host)?;

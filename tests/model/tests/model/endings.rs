@@ -59,6 +59,7 @@ impl World {
                 let is_done = keys.run.as_ref().is_some_and(|run| matches!(run.value.state, RunState::Done { .. }));
                 check(is_done, "ended a run that was not done")
             }
+            Finish::Unseated { .. } => Err("a rollout spoke of seats"),
             Finish::Held { member } => {
                 let is_last = self.scenario.holds() && self.nodes[node_of(*member)].binary == Binary::Old;
                 check(is_last, "held without reason")

@@ -24,6 +24,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
 mod acts;
+mod canonical;
 mod digest;
 mod down;
 mod downgrade;

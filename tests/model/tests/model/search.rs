@@ -40,7 +40,7 @@ pub fn explore(scenario: &Scenario, bound: usize) -> Found {
     let mut frontier = VecDeque::new();
     let first = World::new(scenario);
     visited.numbers.insert(first.digest(), 0);
-    visited.from.push((0, Move::Rise));
+    visited.from.push((0, Move::Lapse(0)));
     frontier.push_back((0u32, first));
     while let Some((at, world)) = frontier.pop_front() {
         if world.is_over() {

@@ -1,0 +1,1 @@
+//! A rule turned off.
