@@ -21,6 +21,9 @@ pub struct Membership {
     /// Newcomers, until they vote.
     #[serde(default)]
     pub joins: Vec<Join>,
+    /// The step whose call may have been sent: only its end ends it. Before that it may be given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub called: Option<AttemptId>,
 }
 
 /// A member that is to be listed.

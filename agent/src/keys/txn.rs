@@ -138,17 +138,18 @@ impl Txn {
     /// The same by a person, who holds no baton.
     pub fn turn_role_by_hand(run: &At<Run>, step: &At<StepLock>, record: StepLock) -> Self {
         let compares = vec![run_is(Some(run)), compare(KeyName::Step, Is::Modified(step.modified))];
-        Self { compares, ops: vec![Op::PutStepLock(record)] }
+        Self { compares, ops: vec![Op::PutStepLock(record), Op::PutRun(run.value.clone())] }
     }
 
-    /// The member of a step that stands is to leave, whatever else the step was for.
+    /// The member of a step that stands is to leave, whatever else the step was for. The run is written with it, unchanged: who
+    /// would still end the step as what it was is refused, as an end does not compare the lock's last write.
     pub fn turn_role(baton: Revision, run: &At<Run>, step: &At<StepLock>, record: StepLock) -> Self {
         let compares = vec![
             compare(KeyName::Baton, Is::Created(baton)),
             run_is(Some(run)),
             compare(KeyName::Step, Is::Modified(step.modified)),
         ];
-        Self { compares, ops: vec![Op::PutStepLock(record)] }
+        Self { compares, ops: vec![Op::PutStepLock(record), Op::PutRun(run.value.clone())] }
     }
 
     /// Takes the record away with nothing said of the run: the member was not, or is no longer, down.

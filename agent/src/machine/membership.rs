@@ -67,8 +67,10 @@ impl Agent {
         let before = run.value.membership.as_deref();
         let own = |membership: &Membership| membership.joins.iter().find(|join| join.host == self.me.host).cloned();
         match (before.and_then(own), own(&membership)) {
-            // Only who says that it begins may begin with nothing.
-            (_, Some(join)) if join.stage == Stage::Starting => self.begins = Some(join.attempt),
+            // Only who says that it begins may begin with nothing, and not who says something else of the run later.
+            (Some(was), Some(join)) if join.stage == Stage::Starting && was.stage != Stage::Starting => {
+                self.begins = Some(join.attempt);
+            }
             (Some(gone), None) => {
                 if let Stage::GivenUp { why } = gone.stage {
                     self.join_failure.get_or_insert(why);
@@ -108,6 +110,10 @@ impl Agent {
 
     /// What came of a move. A refusal of the cluster is a wait, for as long as waits last.
     pub(super) fn moved(&mut self, next: Move, event: &Event) -> Act {
+        if matches!(next, Move::Start(..)) && !matches!(event, Event::Failed(_)) {
+            // It has begun, for all that is known. Where its data is gone before anybody has seen it, it is not begun again.
+            self.begins = None;
+        }
         let Event::Failed(why) = event else {
             self.refusals = 0;
             return self.look();

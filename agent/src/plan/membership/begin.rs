@@ -49,7 +49,7 @@ pub(super) fn is_reached(case: &Case) -> bool {
 /// What a new run holds of the members.
 pub fn membership(intent: &Intent, view: &ClusterView, survey: &Survey) -> Membership {
     let leaving = leaving(&intent.change, view);
-    Membership { expected: listed(view, survey, &[]), leaving, joins: Vec::new() }
+    Membership { expected: listed(view, survey, &[]), leaving, ..Membership::default() }
 }
 
 /// Everybody that is listed and was ever started, in order of id, but for newcomers on their way.

@@ -25,7 +25,7 @@ fn step_of(leaver: &Member) -> RoleStep {
 }
 
 /// What keeps a member that is ready from going.
-pub(super) fn objection_to_the_ready(standing: &Standing, leaver: &Member) -> Option<Next> {
+fn objection_to_the_ready(standing: &Standing, leaver: &Member) -> Option<Next> {
     let Standing { case, membership, .. } = *standing;
     if is_learner(leaver) {
         return None;
@@ -61,14 +61,20 @@ pub(super) fn hand_over(standing: &Standing, leaver: &Member) -> Option<Next> {
 
 /// The first of those that are to go and are not ready, by whoever looks.
 pub(super) fn of_the_dead(standing: &Standing) -> Option<Next> {
-    let case = standing.case;
     let dead = standing.leavers().find(|member| !member.is_ready())?;
-    let is_own = case.me.seats.has(dead.id);
-    match case.keys.has_participant(dead.id) && !is_own {
+    objection(standing, dead).or(Some(Next::Members(Move::Lock(step_of(dead)))))
+}
+
+/// What keeps a member that is to go from going, while no call has been sent.
+pub(super) fn objection(standing: &Standing, leaver: &Member) -> Option<Next> {
+    let case = standing.case;
+    let is_own = case.me.seats.has(leaver.id);
+    match leaver.is_ready() {
+        true => objection_to_the_ready(standing, leaver),
         // Its own agent brings it up, or says that it cannot.
-        true => Some(Next::Wait(Wait::Ready { member: dead.id })),
+        false if case.keys.has_participant(leaver.id) && !is_own => Some(Next::Wait(Wait::Ready { member: leaver.id })),
         false if !case.is_window_over() => Some(Next::Wait(Wait::OthersToJoin)),
-        false => objection_to_the_dead(standing, dead).or(Some(Next::Members(Move::Lock(step_of(dead))))),
+        false => objection_to_the_dead(standing, leaver),
     }
 }
 

@@ -32,7 +32,7 @@ use crate::{
 };
 pub use begin::membership as initial;
 use refusal::MembersRefusal;
-use survey::Survey;
+use survey::{Data, Survey};
 
 /// What is done next. All is looked at again after each.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -104,7 +104,7 @@ fn refused_verb(case: &Case) -> Option<Next> {
 fn clean(case: &Case, survey: &Survey) -> Option<Next> {
     let joins = |name: &str| case.current_run().and_then(|run| run.membership.as_ref()?.join(name)).is_some();
     case.me.seats.0.iter().zip(&survey.places).enumerate().find_map(|(at, (seat, place))| {
-        let is_ours = matches!(place.data, survey::Data::Of { cluster, member }
+        let is_ours = matches!(place.data, Data::Of { cluster, member }
             if cluster == case.view.cluster && !survey.listed.contains_key(&member));
         let is_wanted = wants(&case.me.intent.change, &seat.name);
         // Where it is to come back, its old data is put aside once it has its place.
@@ -148,12 +148,11 @@ fn within(standing: &Standing) -> Next {
     acts.or_else(refuses).or_else(|| found.first().cloned()).unwrap_or_else(|| standing.my_part_is_done())
 }
 
-/// `agent resume`: the members are as they are to be.
+/// `agent resume`: the members are as they are to be. A step may stand meanwhile, and could not end before that.
 fn accept(standing: &Standing) -> Next {
     let Standing { case, membership, survey } = *standing;
     match standing.foreign() {
         None => Next::Refuse(Refusal::NothingToResume),
-        Some(_) if case.keys.step.is_some() => Next::Wait(Wait::Answer),
         Some(_) => Next::Members(Move::Note(Membership {
             expected: begin::listed(case.view, survey, &membership.joins),
             ..membership.clone()
@@ -219,6 +218,13 @@ impl<'a> Standing<'a> {
     fn listed_at(&self, urls: &[String]) -> Option<MemberId> {
         let has = |listed: &std::collections::BTreeSet<String>| urls.iter().any(|url| listed.contains(url));
         self.survey.listed.iter().find(|(_, listed)| has(listed)).map(|(id, _)| *id)
+    }
+
+    /// Whether this host has the data of this member in this seat.
+    fn holds_data(&self, seat: &str, id: MemberId) -> bool {
+        let mut places = self.case.me.seats.0.iter().zip(&self.survey.places);
+        let is_its = |data: &Data| matches!(data, Data::Of { member, .. } if *member == id);
+        places.any(|(own, place)| *own.name == *seat && is_its(&place.data))
     }
 
     /// What is next for one seat of this host.

@@ -1,11 +1,15 @@
 //! A step that stands: whoever holds the baton goes on with it, and ends it.
 //!
-//! It is deleted at its end alone. A call that was sent takes effect whenever it arrives, and then finds that it was done, or that
-//! its member is gone. Source: agent/MEMBERS.md, "Calls without a compare".
+//! Once a call may have been sent it is deleted at its end alone: that takes effect whenever it arrives, and then finds that it was
+//! done, or that its member is gone. Before the first call the run says so; until then the step may be
+//! given up. Source: agent/MEMBERS.md, "Calls without a compare".
 
 use super::{Move, RoleStep, Standing, is_learner, leave, promote, waits_for};
 use crate::{
-    keys::{At, StepLock, membership::RoleChange},
+    keys::{
+        At, StepLock,
+        membership::{Membership, RoleChange},
+    },
     observe::view::Member,
     plan::{Next, refusal::Wait, rules},
 };
@@ -22,13 +26,14 @@ pub(super) fn step(standing: &Standing, lock: &At<StepLock>) -> Next {
     }
     let found = case.view.member(member);
     let step = RoleStep { member, change };
+    let is_called = standing.membership.called == Some(lock.value.attempt);
     match change {
-        RoleChange::Promote => promoted(standing, step, found),
-        RoleChange::Leave => left(standing, step, found),
+        RoleChange::Promote => promoted(standing, step, is_called, found),
+        RoleChange::Leave => left(standing, step, is_called, found),
     }
 }
 
-fn promoted(standing: &Standing, step: RoleStep, found: Option<&Member>) -> Next {
+fn promoted(standing: &Standing, step: RoleStep, is_called: bool, found: Option<&Member>) -> Next {
     let membership = standing.membership;
     let member = step.member;
     match found {
@@ -37,26 +42,50 @@ fn promoted(standing: &Standing, step: RoleStep, found: Option<&Member>) -> Next
         Some(voter) if !is_learner(voter) && voter.is_ready() => {
             Next::Members(Move::End(membership.with_voter(member)))
         }
+        Some(learner) if is_learner(learner) && !is_called => match promote::objection(standing) {
+            None if learner.is_ready() => call_next(standing),
+            _ => give_up(standing),
+        },
         // Somebody sees to it, or is to come.
         Some(newcomer) if !newcomer.is_ready() => match is_awaited(standing, newcomer) {
             true => Next::Wait(Wait::Ready { member }),
             false => Next::Members(Move::Turn(member)),
         },
-        Some(_) => promote::objection(standing).unwrap_or(match standing.is_listed(member) {
-            true => Next::Members(Move::Call(step)),
-            false => Next::Wait(Wait::Answer),
-        }),
+        Some(_) => match promote::objection(standing) {
+            None if standing.is_listed(member) => Next::Members(Move::Call(step)),
+            None => Next::Wait(Wait::Answer),
+            // A voter is away for good, and the newcomer would keep the lock for as long.
+            Some(Next::Refuse(_)) => Next::Members(Move::Turn(member)),
+            // Who is to go has gone: its removal comes first now, and its own host, which may know that, waits for this step.
+            Some(_) if standing.leavers().any(|leaver| !leaver.is_ready()) => Next::Members(Move::Turn(member)),
+            Some(next) => next,
+        },
     }
+}
+
+/// No call was sent: the step goes, and what is to be done is thought of anew.
+fn give_up(standing: &Standing) -> Next {
+    Next::Members(Move::End(standing.membership.clone()))
+}
+
+/// The run says that a call may have been sent, before it is.
+fn call_next(standing: &Standing) -> Next {
+    let attempt = standing.case.keys.step.as_ref().map(|lock| lock.value.attempt);
+    Next::Members(Move::Note(Membership { called: attempt, ..standing.membership.clone() }))
 }
 
 fn is_awaited(standing: &Standing, newcomer: &Member) -> bool {
     let Standing { case, membership, .. } = *standing;
     let join = membership.joins.iter().find(|join| join.member == Some(newcomer.id));
+    // Of its own newcomer a host sees itself whether it can come back: nobody else would give it up while that host is here.
+    if let Some(join) = join.filter(|join| join.host == case.me.host) {
+        return standing.holds_data(&join.seat, newcomer.id);
+    }
     let is_there = |host| case.keys.agents.contains_key(host);
     join.is_some_and(|join| is_there(&join.host)) || newcomer.is_catching_up() || !case.is_window_over()
 }
 
-fn left(standing: &Standing, step: RoleStep, found: Option<&Member>) -> Next {
+fn left(standing: &Standing, step: RoleStep, is_called: bool, found: Option<&Member>) -> Next {
     let Standing { case, membership, .. } = *standing;
     let member = step.member;
     match (standing.is_listed(member), found) {
@@ -64,16 +93,22 @@ fn left(standing: &Standing, step: RoleStep, found: Option<&Member>) -> Next {
         (false, None) => Next::Members(Move::End(membership.without(member))),
         (false, Some(_)) => Next::Wait(Wait::Answer),
         (true, None) => Next::Wait(Wait::Answer),
+        // Nothing was sent yet. One that was dead may have come back, and one that it makes room for may have gone.
+        (true, Some(leaver)) if membership.leaving.contains(&member) && !is_called => {
+            match leave::objection(standing, leaver) {
+                Some(_) => give_up(standing),
+                None => leave::hand_over(standing, leaver).unwrap_or_else(|| call_next(standing)),
+            }
+        }
         (true, Some(leaver)) => {
             if let Some(next) = leave::hand_over(standing, leaver) {
                 return next;
             }
-            // The call may have been sent: then only what holds for the dead can keep it back.
-            leave::objection_to_the_dead(standing, leaver).or_else(|| sick(standing, leaver)).unwrap_or_else(|| {
-                match case.view.leader() {
-                    Some(_) => Next::Members(Move::Call(step)),
-                    None => Next::Wait(Wait::Answer),
-                }
+            // The call may have been sent: then only what holds for the dead can keep it back. It waits for who comes back.
+            let waits = || sick(standing, leaver).filter(|next| matches!(next, Next::Wait(_)));
+            leave::objection_to_the_dead(standing, leaver).or_else(waits).unwrap_or_else(|| match case.view.leader() {
+                Some(_) => Next::Members(Move::Call(step)),
+                None => Next::Wait(Wait::Answer),
             })
         }
     }
