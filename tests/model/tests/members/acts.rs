@@ -126,7 +126,7 @@ impl World {
                 true => Event::Done,
                 false => Event::Woke { expired: false },
             },
-            Act::Wait(_) => Event::Woke { expired: outcome == Outcome::Expired },
+            Act::Wait(_) => Event::Woke { expired: matches!(outcome, Outcome::Expired | Outcome::OutOfTime) },
             Act::Archive(_) => self.archive(host, outcome)?,
             Act::Retire(_) => self.retire(host, outcome)?,
             Act::StartNew(_, id) => self.start_new(host, *id, outcome)?,

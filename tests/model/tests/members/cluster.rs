@@ -143,7 +143,7 @@ impl World {
     }
 
     /// What is not connected may go (`mayRemoveMember`).
-    fn may_go(&self, one: &Listed) -> bool {
+    pub fn may_go(&self, one: &Listed) -> bool {
         if one.is_learner {
             return true;
         }

@@ -9,6 +9,7 @@ use agent::{
     keys::{
         RunState,
         membership::{Join, Membership, RoleChange, Stage},
+        txn::{Op, Txn},
     },
     machine::act::{Act, Ending},
     plan::{Finish, membership::RoleStep},
@@ -79,21 +80,42 @@ impl World {
                 check(seen.voters().all(|(_, state)| *state == State::Ready), VOTER_NOT_READY)
             }
             Act::ChangeRole(RoleStep { member, change: RoleChange::Leave }) => match seen.of(*member) {
-                Some((one, state)) if !one.is_learner => self.judge_leave(one, *state, seen),
+                Some((one, _)) if !one.is_learner => self.judge_leave(one, seen),
+                _ => Ok(()),
+            },
+            // The first call comes next, and from here on it is not taken back.
+            Act::Send(txn) if self.says_called(txn) => match self.step_role().and_then(|(id, _)| seen.of(id)) {
+                Some((one, state)) if self.is_leave() => self.judge_begun(one, *state, seen),
                 _ => Ok(()),
             },
             _ => Ok(()),
         }
     }
 
-    fn judge_leave(&self, leaver: &Listed, state: State, seen: &Seen) -> Result<(), Violation> {
+    fn is_leave(&self) -> bool {
+        matches!(self.step_role(), Some((_, RoleChange::Leave)))
+    }
+
+    fn says_called(&self, txn: &Txn) -> bool {
+        let [Op::PutRun(run)] = txn.ops.as_slice() else { return false };
+        let says = run.membership.as_ref().and_then(|membership| membership.called);
+        says.is_some() && says != self.membership().and_then(|membership| membership.called)
+    }
+
+    fn judge_leave(&self, leaver: &Listed, seen: &Seen) -> Result<(), Violation> {
         let stays = || seen.voters().filter(|(one, _)| one.id != leaver.id);
         let ready = stays().filter(|(_, state)| *state == State::Ready).count();
-        check(ready > stays().count() / 2, BELOW)?;
+        check(ready > stays().count() / 2, BELOW)
+    }
+
+    /// Nothing was called yet, and the next call may come at any later time.
+    fn judge_begun(&self, leaver: &Listed, state: State, seen: &Seen) -> Result<(), Violation> {
+        let stays = || seen.voters().filter(|(one, _)| one.id != leaver.id);
+        self.judge_leave(leaver, seen)?;
         if state != State::Ready {
             return Ok(());
         }
-        check(ready == stays().count(), OTHER_SICK)?;
+        check(stays().all(|(_, state)| *state == State::Ready), OTHER_SICK)?;
         match self.scenario.kind {
             // One that is taken back has replaced nobody.
             Kind::Replace { member, by } if leaver.seat == member && member != by => {
@@ -196,7 +218,9 @@ impl World {
             matches!(run, Some(RunState::Done { .. }))
         };
         match ending {
-            Ending::Finished(Finish::Done(_)) => check(is_done(), "ended a run that was not done"),
+            Ending::Finished(Finish::Done(_)) => {
+                check(is_done() || self.scenario.faults.has_persons(), "ended a run that was not done")
+            }
             Ending::Finished(Finish::NothingToDo) => {
                 let is_there = self.is_reached() || is_done() || self.scenario.faults.has_persons();
                 check(is_there, "said there was nothing to do")

@@ -239,7 +239,8 @@ impl World {
         if !self.has_quorum() {
             return;
         }
-        listed(moves, left.remove, &|one| one.is_learner || self.voters().count() > 2, Move::PersonRemoves);
+        // Before a run it is another cluster, for which the playbook may ask what cannot be had.
+        listed(moves, left.remove, &|one| self.run().is_some() && self.may_go(one), Move::PersonRemoves);
         listed(moves, left.promote, &|one| one.is_learner && one.is_synced, Move::PersonPromotes);
         moves.extend((left.add > 0).then_some(Move::PersonAdds));
         moves.extend((left.lapse > 0 && self.keys.baton.is_some()).then_some(Move::LoseBaton));
@@ -265,7 +266,8 @@ impl World {
             }
             Act::Wait(wait) => {
                 or(left.give_up, &[Expired]);
-                let is_hopeless = self.hosts.iter().any(|host| host.is_dead) || self.scenario.faults.has_persons();
+                let is_dead = self.hosts.iter().any(|host| host.is_dead);
+                let is_hopeless = is_dead || self.is_beyond_reach() || self.scenario.faults.has_persons();
                 or(u8::from(is_hopeless && !matches!(wait, Wait::CatchUp { .. })), &[OutOfTime]);
             }
             Act::StartNew(..) => or(left.sick, &[Fails, FailsDone]),

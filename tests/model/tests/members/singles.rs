@@ -55,3 +55,15 @@ each! {
     replace_the_dead_of_four: |name| Scenario::replace(name, 4).of_the_dead().on(&[0, 4]).frail(&[4]);
     replace_itself: |name| Scenario::replace_itself(name, 3).on(&[0, 2]).frail(&[2]);
 }
+
+sound! {
+    remove_from_two: |name| Scenario::scale(name, 1, 2).under(|f| f.remove = 1);
+    #[ignore = "slow: 300,000 to 3,000,000 states; a scaling to two has the same fault by default"]
+    remove_from_three: |name| Scenario::scale(name, 2, 3).under(|f| f.remove = 1);
+    #[ignore = "slow: 300,000 to 3,000,000 states; a scaling to two has the same fault by default"]
+    remove_from_three_to_two: |name| Scenario::scale(name, 3, 2).under(|f| f.remove = 1);
+    #[ignore = "slow: 300,000 to 3,000,000 states; a scaling to two has the same fault by default"]
+    remove_while_replacing: |name| Scenario::replace(name, 3).on(&[0, 2, 3]).under(|f| f.remove = 1);
+    remove_while_replacing_the_dead: |name| Scenario::replace(name, 3).of_the_dead().on(&[0, 3]).under(|f| f.remove = 1);
+    remove_while_replacing_itself: |name| Scenario::replace_itself(name, 3).on(&[0, 2]).under(|f| f.remove = 1);
+}

@@ -259,23 +259,39 @@ impl World {
         }
     }
 
-    /// Whether a host that is to have a member at the end is gone for good.
+    /// Whether a host that is to have a member at the end is gone for good, or has lost the data of its voter: that is another run.
     pub fn is_beyond_reach(&self) -> bool {
         let scenario = &self.scenario;
+        let run = self.keys.run.as_ref().and_then(|run| run.value.membership.as_ref());
+        let is_leaving = |id| run.is_some_and(|membership| membership.leaving.contains(&id));
+        let has_forgotten = |one: &Listed| {
+            let host = self.hosts.get(one.seat);
+            scenario.wants(one.seat) && !is_leaving(one.id) && host.is_some_and(|host| host.data != Some(one.id))
+        };
         (0..scenario.hosts).any(|host| scenario.wants(host) && self.hosts[host].is_dead)
+            || (run.is_some() && self.voters().any(has_forgotten))
+    }
+
+    /// Of two voters one is gone for good, which nobody can promise to survive.
+    fn is_lost(&self) -> bool {
+        let is_gone = |one: &Listed| self.hosts.get(one.seat).is_some_and(|host| host.data != Some(one.id));
+        self.voters().count() == 2 && self.voters().any(is_gone)
     }
 
     /// Everything done, or given up in order; nothing left behind, nobody at work.
     pub fn is_over(&self) -> bool {
         let is_idle =
             self.late.is_empty() && self.calls.is_empty() && self.hosts.iter().all(|host| host.process.is_none());
-        let Some(run) = self.keys.run.as_ref().map(|run| &run.value).filter(|_| is_idle) else { return false };
-        let has_join = run.membership.as_ref().is_some_and(|membership| !membership.joins.is_empty());
-        if self.keys.step.is_some() || self.keys.baton.is_some() || has_join {
+        if self.is_lost() {
+            return true;
+        }
+        let run = self.keys.run.as_ref().map(|run| &run.value);
+        let has_join = run.and_then(|run| run.membership.as_ref()).is_some_and(|one| !one.joins.is_empty());
+        if !is_idle || self.keys.step.is_some() || self.keys.baton.is_some() || has_join {
             return false;
         }
-        match &run.state {
-            RunState::Done { .. } => self.is_cleaned(),
+        match run.map(|run| &run.state) {
+            Some(RunState::Done { .. }) => self.is_cleaned() || self.scenario.faults.has_persons(),
             _ => self.is_beyond_reach() && self.has_quorum() && !self.listed.iter().any(|one| one.is_learner),
         }
     }
