@@ -86,7 +86,7 @@ async fn remove(prober: &Prober, join: &Join, snapshot: &ClusterSnapshot) -> Res
         let Some(leader) = view.leader().filter(|_| !votes) else {
             return Err(Trouble::StepLockChanged { member: snapshot.names.member(id) });
         };
-        match prober.observer().change_role(leader.id, id, RoleChange::Leave).await {
+        match prober.observer().remove(leader.id, id).await {
             Changed::Refused(why) | Changed::Unknown(why) if Instant::now() > deadline => {
                 return Err(Trouble::NoAnswer(why));
             }

@@ -129,7 +129,12 @@ impl Execution<'_> {
         if change == RoleChange::Leave {
             self.host.removed.push(member);
         }
-        match self.cluster.observer.change_role(leader, member, change).await {
+        let observer = &self.cluster.observer;
+        let sent = match change {
+            RoleChange::Promote => observer.promote(leader, member).await,
+            RoleChange::Leave => observer.remove(leader, member).await,
+        };
+        match sent {
             Changed::Done => {
                 self.tell(match change {
                     RoleChange::Promote => RunEvent::Promoted { member },

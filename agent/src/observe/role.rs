@@ -11,7 +11,6 @@ use proto::{
 };
 
 use super::{cluster::Observer, error::CallError, handover::is_definite};
-use crate::keys::membership::RoleChange;
 
 /// etcd gives up a change of members after as long (`ReqTimeout` with an election timeout of a second).
 const CALL: Duration = Duration::from_secs(8);
@@ -40,26 +39,24 @@ impl Observer {
         changed(sent.await.map(drop), &[])
     }
 
-    /// Promotes or removes a member. What was done before is done.
-    pub async fn change_role(&self, leader: MemberId, member: MemberId, change: RoleChange) -> Changed {
+    /// Makes a learner a voter. One that votes already is one.
+    pub async fn promote(&self, leader: MemberId, member: MemberId) -> Changed {
         let Some(address) = self.connections.address_of(leader) else { return not_reached(leader) };
-        let access = &self.connections.access;
-        match change {
-            RoleChange::Promote => {
-                let request = MemberPromoteRequest { id: member.0 };
-                let sent = access.tell(&address, CALL, request, |channel, request| async move {
-                    ClusterClient::new(channel).member_promote(request).await
-                });
-                changed(sent.await.map(drop), &[NOT_A_LEARNER])
-            }
-            RoleChange::Leave => {
-                let request = MemberRemoveRequest { id: member.0 };
-                let sent = access.tell(&address, CALL, request, |channel, request| async move {
-                    ClusterClient::new(channel).member_remove(request).await
-                });
-                changed(sent.await.map(drop), &[NOT_FOUND])
-            }
-        }
+        let request = MemberPromoteRequest { id: member.0 };
+        let sent = self.connections.access.tell(&address, CALL, request, |channel, request| async move {
+            ClusterClient::new(channel).member_promote(request).await
+        });
+        changed(sent.await.map(drop), &[NOT_A_LEARNER])
+    }
+
+    /// Takes a member out. One that is not listed is out already.
+    pub async fn remove(&self, leader: MemberId, member: MemberId) -> Changed {
+        let Some(address) = self.connections.address_of(leader) else { return not_reached(leader) };
+        let request = MemberRemoveRequest { id: member.0 };
+        let sent = self.connections.access.tell(&address, CALL, request, |channel, request| async move {
+            ClusterClient::new(channel).member_remove(request).await
+        });
+        changed(sent.await.map(drop), &[NOT_FOUND])
     }
 }
 

@@ -40,7 +40,9 @@ pub(super) fn check(playbook: &Playbook) -> Result<(), Misfit> {
     one_file_for_each_path(playbook)?;
     an_upgrade_leads_up(playbook)?;
     a_stall_outlasts_a_step(playbook)?;
-    a_restart_has_nothing_to_finalize(playbook)
+    nothing_to_finalize_in_one_release(playbook)?;
+    peer_urls_are_each_nodes_own(playbook)?;
+    data_is_each_nodes_own(playbook)
 }
 
 /// An upgrade that leads down would be refused with the cluster at hand alone. A downgrade that leads up is left to that: how far
@@ -206,13 +208,40 @@ fn one_file_for_each_path(playbook: &Playbook) -> Result<(), Misfit> {
 }
 
 /// There is no point of no return to hold before, and a hold that never comes would be waited for.
-fn a_restart_has_nothing_to_finalize(playbook: &Playbook) -> Result<(), Misfit> {
-    match (&playbook.kind, playbook.strategy.finalize) {
-        (Kind::Restart { .. }, Finalize::Manual) => {
-            let problem = "a restart has no point of no return to hold before";
-            Err(Misfit::at([Key("strategy"), Key("finalize")], problem, "no `finalize` in `kind: Restart`"))
+fn nothing_to_finalize_in_one_release(playbook: &Playbook) -> Result<(), Misfit> {
+    let (what, kind) = match (&playbook.kind, playbook.strategy.finalize) {
+        (_, Finalize::Auto) | (Kind::Upgrade { .. } | Kind::Downgrade { .. }, _) => return Ok(()),
+        (Kind::Restart { .. }, Finalize::Manual) => ("a restart", "Restart"),
+        (Kind::Scale { .. }, Finalize::Manual) => ("a change of members", "Scale"),
+        (Kind::Replace { .. }, Finalize::Manual) => ("a change of members", "Replace"),
+    };
+    let problem = format!("{what} has no point of no return to hold before");
+    Err(Misfit::at([Key("strategy"), Key("finalize")], problem, format!("no `finalize` in `kind: {kind}`")))
+}
+
+/// Of two members with one address each would be taken for the other.
+fn peer_urls_are_each_nodes_own(playbook: &Playbook) -> Result<(), Misfit> {
+    for (index, node) in playbook.nodes.iter().enumerate() {
+        let others = &playbook.nodes[..index];
+        let is_taken = |url: &String| others.iter().any(|other| other.peer_urls.contains(url));
+        if let Some(at) = node.peer_urls.iter().position(is_taken) {
+            let path = [Key("nodes"), Item(index), Key("peer_urls"), Item(at)];
+            return Err(Misfit::at(path, "another node has this peer URL", "peer URLs of its own for each node"));
         }
-        _ => Ok(()),
+    }
+    Ok(())
+}
+
+/// What one of them puts aside the other has open.
+fn data_is_each_nodes_own(playbook: &Playbook) -> Result<(), Misfit> {
+    match repeated(playbook.nodes.iter().filter_map(|node| node.data_dir.as_ref())) {
+        Some((_, folder)) => {
+            let is_it = |node: &Node| node.data_dir.as_ref() == Some(folder);
+            let index = playbook.nodes.iter().rposition(is_it).unwrap_or_default();
+            let path = [Key("nodes"), Item(index), Key("data_dir")];
+            Err(Misfit::at(path, "another node has its data there", "a folder of its own for each node"))
+        }
+        None => Ok(()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::{fs, path::Path, time::Duration};
 use agent::playbook::{Kind, Playbook, Runtime, Source};
 use proto::Release;
 
-use super::{RESTART, SOUND, parse, without_secrets};
+use super::{REPLACE, RESTART, SCALE, SOUND, parse, without_secrets};
 
 #[test]
 fn each_example_is_read_and_its_normal_form_is_equal() {
@@ -28,11 +28,13 @@ fn assert_same_when_normal(playbook: &Playbook) {
 
 #[test]
 fn the_normal_form_has_the_defaults_filled_in() {
-    for source in [SOUND, RESTART] {
+    for source in [SOUND, RESTART, SCALE, REPLACE] {
         assert_same_when_normal(&parse(source).unwrap());
     }
     let file = Path::new("/etc/baton/upgrade.yaml");
     insta::assert_snapshot!("normal_upgrade", Playbook::parse(SOUND, file).unwrap().to_yaml().unwrap());
+    insta::assert_snapshot!("normal_scale", Playbook::parse(SCALE, file).unwrap().to_yaml().unwrap());
+    insta::assert_snapshot!("normal_replace", Playbook::parse(REPLACE, file).unwrap().to_yaml().unwrap());
     insta::assert_snapshot!("normal_restart", Playbook::parse(RESTART, file).unwrap().to_yaml().unwrap());
 }
 
@@ -66,6 +68,27 @@ fn what_is_not_said_has_its_default() {
     assert_eq!(playbook.cluster.election_timeout, Duration::from_secs(1));
     let Runtime::Process(process) = &playbook.nodes[0].runtime else { panic!() };
     assert_eq!(process.log, Path::new("/var/lib/baton/orders/orders-1.log"));
+}
+
+#[test]
+fn members_are_named_and_a_newcomer_has_its_place() {
+    let scale = Playbook::parse(SCALE, Path::new("/etc/baton/scale.yaml")).unwrap();
+    assert_eq!(scale.kind, Kind::Scale { members: ["orders-1", "orders-2", "orders-3"].map(String::from).into() });
+    let node = scale.node("orders-3").unwrap();
+    assert_eq!(node.peer_urls, ["http://10.0.0.3:2380"]);
+    assert_eq!(node.data_dir.as_deref(), Some(Path::new("/etc/baton/data/3")));
+    let replace = parse(REPLACE).unwrap();
+    assert_eq!(replace.kind, Kind::Replace { member: "orders-2".into(), by: "orders-4".into() });
+    for playbook in [&scale, &replace] {
+        assert!(playbook.nodes.iter().all(|node| node.may_join) && playbook.target().is_none());
+    }
+    // In whatever order they are written: hosts compare them.
+    let other = parse(&SCALE.replace("[orders-1, orders-2, orders-3]", "[orders-3, orders-1, orders-2]")).unwrap();
+    assert_eq!(other.kind, scale.kind);
+    // It may be a member already, and one that comes back by its name was one.
+    let bare = SCALE.lines().filter(|line| !line.contains("peer_urls") && !line.contains("data_dir"));
+    assert!(parse(&bare.collect::<Vec<_>>().join("\n")).is_ok());
+    assert!(parse(&REPLACE.replace("by: orders-4", "by: orders-2")).is_ok());
 }
 
 #[test]

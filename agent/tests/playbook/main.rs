@@ -14,6 +14,8 @@ use agent::playbook::{Playbook, PlaybookError, Runtime};
 /// A playbook without a mistake, for tests to spoil.
 const SOUND: &str = include_str!("sound.yaml");
 const RESTART: &str = include_str!("restart.yaml");
+const SCALE: &str = include_str!("scale.yaml");
+const REPLACE: &str = include_str!("replace.yaml");
 
 /// The same playbook without what its normal form leaves out.
 fn without_secrets(mut playbook: Playbook) -> Playbook {

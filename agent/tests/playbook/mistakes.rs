@@ -1,7 +1,7 @@
 //! Every class of mistake and the text that a person gets for it. A case is a sound playbook with one edit;
 //! `INSTA_UPDATE=always cargo test -p agent --test playbook` writes the texts anew, review reads the diff.
 
-use super::{RESTART, SOUND, parse};
+use super::{REPLACE, RESTART, SCALE, SOUND, parse};
 
 /// Compares the texts for `source`, with each `old` replaced by its `new`, with those in `snapshots/`.
 fn golden(name: &str, source: &str, edits: &[(&str, &str)]) {
@@ -19,7 +19,7 @@ fn text(source: &str, old: &str, new: &str) -> String {
 
 #[test]
 fn what_is_edited_here_was_sound() {
-    for source in [SOUND, RESTART] {
+    for source in [SOUND, RESTART, SCALE, REPLACE] {
         if let Err(error) = parse(source) {
             panic!("{error}");
         }
@@ -200,6 +200,75 @@ fn kind() {
             ("restart: { id: OPS-1742 }", "restart: { id: \" \" }"),
             ("restart: { id: OPS-1742 }", "restart: { id: OPS-1742 }\nto: 3.6.14"),
             ("restart: { id: OPS-1742 }", "restart: { id: OPS-1742 }\nstrategy: { finalize: manual }"),
+        ],
+    );
+}
+
+#[test]
+fn members() {
+    let all = "members: [orders-1, orders-2, orders-3]";
+    golden(
+        "kind_scale",
+        SCALE,
+        &[
+            (&format!("{all}\n"), ""),
+            (all, "members: []"),
+            (all, "members: [orders-1, orders-2]"),
+            (all, "members: [orders-1, orders-2, orders-1]"),
+            (all, "members: 3"),
+            (all, "members: { orders-1: http://10.0.0.1:2380 }"),
+            (all, "members: [orders-1, 2, 3]"),
+            (all, "members: [orders-1, orders-2, \"a b\"]"),
+            (all, &format!("{all}\nto: 3.6.14")),
+            (all, &format!("{all}\nreplace: {{ member: orders-1, by: orders-4 }}")),
+            (all, &format!("{all}\nstrategy: {{ finalize: manual }}")),
+            ("kind: Scale", "kind: Restart"),
+            ("kind: Scale", "kind: Scale\nvoters: 3"),
+        ],
+    );
+    let both = "replace: { member: orders-2, by: orders-4 }";
+    golden(
+        "kind_replace",
+        REPLACE,
+        &[
+            (&format!("{both}\n"), ""),
+            (both, "replace: orders-2"),
+            (both, "replace: { member: orders-2 }"),
+            (both, "replace: { by: orders-4 }"),
+            (both, "replace: { member: orders-2, with: orders-4 }"),
+            (both, "replace: { member: [orders-2], by: orders-4 }"),
+            (both, "replace: { member: orders-2, by: \"{{node}}\" }"),
+            (both, &format!("{both}\nmembers: [orders-1, orders-3, orders-4]")),
+            (both, &format!("{both}\nrestart: {{ id: x }}")),
+            (both, &format!("{both}\nstrategy: {{ finalize: manual }}")),
+        ],
+    );
+}
+
+/// What a newcomer's host says of its place.
+#[test]
+fn places() {
+    let urls = "peer_urls: [http://10.0.0.3:2380]";
+    golden(
+        "places",
+        SCALE,
+        &[
+            (urls, "peer_urls: http://10.0.0.3:2380"),
+            (urls, "peer_urls: []"),
+            (urls, "peer_urls: [10.0.0.3:2380]"),
+            (urls, "peer_urls: [\"unix:///run/etcd\"]"),
+            (urls, "peer_urls: [http://10.0.0.3:2380/]"),
+            (urls, "peer_urls: [http://10.0.0.3:2380/raft]"),
+            (urls, "peer_urls: [http://10.0.0.3]"),
+            (urls, "peer_urls: [http://10.0.0.3:0]"),
+            (urls, "peer_urls: [http://me@10.0.0.3:2380]"),
+            (urls, "peer_urls: [\"http://10.0.0.3,10.0.0.4:2380\"]"),
+            (urls, "peer_urls: [\"http://a\\tb:2380\"]"),
+            (urls, "peer_urls: [http://10.0.0.3:2380, http://10.0.0.3:2380]"),
+            (urls, "peer_urls: [http://10.0.0.3:2380, http://10.0.0.2:2380]"),
+            ("data_dir: data/3", "data_dir: \"/srv/{{node}}\""),
+            ("data_dir: data/3", "data_dir: /srv/2/"),
+            ("data_dir: data/3", "data-dir: /srv/3"),
         ],
     );
 }

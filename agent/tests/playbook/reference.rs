@@ -8,9 +8,9 @@ use agent::playbook::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{RESTART, SOUND, parse, without_secrets};
+use super::{REPLACE, RESTART, SCALE, SOUND, parse, without_secrets};
 
-const KINDS: [&str; 3] = ["Upgrade", "Downgrade", "Restart"];
+const KINDS: [&str; 5] = ["Upgrade", "Downgrade", "Restart", "Scale", "Replace"];
 const RUNTIMES: [&str; 3] = ["process", "command", "systemd"];
 
 fn yaml(text: &str) -> Value {
@@ -49,7 +49,7 @@ fn playbook(kind: &str, runtime: &str, is_full: bool) -> Value {
     if is_full {
         made["cluster"]["endpoints"] = json!(["https://10.0.0.1:2379"]);
     }
-    if kind == "Restart" && runtime == "process" && !is_full {
+    if matches!(kind, "Restart" | "Scale" | "Replace") && runtime == "process" && !is_full {
         made["nodes"][0]["runtime"]["argv"] = json!(["/opt/etcd"]);
     }
     made
@@ -182,7 +182,9 @@ fn what_belongs_to_another_kind_is_refused_by_parser_and_schema() {
 #[test]
 fn a_value_of_another_type_is_refused_by_parser_and_schema() {
     let schema = Schema::new();
-    for (kind, runtime) in [("Upgrade", "process"), ("Restart", "command")] {
+    for (kind, runtime) in
+        [("Upgrade", "process"), ("Restart", "command"), ("Scale", "systemd"), ("Replace", "systemd")]
+    {
         let whole = playbook(kind, runtime, true);
         for field in FIELDS.iter().filter(|field| whole.pointer(&pointer(field.path)).is_some()) {
             for other in
@@ -269,11 +271,35 @@ fn parser_and_schema_agree_on_how_values_are_written() {
         ("hooks.before_node", &["[]", "[[a], [b, c]]"], &["[a]", "[[]]"]),
         ("strategy.order", &["leader_last"], &["leader_first", "Leader_last"]),
         ("restart.id", &["7", "true", "2026-11-22", "a b"], &["\"\"", "\"  \""]),
+        ("members", &["[a]", "[a, b, c]"], &["[]", "[a, a, b]", "[a, \"b c\", d]", "3", "[1, 2, 3]"]),
+        ("replace", &["{ member: a, by: b }", "{ member: a, by: a }"], &["{ member: a }", "a", "[a, b]"]),
+        (
+            "nodes[].peer_urls",
+            &["[\"http://h:1\"]", "[\"https://[::1]:2380\", \"http://h:1\"]"],
+            &[
+                "[]",
+                "[h:1]",
+                "http://h:1",
+                "[\"unix:///a\"]",
+                "[\"http://h\"]",
+                "[\"http://h:1/\"]",
+                "[\"http://h:1/a\"]",
+                "[\"http://me@h:1\"]",
+                "[\"http://a,b:1\"]",
+                "[\"http://h:1\", \"http://h:1\"]",
+            ],
+        ),
+        ("nodes[].data_dir", &["/srv/a", "a"], &["\"\"", "[a]", "\"/srv/{{node}}\""]),
         ("apiVersion", &[], &["apps/v1", "baton/v2"]),
         ("kind", &[], &["upgrade", "Upgrad"]),
     ] {
         for (value, is_right) in right.iter().map(|v| (v, true)).chain(wrong.iter().map(|v| (v, false))) {
-            let kind = if path == "restart.id" { "Restart" } else { "Upgrade" };
+            let kind = match path {
+                "restart.id" => "Restart",
+                "members" => "Scale",
+                "replace" => "Replace",
+                _ => "Upgrade",
+            };
             let mut playbook = playbook(kind, "process", true);
             playbook["strategy"]["stall_timeout"] = json!("720h");
             if path == "cluster.endpoints" || path == "nodes[].runtime.argv" {
@@ -330,7 +356,7 @@ fn the_schema_takes_every_example_and_normal_form() {
     let files = files.filter(|path| path.extension().is_some_and(|end| end == "yaml"));
     let mut sources: Vec<_> = files.map(|path| fs::read_to_string(path).unwrap()).collect();
     assert!(sources.len() >= 4);
-    sources.extend([SOUND.to_owned(), RESTART.to_owned()]);
+    sources.extend([SOUND, RESTART, SCALE, REPLACE].map(str::to_owned));
     for source in sources {
         schema.takes(&yaml(&source)).unwrap_or_else(|error| panic!("{error}"));
         let normal = without_secrets(parse(&source).unwrap()).to_yaml().unwrap();

@@ -7,11 +7,12 @@ use proto::{
     Release,
     etcdserverpb::{
         AuthUserGetRequest, AuthenticateRequest, DowngradeRequest, HashKvRequest, LeaseGrantRequest,
-        LeaseKeepAliveRequest, LeaseRevokeRequest, LeaseTimeToLiveRequest, MemberListRequest, MoveLeaderRequest,
-        PutRequest, RangeRequest, RequestOp, StatusRequest, TxnRequest, WatchCreateRequest, WatchRequest,
-        auth_client::AuthClient, cluster_client::ClusterClient, downgrade_request::DowngradeAction,
-        kv_client::KvClient, lease_client::LeaseClient, maintenance_client::MaintenanceClient,
-        request_op::Request as Op, watch_client::WatchClient, watch_request::RequestUnion,
+        LeaseKeepAliveRequest, LeaseRevokeRequest, LeaseTimeToLiveRequest, MemberAddRequest, MemberListRequest,
+        MemberPromoteRequest, MemberRemoveRequest, MoveLeaderRequest, PutRequest, RangeRequest, RequestOp,
+        StatusRequest, TxnRequest, WatchCreateRequest, WatchRequest, auth_client::AuthClient,
+        cluster_client::ClusterClient, downgrade_request::DowngradeAction, kv_client::KvClient,
+        lease_client::LeaseClient, maintenance_client::MaintenanceClient, request_op::Request as Op,
+        watch_client::WatchClient, watch_request::RequestUnion,
     },
 };
 use serde_json::Value;
@@ -150,6 +151,20 @@ impl Server {
                     }
                 }
                 Ok(())
+            }
+            // A learner that nobody starts; it costs no quorum.
+            "MemberAdd" => {
+                let request = MemberAddRequest { peer_urls: vec!["http://127.0.0.1:1".into()], is_learner: true };
+                ClusterClient::new(channel()).member_add(self.request(kind, request)).await.map(drop)
+            }
+            // Whoever may ask hears that this is no member.
+            "MemberPromote" => {
+                let request = self.request(kind, MemberPromoteRequest { id: 1 });
+                ClusterClient::new(channel()).member_promote(request).await.map(drop)
+            }
+            "MemberRemove" => {
+                let request = self.request(kind, MemberRemoveRequest { id: 1 });
+                ClusterClient::new(channel()).member_remove(request).await.map(drop)
             }
             // Then the table has what nobody answers, and the test fails.
             other => Err(Status::unimplemented(format!("{other} is not tried here"))),

@@ -86,6 +86,7 @@ fn scale(fields: Fields<'_>, kind: &Tree) -> Result<Kind, Fault> {
             members.sort();
             Ok(Kind::Scale { members })
         }
+        _ if members.is_empty() => Err(tree.fault("an empty list", expected)),
         _ => {
             let problem = format!("{} voters: as many may be lost as of one less", members.len());
             Err(tree.fault(problem, "an odd number of voters"))

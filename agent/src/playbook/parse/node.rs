@@ -46,22 +46,42 @@ fn node(tree: &Tree, folder: &Path, state_dir: &Path) -> Result<Node, Fault> {
     })
 }
 
-/// As etcd compares them: as texts.
+/// As texts, since etcd compares them so: `host:port` alone, as its own flag wants them.
 fn peer_urls(tree: &Tree) -> Result<Vec<String>, Fault> {
     let expected = "a list of URLs, such as `[http://10.0.0.4:2380]`: its `--initial-advertise-peer-urls`";
-    let read = |tree: &Tree| {
-        let text = tree.word(expected)?;
-        let parsed = reqwest::Url::parse(text).map_err(|error| tree.fault(format!("no URL: {error}"), expected))?;
-        let is_plain = matches!(parsed.scheme(), "http" | "https") && parsed.port_or_known_default().is_some();
-        match is_plain && parsed.path() == "/" && !text.ends_with('/') && parsed.username().is_empty() {
-            true => Ok(text.to_owned()),
-            false => Err(tree.fault(format!("`{text}` is more, or less, than scheme, host and port"), expected)),
+    let list = tree.list(expected)?;
+    if list.is_empty() {
+        return Err(tree.fault("an empty list", expected));
+    }
+    let mut urls = Vec::new();
+    for entry in list {
+        let url = peer_url(entry)?;
+        if urls.contains(&url) {
+            return Err(entry.fault(format!("`{url}` is there twice"), "each peer URL once"));
         }
-    };
-    let urls: Vec<String> = tree.list(expected)?.iter().map(read).collect::<Result<_, _>>()?;
-    match urls.is_empty() {
-        true => Err(tree.fault("an empty list", expected)),
-        false => Ok(urls),
+        urls.push(url);
+    }
+    Ok(urls)
+}
+
+fn peer_url(tree: &Tree) -> Result<String, Fault> {
+    let expected = "scheme, host and port, such as `http://10.0.0.4:2380`";
+    let text = tree.text(expected)?;
+    let problem = |problem: &str| tree.fault(format!("`{}` {problem}", text.escape_debug()), expected);
+    let Some((scheme, authority)) = text.split_once("://") else { return Err(problem("has no scheme")) };
+    if !matches!(scheme, "http" | "https") {
+        return Err(problem("is no http or https URL"));
+    }
+    if authority.contains(['/', '?', '#', '@', ',', '=']) || text.contains(char::is_control) {
+        return Err(problem("has more than a host and a port"));
+    }
+    if reqwest::Url::parse(text).is_err() {
+        return Err(problem("is no URL"));
+    }
+    let port = authority.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+    match port.is_some_and(|port| port > 0) {
+        true => Ok(text.to_owned()),
+        false => Err(problem("names no port")),
     }
 }
 

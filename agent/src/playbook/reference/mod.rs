@@ -53,6 +53,8 @@ pub enum Shape {
     Path,
     /// `http://host:port` or `https://host:port`.
     Url,
+    /// The same without a `/` at its end: etcd compares these as texts.
+    PeerUrl,
     /// A number with its unit, such as `1m30s`.
     Duration,
     Deadline,

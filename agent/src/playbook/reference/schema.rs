@@ -57,6 +57,7 @@ fn shape(shape: Shape, field: &Field) -> Value {
         Shape::Name => pattern(r"^(?!\.{1,2}$)(?!.*\{\{)[^/\s]+$"),
         Shape::Path => pattern(r"^(?!.*\{\{)."),
         Shape::Url => pattern(r"^https?://[^/?#@]+:[0-9]+/?$"),
+        Shape::PeerUrl => pattern(r"^https?://[^/?#@,=]+:[0-9]+$"),
         Shape::Duration => pattern(&format!("^(?=[0-9]){DURATION}$")),
         Shape::Deadline => pattern(&format!("^(?=.*[1-9]){DURATION}$")),
         Shape::Size => pattern("^[0-9]+(GiB|MiB|KiB|B)$"),

@@ -4,7 +4,7 @@ use super::{
     Field, Need, Of,
     Shape::{
         self, Argv, AsWritten, Bool, Choice, Deadline, Digest, Duration, Group, Groups, ListOf, MapOf, Name, Path,
-        Release, Requirement, SetOf, Size, Text, Url, Word,
+        PeerUrl, Release, Requirement, SetOf, Size, Text, Url, Word,
     },
 };
 
@@ -13,7 +13,7 @@ const UP_OR_DOWN: &[&str] = &["Upgrade", "Downgrade"];
 /// Every field that a playbook may have.
 pub const FIELDS: &[Field] = &[
     row("apiVersion", Choice(&["baton/v1"]), "baton/v1", "The format that the playbook is written in.").required(),
-    row("kind", Choice(&["Upgrade", "Downgrade", "Restart"]), "Upgrade", "What is done to every member: bring it to a newer release, to an older one, or start it once more.").required(),
+    row("kind", Choice(&["Upgrade", "Downgrade", "Restart", "Scale", "Replace"]), "Upgrade", "What is done: every member brought to a newer release, to an older one, or started once more; or members that come and go.").required(),
     group("cluster", Group, "The cluster, and how it is reached.").required(),
     row("cluster.name", Name, "orders", "What people call the cluster; also the default folder of the state.").required(),
     row("cluster.endpoints", SetOf(&Url), "[http://10.0.0.1:2379, http://10.0.0.2:2379, http://10.0.0.3:2379]", "The client URLs of all members, each at the member itself: no load balancer; a password goes to no other http URL.").required(),
@@ -34,12 +34,16 @@ pub const FIELDS: &[Field] = &[
     row("artifact.executable", Text, "etcd", "The executable's file name in a directory or archive that holds several."),
     group("restart", Group, "Which restart this is.").of(&["Restart"]).required(),
     row("restart.id", AsWritten, "OPS-1742", "Free text, the same on every host, such as a ticket or a date; another id is another restart.").required(),
+    row("members", SetOf(&Name), "[orders-1, orders-2, orders-3]", "The names of all voters at the end, an odd number, the same on every host; whoever is not there joins, whoever is left out leaves.").of(&["Scale"]).required(),
+    group("replace", Group, "Which member goes, and which one comes.").of(&["Replace"]).required(),
+    row("replace.member", Name, "orders-2", "Who goes, by name.").required(),
+    row("replace.by", Name, "orders-4", "Who comes in its place; the same name where a host has lost its disk.").required(),
     row("state_dir", Path, "/var/lib/baton/orders", "Journal, host id and lock of this host; one cluster each, and no other user may write to it.").default("/var/lib/baton/<cluster.name>"),
     group("nodes", Groups(1), "The members that run on this host.").required(),
     row("nodes[].name", Name, "orders-1", "The member's name in the cluster.").required(),
     group("nodes[].runtime", Group, "How its process is started and stopped.").required(),
     row("nodes[].runtime.kind", Choice(&["process", "command", "systemd"]), "process", "Who starts it: the agent itself, commands that ask a supervisor of yours, or the host's systemd.").required(),
-    row("nodes[].runtime.argv", Argv, "[\"{{binary}}\", --config-file, /etc/etcd/etcd.yaml]", "Its program and arguments, never a shell; `{{binary}}`, `{{node}}` and `{{version}}` are filled in.").runtime("process").required(),
+    row("nodes[].runtime.argv", Argv, "[\"{{binary}}\", --config-file, /etc/etcd/etcd.yaml]", "Its program and arguments, never a shell; `{{binary}}`, `{{node}}`, `{{version}}` and `{{initial_cluster}}` are filled in.").runtime("process").required(),
     group("nodes[].runtime.args", Groups(0), "Arguments for some releases only, after those of `argv`, in this order.").runtime("process").default("[]"),
     row("nodes[].runtime.args[].add", ListOf(&Word), "[--feature-gates=InitialCorruptCheck=true]", "The arguments.").required(),
     row("nodes[].runtime.args[].for", Requirement, "\">=3.6\"", "The releases that get them; all of them where it is left out."),
@@ -59,6 +63,8 @@ pub const FIELDS: &[Field] = &[
     group("nodes[].stop", Group, "How its process is asked to end."),
     row("nodes[].stop.timeout", Deadline, "30s", "How long it has, once it was asked with SIGTERM.").default("30s"),
     row("nodes[].stop.kill", Bool, "false", "Whether it is killed after that, with `kind: command` only where it shows that it is the member; the step fails otherwise.").default("false"),
+    row("nodes[].peer_urls", SetOf(&PeerUrl), "[http://10.0.0.4:2380]", "Where the others reach it, the same as its `--initial-advertise-peer-urls`: needed where it joins."),
+    row("nodes[].data_dir", Path, "/var/lib/etcd/orders-1", "Its `--data-dir`: needed where it joins or leaves, as old data is put aside there."),
     group("strategy", Group, "How the rollout proceeds."),
     row("strategy.order", Choice(&["leader_last"]), "leader_last", "In which order members go: those that are not ready, learners, followers, and the leader at the end.").default("leader_last"),
     row("strategy.soak", Duration, "10s", "How long a member must be ready before the next may go.").default("10s"),

@@ -56,7 +56,7 @@ fn shape(shape: Shape) -> String {
         Shape::Word | Shape::Text | Shape::AsWritten => "a text".into(),
         Shape::Name => "a name".into(),
         Shape::Path => "a path".into(),
-        Shape::Url => "a base URL".into(),
+        Shape::Url | Shape::PeerUrl => "a base URL".into(),
         Shape::Duration | Shape::Deadline => "a duration".into(),
         Shape::Size => "a size".into(),
         Shape::Release => "a release".into(),

@@ -112,6 +112,9 @@ pub const CALLS: &[Call] = &[
         who: &[((3, 4, 0), Anyone), ((3, 4, 42), Root), ((3, 5, 0), Anyone), ((3, 5, 28), Root)],
     },
     Call { name: "Downgrade", who: &[((3, 5, 0), Anyone), ((3, 5, 28), Root)] },
+    Call { name: "MemberAdd", who: &[((3, 4, 0), Root)] },
+    Call { name: "MemberPromote", who: &[((3, 4, 0), Root)] },
+    Call { name: "MemberRemove", who: &[((3, 4, 0), Root)] },
 ];
 
 /// Anyone at first, any user since 3.4.42, 3.5.28 and 3.6.9.
@@ -155,6 +158,9 @@ pub const VERBS: &[Verbs] = &[
             "HashKV",
             "MoveLeader",
             "Downgrade",
+            "MemberAdd",
+            "MemberPromote",
+            "MemberRemove",
         ],
     },
 ];

@@ -35,7 +35,7 @@ impl Context<'_> {
             }
             MembersRefusal::NotAMember { name } => {
                 let message = format!("{} is to be replaced, and no member has that name", printable(name));
-                self.stop(Reason::NoSuchMember, message, "status").leaving("correct `replace.member`")
+                self.stop(Reason::TargetRefused, message, "status").leaving("correct `replace.member`")
             }
             MembersRefusal::StillThere { member } => {
                 let message = format!("{} is to come back by its own name, and it is there and ready", name(*member));

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use proto::{ClusterVersion, MemberId, Release};
+use proto::{ClusterId, ClusterVersion, MemberId, Release};
 
 use crate::{
     event::trouble::Trouble,
@@ -19,6 +19,7 @@ use crate::{
     plan::{
         Finish, Verb,
         hazard::Hazard,
+        membership::refusal::MembersRefusal,
         refusal::{Difference, Refusal, Wait},
         samples,
     },
@@ -123,6 +124,35 @@ fn refusals() -> Vec<Refusal> {
         Refusal::StepOfAnother { record: record(), alive: true },
         Refusal::StepOfAnother { record: record(), alive: false },
     ]
+    .into_iter()
+    .chain(members_refusals().into_iter().map(Refusal::Members))
+    .collect()
+}
+
+fn members_refusals() -> Vec<MembersRefusal> {
+    let (member, name, host_name) = (MemberId(3), || "orders-4\u{1b}".into(), || "h9\u{1b}".into());
+    let (release, other) = (Release::new(3, 5, 30), Release::new(3, 6, 14));
+    vec![
+        MembersRefusal::ForeignChange { member, is_listed: true },
+        MembersRefusal::ForeignChange { member, is_listed: false },
+        MembersRefusal::SameName { name: name() },
+        MembersRefusal::NameTaken { name: name(), member },
+        MembersRefusal::UrlTaken { url: "http://10.0.0.4:2380".into(), member },
+        MembersRefusal::NotAMember { name: name() },
+        MembersRefusal::StillThere { member },
+        MembersRefusal::SameHost { member, by: name() },
+        MembersRefusal::AddsAndDrops { adds: vec![name()], drops: vec!["orders-1".into(), "orders-2".into()] },
+        MembersRefusal::DownToOne,
+        MembersRefusal::SeveralReleases { member, release, other },
+        MembersRefusal::NoPlace { seat: name() },
+        MembersRefusal::RunsAlready { seat: name() },
+        MembersRefusal::ForeignData { seat: name(), cluster: ClusterId(0xd) },
+        MembersRefusal::ListedData { seat: name(), member },
+        MembersRefusal::UnknownData { seat: name(), why: "its log has no beginning".into() },
+        MembersRefusal::SeatOfAnother { seat: name(), host_name: host_name() },
+        MembersRefusal::JoinLeft { seat: name(), host_name: host_name() },
+        MembersRefusal::LearnerInTheWay { member },
+    ]
 }
 
 fn waits() -> Vec<Wait> {
@@ -136,6 +166,10 @@ fn waits() -> Vec<Wait> {
         Wait::Lowering { member, target: ClusterVersion { major: 3, minor: 5 } },
         Wait::Storage { member, target: ClusterVersion { major: 3, minor: 5 } },
         Wait::Ready { member },
+        Wait::CatchUp { member },
+        Wait::Seats { seats: vec!["orders-4".into()] },
+        Wait::Allowed { member: MemberId::default(), why: "etcdserver: too many learner members in cluster".into() },
+        Wait::Allowed { member, why: "etcdserver: unhealthy cluster".into() },
         Wait::FailedOwner { member },
         Wait::AbandonedStep { member },
         Wait::UnderAlarm {
@@ -172,6 +206,9 @@ fn endings() -> Vec<Ending> {
         Ending::Step { member, why: why(), left: Left::NewBinaryKept },
         Ending::Sick { member, why: why() },
         Ending::NoQuorum { member },
+        Ending::Finished(Finish::Unseated { seats: vec!["orders-4".into(), "orders-5".into()] }),
+        Ending::NotJoined { seat: "orders-4".into(), why: why() },
+        Ending::Seat { seat: "orders-4".into(), why: why() },
         Ending::NotSettled("cluster version 3.4 on orders-3".into()),
         Ending::NoAnswer { record: Some(member) },
         Ending::NoAnswer { record: None },
