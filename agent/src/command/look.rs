@@ -8,6 +8,7 @@ use crate::{
     event::trouble::Trouble,
     keys::Keys,
     observe::{Observer, permission::Permission, view::ClusterView},
+    plan::membership::survey::{Place, Survey},
     playbook::{Cluster, Playbook},
     report::names::Names,
     store::{NotRead, Snapshot, Store, stored},
@@ -67,6 +68,18 @@ impl Prober {
         Ok(ClusterSnapshot { view, raw, names })
     }
 
+    /// Who is listed, as a quorum says, beside this host's places; none where run or step were changed meanwhile.
+    ///
+    /// # Errors
+    /// No member has a quorum, or the keys cannot be read.
+    pub async fn survey(&self, keys: &Keys, places: Vec<Place>) -> Result<Option<Survey>, Trouble> {
+        let listed = self.observer.peer_urls().await?;
+        let after = read(&self.store.read().await)?;
+        let written =
+            |keys: &Keys| (keys.run.as_ref().map(|run| run.modified), keys.step.as_ref().map(|step| step.modified));
+        Ok((written(keys) == written(&after)).then_some(Survey { listed, places }))
+    }
+
     /// A downgrade that no member tells of by itself, as none before etcd 3.6 does.
     pub async fn downgrade(&self, view: &ClusterView) -> Downgrade {
         const TELLS: ClusterVersion = ClusterVersion { major: 3, minor: 6 };
@@ -110,12 +123,16 @@ impl ClusterSnapshot {
     /// # Errors
     /// They could not be read, or not be understood.
     pub fn keys(&mut self) -> Result<Keys, Trouble> {
-        let raw = self.raw.as_ref().map_err(|not_read| match not_read {
-            NotRead::Unknown(unknown) => Trouble::unanswered(format!("the keys: {unknown}")),
-            NotRead::Oversize(oversize) => Trouble::KeysTooLarge(oversize.to_string()),
-        })?;
-        let keys = stored::keys(raw)?;
+        let keys = read(&self.raw)?;
         self.names.learn_hosts(&keys);
         Ok(keys)
     }
+}
+
+fn read(raw: &Result<Snapshot, NotRead>) -> Result<Keys, Trouble> {
+    let raw = raw.as_ref().map_err(|not_read| match not_read {
+        NotRead::Unknown(unknown) => Trouble::unanswered(format!("the keys: {unknown}")),
+        NotRead::Oversize(oversize) => Trouble::KeysTooLarge(oversize.to_string()),
+    })?;
+    Ok(stored::keys(raw)?)
 }

@@ -1,6 +1,6 @@
 //! `agent plan`: the rollout as it would go, and what this host would do now. Touches nothing.
 
-use std::{borrow::Cow, fmt::Write as _, path::Path};
+use std::{borrow::Cow, fmt::Write as _, path::Path, sync::Arc};
 
 use proto::MemberId;
 
@@ -14,12 +14,13 @@ use crate::{
         replace_run::not_replaced,
     },
     host::files::state_dir,
-    keys::{At, Keys, ProcessId, RunId, rules::Rules},
+    keys::{At, Keys, ProcessId, RunId, change::Change, rules::Rules},
     machine::act::Ending,
     observe::{evidence::Evidence, view::ClusterView},
     plan::{
         self, Case, Me, Next, Verb, action,
         forecast::{Action, End, Forecast, Step, forecast},
+        membership::{self, forecast::MemberAction, survey::Survey},
         refusal::Refusal,
         replace_run::{Replacement, replacement},
     },
@@ -102,6 +103,8 @@ struct Seen {
     keys: Keys,
     view: ClusterView,
     evidence: Evidence,
+    /// What a change of members is decided by, where it was had.
+    survey: Option<Survey>,
     names: Names,
     /// What a run would find on this host.
     here: Inspected,
@@ -121,7 +124,7 @@ impl Seen {
         let viewer = prober.viewer(playbook).await?;
         let here = inspect(playbook, &snapshot.view, prober.observer()).await.map_err(trouble_of_setup)?;
         let host = identity::host_id(&playbook.state_dir);
-        let seats = identity::mine(playbook, host, &snapshot.view);
+        let seats = identity::seats(playbook, host, &snapshot.view);
         let me = identity::me(playbook, host, snapshot.view.cluster, seats, verb);
         let keys = match snapshot.keys() {
             // Without a leader the keys cannot be read, and that is what a person must know.
@@ -136,7 +139,12 @@ impl Seen {
         // This host's own agent, which is at work beside this look, is no twin.
         gone.extend(state_dir::holder(&playbook.state_dir));
         let evidence = prober.observer().examine(&snapshot.view).await;
+        let survey = match me.intent.change.changes_members() {
+            true => prober.survey(&keys, here.places.clone()).await?,
+            false => None,
+        };
         Ok(Self {
+            survey,
             me,
             keys,
             view: snapshot.view,
@@ -163,7 +171,8 @@ impl Seen {
     }
 
     fn plan<'a>(&'a self, path: &'a Path) -> Plan<'a> {
-        let Self { me, keys, view, evidence, names, here, gone, process, replaces, viewer } = self;
+        let Self { me, keys, view, evidence, survey, names, here, gone, process, replaces, viewer } = self;
+        let survey = survey.as_ref();
         let (typed, viewer) = (path.to_string_lossy(), viewer.as_deref());
         Plan {
             path,
@@ -172,6 +181,7 @@ impl Seen {
             keys,
             view,
             evidence,
+            survey,
             names,
             here,
             gone,
@@ -189,6 +199,7 @@ struct Plan<'a> {
     keys: &'a Keys,
     view: &'a ClusterView,
     evidence: &'a Evidence,
+    survey: Option<&'a Survey>,
     names: &'a Names,
     here: &'a Inspected,
     gone: &'a [ProcessId],
@@ -210,7 +221,7 @@ impl Plan<'_> {
             members: members(self.view, self.names, &self.me.seats),
             gates: gates(self.view, self.names),
             steps: told::lines(&forecast, self.names),
-            warnings: self.warnings(),
+            warnings: self.warnings(&forecast),
             ..Facts::default()
         };
         let would = self.would(&forecast, &now);
@@ -221,7 +232,10 @@ impl Plan<'_> {
     }
 
     fn forecast(&self) -> Forecast {
-        forecast(self.me, self.keys, (self.view, self.evidence), &self.here.down)
+        match self.survey {
+            Some(survey) => membership::forecast::forecast(self.me, self.keys, self.view, survey, &self.here.down),
+            None => forecast(self.me, self.keys, (self.view, self.evidence), &self.here.down),
+        }
     }
 
     fn foreseen(&self) -> Foreseen {
@@ -234,7 +248,7 @@ impl Plan<'_> {
             // Whoever finalizes or rolls back decides it for every host.
             Action::Restart { .. } if self.me.verb != Verb::Run => true,
             Action::Restart { .. } => step.member.is_some_and(|member| self.me.seats.has(member)),
-            Action::Downgrade(_) => true,
+            Action::Downgrade(_) | Action::Member(_) => true,
             _ => false,
         };
         Foreseen {
@@ -295,7 +309,7 @@ impl Plan<'_> {
             in_hand: None,
             gone,
             process,
-            survey: None,
+            survey: self.survey,
             join_failure: None,
             may_begin: None,
             fresh: 0,
@@ -303,20 +317,20 @@ impl Plan<'_> {
     }
 
     fn begun(&self) -> Keys {
-        let value = plan::target::new_run(RunId(0), &self.me.intent, self.view);
+        let mut value = plan::target::new_run(RunId(0), &self.me.intent, self.view);
+        let initial = self.survey.map(|survey| membership::initial(&self.me.intent, self.view, survey));
+        value.membership = initial.map(Arc::new);
         let run = At { created: proto::Revision(0), modified: proto::Revision(0), value };
         Keys { run: Some(run), ..self.keys.clone() }
     }
 
     fn stop(&self, forecast: &Forecast) -> Stop {
-        let count = forecast.restarts();
-        let noun = if count == 1 { "member" } else { "members" };
-        let restarted = format!("{count} {noun} would be restarted, one at a time");
+        let restarted = would_be_done(forecast, &self.me.intent.change);
         let (message, cluster) = match (&forecast.end, &forecast.started()[..]) {
             (End::NothingToDo, _) => ("nothing to do".to_owned(), Progress::Done),
             (_, []) => (format!("{restarted}; nothing was touched"), Progress::Partial),
             (_, down) => {
-                let then = if count > 0 { format!(", then {restarted}") } else { String::new() };
+                let then = if forecast.changes_anything() { format!(", then {restarted}") } else { String::new() };
                 (format!("{} would be started{then}; nothing was touched", self.names.list(down)), Progress::Partial)
             }
         };
@@ -346,9 +360,10 @@ impl Plan<'_> {
         }
     }
 
-    fn warnings(&self) -> Vec<String> {
+    fn warnings(&self, forecast: &Forecast) -> Vec<String> {
         let rules = Rules::default();
-        let planned = plan::warnings(&self.case(&rules, self.keys));
+        let mut planned = plan::warnings(&self.case(&rules, self.keys));
+        planned.extend(membership::forecast::warnings(forecast));
         let planned = planned.iter().map(|warning| warned(warning, self.names));
         let viewer = self.viewer.map(grants::not_asked);
         self.here.warnings.iter().chain(&self.view.warnings).cloned().chain(viewer).chain(planned).collect()
@@ -361,4 +376,15 @@ impl Plan<'_> {
         }
         text + &told::now(&self.me.host_name, would)
     }
+}
+
+fn would_be_done(forecast: &Forecast, change: &Change) -> String {
+    let noun = |count: usize| if count == 1 { "member" } else { "members" };
+    if change.changes_members() {
+        let come = forecast.members(|action| action == MemberAction::Promote);
+        let go = forecast.members(|action| matches!(action, MemberAction::Remove { .. }));
+        return format!("{come} {} would come and {go} would go, one at a time", noun(come));
+    }
+    let count = forecast.restarts();
+    format!("{count} {} would be restarted, one at a time", noun(count))
 }

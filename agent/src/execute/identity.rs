@@ -9,11 +9,11 @@ use crate::{
     host::files::state_dir::machine_id,
     keys::{
         host_id::{HostId, hex_32},
-        seat::Seats,
+        seat::{Seat, Seats},
     },
     observe::view::ClusterView,
     plan::{self, Me, Verb},
-    playbook::{OnFailure, Playbook},
+    playbook::{Node, OnFailure, Playbook},
 };
 
 /// This host's name, for people.
@@ -34,6 +34,16 @@ pub fn mine(playbook: &Playbook, host: HostId, view: &ClusterView) -> Seats {
     let is_mine = |name: &str| playbook.node(name).is_some();
     let members = view.members.iter().filter(|member| is_mine(&member.name));
     Seats::on(host, members.map(|member| (member.name.clone(), member.id)))
+}
+
+/// The same, with the nodes that are no members yet: a change of members may bring them. In the playbook's order.
+pub fn seats(playbook: &Playbook, host: HostId, view: &ClusterView) -> Seats {
+    if !playbook.nodes.iter().any(|node| node.may_join) {
+        return mine(playbook, host, view);
+    }
+    let of = |name: &str| view.members.iter().find(|member| *member.name == *name).map(|member| member.id);
+    let seat = |node: &Node| Seat { name: node.name.as_str().into(), host: Some(host), member: of(&node.name) };
+    Seats(playbook.nodes.iter().map(seat).collect())
 }
 
 fn on_failure(playbook: &Playbook) -> plan::OnFailure {

@@ -10,6 +10,7 @@ use proto::MemberId;
 use super::{
     error::ActError,
     line::{Line, Past, past},
+    membership::data,
     node::OwnNode,
     own_certificate,
     port_owner::must_answer_itself,
@@ -28,6 +29,7 @@ use crate::{
         progress::InHand,
     },
     observe::{Observer, secret_file, view::ClusterView},
+    plan::membership::survey::{Data, Place},
     playbook::{Node, Playbook},
 };
 
@@ -41,6 +43,8 @@ pub struct Inspected {
     pub warnings: Vec<String>,
     /// Members that it would start, as they do not run.
     pub down: Vec<MemberId>,
+    /// Where each node has its data and address, for a change of members.
+    pub places: Vec<Place>,
 }
 
 /// Looks at this host's journal and nodes as a run would.
@@ -58,9 +62,22 @@ pub async fn inspect(playbook: &Playbook, view: &ClusterView, observer: &Observe
     found.warnings.extend(secret_file::warnings(&playbook.cluster));
     for node in &playbook.nodes {
         let Some(member) = view.members.iter().find(|member| *member.name == node.name) else {
+            if node.may_join {
+                found.places.push(place(node, &layout, false).await);
+                continue;
+            }
             let known = view.members.iter().map(|member| member.name.to_string()).collect();
             return Err(SetupError::NoSuchMember { name: node.name.clone(), known });
         };
+        if node.may_join {
+            let place = place(node, &layout, member.report().is_some()).await;
+            let has_nothing = place.data == Data::None;
+            found.places.push(place);
+            // A run never starts a member on nothing.
+            if has_nothing {
+                continue;
+            }
+        }
         let inspected = inspect_node(node, member.id, playbook, (view, observer), &layout, &past).await;
         let (warnings, is_down) = inspected.map_err(SetupError::of_node(&node.name))?;
         found.warnings.extend(warnings);
@@ -136,6 +153,12 @@ pub async fn processes(playbook: &Playbook) -> Processes {
         }
     }
     found
+}
+
+/// What cannot be looked at is not taken for stopped.
+async fn place(node: &Node, layout: &Layout, answers: bool) -> Place {
+    let runs = answers || peek(node, layout).await.is_ok_and(|status| status.is_running());
+    Place { peer_urls: node.peer_urls.clone(), data: data(node).await, runs }
 }
 
 async fn peek(node: &Node, layout: &Layout) -> Result<Status, ActError> {

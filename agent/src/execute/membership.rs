@@ -240,15 +240,20 @@ fn initial_cluster(listed: &crate::observe::peers::PeerUrls, name: impl Fn(Membe
     listed.iter().flat_map(one).collect::<Vec<_>>().join(",")
 }
 
+/// What is in a node's data directory.
+pub(super) async fn data(node: &playbook::Node) -> Data {
+    let Some(folder) = node.data_dir.clone() else { return Data::Unnamed };
+    match blocking(move || whose(&folder)).await {
+        Whose::Nobody => Data::None,
+        Whose::Member { cluster, member } => Data::Of { cluster, member },
+        Whose::Unknown(why) => Data::Unknown(why.into()),
+    }
+}
+
 impl OwnNode {
     /// What is in its data directory.
     pub(super) async fn data(&self) -> Data {
-        let Some(folder) = self.node.data_dir.clone() else { return Data::Unnamed };
-        match blocking(move || whose(&folder)).await {
-            Whose::Nobody => Data::None,
-            Whose::Member { cluster, member } => Data::Of { cluster, member },
-            Whose::Unknown(why) => Data::Unknown(why.into()),
-        }
+        data(&self.node).await
     }
 
     /// Whether a start would begin a member anew that the cluster counts on: only a newcomer's own start may (`begin`).

@@ -294,6 +294,11 @@ impl Run {
         }
     }
 
+    /// Whether this is a newcomer of it.
+    pub fn brings(&self, member: MemberId) -> bool {
+        self.membership.iter().flat_map(|membership| &membership.joins).any(|join| join.member == Some(member))
+    }
+
     /// Whether it is done, and so history.
     pub fn is_over(&self) -> bool {
         matches!(self.state, RunState::Done { .. })

@@ -4,13 +4,14 @@
 //! Pure, and a forecast only: it is asked as if one agent had every member and every step went well. What is
 //! really done next is decided anew before each step. No rule lives here.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use proto::{ClusterVersion, MemberId, Release, Revision, Term};
 
 use super::{
     Case, Finish, Me, Next,
     action::{self, Restart},
+    membership::forecast::{MemberAction, Voters},
     next, no_return,
     order::{Rank, rank},
     refusal::{Refusal, Wait},
@@ -39,6 +40,8 @@ pub struct Forecast {
     /// What would be done, in order.
     pub steps: Vec<Step>,
     pub end: End,
+    /// Those that are to be members: an id that stands for each here, and its name.
+    pub newcomers: BTreeMap<MemberId, Arc<str>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,9 +49,13 @@ pub struct Step {
     /// Its number: `3`, and for the parts of step 3 `3.1`, `3.2` and so on.
     pub id: String,
     pub member: Option<MemberId>,
+    /// The name, where members come and go: one that is not listed yet has nothing else.
+    pub seat: Option<Arc<str>>,
     /// The host whose agent does it, where it is known.
     pub host: Option<Arc<str>>,
     pub action: Action,
+    /// The voters after it, where it changes their number.
+    pub voters: Option<Voters>,
     /// Whether there is no way back once this was begun.
     pub is_no_return: bool,
 }
@@ -80,6 +87,8 @@ pub enum Action {
     Start,
     /// Wait until the member is ready, and has been for the soak time.
     AwaitReady,
+    /// See [`MemberAction`].
+    Member(MemberAction),
     /// Hold until a person says so.
     Hold,
     /// Wait until versions, gates and hashes agree everywhere.
@@ -115,7 +124,7 @@ pub fn forecast(me: &Me, keys: &Keys, (view, evidence): (&ClusterView, &Evidence
     };
     world.start(down);
     let end = world.run();
-    Forecast { steps: world.steps, end }
+    Forecast { steps: world.steps, end, newcomers: BTreeMap::new() }
 }
 
 /// What this host's earlier agent left, and what is nobody's, is out of the way by then.
@@ -385,7 +394,7 @@ impl World<'_> {
     fn add(&mut self, member: Option<MemberId>, action: Action, is_no_return: bool) {
         self.number += 1;
         let (id, host) = (self.number.to_string(), member.and_then(|member| self.host(member)));
-        self.steps.push(Step { id, member, host, action, is_no_return });
+        self.steps.push(Step { id, member, seat: None, host, action, voters: None, is_no_return });
     }
 
     fn part(&mut self, member: MemberId, action: Option<Action>, is_no_return: bool) {
@@ -393,7 +402,8 @@ impl World<'_> {
         let whole = self.number.to_string();
         let parts = self.steps.iter().filter(|step| step.id.split_once('.').is_some_and(|(head, _)| head == whole));
         let id = format!("{whole}.{}", parts.count() + 1);
-        self.steps.push(Step { id, member: Some(member), host: self.host(member), action, is_no_return });
+        let (seat, host, voters) = (None, self.host(member), None);
+        self.steps.push(Step { id, member: Some(member), seat, host, action, voters, is_no_return });
     }
 
     fn host(&self, member: MemberId) -> Option<Arc<str>> {
@@ -414,6 +424,17 @@ impl Forecast {
     pub fn started(&self) -> Vec<MemberId> {
         let is_whole = |step: &&Step| step.action == Action::Start && !step.id.contains('.');
         self.steps.iter().filter(is_whole).filter_map(|step| step.member).collect()
+    }
+
+    /// How often this is done to a member that comes or goes.
+    pub fn members(&self, action: impl Fn(MemberAction) -> bool) -> usize {
+        let is_it = |step: &&Step| matches!(step.action, Action::Member(one) if action(one));
+        self.steps.iter().filter(is_it).count()
+    }
+
+    /// Whether any member would be restarted, come or go.
+    pub fn changes_anything(&self) -> bool {
+        self.restarts() > 0 || self.members(|_| true) > 0
     }
 
     /// How many members would be taken down.

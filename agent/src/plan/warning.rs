@@ -13,6 +13,15 @@ pub enum Warning {
     NeverStarted { member: MemberId },
     /// Members that run an older patch than etcd advises before an upgrade.
     OldPatch { members: Vec<MemberId>, newest: Release },
+    /// For a while there are two voters, of which neither may be lost.
+    TwoVoters,
+    /// A member that is not ready is removed before a newcomer comes.
+    RemovedFirst {
+        member: MemberId,
+        /// So many voters are left until the newcomer votes.
+        left: usize,
+        to_lose: usize,
+    },
     /// Something that is known to hurt, and has not come far enough to refuse for it.
     Hazard(Hazard),
 }

@@ -1,26 +1,35 @@
 //! Golden plans: what a rollout would be, from a playbook, a view and the keys, printed.
 //!
 //! Each folder is a case: `playbook.yaml`, `view.json`, and `keys.json` where the hosts share something
-//! already, `down.json` where members of this host do not run, `evidence.json` what is asked once; `plan.snap` is what is printed. `INSTA_UPDATE=always cargo test --test plans` rewrites them all.
+//! already, `down.json` where members of this host do not run, `evidence.json` what is asked once; where members come and go, `urls.json`
+//! has peer URLs other than `http://10.0.0.<id>:2380`, and `places.json` what lies in this host's directories other than what should.
+//! `plan.snap` is what is printed. `INSTA_UPDATE=always cargo test --test plans` rewrites them all.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
 
 use agent::{
-    execute::intent::intent,
-    keys::{Keys, host_id::HostId, rules::Rules, seat::Seats},
+    execute::{identity::seats, intent::intent},
+    keys::{Keys, host_id::HostId, rules::Rules},
     machine::act::Ending,
-    observe::{evidence::Evidence, view::ClusterView},
+    observe::{
+        evidence::Evidence,
+        view::{ClusterView, Member},
+    },
     plan::{
         self, Case, Me, OnFailure, Verb,
         forecast::{End, forecast},
+        membership::{
+            self,
+            survey::{Data, Place, Survey},
+        },
     },
-    playbook::Playbook,
+    playbook::{Node, Playbook},
     report::{
         names::Names,
         shown::forecast::text,
@@ -55,6 +64,35 @@ fn evidence(folder: &Path) -> Evidence {
         .map_or_else(|_| Evidence::default(), |text| serde_json::from_str(&text).unwrap())
 }
 
+/// Who is listed, and what this host's directories hold: each member's its own data, and a newcomer's nothing.
+fn survey(folder: &Path, playbook: &Playbook, view: &ClusterView) -> Survey {
+    let read = |file: &str| -> serde_json::Value {
+        let text = fs::read_to_string(folder.join(file)).unwrap_or_else(|_| "{}".to_owned());
+        serde_json::from_str(&text).unwrap()
+    };
+    let (urls, places) = (read("urls.json"), read("places.json"));
+    let of = |member: &Member| match urls[member.id.to_string()].as_array() {
+        Some(urls) => urls.iter().map(|url| url.as_str().unwrap().to_owned()).collect(),
+        None => BTreeSet::from([format!("http://10.0.0.{}:2380", member.id)]),
+    };
+    let place = |node: &Node| {
+        let member = view.members.iter().find(|member| *member.name == node.name);
+        let of = |member| Data::Of { cluster: view.cluster, member };
+        let data = match (&places[&node.name], member) {
+            (serde_json::Value::Null, Some(member)) => of(member.id),
+            (serde_json::Value::Object(said), _) => of(said["of"].as_str().unwrap().parse().unwrap()),
+            (serde_json::Value::Null, None) if node.data_dir.is_none() => Data::Unnamed,
+            _ => Data::None,
+        };
+        let runs = member.is_some_and(|member| member.report().is_some());
+        Place { peer_urls: node.peer_urls.clone(), data, runs }
+    };
+    Survey {
+        listed: view.members.iter().map(|member| (member.id, of(member))).collect(),
+        places: playbook.nodes.iter().map(place).collect(),
+    }
+}
+
 /// The verb is the playbook's first comment where it is not `run`.
 fn verb(folder: &Path) -> Verb {
     let text = fs::read_to_string(folder.join("playbook.yaml")).unwrap();
@@ -65,12 +103,11 @@ fn plan(folder: &Path) -> String {
     let playbook = Playbook::load(&folder.join("playbook.yaml")).unwrap();
     let view: ClusterView = serde_json::from_str(&fs::read_to_string(folder.join("view.json")).unwrap()).unwrap();
     let keys = keys(folder);
-    let owned = view.members.iter().filter(|member| playbook.node(&member.name).is_some());
     let host = HostId { machine: Some(1), instance: 1 };
     let me = Me {
         host,
         host_name: "h1".into(),
-        seats: Seats::on(host, owned.map(|member| (member.name.clone(), member.id))),
+        seats: seats(&playbook, host, &view),
         intent: intent(&playbook, view.cluster),
         verb: verb(folder),
         allow_degraded: playbook.strategy.allow_degraded,
@@ -84,8 +121,13 @@ fn plan(folder: &Path) -> String {
     let mut names = Names::of(&view);
     names.learn_hosts(&keys);
     let evidence = evidence(folder);
-    let forecast = forecast(&me, &keys, (&view, &evidence), &down);
-    assert_eq!(forecast, plan::forecast::forecast(&me, &keys, (&view, &evidence), &down), "planning twice is equal");
+    let survey = Some(survey(folder, &playbook, &view)).filter(|_| me.intent.change.changes_members());
+    let plan = || match &survey {
+        Some(survey) => membership::forecast::forecast(&me, &keys, &view, survey, &down),
+        None => forecast(&me, &keys, (&view, &evidence), &down),
+    };
+    let forecast = plan();
+    assert_eq!(forecast, plan(), "planning twice is equal");
     let end = match &forecast.end {
         End::Refused(refusal) => {
             let context = Context {
@@ -118,13 +160,13 @@ fn plan(folder: &Path) -> String {
         in_hand,
         gone,
         process,
-        survey: None,
+        survey: survey.as_ref(),
         join_failure: None,
         may_begin: None,
         fresh: 0,
     };
-    let warnings: String =
-        plan::warnings(&case).iter().map(|warning| format!("warning: {}\n", warned(warning, &names))).collect();
+    let warnings = plan::warnings(&case).into_iter().chain(membership::forecast::warnings(&forecast));
+    let warnings: String = warnings.map(|warning| format!("warning: {}\n", warned(&warning, &names))).collect();
     format!("{}{warnings}{end}\n", text(&forecast, &names))
 }
 

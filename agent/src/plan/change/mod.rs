@@ -111,6 +111,15 @@ impl Change {
         matches!(self, Self::Scale(_) | Self::Replace(_))
     }
 
+    /// Whether a member of this name is to go.
+    pub fn drops(&self, name: &str) -> bool {
+        match self {
+            Self::Scale(scale) => !scale.members.iter().any(|wanted| **wanted == *name),
+            Self::Replace(replace) => *replace.member == *name,
+            Self::Upgrade(_) | Self::Downgrade(_) | Self::Restart(_) => false,
+        }
+    }
+
     /// The release that every member is to run; `None` where each keeps its own.
     pub fn to(&self) -> Option<&Release> {
         self.kind().target().release

@@ -6,6 +6,7 @@
 //! Source: agent/MEMBERS.md.
 
 mod begin;
+pub mod forecast;
 mod join;
 mod leave;
 mod promote;

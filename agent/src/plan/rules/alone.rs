@@ -8,8 +8,13 @@ use crate::{
 };
 
 pub(super) fn alone(case: &Case) -> Vec<Warning> {
-    let is_alone =
-        |member: &&Member| !member.is_ready() && !case.me.seats.has(member.id) && !case.keys.has_participant(member.id);
+    let run = case.current_run();
+    let is_alone = |member: &&Member| {
+        let has_nobody = !case.me.seats.has(member.id) && !case.keys.has_participant(member.id);
+        // Who is to go, or is on its way, keeps nobody.
+        let is_waited_for = !case.me.intent.change.drops(&member.name) && !run.is_some_and(|run| run.brings(member.id));
+        !member.is_ready() && has_nobody && is_waited_for
+    };
     case.view.started().filter(is_alone).map(|member| Warning::Alone { member: member.id }).collect()
 }
 

@@ -4,7 +4,8 @@
 use crate::plan::{Case, warning::Warning};
 
 pub(super) fn never_started(case: &Case) -> Vec<Warning> {
-    let never = case.view.members.iter().filter(|member| member.has_never_started());
+    let is_newcomer = |id| case.current_run().is_some_and(|run| run.brings(id));
+    let never = case.view.members.iter().filter(|member| member.has_never_started() && !is_newcomer(member.id));
     never.map(|member| Warning::NeverStarted { member: member.id }).collect()
 }
 

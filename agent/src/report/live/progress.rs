@@ -302,6 +302,8 @@ impl Progress {
             state: step.state,
             ms: step.took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
             no_return: false,
+            voters: None,
+            voters_to_lose: None,
             host: None,
         }
     }

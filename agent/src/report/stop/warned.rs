@@ -21,9 +21,25 @@ pub fn warned(warning: &Warning, names: &Names) -> String {
                 names.list(members)
             )
         }
+        Warning::TwoVoters => {
+            "for a while there are two voters, and neither may be lost: if the newcomer ends then, the quorum \
+                               is gone; make a backup first (`etcdctl snapshot save`)"
+                .to_owned()
+        }
+        Warning::RemovedFirst { member, left, to_lose } => format!(
+            "{} is not ready and is removed first: until a newcomer votes, {left} voters are left, and {} of them may be \
+             lost",
+            names.member(*member),
+            quantity(*to_lose)
+        ),
         Warning::Hazard(hazard) => {
             let words = hazard::words(hazard, names);
             format!("{}; {}", words.found, words.remedy)
         }
     }
+}
+
+/// So many of something, within a sentence.
+pub fn quantity(number: usize) -> String {
+    if number == 0 { "none".to_owned() } else { number.to_string() }
 }
