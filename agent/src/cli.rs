@@ -180,7 +180,7 @@ pub struct Init {
     #[arg(long, value_name = "URL,…", value_delimiter = ',', required_unless_present = "print_role")]
     pub endpoints: Vec<String>,
     /// Print the etcdctl commands that make the users and roles that Baton needs, and write no playbook
-    #[arg(long, conflicts_with_all = ["to", "kind", "id", "artifact", "members", "name", "state_dir", "file", "force"])]
+    #[arg(long, conflicts_with_all = ["to", "kind", "id", "artifact", "voters", "replace", "by", "members", "name", "state_dir", "file", "force"])]
     pub print_role: bool,
     /// The release that every member shall run in the end
     #[arg(long, value_name = "RELEASE")]
@@ -191,6 +191,15 @@ pub struct Init {
     /// With --kind restart: what names it, such as a ticket; without it the date
     #[arg(long, value_name = "TEXT")]
     pub id: Option<String>,
+    /// With --kind scale: the names of all voters at the end; without it those that vote now
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub voters: Vec<String>,
+    /// With --kind replace: the member that goes
+    #[arg(long, value_name = "NAME", requires = "by")]
+    pub replace: Option<String>,
+    /// With --kind replace: who comes; the same name where its host has lost its disk
+    #[arg(long, value_name = "NAME", requires = "replace")]
+    pub by: Option<String>,
     /// Where the release comes from: a path, or a URL
     #[arg(long, value_name = "SOURCE")]
     pub artifact: Option<String>,
@@ -226,6 +235,10 @@ pub enum Kind {
     Downgrade,
     /// Every member started once more
     Restart,
+    /// Other voters than there are: more, or fewer
+    Scale,
+    /// One member for another
+    Replace,
 }
 
 /// `agent explain`

@@ -10,7 +10,8 @@ use std::{
 use proto::{ClusterVersion, Release};
 
 use super::{
-    Outcome,
+    Outcome, init_members,
+    init_members::{changes_members, newcomer, places},
     reach::{self, absolute},
 };
 use crate::{
@@ -55,18 +56,26 @@ pub async fn init(typed: &cli::Init) -> Result<Outcome, Trouble> {
     // By name, as a person looks for them.
     view.members.sort_by(|one, other| one.name.cmp(&other.name));
     let here = here(typed, &view, &observer).await?;
+    let places = places(typed, &observer).await?;
     if let Some(timeout) = here.iter().find_map(|(_, snapshot)| election_timeout(snapshot)) {
         cluster.election_timeout = timeout;
     }
     cluster.name = typed.name.clone().unwrap_or_else(|| common_name(&view));
     let work = work(typed, &view, &here)?;
-    let is_restart = matches!(work, Work::Restart { .. });
+    let has_artifact = matches!(work, Work::Release { .. });
     let is_here = |member: &Member| here.iter().any(|(own, _)| own.id == member.id);
+    let mut nodes: Vec<DraftNode> = here
+        .iter()
+        .map(|(member, seen)| Ok(DraftNode { place: places.of(member.id, seen), ..node(member, seen, has_artifact)? }))
+        .collect::<Result<_, Trouble>>()?;
+    if nodes.is_empty() {
+        nodes.push(newcomer(&work, &view, &places)?);
+    }
     let draft = Draft {
         host: host_name().to_string(),
         members: view.members.iter().map(|m| entry(m, &view, &observer, is_here(m))).collect(),
         voters: view.voters().count(),
-        nodes: here.iter().map(|(member, seen)| node(member, seen, is_restart)).collect::<Result<_, _>>()?,
+        nodes,
         state_dir: typed.state_dir.as_deref().map(absolute).transpose()?,
         cluster,
         work,
@@ -81,7 +90,7 @@ pub async fn init(typed: &cli::Init) -> Result<Outcome, Trouble> {
         Some(file) => write(file, &text, typed.force)?,
         None => return Ok(told(text.clone(), None, &text, warnings)),
     }
-    let names: Vec<_> = here.iter().map(|(member, _)| &*member.name).collect();
+    let names: Vec<_> = draft.nodes.iter().map(|node| &*node.name).collect();
     Ok(told(format!("{} is written, for {} on this host\n", path.display(), names.join(", ")), file, &text, warnings))
 }
 
@@ -159,7 +168,7 @@ async fn here<'v>(
             }
         }
     }
-    match found.is_empty() {
+    match found.is_empty() && !changes_members(typed) {
         true => Err(Trouble::Unprepared(format!("none of {} runs on this host; run it on theirs", names()))),
         false => Ok(found),
     }
@@ -189,6 +198,9 @@ fn common_name(view: &ClusterView) -> String {
 }
 
 fn work(typed: &cli::Init, view: &ClusterView, here: &[(&Member, Snapshot)]) -> Result<Work, Trouble> {
+    if let Some(work) = init_members::work(typed, view)? {
+        return Ok(work);
+    }
     let mut releases: Vec<_> = view.members.iter().filter_map(Member::release).collect();
     releases.sort();
     let (Some(lowest), Some(highest)) = (releases.first().copied(), releases.last().copied()) else {
@@ -268,15 +280,15 @@ fn which_release(kind: Option<Kind>, lowest: &Release, highest: &Release) -> Str
     format!("--to RELEASE is missing: the members run {runs}, so {choice}; or --kind restart, which needs none")
 }
 
-fn node(member: &Member, seen: &Snapshot, is_restart: bool) -> Result<DraftNode, Trouble> {
+fn node(member: &Member, seen: &Snapshot, has_artifact: bool) -> Result<DraftNode, Trouble> {
     let unfit = |why: String| Trouble::Unprepared(format!("{} (pid {}) {why}", member.name, seen.pid));
-    let (binary, to_link) = match is_restart {
-        true => (None, None),
-        false if seen.is_replaced => {
+    let (binary, to_link) = match has_artifact {
+        false => (None, None),
+        true if seen.is_replaced => {
             let why = "runs a file that was deleted or replaced since; restart it, then run this again";
             return Err(unfit(why.into()));
         }
-        false => match Link::open(&seen.program) {
+        true => match Link::open(&seen.program) {
             Ok(binary) => (Some(binary.link().to_owned()), None),
             Err(LinkError::NotALink { path, commands }) => (Some(path), Some(commands)),
             Err(error) => return Err(unfit(format!("has a program that cannot be used: {}", with_causes(&error)))),
@@ -290,7 +302,7 @@ fn node(member: &Member, seen: &Snapshot, is_restart: bool) -> Result<DraftNode,
             ))
         })?),
     };
-    Ok(DraftNode { name: member.name.to_string(), binary, to_link, runtime })
+    Ok(DraftNode { name: member.name.to_string(), binary, to_link, runtime, place: None })
 }
 
 /// What starts the process again, or the flag that holds a secret.

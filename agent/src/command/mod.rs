@@ -10,6 +10,7 @@ pub mod explain;
 mod gates;
 mod guard;
 pub mod init;
+mod init_members;
 pub mod keys;
 pub mod look;
 pub mod manual;

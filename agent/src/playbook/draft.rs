@@ -2,6 +2,8 @@
 //!
 //! Pure. What is known stands there as it is to stay; what only a person knows has a comment that begins with `CHECK`.
 
+mod members;
+
 use std::{
     collections::BTreeMap,
     fmt::{self, Write as _},
@@ -9,6 +11,8 @@ use std::{
 };
 
 use proto::Release;
+
+pub use members::DraftPlace;
 
 use super::{Cluster, fields::is_plain, unit::format_duration};
 
@@ -52,6 +56,13 @@ pub enum Work {
     Restart {
         id: String,
     },
+    Scale {
+        members: Vec<String>,
+    },
+    Replace {
+        member: String,
+        by: String,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +73,8 @@ pub struct DraftNode {
     /// What is to be done before that is one.
     pub to_link: Option<[String; 2]>,
     pub runtime: DraftRuntime,
+    /// Only where members come and go.
+    pub place: Option<DraftPlace>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +83,8 @@ pub enum DraftRuntime {
     Unit(String),
     /// By nobody who would start it again.
     Process(DraftProcess),
+    /// It has not run yet.
+    Newcomer,
 }
 
 /// A process as it was started.
@@ -105,10 +120,11 @@ impl Draft {
             writeln!(text, "state_dir: {}", path(state_dir))?;
         }
         writeln!(text, "\n# The members that run on this host, {}.\nnodes:", one_line(&self.host))?;
-        self.nodes.iter().try_for_each(|node| node.write(text))?;
+        let state_dir = self.state_dir.clone().unwrap_or_else(|| self.cluster.default_state_dir());
+        self.nodes.iter().try_for_each(|node| node.write(text, &state_dir, &self.host))?;
         writeln!(text, "\nstrategy:\n  soak: 10s    # a member is ready this long before the next may go")?;
         match self.voters {
-            0..=2 => writeln!(
+            0..=2 if !self.work.changes_members() => writeln!(
                 text,
                 "  # CHECK: one or two voters are down for a moment. Where they may:\n  # allow_downtime: true"
             ),
@@ -123,6 +139,14 @@ impl Draft {
             }
             Work::Restart { .. } => {
                 ("Restart", format!("Restart every member of {} once", one_line(&self.cluster.name)))
+            }
+            Work::Scale { members } => {
+                ("Scale", format!("Give {} {} voters", one_line(&self.cluster.name), members.len()))
+            }
+            Work::Replace { member, by } => {
+                let what =
+                    format!("Replace {} of {} by {}", one_line(member), one_line(&self.cluster.name), one_line(by));
+                ("Replace", what)
             }
         };
         writeln!(text, "# {what}, one at a time: this host's part, as `agent init` found it.")?;
@@ -156,12 +180,18 @@ impl Draft {
 }
 
 impl Work {
+    fn changes_members(&self) -> bool {
+        matches!(self, Self::Scale { .. } | Self::Replace { .. })
+    }
+
     fn write(&self, text: &mut String) -> fmt::Result {
         match self {
             Self::Restart { id } => {
                 writeln!(text, "\n# The same on every host; another id is another restart.")?;
                 writeln!(text, "restart:\n  id: {}", scalar(id))
             }
+            Self::Scale { members } => members::scale(text, members),
+            Self::Replace { member, by } => members::replace(text, member, by),
             Self::Release { lowest, to, source, sha256, executable, .. } => {
                 let version = lowest.cluster_version();
                 writeln!(text, "\n# What every member must run now, unless it is at `to` already.")?;
@@ -189,7 +219,7 @@ impl Work {
 }
 
 impl DraftNode {
-    fn write(&self, text: &mut String) -> fmt::Result {
+    fn write(&self, text: &mut String, state_dir: &Path, host: &str) -> fmt::Result {
         writeln!(text, "  - name: {}", scalar(&self.name))?;
         if let Some([install, link]) = &self.to_link {
             writeln!(
@@ -202,10 +232,17 @@ impl DraftNode {
         if let Some(binary) = &self.binary {
             writeln!(text, "    binary: {}", path(binary))?;
         }
-        match &self.runtime {
-            DraftRuntime::Unit(unit) => writeln!(text, "    runtime: {{ kind: systemd, unit: {} }}", scalar(unit)),
-            DraftRuntime::Process(process) => process.write(text, self.binary.is_some()),
+        match (&self.runtime, &self.place) {
+            (DraftRuntime::Unit(unit), _) => {
+                writeln!(text, "    runtime: {{ kind: systemd, unit: {} }}", scalar(unit))?;
+            }
+            (DraftRuntime::Process(process), _) => process.write(text, self.binary.is_some())?,
+            (DraftRuntime::Newcomer, place) => {
+                let place = place.clone().unwrap_or_default();
+                return place.write_new(text, &self.name, state_dir, host);
+            }
         }
+        self.place.iter().try_for_each(|place| place.write(text))
     }
 }
 
@@ -314,6 +351,7 @@ mod tests {
                 binary: Some("/opt/etcd/current".into()),
                 to_link: Some(["install x".into(), "ln y".into()]),
                 runtime: DraftRuntime::Process(process),
+                place: None,
             }],
         }
     }
