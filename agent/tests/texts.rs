@@ -75,7 +75,7 @@ fn every_call_that_the_agent_makes_is_in_the_table_of_roles() {
 
 #[test]
 fn the_map_and_the_rules_name_only_what_exists() {
-    for text in ["ARCHITECTURE.md", "agent/PROTOCOL.md", "agent/TRUST.md", "node/INVARIANTS.md"] {
+    for text in ["ARCHITECTURE.md", "agent/PROTOCOL.md", "agent/MEMBERS.md", "agent/TRUST.md", "node/INVARIANTS.md"] {
         let map = fs::read_to_string(root().join(text)).unwrap();
         let named = map.split('`').skip(1).step_by(2).filter(|text| {
             let is_path = text.contains('/') && !text.contains([' ', '<', '{', '*']) && !text.starts_with('/');
@@ -230,6 +230,7 @@ fn no_link_between_texts_is_dead_and_readme_and_map_stay_short() {
         "agent/PROTOCOL.md",
         "agent/TRUST.md",
         "agent/GUARD.md",
+        "agent/MEMBERS.md",
         "node/INVARIANTS.md",
         "agent/EXIT-CODES.md",
         "agent/SECURITY.md",
