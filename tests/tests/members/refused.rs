@@ -23,7 +23,7 @@ async fn bad_changes_are_refused_and_touch_nothing(system: System) {
     let five = case.scale(&["m1", "m2", "m3", "m4", "m5"]);
 
     refused(&case.scale(&["m1", "m2", "m4"]), &newcomer, 3, "target_refused", "adds m4 and leaves out m3").await;
-    refused(&case.replace("m9", "m4"), &newcomer, 2, "no_such_member", "m9").await;
+    refused(&case.replace("m9", "m4"), &newcomer, 3, "target_refused", "m9").await;
     refused(&case.replace("m1", "m2"), &newcomer, 3, "name_taken", "m2").await;
 
     let mut same_url = newcomer.clone();
