@@ -17,6 +17,7 @@ use crate::{
     keys::{
         At, Keys, Run,
         membership::{Join, Membership, RoleChange, Stage},
+        rules::Rules,
         txn::Txn,
     },
     observe::{role::Changed, view::Role},
@@ -62,12 +63,12 @@ pub(super) async fn abandon(
     let mut given_up = join.clone();
     given_up.stage = Stage::GivenUp { why: "a person gave it up".into() };
     let after = membership.with_join(given_up);
-    send(&prober.store, &Txn::note_members(run, after)).await?.map_err(|_| changed())?;
+    send(&prober.store, &Txn::note_members(run, after, &Rules::default())).await?.map_err(|_| changed())?;
     remove(prober, join, snapshot).await?;
     let now = prober.look().await?.keys()?;
     if let Some((run, membership, _)) = find(typed, &now) {
         let after = membership.without_join(&join.seat);
-        send(&prober.store, &Txn::note_members(run, after)).await?.map_err(|_| changed())?;
+        send(&prober.store, &Txn::note_members(run, after, &Rules::default())).await?.map_err(|_| changed())?;
     }
     Ok(Some(told(typed, format!("{seat} is given up, and is no member"))))
 }

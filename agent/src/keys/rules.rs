@@ -45,6 +45,24 @@ pub struct Rules {
     pub guard_counts_the_host: bool,
     /// A guarded command begins only once its process is in the journal.
     pub guard_notes_the_command: bool,
+    /// A learner is promoted only once it is ready by its own word. etcd's measure is of log positions, and counts a dead one.
+    pub learner_is_ready: bool,
+    /// A ready voter that is replaced leaves only after its replacement votes.
+    pub replacement_votes_first: bool,
+    /// A newcomer that has begun and whose data is gone is given up, and not begun again: it has forgotten what it acknowledged.
+    pub lost_data_burns_the_id: bool,
+    /// Who has started its newcomer may not begin it with nothing once more, though no look has seen its data yet.
+    pub newcomer_begins_once: bool,
+    /// A newcomer is given up by a write, and removed only afterwards: else a late removal finds it promoted.
+    pub given_up_is_said_first: bool,
+    /// Whoever writes members, or puts the lock of a role, compares the run: two would have the last place.
+    pub members_compare_the_run: bool,
+    /// The run says that a call may have been sent before it is: until then the step may be given up.
+    pub call_is_said_first: bool,
+    /// The step of a role goes only at its end: a call that was sent takes effect whenever it arrives.
+    pub step_outlives_its_call: bool,
+    /// A step that turns into a removal writes the run: else its first owner still ends it as a promotion.
+    pub turn_writes_the_run: bool,
 }
 
 impl Default for Rules {
@@ -70,6 +88,15 @@ impl Default for Rules {
             guard_awaits_the_host: true,
             guard_counts_the_host: true,
             guard_notes_the_command: true,
+            learner_is_ready: true,
+            replacement_votes_first: true,
+            lost_data_burns_the_id: true,
+            newcomer_begins_once: true,
+            given_up_is_said_first: true,
+            members_compare_the_run: true,
+            call_is_said_first: true,
+            step_outlives_its_call: true,
+            turn_writes_the_run: true,
         }
     }
 }

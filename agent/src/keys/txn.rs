@@ -124,14 +124,20 @@ impl Txn {
     }
 
     /// Writes other members into the run.
-    pub fn note_members(seen: &At<Run>, membership: Membership) -> Self {
-        Self { compares: vec![run_is(Some(seen))], ops: vec![Op::PutRun(seen.value.with_membership(membership))] }
+    pub fn note_members(seen: &At<Run>, membership: Membership, rules: &Rules) -> Self {
+        let mut compares = vec![run_is(Some(seen))];
+        if !rules.members_compare_the_run {
+            compares.clear();
+        }
+        Self { compares, ops: vec![Op::PutRun(seen.value.with_membership(membership))] }
     }
 
     /// Puts the step lock of a change of role: as [`Self::put_down`].
-    pub fn put_role(baton: Revision, run: &At<Run>, record: StepLock) -> Self {
-        let compares =
-            vec![compare(KeyName::Baton, Is::Created(baton)), run_is(Some(run)), compare(KeyName::Step, Is::Absent)];
+    pub fn put_role(baton: Revision, run: &At<Run>, record: StepLock, rules: &Rules) -> Self {
+        let mut compares = vec![compare(KeyName::Baton, Is::Created(baton)), compare(KeyName::Step, Is::Absent)];
+        if rules.members_compare_the_run {
+            compares.push(run_is(Some(run)));
+        }
         Self { compares, ops: vec![Op::PutStepLock(record)] }
     }
 
@@ -143,13 +149,17 @@ impl Txn {
 
     /// The member of a step that stands is to leave, whatever else the step was for. The run is written with it, unchanged: who
     /// would still end the step as what it was is refused, as an end does not compare the lock's last write.
-    pub fn turn_role(baton: Revision, run: &At<Run>, step: &At<StepLock>, record: StepLock) -> Self {
+    pub fn turn_role(baton: Revision, run: &At<Run>, step: &At<StepLock>, record: StepLock, rules: &Rules) -> Self {
         let compares = vec![
             compare(KeyName::Baton, Is::Created(baton)),
             run_is(Some(run)),
             compare(KeyName::Step, Is::Modified(step.modified)),
         ];
-        Self { compares, ops: vec![Op::PutStepLock(record), Op::PutRun(run.value.clone())] }
+        let mut ops = vec![Op::PutStepLock(record)];
+        if rules.turn_writes_the_run {
+            ops.push(Op::PutRun(run.value.clone()));
+        }
+        Self { compares, ops }
     }
 
     /// Takes the record away with nothing said of the run: the member was not, or is no longer, down.

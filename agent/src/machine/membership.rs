@@ -55,7 +55,12 @@ impl Agent {
             Move::Lock(_) | Move::Call(_) | Move::Turn(_) if !is_fresh => self.rest(Wait::Answer),
             Move::Lock(step) => self.put_role(run, step, AttemptId(fresh)),
             Move::Turn(member) => self.turn_role(run, keys, member),
-            Move::Call(step) => self.moving(Move::Call(step), Act::ChangeRole(step)),
+            Move::Call(step) => {
+                if let Some(lock) = keys.step.as_ref().filter(|_| !self.rules.step_outlives_its_call) {
+                    self.record = Some(lock.created);
+                }
+                self.moving(Move::Call(step), Act::ChangeRole(step))
+            }
         }
     }
 
@@ -78,20 +83,20 @@ impl Agent {
             }
             _ => {}
         }
-        self.send(Txn::note_members(run, membership), Then::Look)
+        self.send(Txn::note_members(run, membership, &self.rules), Then::Look)
     }
 
     fn put_role(&mut self, run: &At<Run>, step: RoleStep, attempt: AttemptId) -> Act {
         let Some(baton) = self.baton() else { return self.look() };
         let record = self.role_record(step, attempt);
-        self.send(Txn::put_role(baton, run, record), Then::Look)
+        self.send(Txn::put_role(baton, run, record, &self.rules), Then::Look)
     }
 
     fn turn_role(&mut self, run: &At<Run>, keys: &Keys, member: proto::MemberId) -> Act {
         let (Some(baton), Some(standing)) = (self.baton(), &keys.step) else { return self.look() };
         let step = RoleStep { member, change: RoleChange::Leave };
         let record = self.role_record(step, standing.value.attempt);
-        self.send(Txn::turn_role(baton, run, standing, record), Then::Look)
+        self.send(Txn::turn_role(baton, run, standing, record, &self.rules), Then::Look)
     }
 
     fn role_record(&self, step: RoleStep, attempt: AttemptId) -> StepLock {
@@ -110,13 +115,17 @@ impl Agent {
 
     /// What came of a move. A refusal of the cluster is a wait, for as long as waits last.
     pub(super) fn moved(&mut self, next: Move, event: &Event) -> Act {
-        if matches!(next, Move::Start(..)) && !matches!(event, Event::Failed(_)) {
+        let has_begun = matches!(next, Move::Start(..)) && !matches!(event, Event::Failed(_));
+        if has_begun && self.rules.newcomer_begins_once {
             // It has begun, for all that is known. Where its data is gone before anybody has seen it, it is not begun again.
             self.begins = None;
         }
         let Event::Failed(why) = event else {
             self.refusals = 0;
-            return self.look();
+            return match (next, self.record.take()) {
+                (Move::Call(_), Some(lock)) => self.send(Txn::delete_down(lock), Then::Look),
+                _ => self.look(),
+            };
         };
         match next {
             Move::HandOver { from, .. } => self.hand_over_failed(from, why.clone()),

@@ -133,7 +133,7 @@ fn takes_a_learner(case: &Case) -> bool {
             _ => false,
         })
     };
-    voters == ready || (ready > (voters + 1) / 2 && case.view.voters().filter(|v| v.is_ready()).all(is_late))
+    voters == ready || (ready > voters.div_ceil(2) && case.view.voters().filter(|v| v.is_ready()).all(is_late))
 }
 
 /// A newcomer on its way.
@@ -148,7 +148,10 @@ pub(super) fn next(standing: &Standing, at: usize, place: &Place, join: &Join) -
     let note = |join: Join| Some(Next::Members(Move::Note(membership.with_join(join))));
     let give_up = |why: Arc<str>| note(of_join(join, Stage::GivenUp { why }, join.member));
     if let (Some(why), false) = (case.join_failure, matches!(join.stage, Stage::GivenUp { .. })) {
-        return give_up(why.clone());
+        return match case.rules.given_up_is_said_first {
+            true => give_up(why.clone()),
+            false => take_back(standing, at, place, join, join.member),
+        };
     }
     match (&join.stage, join.member) {
         (Stage::GivenUp { .. }, member) => take_back(standing, at, place, join, member),
@@ -166,6 +169,9 @@ pub(super) fn next(standing: &Standing, at: usize, place: &Place, join: &Join) -
                 (_, Data::Unnamed) => give_up("the playbook does not say any more where its data is".into()),
                 (Stage::Starting, Data::Of { .. }) => up(standing, at, place, member),
                 (Stage::Starting, Data::None) if case.may_begin == Some(join.attempt) => {
+                    Some(Next::Members(Move::Start(at, id)))
+                }
+                (Stage::Starting, Data::None) if !case.rules.lost_data_burns_the_id => {
                     Some(Next::Members(Move::Start(at, id)))
                 }
                 // What it has promised and acknowledged is gone, and the cluster would count on it.
@@ -203,8 +209,8 @@ fn add(standing: &Standing, at: usize, place: &Place, join: &Join) -> Option<Nex
 fn up(standing: &Standing, at: usize, place: &Place, member: &Member) -> Option<Next> {
     match (place.runs, member.is_ready()) {
         (false, _) => Some(Next::Members(Move::Start(at, member.id))),
-        (true, false) => Some(Next::Wait(Wait::CatchUp { member: member.id })),
-        (true, true) => Some(promote::promote(standing, member)),
+        (true, false) if standing.case.rules.learner_is_ready => Some(Next::Wait(Wait::CatchUp { member: member.id })),
+        (true, _) => Some(promote::promote(standing, member)),
     }
 }
 

@@ -32,6 +32,7 @@ fn objection_to_the_ready(standing: &Standing, leaver: &Member) -> Option<Next> 
     }
     if let Change::Replace(replace) = &case.me.intent.change
         && standing.voter(&replace.by).is_none()
+        && case.rules.replacement_votes_first
     {
         return Some(Next::Wait(Wait::Seats { seats: vec![replace.by.clone()] }));
     }

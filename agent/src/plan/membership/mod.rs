@@ -288,7 +288,7 @@ fn waits_for(case: &Case, member: MemberId) -> Next {
 
 /// How many voters etcd wants started before it promotes one (`isConnectedToQuorumSinceNewlyAdded`, `IsReadyToPromoteMember`).
 fn enough_to_promote(voters: usize, ready: usize) -> bool {
-    voters == 1 || ready > (voters + 1) / 2
+    voters == 1 || ready > voters.div_ceil(2)
 }
 
 fn is_learner(member: &Member) -> bool {

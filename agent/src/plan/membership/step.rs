@@ -26,7 +26,7 @@ pub(super) fn step(standing: &Standing, lock: &At<StepLock>) -> Next {
     }
     let found = case.view.member(member);
     let step = RoleStep { member, change };
-    let is_called = standing.membership.called == Some(lock.value.attempt);
+    let is_called = standing.membership.called == Some(lock.value.attempt) || !case.rules.call_is_said_first;
     match change {
         RoleChange::Promote => promoted(standing, step, is_called, found),
         RoleChange::Leave => left(standing, step, is_called, found),
@@ -43,14 +43,16 @@ fn promoted(standing: &Standing, step: RoleStep, is_called: bool, found: Option<
             Next::Members(Move::End(membership.with_voter(member)))
         }
         Some(learner) if is_learner(learner) && !is_called => match promote::objection(standing) {
-            None if learner.is_ready() => call_next(standing),
+            None if learner.is_ready() || !standing.case.rules.learner_is_ready => call_next(standing),
             _ => give_up(standing),
         },
         // Somebody sees to it, or is to come.
-        Some(newcomer) if !newcomer.is_ready() => match is_awaited(standing, newcomer) {
-            true => Next::Wait(Wait::Ready { member }),
-            false => Next::Members(Move::Turn(member)),
-        },
+        Some(newcomer) if !newcomer.is_ready() && standing.case.rules.learner_is_ready => {
+            match is_awaited(standing, newcomer) {
+                true => Next::Wait(Wait::Ready { member }),
+                false => Next::Members(Move::Turn(member)),
+            }
+        }
         Some(_) => match promote::objection(standing) {
             None if standing.is_listed(member) => Next::Members(Move::Call(step)),
             None => Next::Wait(Wait::Answer),

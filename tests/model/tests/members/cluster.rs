@@ -126,7 +126,7 @@ impl World {
         let is_there = |one: &Listed| one.seat == seat && seat != NOBODYS;
         let has_learner = self.listed.iter().any(|one| one.is_learner);
         let (voters, up) = (self.voters().count(), self.voters_up());
-        let are_connected = up == voters || (self.scenario.is_late && up > (voters + 1) / 2);
+        let are_connected = up == voters || (self.scenario.is_late && up > voters.div_ceil(2));
         if self.listed.iter().any(is_there) || has_learner || !are_connected {
             return Said::Refused;
         }
@@ -139,7 +139,7 @@ impl World {
     /// Names alone are counted: the newcomer's own, and those of the voters (`IsReadyToPromoteMember`).
     fn are_enough_started(&self) -> bool {
         let (voters, named) = (self.voters().count(), self.voters().filter(|one| one.is_named).count());
-        named + 1 > (voters + 1) / 2
+        named + 1 > voters.div_ceil(2)
     }
 
     /// What is not connected may go (`mayRemoveMember`).

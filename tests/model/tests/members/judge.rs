@@ -80,7 +80,10 @@ impl World {
                 check(seen.voters().all(|(_, state)| *state == State::Ready), VOTER_NOT_READY)
             }
             Act::ChangeRole(RoleStep { member, change: RoleChange::Leave }) => match seen.of(*member) {
-                Some((one, _)) if !one.is_learner => self.judge_leave(one, seen),
+                Some((one, state)) if !one.is_learner => match self.is_called() {
+                    true => self.judge_leave(one, seen),
+                    false => self.judge_begun(one, *state, seen),
+                },
                 _ => Ok(()),
             },
             // The first call comes next, and from here on it is not taken back.
@@ -90,6 +93,12 @@ impl World {
             },
             _ => Ok(()),
         }
+    }
+
+    /// Whether a call of the step that stands may have been sent before; of one that is taken back it makes no difference.
+    fn is_called(&self) -> bool {
+        let (Some(membership), Some(step)) = (self.membership(), &self.keys.step) else { return true };
+        membership.called == Some(step.value.attempt) || !membership.leaving.contains(&step.value.member)
     }
 
     fn is_leave(&self) -> bool {

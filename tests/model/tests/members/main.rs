@@ -30,6 +30,7 @@ mod mutants;
 #[path = "../model/names.rs"]
 #[allow(dead_code, reason = "the rollout's model has copied hosts")]
 mod names;
+mod pairs;
 mod scenario;
 #[path = "../model/search.rs"]
 mod search;

@@ -369,7 +369,7 @@ impl World {
         };
         let join = Join { stage: Stage::GivenUp { why: "".into() }, ..join.clone() };
         let membership = run.value.membership.as_deref().cloned().unwrap_or_default().with_join(join);
-        self.commit(&Txn::note_members(&run, membership), super::world::By).ok();
+        self.commit(&Txn::note_members(&run, membership, &self.scenario.rules), super::world::By).ok();
     }
 
     fn remove_given_up(&mut self) {
@@ -380,6 +380,6 @@ impl World {
     fn forget(&mut self) {
         let (Some(run), Some(join)) = (self.run().cloned(), self.abandoned(false)) else { return };
         let membership = run.value.membership.as_deref().cloned().unwrap_or_default().without_join(&join.seat);
-        self.commit(&Txn::note_members(&run, membership), super::world::By).ok();
+        self.commit(&Txn::note_members(&run, membership, &self.scenario.rules), super::world::By).ok();
     }
 }

@@ -1,1 +1,54 @@
-//! A rule turned off.
+//! The protocol with one rule turned off: each must show, as the violation that the rule is there for.
+
+use super::{
+    BOUND,
+    judge::{FORGOT, LOST_JOIN, LOST_STEP, NOT_IN_SYNC, NOT_REPLACED, STRANGER, Violation},
+    scenario::Scenario,
+    search::{Found, explore},
+    sum_with, trace,
+};
+use agent::keys::rules::Rules;
+
+/// A rule turned off, and a scenario in which that must show.
+fn mutant(name: &str, scenario: Scenario, turn_off: fn(&mut Rules), shows_as: Violation) {
+    let scenario = scenario.with(turn_off);
+    match explore(&scenario, BOUND) {
+        Found::Broken { what, states, moves } => {
+            assert_eq!(what, shows_as, "without `{name}`:\n  {}", trace::replay(&scenario, &moves));
+            let moves = moves.len();
+            println!(
+                "counted: without `{name}`: {what}, after {states} states and {moves} moves; {}",
+                sum_with(states)
+            );
+        }
+        Found::Sound { states, .. } => panic!("without `{name}` nothing went wrong in {states} states"),
+        Found::CutOff { states } => panic!("without `{name}` cut off after {states} states"),
+    }
+}
+
+macro_rules! without {
+    ($($rule:ident, $scenario:expr, $shows_as:expr;)*) => {
+        $(#[test]
+        fn $rule() {
+            let scenario: fn(&str) -> Scenario = $scenario;
+            mutant(stringify!($rule), scenario(stringify!($rule)), |rules| rules.$rule = false, $shows_as);
+        })*
+    };
+}
+
+/// One more of each that is named.
+macro_rules! under {
+    ($scenario:expr, $($fault:ident),*) => { $scenario.under(|f| { $(f.$fault += 1;)* }) };
+}
+
+without! {
+    learner_is_ready, |name| under!(Scenario::scale(name, 2, 3), crash), NOT_IN_SYNC;
+    replacement_votes_first, |name| Scenario::replace(name, 3), NOT_REPLACED;
+    lost_data_burns_the_id, |name| under!(Scenario::scale(name, 2, 3).frail(&[2]), vanish), FORGOT;
+    newcomer_begins_once, |name| under!(Scenario::scale(name, 2, 3).frail(&[2]), vanish), FORGOT;
+    given_up_is_said_first, |name| under!(Scenario::scale(name, 2, 3), sick), STRANGER;
+    members_compare_the_run, |name| Scenario::scale(name, 1, 3), LOST_JOIN;
+    call_is_said_first, |name| under!(Scenario::replace(name, 3).on(&[0, 2, 3]), crash), NOT_REPLACED;
+    step_outlives_its_call, |name| under!(Scenario::scale(name, 2, 3), call), LOST_STEP;
+    turn_writes_the_run, |name| under!(Scenario::replace(name, 4).of_the_dead().on(&[0, 4]), crash), STRANGER;
+}

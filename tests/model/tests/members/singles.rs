@@ -1,6 +1,6 @@
 //! Each kind of change without a fault, and each fault alone.
 
-use super::{faults::ALL, must_all_be_sound, must_be_sound, scenario::Scenario};
+use super::{faults::ALL, must_all_be_sound, scenario::Scenario};
 
 macro_rules! sound {
     ($($(#[$mark:meta])* $name:ident: $scenario:expr;)*) => {
@@ -8,10 +8,11 @@ macro_rules! sound {
         $(#[$mark])*
         fn $name() {
             let scenario: fn(&str) -> Scenario = $scenario;
-            must_be_sound(scenario(stringify!($name)));
+            $crate::must_be_sound(scenario(stringify!($name)));
         })*
     };
 }
+pub(crate) use sound;
 
 sound! {
     one_to_two: |name| Scenario::scale(name, 1, 2);
