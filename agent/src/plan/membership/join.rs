@@ -222,9 +222,8 @@ fn take_back(standing: &Standing, at: usize, place: &Place, join: &Join, member:
         standing.listed_at(&join.peer_urls).filter(unstarted)
     });
     match id.and_then(|id| case.view.member(id)) {
-        Some(voter) if !is_learner(voter) => {
-            Some(refuse(MembersRefusal::ForeignChange { member: voter.id, is_listed: true }))
-        }
+        // Somebody promoted it all the same, who will have known why: a voter is not taken back.
+        Some(voter) if !is_learner(voter) => Some(Next::Members(Move::Note(membership.with_voter(voter.id)))),
         Some(learner) => Some(Next::Members(Move::TakeBack(learner.id))),
         None if place.runs || matches!(place.data, Data::Of { .. }) => Some(Next::Members(Move::Retire(at))),
         None => Some(Next::Members(Move::Note(membership.without_join(&join.seat)))),

@@ -221,11 +221,12 @@ impl<'a> Standing<'a> {
         self.survey.listed.iter().find(|(_, listed)| has(listed)).map(|(id, _)| *id)
     }
 
-    /// Whether this host has the data of this member in this seat.
-    fn holds_data(&self, seat: &str, id: MemberId) -> bool {
-        let mut places = self.case.me.seats.0.iter().zip(&self.survey.places);
+    /// This host's place that has the data of this member, and whether its process runs.
+    fn place_of(&self, seat: &str, id: MemberId) -> Option<(usize, bool)> {
+        let mut places = self.case.me.seats.0.iter().zip(&self.survey.places).enumerate();
         let is_its = |data: &Data| matches!(data, Data::Of { member, .. } if *member == id);
-        places.any(|(own, place)| *own.name == *seat && is_its(&place.data))
+        let found = places.find(|(_, (own, place))| *own.name == *seat && is_its(&place.data));
+        found.map(|(at, (_, place))| (at, place.runs))
     }
 
     /// What is next for one seat of this host.

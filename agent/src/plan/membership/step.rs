@@ -46,13 +46,7 @@ fn promoted(standing: &Standing, step: RoleStep, is_called: bool, found: Option<
             None if learner.is_ready() || !standing.case.rules.learner_is_ready => call_next(standing),
             _ => give_up(standing),
         },
-        // Somebody sees to it, or is to come.
-        Some(newcomer) if !newcomer.is_ready() && standing.case.rules.learner_is_ready => {
-            match is_awaited(standing, newcomer) {
-                true => Next::Wait(Wait::Ready { member }),
-                false => Next::Members(Move::Turn(member)),
-            }
-        }
+        Some(newcomer) if !newcomer.is_ready() && standing.case.rules.learner_is_ready => come_back(standing, newcomer),
         Some(_) => match promote::objection(standing) {
             None if standing.is_listed(member) => Next::Members(Move::Call(step)),
             None => Next::Wait(Wait::Answer),
@@ -76,15 +70,25 @@ fn call_next(standing: &Standing) -> Next {
     Next::Members(Move::Note(Membership { called: attempt, ..standing.membership.clone() }))
 }
 
-fn is_awaited(standing: &Standing, newcomer: &Member) -> bool {
+/// The newcomer of a step is to be ready again, or it is taken back.
+fn come_back(standing: &Standing, newcomer: &Member) -> Next {
     let Standing { case, membership, .. } = *standing;
-    let join = membership.joins.iter().find(|join| join.member == Some(newcomer.id));
+    let member = newcomer.id;
+    let join = membership.joins.iter().find(|join| join.member == Some(member));
     // Of its own newcomer a host sees itself whether it can come back: nobody else would give it up while that host is here.
     if let Some(join) = join.filter(|join| join.host == case.me.host) {
-        return standing.holds_data(&join.seat, newcomer.id);
+        return match standing.place_of(&join.seat, member) {
+            Some((at, false)) if case.join_failure.is_none() => Next::Members(Move::Start(at, member)),
+            Some((_, true)) => Next::Wait(Wait::Ready { member }),
+            _ => Next::Members(Move::Turn(member)),
+        };
     }
     let is_there = |host| case.keys.agents.contains_key(host);
-    join.is_some_and(|join| is_there(&join.host)) || newcomer.is_catching_up() || !case.is_window_over()
+    let is_awaited = join.is_some_and(|join| is_there(&join.host)) || newcomer.is_catching_up();
+    match is_awaited || !case.is_window_over() {
+        true => Next::Wait(Wait::Ready { member }),
+        false => Next::Members(Move::Turn(member)),
+    }
 }
 
 fn left(standing: &Standing, step: RoleStep, is_called: bool, found: Option<&Member>) -> Next {

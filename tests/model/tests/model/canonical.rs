@@ -17,7 +17,7 @@ pub struct Canonical {
     pub hosts: [u8; MOST],
     /// The place of each member.
     pub members: [u8; MOST],
-    pub is_blind: bool,
+    is_blind: bool,
     revisions: Vec<i64>,
     ids: Vec<u128>,
     starts: Vec<u64>,
@@ -34,6 +34,11 @@ impl Canonical {
             ids: Vec::with_capacity(16),
             starts: Vec::with_capacity(8),
         }
+    }
+
+    /// One that does not tell what was made anew from another.
+    pub fn blind() -> Self {
+        Self { is_blind: true, ..Self::new() }
     }
 
     fn mix(&mut self, word: u64) {

@@ -46,7 +46,7 @@ impl World {
     }
 
     fn sketch(&self, host: usize) -> u64 {
-        let mut canonical = Canonical { is_blind: true, ..Canonical::new() };
+        let mut canonical = Canonical::blind();
         self.show_host(host, &mut canonical);
         let (own, machine) = (id_of(host), machine_of(host));
         let keys = &self.keys;
