@@ -4,25 +4,27 @@
 //! Pure, and a forecast only: every host that is there takes part, and all goes well. Each has its own agent, as who may remove a
 //! member depends on whose it is. No rule lives here.
 
+mod hosts;
+mod moves;
+
 use std::{collections::BTreeMap, sync::Arc};
 
-use proto::{MemberId, Revision, Term};
+use proto::{MemberId, Revision};
 
 use super::{
-    Move, RoleStep, initial, is_learner,
+    initial,
     survey::{Data, Place, Survey},
-    wanted,
 };
 use crate::{
     keys::{
-        At, AttemptId, KeyName, Keys, Participant, RunId, RunResult, RunState, StepLock,
-        host_id::HostId,
-        membership::{Membership, RoleChange, Stage},
+        At, AttemptId, KeyName, Keys, RunId, RunResult, RunState,
         rules::Rules,
-        seat::{Seat, Seats},
         txn::{Op, Txn},
     },
-    observe::view::{Answer, ClusterView, Health, Leader, Member, Role},
+    observe::{
+        peers::PeerUrls,
+        view::{Answer, ClusterView, Health},
+    },
     plan::{
         Case, Finish, Me, Next,
         forecast::{Action, End, Forecast, Step},
@@ -31,7 +33,6 @@ use crate::{
         target,
         warning::Warning,
     },
-    unknown::Unknown,
 };
 
 /// More moves than any change of members needs; past it the forecast says that it does not come to an end.
@@ -106,7 +107,7 @@ struct World<'a> {
     agents: Vec<Agent>,
     keys: Keys,
     view: ClusterView,
-    listed: crate::observe::peers::PeerUrls,
+    listed: PeerUrls,
     places: BTreeMap<Arc<str>, Place>,
     /// Hosts' names, by seat, where they are known.
     hosts: BTreeMap<Arc<str>, Arc<str>>,
@@ -138,50 +139,6 @@ impl<'a> World<'a> {
         world.places = own.map(|(seat, place)| (seat.name.clone(), place.clone())).collect();
         world.people();
         world
-    }
-
-    /// An agent on each host that is there or is to come; where nobody knows a member's host, it has one of its own.
-    fn people(&mut self) {
-        let (view, keys, home) = (&self.view, &self.keys, self.home);
-        let joins = keys.run.as_ref().and_then(|run| run.value.membership.as_ref()).map_or(&[][..], |m| &m.joins);
-        let wanted = wanted(&home.intent.change);
-        let started = view.started().filter(|member| !member.name.is_empty());
-        let mut names: Vec<_> = started.map(|member| member.name.clone()).chain(wanted.iter().cloned()).collect();
-        names.extend(joins.iter().map(|join| join.seat.clone()));
-        names.sort();
-        names.dedup();
-        let mut hosts: BTreeMap<HostId, (Arc<str>, Vec<Seat>)> = BTreeMap::new();
-        hosts.insert(home.host, (home.host_name.clone(), home.seats.0.clone()));
-        let is_own = |name: &Arc<str>| home.seats.0.iter().any(|seat| seat.name == *name);
-        for (at, name) in names.iter().enumerate().filter(|(_, name)| !is_own(name)) {
-            let member = view.members.iter().find(|member| member.name == *name);
-            let join = joins.iter().find(|join| join.seat == *name);
-            let has = |agent: &Participant| {
-                agent.seats.0.iter().any(|seat| seat.name == *name || member.is_some_and(|m| seat.member == Some(m.id)))
-            };
-            let known = keys.agents.iter().find(|(host, at)| **host != home.host && has(&at.value));
-            let known = known.map(|(host, at)| (*host, at.value.host_name.clone()));
-            let of_join = || join.map(|join| (join.host, join.host_name.clone()));
-            let comes = wanted.contains(name) && !member.is_some_and(|m| m.role == Role::Voter && m.is_ready());
-            let is_there = comes || member.is_some_and(Member::is_ready);
-            let alone =
-                || is_there.then(|| (HostId { machine: None, instance: u128::MAX - at as u128 }, Arc::from("")));
-            let Some((host, host_name)) = known.or_else(of_join).or_else(alone) else { continue };
-            let seat = Seat { name: name.clone(), host: Some(host), member: member.map(|member| member.id) };
-            hosts.entry(host).or_insert_with(|| (host_name, Vec::new())).1.push(seat);
-            let place = assumed(view, &self.listed, name, member, join.map(|join| (&join.peer_urls, join.member)));
-            self.places.insert(name.clone(), place);
-        }
-        self.keys.agents.clear();
-        for (host, (host_name, seats)) in hosts {
-            let named = seats.iter().filter(|_| !host_name.is_empty());
-            self.hosts.extend(named.map(|seat| (seat.name.clone(), host_name.clone())));
-            let me = Me { host, host_name, seats: Seats(seats), ..self.home.clone() };
-            self.keys.agents.insert(host, at(me.participant(Default::default())));
-            self.agents.push(Agent { me, begins: None });
-        }
-        // Whoever makes the plan, its order is the same.
-        self.agents.sort_by_key(|agent| agent.me.seats.0.iter().map(|seat| seat.name.clone()).min());
     }
 
     /// What is down is started before anything else (I-10).
@@ -319,139 +276,6 @@ impl<'a> World<'a> {
         self.keys.run = Some(self::at(run));
     }
 
-    fn play(&mut self, by: usize, next: &Move) {
-        let name = |seat: usize| self.agents[by].me.seats.0.get(seat).map(|seat| seat.name.clone());
-        match next {
-            Move::Note(membership) => self.note(by, membership),
-            Move::End(membership) => {
-                self.keys.step = None;
-                self.note(by, membership);
-            }
-            Move::Archive(seat) => {
-                if let Some(name) = name(*seat) {
-                    self.add_of(&name, MemberAction::PutAside);
-                    self.set_place(&name, Data::None, false);
-                }
-            }
-            Move::Retire(seat) => {
-                if let Some(name) = name(*seat) {
-                    self.add_of(&name, MemberAction::Retire);
-                    self.set_place(&name, Data::None, false);
-                }
-            }
-            Move::Add(seat) => {
-                if let Some(name) = name(*seat) {
-                    self.is_added(&name);
-                }
-            }
-            Move::Start(seat, member) => {
-                if let Some(name) = name(*seat) {
-                    self.comes_up(&name, *member);
-                }
-            }
-            Move::TakeBack(member) => {
-                self.add(Some(*member), Action::Member(MemberAction::TakeBack));
-                self.is_removed(*member);
-            }
-            Move::HandOver { from, to } => {
-                self.add(Some(*from), Action::HandOver(*to));
-                self.view.leader = Leader::Agreed { member: *to, term: Term(0) };
-            }
-            Move::Lock(step) => self.lock(by, *step),
-            Move::Turn(member) => self.lock(by, RoleStep { member: *member, change: RoleChange::Leave }),
-            Move::Call(step) => self.changes_role(*step),
-        }
-    }
-
-    fn note(&mut self, by: usize, membership: &Membership) {
-        let host = self.agents[by].me.host;
-        let own = membership.joins.iter().find(|join| join.host == host && join.stage == Stage::Starting);
-        if let Some(join) = own {
-            self.agents[by].begins = Some(join.attempt);
-        }
-        self.fresh += 1;
-        if let Some(run) = &mut self.keys.run {
-            run.value.membership = Some(Arc::new(membership.clone()));
-        }
-    }
-
-    /// Learners that nobody has started have no name yet.
-    fn is_added(&mut self, name: &Arc<str>) {
-        self.add_of(name, MemberAction::Join);
-        let id = MemberId(u64::MAX - self.newcomers.len() as u64);
-        let urls = self.places[name].peer_urls.iter().cloned().collect();
-        self.listed.insert(id, urls);
-        self.newcomers.insert(id, name.clone());
-        self.view.members.push(Member {
-            id,
-            name: Arc::from(""),
-            role: Role::Learner,
-            client_urls: Vec::new(),
-            reached: None,
-            is_disputed: false,
-            answer: Answer::NeverStarted,
-        });
-    }
-
-    fn comes_up(&mut self, name: &Arc<str>, member: MemberId) {
-        self.add_of(name, MemberAction::CatchUp);
-        self.set_place(name, Data::Of { cluster: self.view.cluster, member }, true);
-        if let Some(found) = self.view.members.iter_mut().find(|one| one.id == member) {
-            found.name = name.clone();
-        }
-        self.becomes_ready(member);
-    }
-
-    fn lock(&mut self, by: usize, step: RoleStep) {
-        let Me { host, host_name, .. } = &self.agents[by].me;
-        self.keys.step = Some(at(StepLock {
-            member: step.member,
-            host: *host,
-            host_name: host_name.clone(),
-            attempt: AttemptId(self.fresh),
-            process: Default::default(),
-            back: false,
-            guarded: None,
-            role: Some(step.change),
-            unknown: Unknown::default(),
-        }));
-    }
-
-    fn changes_role(&mut self, step: RoleStep) {
-        let Some(member) = self.view.member(step.member) else { return };
-        let (is_dead, is_voter) = (!member.is_ready(), !is_learner(member));
-        match step.change {
-            RoleChange::Promote => {
-                self.add(Some(step.member), Action::Member(MemberAction::Promote));
-                if let Some(found) = self.view.members.iter_mut().find(|one| one.id == step.member) {
-                    found.role = Role::Voter;
-                }
-            }
-            RoleChange::Leave => {
-                self.add(Some(step.member), Action::Member(MemberAction::Remove { is_dead }));
-                self.is_removed(step.member);
-            }
-        }
-        let voters = self.voters();
-        if let Some(last) = self.steps.last_mut() {
-            last.voters = Some(voters);
-            last.is_no_return = step.change == RoleChange::Leave && is_voter;
-        }
-    }
-
-    fn is_removed(&mut self, member: MemberId) {
-        self.view.members.retain(|one| one.id != member);
-        self.listed.remove(&member);
-        if self.view.is_leader(member) {
-            self.view.leader = Leader::Unknown;
-        }
-    }
-
-    fn voters(&self) -> Voters {
-        let (count, ready) = (self.view.voters().count(), self.view.voters().filter(|voter| voter.is_ready()).count());
-        Voters { count, to_lose: ready.saturating_sub(count / 2 + 1) }
-    }
-
     fn set_state(&mut self, state: RunState) {
         if let Some(run) = &mut self.keys.run {
             run.value.state = state;
@@ -507,29 +331,6 @@ impl<'a> World<'a> {
         let host = seat.as_ref().and_then(|seat| self.hosts.get(seat).cloned());
         let member = member.filter(|member| !self.newcomers.contains_key(member));
         self.steps.push(Step { id, member, seat, host, action, voters: None, is_no_return: false });
-    }
-}
-
-/// What another host's place is taken to be: that of a member is as it should be, and a newcomer's is empty.
-fn assumed(
-    view: &ClusterView,
-    listed: &crate::observe::peers::PeerUrls,
-    name: &Arc<str>,
-    member: Option<&Member>,
-    join: Option<(&Vec<String>, Option<MemberId>)>,
-) -> Place {
-    let of = |member| Data::Of { cluster: view.cluster, member };
-    match (join, member) {
-        (Some((urls, id)), member) => {
-            let has_begun = id.filter(|id| member.is_some_and(|member| member.id == *id));
-            Place { peer_urls: urls.clone(), data: has_begun.map_or(Data::None, of), runs: has_begun.is_some() }
-        }
-        (None, Some(member)) => {
-            let urls = listed.get(&member.id).into_iter().flatten().cloned().collect();
-            let is_there = member.is_ready();
-            Place { peer_urls: urls, data: if is_there { of(member.id) } else { Data::None }, runs: is_there }
-        }
-        (None, None) => Place { peer_urls: vec![format!("http://{name}")], data: Data::None, runs: false },
     }
 }
 

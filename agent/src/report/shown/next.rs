@@ -2,7 +2,7 @@
 
 use super::status::state;
 use crate::{
-    keys::membership::RoleChange,
+    keys::membership::{RoleChange, Stage},
     plan::{Finish, Next, action::Action, membership::Move, refusal::Refusal},
     report::{names::Names, wait},
 };
@@ -40,7 +40,13 @@ pub fn words(next: &Next, names: &Names, refused: impl Fn(&Refusal) -> String) -
 fn members(next: &Move, names: &Names) -> String {
     let short = |member| names.short(member);
     match next {
-        Move::Note(_) => "write into the run how far a newcomer is".into(),
+        Move::Note(membership) => match membership.joins.last().map(|join| &join.stage) {
+            Some(Stage::Reserved) => "take a place among the learners for its newcomer".into(),
+            Some(Stage::Added) => "write into the run that its newcomer is added".into(),
+            Some(Stage::Starting) => "write into the run that its newcomer begins".into(),
+            Some(Stage::GivenUp { .. }) => "give its newcomer up".into(),
+            None => "write into the run who the members are".into(),
+        },
         Move::Archive(_) => "put the old data in a newcomer's directory aside".into(),
         Move::Add(_) => "have its newcomer added as a learner".into(),
         Move::Start(_, member) => format!("start {}", short(*member)),

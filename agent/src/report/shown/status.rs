@@ -12,7 +12,10 @@ use crate::{
         progress::InHand,
         restart::{Direction, Stage},
     },
-    keys::{Going, Keys, PREFIX, Run, RunResult, RunState, StepLock},
+    keys::{
+        Going, Keys, PREFIX, Run, RunResult, RunState, StepLock,
+        membership::{Join, Membership, RoleChange, Stage as JoinStage},
+    },
     observe::view::ClusterView,
     report::{
         change::words,
@@ -209,6 +212,11 @@ pub fn stage(in_hand: &InHand) -> &'static str {
 pub(crate) fn step_lock(record: &StepLock, names: &Names) -> String {
     let way = if record.back { " (going back)" } else { "" };
     let (host, pid) = (printable(&record.host_name), record.process.pid);
+    let way = match record.role {
+        Some(RoleChange::Promote) => ", which is to vote,",
+        Some(RoleChange::Leave) => ", which is to be removed,",
+        None => way,
+    };
     match &record.guarded {
         None => format!("{}{way} by {host} (pid {pid})", names.member(record.member)),
         Some(guarded) => {
@@ -220,13 +228,28 @@ pub(crate) fn step_lock(record: &StepLock, names: &Names) -> String {
 
 fn run_line(run: &Run, names: &Names, members: usize, next: Option<MemberId>) -> String {
     let what = words(Some(&run.intent.change)).run;
-    let done = match run.done.len() {
-        0 => format!("0 of {members}"),
-        done => format!("{done} of {members}, {}", names.list(&run.done)),
+    let done = match (&run.membership, run.done.len()) {
+        (Some(membership), _) => on_the_way(membership, names),
+        (None, 0) => format!("; done: 0 of {members}"),
+        (None, done) => format!("; done: {done} of {members}, {}", names.list(&run.done)),
     };
     let begun = run.begun_by.as_ref().map_or_else(String::new, |host| format!("; begun on {}", printable(host)));
     let next = next.map_or_else(String::new, |next| format!("; next: {}", names.short(next)));
-    format!("run: {what}, {}; done: {done}{next}{begun}\n", state(&run.state, names))
+    format!("run: {what}, {}{done}{next}{begun}\n", state(&run.state, names))
+}
+
+/// Who comes, with how far it is, and who is still to go.
+fn on_the_way(membership: &Membership, names: &Names) -> String {
+    let stage = |join: &Join| match &join.stage {
+        JoinStage::Reserved => "has its place".to_owned(),
+        JoinStage::Added => "added".to_owned(),
+        JoinStage::Starting => "catches up".to_owned(),
+        JoinStage::GivenUp { why } => format!("given up: {}", printable(why)),
+    };
+    let comes = membership.joins.iter().map(|join| format!("; comes: {} ({})", printable(&join.seat), stage(join)));
+    let goes: Vec<_> = membership.leaving.iter().copied().filter(|member| membership.is_expected(*member)).collect();
+    let goes = (!goes.is_empty()).then(|| format!("; to go: {}", names.list(&goes)));
+    comes.chain(goes).collect()
 }
 
 pub fn state(state: &RunState, names: &Names) -> String {
@@ -251,8 +274,13 @@ pub fn state(state: &RunState, names: &Names) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::plan::samples;
+    use crate::{
+        keys::{AttemptId, membership::Expected},
+        plan::samples,
+    };
 
     #[test]
     fn the_run_says_how_far_it_is() {
@@ -263,6 +291,27 @@ mod tests {
         assert!(line(&run).contains("done: 0 of 5; next: 3"), "{}", line(&run));
         run.done.push(MemberId(7));
         assert!(line(&run).contains("done: 1 of 5, 7; next: 3"), "{}", line(&run));
+    }
+
+    #[test]
+    fn a_change_of_members_says_who_comes_and_who_is_to_go() {
+        let mut run = samples::run(RunState::Rolling);
+        let join = Join {
+            seat: "orders-4".into(),
+            host: samples::host(4),
+            host_name: "h4".into(),
+            attempt: AttemptId(1),
+            peer_urls: Vec::new(),
+            member: None,
+            stage: JoinStage::Reserved,
+        };
+        let expected = |member| Expected { member: MemberId(member), is_learner: false };
+        let leaving = vec![MemberId(2), MemberId(7)]; // 7 is gone already
+        run.membership =
+            Some(Arc::new(Membership { expected: vec![expected(1), expected(2)], leaving, joins: vec![join] }));
+        let line = run_line(&run, &Names::default(), 3, None);
+        assert!(line.contains("; comes: orders-4 (has its place); to go: 2"), "{line}");
+        assert!(!line.contains("done") && !line.contains('7'), "{line}");
     }
 
     /// An agent that is gone has a key as one that is there.

@@ -86,7 +86,7 @@ reasons! {
     StepFailed "step_failed" Always(1), "a member did not become ready, was not stopped, or was removed; it was left as it is", "look at its log, repair it (end its process if it hangs), then agent run";
     PutBack "put_back" Always(1), "a member did not become ready in its step; it was put back and is ready", "look at its log, then agent run or agent rollback";
     NewBinaryKept "new_binary_kept" Always(1), "a member's new binary failed and there is no way back", "repair it on the new binary, then agent run";
-    NotJoined "not_joined" Always(1), "a newcomer did not become a member, and was taken back: it is listed no more, and its data is put aside", "look at its log, repair what is named, then agent run";
+    NotJoined "not_joined" Always(1), "a newcomer did not become a member; it was taken back, and its data put aside", "look at its log, repair what is named, then agent run";
     MemberSick "member_sick" Always(1), "a member of this host does not become ready", "look at its log, repair it (end its process if it hangs), then agent run";
     HandOverFailed "hand_over_failed" Always(1), "the leader did not pass leadership on; nothing was stopped by this step", "agent run";
     HookFailed "hook_failed" Always(1), "a before_node hook failed; nothing was stopped by this step", "repair the hook, then agent run";
