@@ -108,3 +108,65 @@ pub(super) fn newcomer(work: &Work, view: &ClusterView, places: &Places) -> Resu
     let place = listed(&name).and_then(|member| places.listed(member.id)).unwrap_or_default();
     Ok(DraftNode { name, binary: None, to_link: None, runtime: DraftRuntime::Newcomer, place: Some(place) })
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::{
+        cli::{Cli, Verb},
+        plan::samples::view,
+    };
+
+    fn typed(words: &str) -> cli::Init {
+        let words = format!("agent init --endpoints http://h:1 {words}");
+        let cli = Cli::try_parse_from(words.split_whitespace()).unwrap_or_else(|error| panic!("{error}"));
+        match cli.verb {
+            Verb::Init(init) => *init,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_was_typed_says_who_comes_and_who_goes() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let replace = Work::Replace { member: "2".into(), by: "4".into() };
+        for (words, members, expected) in [
+            ("--kind restart", "1+ 2+ 3+", Ok(None)),
+            ("--kind scale", "1+ 2+ 3+ 4l", Ok(Some(Work::Scale { members: names(&["1", "2", "3"]) }))),
+            ("--kind scale --voters 1,5,6", "1+", Ok(Some(Work::Scale { members: names(&["1", "5", "6"]) }))),
+            ("--kind scale", "1+ 2+", Err("--voters NAME,…: 2 would vote")),
+            ("--kind scale --voters 1,2", "1+", Err("an odd number is wanted; now there are 1")),
+            ("--kind scale --to 3.6.14", "1+", Err("--to: a change of members")),
+            ("--kind replace --replace 2 --by 4", "1+ 2+ 3+", Ok(Some(replace))),
+            ("--kind replace", "1+ 2+ 3+", Err("who goes, and who comes; there are 1, 2, 3")),
+            ("--kind restart --voters 1", "1+", Err("--voters: it belongs to --kind scale")),
+            ("--to 3.6.14 --replace 1 --by 2", "1+", Err("--replace: it belongs to --kind replace")),
+        ] {
+            match (work(&typed(words), &view(members)), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{words}"),
+                (Err(Trouble::Usage(said)), Err(expected)) => assert!(said.contains(expected), "{words}: {said}"),
+                (found, _) => panic!("{words}: {found:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_host_without_a_member_is_that_of_one_that_comes() {
+        let places = Places(Some([(MemberId(2), ["http://h:2380".to_owned()].into())].into()));
+        let scale = |names: &[&str]| Work::Scale { members: names.iter().map(|name| (*name).to_owned()).collect() };
+        let replace = |by: &str| Work::Replace { member: "2".into(), by: by.into() };
+        for (work, members, expected) in [
+            (scale(&["1", "4", "5"]), "1+", Some(("4", 0))),
+            (scale(&["1", "2", "3"]), "1+ 2+ 3+", None),
+            (replace("4"), "1+ 2+ 3+", Some(("4", 0))),
+            (replace("2"), "1+ 2. 3+", Some(("2", 1))), // its host lost its disk, and has its address yet
+            (replace("2"), "1+ 2+ 3+", None),
+        ] {
+            let found = newcomer(&work, &view(members), &places).ok();
+            let found = found.as_ref().map(|node| (&*node.name, node.place.as_ref().unwrap().peer_urls.len()));
+            assert_eq!(found, expected, "{work:?} {members}");
+        }
+    }
+}

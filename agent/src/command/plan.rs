@@ -244,6 +244,9 @@ impl Plan<'_> {
         let refusal = self.refusal(&forecast, &now);
         let words = self.would(&forecast, &now);
         let why = refusal.as_ref().map_or_else(String::new, |stop| format!("{}; left: {}\n", stop.message, stop.left));
+        let advice = membership::forecast::warnings(&forecast);
+        let advice: String =
+            advice.iter().map(|warning| format!("warning: {}\n", warned(warning, self.names))).collect();
         let is_down = |step: &Step| match step.action {
             // Whoever finalizes or rolls back decides it for every host.
             Action::Restart { .. } if self.me.verb != Verb::Run => true,
@@ -252,7 +255,7 @@ impl Plan<'_> {
             _ => false,
         };
         Foreseen {
-            text: self.text(&forecast, &words) + &why,
+            text: self.text(&forecast, &words) + &advice + &why,
             takes_down: refusal.is_some() || forecast.steps.iter().any(is_down),
             refused: refusal.is_some(),
             starts: !forecast.started().is_empty(),
