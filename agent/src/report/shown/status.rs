@@ -307,8 +307,12 @@ mod tests {
         };
         let expected = |member| Expected { member: MemberId(member), is_learner: false };
         let leaving = vec![MemberId(2), MemberId(7)]; // 7 is gone already
-        run.membership =
-            Some(Arc::new(Membership { expected: vec![expected(1), expected(2)], leaving, joins: vec![join] }));
+        run.membership = Some(Arc::new(Membership {
+            expected: vec![expected(1), expected(2)],
+            leaving,
+            joins: vec![join],
+            called: None,
+        }));
         let line = run_line(&run, &Names::default(), 3, None);
         assert!(line.contains("; comes: orders-4 (has its place); to go: 2"), "{line}");
         assert!(!line.contains("done") && !line.contains('7'), "{line}");
