@@ -120,8 +120,11 @@ fn left(standing: &Standing, step: RoleStep, is_called: bool, found: Option<&Mem
     }
 }
 
-/// While a member that is to go is ready, the others are to be, too.
+/// While a member that is to go is ready, the others that stay are to be, too. Another that is to go may never come back, and its host
+/// waits for this step.
 fn sick(standing: &Standing, leaver: &Member) -> Option<Next> {
-    let sick = standing.sick_beside(leaver.id).filter(|_| leaver.is_ready() && !is_learner(leaver))?;
+    let stays = |voter: &&Member| voter.id != leaver.id && !standing.membership.leaving.contains(&voter.id);
+    let sick = standing.case.view.voters().filter(stays).find(|voter| !voter.is_ready());
+    let sick = sick.filter(|_| leaver.is_ready() && !is_learner(leaver))?;
     Some(waits_for(standing.case, sick.id))
 }

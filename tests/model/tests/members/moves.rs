@@ -314,7 +314,10 @@ impl World {
                 let id = world.id_of_host(host.into());
                 drop(Rc::make_mut(&mut world.keys).agents.remove(&id));
             }
-            Move::LoseBaton => Rc::make_mut(&mut world.keys).baton = None,
+            Move::LoseBaton => {
+                let take = world.keys.baton.as_ref().map(|baton| baton.value.take);
+                world.end_lease(|baton| Some(baton.take) == take);
+            }
             Move::Vanish(host) => {
                 let at = world.host(host.into());
                 (at.data, at.runs) = (None, false);

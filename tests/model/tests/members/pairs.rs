@@ -61,7 +61,7 @@ pairs! {
     #[ignore = "slow: every two faults; each alone is searched by default"]
     replace_itself: |name| Scenario::replace_itself(name, 3).on(&[0, 2]).frail(&[2]);
     #[ignore = "slow: every two faults; each alone is searched by default"]
-    replace: |name| Scenario::replace(name, 3).on(&[2, 3]).frail(&[2, 3]);
+    replace: |name| Scenario::replace(name, 3).on(&[0, 2, 3]).frail(&[2, 3]);
     #[ignore = "slow: every two faults; each alone is searched by default"]
     three_to_two: |name| Scenario::scale(name, 3, 2).on(&[0, 2]).frail(&[2]);
 }

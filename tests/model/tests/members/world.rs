@@ -272,10 +272,13 @@ impl World {
             || (run.is_some() && self.voters().any(has_forgotten))
     }
 
-    /// Of two voters one is gone for good, which nobody can promise to survive.
+    /// So many voters are gone for good that the rest has no quorum: of two one, or of more as many as the scenario takes away.
     fn is_lost(&self) -> bool {
-        let is_gone = |one: &Listed| self.hosts.get(one.seat).is_some_and(|host| host.data != Some(one.id));
-        self.voters().count() == 2 && self.voters().any(is_gone)
+        let scenario = &self.scenario;
+        let taken = scenario.faults.vanish + scenario.faults.die + u8::from(scenario.dead.is_some());
+        let is_there = |one: &&Listed| self.hosts.get(one.seat).is_some_and(|host| host.data == Some(one.id));
+        let (voters, there) = (self.voters().count(), self.voters().filter(is_there).count());
+        there <= voters / 2 && (voters == 2 || taken > 1)
     }
 
     /// Everything done, or given up in order; nothing left behind, nobody at work.
