@@ -1,1 +1,1 @@
-//! All of the model checker is its test, `tests/model/`; a package has to have a library.
+//! All of the model checker is its tests, `tests/model/` and, of changes of members, `tests/members/`; a package has to have a library.
