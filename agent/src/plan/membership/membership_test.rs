@@ -1,1 +1,270 @@
+use std::collections::{BTreeMap, BTreeSet};
 
+use proto::ClusterId;
+
+use super::{
+    survey::{Data, Place},
+    *,
+};
+use crate::{
+    keys::{
+        AttemptId, Intent, Keys, Run, RunState,
+        change::{Replace, Scale},
+        host_id::HostId,
+        membership::{Expected, Stage},
+        rules::Rules,
+        seat::{Seat, Seats},
+    },
+    observe::view::ClusterView,
+    plan::{Me, next, samples},
+};
+
+/// One decision: a view in short, members named by their ids, this host's seat, and what the run has.
+struct Asked {
+    view: ClusterView,
+    me: Me,
+    membership: Membership,
+    survey: Survey,
+    has_run: bool,
+}
+
+fn scale(members: &[&str]) -> Change {
+    Change::Scale(Scale { members: members.iter().map(|name| Arc::from(*name)).collect() })
+}
+
+fn replace(member: &str, by: &str) -> Change {
+    Change::Replace(Replace { member: member.into(), by: by.into() })
+}
+
+fn url(id: u64) -> String {
+    format!("http://h{id}")
+}
+
+impl Asked {
+    /// This host has this seat and no data; the run has begun with the members that are in the view, its newcomer apart.
+    fn new(change: Change, view: &str, seat: u64) -> Self {
+        let view = samples::view(view);
+        let me = samples::me(&[seat]);
+        let host = Some(me.host);
+        let is_voter = |id: u64| view.voters().any(|voter| voter.id == MemberId(id));
+        let member = is_voter(seat).then_some(MemberId(seat));
+        let seats = Seats(vec![Seat { name: seat.to_string().into(), host, member }]);
+        let intent = Arc::new(Intent { change, ..(*me.intent).clone() });
+        let listed = view.members.iter().map(|one| (one.id, BTreeSet::from([url(one.id.0)]))).collect();
+        let survey =
+            Survey { listed, places: vec![Place { peer_urls: vec![url(seat)], data: Data::None, runs: false }] };
+        let asked =
+            Self { me: Me { seats, intent, ..me }, membership: Membership::default(), survey, view, has_run: true };
+        let began = initial(&asked.me.intent, &asked.view, &asked.survey);
+        let expected =
+            began.expected.into_iter().filter(|one| !one.is_learner || one.member != MemberId(seat)).collect();
+        Self { membership: Membership { expected, ..began }, ..asked }
+    }
+
+    fn data(mut self, data: Data, runs: bool) -> Self {
+        self.survey.places[0] = Place { data, runs, ..self.survey.places[0].clone() };
+        self
+    }
+
+    fn of_member(self, cluster: u64, member: u64, runs: bool) -> Self {
+        self.data(Data::Of { cluster: ClusterId(cluster), member: MemberId(member) }, runs)
+    }
+
+    /// The seat's newcomer is so far, with this id.
+    fn joining(mut self, stage: Stage, id: Option<u64>) -> Self {
+        let seat = &self.me.seats.0[0];
+        let join = Join {
+            seat: seat.name.clone(),
+            host: self.me.host,
+            host_name: "here".into(),
+            attempt: AttemptId(1),
+            peer_urls: self.survey.places[0].peer_urls.clone(),
+            member: id.map(MemberId),
+            stage,
+        };
+        self.membership = self.membership.with_join(join);
+        self
+    }
+
+    fn before_a_run(mut self) -> Self {
+        self.has_run = false;
+        self
+    }
+
+    fn next(&self) -> Next {
+        let (rules, mut keys) = (Rules::default(), Keys::default());
+        let run = Run { intent: self.me.intent.clone(), ..samples::run(RunState::Rolling) };
+        keys.run = self.has_run.then(|| samples::at(run.with_membership(self.membership.clone())));
+        next(&Case { survey: Some(&self.survey), ..samples::case(&self.me, &rules, &keys, &self.view) })
+    }
+
+    /// In a word.
+    fn word(&self) -> String {
+        match self.next() {
+            Next::Members(Move::Note(after)) => match after.join(&self.me.seats.0[0].name).map(|join| &join.stage) {
+                Some(stage) => format!("note {stage:?}").split(" {").next().unwrap_or_default().to_lowercase(),
+                None => "forget".into(),
+            },
+            Next::Members(Move::Lock(step)) => format!("{:?} {}", step.change, step.member.0).to_lowercase(),
+            Next::Members(other) => format!("{other:?}").split(['(', ' ']).next().unwrap_or_default().to_lowercase(),
+            Next::Refuse(Refusal::Members(refusal)) => {
+                format!("refuse {refusal:?}").split(" {").next().unwrap_or_default().to_owned()
+            }
+            Next::Refuse(refusal) => format!("refuse {refusal:?}").split(" {").next().unwrap_or_default().to_owned(),
+            Next::Wait(wait) => format!("wait {wait:?}").split(" {").next().unwrap_or_default().to_owned(),
+            other => format!("{other:?}").split([' ', '(']).next().unwrap_or_default().to_lowercase(),
+        }
+    }
+}
+
+const FIVE: [&str; 5] = ["1", "2", "3", "4", "5"];
+
+#[test]
+fn a_newcomer_takes_a_place_only_beside_voters_that_are_ready() {
+    for (view, expected) in [
+        ("1+ 2+ 3*", "note reserved"),
+        ("1+ 2- 3*", "refuse NotReady"),
+        ("1+ 2~ 3*", "wait Ready"),
+        ("1+ 2+ 3* 9l", "refuse LearnerInTheWay"),
+        ("1+ 2+ 3* 9?", "refuse LearnerInTheWay"),
+        ("1+ 2+ 3* 4+", "finish"), // it votes already, and the fifth has no agent
+    ] {
+        assert_eq!(Asked::new(scale(&FIVE), view, 4).word(), expected, "{view}");
+    }
+}
+
+#[test]
+fn a_newcomers_place_is_held_against_the_list_and_the_disk() {
+    let four = || Asked::new(scale(&FIVE), "1+ 2+ 3*", 4);
+    let at = |id| {
+        let mut asked = four();
+        asked.survey.places[0].peer_urls = vec![url(id)];
+        asked
+    };
+    for (what, asked, expected) in [
+        ("another's URL", at(1), "refuse UrlTaken"),
+        ("no directory", four().data(Data::Unnamed, false), "refuse NoPlace"),
+        ("another cluster's data", four().of_member(9, 7, false), "refuse ForeignData"),
+        ("a member's data", four().of_member(0xc, 1, false), "refuse ListedData"),
+        ("data of nobody knows whom", four().data(Data::Unknown("x".into()), false), "refuse UnknownData"),
+        ("a process that is no member", four().data(Data::None, true), "refuse RunsAlready"),
+        ("a former member's data", four().of_member(0xc, 7, false), "note reserved"),
+        ("the same, with its place", four().of_member(0xc, 7, false).joining(Stage::Reserved, None), "archive"),
+        (
+            "a member's data, with its place",
+            four().of_member(0xc, 1, false).joining(Stage::Reserved, None),
+            "refuse ListedData",
+        ),
+    ] {
+        assert_eq!(asked.word(), expected, "{what}");
+    }
+}
+
+#[test]
+fn an_id_is_of_no_use_without_its_data() {
+    let four = |stage, view| Asked::new(scale(&FIVE), view, 4).joining(stage, Some(4));
+    let given_up = || Stage::GivenUp { why: "x".into() };
+    for (what, asked, expected) in [
+        ("it was just added", four(Stage::Added, "1+ 2+ 3* 4?"), "note starting"),
+        ("it begins", four(Stage::Starting, "1+ 2+ 3* 4?").of_member(0xc, 4, false), "start"),
+        ("its data is gone", four(Stage::Starting, "1+ 2+ 3* 4?"), "note givenup"),
+        ("it catches up", four(Stage::Starting, "1+ 2+ 3* 4?").of_member(0xc, 4, true), "wait CatchUp"),
+        ("it is ready", four(Stage::Starting, "1+ 2+ 3* 4l").of_member(0xc, 4, true), "promote 4"),
+        ("a voter is not", four(Stage::Starting, "1+ 2- 3* 4l").of_member(0xc, 4, true), "refuse NotReady"),
+        ("it is listed no more", four(Stage::Starting, "1+ 2+ 3*").of_member(0xc, 4, true), "note givenup"),
+        ("it is taken back", four(given_up(), "1+ 2+ 3* 4l").of_member(0xc, 4, true), "takeback"),
+        ("it is no member any more", four(given_up(), "1+ 2+ 3*").of_member(0xc, 4, true), "retire"),
+        ("nothing is left of it", four(given_up(), "1+ 2+ 3*"), "forget"),
+    ] {
+        assert_eq!(asked.word(), expected, "{what}");
+    }
+}
+
+#[test]
+fn a_member_that_is_ready_goes_only_once_its_replacement_votes() {
+    for (view, seat, expected) in [
+        ("1+ 2+ 3*", 1, "wait Seats"),
+        ("1+ 2+ 3* 4l", 1, "wait Seats"),
+        ("1+ 2+ 3* 4+", 1, "leave 1"),
+        ("1* 2+ 3+ 4+", 1, "handover"),
+        ("1+ 2- 3* 4+", 1, "refuse NotReady"),
+    ] {
+        let mut asked = Asked::new(replace("1", "4"), view, seat);
+        asked.membership.expected = asked.view.members.iter().map(|one| expected_of(one.id)).collect();
+        assert_eq!(asked.word(), expected, "{view}");
+    }
+}
+
+fn expected_of(member: MemberId) -> Expected {
+    Expected { member, is_learner: false }
+}
+
+#[test]
+fn a_dead_member_is_removed_by_whoever_takes_part_if_a_majority_of_the_others_is_ready() {
+    for (view, expected) in [
+        ("1. 2+ 3*", "leave 1"),
+        ("1- 2+ 3*", "leave 1"),
+        ("1. 2. 3*", "refuse BelowQuorum"),
+        ("1. 2+ 3* 4+ 5+", "leave 1"),
+        ("1. 2. 3* 4+ 5+", "leave 1"),
+    ] {
+        assert_eq!(Asked::new(replace("1", "9"), view, 9).word(), expected, "{view}");
+    }
+}
+
+#[test]
+fn members_that_others_change_stop_the_run() {
+    let asked = |view: &str| Asked::new(scale(&FIVE), "1+ 2+ 3*", 4).seen(view);
+    for (view, expected) in [
+        ("1+ 2+ 3*", "note reserved"),
+        ("1+ 2+ 3* 7+", "refuse ForeignChange"),
+        ("1+ 3*", "refuse ForeignChange"),
+        // Whoever never started costs nothing, and is named where it has the place.
+        ("1+ 2+ 3* 7?", "refuse LearnerInTheWay"),
+    ] {
+        assert_eq!(asked(view).word(), expected, "{view}");
+    }
+}
+
+impl Asked {
+    /// The same run, and other members than it began with.
+    fn seen(self, view: &str) -> Self {
+        let later = Self::new(self.me.intent.change.clone(), view, 4);
+        Self { membership: self.membership, ..later }
+    }
+}
+
+#[test]
+fn what_cannot_be_had_is_refused_before_a_run_begins() {
+    for (change, view, seat, expected) in [
+        (scale(&FIVE), "1+ 2+ 3*", 4, "begin"),
+        (scale(&["1", "2", "3"]), "1+ 2+ 3*", 1, "finish"),
+        (scale(&["1", "2", "4"]), "1+ 2+ 3*", 4, "refuse AddsAndDrops"),
+        (scale(&["1"]), "1+ 2+ 3*", 2, "refuse DownToOne"),
+        (scale(&["1", "2", "3"]), "1+ 2+ 3* 4+ 5-", 4, "begin"), // who is not ready goes
+        (scale(&FIVE), "1+ 2- 3*", 4, "refuse NotReady"),
+        (replace("9", "4"), "1+ 2+ 3*", 4, "refuse NotAMember"),
+        (replace("1", "2"), "1+ 2+ 3*", 4, "refuse NameTaken"),
+        (replace("1", "1"), "1+ 2+ 3*", 1, "refuse StillThere"),
+        (replace("1", "1"), "1. 2+ 3*", 1, "begin"),
+        (replace("1", "4"), "2+ 3* 4+", 4, "finish"),
+    ] {
+        let named = format!("{change:?} {view}");
+        assert_eq!(Asked::new(change, view, seat).before_a_run().word(), expected, "{named}");
+    }
+    let mut both = Asked::new(replace("1", "4"), "1+ 2+ 3*", 1).before_a_run();
+    both.me.seats.0.push(Seat { name: "4".into(), host: Some(HostId { machine: None, instance: 1 }), member: None });
+    both.survey.places.push(both.survey.places[0].clone());
+    assert_eq!(both.word(), "refuse SameHost");
+}
+
+#[test]
+fn a_member_that_is_none_any_more_is_stopped_for_good() {
+    let gone = |runs| Asked::new(scale(&["1", "2", "3"]), "1+ 2+ 3*", 4).of_member(0xc, 4, runs).before_a_run();
+    assert_eq!(gone(true).word(), "retire");
+    assert_eq!(gone(false).word(), "retire");
+    let others: BTreeMap<_, _> = BTreeMap::from([(MemberId(4), BTreeSet::from([url(4)]))]);
+    let mut listed = gone(true);
+    listed.survey.listed.extend(others);
+    assert_ne!(listed.word(), "retire", "a listed member's data stays where it is");
+}
