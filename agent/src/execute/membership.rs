@@ -11,7 +11,7 @@ use std::{
 
 use proto::{MemberId, Revision};
 
-use super::{Execution, error::ActError, node::OwnNode};
+use super::{Execution, error::ActError, node::OwnNode, process_member::says};
 use crate::{
     event::RunEvent,
     host::{
@@ -98,7 +98,8 @@ impl Execution<'_> {
         let member = match own.data().await {
             Data::Of { member, .. } => Some(member),
             Data::None | Data::Unnamed => return Ok(()),
-            Data::Unknown(why) => return Err(format!("it is not known whose data it is: {why}").into()),
+            // The plan knows whose it is: that of a newcomer that did not come to its first log.
+            Data::Unknown(_) => None,
         };
         let aside = blocking(move || put_aside(&folder, member)).await.map_err(|error| with_causes(&error))?;
         let name = self.own(at)?.node.name.clone();
@@ -209,6 +210,8 @@ impl Execution<'_> {
         node.member = MemberId::default();
         let status = node.status().await?;
         if status.is_running() {
+            self.must_be_nobodys(at).await?;
+            let node = &mut self.host.nodes[at];
             let found = match status.process().map(|process| process.identity) {
                 Some(named) => Found::Shown(crate::host::runtime::Judged { named, node: named }),
                 None => Found::Unknown,
@@ -219,6 +222,20 @@ impl Execution<'_> {
             node.believe_looks();
         }
         self.put_data_aside(at).await
+    }
+
+    /// Refuses to end a process that says that it is a member: the directory may be an old one, and the process another's.
+    async fn must_be_nobodys(&self, at: usize) -> Result<(), ActError> {
+        let status = self.own(at)?.status().await?;
+        let Some(process) = status.process().map(|process| process.identity) else { return Ok(()) };
+        let listed = self.cluster.observer.peer_urls().await.map_err(|error| with_causes(&error))?;
+        match says(process, &self.cluster.observer).await.into_iter().find(|member| listed.contains_key(member)) {
+            Some(member) => Err(format!(
+                "its process says that it is member {member}, which is listed; correct its runtime or `data_dir`"
+            )
+            .into()),
+            None => Ok(()),
+        }
     }
 
     fn own(&self, at: usize) -> Result<&OwnNode, ActError> {
@@ -258,7 +275,8 @@ impl OwnNode {
 
     /// Whether a start would begin a member anew that the cluster counts on: only a newcomer's own start may (`begin`).
     pub(super) async fn has_nothing_to_start(&self) -> bool {
-        self.node.may_join && matches!(self.data().await, Data::None)
+        let was_begun_by_an_agent = !self.node.initial_cluster.is_empty();
+        (self.node.may_join || was_begun_by_an_agent) && matches!(self.data().await, Data::None)
     }
 
     /// Keeps what `{{initial_cluster}}` stands for from now on; a process is known by the arguments that it was started with.
@@ -270,6 +288,7 @@ impl OwnNode {
                 format!("ETCD_INITIAL_CLUSTER={text}\nETCD_INITIAL_CLUSTER_STATE=existing\n"),
             ),
         ];
+        std::fs::create_dir_all(&self.nodes).map_err(|error| with_causes(&error))?;
         for (path, content) in paths {
             durable::write(&path, content.as_bytes(), &durable::Access::PRIVATE)
                 .map_err(|error| with_causes(&error))?;

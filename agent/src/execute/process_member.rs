@@ -10,7 +10,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use proto::ClusterId;
+use proto::{ClusterId, MemberId};
 use tokio::time::{sleep, timeout};
 
 use super::{error::ActError, node::OwnNode};
@@ -168,6 +168,11 @@ pub(super) async fn started_by_another(own: &OwnNode, observer: &Observer) -> Op
         }
     };
     timeout(STARTING, look).await.ok().flatten()
+}
+
+/// Which members a process says it is, at its own sockets.
+pub(super) async fn says(process: ProcessId, observer: &Observer) -> Vec<MemberId> {
+    answers(&[process], observer).await.into_iter().map(|(.., said)| said.member).collect()
 }
 
 /// What the process says; where it does not answer, what the processes say that it has started; where none of them answers,

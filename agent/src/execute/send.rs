@@ -152,7 +152,8 @@ impl Execution<'_> {
     fn note_record(&mut self, txn: &Txn, created: impl FnOnce(&StepLock) -> Option<Revision>) {
         for op in &txn.ops {
             match op {
-                Op::PutStepLock(record) => {
+                // Others end a step that changes a role by right, too.
+                Op::PutStepLock(record) if record.role.is_none() => {
                     let said = created(record).zip(self.cluster.store.told());
                     let record = record.clone();
                     self.cluster.leases.recorded = said.map(|(created, by)| Recorded { record, created, by });

@@ -259,8 +259,6 @@ pub fn warnings(case: &Case) -> Vec<Warning> {
     match case.me.verb {
         // They are of runs.
         Verb::Guard(_) => Vec::new(),
-        // Newcomers are for a moment what it is warned of.
-        _ if case.me.intent.change.changes_members() => Vec::new(),
         _ => rules::warnings(case),
     }
 }

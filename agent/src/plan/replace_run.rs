@@ -35,6 +35,8 @@ pub enum Obstacle {
     Lost(proto::MemberId),
     /// Another agent is at work, on the host of this name.
     Participant(String),
+    /// A newcomer of the run that stands is on its way: nobody would know of it.
+    Joining(String),
 }
 
 /// Whether the run in `keys` may be replaced.
@@ -84,6 +86,10 @@ fn obstacle(me: &Me, keys: &Keys) -> Option<Obstacle> {
     }
     if let Some(member) = keys.abandoned.keys().next() {
         return Some(Obstacle::Lost(*member));
+    }
+    let membership = keys.run.as_ref().filter(|run| !run.value.is_over()).and_then(|run| run.value.membership.clone());
+    if let Some(join) = membership.and_then(|membership| membership.joins.first().cloned()) {
+        return Some(Obstacle::Joining(join.seat.to_string()));
     }
     let another = keys.agents.iter().find(|(host, _)| **host != me.host);
     another.map(|(_, agent)| Obstacle::Participant(agent.value.host_name.to_string()))

@@ -4,20 +4,30 @@ use std::sync::Arc;
 
 use proto::MemberId;
 
-use super::{is_learner, refusal::MembersRefusal, refuse, survey::Survey, waits_for, wanted, wants};
+use super::{
+    Move, is_learner,
+    refusal::MembersRefusal,
+    refuse,
+    survey::{Data, Place, Survey},
+    waits_for, wanted, wants,
+};
 use crate::{
     keys::{
         Intent,
         change::{Change, Replace, Scale},
         membership::{Expected, Join, Membership},
+        seat::Seat,
     },
     observe::view::{ClusterView, Member},
     plan::{Case, Finish, Next, rules},
 };
 
 pub(super) fn begin(case: &Case, survey: &Survey) -> Next {
+    if let Some(gone) = emptied(case, survey) {
+        return refuse(gone);
+    }
     if is_reached(case) {
-        return Next::Finish(Finish::NothingToDo);
+        return degraded(case).unwrap_or(Next::Finish(Finish::NothingToDo));
     }
     rules::step_lock(case)
         .or_else(|| rules::alarm(case))
@@ -25,6 +35,34 @@ pub(super) fn begin(case: &Case, survey: &Survey) -> Next {
         .or_else(|| degraded(case))
         .or_else(|| several_releases(case).map(refuse))
         .unwrap_or(Next::Begin)
+}
+
+/// A member of this host that is to stay, and has lost its data: nobody brings it up again.
+fn emptied(case: &Case, survey: &Survey) -> Option<MembersRefusal> {
+    let comes_back = matches!(&case.me.intent.change, Change::Replace(replace) if replace.member == replace.by);
+    let places = case.me.seats.0.iter().zip(&survey.places).filter(|_| !comes_back);
+    let gone = |(seat, place): (&Seat, &Place)| {
+        let voter = case.view.voters().find(|voter| voter.name == seat.name && !voter.is_ready())?;
+        let is_gone = place.data == Data::None && !place.runs && wants(&case.me.intent.change, &seat.name);
+        is_gone.then(|| MembersRefusal::DataGone { seat: seat.name.clone(), member: voter.id })
+    };
+    places.into_iter().find_map(gone)
+}
+
+/// As a run begins, for one that stands without a list of its own.
+pub(super) fn take_over(case: &Case, survey: &Survey) -> Next {
+    match begin(case, survey) {
+        Next::Begin | Next::Finish(_) => Next::Members(Move::Note(membership(&case.me.intent, case.view, survey))),
+        next => next,
+    }
+}
+
+/// Who is to go, after others have changed the members: a scaling is about names.
+pub(super) fn leaving_now(case: &Case, before: &Membership) -> Vec<MemberId> {
+    match &case.me.intent.change {
+        change @ Change::Scale(_) => leaving(change, case.view),
+        _ => before.leaving.clone(),
+    }
 }
 
 /// By the names of those that are there.

@@ -112,6 +112,12 @@ fn in_the_way(standing: &Standing, place: &Place) -> Option<Next> {
     if let Some(learner) = learner {
         return Some(refuse(MembersRefusal::LearnerInTheWay { member: learner.id }));
     }
+    // One that comes back by its name or its address cannot be listed twice.
+    let is_same =
+        |member: &&Member| standing.listed_at(&place.peer_urls) == Some(member.id) || wants_name(case, member);
+    if let Some(same) = standing.leavers().find(is_same) {
+        return Some(Next::Wait(Wait::Ready { member: same.id }));
+    }
     // The dead go first where the cluster takes nobody beside them.
     let mut leavers = standing.leavers().filter(|member| !member.is_ready());
     if let Some(dead) = leavers.next().filter(|_| !takes_a_learner(case)) {
@@ -119,6 +125,10 @@ fn in_the_way(standing: &Standing, place: &Place) -> Option<Next> {
     }
     let sick = case.view.voters().find(|voter| !voter.is_ready() && !membership.leaving.contains(&voter.id));
     sick.map(|member| waits_for(case, member.id))
+}
+
+fn wants_name(case: &Case, member: &Member) -> bool {
+    super::wants(&case.me.intent.change, &member.name)
 }
 
 /// Whether etcd adds a learner while a voter is not there. Before 3.5.30 and 3.6.11 it wants all of them; later so many that one
@@ -192,6 +202,8 @@ fn add(standing: &Standing, at: usize, place: &Place, join: &Join) -> Option<Nex
         let stage = if is_here { Stage::Starting } else { Stage::Added };
         return Some(match is_left_over(standing, id, place) {
             true => Next::Members(Move::Note(membership.with_join(of_join(join, stage, Some(id))))),
+            // Its host lost its disk: the old member goes first.
+            false if membership.leaving.contains(&id) => Next::Wait(Wait::Ready { member: id }),
             false => refuse(MembersRefusal::UrlTaken { url: join.peer_urls.join(", "), member: id }),
         });
     }
@@ -225,7 +237,10 @@ fn take_back(standing: &Standing, at: usize, place: &Place, join: &Join, member:
         // Somebody promoted it all the same, who will have known why: a voter is not taken back.
         Some(voter) if !is_learner(voter) => Some(Next::Members(Move::Note(membership.with_voter(voter.id)))),
         Some(learner) => Some(Next::Members(Move::TakeBack(learner.id))),
-        None if place.runs || matches!(place.data, Data::Of { .. }) => Some(Next::Members(Move::Retire(at))),
+        // It was begun by its own host, with nothing: whatever lies there is this try's.
+        None if place.runs || !matches!(place.data, Data::None | Data::Unnamed) => {
+            Some(Next::Members(Move::Retire(at)))
+        }
         None => Some(Next::Members(Move::Note(membership.without_join(&join.seat)))),
     }
 }

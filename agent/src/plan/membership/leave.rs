@@ -10,7 +10,7 @@ use crate::{
     keys::{change::Change, membership::RoleChange},
     observe::view::Member,
     plan::{
-        Next,
+        Finish, Next,
         refusal::{Refusal, Wait},
     },
 };
@@ -34,7 +34,13 @@ fn objection_to_the_ready(standing: &Standing, leaver: &Member) -> Option<Next> 
         && standing.voter(&replace.by).is_none()
         && case.rules.replacement_votes_first
     {
-        return Some(Next::Wait(Wait::Seats { seats: vec![replace.by.clone()] }));
+        let by = vec![replace.by.clone()];
+        let mut seats = case.keys.agents.values().flat_map(|agent| &agent.value.seats.0);
+        let is_awaited = seats.any(|seat| seat.name == replace.by) || !case.is_window_over();
+        return Some(match is_awaited {
+            true => Next::Wait(Wait::Seats { seats: by }),
+            false => Next::Finish(Finish::Unseated { seats: by }),
+        });
     }
     if let Some(sick) = standing.sick_beside(leaver.id) {
         return Some(waits_for(case, sick.id));

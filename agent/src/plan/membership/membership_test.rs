@@ -26,6 +26,7 @@ struct Asked {
     membership: Membership,
     survey: Survey,
     has_run: bool,
+    is_window_over: bool,
 }
 
 fn scale(members: &[&str]) -> Change {
@@ -53,8 +54,14 @@ impl Asked {
         let listed = view.members.iter().map(|one| (one.id, BTreeSet::from([url(one.id.0)]))).collect();
         let survey =
             Survey { listed, places: vec![Place { peer_urls: vec![url(seat)], data: Data::None, runs: false }] };
-        let asked =
-            Self { me: Me { seats, intent, ..me }, membership: Membership::default(), survey, view, has_run: true };
+        let asked = Self {
+            me: Me { seats, intent, ..me },
+            membership: Membership::default(),
+            survey,
+            view,
+            has_run: true,
+            is_window_over: true,
+        };
         let began = initial(&asked.me.intent, &asked.view, &asked.survey);
         let expected =
             began.expected.into_iter().filter(|one| !one.is_learner || one.member != MemberId(seat)).collect();
@@ -95,7 +102,8 @@ impl Asked {
         let (rules, mut keys) = (Rules::default(), Keys::default());
         let run = Run { intent: self.me.intent.clone(), ..samples::run(RunState::Rolling) };
         keys.run = self.has_run.then(|| samples::at(run.with_membership(self.membership.clone())));
-        next(&Case { survey: Some(&self.survey), ..samples::case(&self.me, &rules, &keys, &self.view) })
+        let is_window_over = self.is_window_over;
+        next(&Case { survey: Some(&self.survey), is_window_over, ..samples::case(&self.me, &rules, &keys, &self.view) })
     }
 
     /// In a word.
@@ -183,8 +191,8 @@ fn an_id_is_of_no_use_without_its_data() {
 #[test]
 fn a_member_that_is_ready_goes_only_once_its_replacement_votes() {
     for (view, seat, expected) in [
-        ("1+ 2+ 3*", 1, "wait Seats"),
-        ("1+ 2+ 3* 4l", 1, "wait Seats"),
+        ("1+ 2+ 3*", 1, "finish"),
+        ("1+ 2+ 3* 4l", 1, "finish"),
         ("1+ 2+ 3* 4+", 1, "leave 1"),
         ("1* 2+ 3+ 4+", 1, "handover"),
         ("1+ 2- 3* 4+", 1, "refuse NotReady"),
@@ -267,4 +275,21 @@ fn a_member_that_is_none_any_more_is_stopped_for_good() {
     let mut listed = gone(true);
     listed.survey.listed.extend(others);
     assert_ne!(listed.word(), "retire", "a listed member's data stays where it is");
+    // An old folder in the playbook of a member that serves: its process is not touched.
+    let serves = Asked::new(scale(&["1", "2", "3"]), "1+ 2+ 3*", 1).of_member(0xc, 7, true);
+    assert_eq!(serves.word(), "settle");
+}
+
+#[test]
+fn a_member_that_lost_its_data_after_it_was_promoted_is_told() {
+    assert_eq!(Asked::new(scale(&["1", "2", "3"]), "1. 2+ 3*", 1).before_a_run().word(), "refuse DataGone");
+    assert_eq!(Asked::new(scale(&["1", "2", "3"]), "1. 2+ 3*", 1).word(), "refuse DataGone");
+}
+
+#[test]
+fn a_leaver_waits_for_its_replacement_only_while_somebody_brings_it() {
+    let mut asked = Asked::new(replace("1", "4"), "1+ 2+ 3*", 1);
+    assert_eq!(asked.word(), "finish", "nobody is at work on it");
+    asked.is_window_over = false;
+    assert_eq!(asked.word(), "wait Seats");
 }

@@ -28,12 +28,13 @@ use crate::{
         RunResult, RunState,
         change::Change,
         membership::{Join, Membership, RoleChange},
+        seat::Seat,
     },
     observe::view::{Member, Role},
 };
 pub use begin::membership as initial;
 use refusal::MembersRefusal;
-use survey::{Data, Survey};
+use survey::{Data, Place, Survey};
 
 /// What is done next. All is looked at again after each.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -88,7 +89,8 @@ pub(super) fn next(case: &Case) -> Next {
         .unwrap_or_else(|| match case.current_run().map(|run| run.membership.as_deref()) {
             None => begin::begin(case, survey),
             Some(Some(membership)) => within(&Standing { case, membership, survey }),
-            Some(None) => Next::Wait(Wait::Answer),
+            // Another run's place was taken (`--replace`).
+            Some(None) => begin::take_over(case, survey),
         })
 }
 
@@ -108,6 +110,8 @@ fn clean(case: &Case, survey: &Survey) -> Option<Next> {
         let is_ours = matches!(place.data, Data::Of { cluster, member }
             if cluster == case.view.cluster && !survey.listed.contains_key(&member));
         let is_wanted = wants(&case.me.intent.change, &seat.name);
+        // What lies there may be an old folder, beside a member of this seat that serves: its process is not touched.
+        let is_ours = is_ours && !case.view.members.iter().any(|member| *member.name == *seat.name);
         // Where it is to come back, its old data is put aside once it has its place.
         let is_over = is_ours && !joins(&seat.name) && (!is_wanted || place.runs);
         is_over.then_some(Next::Members(Move::Retire(at)))
@@ -130,7 +134,7 @@ fn over(case: &Case) -> Option<Next> {
 
 fn within(standing: &Standing) -> Next {
     let case = standing.case;
-    if case.me.verb == Verb::Resume {
+    if case.me.verb == Verb::Resume && standing.foreign().is_some() {
         return accept(standing);
     }
     if let Some(member) = standing.foreign() {
@@ -152,13 +156,9 @@ fn within(standing: &Standing) -> Next {
 /// `agent resume`: the members are as they are to be. A step may stand meanwhile, and could not end before that.
 fn accept(standing: &Standing) -> Next {
     let Standing { case, membership, survey } = *standing;
-    match standing.foreign() {
-        None => Next::Refuse(Refusal::NothingToResume),
-        Some(_) => Next::Members(Move::Note(Membership {
-            expected: begin::listed(case.view, survey, &membership.joins),
-            ..membership.clone()
-        })),
-    }
+    let expected = begin::listed(case.view, survey, &membership.joins);
+    let leaving = begin::leaving_now(case, membership);
+    Next::Members(Move::Note(Membership { expected, leaving, ..membership.clone() }))
 }
 
 /// Whether a member of this name is to vote at the end.
@@ -237,6 +237,9 @@ impl<'a> Standing<'a> {
             return join::next(self, at, place, join);
         }
         let leaver = self.leavers().find(|member| member.name == seat.name);
+        if let Some(member) = self.emptied(seat, place) {
+            return Some(refuse(MembersRefusal::DataGone { seat: seat.name.clone(), member }));
+        }
         match leaver {
             Some(leaver) if leaver.is_ready() => leave::of_the_ready(self, leaver),
             // It is brought up first, if that can be done.
@@ -244,6 +247,13 @@ impl<'a> Standing<'a> {
             _ if wants(&case.me.intent.change, &seat.name) => join::reserve(self, at, place),
             _ => None,
         }
+    }
+
+    /// A member of this seat that is to stay, and has lost its data: it would begin anew under an id that others count on.
+    fn emptied(&self, seat: &Seat, place: &Place) -> Option<MemberId> {
+        let voter = self.voter(&seat.name)?;
+        let is_gone = place.data == Data::None && !place.runs && !voter.is_ready();
+        (is_gone && wants(&self.case.me.intent.change, &seat.name)).then_some(voter.id)
     }
 
     /// Nothing is left for this host. Whoever is left may be at work, or may still come.
@@ -259,7 +269,9 @@ impl<'a> Standing<'a> {
             let mut seats = case.keys.agents.values().flat_map(|agent| &agent.value.seats.0);
             seats.any(|seat| seat.name == *name)
         };
-        match left.iter().any(is_at_work) {
+        let is_own = |name: &Arc<str>| case.me.seats.0.iter().any(|seat| seat.name == *name);
+        let mut others = left.iter().filter(|name| !is_own(name));
+        match others.any(is_at_work) {
             _ if left.is_empty() => self.settle(),
             true => Next::Wait(Wait::Seats { seats: left }),
             false if !case.is_window_over() => Next::Wait(Wait::OthersToJoin),

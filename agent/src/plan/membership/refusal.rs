@@ -33,6 +33,8 @@ pub enum MembersRefusal {
     SeveralReleases { member: MemberId, release: Release, other: Release },
     /// The playbook does not say where a newcomer has its data, or is to be reached.
     NoPlace { seat: Arc<str> },
+    /// A member that is to stay is down, and its data is gone.
+    DataGone { seat: Arc<str>, member: MemberId },
     /// A newcomer's process runs, and is no member.
     RunsAlready { seat: Arc<str> },
     /// A newcomer's directory holds data of another cluster.

@@ -71,6 +71,13 @@ impl Context<'_> {
                 let left = "`data_dir` and `peer_urls` beside its `name`";
                 self.stop(Reason::NewcomerUnfit, message, "validate").leaving(left)
             }
+            MembersRefusal::DataGone { seat, member } => {
+                let seat = printable(seat);
+                let message = format!("the data of {} is gone, and a member does not begin anew", name(*member));
+                let left =
+                    format!("a playbook of `kind: Replace` with `member: {seat}` and `by: {seat}` brings it back");
+                self.stop(Reason::MemberNotReady, message, "status").leaving(&left)
+            }
             MembersRefusal::RunsAlready { seat } => {
                 let message = format!("{} is to join, and its process runs already, as no member", printable(seat));
                 self.stop(Reason::NewcomerUnfit, message, "status").leaving("end that process")

@@ -22,6 +22,10 @@ pub fn obstacle(obstacle: &Obstacle, names: &Names) -> String {
         Obstacle::Lost(member) => {
             format!("the step of {} was abandoned, and its host may still wake up", names.member(*member))
         }
+        Obstacle::Joining(seat) => format!(
+            "{} is on its way into the cluster by the run that stands; end that run with its own playbook, or `agent abandon` it",
+            printable(seat)
+        ),
         Obstacle::Participant(host) => {
             format!("the agent on {} is at work on the run that stands; stop it first", printable(host))
         }
