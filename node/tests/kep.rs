@@ -26,8 +26,13 @@ fn tests() -> BTreeSet<String> {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = fs::read_to_string(&path).unwrap();
-                let mut is_test = false;
+                let (mut is_test, mut is_table) = (false, false);
                 for line in text.lines().map(str::trim) {
+                    // A scenario of both systems (`tests/src/on_both.rs`).
+                    is_table = (is_table && line != "}") || line == "on_both! {";
+                    if is_table && line.starts_with(|first: char| first.is_ascii_lowercase()) {
+                        names.insert(line.split([',', ';']).next().unwrap().to_owned());
+                    }
                     match line.split_once("fn ") {
                         Some((_, name)) if is_test => {
                             names.insert(name.split('(').next().unwrap().to_owned());

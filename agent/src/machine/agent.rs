@@ -61,8 +61,6 @@ pub struct Agent {
     pub(super) join_failure: Option<Arc<str>>,
     /// How often in a row the cluster did not take the newcomer.
     pub(super) refusals: u8,
-    /// How often the newcomer has ended at its start.
-    pub(super) starts: u8,
 }
 
 /// The baton in this process's hand.
@@ -127,7 +125,6 @@ impl Agent {
             begins: None,
             join_failure: None,
             refusals: 0,
-            starts: 0,
         }
     }
 

@@ -25,8 +25,6 @@ use crate::{
 
 /// How often the cluster may refuse a call in a row before its newcomer is given up.
 const REFUSALS: u8 = 20;
-/// How often a newcomer is started that ends at once.
-const STARTS: u8 = 3;
 
 impl Agent {
     pub(super) fn change_members(&mut self, next: Move, keys: &Keys, looked: (bool, u128)) -> Act {
@@ -139,12 +137,8 @@ impl Agent {
                 }
                 self.rest(Wait::Allowed { member: proto::MemberId::default(), why: why.clone() })
             }
-            // The members may have changed while it began; then it is told the new ones.
             Move::Start(..) => {
-                self.starts += 1;
-                if self.starts >= STARTS {
-                    self.join_failure = Some(why.clone());
-                }
+                self.join_failure = Some(why.clone());
                 self.look()
             }
             Move::Archive(seat) | Move::Retire(seat) => {
