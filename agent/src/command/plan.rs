@@ -124,7 +124,7 @@ impl Seen {
         let viewer = prober.viewer(playbook).await?;
         let here = inspect(playbook, &snapshot.view, prober.observer()).await.map_err(trouble_of_setup)?;
         let host = identity::host_id(&playbook.state_dir);
-        let seats = identity::seats(playbook, host, &snapshot.view);
+        let seats = identity::seats(playbook, host, &identity::known(playbook, &snapshot.view));
         let me = identity::me(playbook, host, snapshot.view.cluster, seats, verb);
         let keys = match snapshot.keys() {
             // Without a leader the keys cannot be read, and that is what a person must know.

@@ -1,8 +1,8 @@
 //! Who this host and its part in a run are, as far as that can be read without taking any lock.
 
-use std::{fs, path::Path, sync::Arc};
+use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 
-use proto::ClusterId;
+use proto::{ClusterId, MemberId};
 
 use super::intent::intent;
 use crate::{
@@ -31,18 +31,25 @@ pub fn host_id(state_dir: &Path) -> HostId {
 
 /// The seats that the playbook's nodes are, by the names of members.
 pub fn mine(playbook: &Playbook, host: HostId, view: &ClusterView) -> Seats {
-    let is_mine = |name: &str| playbook.node(name).is_some();
-    let members = view.members.iter().filter(|member| is_mine(&member.name));
-    Seats::on(host, members.map(|member| (member.name.clone(), member.id)))
+    Seats::on(host, known(playbook, view).into_iter().map(|(name, member)| (name.into(), member)))
 }
 
-/// The same, with the nodes that are no members yet: a change of members may bring them. In the playbook's order.
-pub fn seats(playbook: &Playbook, host: HostId, view: &ClusterView) -> Seats {
+/// The playbook's nodes that are members, by name.
+pub fn known(playbook: &Playbook, view: &ClusterView) -> BTreeMap<String, MemberId> {
+    let members = view.members.iter().filter(|member| playbook.node(&member.name).is_some());
+    members.map(|member| (member.name.to_string(), member.id)).collect()
+}
+
+/// The seats of a host with these members. Where members change, each of its nodes has one, in the playbook's order.
+pub fn seats(playbook: &Playbook, host: HostId, members: &BTreeMap<String, MemberId>) -> Seats {
     if !playbook.nodes.iter().any(|node| node.may_join) {
-        return mine(playbook, host, view);
+        return Seats::on(host, members.iter().map(|(name, member)| (Arc::from(name.as_str()), *member)));
     }
-    let of = |name: &str| view.members.iter().find(|member| *member.name == *name).map(|member| member.id);
-    let seat = |node: &Node| Seat { name: node.name.as_str().into(), host: Some(host), member: of(&node.name) };
+    let seat = |node: &Node| Seat {
+        name: node.name.as_str().into(),
+        host: Some(host),
+        member: members.get(&node.name).copied(),
+    };
     Seats(playbook.nodes.iter().map(seat).collect())
 }
 

@@ -11,7 +11,7 @@ use std::{
 
 use proto::{MemberId, Revision};
 
-use super::{Execution, error::ActError, node::OwnNode, process_member::says};
+use super::{Execution, as_event, error::ActError, node::OwnNode, process_member::says};
 use crate::{
     event::RunEvent,
     host::{
@@ -83,10 +83,7 @@ impl Execution<'_> {
     }
 
     pub(super) async fn archive(&mut self, at: usize) -> Event {
-        match self.put_data_aside(at).await {
-            Ok(()) => Event::Done,
-            Err(why) => Event::Failed(why.to_string().into()),
-        }
+        as_event(self.put_data_aside(at).await)
     }
 
     async fn put_data_aside(&mut self, at: usize) -> Result<(), ActError> {
@@ -161,10 +158,7 @@ impl Execution<'_> {
 
     /// etcd wants exactly the members that another one lists, each with its name: so the list is made right before the start.
     pub(super) async fn start_new(&mut self, at: usize, member: MemberId) -> Event {
-        match self.begin(at, member).await {
-            Ok(()) => Event::Done,
-            Err(why) => Event::Failed(why.to_string().into()),
-        }
+        as_event(self.begin(at, member).await)
     }
 
     async fn begin(&mut self, at: usize, member: MemberId) -> Result<(), ActError> {
@@ -195,10 +189,7 @@ impl Execution<'_> {
 
     /// A former member ends by itself once it is told; where it does not, it is ended.
     pub(super) async fn retire(&mut self, at: usize) -> Event {
-        match self.retire_and_archive(at).await {
-            Ok(()) => Event::Done,
-            Err(why) => Event::Failed(why.to_string().into()),
-        }
+        as_event(self.retire_and_archive(at).await)
     }
 
     async fn retire_and_archive(&mut self, at: usize) -> Result<(), ActError> {

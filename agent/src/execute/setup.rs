@@ -32,11 +32,7 @@ use crate::{
         file::{Header, Journal, JournalError, Opened},
         progress::Illegal,
     },
-    keys::{
-        ProcessId,
-        host_id::HostId,
-        seat::{Seat, Seats},
-    },
+    keys::{ProcessId, host_id::HostId},
     observe::{ObserveError, Observer, secret_file},
     plan::{Guard, Me, Verb},
     playbook::Playbook,
@@ -206,9 +202,7 @@ pub async fn set_up(
 }
 
 fn me(playbook: &Playbook, options: &Options, state: &StateDir, identity: &Identity) -> Me {
-    let host = Some(state.host());
-    let seat = |name: &str| Seat { name: name.into(), host, member: identity.members.get(name).copied() };
-    let seats = Seats(playbook.nodes.iter().map(|node| seat(&node.name)).collect());
+    let seats = identity::seats(playbook, state.host(), &identity.members);
     let me = identity::me(playbook, state.host(), identity.cluster, seats, options.verb);
     let command = options.order.as_ref().map_or_else(|| Arc::from(""), |order| order.argv.name().into());
     Me { expect_agents: options.expect_agents, command, ..me }

@@ -14,7 +14,10 @@ use std::{
 };
 
 use agent::{
-    execute::{identity::seats, intent::intent},
+    execute::{
+        identity::{known, seats},
+        intent::intent,
+    },
     keys::{Keys, host_id::HostId, rules::Rules},
     machine::act::Ending,
     observe::{
@@ -107,7 +110,7 @@ fn plan(folder: &Path) -> String {
     let me = Me {
         host,
         host_name: "h1".into(),
-        seats: seats(&playbook, host, &view),
+        seats: seats(&playbook, host, &known(&playbook, &view)),
         intent: intent(&playbook, view.cluster),
         verb: verb(folder),
         allow_degraded: playbook.strategy.allow_degraded,

@@ -25,7 +25,9 @@ use crate::{
 
 /// What is answered here is what a kind says that brings nobody to another release.
 pub trait Kind {
-    fn target(&self) -> Target<'_>;
+    fn target(&self) -> Target<'_> {
+        same_seats(None)
+    }
 
     /// What a member must run to take part, unless it is at the target; `None`: whatever it runs.
     fn from(&self) -> Option<&VersionReq> {
@@ -77,15 +79,20 @@ pub trait Kind {
     }
 
     /// The cluster version that every member must hold before the run has settled.
-    fn settled_version(&self, view: &ClusterView, back: bool) -> Option<ClusterVersion>;
+    fn settled_version(&self, view: &ClusterView, back: bool) -> Option<ClusterVersion> {
+        let _ = back;
+        common_version(view)
+    }
 
     /// The cluster version that etcd's downgrade leads to. The run enables that one, and has settled once it is over.
     fn lowers_to(&self) -> Option<ClusterVersion> {
         None
     }
 
-    /// Why it does not allow what was typed.
-    fn refuses(&self, verb: Verb) -> Option<Refusal>;
+    /// Why it does not allow what was typed: without another release there is none to go back to.
+    fn refuses(&self, verb: Verb) -> Option<Refusal> {
+        (verb == Verb::Rollback).then_some(Refusal::NothingToRollBack)
+    }
 
     /// In a phrase, for a playbook of another kind.
     fn phrase(&self) -> String;

@@ -1,30 +1,11 @@
 //! One member for another. Who goes when is decided in `plan/membership/`: no member is restarted.
 
-use proto::ClusterVersion;
-
-use super::{Kind, common_version, same_seats};
-use crate::{
-    journal::restart::Direction,
-    keys::change::Replace,
-    observe::view::{ClusterView, Member},
-    plan::{Case, Verb, refusal::Refusal, target::Target},
-};
+use super::Kind;
+use crate::{journal::restart::Direction, keys::change::Replace, observe::view::Member, plan::Case};
 
 impl Kind for Replace {
-    fn target(&self) -> Target<'_> {
-        same_seats(None)
-    }
-
     fn is_at(&self, _: &Case, _: &Member, _: Direction) -> bool {
         true
-    }
-
-    fn settled_version(&self, view: &ClusterView, _: bool) -> Option<ClusterVersion> {
-        common_version(view)
-    }
-
-    fn refuses(&self, verb: Verb) -> Option<Refusal> {
-        (verb == Verb::Rollback).then_some(Refusal::NothingToRollBack)
     }
 
     fn phrase(&self) -> String {

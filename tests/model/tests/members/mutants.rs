@@ -1,29 +1,16 @@
 //! The protocol with one rule turned off: each must show, as the violation that the rule is there for.
 
 use super::{
-    BOUND,
     judge::{FORGOT, LOST_JOIN, LOST_STEP, NOT_IN_SYNC, NOT_REPLACED, STRANGER, Violation},
+    must_be_found,
     scenario::Scenario,
-    search::{Found, explore},
-    sum_with, trace,
 };
 use agent::keys::rules::Rules;
 
 /// A rule turned off, and a scenario in which that must show.
 fn mutant(name: &str, scenario: Scenario, turn_off: fn(&mut Rules), shows_as: Violation) {
     let scenario = scenario.with(turn_off);
-    match explore(&scenario, BOUND) {
-        Found::Broken { what, states, moves } => {
-            assert_eq!(what, shows_as, "without `{name}`:\n  {}", trace::replay(&scenario, &moves));
-            let moves = moves.len();
-            println!(
-                "counted: without `{name}`: {what}, after {states} states and {moves} moves; {}",
-                sum_with(states)
-            );
-        }
-        Found::Sound { states, .. } => panic!("without `{name}` nothing went wrong in {states} states"),
-        Found::CutOff { states } => panic!("without `{name}` cut off after {states} states"),
-    }
+    must_be_found(name, &scenario, shows_as);
 }
 
 macro_rules! without {

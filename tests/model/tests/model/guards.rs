@@ -3,14 +3,12 @@
 //! Not searched: a state directory that is lost while a command runs. Nothing says then that one does.
 
 use super::{
-    BOUND,
     errand::{BELOW, GONE_WITHOUT_LOCK},
     faults::{ALL, Fault, Faults},
     judge::{OTHER_SICK, Violation},
-    must_all_be_sound,
+    must_all_be_sound, must_be_found,
     scenario::{Kind, Scenario},
-    search::{Found, explore},
-    sound, sum_with, trace,
+    sound,
 };
 use agent::keys::rules::Rules;
 
@@ -118,19 +116,7 @@ fn beside_a_run_over_a_minor_with_each_fault() {
 /// A rule turned off, and where that must show.
 fn mutant(scenario: Scenario, turn_off: fn(&mut Rules), shows_as: Violation) {
     let scenario = scenario.with(turn_off);
-    let name = &scenario.name;
-    match explore(&scenario, BOUND) {
-        Found::Broken { what, states, moves } => {
-            assert_eq!(what, shows_as, "without `{name}`:\n  {}", trace::replay(&scenario, &moves));
-            let moves = moves.len();
-            println!(
-                "counted: guard without `{name}`: {what}, after {states} states and {moves} moves; {}",
-                sum_with(states)
-            );
-        }
-        Found::Sound { states, .. } => panic!("without `{name}` nothing went wrong in {states} states"),
-        Found::CutOff { states } => panic!("without `{name}` cut off after {states} states"),
-    }
+    must_be_found(&scenario.name, &scenario, shows_as);
 }
 
 macro_rules! without {

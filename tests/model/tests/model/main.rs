@@ -45,54 +45,13 @@ mod search;
 mod singles;
 mod store;
 mod trace;
+mod verdict;
 mod world;
 
-use std::{
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
-    time::Instant,
-};
-
-use scenario::Scenario;
-use search::{Found, explore};
+use verdict::{must_all_be_sound, must_be_found, must_be_sound};
 
 /// More states than any scenario has; what a search remembers of each is some 60 bytes.
 const BOUND: usize = 60_000_000;
-
-static SCENARIOS: AtomicUsize = AtomicUsize::new(0);
-static STATES: AtomicUsize = AtomicUsize::new(0);
-
-/// Adds to what all searches of this process have visited, and says how much that is.
-fn sum_with(states: usize) -> String {
-    let scenarios = SCENARIOS.fetch_add(1, Relaxed) + 1;
-    let all = STATES.fetch_add(states, Relaxed) + states;
-    format!("together {all} in {scenarios} searches")
-}
-
-/// Explores a scenario in which nothing may go wrong.
-fn must_be_sound(scenario: Scenario) {
-    must_all_be_sound([scenario]);
-}
-
-/// Explores them all, whatever the first ones come to.
-fn must_all_be_sound(scenarios: impl IntoIterator<Item = Scenario>) {
-    let faults: Vec<String> = scenarios.into_iter().filter_map(|scenario| fault_of(&scenario)).collect();
-    assert!(faults.is_empty(), "{}", faults.join("\n\n"));
-}
-
-fn fault_of(scenario: &Scenario) -> Option<String> {
-    let begun = Instant::now();
-    let name = &scenario.name;
-    match explore(scenario, BOUND) {
-        Found::Sound { states, ends } => {
-            println!("counted: {name}: {states} states, {ends} ends, {:.1?}; {}", begun.elapsed(), sum_with(states));
-            None
-        }
-        Found::Broken { what, states, moves } => {
-            Some(format!("{name}: {what}, after {states} states:\n  {}", trace::replay(scenario, &moves)))
-        }
-        Found::CutOff { states } => Some(format!("{name}: cut off after {states} states, no verdict")),
-    }
-}
 
 macro_rules! sound {
     ($($(#[$mark:meta])* $name:ident: $scenario:expr;)*) => {

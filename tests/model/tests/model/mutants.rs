@@ -1,30 +1,17 @@
 //! The protocol with one rule turned off: each must show, as the violation that the rule is there for.
 
 use super::{
-    BOUND,
     faults::Faults,
     judge::{ENABLED_FOR_NOTHING, OTHER_SICK, PAST_THE_LAST, STRANDED, STUCK, TWO_DOWN, UNDER_MARK, UNFIT, Violation},
+    must_be_found,
     scenario::{Kind, Scenario},
-    search::{Found, explore},
-    sum_with, trace,
 };
 use agent::keys::rules::Rules;
 
 /// A rule turned off, and the faults under which that must show.
 fn mutant(name: &str, kind: Kind, turn_off: fn(&mut Rules), faults: fn(&mut Faults), shows_as: Violation) {
     let scenario = Scenario::new(name, faults).of(kind).with(turn_off);
-    match explore(&scenario, BOUND) {
-        Found::Broken { what, states, moves } => {
-            assert_eq!(what, shows_as, "without `{name}`:\n  {}", trace::replay(&scenario, &moves));
-            let moves = moves.len();
-            println!(
-                "counted: without `{name}`: {what}, after {states} states and {moves} moves; {}",
-                sum_with(states)
-            );
-        }
-        Found::Sound { states, .. } => panic!("without `{name}` nothing went wrong in {states} states"),
-        Found::CutOff { states } => panic!("without `{name}` cut off after {states} states"),
-    }
+    must_be_found(name, &scenario, shows_as);
 }
 
 macro_rules! without {
@@ -62,13 +49,7 @@ without! { Kind::Down,
 #[test]
 fn twins_are_refused() {
     let scenario = Scenario::new("twins_are_refused", |_| ()).twins().with(|rules| rules.twins_are_refused = false);
-    match explore(&scenario, BOUND) {
-        Found::Broken { what, states, moves } => {
-            assert_eq!(what, TWO_DOWN, "{}", trace::replay(&scenario, &moves));
-            println!("counted: without twins_are_refused: {what}, after {states} states; {}", sum_with(states));
-        }
-        _ => panic!("without `twins_are_refused` nothing went wrong"),
-    }
+    must_be_found("twins_are_refused", &scenario, TWO_DOWN);
 }
 
 /// A member that was told to stop and goes on for a while is taken for healthy, and the next one goes.
@@ -78,16 +59,6 @@ fn what_was_told_to_stop_is_remembered() {
         ("stop that fails", Scenario::new("told_and_stuck", |f| (f.stuck, f.resume) = (1, 1))),
         ("agent that is killed", Scenario::new("told_and_kill", |f| f.kill = 1)),
     ] {
-        let scenario = scenario.forgetful();
-        match explore(&scenario, BOUND) {
-            Found::Broken { what, states, moves } => {
-                assert_eq!(what, TWO_DOWN, "{}", trace::replay(&scenario, &moves));
-                println!(
-                    "counted: without memory of what was told ({name}): {what}, after {states} states; {}",
-                    sum_with(states)
-                );
-            }
-            _ => panic!("without memory of what was told ({name}) nothing went wrong"),
-        }
+        must_be_found(&format!("memory of what was told ({name})"), &scenario.forgetful(), TWO_DOWN);
     }
 }
