@@ -1,6 +1,7 @@
 //! The command line, as it is typed. What the words mean is each verb's own affair.
 
 mod guarding;
+mod hosting;
 mod looking;
 
 use std::{ffi::OsString, path::PathBuf};
@@ -9,6 +10,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use proto::Release;
 
 pub use guarding::Guard;
+pub use hosting::{Adopt, Drain, Hold, HoldAdd, HoldList, HoldRemove, Named};
 pub use looking::{Gates, Membership, Reach, Status, Storage, Verify};
 
 use crate::report::stop::reason;
@@ -66,6 +68,13 @@ pub enum Verb {
     /// Run a command that takes this host's members down, such as reboot, when the cluster can do without them; in turn with all
     /// other hosts
     Guard(Guard),
+    /// Hold this host for the members that it carries: it is not to be taken away while the cluster counts on them
+    Adopt(Adopt),
+    /// Mark a host that is to go, and wait until nothing keeps it any more; for whoever takes machines away
+    Drain(Drain),
+    /// Keep a host, and its member in the cluster, for a reason of your own
+    #[command(subcommand)]
+    Hold(Hold),
     /// Give up the step of a member whose host does not come back
     Abandon(Abandon),
     /// Show every key that the agents share, and what it is; with --clear delete those that are nobody's
@@ -279,6 +288,11 @@ impl Verb {
             Self::Rollback(_) => "rollback",
             Self::Resume(_) => "resume",
             Self::Guard(_) => "guard",
+            Self::Adopt(_) => "adopt",
+            Self::Drain(_) => "drain",
+            Self::Hold(Hold::Add(_)) => "hold add",
+            Self::Hold(Hold::List(_)) => "hold list",
+            Self::Hold(Hold::Remove(_)) => "hold remove",
             Self::Abandon(_) => "abandon",
             Self::Keys(_) => "keys",
             Self::Matrix(_) => "matrix",
@@ -304,6 +318,10 @@ impl Verb {
                 Verify::Membership(Membership { playbook, .. }) | Verify::Storage(Storage { playbook, .. }),
             ) => Some(playbook),
             Self::Abandon(abandon) => Some(&abandon.playbook),
+            Self::Adopt(adopt) => Some(&adopt.playbook),
+            Self::Drain(drain) => Some(&drain.playbook),
+            Self::Hold(Hold::List(list)) => Some(&list.playbook),
+            Self::Hold(Hold::Add(HoldAdd { named, .. }) | Hold::Remove(HoldRemove { named })) => Some(&named.playbook),
             Self::Guard(guard) => Some(&guard.playbook),
             Self::Keys(keys) => Some(&keys.playbook),
             Self::Matrix(_) | Self::Init(_) | Self::Explain(_) | Self::Schema | Self::Completions(_) | Self::Man => {
@@ -341,7 +359,7 @@ pub fn definition() -> clap::Command {
 pub fn command() -> clap::Command {
     let ends = |command: clap::Command| command.after_long_help(reason::table());
     let whole = definition().after_help(EXAMPLES).after_long_help(format!("{EXAMPLES}\n{}", reason::table()));
-    ["run", "finalize", "rollback", "resume", "guard", "abandon"]
+    ["run", "finalize", "rollback", "resume", "guard", "abandon", "drain"]
         .iter()
         .fold(whole, |all, verb| all.mut_subcommand(verb, ends))
 }

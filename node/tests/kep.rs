@@ -28,10 +28,10 @@ fn tests() -> BTreeSet<String> {
                 let text = fs::read_to_string(&path).unwrap();
                 let (mut is_test, mut is_table) = (false, false);
                 for line in text.lines().map(str::trim) {
-                    // A scenario of both systems (`tests/src/on_both.rs`).
-                    is_table = (is_table && line != "}") || line == "on_both! {";
+                    // A scenario of both systems (`tests/src/on_both.rs`), or a search of the model checker.
+                    is_table = (is_table && line != "}") || ["on_both! {", "sound! {", "without! {"].contains(&line);
                     if is_table && line.starts_with(|first: char| first.is_ascii_lowercase()) {
-                        names.insert(line.split([',', ';']).next().unwrap().to_owned());
+                        names.insert(line.split([',', ';', ':']).next().unwrap().to_owned());
                     }
                     match line.split_once("fn ") {
                         Some((_, name)) if is_test => {

@@ -9,6 +9,7 @@ pub mod companion;
 pub mod explain;
 mod gates;
 mod guard;
+mod hosting;
 pub mod init;
 mod init_members;
 pub mod keys;
@@ -75,6 +76,9 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
         Verb::Gates(typed) => carried_out(gates::gates(typed, output)),
         Verb::Verify(cli::Verify::Membership(typed)) => carried_out(verify::membership(typed)),
         Verb::Verify(cli::Verify::Storage(typed)) => carried_out(verify::storage(typed)),
+        Verb::Adopt(typed) => carried_out(hosting::adopt(typed)),
+        Verb::Drain(typed) => carried_out(hosting::drain(typed)),
+        Verb::Hold(typed) => carried_out(hosting::hold(typed)),
         Verb::Abandon(typed) => carried_out(abandon::abandon(typed, output)),
         Verb::Keys(typed) => carried_out(keys::keys(typed, output)),
         Verb::Matrix(typed) => return companion::matrix(cli, typed),

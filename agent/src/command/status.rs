@@ -31,7 +31,7 @@ use crate::{
             cluster::{cluster_version, line},
             downgrade::downgrade,
             gates::gates,
-            status as told,
+            hosts, status as told,
         },
         stop::{Progress, Reason, Stop},
     },
@@ -249,6 +249,7 @@ impl Place {
             "abandoned".into(),
             json!(keys.abandoned.values().map(|lost| step_lock(&lost.value)).collect::<Vec<_>>()),
         );
+        facts.more.insert("protection".into(), hosts::object(keys, names, view));
         facts.more.insert("run_state".into(), json!(keys.run.as_ref().map(|run| &run.value.state)));
     }
 }

@@ -6,6 +6,7 @@
 pub mod change;
 mod hex;
 pub mod host_id;
+pub mod host_record;
 pub mod membership;
 pub mod rules;
 pub mod seat;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::unknown::Unknown;
 use change::Change;
 use host_id::HostId;
+use host_record::HostRecord;
 use membership::{Membership, RoleChange};
 use seat::Seats;
 
@@ -42,6 +44,8 @@ pub struct Keys {
     pub step: Option<At<StepLock>>,
     /// Steps that were abandoned while their host could still wake up. Not leased.
     pub abandoned: BTreeMap<MemberId, At<StepLock>>,
+    /// The hosts that carry members, where any is adopted or has joined so. Not leased.
+    pub hosts: BTreeMap<HostId, At<HostRecord>>,
     /// Agents and batons without a lease. Nobody keeps them alive and nothing would ever take
     /// them away, so they are nobody's, whatever they say.
     pub stale: Vec<Stale>,
@@ -280,6 +284,8 @@ pub enum KeyName {
     Step,
     /// `abandoned/<member id>`
     Abandoned(MemberId),
+    /// `hosts/<host id>`
+    Host(HostId),
 }
 
 impl Run {

@@ -63,6 +63,14 @@ pub struct Rules {
     pub step_outlives_its_call: bool,
     /// A step that turns into a removal writes the run: else its first owner still ends it as a promotion.
     pub turn_writes_the_run: bool,
+    /// A newcomer's host is held before it votes.
+    pub hold_comes_first: bool,
+    /// A newcomer is not promoted on a host that is marked to go.
+    pub mark_stops_a_promotion: bool,
+    /// While somebody else holds its host a member is not removed.
+    pub hold_stops_a_removal: bool,
+    /// Who says that a call may be sent compares what is known of the member's host.
+    pub call_compares_the_host: bool,
 }
 
 impl Default for Rules {
@@ -97,6 +105,10 @@ impl Default for Rules {
             call_is_said_first: true,
             step_outlives_its_call: true,
             turn_writes_the_run: true,
+            hold_comes_first: true,
+            mark_stops_a_promotion: true,
+            hold_stops_a_removal: true,
+            call_compares_the_host: true,
         }
     }
 }

@@ -7,8 +7,8 @@
 use proto::{MemberId, Revision};
 
 use super::{
-    At, Baton, KeyName, Participant, Run, RunState, Stale, StepLock, host_id::HostId, membership::Membership,
-    rules::Rules,
+    At, Baton, KeyName, Participant, Run, RunState, Stale, StepLock, host_id::HostId, host_record::HostRecord,
+    membership::Membership, rules::Rules,
 };
 
 /// One etcd Txn: all compares hold and all ops are done, or the answer carries every key as it stood.
@@ -45,6 +45,8 @@ pub enum Op {
     PutStepLock(StepLock),
     /// Put the sign of an abandoned step, without a lease.
     PutAbandoned(StepLock),
+    /// Put what is known of a host, without a lease.
+    PutHost(HostId, HostRecord),
     Delete(KeyName),
 }
 
@@ -54,6 +56,10 @@ fn compare(key: KeyName, is: Is) -> Compare {
 
 fn run_is(run: Option<&At<Run>>) -> Compare {
     compare(KeyName::Run, run.map_or(Is::Absent, |run| Is::Modified(run.modified)))
+}
+
+fn host_is(host: HostId, seen: Option<&At<HostRecord>>) -> Compare {
+    compare(KeyName::Host(host), seen.map_or(Is::Absent, |seen| Is::Modified(seen.modified)))
 }
 
 impl Txn {
@@ -130,6 +136,33 @@ impl Txn {
             compares.clear();
         }
         Self { compares, ops: vec![Op::PutRun(seen.value.with_membership(membership))] }
+    }
+
+    /// Writes what is known of a host, in the place of what was seen.
+    pub fn note_host(host: HostId, seen: Option<&At<HostRecord>>, record: HostRecord) -> Self {
+        Self { compares: vec![host_is(host, seen)], ops: vec![Op::PutHost(host, record)] }
+    }
+
+    /// The same, as long as no other step begins: one that removes a member of this host may not have seen it.
+    pub fn note_host_beside(
+        host: HostId,
+        seen: Option<&At<HostRecord>>,
+        record: HostRecord,
+        step: Option<&At<StepLock>>,
+    ) -> Self {
+        let step = compare(KeyName::Step, step.map_or(Is::Absent, |step| Is::Modified(step.modified)));
+        Self { compares: vec![host_is(host, seen), step], ops: vec![Op::PutHost(host, record)] }
+    }
+
+    /// Takes away what is known of a host.
+    pub fn forget_host(host: HostId, seen: &At<HostRecord>) -> Self {
+        Self { compares: vec![host_is(host, Some(seen))], ops: vec![Op::Delete(KeyName::Host(host))] }
+    }
+
+    /// This, if what is known of a host is what was seen: neither marked nor held nor let go since.
+    pub fn beside_host(mut self, host: HostId, seen: Option<&At<HostRecord>>) -> Self {
+        self.compares.push(host_is(host, seen));
+        self
     }
 
     /// Puts the step lock of a change of role: as [`Self::put_down`].

@@ -12,6 +12,7 @@ use proto::{ClusterVersion, MemberId, Revision};
 
 use super::{
     act::{Act, Ending, Event, Left, Looked},
+    membership::HostWritten,
     step::{Guarding, Restarting},
     txn_outcome::Then,
 };
@@ -61,6 +62,7 @@ pub struct Agent {
     pub(super) join_failure: Option<Arc<str>>,
     /// How often in a row the cluster did not take the newcomer.
     pub(super) refusals: u8,
+    pub(super) host_written: Option<HostWritten>,
 }
 
 /// The baton in this process's hand.
@@ -125,6 +127,7 @@ impl Agent {
             begins: None,
             join_failure: None,
             refusals: 0,
+            host_written: None,
         }
     }
 

@@ -232,6 +232,7 @@ fn op(op: &Op) -> String {
         Op::PutBaton(_) => "take baton".into(),
         Op::PutStepLock(_) => "put step".into(),
         Op::PutAbandoned(_) => "put abandoned".into(),
+        Op::PutHost(..) => "put host".into(),
         Op::Delete(key) => format!("delete {}", name_of(key).to_lowercase()),
     }
 }

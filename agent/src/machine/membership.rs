@@ -13,15 +13,32 @@ use super::{
 use crate::{
     keys::{
         At, AttemptId, Keys, Run, StepLock, TakeId,
+        host_id::HostId,
+        host_record::HostRecord,
         membership::{Membership, RoleChange, Stage},
         txn::Txn,
     },
     plan::{
         membership::{Move, RoleStep, survey::Data},
+        protection,
         refusal::Wait,
     },
     unknown::Unknown,
 };
+
+/// How often the looks between two writes of the same record double.
+const MOST_DOUBLINGS: u32 = 10;
+
+/// What this process has written of a host last.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct HostWritten {
+    host: HostId,
+    record: HostRecord,
+    /// How often in a row.
+    times: u32,
+    /// How many looks wanted it again since.
+    looks: u32,
+}
 
 /// How often the cluster may refuse a call in a row before its newcomer is given up.
 const REFUSALS: u8 = 20;
@@ -31,7 +48,12 @@ impl Agent {
         let Some(run) = &keys.run else { return self.look() };
         let (is_fresh, fresh) = looked;
         match next {
-            Move::Note(membership) => self.note_members(run, membership),
+            Move::Note(membership) => self.note_members(run, keys, membership),
+            Move::Host(host, Some(record)) => self.note_host(keys, host, record),
+            Move::Host(host, None) => match keys.hosts.get(&host) {
+                Some(seen) => self.send(Txn::forget_host(host, seen), Then::Look),
+                None => self.look(),
+            },
             Move::Archive(seat) => self.moving(Move::Archive(seat), Act::Archive(seat)),
             Move::Add(seat) => self.moving(Move::Add(seat), Act::AddMember(seat)),
             Move::Start(seat, member) => self.moving(Move::Start(seat, member), Act::StartNew(seat, member)),
@@ -66,7 +88,23 @@ impl Agent {
         self.ask(Phase::Moving(next), act)
     }
 
-    fn note_members(&mut self, run: &At<Run>, membership: Membership) -> Act {
+    /// What somebody else takes back is written ever more rarely: once in 2, 4, 8 looks.
+    fn note_host(&mut self, keys: &Keys, host: HostId, record: HostRecord) -> Act {
+        match &mut self.host_written {
+            Some(written) if (written.host, &written.record) == (host, &record) => {
+                written.looks += 1;
+                if written.looks < 1 << written.times.min(MOST_DOUBLINGS) {
+                    return self.rest(Wait::Rewritten { host_name: record.host_name });
+                }
+                written.times += 1;
+                written.looks = 0;
+            }
+            _ => self.host_written = Some(HostWritten { host, record: record.clone(), times: 1, looks: 0 }),
+        }
+        self.send(Txn::note_host(host, keys.hosts.get(&host), record), Then::Look)
+    }
+
+    fn note_members(&mut self, run: &At<Run>, keys: &Keys, membership: Membership) -> Act {
         let before = run.value.membership.as_deref();
         let own = |membership: &Membership| membership.joins.iter().find(|join| join.host == self.me.host).cloned();
         match (before.and_then(own), own(&membership)) {
@@ -81,7 +119,13 @@ impl Agent {
             }
             _ => {}
         }
-        self.send(Txn::note_members(run, membership, &self.rules), Then::Look)
+        let says_called = membership.called.is_some() && membership.called != before.and_then(|before| before.called);
+        let mut txn = Txn::note_members(run, membership, &self.rules);
+        let called = keys.step.as_ref().filter(|_| says_called && self.rules.call_compares_the_host);
+        if let Some((host, record)) = called.and_then(|step| protection::host_of(keys, step.value.member)) {
+            txn = txn.beside_host(host, Some(record));
+        }
+        self.send(txn, Then::Look)
     }
 
     fn put_role(&mut self, run: &At<Run>, step: RoleStep, attempt: AttemptId) -> Act {
@@ -145,7 +189,7 @@ impl Agent {
                 let seat = self.me.seats.0.get(seat).map_or_else(|| Arc::from(""), |seat| seat.name.clone());
                 self.leave(Ending::Seat { seat, why: why.clone() })
             }
-            Move::Note(_) | Move::End(_) | Move::Lock(_) | Move::Turn(_) => self.look(),
+            Move::Note(_) | Move::Host(..) | Move::End(_) | Move::Lock(_) | Move::Turn(_) => self.look(),
         }
     }
 

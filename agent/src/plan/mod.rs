@@ -16,6 +16,7 @@ pub mod membership;
 pub mod no_return;
 pub mod order;
 mod owner;
+pub mod protection;
 pub mod put_back;
 pub mod refusal;
 pub mod replace_run;

@@ -175,6 +175,18 @@ pub enum Wait {
         member: MemberId,
         why: Arc<str>,
     },
+    /// A hold on the host of a member that is to leave, to be lifted by its owner.
+    HeldHost {
+        member: MemberId,
+        host_name: Arc<str>,
+        /// The hold's name.
+        hold: Arc<str>,
+        owner: Arc<str>,
+    },
+    /// Somebody who takes what is written of a host back, again and again.
+    Rewritten {
+        host_name: Arc<str>,
+    },
     /// The owner of a failed step.
     FailedOwner {
         member: MemberId,
@@ -206,10 +218,16 @@ impl Wait {
             | Self::Allowed { member, .. }
             | Self::Lowering { member, .. }
             | Self::Storage { member, .. }
+            | Self::HeldHost { member, .. }
             | Self::FailedOwner { member }
             | Self::AbandonedStep { member } => Some(*member),
             Self::UnderAlarm { wait, .. } => wait.member(),
-            Self::Answer | Self::Baton { .. } | Self::OthersToJoin | Self::Others { .. } | Self::Seats { .. } => None,
+            Self::Answer
+            | Self::Baton { .. }
+            | Self::OthersToJoin
+            | Self::Others { .. }
+            | Self::Seats { .. }
+            | Self::Rewritten { .. } => None,
         }
     }
 }

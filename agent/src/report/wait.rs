@@ -29,6 +29,17 @@ pub fn words(wait: &Wait, names: &Names) -> String {
         Wait::Allowed { member, why } => {
             format!("the cluster to allow the change of {}; it says: {}", names.short(*member), printable(why))
         }
+        Wait::HeldHost { member, host_name, hold, owner } => format!(
+            "the hold {} of {} on {}, which keeps {} from being removed",
+            printable(hold),
+            printable(owner),
+            printable(host_name),
+            names.short(*member)
+        ),
+        Wait::Rewritten { host_name } => format!(
+            "somebody to leave the record of {} alone: what is written there is taken back again and again",
+            printable(host_name)
+        ),
         Wait::FailedOwner { member } => {
             format!("{} to try its failed step again", names.place(*member))
         }

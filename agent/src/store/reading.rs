@@ -21,7 +21,7 @@ pub const MOST_BYTES: usize = 256 * 1024;
 pub const MOST_ANSWERED: usize = 16 * 1024 * 1024;
 
 const SINGLE: [&str; 3] = ["run", "baton", "step"];
-const FOLDERS: [&str; 2] = ["agents/", "abandoned/"];
+const FOLDERS: [&str; 3] = ["agents/", "abandoned/", "hosts/"];
 
 /// What agents share is larger than any agent makes it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -119,19 +119,21 @@ mod tests {
 
     #[test]
     fn an_answer_is_one_moment_or_says_which_folder_is_too_full() {
-        let whole = |more: [bool; 2]| {
+        let whole = |more: [bool; 3]| {
             let single = [range(&["run"], false), range(&[], false), range(&["step"], false)];
-            let folders = [range(&["agents/a"], more[0]), range(&[], more[1])];
+            let folders = [range(&["agents/a"], more[0]), range(&[], more[1]), range(&["hosts/a"], more[2])];
             snapshot(answer(single.into_iter().chain(folders).collect()))
         };
-        let read = whole([false, false]).unwrap().unwrap();
+        let read = whole([false, false, false]).unwrap().unwrap();
         let names: Vec<_> = read.keys.iter().map(|key| key.key.as_str()).collect();
-        assert_eq!((read.revision, names), (Revision(9), vec!["run", "step", "agents/a"]));
+        assert_eq!((read.revision, names), (Revision(9), vec!["run", "step", "agents/a", "hosts/a"]));
         assert_eq!(read.keys[0].lease, Some(LeaseId(3)));
-        for (more, folder) in [([true, false], "agents/"), ([false, true], "abandoned/")] {
+        for (more, folder) in
+            [([true, false, false], "agents/"), ([false, true, false], "abandoned/"), ([false, false, true], "hosts/")]
+        {
             assert_eq!(whole(more), Some(Err(Oversize::Keys { folder })));
         }
         assert_eq!(snapshot(answer(vec![range(&["run"], false)])), None, "an answer to another question");
-        assert_eq!(snapshot(answer(vec![ResponseOp { response: None }; 5])), None);
+        assert_eq!(snapshot(answer(vec![ResponseOp { response: None }; 6])), None);
     }
 }

@@ -18,6 +18,7 @@ use crate::{
     keys::{
         At, Baton, KeyName, Keys, Participant, Run, Stale, StepLock,
         host_id::HostId,
+        host_record::HostRecord,
         txn::{Compare, Is, Op, Txn},
     },
     store,
@@ -60,7 +61,7 @@ struct Head {
     host_name: Option<Arc<str>>,
 }
 
-keeps! { Run, Participant, Baton, StepLock }
+keeps! { Run, Participant, Baton, StepLock, HostRecord }
 
 /// Reads all keys of one moment.
 ///
@@ -85,6 +86,7 @@ pub fn keys(snapshot: &Snapshot) -> Result<Keys, StoredError> {
             Some(KeyName::Step) => keys.step = Some(value(raw)?),
             Some(KeyName::Agent(host)) => drop(keys.agents.insert(host, value(raw)?)),
             Some(KeyName::Abandoned(member)) => drop(keys.abandoned.insert(member, value(raw)?)),
+            Some(KeyName::Host(host)) => drop(keys.hosts.insert(host, value(raw)?)),
             None => {}
         }
     }
@@ -138,6 +140,7 @@ fn op(write: &Op, agent: Option<LeaseId>) -> store::Op {
         Op::PutBaton(baton) => put(KeyName::Baton, baton, Some(baton.take.lease())),
         Op::PutStepLock(record) => put(KeyName::Step, record, None),
         Op::PutAbandoned(record) => put(KeyName::Abandoned(record.member), record, None),
+        Op::PutHost(host, record) => put(KeyName::Host(*host), record, None),
         Op::Delete(key) => store::Op::Delete { key: key.to_string() },
     }
 }
@@ -157,6 +160,7 @@ impl fmt::Display for KeyName {
             Self::Baton => f.write_str("baton"),
             Self::Step => f.write_str("step"),
             Self::Abandoned(member) => write!(f, "abandoned/{}", member.key_form()),
+            Self::Host(host) => write!(f, "hosts/{host}"),
         }
     }
 }
@@ -167,6 +171,7 @@ pub(super) fn name(text: &str) -> Option<KeyName> {
         None if text == "baton" => Some(KeyName::Baton),
         None if text == "step" => Some(KeyName::Step),
         Some(("agents", host)) => host.parse::<HostId>().ok().map(KeyName::Agent),
+        Some(("hosts", host)) => host.parse::<HostId>().ok().map(KeyName::Host),
         Some(("abandoned", member)) => {
             let id = member.parse::<MemberId>().ok()?;
             (id.key_form() == member).then_some(KeyName::Abandoned(id))
@@ -184,6 +189,7 @@ mod tests {
         keys::{
             AttemptId, Finalize, Going, Intent, ProcessId, RunId, RunState, TakeId,
             change::{Change, Upgrade},
+            host_record::Mark,
             rules::Rules,
             seat::Seats,
         },
@@ -263,12 +269,15 @@ mod tests {
             take: TakeId(u128::MAX),
             unknown: Unknown::default(),
         };
+        let mark = Mark { by: "ops".into(), why: "\u{1b}old".into() };
+        let kept = HostRecord { mark: Some(mark), ..HostRecord::joining("h1".into()).holding(MemberId(1)) };
         let ops = vec![
             Op::PutRun(run(failed.clone())),
             Op::PutAgent(host(), participant.clone()),
             Op::PutBaton(baton.clone()),
             Op::PutStepLock(record()),
             Op::PutAbandoned(record()),
+            Op::PutHost(host(), kept.clone()),
         ];
         let (_, ops) = txn(&Txn { compares: vec![], ops }, Some(LeaseId(77)));
         let read = keys(&stored(&ops)).unwrap();
@@ -279,6 +288,7 @@ mod tests {
         assert_eq!(read.baton.unwrap().value, baton);
         assert_eq!(read.step.unwrap().value, record());
         assert_eq!(read.abandoned[&record().member].value, record());
+        assert_eq!(read.hosts[&host()].value, kept);
         let leases: Vec<_> = stored(&ops).keys.iter().map(|key| (key.key.clone(), key.lease)).collect();
         insta::assert_debug_snapshot!(leases, @r#"
         [
@@ -308,6 +318,10 @@ mod tests {
             ),
             (
                 "abandoned/8e9e05c52164694d",
+                None,
+            ),
+            (
+                "hosts/0000000000000000000000000000000a-0000000000000000000000000000000b",
                 None,
             ),
         ]
@@ -372,6 +386,7 @@ mod tests {
             Op::PutBaton(baton),
             Op::PutStepLock(record()),
             Op::PutAbandoned(record()),
+            Op::PutHost(host(), HostRecord::joining("h1".into()).holding(MemberId(1))),
         ] {
             let newer = by_a_newer_agent(&op);
             let keys = read([newer.clone()]).unwrap();
@@ -381,6 +396,7 @@ mod tests {
                 Op::PutBaton(_) => Op::PutBaton(keys.baton.unwrap().value),
                 Op::PutStepLock(_) => Op::PutStepLock(keys.step.unwrap().value),
                 Op::PutAbandoned(_) => Op::PutAbandoned(keys.abandoned.into_values().next().unwrap().value),
+                Op::PutHost(host, _) => Op::PutHost(host, keys.hosts[&host].value.clone()),
                 Op::Delete(_) => unreachable!(),
             };
             let (_, ops) = txn(&Txn { compares: vec![], ops: vec![again] }, None);
@@ -442,7 +458,7 @@ mod tests {
         for value in ["", "{}", "[]", "\u{0}", r#"{"format":1}"#, r#"{"format":-1}"#] {
             assert!(matches!(read("run", value), Err(StoredError::Damaged { .. })), "{value}");
         }
-        for key in ["other", "run/x", "agents/nobody", "abandoned/1", "abandoned/8E9E05C52164694D", ""] {
+        for key in ["other", "run/x", "agents/nobody", "hosts/h1", "abandoned/1", "abandoned/8E9E05C52164694D", ""] {
             assert_eq!(read(key, "no json").unwrap(), Keys::default(), "{key}");
         }
     }

@@ -18,7 +18,7 @@ async fn agents_that_are_killed_at_random_come_to_the_end(system: System) {
     if minors.into_iter().any(|minor| build_or_skip(system, minor).is_none()) {
         return;
     }
-    let soak = Command::new(env!("CARGO_BIN_EXE_soak-agent")).args(["15", "--system", system.name()]).output();
+    let soak = Command::new(env!("CARGO_BIN_EXE_soak-agent")).args(["8", "--system", system.name()]).output();
     let done = soak.expect("it runs");
     println!("{}", String::from_utf8_lossy(&done.stdout));
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proto::MemberId;
 
 use super::{
-    Move, Standing, is_learner, of_join, promote,
+    Move, Standing, hold, is_learner, of_join, promote,
     refusal::MembersRefusal,
     refuse,
     survey::{Data, Place},
@@ -32,7 +32,8 @@ pub(super) fn reserve(standing: &Standing, at: usize, place: &Place) -> Option<N
     if let Some(voter) = standing.voter(&seat.name) {
         return taken_name(standing, place, voter);
     }
-    if let Some(objection) = unfit(standing, seat.name.clone(), place) {
+    if let Some(objection) = hold::marked(standing, case.me.host).or_else(|| unfit(standing, seat.name.clone(), place))
+    {
         return Some(refuse(objection));
     }
     if let Some(next) = in_the_way(standing, place) {
@@ -177,7 +178,10 @@ pub(super) fn next(standing: &Standing, at: usize, place: &Place, join: &Join) -
                 }
                 (_, Data::Unknown(why)) => give_up(format!("its data cannot be understood: {why}").into()),
                 (_, Data::Unnamed) => give_up("the playbook does not say any more where its data is".into()),
-                (Stage::Starting, Data::Of { .. }) => up(standing, at, place, member),
+                (Stage::Starting, Data::Of { .. }) => match hold::marked(standing, join.host) {
+                    Some(_) => give_up("its host was marked to go before it voted".into()),
+                    None => up(standing, at, place, join, member),
+                },
                 (Stage::Starting, Data::None) if case.may_begin == Some(join.attempt) => {
                     Some(Next::Members(Move::Start(at, id)))
                 }
@@ -213,16 +217,19 @@ fn add(standing: &Standing, at: usize, place: &Place, join: &Join) -> Option<Nex
         }
         _ => {}
     }
+    if let Some(record) = hold::before_it_is_added(standing, join) {
+        return Some(record);
+    }
     let sick = case.view.voters().find(|voter| !voter.is_ready() && !membership.leaving.contains(&voter.id));
     Some(sick.map_or(Next::Members(Move::Add(at)), |member| waits_for(case, member.id)))
 }
 
 /// It has its data: it runs, takes in what there is, and is promoted.
-fn up(standing: &Standing, at: usize, place: &Place, member: &Member) -> Option<Next> {
+fn up(standing: &Standing, at: usize, place: &Place, join: &Join, member: &Member) -> Option<Next> {
     match (place.runs, member.is_ready()) {
         (false, _) => Some(Next::Members(Move::Start(at, member.id))),
         (true, false) if standing.case.rules.learner_is_ready => Some(Next::Wait(Wait::CatchUp { member: member.id })),
-        (true, _) => Some(promote::promote(standing, member)),
+        (true, _) => Some(hold::before_it_votes(standing, join).unwrap_or_else(|| promote::promote(standing, member))),
     }
 }
 

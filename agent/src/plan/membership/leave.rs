@@ -5,7 +5,7 @@
 
 use proto::MemberId;
 
-use super::{Move, RoleStep, Standing, is_learner, waits_for};
+use super::{Move, RoleStep, Standing, hold, is_learner, waits_for};
 use crate::{
     keys::{change::Change, membership::RoleChange},
     observe::view::Member,
@@ -17,6 +17,7 @@ use crate::{
 
 pub(super) fn of_the_ready(standing: &Standing, leaver: &Member) -> Option<Next> {
     objection_to_the_ready(standing, leaver)
+        .or_else(|| hold::of_others(standing, leaver))
         .or_else(|| Some(hand_over(standing, leaver).unwrap_or(Next::Members(Move::Lock(step_of(leaver))))))
 }
 
@@ -76,13 +77,14 @@ pub(super) fn of_the_dead(standing: &Standing) -> Option<Next> {
 pub(super) fn objection(standing: &Standing, leaver: &Member) -> Option<Next> {
     let case = standing.case;
     let is_own = case.me.seats.has(leaver.id);
-    match leaver.is_ready() {
+    let found = match leaver.is_ready() {
         true => objection_to_the_ready(standing, leaver),
         // Its own agent brings it up, or says that it cannot.
         false if case.keys.has_participant(leaver.id) && !is_own => Some(Next::Wait(Wait::Ready { member: leaver.id })),
         false if !case.is_window_over() => Some(Next::Wait(Wait::OthersToJoin)),
         false => objection_to_the_dead(standing, leaver),
-    }
+    };
+    found.or_else(|| hold::of_others(standing, leaver))
 }
 
 /// What keeps a member that is not ready from being removed: those that stay could not agree without it, either.

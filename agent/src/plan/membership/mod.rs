@@ -7,6 +7,7 @@
 
 mod begin;
 pub mod forecast;
+mod hold;
 mod join;
 mod leave;
 mod promote;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use proto::MemberId;
 
 use super::{
-    Case, Finish, Next, Verb,
+    Case, Finish, Next, Verb, protection,
     refusal::{Refusal, Wait},
     rules,
 };
@@ -27,6 +28,8 @@ use crate::{
     keys::{
         RunResult, RunState,
         change::Change,
+        host_id::HostId,
+        host_record::HostRecord,
         membership::{Join, Membership, RoleChange},
         seat::Seat,
     },
@@ -41,6 +44,8 @@ use survey::{Data, Place, Survey};
 pub enum Move {
     /// Write this into the run.
     Note(Membership),
+    /// Write this of a host; nothing is to be known of it any more where it is `None`.
+    Host(HostId, Option<HostRecord>),
     /// Put the data in this seat's directory aside.
     Archive(usize),
     /// Have this seat's newcomer added as a learner.
@@ -139,6 +144,10 @@ fn within(standing: &Standing) -> Next {
     }
     if let Some(member) = standing.foreign() {
         return refuse(MembersRefusal::ForeignChange { member, is_listed: standing.is_listed(member) });
+    }
+    let listed = |member| standing.is_listed(member);
+    if let Some((host, record)) = protection::out_of_date(case.keys, listed, Some(standing.membership)) {
+        return Next::Members(Move::Host(host, record));
     }
     if let Some(lock) = &case.keys.step {
         return step::step(standing, lock);

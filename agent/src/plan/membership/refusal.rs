@@ -47,6 +47,8 @@ pub enum MembersRefusal {
     SeatOfAnother { seat: Arc<str>, host_name: Arc<str> },
     /// A newcomer has the place, and its host takes no part.
     JoinLeft { seat: Arc<str>, host_name: Arc<str> },
+    /// A newcomer's host is marked to go.
+    HostMarked { host_name: Arc<str>, by: Arc<str> },
     /// A learner has the place, and is none of the run's.
     LearnerInTheWay { member: MemberId },
 }

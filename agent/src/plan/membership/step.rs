@@ -4,7 +4,7 @@
 //! done, or that its member is gone. Before the first call the run says so; until then the step may be
 //! given up. Source: agent/MEMBERS.md, "Calls without a compare".
 
-use super::{Move, RoleStep, Standing, is_learner, leave, promote, waits_for};
+use super::{Move, RoleStep, Standing, hold, is_learner, leave, promote, waits_for};
 use crate::{
     keys::{
         At, StepLock,
@@ -43,6 +43,8 @@ fn promoted(standing: &Standing, step: RoleStep, is_called: bool, found: Option<
             Next::Members(Move::End(membership.with_voter(member)))
         }
         Some(learner) if is_learner(learner) && !is_called => match promote::objection(standing) {
+            // Its own host puts the hold, or gives it up.
+            None if hold::keeps_from_voting(standing, member) => give_up(standing),
             None if learner.is_ready() || !standing.case.rules.learner_is_ready => call_next(standing),
             _ => give_up(standing),
         },

@@ -6,8 +6,14 @@
 use std::{fmt::Write as _, time::SystemTime};
 
 use crate::{
-    keys::{Keys, Run, RunResult, RunState},
+    keys::{
+        Keys, Run, RunResult, RunState,
+        host_id::HostId,
+        host_record::{HostRecord, Phase},
+        membership::Stage,
+    },
     observe::view::{ClusterView, Member, Role},
+    plan::protection,
     report::{
         change::words,
         names::{Names, printable},
@@ -59,6 +65,13 @@ families! {
     ABANDONED_STEPS = "baton_abandoned_steps" [] "How many members were given up and may still wake up.";
     AGENTS = "baton_agents" [] "How many agents take part.";
     AGENT_WAITS = "baton_agent_waits" ["host"] "Whether the agent of this host says that it waits.";
+    PROTECTION_ON = "baton_protection_on" [] "Whether hosts are held for the members that they carry.";
+    BUDGET = "baton_budget" [] "How many ready voters may be down by intent: all hosts but one stay up, and a quorum in any case.";
+    HOST_HELD = "baton_host_held" ["host", "host_id"] "Whether the agents' own hold stands; of each host that carries a member, or is to.";
+    HOST_MARKED = "baton_host_marked" ["host", "host_id"] "Whether it is marked to go.";
+    HOST_HOLDS = "baton_host_holds" ["host", "host_id"] "How many holds of others stand.";
+    VOTERS_NOT_HELD = "baton_voters_not_held" [] "How many voters are on hosts without a hold; only where protection is on.";
+    NEWCOMER_STAGE = "baton_newcomer_stage" ["member", "stage", "host"] "1; how far a newcomer is that has no vote yet.";
     AGENT_RUN_ACTIVE = "baton_agent_run_active" ["host"] "Whether the run that writes this file is at work; agent run --metrics-file alone.";
     AGENT_RUN_EXIT = "baton_agent_run_exit_code" ["host", "reason"] "How that run has ended; not there before.";
     BATON_HOLDER = "baton_holder_info" ["host"] "1; the host whose turn it is.";
@@ -102,6 +115,7 @@ pub fn page(look: &Look) -> String {
         if let Some(keys) = look.keys {
             run(&mut page, view, keys);
             hands(&mut page, keys, look.names);
+            hosts(&mut page, view, keys);
         }
     }
     if let Some((host, run)) = look.agent {
@@ -135,6 +149,38 @@ fn members(page: &mut Page, view: &ClusterView, look: &Look) {
         };
         page.family(MEMBER_STEP, view.members.iter().filter_map(step));
     }
+}
+
+fn hosts(page: &mut Page, view: &ClusterView, keys: &Keys) {
+    let is_on = protection::is_on(keys);
+    let (voters, ready) = (view.voters().count(), view.voters().filter(|voter| voter.is_ready()).count());
+    page.one(PROTECTION_ON, yes(is_on));
+    page.one(BUDGET, protection::budget(keys, voters, ready) as f64);
+    let here = || keys.hosts.iter().filter(|(_, at)| at.value.phase != Phase::Left);
+    let labels = |id: &HostId, record: &HostRecord| vec![printable(&record.host_name).to_string(), id.to_string()];
+    let of = |value: fn(&HostRecord) -> f64| here().map(move |(id, at)| (labels(id, &at.value), value(&at.value)));
+    page.family(HOST_HELD, of(|record| yes(record.is_held())));
+    page.family(HOST_MARKED, of(|record| yes(record.is_marked())));
+    page.family(HOST_HOLDS, of(|record| record.holds.iter().filter(|hold| !hold.is_own()).count() as f64));
+    if is_on {
+        let is_held = |id| protection::host_of(keys, id).is_some_and(|(_, at)| at.value.is_held());
+        page.one(VOTERS_NOT_HELD, view.voters().filter(|voter| !is_held(voter.id)).count() as f64);
+    }
+    let run = keys.run.as_ref().filter(|run| !run.value.is_over());
+    let joins = run.and_then(|run| run.value.membership.as_ref()).map_or(&[][..], |membership| &membership.joins);
+    page.family(
+        NEWCOMER_STAGE,
+        joins.iter().map(|join| {
+            let stage = match join.stage {
+                Stage::Reserved => "reserved",
+                Stage::Added => "added",
+                Stage::Starting => "starting",
+                Stage::GivenUp { .. } => "given_up",
+            };
+            let name = |text: &str| printable(text).to_string();
+            (vec![name(&join.seat), stage.to_owned(), name(&join.host_name)], 1.0)
+        }),
+    );
 }
 
 /// Without how far it is: each number would be a series of its own.

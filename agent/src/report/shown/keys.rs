@@ -64,6 +64,9 @@ fn what_stands(keys: &Keys, names: &Names) -> String {
     if let Some(lost) = keys.abandoned.values().next() {
         return format!("a step that was given up: {}", step_lock(&lost.value, names));
     }
+    if let Some(host) = keys.hosts.values().next() {
+        return format!("a host: {}", super::hosts::line(&host.value, names));
+    }
     let seats = keys.agents.values().next().map(|agent| agent.value.seats.members().collect::<Vec<_>>());
     match seats.as_deref() {
         Some([]) => "a guard at work, or one that waits for its turn".to_owned(),

@@ -4,7 +4,10 @@ use super::status::state;
 use crate::{
     keys::membership::{RoleChange, Stage},
     plan::{Finish, Next, action::Action, membership::Move, refusal::Refusal},
-    report::{names::Names, wait},
+    report::{
+        names::{Names, printable},
+        wait,
+    },
 };
 
 /// As in `this host would now: …`; `refused` has the words for a refusal.
@@ -47,6 +50,8 @@ fn members(next: &Move, names: &Names) -> String {
             Some(Stage::GivenUp { .. }) => "give its newcomer up".into(),
             None => "write into the run who the members are".into(),
         },
+        Move::Host(_, None) => "forget a host that has left long ago".into(),
+        Move::Host(_, Some(record)) => format!("write what is known of {} now", printable(&record.host_name)),
         Move::Archive(_) => "put the old data in a newcomer's directory aside".into(),
         Move::Add(_) => "have its newcomer added as a learner".into(),
         Move::Start(_, member) => format!("start {}", short(*member)),

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 use proto::MemberId;
 
-use super::{cluster::cluster_version, downgrade::DowngradeLine, gates::GatesLine, step_column};
+use super::{cluster::cluster_version, downgrade::DowngradeLine, gates::GatesLine, hosts, step_column};
 
 use crate::{
     journal::{
@@ -170,7 +170,7 @@ pub fn keys(keys: &Keys, names: &Names, view: &ClusterView, lapses: Option<Durat
             stale.key
         );
     }
-    text
+    text + &hosts::text(keys, names, view)
 }
 
 /// This host's members where the cluster does not answer: from its journal and its processes.

@@ -105,6 +105,12 @@ impl Context<'_> {
                     format!("{} has begun to join from {}, which takes no part", printable(seat), printable(host_name));
                 self.seat_of_another(message, seat)
             }
+            MembersRefusal::HostMarked { host_name, by } => {
+                let (host, by) = (printable(host_name), printable(by));
+                let message = format!("{host} is marked to go by {by}, so no member joins there");
+                let left = format!("another host; or take the mark away: {} {host} --undo", self.command("drain"));
+                self.stop(Reason::HostMarked, message, "status").leaving(&left)
+            }
             MembersRefusal::LearnerInTheWay { member } => {
                 let message = format!("{} is a learner, and the cluster takes no other beside it", name(*member));
                 let left = format!("`etcdctl member promote {member}`, or `etcdctl member remove {member}`; {THEN}");

@@ -80,6 +80,11 @@ reasons! {
     Written "written" Always(0), "a playbook was written from the live cluster", "read it, then agent plan";
     Abandoned "abandoned" Always(0), "the step was given up; its member counts as lost", "bring its host back, or replace the member";
     Fenced "fenced" Always(0), "the abandoned host was declared dead; the others may go on", "agent run";
+    Adopted "adopted" Always(0), "what is known of this host was written: it is held, or forgotten", "nothing";
+    MayLeave "may_leave" Always(0), "nothing keeps the host any more", "take it away";
+    Unmarked "unmarked" Always(0), "the host is not marked to go any more", "nothing";
+    HoldAdded "hold_added" Always(0), "the hold stands", "nothing";
+    HoldRemoved "hold_removed" Always(0), "the hold is gone", "nothing";
     Cleared "cleared" Always(0), "what was nobody's among the shared keys was deleted", "agent run";
     MatrixPassed "matrix_passed" Always(0), "no plan of the matrix failed", "nothing";
     MatrixFailed "matrix_failed" Always(1), "a plan of the matrix failed", "run it again with the command that is printed, and look at its logs";
@@ -96,6 +101,11 @@ reasons! {
     Usage "usage" Always(2), "the command line is wrong", "agent help";
     Playbook "playbook" Always(2), "the playbook, or the matrix, is wrong", "correct it, then agent validate, or agent matrix --list";
     NoSuchMember "no_such_member" Always(2), "the cluster has no member of this name or id", "agent status";
+    NoSuchHost "no_such_host" Always(2), "no host of this name, or with a member of it, is known", "agent hold list";
+    HostHeld "host_held" Always(3), "something keeps the host: a hold, or a member that the cluster counts on", "see what is named; agent drain waits for it";
+    HoldOfAnother "hold_of_another" Always(3), "the hold has another owner", "its owner removes it";
+    HostOfAnother "host_of_another" Always(3), "another state directory has adopted this host's member", "agent adopt --forget with that one";
+    RemovalBegun "removal_begun" Always(3), "the member's removal has begun, and no hold stops it", "nothing";
     MatrixShowsNothing "matrix_shows_nothing" Always(3), "of no plan of the matrix did a fault come to pass", "see in the record what kept them from it, such as strace or root that is missing";
     Unprepared "unprepared" Preflight, "this host is not fit for its step", "repair what is named, then agent run";
     Credentials "credentials" Preflight, "a certificate, key or password cannot be used, or a member's certificate is not trusted", "correct the file or the address that is named";
@@ -136,6 +146,7 @@ reasons! {
     SeveralReleases "several_releases" Preflight, "the voters run several releases, so it is not known which a newcomer is to run", "end the upgrade or downgrade first";
     NewcomerUnfit "newcomer_unfit" Preflight, "a newcomer's place on this host is not as it must be", "correct what is named, then agent run";
     SeatOfAnother "seat_of_another" Preflight, "a newcomer is on its way from a host that takes no part", "agent run there, or agent abandon";
+    HostMarked "host_marked" Preflight, "a newcomer's host is marked to go", "another host, or agent drain HOST --undo, then agent run";
     LearnerInTheWay "learner_in_the_way" Preflight, "a learner has the place that a newcomer needs", "promote or remove it, then agent run";
     GoingBack "going_back" Preflight, "the run goes back", "agent rollback";
     NothingToRollBack "nothing_to_roll_back" Preflight, "there is no run that could go back", "nothing";

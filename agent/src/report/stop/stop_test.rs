@@ -151,6 +151,7 @@ fn members_refusals() -> Vec<MembersRefusal> {
         MembersRefusal::UnknownData { seat: name(), why: "its log has no beginning".into() },
         MembersRefusal::SeatOfAnother { seat: name(), host_name: host_name() },
         MembersRefusal::JoinLeft { seat: name(), host_name: host_name() },
+        MembersRefusal::HostMarked { host_name: host_name(), by: "ops".into() },
         MembersRefusal::LearnerInTheWay { member },
     ]
 }
@@ -168,6 +169,8 @@ fn waits() -> Vec<Wait> {
         Wait::Ready { member },
         Wait::CatchUp { member },
         Wait::Seats { seats: vec!["orders-4".into()] },
+        Wait::HeldHost { member, host_name: "h2".into(), hold: "backup".into(), owner: "ops".into() },
+        Wait::Rewritten { host_name: "h2".into() },
         Wait::Allowed { member: MemberId::default(), why: "etcdserver: too many learner members in cluster".into() },
         Wait::Allowed { member, why: "etcdserver: unhealthy cluster".into() },
         Wait::FailedOwner { member },
@@ -299,6 +302,16 @@ fn every_reason_has_an_end_or_a_verb_that_it_stands_for() {
         Reason::MatrixPassed,
         Reason::MatrixFailed,
         Reason::MatrixShowsNothing,
+        Reason::Adopted,
+        Reason::MayLeave,
+        Reason::Unmarked,
+        Reason::HoldAdded,
+        Reason::HoldRemoved,
+        Reason::NoSuchHost,
+        Reason::HostHeld,
+        Reason::HoldOfAnother,
+        Reason::HostOfAnother,
+        Reason::RemovalBegun,
     ];
     seen.extend(verbs);
     assert_eq!(seen, Reason::ALL.iter().copied().collect());

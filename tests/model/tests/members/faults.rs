@@ -37,6 +37,12 @@ pub struct Faults {
     pub promote: u8,
     /// `agent abandon SEAT` of a newcomer whose host may be at work.
     pub abandon: u8,
+    /// A host is marked to go.
+    pub mark: u8,
+    /// A tool takes the agents' own hold away.
+    pub unhold: u8,
+    /// Somebody holds a host, and lets it go at any later time.
+    pub hold: u8,
     /// Whether others act between the two halves of a look.
     pub split_looks: bool,
 }

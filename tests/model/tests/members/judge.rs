@@ -190,12 +190,14 @@ impl World {
         let newcomers = self.listed.iter().filter(|one| one.is_begun && one.is_learner);
         check(newcomers.clone().all(is_known) || self.scenario.faults.has_persons(), LOST_JOIN)?;
         check(self.calls.iter().all(|call| self.is_covered(*call)), LOST_STEP)?;
+        self.judge_called(before)?;
         let is_done = |world: &World| {
             let run = world.keys.run.as_ref().map(|run| &run.value.state);
             matches!(run, Some(RunState::Done { .. }))
         };
         if is_done(self) && !is_done(before) {
             let is_clean = self.keys.step.is_none() && self.membership().is_none_or(|one| one.joins.is_empty());
+            self.judge_holds_left()?;
             check(is_clean && (self.is_reached() || self.scenario.faults.has_persons()), NOT_DONE)?;
         }
         Ok(())

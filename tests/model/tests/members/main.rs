@@ -24,6 +24,7 @@ mod canonical;
 mod cluster;
 mod digest;
 mod faults;
+mod held;
 mod judge;
 mod moves;
 mod mutants;

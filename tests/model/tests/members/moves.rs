@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::{
+    held::ByHand,
     judge::Violation,
     scenario::url_of,
     world::{Call, Late, Listed, NOBODYS, Process, World},
@@ -61,6 +62,8 @@ pub enum Move {
     PersonPromotes(At),
     /// `agent abandon SEAT` though the host may be at work.
     Abandon,
+    /// A host's record is changed by hand.
+    ByHand(At, ByHand),
 }
 
 /// How an act ends.
@@ -95,6 +98,7 @@ impl Move {
             Self::Start(..) | Self::Land(_) | Self::Arrive(_) | Self::Elect(_) | Self::Lapse(_) => false,
             Self::CatchesUp(_) | Self::Ends(_) | Self::ComesUp(_) | Self::RemoveStray(_) => false,
             Self::GiveUp | Self::RemoveGivenUp | Self::Forget => false,
+            Self::ByHand(_, ByHand::LetGo | ByHand::Unmark) => false,
             _ => true,
         }
     }
@@ -239,6 +243,8 @@ impl World {
         if !self.has_quorum() {
             return;
         }
+        let is_quiet = self.hosts.iter().all(|host| host.process.is_none());
+        moves.extend(self.by_hand(is_quiet).into_iter().map(|(host, what)| Move::ByHand(host, what)));
         // Before a run it is another cluster, for which the playbook may ask what cannot be had.
         listed(moves, left.remove, &|one| self.run().is_some() && self.may_go(one), Move::PersonRemoves);
         listed(moves, left.promote, &|one| one.is_learner && one.is_synced, Move::PersonPromotes);
@@ -318,6 +324,7 @@ impl World {
                 let take = world.keys.baton.as_ref().map(|baton| baton.value.take);
                 world.end_lease(|baton| Some(baton.take) == take);
             }
+            Move::ByHand(host, what) => world.do_by_hand(host.into(), what),
             Move::Vanish(host) => {
                 let at = world.host(host.into());
                 (at.data, at.runs) = (None, false);
@@ -357,6 +364,9 @@ impl World {
             Move::PersonAdds => &mut left.add,
             Move::PersonPromotes(_) => &mut left.promote,
             Move::Abandon => &mut left.abandon,
+            Move::ByHand(_, ByHand::Mark) => &mut left.mark,
+            Move::ByHand(_, ByHand::Hold) => &mut left.hold,
+            Move::ByHand(_, ByHand::Unhold) => &mut left.unhold,
             _ => return,
         };
         *spent = spent.saturating_sub(1);

@@ -1,6 +1,7 @@
 //! The protocol with one rule turned off: each must show, as the violation that the rule is there for.
 
 use super::{
+    held::{KEPT, MARKED, NOT_HELD},
     judge::{FORGOT, LOST_JOIN, LOST_STEP, NOT_IN_SYNC, NOT_REPLACED, STRANGER, Violation},
     must_be_found,
     scenario::Scenario,
@@ -37,5 +38,9 @@ without! {
     members_compare_the_run, |name| Scenario::scale(name, 1, 3), LOST_JOIN;
     call_is_said_first, |name| under!(Scenario::replace(name, 3).on(&[0, 2, 3]), crash), NOT_REPLACED;
     step_outlives_its_call, |name| under!(Scenario::scale(name, 2, 3), call), LOST_STEP;
+    hold_comes_first, |name| Scenario::scale(name, 1, 2).held(), NOT_HELD;
+    mark_stops_a_promotion, |name| under!(Scenario::scale(name, 1, 2).held(), mark), MARKED;
+    hold_stops_a_removal, |name| under!(Scenario::scale(name, 3, 2).held(), hold), KEPT;
+    call_compares_the_host, |name| under!(Scenario::scale(name, 1, 2).held(), mark), MARKED;
     turn_writes_the_run, |name| under!(Scenario::scale(name, 2, 3).on(&[0, 2]), crash, freeze), STRANGER;
 }

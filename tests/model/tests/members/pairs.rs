@@ -31,6 +31,24 @@ sound! {
     three_to_one_and_a_call: |name| Scenario::scale(name, 3, 1).under(|f| f.call = 1);
 }
 
+sound! {
+    held_one_to_three: |name| Scenario::scale(name, 1, 3).held();
+    held_three_to_two: |name| Scenario::scale(name, 3, 2).held();
+    held_three_to_two_and_a_hold: |name| Scenario::scale(name, 3, 2).held().under(|f| f.hold = 1);
+    held_two_to_three_and_a_mark: |name| Scenario::scale(name, 2, 3).held().under(|f| f.mark = 1);
+    held_one_to_two_and_a_tool: |name| Scenario::scale(name, 1, 2).held().under(|f| f.unhold = 1);
+    #[ignore = "slow: 155,000 states; each of the three is searched alone by default"]
+    held_one_to_two_and_all_three: |name| Scenario::scale(name, 1, 2).held().under(|f| (f.unhold, f.mark, f.hold) = (1, 1, 1));
+    held_one_to_two_killed: |name| Scenario::scale(name, 1, 2).held().under(|f| (f.kill, f.mark) = (1, 1));
+    held_one_to_two_in_halves: |name| Scenario::scale(name, 1, 2).held().under(split).under(|f| f.mark = 1);
+    held_replace: |name| Scenario::replace(name, 3).on(&[2, 3]).held();
+    held_replace_and_a_hold: |name| Scenario::replace(name, 3).on(&[2, 3]).held().under(|f| f.hold = 1);
+    held_replace_and_a_mark: |name| Scenario::replace(name, 3).on(&[2, 3]).held().under(|f| f.mark = 1);
+    held_replace_the_dead_and_a_hold: |name| Scenario::replace(name, 3).of_the_dead().on(&[0, 3]).held().under(|f| f.hold = 1);
+    held_replace_the_dead_and_a_tool: |name| Scenario::replace(name, 3).of_the_dead().on(&[0, 3]).held().under(|f| f.unhold = 1);
+    held_replace_itself_and_a_mark: |name| Scenario::replace_itself(name, 3).on(&[0, 2]).held().under(|f| f.mark = 1);
+}
+
 /// Every two faults, the same one twice too.
 fn each_pair(scenario: &Scenario) {
     let pairs = ALL.iter().enumerate().flat_map(|(at, first)| ALL[at..].iter().map(move |second| (first, second)));

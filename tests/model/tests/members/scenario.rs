@@ -31,6 +31,8 @@ pub struct Scenario {
     pub emptied: Option<usize>,
     /// Those that may be emptied, or die.
     pub frail: Vec<usize>,
+    /// Whether the hosts of the first voters are held.
+    pub is_held: bool,
     /// Whether the members take a learner beside a voter that is not there, where enough are (etcd 3.5.30, 3.6.11).
     pub is_late: bool,
     pub faults: Faults,
@@ -66,6 +68,7 @@ impl Scenario {
             dead: None,
             emptied: None,
             frail: Vec::new(),
+            is_held: false,
             is_late: true,
             faults: Faults::default(),
             rules: Rules::default(),
@@ -103,6 +106,12 @@ impl Scenario {
 
     pub fn frail(mut self, hosts: &[usize]) -> Self {
         self.frail = hosts.to_vec();
+        self
+    }
+
+    /// On hosts that are adopted.
+    pub fn held(mut self) -> Self {
+        self.is_held = true;
         self
     }
 

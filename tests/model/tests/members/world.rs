@@ -149,7 +149,7 @@ impl World {
         Self {
             scenario: Rc::new(scenario.clone()),
             intent: Arc::new(scenario.intent()),
-            keys: Rc::default(),
+            keys: Rc::new(Keys { hosts: super::held::records(scenario), ..Keys::default() }),
             late: Vec::new(),
             calls: Vec::new(),
             listed: listed.collect(),

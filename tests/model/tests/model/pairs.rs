@@ -27,13 +27,16 @@ sound! {
     two_members_on_one_host_kill_and_sick: |name| Scenario::new(name, |f| (f.kill, f.sick) = (1, 1)).on(&[0, 0, 1]);
     one_voter_kill_and_sick: |name| Scenario::new(name, |f| (f.kill, f.sick) = (1, 1)).on(&[0]);
     two_voters_kill_and_sick: |name| Scenario::new(name, |f| (f.kill, f.sick) = (1, 1)).on(&[0, 1]);
+    #[ignore = "slow: 700,000 to 900,000 states; each fault of it is searched alone by default, and kill_and_sick as a pair"]
     restart_of_no_file_kill_and_sick: |name| Scenario::new(name, |f| (f.kill, f.sick) = (1, 1)).of(Kind::Restart).starting_again();
+    #[ignore = "slow: 700,000 to 900,000 states; each fault of it is searched alone by default, and kill_and_sick as a pair"]
     restart_kill_and_sick: |name| Scenario::new(name, |f| (f.kill, f.sick) = (1, 1)).of(Kind::Restart);
     #[ignore = "slow: 400,000 to 1,900,000 states; each fault of it is searched alone by default"]
     patch_sick_and_rollback: |name| Scenario::new(name, |f| (f.sick, f.rollback) = (1, 1)).of(Kind::Patch);
     stopping_on_failure: |name| Scenario::new(name, |f| (f.sick, f.resume) = (1, 1)).stopping_on_failure();
     sick_and_resume: |name| Scenario::new(name, |f| (f.sick, f.resume) = (1, 1));
     stuck_and_resume: |name| Scenario::new(name, |f| (f.stuck, f.resume) = (1, 1));
+    #[ignore = "slow: 700,000 to 900,000 states; each fault of it is searched alone by default, and kill_and_sick as a pair"]
     stuck_and_kill: |name| Scenario::new(name, |f| (f.stuck, f.kill) = (1, 1));
 }
 

@@ -29,6 +29,7 @@ sound! {
     three_members_on_one_host: |name| Scenario::new(name, |_| ()).on(&[0, 0, 0]);
     two_voters: |name| Scenario::new(name, |_| ()).on(&[0, 1]);
     twins: |name| Scenario::new(name, |_| ()).twins();
+    #[ignore = "slow: a million states; the other twins are searched by default"]
     twins_and_kill: |name| Scenario::new(name, |f| f.kill = 1).twins();
     #[ignore = "slow: 500,000 to 800,000 states; the other twins are searched by default"]
     twins_and_crash: |name| Scenario::new(name, |f| f.crash = 1).twins();

@@ -42,6 +42,7 @@ impl World {
             KeyName::Baton => self.keys.baton.as_ref().map(of),
             KeyName::Step => self.keys.step.as_ref().map(of),
             KeyName::Abandoned(member) => self.keys.abandoned.get(&member).map(of),
+            KeyName::Host(host) => self.keys.hosts.get(&host).map(of),
         }
     }
 
@@ -61,6 +62,7 @@ impl World {
             Op::PutBaton(_) => stamp(KeyName::Baton),
             Op::PutStepLock(_) => stamp(KeyName::Step),
             Op::PutAbandoned(record) => stamp(KeyName::Abandoned(record.member)),
+            Op::PutHost(host, _) => stamp(KeyName::Host(*host)),
             Op::PutAgent(..) | Op::Delete(_) => modified,
         };
         let keys = Rc::make_mut(&mut self.keys);
@@ -76,6 +78,8 @@ impl World {
             Op::Delete(KeyName::Step) => keys.step = None,
             Op::Delete(KeyName::Agent(host)) => drop(keys.agents.remove(&host)),
             Op::Delete(KeyName::Abandoned(member)) => drop(keys.abandoned.remove(&member)),
+            Op::PutHost(host, value) => drop(keys.hosts.insert(host, At { created, modified, value })),
+            Op::Delete(KeyName::Host(host)) => drop(keys.hosts.remove(&host)),
         }
     }
 

@@ -28,6 +28,8 @@ impl World<'_> {
                 self.keys.step = None;
                 self.note(by, membership);
             }
+            Move::Host(host, Some(record)) => drop(self.keys.hosts.insert(*host, at(record.clone()))),
+            Move::Host(host, None) => drop(self.keys.hosts.remove(host)),
             Move::Archive(seat) => {
                 if let Some(name) = name(*seat) {
                     self.add_of(&name, MemberAction::PutAside);
