@@ -233,6 +233,7 @@ fn no_link_between_texts_is_dead_and_readme_and_map_stay_short() {
         "agent/MEMBERS.md",
         "node/INVARIANTS.md",
         "agent/EXIT-CODES.md",
+        "agent/HOSTS.md",
         "agent/SECURITY.md",
         "agent/SYSTEMD.md",
         "node/README.md",

@@ -24,8 +24,8 @@ on_both! {
 fn said(verb: &[&str], playbook: &Path, more: &[&str]) -> (i32, Value) {
     let mut command = Command::new(agent::executable().expect("an agent"));
     let output = command.args(verb).arg(playbook).args(more).args(["--output", "json"]).output().expect("run");
-    let object = serde_json::from_slice(&output.stdout);
-    (output.status.code().expect("a code"), object.unwrap_or_else(|_| panic!("no object: {output:?}")))
+    let object = serde_json::from_slice(&output.stdout).expect("an object");
+    (output.status.code().expect("a code"), object)
 }
 
 fn must_be(found: (i32, Value), exit: i32, reason: &str) -> Value {
@@ -70,8 +70,8 @@ async fn a_held_host_goes_once_its_replacement_votes(system: System) {
     let mut agents = change.start_all(case, [m1, m4]);
     let waits = |keys: &std::collections::BTreeMap<String, Value>| {
         let agents = keys.iter().filter(|(key, _)| key.starts_with("agents/"));
-        let waits = agents.filter_map(|(_, agent)| agent["waits_for"].as_str().map(str::to_owned));
-        waits.filter(|waits| waits.contains("the hold backup of ops")).last()
+        let mut waits = agents.filter_map(|(_, agent)| agent["waits_for"].as_str().map(str::to_owned));
+        waits.find(|waits| waits.contains("the hold backup of ops"))
     };
     rollout.until_keys("the removal to wait for the hold", waits).await;
     let listed = case.listed(&case.client(1)).await;
