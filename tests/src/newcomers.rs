@@ -68,7 +68,8 @@ impl Case {
     }
 }
 
-fn place(member: &Member) -> Vec<String> {
+/// The lines of a node that say where its member is reached and has its data.
+pub fn place(member: &Member) -> Vec<String> {
     let urls = quoted(&member.peer_url());
     vec![format!("peer_urls: [{urls}]"), format!("data_dir: {}", quoted(&data(member).to_string_lossy()))]
 }
