@@ -2,6 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
+use proto::etcdserverpb::{MemberAddRequest, MemberRemoveRequest, cluster_client::ClusterClient};
 use serde_json::Value;
 
 use crate::{
@@ -12,6 +13,8 @@ use crate::{
     playbook::{Upgrade, quoted},
     ports::Ports,
     raft_status,
+    rollout::LIMIT,
+    wait,
 };
 
 /// Newcomers that are laid out, with ports that stay theirs.
@@ -59,6 +62,43 @@ impl Case {
         members
     }
 
+    /// Adds a newcomer as a voter and starts it, as a person would who knows of no run; as it runs then.
+    pub async fn add_by_hand(&self, newcomer: &Member) -> Member {
+        let client = self.client(0);
+        let request = MemberAddRequest { peer_urls: vec![newcomer.peer_url()], is_learner: false };
+        // etcd adds nobody until all members have known each other for a while.
+        let added = wait::until("a member to be added", LIMIT, || async {
+            let added = ClusterClient::new(client.channel()).member_add(request.clone()).await;
+            added.map_err(|status| status.to_string())
+        });
+        let listed = sure(added.await).into_inner().members;
+        let named = |one: &proto::etcdserverpb::Member| {
+            let name = if one.name.is_empty() { &newcomer.name } else { &one.name };
+            one.peer_urls.iter().map(|url| format!("{name}={url}")).collect::<Vec<_>>()
+        };
+        let list = listed.iter().flat_map(named).collect::<Vec<_>>().join(",");
+        let mut member = newcomer.clone();
+        member.flags.iter_mut().for_each(|flag| *flag = flag.replace("{{initial_cluster}}", &list));
+        sure(member.start());
+        let own = sure(self.layout().client(&member));
+        let serves = wait::until("it to serve", LIMIT, || async { own.get("served").await.map_err(|s| s.to_string()) });
+        sure(serves.await);
+        member
+    }
+
+    /// Removes the member of this name, as a person would.
+    pub async fn remove_by_hand(&self, name: &str) {
+        let client = self.client(0);
+        let listed = sure(client.members().await);
+        let id = listed.iter().find(|member| member.name == name).map(|member| member.id).expect("it is listed");
+        // Neither is one removed until then.
+        let removed = wait::until("a member to be removed", LIMIT, || async {
+            let removed = ClusterClient::new(client.channel()).member_remove(MemberRemoveRequest { id }).await;
+            removed.map_err(|status| status.to_string())
+        });
+        sure(removed.await);
+    }
+
     /// What is left of steps and newcomers: nothing, once a change is over.
     pub async fn leftovers(&self) -> Vec<String> {
         let keys = sure(raft_status::keys(self.layout()).await);
@@ -100,13 +140,27 @@ impl Change {
 
     /// Starts `agent run` on this member's host.
     pub fn start(&self, case: &Case, member: &Member) -> Agent {
-        sure(Agent::start("run", &self.write(case, &[member]), &[]))
+        self.start_with(case, member, "run", &[])
+    }
+
+    /// Starts `agent VERB` there, with more arguments.
+    pub fn start_with(&self, case: &Case, member: &Member, verb: &str, more: &[&str]) -> Agent {
+        sure(Agent::start(verb, &self.write(case, &[member]), more))
     }
 
     /// Starts it on each of these members' hosts.
     pub fn start_all<'m>(&self, case: &Case, members: impl IntoIterator<Item = &'m Member>) -> Vec<Agent> {
         members.into_iter().map(|member| self.start(case, member)).collect()
     }
+}
+
+/// Waits until an agent has told of an event of this name.
+pub async fn until_told(agent: &Agent, event: &str) {
+    let told = wait::until(event, LIMIT, || async {
+        let is_told = agent.events().is_ok_and(|events| events.iter().any(|one| one.event == event));
+        is_told.then_some(()).ok_or_else(|| agent.log())
+    });
+    sure(told.await);
 }
 
 /// One of the shared keys' parts, for messages.

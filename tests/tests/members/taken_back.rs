@@ -4,11 +4,10 @@ use tests::{
     agent::Agent,
     case::Case,
     ended::all_must_be,
-    newcomers::data,
+    newcomers::{data, until_told},
     on_both,
-    rollout::{Ends as _, LIMIT, all_end},
+    rollout::{Ends as _, all_end},
     system::System,
-    wait,
 };
 
 on_both! {
@@ -44,11 +43,7 @@ async fn a_newcomer_whose_host_is_gone_is_abandoned(system: System) {
     let newcomers = case.newcomers(2);
     let up = case.scale(&["m1", "m2", "m3", "m4", "m5"]);
     let gone = up.start(&case, &newcomers.members[0]);
-    let added = wait::until("it to be added", LIMIT, || async {
-        let is_told = gone.events().is_ok_and(|events| events.iter().any(|event| event.event == "newcomer_added"));
-        is_told.then_some(()).ok_or_else(|| gone.log())
-    });
-    added.await.expect("it was added");
+    until_told(&gone, "newcomer_added").await;
     gone.process().expect("it runs").signal(rustix::process::Signal::KILL).expect("killed");
     gone.ends().await;
     let _ = newcomers.members[0].end(rustix::process::Signal::KILL);

@@ -1,0 +1,75 @@
+//! A run that stands, and others who want something else of the members: another playbook, or a person.
+
+use rustix::process::Signal;
+use tests::{
+    case::Case,
+    ended::Ended,
+    newcomers::until_told,
+    on_both,
+    rollout::{Ends as _, all_end},
+    system::System,
+};
+
+on_both! {
+    another_scaling_takes_the_place_of_one_that_stands, etcd #[ignore = "slow: the node's row shows the same"];
+    a_voter_that_a_person_added_goes_once_it_is_accepted, etcd #[ignore = "slow: the node's row shows the same"];
+}
+
+fn voters(names: &[&str]) -> Vec<(String, bool)> {
+    names.iter().map(|name| ((*name).to_owned(), true)).collect()
+}
+
+/// It must have ended so, and named this.
+#[track_caller]
+fn must_name(ended: &Ended, exit: i32, reason: &str, name: &str) {
+    ended.must_be(exit, reason);
+    assert!(ended.message().contains(name), "expected `{name}`: {ended}");
+}
+
+async fn another_scaling_takes_the_place_of_one_that_stands(system: System) {
+    let release = system.main_job().0;
+    let Some(case) = Case::path(system, (release, release), |_| {}).await else { return };
+    let newcomers = case.newcomers(1);
+    let newcomer = &newcomers.members[0];
+    let (up, down) = (case.scale(&["m1", "m2", "m3", "m4", "m5"]), case.scale(&["m1", "m2", "m3"]));
+
+    // While one is on its way nobody else would know of it.
+    let killed = up.start(&case, newcomer);
+    until_told(&killed, "newcomer_added").await;
+    killed.process().expect("it runs").signal(Signal::KILL).expect("killed");
+    killed.ends().await;
+    let before = case.keys().await.remove("run");
+    let refused = down.start_with(&case, newcomer, "run", &["--replace"]).ends().await;
+    must_name(&refused, 3, "unprepared", "m4 is on its way");
+    assert_eq!(case.keys().await.remove("run"), before);
+
+    // It votes now, and the fifth has no host.
+    up.start(&case, newcomer).ends().await.must_be(0, "partial");
+    assert_eq!(case.listed(&case.client(0)).await, voters(&["m1", "m2", "m3", "m4"]));
+    down.start(&case, newcomer).ends().await.must_be(6, "other_run");
+    down.start_with(&case, newcomer, "run", &["--replace"]).ends().await.must_be(0, "done");
+    assert_eq!(case.listed(&case.client(0)).await, voters(&["m1", "m2", "m3"]));
+    assert_eq!(case.leftovers().await, Vec::<String>::new());
+    assert!(!newcomer.is_running());
+}
+
+async fn a_voter_that_a_person_added_goes_once_it_is_accepted(system: System) {
+    let release = system.main_job().0;
+    let Some(case) = Case::path(system, (release, release), |spec| spec.size = 1).await else { return };
+    let newcomers = case.newcomers(3);
+    let [first, second, persons] = &newcomers.members[..] else { unreachable!("three were wanted") };
+    let up = case.scale(&["m1", "m2", "m3"]);
+    up.start(&case, first).ends().await.must_be(0, "partial");
+    let persons = case.add_by_hand(persons).await;
+
+    must_name(&up.start(&case, second).ends().await, 3, "foreign_change", "m4");
+    assert_eq!(case.listed(&case.client(0)).await, voters(&["m1", "m2", "m4"]));
+    let resumed = up.start_with(&case, second, "resume", &[]).ends().await;
+    must_name(&resumed, 0, "partial", "m4");
+    assert_eq!(case.listed(&case.client(0)).await, voters(&["m1", "m2", "m3", "m4"]));
+    // Its own host does it.
+    all_end([up.start(&case, &persons)]).await.iter().for_each(|ended| ended.must_be(0, "done"));
+    assert_eq!(case.listed(&case.client(0)).await, voters(&["m1", "m2", "m3"]));
+    assert!(!persons.is_running());
+    assert_eq!(case.leftovers().await, Vec::<String>::new());
+}
