@@ -55,6 +55,10 @@ impl World {
         let now = self.now;
         let after = |ms: u64| now + ms * 1000;
         match fault {
+            fault if fault.harms_the_unlucky() && !self.bears_a_loss() => {
+                self.put_off.push(fault);
+                false
+            }
             Fault::Kill { whom, for_ms } => {
                 let Some(machine) = self.machine(whom) else { return false };
                 let was_up = machine.is_up();

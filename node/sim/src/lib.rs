@@ -8,6 +8,7 @@
 //!      |------ faults.rs    makes it go wrong
 //!      |------ downgrades.rs lowers the version, then releases, and calls it off
 //!      |------ membership.rs has members come and go, and says what their gate must come to
+//!      |------ additions.rs keeps disks while a voter is under way that may never start
 //!      |------ clients/     puts, reads, counts, leases, watches, compactions, and what they saw
 //!      |------ checks.rs    what must hold all the time, and at the end
 //!      |------ counts.rs    whether a key counts only while the feature for that is on
@@ -25,6 +26,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a tool of tests: what cannot be is a failure of the run")]
 
+mod additions;
 pub mod checks;
 pub mod clients;
 mod counts;

@@ -66,6 +66,8 @@ pub struct Machine {
     pub role: Role,
     /// It was added to a cluster, and has not run as a member yet.
     pub is_joining: bool,
+    /// No process on it has applied anything yet: where it was added, it may not be let in.
+    pub is_new: bool,
     process: Option<Process>,
     /// Its process does not run, though it is there.
     pub frozen_until: Option<Micros>,
@@ -121,6 +123,7 @@ impl Machine {
             peer_port: PEER_PORT,
             role: Role::Voter,
             is_joining: false,
+            is_new: true,
             process: None,
             frozen_until: None,
             starts_at: Some(0),
@@ -131,13 +134,13 @@ impl Machine {
         }
     }
 
-    /// One that is added to a cluster of these hosts' members, with the same release as another one.
+    /// One that is added to a cluster of these hosts' members, with a release of this minor and patch.
     pub fn added(
         id: HostId,
         network: &Network,
         plan: &Plan,
         others: &[(HostId, u16)],
-        like: &Self,
+        (minor, patch): (u64, u64),
         role: Role,
     ) -> Self {
         let mut machine = Self::new(id, network, plan);
@@ -146,7 +149,7 @@ impl Machine {
             others.iter().chain([&(id, PEER_PORT)]).map(|(id, port)| format!("m{id}={}", url(*id, *port))).collect();
         machine.flags.push(format!("--initial-cluster={}", all.join(",")));
         machine.flags.push("--initial-cluster-state=existing".into());
-        Self { role, is_joining: true, minor: like.minor, patch: like.patch, ..machine }
+        Self { role, is_joining: true, minor, patch, ..machine }
     }
 
     /// From its next start on others reach it here.
@@ -251,7 +254,10 @@ impl Machine {
                 tokio::time::sleep(passed).await;
             }
         });
-        self.is_joining &= process.member.lock().unwrap().is_none();
+        if let Some(member) = &*process.member.lock().unwrap() {
+            self.is_joining = false;
+            self.is_new &= member.read(|state| state.applied.0 == 0);
+        }
         let outcome = process.outcome.lock().unwrap().take()?;
         self.process = None;
         self.host.network.close_ports(self.host.id);

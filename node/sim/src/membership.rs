@@ -51,6 +51,11 @@ fn port(member: &Member, host: HostId) -> Option<u16> {
     PORTS.into_iter().find(|port| member.peer_urls == [url(host, *port)])
 }
 
+/// Nobody new comes in with more than one minor above the cluster version (`Mismatch::Above`).
+fn is_let_in(cluster: &Cluster, minor: u64) -> bool {
+    cluster.version.is_none_or(|version| minor <= version.minor + 1)
+}
+
 /// Who is a member, by machine: no machine is two.
 fn members(cluster: &Cluster, hosts: impl Iterator<Item = HostId>) -> BTreeMap<HostId, (MemberId, Role)> {
     let of = |host: HostId| {
@@ -72,12 +77,16 @@ impl World {
         1..=self.plan.members + ADDED
     }
 
+    fn may_be_asked(&self) -> Option<HostId> {
+        self.leader().filter(|_| self.now >= self.asks_until)
+    }
+
     /// Through the leader; what comes of it is seen by who is a member then.
     pub(crate) fn ask<F>(&mut self, what: impl Fn(Channel) -> F + Send + Sync + 'static) -> bool
     where
         F: Future<Output = Result<(), Status>> + Send + 'static,
     {
-        let Some(leader) = self.leader().filter(|_| self.now >= self.asks_until) else { return false };
+        let Some(leader) = self.may_be_asked() else { return false };
         self.asks_until = self.now + ASKS_S * 1_000_000 as Micros;
         crate::machine::TURN.set(CLIENTS);
         self.clients.also(leader, move |channel| async move {
@@ -94,6 +103,12 @@ impl World {
 
     pub(crate) fn add(&mut self, is_learner: bool) -> bool {
         let Some(host) = self.hosts().find(|host| !self.machines.contains_key(host)) else { return false };
+        if !is_learner {
+            if !self.outlasts_a_newcomer(None) || self.may_be_asked().is_none() {
+                return false;
+            }
+            self.expect_voter(host);
+        }
         let request = MemberAddRequest { peer_urls: vec![url(host, PEER_PORT)], is_learner };
         self.ask(move |channel| {
             let request = request.clone();
@@ -156,6 +171,23 @@ impl World {
         }
     }
 
+    /// The newest release that somebody runs and that a newcomer is let in with, by minor and patch.
+    fn newest_let_in(&self, cluster: &Cluster) -> Option<(u64, u64)> {
+        let releases = self.machines.values().map(|machine| (machine.minor, machine.patch));
+        releases.filter(|(minor, _)| is_let_in(cluster, *minor)).max()
+    }
+
+    /// A newcomer whose cluster was lowered before it was let in waits until it is started with a release that fits.
+    fn let_newcomers_in(&mut self, cluster: &Cluster) {
+        let Some(release) = self.newest_let_in(cluster) else { return };
+        let waiting = |machine: &&mut Machine| machine.is_new && !is_let_in(cluster, machine.minor);
+        for machine in self.machines.values_mut().filter(waiting) {
+            machine.stop();
+            (machine.minor, machine.patch) = release;
+            machine.starts_at = Some(self.now + 3_000_000);
+        }
+    }
+
     /// Has machines come and go with the members.
     pub(crate) fn follow_members(&mut self) {
         let Some(cluster) = self.cluster() else { return };
@@ -169,6 +201,7 @@ impl World {
         self.follow_downgrades(&cluster);
         let now = members(&cluster, self.hosts());
         self.follow_moves(&cluster, &now);
+        self.let_newcomers_in(&cluster);
         let mut counted = Vec::new();
         for (host, (_, role)) in &now {
             let added = Fault::Add { is_learner: *role == Role::Learner };
@@ -181,11 +214,8 @@ impl World {
                 None => {
                     let running = self.machines.iter().filter(|(other, _)| now.contains_key(other));
                     let others: Vec<_> = running.map(|(other, machine)| (*other, machine.peer_port)).collect();
-                    // A release that the others may have risen to already, and that is let in.
-                    let highest = cluster.version.map_or(u64::MAX, |version| version.minor + 1);
-                    let fit = self.machines.values().filter(|machine| machine.minor <= highest);
-                    let Some(like) = fit.max_by_key(|machine| (machine.minor, machine.patch)) else { continue };
-                    let machine = Machine::added(*host, &self.network, &self.plan, &others, like, *role);
+                    let Some(release) = self.newest_let_in(&cluster) else { continue };
+                    let machine = Machine::added(*host, &self.network, &self.plan, &others, release, *role);
                     self.machines.insert(*host, machine);
                     counted.push(added);
                 }

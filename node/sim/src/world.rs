@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use simulated_disk::Chance;
 
 use crate::{
+    additions::Addition,
     checks::{self, States},
     clients::Clients,
     counts::{self, Counts},
@@ -16,7 +17,7 @@ use crate::{
     faults::{Deposing, Mend},
     machine::{Machine, Role, TURN},
     network::{HostId, Micros, Network},
-    plan::Plan,
+    plan::{Fault, Plan},
     put_away::PutAway,
 };
 
@@ -40,6 +41,10 @@ pub struct World {
     pub(crate) clients: Clients,
     pub(crate) mends: Vec<(Micros, Mend)>,
     pub(crate) put_away: Option<PutAway>,
+    /// A voter that has no machine yet.
+    pub(crate) addition: Option<Addition>,
+    /// Losses that the cluster does not bear yet.
+    pub(crate) put_off: Vec<Fault>,
     pub(crate) deposing: Option<Deposing>,
     pub(crate) downgrades: Downgrades,
     states: States,
@@ -109,6 +114,8 @@ impl World {
             clients,
             mends,
             put_away: None,
+            addition: None,
+            put_off: Vec::new(),
             deposing: None,
             downgrades: Downgrades::default(),
             states,
@@ -155,10 +162,14 @@ impl World {
         let mut faults = faults.into_iter().peekable();
         let end = self.plan.seconds * 1_000_000;
         while self.now < end {
+            let mut due = if self.bears_a_loss() { std::mem::take(&mut self.put_off) } else { Vec::new() };
             while let Some(timed) = faults.next_if(|timed| timed.at_ms * 1000 <= self.now) {
+                due.push(timed.fault);
+            }
+            for fault in due {
                 TURN.set(0);
-                if self.inflict(timed.fault) {
-                    self.count(timed.fault);
+                if self.inflict(fault) {
+                    self.count(fault);
                 }
             }
             self.tick()?;
@@ -208,6 +219,7 @@ impl World {
             self.decisions.see(*host, &member)?;
             self.counts.see(*host, &member, &machine.release())?;
         }
+        self.follow_addition();
         self.depose();
         self.go_down();
         if now.is_multiple_of(LOOK) {

@@ -12,7 +12,7 @@ use proto::{
 };
 
 use super::*;
-use crate::plan::{Fault, Timed, Whom};
+use crate::plan::{Part, Timed, Whom};
 
 /// Goes on for so many simulated seconds, whatever the looks at the states say.
 fn pass(world: &mut World, seconds: u64) {
@@ -71,4 +71,47 @@ fn a_copy_from_before_a_start_that_others_have_heard_of_is_told_from_what_it_was
     assert_eq!(report.failure, None, "{:?}", report.ends);
     assert_eq!(report.faults.get("copy of an earlier start"), Some(&1), "{:?}", report.faults);
     assert!(!report.ends.is_empty() && report.ends.iter().all(|why| why.contains("it has an older copy of it")));
+}
+
+/// Three of four voters decide, and the fourth has no machine before it is decided that it is one. So a disk goes after that.
+#[test]
+fn no_disk_is_lost_while_a_voter_is_under_way() {
+    let mut world = World::new(Plan { members: 3, minor: 7, faults: Vec::new(), ..Plan::of(5, 30, false) });
+    pass(&mut world, 10);
+    let leader = world.leader().unwrap();
+    world.plan.unlucky = world.machines.keys().copied().find(|host| *host != leader).unwrap();
+    world.inflict(Fault::Add { is_learner: false });
+    assert!(!world.inflict(Fault::Lose { part: Part::All, for_ms: 100 }));
+    let Report { failure, faults, .. } = world.run();
+    assert_eq!(failure, None);
+    assert_eq!(["voter added", "disk emptied"].map(|kind| faults.get(kind)), [Some(&1); 2], "{faults:?}");
+}
+
+#[test]
+fn no_voter_is_added_where_a_lost_one_would_leave_no_majority() {
+    for (members, is_asked) in [(3, false), (5, true)] {
+        let mut world = World::new(Plan { members, minor: 7, faults: Vec::new(), ..Plan::of(5, 30, false) });
+        pass(&mut world, 10);
+        assert!(world.inflict(Fault::Lose { part: Part::All, for_ms: 100 }));
+        pass(&mut world, 5);
+        world.inflict(Fault::Add { is_learner: false });
+        assert_eq!(world.addition.is_some(), is_asked, "of {members}");
+    }
+}
+
+/// It waits for ever otherwise.
+#[test]
+fn a_newcomer_above_the_version_is_started_with_a_release_that_is_let_in() {
+    for is_learner in [false, true] {
+        let mut world = World::new(Plan { members: 3, minor: 6, faults: Vec::new(), ..Plan::of(5, 60, false) });
+        pass(&mut world, 10);
+        world.inflict(Fault::Add { is_learner });
+        while !world.machines.contains_key(&4) {
+            world.tick().unwrap();
+        }
+        // As if the version had been 3.7 just now.
+        world.machines.get_mut(&4).unwrap().minor = 8;
+        let report = world.run();
+        assert_eq!((report.failure, report.settled), (None, 1), "is a learner: {is_learner}");
+    }
 }

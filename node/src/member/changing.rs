@@ -147,7 +147,7 @@ impl Member {
 
     /// The voter that the log adds and the state does not have yet. It counts from there on (raft dissertation, section 4.1): where
     /// another one is lost meanwhile, nothing is decided before it is there.
-    pub(super) fn appended_voter(&self) -> Option<(MemberId, Vec<String>)> {
+    pub fn appended_voter(&self) -> Option<(MemberId, Vec<String>)> {
         let Members { voters, addresses } = self.shared.group.members_at().members;
         let is_new = |id: &&u64| {
             self.read(|state| !state.cluster.members.is_empty() && !state.cluster.members.contains_key(&MemberId(**id)))

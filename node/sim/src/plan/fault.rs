@@ -174,7 +174,7 @@ impl Fault {
     }
 
     /// Whether a disk loses what it has.
-    pub(super) fn harms_the_unlucky(&self) -> bool {
+    pub(crate) fn harms_the_unlucky(&self) -> bool {
         matches!(self, Self::Lose { .. } | Self::PutAway | Self::BringBack { .. } | Self::FlipSnapshot)
     }
 
