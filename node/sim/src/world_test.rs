@@ -81,6 +81,9 @@ fn no_disk_is_lost_while_a_voter_is_under_way() {
     let leader = world.leader().unwrap();
     world.plan.unlucky = world.machines.keys().copied().find(|host| *host != leader).unwrap();
     world.inflict(Fault::Add { is_learner: false });
+    while world.machines[&leader].member().unwrap().appended_voter().is_none() {
+        world.tick().unwrap();
+    }
     assert!(!world.inflict(Fault::Lose { part: Part::All, for_ms: 100 }));
     let Report { failure, faults, .. } = world.run();
     assert_eq!(failure, None);
