@@ -40,6 +40,8 @@ const READY_PROBE_GAP: Duration = Duration::from_millis(20);
 const SHOWN_SOAK: Duration = Duration::from_secs(2);
 /// Between two looks while others work, unless something changes.
 pub(super) const NOTHING_NEW: Duration = Duration::from_secs(2);
+/// Between two looks at a newcomer that catches up.
+const CATCH_UP_GAP: Duration = Duration::from_millis(200);
 /// The least time between two looks.
 pub(super) const LOOK_GAP: Duration = Duration::from_millis(50);
 /// Word of a change that comes as soon as it is listened for: it may come without end.
@@ -344,7 +346,9 @@ impl Execution<'_> {
         tokio::time::sleep(self.progress.breath).await;
         let changes = self.cluster.watch.get_or_insert_with(|| Arc::new(Watch::of(&self.cluster.store))).clone();
         let window_ends = self.began + self.playbook.strategy.join_window;
-        let nothing_new = Instant::now() + NOTHING_NEW;
+        // That a newcomer has caught up changes no key.
+        let is_of_a_newcomer = matches!(wait, Wait::CatchUp { .. });
+        let nothing_new = Instant::now() + if is_of_a_newcomer { CATCH_UP_GAP } else { NOTHING_NEW };
         // A look is due when the join window ends, too: that decides who takes part.
         let next = if window_ends > Instant::now() { window_ends.min(nothing_new) } else { nothing_new };
         let since = Instant::now();

@@ -32,8 +32,10 @@ use crate::playbook::cluster::Cluster;
 
 /// A key of Baton's own, which every user of it may read.
 const OWN_KEY: &str = "/baton/run";
-/// How far apart the two looks at a member are that is not ready.
+/// How far apart the two looks at a member are that is not ready, at most: it may be ready before.
 const UNREADY_PROBE_GAP: Duration = Duration::from_secs(2);
+/// How often it is asked meanwhile.
+const UNREADY_PROBED_EVERY: Duration = Duration::from_millis(100);
 /// How long one member may take to answer what is missing of it, beside a second look.
 const MISSING: Duration = Duration::from_secs(10);
 /// How long a member is waited for that should be gone.
@@ -338,7 +340,7 @@ impl Connections {
         }
     }
 
-    /// Looks again, some time later, whether a member that was not ready is, or is on its way.
+    /// Looks again for some time whether a member that was not ready is, or is on its way.
     async fn second_look(
         &self,
         member: &Listed,
@@ -349,23 +351,33 @@ impl Connections {
     ) -> Result<(Seen, Reported, Health), String> {
         let received = self.http.received_bytes(&member.name, address).await;
         let before = Progress { applied: seen.applied(), received };
-        sleep(UNREADY_PROBE_GAP).await;
-        let seen = self.access.status_of(member.id, address).await.map_err(|error| error.to_string())?;
-        let read = async {
-            // Without a leader it would only time out once more.
-            if seen.status.errors.is_empty() { self.read(member, address).await } else { Read::NotAsked }
-        };
-        let (read, received) = tokio::join!(read, self.http.received_bytes(&member.name, address));
-        // After the read, as the first time: what was undecided then may be decided now.
-        let told = self.told(member, address, &seen, &read).await;
-        let now = Progress { applied: seen.applied(), received };
-        let health = match judge(&answers(member.role, read, &seen, leader_commit)) {
-            Verdict::Ready => Health::Ready,
-            Verdict::Sick(reason) => Health::Sick { reason },
-            Verdict::Alarmed(alarms, besides) => Health::Alarmed { alarms, besides },
-            Verdict::Behind(_) => judge_twice(reason, before, now, leader_commit),
-        };
-        Ok((seen, told, health))
+        let until = Instant::now() + UNREADY_PROBE_GAP;
+        loop {
+            sleep(UNREADY_PROBED_EVERY).await;
+            let is_last = Instant::now() >= until;
+            let seen = match self.access.status_of(member.id, address).await {
+                Err(_) if !is_last => continue,
+                seen => seen.map_err(|error| error.to_string())?,
+            };
+            let read = match seen.status.errors.is_empty() {
+                true => self.read(member, address).await,
+                // Without a leader it would only time out once more.
+                false => Read::NotAsked,
+            };
+            // After the read, as the first time: what was undecided then may be decided now.
+            let told = self.told(member, address, &seen, &read).await;
+            let health = match judge(&answers(member.role, read, &seen, leader_commit)) {
+                Verdict::Behind(_) if !is_last => continue,
+                Verdict::Behind(_) => {
+                    let received = self.http.received_bytes(&member.name, address).await;
+                    judge_twice(reason, before, Progress { applied: seen.applied(), received }, leader_commit)
+                }
+                Verdict::Ready => Health::Ready,
+                Verdict::Sick(reason) => Health::Sick { reason },
+                Verdict::Alarmed(alarms, besides) => Health::Alarmed { alarms, besides },
+            };
+            return Ok((seen, told, health));
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proto::MemberId;
 
 use super::{
-    Move, is_learner,
+    Move, Standing, is_learner, join,
     refusal::MembersRefusal,
     refuse,
     survey::{Data, Place, Survey},
@@ -32,9 +32,21 @@ pub(super) fn begin(case: &Case, survey: &Survey) -> Next {
     rules::step_lock(case)
         .or_else(|| rules::alarm(case))
         .or_else(|| objection(case, survey).map(refuse))
+        .or_else(|| unfit(case, survey).map(refuse))
         .or_else(|| degraded(case))
         .or_else(|| several_releases(case).map(refuse))
         .unwrap_or(Next::Begin)
+}
+
+/// A newcomer of this host that could not join: no run begins for it.
+fn unfit(case: &Case, survey: &Survey) -> Option<MembersRefusal> {
+    let membership = membership(&case.me.intent, case.view, survey);
+    let standing = Standing { case, membership: &membership, survey };
+    let mut places = case.me.seats.0.iter().zip(&survey.places);
+    places.find_map(|(seat, place)| {
+        let joins = wants(&case.me.intent.change, &seat.name) && standing.voter(&seat.name).is_none();
+        if joins { join::unfit(&standing, seat.name.clone(), place) } else { None }
+    })
 }
 
 /// A member of this host that is to stay, and has lost its data: nobody brings it up again.

@@ -32,8 +32,7 @@ pub(super) fn reserve(standing: &Standing, at: usize, place: &Place) -> Option<N
     if let Some(voter) = standing.voter(&seat.name) {
         return taken_name(standing, place, voter);
     }
-    if let Some(objection) = hold::marked(standing, case.me.host).or_else(|| unfit(standing, seat.name.clone(), place))
-    {
+    if let Some(objection) = unfit(standing, seat.name.clone(), place) {
         return Some(refuse(objection));
     }
     if let Some(next) = in_the_way(standing, place) {
@@ -59,7 +58,10 @@ fn taken_name(standing: &Standing, place: &Place, voter: &Member) -> Option<Next
 }
 
 /// What of this host is not as a newcomer needs it.
-fn unfit(standing: &Standing, seat: Arc<str>, place: &Place) -> Option<MembersRefusal> {
+pub(super) fn unfit(standing: &Standing, seat: Arc<str>, place: &Place) -> Option<MembersRefusal> {
+    if let Some(marked) = hold::marked(standing, standing.case.me.host) {
+        return Some(marked);
+    }
     if place.peer_urls.is_empty() || place.data == Data::Unnamed {
         return Some(MembersRefusal::NoPlace { seat });
     }
