@@ -11,7 +11,7 @@ use crate::{
     machine::{Machine, Role},
     network::HostId,
     plan::Fault,
-    world::World,
+    world::{RESTART, World},
 };
 
 /// How the cluster was when it was looked at last, and what was asked of it.
@@ -93,11 +93,29 @@ impl World {
         if target.is_some_and(|target| cluster.downgrade.is_none() && !is_over(target)) {
             self.count(Fault::CallOff);
         }
+        self.come_up(cluster);
         if target != cluster.downgrade {
             // The next one may ask.
             self.asks_until = self.now;
         }
         (self.downgrades.version, self.downgrades.target) = (cluster.version, cluster.downgrade);
+    }
+
+    /// Who has gone down before it was called off waits, and takes no part (J-05), until it is started with the release that it had.
+    fn come_up(&mut self, cluster: &Cluster) {
+        let Some(version) = cluster.version.filter(|_| self.downgrades.is_called_off && cluster.downgrade.is_none())
+        else {
+            return;
+        };
+        let starts_at = self.now + RESTART;
+        for machine in self.machines.values_mut().filter(|machine| machine.has_gone_down && machine.is_up()) {
+            machine.has_gone_down = false;
+            if machine.minor < version.minor {
+                machine.kill();
+                (machine.minor, machine.patch) = (version.minor, 0);
+                machine.starts_at = Some(starts_at);
+            }
+        }
     }
 
     /// In the end none may be under way: one that not all have followed is called off.

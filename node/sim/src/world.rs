@@ -26,7 +26,7 @@ const TICK: Micros = 2_000;
 /// Between two looks at all states, in microseconds.
 const LOOK: Micros = 200_000;
 /// Who supervises a process starts it again after this.
-const RESTART: Micros = 2_000_000;
+pub(crate) const RESTART: Micros = 2_000_000;
 /// When all faults are over, everything serves within this, in microseconds.
 const RECOVERY: Micros = 40_000_000;
 /// Nothing that waits may pile up without end; five members with their disks take a tenth of it.
