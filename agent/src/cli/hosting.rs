@@ -14,6 +14,9 @@ pub struct Adopt {
     /// Forget this host instead: nothing holds it any more. Holds of others go first
     #[arg(long)]
     pub forget: bool,
+    /// The state directory of this host was lost: take over what it has written of this host's members
+    #[arg(long, conflicts_with = "forget")]
+    pub take_over: bool,
 }
 
 /// `agent drain`
@@ -33,10 +36,10 @@ pub struct Drain {
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub wait: Option<Duration>,
     /// Who wants it to go; without it the user and this host
-    #[arg(long, value_name = "WHO")]
+    #[arg(long, value_name = "WHO", value_parser = word)]
     pub by: Option<String>,
     /// Why it is to go, for people
-    #[arg(long, value_name = "TEXT", default_value = "")]
+    #[arg(long, value_name = "TEXT", default_value = "", value_parser = reason)]
     pub why: String,
 }
 
@@ -58,7 +61,7 @@ pub struct HoldAdd {
     #[command(flatten)]
     pub named: Named,
     /// Why, for people
-    #[arg(long, value_name = "TEXT", default_value = "")]
+    #[arg(long, value_name = "TEXT", default_value = "", value_parser = reason)]
     pub why: String,
 }
 
@@ -99,10 +102,23 @@ fn time(text: &str) -> Result<Duration, String> {
 /// Bytes that a name may have at most.
 const LONGEST: usize = 100;
 
+/// Bytes that a reason may have at most: a record has many holds, and no agent reads a key that is too large.
+const LONGEST_REASON: usize = 500;
+
 fn word(text: &str) -> Result<String, String> {
-    let is_fine = !text.is_empty() && text.len() <= LONGEST && !text.contains(|c: char| c.is_control());
-    match is_fine {
+    if text.is_empty() {
+        return Err("expected a text".to_owned());
+    }
+    bounded(text, LONGEST)
+}
+
+fn reason(text: &str) -> Result<String, String> {
+    bounded(text, LONGEST_REASON)
+}
+
+fn bounded(text: &str, most: usize) -> Result<String, String> {
+    match text.len() <= most && !text.contains(char::is_control) {
         true => Ok(text.to_owned()),
-        false => Err(format!("expected a text of 1 to {LONGEST} bytes, without control characters")),
+        false => Err(format!("expected at most {most} bytes, without control characters")),
     }
 }

@@ -192,6 +192,17 @@ fn in_trouble(cli: &Cli, trouble: &Trouble) -> Outcome {
         let fenced = if typed.host_is_fenced { " --host-is-fenced" } else { "" };
         *next += &format!(" {}{fenced}", words::typed(&typed.member));
     }
+    // As it was typed, or it could not be typed again.
+    let more = match &cli.verb {
+        Verb::Drain(typed) => vec![&typed.host],
+        Verb::Hold(cli::Hold::Add(cli::HoldAdd { named, .. }) | cli::Hold::Remove(cli::HoldRemove { named })) => {
+            vec![&named.host, &named.name]
+        }
+        _ => Vec::new(),
+    };
+    if let Some(next) = stop.next.as_mut().filter(|next| next.contains(&format!("agent {} ", cli.verb.name()))) {
+        more.into_iter().for_each(|word| *next += &format!(" {}", words::typed(word)));
+    }
     Outcome { stop, facts: Facts::default(), text: String::new() }
 }
 

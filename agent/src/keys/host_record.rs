@@ -24,6 +24,9 @@ pub struct HostRecord {
     /// The members that it carries, in order of id; a newcomer from just before it votes.
     #[serde(default)]
     pub members: Vec<MemberId>,
+    /// Their names, for people; kept when they are gone, by which one who asks again still finds the host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seats: Vec<Arc<str>>,
     /// It is to go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Mark>,
@@ -80,7 +83,7 @@ impl HostRecord {
     /// Of a host that carries nothing yet.
     pub fn joining(host_name: Arc<str>) -> Self {
         let (members, mark, holds) = (Vec::new(), None, Vec::new());
-        Self { host_name, phase: Phase::Joining, members, mark, holds, unknown: Unknown::default() }
+        Self { host_name, phase: Phase::Joining, members, seats: Vec::new(), mark, holds, unknown: Unknown::default() }
     }
 
     pub fn is_marked(&self) -> bool {
@@ -107,6 +110,15 @@ impl HostRecord {
         next.members.push(member);
         next.members.sort();
         next.members.dedup();
+        next
+    }
+
+    /// The same, whose members have these names.
+    pub fn named(&self, seats: impl IntoIterator<Item = Arc<str>>) -> Self {
+        let mut next = self.clone();
+        next.seats = seats.into_iter().collect();
+        next.seats.sort();
+        next.seats.dedup();
         next
     }
 

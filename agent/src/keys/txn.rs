@@ -159,6 +159,13 @@ impl Txn {
         Self { compares: vec![host_is(host, Some(seen))], ops: vec![Op::Delete(KeyName::Host(host))] }
     }
 
+    /// This, and nothing is known of another host any more, of which this was seen.
+    pub fn without_host(mut self, host: HostId, seen: &At<HostRecord>) -> Self {
+        self.compares.push(host_is(host, Some(seen)));
+        self.ops.push(Op::Delete(KeyName::Host(host)));
+        self
+    }
+
     /// This, if what is known of a host is what was seen: neither marked nor held nor let go since.
     pub fn beside_host(mut self, host: HostId, seen: Option<&At<HostRecord>>) -> Self {
         self.compares.push(host_is(host, seen));

@@ -100,8 +100,8 @@ pub enum Stays {
     Joins(std::sync::Arc<str>),
 }
 
-/// What keeps a host; nothing where it may go. One without the agents' hold may go with its members: somebody has taken that
-/// hold away.
+/// What keeps a host; nothing where it may go. One that is marked may go with its members where somebody has taken the agents' hold
+/// away.
 pub fn stays(
     host: HostId,
     record: &HostRecord,
@@ -115,7 +115,8 @@ pub fn stays(
         return Some(Stays::Joins(join.seat.clone()));
     }
     let members: Vec<_> = record.members.iter().copied().filter(|member| listed.contains(member)).collect();
-    (record.is_held() && !members.is_empty()).then_some(Stays::Carries(members))
+    let is_let_go = record.is_marked() && !record.is_held();
+    (!is_let_go && !members.is_empty()).then_some(Stays::Carries(members))
 }
 
 /// How many ready voters may go down before a quorum is at risk: all but one of the hosts stay up, and a quorum in any

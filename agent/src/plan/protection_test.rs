@@ -89,7 +89,8 @@ fn a_host_may_go_once_nothing_keeps_it() {
         (marked(&running(M1)), carries),
         (running(M1).with_hold(other()), Some(Stays::Held(other()))),
         (running(M1).left().with_hold(other()), Some(Stays::Held(other()))),
-        (running(M1).without_hold(QUORUM), None),
+        (marked(&running(M1)).without_hold(QUORUM), None),
+        (running(M1).without_hold(QUORUM), Some(Stays::Carries(vec![M1]))),
         (running(M2), None),
         (running(M1).left(), None),
     ] {

@@ -1,6 +1,10 @@
 //! Hosts that are held for the members they carry: adopted, kept, drained.
 
-use std::{path::Path, process::Command};
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -17,6 +21,7 @@ use tests::{
 
 on_both! {
     a_held_host_goes_once_its_replacement_votes, etcd #[ignore = "slow: the node's row shows the same"];
+    a_drain_does_not_take_a_record_that_is_gone_for_a_member_that_is, etcd #[ignore = "slow: the node's row shows the same"];
     a_newcomer_on_a_host_that_is_to_go_is_taken_back, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
@@ -126,4 +131,51 @@ async fn a_newcomer_on_a_host_that_is_to_go_is_taken_back(system: System) {
     must_be(said(&["drain"], &playbook, &[joining, "--wait", "5m"]), 0, "may_leave");
     assert!(record(case, |record| record["phase"] == "left").await.is_some());
     rollout.end(0).await;
+}
+
+async fn a_drain_does_not_take_a_record_that_is_gone_for_a_member_that_is(system: System) {
+    let release = system.main_job().1;
+    let Some(case) = Case::path(system, (release, release), |_| {}).await else { return };
+    let change = case.scale(&["m1", "m2", "m3"]);
+    adopt_all(&case, &change);
+    let playbook = change.write(&case, &[case.member(0)]);
+    let marked = |record: &Value| record["mark"].is_object();
+    let drain = async || {
+        let mut command = Command::new(agent::executable().expect("an agent"));
+        command.arg("drain").arg(&playbook).args(["m1", "--output", "json", "--wait", "5m"]).stdout(Stdio::piped());
+        let child = command.spawn().expect("started");
+        let is_marked = wait::until("the host to be marked", LIMIT, || async {
+            record(&case, marked).await.map(drop).ok_or_else(|| "no mark".to_owned())
+        });
+        is_marked.await.expect("marked");
+        child
+    };
+    let end = |child: Child| {
+        let output = child.wait_with_output().expect("ended");
+        (output.status.code().expect("a code"), serde_json::from_slice(&output.stdout).expect("an object"))
+    };
+    // Somebody changes their mind.
+    let waiting = drain().await;
+    must_be(said(&["drain"], &playbook, &["m1", "--undo"]), 0, "unmarked");
+    must_be(end(waiting), 3, "mark_lifted");
+    // Somebody has the record taken away.
+    let waiting = drain().await;
+    must_be(said(&["adopt"], &playbook, &["--forget"]), 0, "adopted");
+    let object = must_be(end(waiting), 2, "no_such_host");
+    assert!(object["message"].as_str().is_some_and(|message| message.contains("is a member yet")), "{object}");
+    must_be(said(&["adopt"], &playbook, &[]), 0, "adopted");
+    // Its own hold is lifted by hand, and put back by whoever thinks again.
+    must_be(said(&["drain"], &playbook, &["m1", "--wait", "1s"]), 3, "host_held");
+    must_be(said(&["hold", "remove"], &playbook, &["m1", "quorum", "--owner", "baton"]), 0, "hold_removed");
+    must_be(said(&["drain"], &playbook, &["m1", "--check"]), 0, "may_leave");
+    must_be(said(&["drain"], &playbook, &["m1", "--undo"]), 0, "unmarked");
+    must_be(said(&["drain"], &playbook, &["m1", "--check"]), 3, "host_held");
+    // A host that lost its state directory.
+    let text = fs::read_to_string(&playbook).expect("a playbook");
+    let line = text.lines().find(|line| line.starts_with("state_dir:")).expect("a state directory");
+    let lost = format!("{}-lost\"", line.trim_end_matches('"'));
+    fs::write(&playbook, text.replace(line, &lost)).expect("written");
+    must_be(said(&["adopt"], &playbook, &[]), 3, "host_of_another");
+    must_be(said(&["adopt"], &playbook, &["--take-over"]), 0, "adopted");
+    must_be(said(&["drain"], &playbook, &["m1", "--check"]), 3, "host_held");
 }

@@ -7,7 +7,7 @@ use crate::{
     event::trouble::Trouble,
     execute::identity::{self, host_name},
     host::files::state_dir::StateDir,
-    keys::{host_id::HostId, txn::Txn},
+    keys::{host_id::HostId, host_record::HostRecord, txn::Txn},
     observe::view::Role,
     plan::protection,
     playbook::Playbook,
@@ -25,7 +25,7 @@ pub async fn adopt(typed: &cli::Adopt) -> Result<Outcome, Trouble> {
     let host = own_id(&playbook)?;
     let decide = |hosts: &Hosts| match typed.forget {
         true => forget(hosts, host),
-        false => hold(hosts, &playbook, host),
+        false => hold(hosts, &playbook, host, typed.take_over),
     };
     let (hosts, reason, changed) = match write(&prober, decide).await? {
         Written::Anew(hosts) => (*hosts, Reason::Adopted, true),
@@ -55,7 +55,7 @@ fn own_id(playbook: &Playbook) -> Result<HostId, Trouble> {
     Ok(opened.host())
 }
 
-fn hold(hosts: &Hosts, playbook: &Playbook, host: HostId) -> Decision {
+fn hold(hosts: &Hosts, playbook: &Playbook, host: HostId, takes_over: bool) -> Decision {
     let view = &hosts.snapshot.view;
     let mine = identity::mine(playbook, host, view);
     let is_voter = |id: &proto::MemberId| view.member(*id).is_some_and(|member| member.role == Role::Voter);
@@ -66,20 +66,32 @@ fn hold(hosts: &Hosts, playbook: &Playbook, host: HostId) -> Decision {
         return end(refused(Reason::OwnsNothing, message.to_owned(), "correct `nodes[].name`; nothing was touched"));
     }
     let seen = hosts.keys.hosts.get(&host);
+    let names = voters.iter().filter_map(|id| view.member(*id)).map(|member| member.name.clone());
     let elsewhere =
         voters.iter().find_map(|id| protection::host_of(&hosts.keys, *id).filter(|(other, _)| *other != host));
+    let was = match elsewhere {
+        None => seen.map(|at| &at.value),
+        Some((_, at)) if takes_over => Some(&at.value),
+        Some((other, at)) => return end(of_another(hosts, other, &at.value)),
+    };
+    let record = protection::adopted(was, &host_name(), &voters);
+    // What others hold this host for, beside what the lost state directory knew.
+    let own = seen.into_iter().flat_map(|at| at.value.holds.iter().cloned());
+    let record = own.fold(record.named(names.collect::<Vec<_>>()), |record, hold| record.with_hold(hold));
     if let Some((other, at)) = elsewhere {
-        let name = told::name(&at.value, &hosts.snapshot.names);
-        let message =
-            format!("{name} with the id {other} carries that member, as was written by another state directory");
-        let left = "`agent adopt --forget` there; or with its state_dir";
-        return end(refused(Reason::HostOfAnother, message, left));
+        return Decision::Write(Txn::note_host(host, seen, record).without_host(other, at));
     }
-    let record = protection::adopted(seen.map(|at| &at.value), &host_name(), &voters);
     match seen {
         Some(at) if at.value == record => Decision::Nothing,
         seen => Decision::Write(Txn::note_host(host, seen, record)),
     }
+}
+
+fn of_another(hosts: &Hosts, other: HostId, record: &HostRecord) -> Outcome {
+    let name = told::name(record, &hosts.snapshot.names);
+    let message = format!("{name} with the id {other} carries that member, as was written by another state directory");
+    let left = "`agent adopt` with its state_dir; where that is lost: agent adopt --take-over";
+    refused(Reason::HostOfAnother, message, left)
 }
 
 fn forget(hosts: &Hosts, host: HostId) -> Decision {

@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use proto::MemberId;
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{super::look::Prober, Decision, Hosts, Written, refused, well, write};
 use crate::{
@@ -37,19 +38,20 @@ const AGAIN_AFTER: Duration = Duration::from_secs(2);
 /// Marks the host, and waits until it may go.
 ///
 /// # Errors
-/// The playbook is wrong, or nobody answers for a minute.
+/// The playbook is wrong, or nobody answers at first.
 pub async fn drain(typed: &cli::Drain) -> Result<Outcome, Trouble> {
     let playbook = Playbook::load(&typed.playbook)?;
     let prober = Prober::open(&playbook.cluster)?;
     let first = Hosts::look(&prober).await?;
-    let host = match first.find(&typed.host) {
-        Ok((host, _)) => host,
+    let (host, carried) = match first.find(&typed.host) {
+        Ok((host, at)) => (host, at.value.members.clone()),
         Err(outcome) => return Ok(*outcome),
     };
+    let drained = Drained { host, carried, typed };
     if typed.check {
-        return Ok(checked(&first, host, typed));
+        return Ok(drained.checked(&first));
     }
-    let changed = match write(&prober, |hosts| mark(hosts, host, typed)).await? {
+    let changed = match write(&prober, |hosts| drained.mark(hosts)).await? {
         Written::Anew(hosts) if typed.undo => {
             let message = format!("{} is not marked any more; it stays", name(&hosts, host));
             return Ok(well(Reason::Unmarked, message, hosts.facts(true), &typed.playbook));
@@ -62,7 +64,7 @@ pub async fn drain(typed: &cli::Drain) -> Result<Outcome, Trouble> {
         Written::Before => false,
         Written::Ended(outcome) => return Ok(*outcome),
     };
-    let outcome = wait(&prober, host, typed).await?;
+    let outcome = drained.wait(&prober).await?;
     Ok(Outcome { facts: Facts { changed, ..outcome.facts }, ..outcome })
 }
 
@@ -70,53 +72,82 @@ fn name(hosts: &Hosts, host: HostId) -> String {
     hosts.keys.hosts.get(&host).map_or_else(|| host.to_string(), |at| told::name(&at.value, &hosts.snapshot.names))
 }
 
-fn mark(hosts: &Hosts, host: HostId, typed: &cli::Drain) -> Decision {
-    let Some(seen) = hosts.keys.hosts.get(&host) else { return Decision::End(Box::new(gone(hosts, typed))) };
-    let record = &seen.value;
-    let by = || {
-        let user = user_name(Credentials::own().uid);
-        typed.by.clone().unwrap_or_else(|| format!("{user} on {}", host_name()))
-    };
-    let wanted = match typed.undo {
-        true => None,
-        false => Some(record.mark.clone().unwrap_or_else(|| Mark { by: by().into(), why: typed.why.as_str().into() })),
-    };
-    match record.mark == wanted || record.phase == Phase::Left {
-        true => Decision::Nothing,
-        false => Decision::Write(Txn::note_host(host, Some(seen), HostRecord { mark: wanted, ..record.clone() })),
+/// A host that is to go, and what it carried when that was asked.
+struct Drained<'a> {
+    host: HostId,
+    carried: Vec<MemberId>,
+    typed: &'a cli::Drain,
+}
+
+impl Drained<'_> {
+    fn mark(&self, hosts: &Hosts) -> Decision {
+        let Self { host, typed, .. } = *self;
+        let Some(seen) = hosts.keys.hosts.get(&host) else { return Decision::End(Box::new(self.gone(hosts))) };
+        let record = &seen.value;
+        if record.phase == Phase::Left || record.is_marked() != typed.undo {
+            return Decision::Nothing;
+        }
+        let by = || {
+            let user = user_name(Credentials::own().uid);
+            typed.by.clone().unwrap_or_else(|| format!("{user} on {}", host_name()))
+        };
+        let mark = Mark { by: by().into(), why: typed.why.as_str().into() };
+        let record = match typed.undo {
+            false => HostRecord { mark: Some(mark), ..record.clone() },
+            // One that stays is held, though somebody has taken the hold away meanwhile.
+            true => record.members.iter().fold(record.clone(), |record, member| match hosts.listed.contains(member) {
+                true => record.holding(*member),
+                false => record,
+            }),
+        };
+        let record = if typed.undo { HostRecord { mark: None, ..record } } else { record };
+        Decision::Write(Txn::note_host(host, Some(seen), record))
+    }
+
+    /// However long it takes: a host that is marked stays until its member is out.
+    async fn wait(&self, prober: &Prober) -> Result<Outcome, Trouble> {
+        let until = self.typed.wait.map(|wait| Instant::now() + wait);
+        let mut said = String::new();
+        loop {
+            let looked = match until {
+                Some(until) => timeout_at(until, Hosts::look(prober)).await,
+                None => Ok(Hosts::look(prober).await),
+            };
+            let outcome = match looked {
+                Ok(Ok(hosts)) => {
+                    let outcome = self.checked(&hosts);
+                    if outcome.stop.exit == 0 && tidied(prober, &hosts, self.host).await.unwrap_or(false) {
+                        return Ok(outcome);
+                    }
+                    if is_over(&outcome) {
+                        return Ok(outcome);
+                    }
+                    outcome
+                }
+                Ok(Err(trouble)) => {
+                    let why = trouble.stop("drain", None, false).message;
+                    refused(Reason::Unreachable, why, "the host is marked; the same command goes on")
+                }
+                Err(_) => {
+                    let why = "nobody answered in time".to_owned();
+                    refused(Reason::Unreachable, why, "the host is marked; the same command goes on")
+                }
+            };
+            if until.is_some_and(|until| Instant::now() + AGAIN_AFTER > until) {
+                return Ok(outcome);
+            }
+            if outcome.stop.message != said && outcome.stop.exit != 0 {
+                said.clone_from(&outcome.stop.message);
+                eprintln!("waiting: {}; {}", visible::line(&said), visible::line(&outcome.stop.left));
+            }
+            sleep(AGAIN_AFTER).await;
+        }
     }
 }
 
-/// Once a minute at least somebody answers, or it ends: whoever waits is to know that it waits for nothing.
-async fn wait(prober: &Prober, host: HostId, typed: &cli::Drain) -> Result<Outcome, Trouble> {
-    let (began, mut answered, mut said) = (Instant::now(), Instant::now(), String::new());
-    loop {
-        let hosts = match Hosts::look(prober).await {
-            Ok(hosts) => hosts,
-            Err(trouble) if answered.elapsed() > super::PATIENCE => return Err(trouble),
-            Err(_) => {
-                sleep(AGAIN_AFTER).await;
-                continue;
-            }
-        };
-        answered = Instant::now();
-        let outcome = checked(&hosts, host, typed);
-        if outcome.stop.exit == 0 {
-            let is_lifted = tidied(prober, &hosts, host).await?;
-            if is_lifted {
-                return Ok(outcome);
-            }
-            continue;
-        }
-        if typed.wait.is_some_and(|wait| began.elapsed() + AGAIN_AFTER > wait) {
-            return Ok(outcome);
-        }
-        if outcome.stop.message != said {
-            said.clone_from(&outcome.stop.message);
-            eprintln!("waiting: {}; {}", visible::line(&said), visible::line(&outcome.stop.left));
-        }
-        sleep(AGAIN_AFTER).await;
-    }
+/// What no waiting changes.
+fn is_over(outcome: &Outcome) -> bool {
+    matches!(outcome.stop.reason, Reason::MarkLifted | Reason::NoSuchHost)
 }
 
 /// Whether what is written of it is as it is: a run that removed its member may have ended before it lifted the hold.
@@ -138,54 +169,73 @@ fn membership(hosts: &Hosts) -> Option<&Membership> {
     run.value.membership.as_deref()
 }
 
-/// Whether it may go, and what keeps it.
-fn checked(hosts: &Hosts, host: HostId, typed: &cli::Drain) -> Outcome {
-    let Some(at) = hosts.keys.hosts.get(&host) else { return gone(hosts, typed) };
-    let (record, names) = (&at.value, &hosts.snapshot.names);
-    let (name, facts) = (told::name(record, names), hosts.facts(false));
-    match protection::stays(host, record, &hosts.listed, membership(hosts)) {
-        Some(Stays::Joins(seat)) => {
-            let (seat, playbook) = (printable(&seat), quoted(&typed.playbook.to_string_lossy()));
-            let message = format!("{seat} is on its way into the cluster on {name}");
-            let left = format!(
-                "once the host is marked its agent takes it back; where no agent runs there: agent abandon {playbook} {seat}"
-            );
-            Outcome { facts, ..refused(Reason::HostHeld, message, &left) }
+impl Drained<'_> {
+    /// Whether it may go, and what keeps it.
+    fn checked(&self, hosts: &Hosts) -> Outcome {
+        let Self { host, typed, .. } = *self;
+        let Some(at) = hosts.keys.hosts.get(&host) else { return self.gone(hosts) };
+        let (record, names) = (&at.value, &hosts.snapshot.names);
+        let (name, facts) = (told::name(record, names), hosts.facts(false));
+        if !typed.check && record.phase == Phase::Running && !record.is_marked() {
+            let left = "it stays; `agent drain` again where it is to go all the same";
+            return Outcome { facts, ..refused(Reason::MarkLifted, format!("{name} is not marked any more"), left) };
         }
-        Some(Stays::Held(hold)) => {
-            let left = format!("`agent hold remove` by its owner lifts it{}", why(&hold.why));
-            Outcome { facts, ..refused(Reason::HostHeld, format!("{} holds {name}", told::hold(&hold)), &left) }
-        }
-        Some(Stays::Carries(members)) => {
-            let member = names.list(&members[..1]);
-            let message = format!("{name} carries {}, which the cluster counts on", names.list(&members));
-            let left = format!(
-                "a run of `kind: Replace` or `kind: Scale` removes it first: agent init --kind replace --replace {} --by NAME",
-                quoted(&member)
-            );
-            Outcome { facts, ..refused(Reason::HostHeld, message, &left) }
-        }
-        None => {
-            let voters: Vec<_> = record.members.iter().copied().filter(|id| hosts.listed.contains(id)).collect();
-            let mut outcome = well(Reason::MayLeave, format!("{name} may be taken away"), facts, &typed.playbook);
-            if !voters.is_empty() {
-                outcome.facts.warnings.push(format!(
-                    "its hold was taken away by hand, and {} is a member yet: with the host the cluster loses it",
-                    names.list(&voters)
-                ));
+        match protection::stays(host, record, &hosts.listed, membership(hosts)) {
+            Some(Stays::Joins(seat)) => {
+                let (seat, playbook) = (printable(&seat), quoted(&typed.playbook.to_string_lossy()));
+                let message = format!("{seat} is on its way into the cluster on {name}");
+                let left = format!(
+                    "once the host is marked its agent takes it back; where no agent runs there: agent abandon {playbook} {seat}"
+                );
+                Outcome { facts, ..refused(Reason::HostHeld, message, &left) }
             }
-            outcome.stop = Stop { next: None, ..outcome.stop };
-            outcome
+            Some(Stays::Held(hold)) => {
+                let left = format!("`agent hold remove` by its owner lifts it{}", why(&hold.why));
+                Outcome { facts, ..refused(Reason::HostHeld, format!("{} holds {name}", told::hold(&hold)), &left) }
+            }
+            Some(Stays::Carries(members)) => {
+                let member = names.list(&members[..1]);
+                let message = format!("{name} carries {}, which the cluster counts on", names.list(&members));
+                let left = format!(
+                    "a run of `kind: Replace` or `kind: Scale` removes it first: agent init --kind replace --replace {} --by NAME",
+                    quoted(&member)
+                );
+                Outcome { facts, ..refused(Reason::HostHeld, message, &left) }
+            }
+            None => {
+                let voters: Vec<_> = record.members.iter().copied().filter(|id| hosts.listed.contains(id)).collect();
+                let mut outcome = well(Reason::MayLeave, format!("{name} may be taken away"), facts, &typed.playbook);
+                if !voters.is_empty() {
+                    outcome.facts.warnings.push(format!(
+                        "its hold was taken away by hand, and {} is a member yet: with the host the cluster loses it",
+                        names.list(&voters)
+                    ));
+                }
+                outcome.stop = Stop { next: None, ..outcome.stop };
+                outcome
+            }
+        }
+    }
+
+    /// Somebody has taken its record away, which says nothing of its members.
+    fn gone(&self, hosts: &Hosts) -> Outcome {
+        let left: Vec<_> = self.carried.iter().copied().filter(|id| hosts.listed.contains(id)).collect();
+        let host = printable(&self.typed.host);
+        match left.is_empty() {
+            true => {
+                let message = format!("{host} carries no member any more, and nothing is known of it");
+                well(Reason::MayLeave, message, hosts.facts(false), &self.typed.playbook)
+            }
+            false => {
+                let members = hosts.snapshot.names.list(&left);
+                let message = format!("the record of {host} was taken away, and {members} is a member yet");
+                let next = "`agent adopt` there, then `agent drain` again";
+                Outcome { facts: hosts.facts(false), ..refused(Reason::NoSuchHost, message, next) }
+            }
         }
     }
 }
 
 fn why(why: &str) -> String {
     if why.is_empty() { String::new() } else { format!("; it says: {}", printable(why)) }
-}
-
-/// Somebody has forgotten it.
-fn gone(hosts: &Hosts, typed: &cli::Drain) -> Outcome {
-    let message = format!("{} is not known any more: nothing holds it", printable(&typed.host));
-    well(Reason::MayLeave, message, hosts.facts(false), &typed.playbook)
 }

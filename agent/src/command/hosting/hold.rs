@@ -14,6 +14,9 @@ use crate::{
     report::{file::json::Facts, names::printable, shown::hosts as told, stop::Reason},
 };
 
+/// More would make a key that no agent reads.
+const MOST_HOLDS: usize = 64;
+
 /// Adds, shows or removes.
 ///
 /// # Errors
@@ -52,7 +55,12 @@ fn told_of(written: Written, reason: Reason, named: &cli::Named) -> Outcome {
         Written::Anew(hosts) => hosts,
         Written::Ended(outcome) => return *outcome,
         Written::Before => {
-            let message = format!("the hold {} is as it is to be already", printable(&named.name));
+            let message = match reason {
+                Reason::HoldRemoved => {
+                    format!("no hold there is called {}; nothing was touched", printable(&named.name))
+                }
+                _ => format!("the hold {} stands already", printable(&named.name)),
+            };
             return well(Reason::NothingToDo, message, Facts::default(), &named.playbook);
         }
     };
@@ -80,6 +88,11 @@ fn added(hosts: &Hosts, named: &cli::Named, new: &Hold) -> Decision {
     if record.phase == Phase::Left {
         let message = format!("{} has no member any more, so there is nothing to keep", told::name(record, names));
         return end(refused(Reason::HostHeld, message, "nothing was touched"));
+    }
+    let is_new = !record.holds.iter().any(|hold| hold.name == new.name);
+    if is_new && record.holds.len() >= MOST_HOLDS {
+        let message = format!("{} has {MOST_HOLDS} holds already, and takes no more", told::name(record, names));
+        return end(refused(Reason::HostHeld, message, "nothing was touched; remove one: agent hold list"));
     }
     if let Some(standing) = record.holds.iter().find(|hold| hold.name == new.name) {
         if standing == new {

@@ -82,6 +82,7 @@ impl Hosts {
             by(&|_, record| carries(record)),
             by(&|_, record| is_here(record) && *record.host_name == *typed),
             by(&|_, record| *record.host_name == *typed),
+            by(&|_, record| record.seats.iter().any(|seat| **seat == *typed)),
         ];
         match found.into_iter().find(|found| !found.is_empty()).as_deref() {
             Some([one]) => Ok(*one),

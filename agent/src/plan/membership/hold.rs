@@ -37,7 +37,9 @@ pub(super) fn before_it_is_added(standing: &Standing, join: &Join) -> Option<Nex
 /// It is held before it votes: no voter is without a hold, ever.
 pub(super) fn before_it_votes(standing: &Standing, join: &Join) -> Option<Next> {
     let member = join.member.filter(|member| lacks_hold(standing, join.host, *member))?;
-    Some(note(join.host, begun(standing, join).holding(member)))
+    let record = begun(standing, join);
+    let seats = record.seats.iter().cloned().chain([join.seat.clone()]);
+    Some(note(join.host, record.named(seats.collect::<Vec<_>>()).holding(member)))
 }
 
 /// Whether its promotion may not be called for: it has no hold any more, or its host is marked by now.
@@ -64,6 +66,11 @@ fn begun(standing: &Standing, join: &Join) -> HostRecord {
 
 fn note(host: HostId, record: HostRecord) -> Next {
     Next::Members(Move::Host(host, Some(record)))
+}
+
+/// What is waited for while a member is to go first: for it, or for a hold on its host.
+pub(super) fn waits_for(standing: &Standing, leaver: &Member) -> Next {
+    of_others(standing, leaver).unwrap_or(Next::Wait(Wait::Ready { member: leaver.id }))
 }
 
 /// While somebody else holds its host a member is not removed, dead or alive.

@@ -148,7 +148,13 @@ pub fn keys(keys: &Keys, names: &Names, view: &ClusterView, lapses: Option<Durat
     }
     for agent in keys.agents.values() {
         let members: Vec<_> = agent.value.seats.members().collect();
-        let owns = if members.is_empty() { "a guard".to_owned() } else { names.list(&members) };
+        let seats = &agent.value.seats.0;
+        let owns = match (members.is_empty(), seats.is_empty()) {
+            (false, _) => names.list(&members),
+            (true, true) => "a guard".to_owned(),
+            // A newcomer has no id yet.
+            (true, false) => seats.iter().map(|seat| printable(&seat.name).to_string()).collect::<Vec<_>>().join(", "),
+        };
         let host = printable(&agent.value.host_name);
         let said = match (agent.value.waits_for.as_deref(), agent.value.does.as_deref()) {
             (Some(waits), _) => Some(format!("waits for {}", printable(waits))),

@@ -103,8 +103,9 @@ reasons! {
     NoSuchMember "no_such_member" Always(2), "the cluster has no member of this name or id", "agent status";
     NoSuchHost "no_such_host" Always(2), "no host of this name, or with a member of it, is known", "agent hold list";
     HostHeld "host_held" Always(3), "something keeps the host: a hold, or a member that the cluster counts on", "see what is named; agent drain waits for it";
+    MarkLifted "mark_lifted" Always(3), "somebody took the mark away while the drain waited: the host stays", "agent drain again, where it is to go all the same";
     HoldOfAnother "hold_of_another" Always(3), "the hold has another owner", "its owner removes it";
-    HostOfAnother "host_of_another" Always(3), "another state directory has adopted this host's member", "agent adopt --forget with that one";
+    HostOfAnother "host_of_another" Always(3), "another state directory has adopted this host's member", "agent adopt with that one; where it is lost: agent adopt --take-over";
     RemovalBegun "removal_begun" Always(3), "the member's removal has begun, and no hold stops it", "nothing";
     MatrixShowsNothing "matrix_shows_nothing" Always(3), "of no plan of the matrix did a fault come to pass", "see in the record what kept them from it, such as strace or root that is missing";
     Unprepared "unprepared" Preflight, "this host is not fit for its step", "repair what is named, then agent run";

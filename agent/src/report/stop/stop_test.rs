@@ -309,6 +309,7 @@ fn every_reason_has_an_end_or_a_verb_that_it_stands_for() {
         Reason::HoldRemoved,
         Reason::NoSuchHost,
         Reason::HostHeld,
+        Reason::MarkLifted,
         Reason::HoldOfAnother,
         Reason::HostOfAnother,
         Reason::RemovalBegun,
