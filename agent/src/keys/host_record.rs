@@ -95,6 +95,11 @@ impl HostRecord {
         self.holds.iter().any(Hold::is_own)
     }
 
+    /// Whether somebody has taken the agents' hold off a host that is to go.
+    pub fn is_let_go(&self) -> bool {
+        self.phase == Phase::Running && self.is_marked() && !self.is_held()
+    }
+
     /// The first hold of somebody else.
     pub fn others_hold(&self) -> Option<&Hold> {
         self.holds.iter().find(|hold| !hold.is_own())

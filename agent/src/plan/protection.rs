@@ -3,14 +3,14 @@
 //! Pure. A hold keeps a host, not a process: no restart asks for it. It is on once a host is adopted, or has joined
 //! . Source: agent/HOSTS.md.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use proto::MemberId;
 
 use crate::keys::{
     At, Keys,
     host_id::HostId,
-    host_record::{Hold, HostRecord, Phase},
+    host_record::{Hold, HostRecord, Phase, QUORUM},
     membership::Membership,
 };
 
@@ -35,20 +35,16 @@ pub fn held_by_others(keys: &Keys, member: MemberId) -> Option<(&HostRecord, &Ho
 
 /// What a host's record is once it is adopted with these voters. On one that is to go the hold is not put back: whoever took it away
 /// may have had no spare host.
-pub fn adopted(before: Option<&HostRecord>, host_name: &std::sync::Arc<str>, voters: &[MemberId]) -> HostRecord {
+pub fn adopted(before: Option<&HostRecord>, host_name: &Arc<str>, voters: &[MemberId]) -> HostRecord {
     let new = HostRecord::joining(host_name.clone());
     let was = before.filter(|record| record.phase != Phase::Left).unwrap_or(&new);
-    let is_let_go = was.is_marked() && !was.is_held() && was.phase == Phase::Running;
-    let mut next = voters.iter().fold(was.in_phase(Phase::Running), |record, voter| record.holding(*voter));
-    if is_let_go {
-        next = next.without_hold(crate::keys::host_record::QUORUM);
-    }
+    let held = voters.iter().fold(was.in_phase(Phase::Running), |record, voter| record.holding(*voter));
+    let next = if was.is_let_go() { held.without_hold(QUORUM) } else { held };
     HostRecord { host_name: host_name.clone(), ..next }
 }
 
-/// The next record that is not as the members are: a member of it is gone, or the newcomer that it was for; none is to be there any more
-/// where it is `None`. `listed` is as a quorum
-/// says, and not older than the keys: an id that is gone never comes again.
+/// The next record that is not as the members are, and what it is to be; `None` where it is to go. `listed` is as a quorum says, and not
+/// older than the keys: an id that is gone never comes again.
 pub fn out_of_date(
     keys: &Keys,
     listed: impl Fn(MemberId) -> bool,
@@ -89,6 +85,13 @@ fn up_to_date(
     }
 }
 
+/// The same record without its mark: one that stays is held, though somebody has taken the hold away meanwhile.
+pub fn unmarked(record: &HostRecord, listed: &BTreeSet<MemberId>) -> HostRecord {
+    let members = record.members.iter().filter(|member| listed.contains(member));
+    let held = members.fold(record.clone(), |record, member| record.holding(*member));
+    HostRecord { mark: None, ..held }
+}
+
 /// What stands between a host and its going.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stays {
@@ -97,7 +100,7 @@ pub enum Stays {
     /// It carries members, which are to leave first.
     Carries(Vec<MemberId>),
     /// Its newcomer is on its way in, and is to be taken back first.
-    Joins(std::sync::Arc<str>),
+    Joins(Arc<str>),
 }
 
 /// What keeps a host; nothing where it may go. One that is marked may go with its members where somebody has taken the agents' hold
@@ -115,8 +118,7 @@ pub fn stays(
         return Some(Stays::Joins(join.seat.clone()));
     }
     let members: Vec<_> = record.members.iter().copied().filter(|member| listed.contains(member)).collect();
-    let is_let_go = record.is_marked() && !record.is_held();
-    (!is_let_go && !members.is_empty()).then_some(Stays::Carries(members))
+    (!record.is_let_go() && !members.is_empty()).then_some(Stays::Carries(members))
 }
 
 /// How many ready voters may go down before a quorum is at risk: all but one of the hosts stay up, and a quorum in any

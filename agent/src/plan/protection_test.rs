@@ -1,7 +1,7 @@
 use proto::Revision;
 
 use super::*;
-use crate::keys::host_record::{Mark, QUORUM};
+use crate::keys::host_record::Mark;
 
 const M1: MemberId = MemberId(1);
 const M2: MemberId = MemberId(2);
@@ -51,6 +51,17 @@ fn a_hold_is_put_back_but_on_a_host_that_is_to_go() {
     assert_eq!(adopted(Some(&let_go), &name, &[M1]), let_go);
     assert_eq!(adopted(Some(&marked(&running(M1))), &name, &[M1]), marked(&running(M1)));
     assert_eq!(adopted(Some(&running(M2).with_hold(other()).left()), &name, &[M1]), running(M1));
+}
+
+#[test]
+fn one_that_stays_after_all_is_held() {
+    for (record, listed, expected) in [
+        (marked(&running(M1)), vec![M1], running(M1)),
+        (marked(&running(M1)).without_hold(QUORUM), vec![M1], running(M1)),
+        (marked(&running(M1)).without_hold(QUORUM), vec![M2], running(M1).without_hold(QUORUM)),
+    ] {
+        assert_eq!(unmarked(&record, &listed.into_iter().collect()), expected, "{record:?}");
+    }
 }
 
 ///

@@ -2,7 +2,10 @@
 //!
 //! A mark takes nothing down: a run of Scale or Replace removes the member, when a person or a tool begins one.
 
-use std::time::Duration;
+use std::{
+    io::{self, Write as _},
+    time::Duration,
+};
 
 use proto::MemberId;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -94,13 +97,8 @@ impl Drained<'_> {
         let mark = Mark { by: by().into(), why: typed.why.as_str().into() };
         let record = match typed.undo {
             false => HostRecord { mark: Some(mark), ..record.clone() },
-            // One that stays is held, though somebody has taken the hold away meanwhile.
-            true => record.members.iter().fold(record.clone(), |record, member| match hosts.listed.contains(member) {
-                true => record.holding(*member),
-                false => record,
-            }),
+            true => protection::unmarked(record, &hosts.listed),
         };
-        let record = if typed.undo { HostRecord { mark: None, ..record } } else { record };
         Decision::Write(Txn::note_host(host, Some(seen), record))
     }
 
@@ -124,25 +122,25 @@ impl Drained<'_> {
                     }
                     outcome
                 }
-                Ok(Err(trouble)) => {
-                    let why = trouble.stop("drain", None, false).message;
-                    refused(Reason::Unreachable, why, "the host is marked; the same command goes on")
-                }
-                Err(_) => {
-                    let why = "nobody answered in time".to_owned();
-                    refused(Reason::Unreachable, why, "the host is marked; the same command goes on")
-                }
+                Ok(Err(trouble)) => unanswered(trouble.stop("drain", None, false).message),
+                Err(_) => unanswered("nobody answered in time".to_owned()),
             };
             if until.is_some_and(|until| Instant::now() + AGAIN_AFTER > until) {
                 return Ok(outcome);
             }
             if outcome.stop.message != said && outcome.stop.exit != 0 {
                 said.clone_from(&outcome.stop.message);
-                eprintln!("waiting: {}; {}", visible::line(&said), visible::line(&outcome.stop.left));
+                // A stderr that is closed ends nothing.
+                let line = format!("waiting: {}; {}\n", visible::line(&said), visible::line(&outcome.stop.left));
+                let _ = io::stderr().write_all(line.as_bytes());
             }
             sleep(AGAIN_AFTER).await;
         }
     }
+}
+
+fn unanswered(why: String) -> Outcome {
+    refused(Reason::Unreachable, why, "the host is marked; the same command goes on")
 }
 
 /// What no waiting changes.

@@ -69,7 +69,7 @@ fn note(host: HostId, record: HostRecord) -> Next {
 }
 
 /// What is waited for while a member is to go first: for it, or for a hold on its host.
-pub(super) fn waits_for(standing: &Standing, leaver: &Member) -> Next {
+pub(super) fn until_it_goes(standing: &Standing, leaver: &Member) -> Next {
     of_others(standing, leaver).unwrap_or(Next::Wait(Wait::Ready { member: leaver.id }))
 }
 

@@ -119,12 +119,12 @@ fn in_the_way(standing: &Standing, place: &Place) -> Option<Next> {
     let is_same =
         |member: &&Member| standing.listed_at(&place.peer_urls) == Some(member.id) || wants_name(case, member);
     if let Some(same) = standing.leavers().find(is_same) {
-        return Some(hold::waits_for(standing, same));
+        return Some(hold::until_it_goes(standing, same));
     }
     // The dead go first where the cluster takes nobody beside them.
     let mut leavers = standing.leavers().filter(|member| !member.is_ready());
     if let Some(dead) = leavers.next().filter(|_| !takes_a_learner(case)) {
-        return Some(hold::waits_for(standing, dead));
+        return Some(hold::until_it_goes(standing, dead));
     }
     let sick = case.view.voters().find(|voter| !voter.is_ready() && !membership.leaving.contains(&voter.id));
     sick.map(|member| waits_for(case, member.id))
@@ -210,7 +210,7 @@ fn add(standing: &Standing, at: usize, place: &Place, join: &Join) -> Option<Nex
             true => Next::Members(Move::Note(membership.with_join(of_join(join, stage, Some(id))))),
             // Its host lost its disk: the old member goes first.
             false if membership.leaving.contains(&id) => match case.view.member(id) {
-                Some(leaver) => hold::waits_for(standing, leaver),
+                Some(leaver) => hold::until_it_goes(standing, leaver),
                 None => Next::Wait(Wait::Ready { member: id }),
             },
             false => refuse(MembersRefusal::UrlTaken { url: join.peer_urls.join(", "), member: id }),
