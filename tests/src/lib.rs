@@ -5,7 +5,7 @@
 
 pub use lab::{
     Error, agent, certificates, chance, client, cluster, ended, events, fault, history, member, metrics, mounted,
-    network, observer, playbook, ports, process, raft_status, sick, system, wait, watcher, witness, workload,
+    network, newcomer, observer, playbook, ports, process, raft_status, sick, system, wait, watcher, witness, workload,
 };
 
 pub mod balancer;

@@ -2,6 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
+pub use crate::newcomer::place;
 use proto::etcdserverpb::{MemberAddRequest, MemberRemoveRequest, cluster_client::ClusterClient};
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use crate::{
     case::{Case, sure},
     client::Client,
     cluster::Member,
-    playbook::{Upgrade, quoted},
+    playbook::Upgrade,
     ports::Ports,
     raft_status,
     rollout::LIMIT,
@@ -108,15 +109,9 @@ impl Case {
     }
 }
 
-/// The lines of a node that say where its member is reached and has its data.
-pub fn place(member: &Member) -> Vec<String> {
-    let urls = quoted(&member.peer_url());
-    vec![format!("peer_urls: [{urls}]"), format!("data_dir: {}", quoted(&data(member).to_string_lossy()))]
-}
-
 /// A member's data directory.
 pub fn data(member: &Member) -> PathBuf {
-    member.dir.join("data")
+    member.data()
 }
 
 /// What was put aside of a member's data.

@@ -72,6 +72,7 @@ pub fn me(playbook: &Playbook, host: HostId, cluster: ClusterId, seats: Seats, v
         verb,
         allow_degraded: playbook.strategy.allow_degraded,
         allow_downtime: playbook.strategy.allow_downtime,
+        max_learners: playbook.strategy.max_learners,
         on_failure: on_failure(playbook),
         command: Arc::from(""),
         expect_agents: None,

@@ -184,7 +184,7 @@ impl Execution<'_> {
             }
             tokio::time::sleep(ASKED_AGAIN / 5).await;
         }
-        Ok(())
+        self.own(at)?.began_as(member).await
     }
 
     /// A former member ends by itself once it is told; where it does not, it is ended.
@@ -268,6 +268,22 @@ impl OwnNode {
     pub(super) async fn has_nothing_to_start(&self) -> bool {
         let was_begun_by_an_agent = !self.node.initial_cluster.is_empty();
         (self.node.may_join || was_begun_by_an_agent) && matches!(self.data().await, Data::None)
+    }
+
+    /// One that was not told who the members are begins a cluster of its own.
+    async fn began_as(&self, wanted: MemberId) -> Result<(), ActError> {
+        match self.data().await {
+            Data::Of { cluster, member } if member != wanted => {
+                let (name, nodes) = (&self.node.name, self.nodes.display());
+                Err(format!(
+                    "its process began as member {member} of cluster {cluster}, and not as {wanted}: it was not given the members \
+                     that there are; in its arguments that is `--initial-cluster={{{{initial_cluster}}}}` and \
+                     `--initial-cluster-state=existing`, in a unit of systemd `EnvironmentFile={nodes}/{name}.env`"
+                )
+                .into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Keeps what `{{initial_cluster}}` stands for from now on; a process is known by the arguments that it was started with.

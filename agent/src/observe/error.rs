@@ -90,7 +90,7 @@ impl ObserveError {
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CallError {
     /// Nothing came back in time; it may have been carried out all the same.
-    #[error("no answer within {} s", .0.as_secs())]
+    #[error("no answer within {} s", .0.as_secs_f64())]
     TimedOut(Duration),
     /// The connection failed; unless it could not be made, the call may have been carried out all the same.
     #[error("{}", said(&root_cause(.0)))]

@@ -15,7 +15,7 @@ use std::{
 use proto::{ClusterId, MemberId};
 use tokio::{
     task::JoinSet,
-    time::{Instant, sleep, timeout_at},
+    time::{Instant, sleep, sleep_until, timeout_at},
 };
 use tonic::Code;
 
@@ -37,6 +37,8 @@ const MAX_ADDRESSES: usize = 128;
 const AT_ONCE: usize = 64;
 /// How long all of them may take together: one that answers late with ever more addresses would be followed for minutes.
 const IN_ALL: Duration = Duration::from_secs(15);
+/// How long any other address is waited for once every voter has been heard: a newcomer's port is open before anybody answers there.
+const OTHERS: Duration = Duration::from_secs(1);
 /// How long lists may differ before that is said: each member applies a change of the membership in its own time.
 const CATCHING_UP: Duration = Duration::from_secs(2);
 /// How often they are asked for meanwhile.
@@ -142,20 +144,29 @@ impl Round {
         queue.add(connections.access.directory().addresses());
         let mut is_over = pin!(awake_for(IN_ALL));
         let mut asked = JoinSet::new();
-        loop {
+        // Since when every voter has been heard.
+        let mut heard: Option<Instant> = None;
+        let waited = loop {
             while asked.len() < AT_ONCE
                 && let Some(address) = queue.waiting.pop_front()
             {
                 let connections = Arc::clone(connections);
                 asked.spawn(async move { (address.clone(), find(&connections, address).await) });
             }
+            let others_are_late = async {
+                match heard {
+                    Some(since) => sleep_until(since + OTHERS).await,
+                    None => std::future::pending().await,
+                }
+            };
             let answer = tokio::select! {
                 biased;
                 answer = asked.join_next() => answer,
-                () = &mut is_over => break,
+                () = &mut is_over => break IN_ALL,
+                () = others_are_late => break OTHERS,
             };
             match answer {
-                None => break,
+                None => break IN_ALL,
                 Some(Ok((_, Ok(found)))) => {
                     queue.add(found.members.iter().flatten().flat_map(|member| member.client_urls.clone()));
                     round.found.push(found);
@@ -163,20 +174,37 @@ impl Round {
                 Some(Ok((address, Err(error)))) => drop(round.failed.insert(address, error)),
                 Some(Err(error)) => tracing::error!(%error, "an address could not be asked"),
             }
-        }
+            heard = round.has_heard_every_voter().then(|| heard.unwrap_or_else(Instant::now));
+        };
         round.left_out = queue.left_out;
-        round.count_late(queue);
+        round.count_late(queue, waited, connections);
         if round.found.is_empty() {
             connections.access.diagnose(&mut round.failed).await;
         }
         round
     }
 
-    /// Who has not answered when the round is over counts as silent.
-    fn count_late(&mut self, queue: Queue) {
+    /// Whether each voter of each list that came was found, or every address of its own was asked to the end.
+    fn has_heard_every_voter(&self) -> bool {
+        let is_asked =
+            |url: &String| self.failed.contains_key(url) || self.found.iter().any(|found| found.address == *url);
+        let mut listed = self.found.iter().filter_map(|found| found.members.as_ref().ok()).flatten().peekable();
+        let is_heard = |voter: &Listed| {
+            let is_found = self.found.iter().any(|found| found.seen.id == voter.id);
+            voter.client_urls.iter().all(is_asked) && (is_found || !voter.client_urls.is_empty())
+        };
+        listed.peek().is_some() && listed.filter(|member| member.role == Role::Voter).all(is_heard)
+    }
+
+    /// Who has not answered when the round is over counts as silent, after so long.
+    fn count_late(&mut self, queue: Queue, waited: Duration, connections: &Connections) {
         let answered: BTreeSet<_> = self.found.iter().map(|found| found.address.clone()).collect();
         for address in queue.known.difference(&answered) {
-            self.failed.entry(address.clone()).or_insert(CallError::TimedOut(IN_ALL));
+            self.failed.entry(address.clone()).or_insert_with(|| {
+                // On a connection that was silent the next call would wait, too.
+                connections.access.forget(address);
+                CallError::TimedOut(waited)
+            });
         }
     }
 

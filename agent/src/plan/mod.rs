@@ -64,6 +64,8 @@ pub struct Me {
     pub allow_degraded: bool,
     /// `strategy.allow_downtime`
     pub allow_downtime: bool,
+    /// `strategy.max_learners`
+    pub max_learners: usize,
     pub on_failure: OnFailure,
     /// The program that `agent guard` runs, for people.
     pub command: Arc<str>,

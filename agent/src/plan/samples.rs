@@ -195,6 +195,7 @@ pub(crate) fn me(owns: &[u64]) -> Me {
         verb: Verb::Run,
         allow_degraded: false,
         allow_downtime: false,
+        max_learners: 1,
         on_failure: OnFailure::PutBack,
         command: Arc::from(""),
         expect_agents: None,

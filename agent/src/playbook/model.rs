@@ -256,6 +256,8 @@ pub struct Strategy {
     pub allow_degraded: bool,
     /// Whether a cluster of one or two voters may be down for a moment.
     pub allow_downtime: bool,
+    /// How many newcomers may be learners at once; the cluster's own limit is its `--max-learners`.
+    pub max_learners: usize,
 }
 
 /// The order of the members.
@@ -384,6 +386,7 @@ impl Default for Strategy {
             on_failure: OnFailure::Rollback,
             allow_degraded: false,
             allow_downtime: false,
+            max_learners: 1,
         }
     }
 }

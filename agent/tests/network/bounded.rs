@@ -197,3 +197,29 @@ async fn a_watch_without_end_takes_no_processor() {
     }
     assert!(began.elapsed() > Duration::from_millis(50), "{:?}", began.elapsed());
 }
+
+/// A newcomer's port is open before anybody answers there, and a look need not wait for that; for a voter it does.
+#[tokio::test(flavor = "multi_thread")]
+async fn once_every_voter_has_been_heard_nobody_is_waited_for_long() {
+    const LATE: Duration = Duration::from_secs(3);
+    let silent = Liar::new(|_: &Heard| Reply::Nothing).await;
+    let listeners = [bound().await, bound().await];
+    let [one, two] = [0, 1].map(|at: usize| format!("http://{}", listeners[at].local_addr().unwrap()));
+    let learner = Member { is_learner: true, ..member(3, &[&silent.url]) };
+    let listed = vec![member(1, &[&one]), member(2, &[&two]), learner];
+    let [first, second] = listeners;
+    let quick = Liar::at(first, well(CLUSTER, 1, listed.clone()));
+    let said = well(CLUSTER, 2, listed);
+    let slow = Liar::at(second, move |heard: &Heard| match said(heard) {
+        Reply::Says(message) if heard.method == "Maintenance/Status" => Reply::Late(LATE, message),
+        reply => reply,
+    });
+    let view = observer(&[&quick.url]).look().await.unwrap();
+    assert!(view.members[1].reached.as_ref() == Some(&slow.url), "{:?}", view.members[1]);
+    let trouble = view.members[2].trouble().unwrap().into_owned();
+    assert!(trouble.contains("no answer within 1 s"), "{trouble}");
+}
+
+async fn bound() -> TcpListener {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap()
+}

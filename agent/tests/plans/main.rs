@@ -115,6 +115,7 @@ fn plan(folder: &Path) -> String {
         verb: verb(folder),
         allow_degraded: playbook.strategy.allow_degraded,
         allow_downtime: playbook.strategy.allow_downtime,
+        max_learners: playbook.strategy.max_learners,
         on_failure: OnFailure::PutBack,
         command: "".into(),
         expect_agents: None,

@@ -194,6 +194,7 @@ fn a_value_of_another_type_is_refused_by_parser_and_schema() {
                     Shape::AsWritten => other.is_boolean() || other.is_number() || other.is_string(),
                     Shape::Word | Shape::Text => other.is_string(),
                     Shape::Path => other.is_string(),
+                    Shape::Count => other.is_number(),
                     Shape::Bool => other.is_boolean(),
                     Shape::Requirement => other.is_number(),
                     _ => false,
@@ -218,6 +219,7 @@ fn parser_and_schema_agree_on_how_values_are_written() {
             &["0s", "500ms", "1m30s", "1h1m1s1ms", "700h"][..],
             &["", "10", "10 s", "1.5s", "-1s", "1d", "1s1m", "1m1m", "10S"][..],
         ),
+        ("strategy.max_learners", &["1", "9"], &["0", "10", "1.5", "two"]),
         ("strategy.health.timeout", &["1ms", "1h0s"], &["0s", "0h0ms", "00s", "ten"]),
         ("verify.max_db", &["0B", "64KiB", "2GiB"], &["256", "256MB", "1GiB1B", "1.5GiB", "MiB"]),
         (

@@ -16,7 +16,7 @@ pub mod member;
 pub mod metrics;
 pub mod mounted;
 pub mod network;
-mod newcomer;
+pub mod newcomer;
 pub mod observer;
 pub mod playbook;
 pub mod ports;

@@ -1,11 +1,12 @@
 //! A member that is laid out, and not there yet: its agent adds and starts it.
 
-use std::fs;
+use std::{fs, path::PathBuf};
 
 use crate::{
     Error,
     cluster::{Layout, Member},
     member::name,
+    playbook::quoted,
     system::Build,
 };
 
@@ -35,6 +36,11 @@ impl Member {
         given.unwrap_or_default().to_owned()
     }
 
+    /// Its data directory.
+    pub fn data(&self) -> PathBuf {
+        self.dir.join("data")
+    }
+
     /// The same member, as its host starts it once it has lost its disk.
     #[must_use]
     pub fn as_newcomer(&self) -> Self {
@@ -42,6 +48,24 @@ impl Member {
         let flags = self.flags.iter().filter(is_kept).cloned().chain(joining()).collect();
         Self { flags, ..self.clone() }
     }
+
+    /// The same member once its agent has begun it: with the arguments that it was given.
+    ///
+    /// # Errors
+    /// No agent has begun it.
+    pub fn joined(&self) -> Result<Self, Error> {
+        let file = self.state_dir().join("nodes").join(format!("{}.initial-cluster", self.name));
+        let list = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+        let mut member = self.clone();
+        member.flags.iter_mut().for_each(|flag| *flag = flag.replace("{{initial_cluster}}", &list));
+        Ok(member)
+    }
+}
+
+/// The lines of a node that say where its member is reached and has its data.
+pub fn place(member: &Member) -> Vec<String> {
+    let urls = quoted(&member.peer_url());
+    vec![format!("peer_urls: [{urls}]"), format!("data_dir: {}", quoted(&member.data().to_string_lossy()))]
 }
 
 fn joining() -> [String; 2] {

@@ -59,12 +59,14 @@ pub enum Column {
     PowerCut,
     /// Every host restarts its member by way of `agent guard`.
     HostsGuarded,
+    /// Members come and go between the steps; nothing goes wrong.
+    MembersChange,
     Mixed,
 }
 
 impl Column {
     /// All of them, in the order of a report.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::None,
         Self::AgentKilled,
         Self::AgentLate,
@@ -74,6 +76,7 @@ impl Column {
         Self::MemberRestarted,
         Self::PowerCut,
         Self::HostsGuarded,
+        Self::MembersChange,
         Self::Mixed,
     ];
 
@@ -88,8 +91,14 @@ impl Column {
             Self::MemberRestarted => "member_restarted",
             Self::PowerCut => "power_cut",
             Self::HostsGuarded => "hosts_guarded",
+            Self::MembersChange => "members_change",
             Self::Mixed => "mixed",
         }
+    }
+
+    /// Whether anything goes wrong in its plans.
+    pub fn has_faults(self) -> bool {
+        !matches!(self, Self::None | Self::MembersChange)
     }
 }
 

@@ -8,5 +8,6 @@ mod others;
 mod refused;
 mod replace;
 mod scale;
+mod secured;
 mod taken_back;
 mod wrong_place;

@@ -14,14 +14,16 @@ use crate::{nobody_panicked, trial::agreed, up};
 const VALUE_BYTES: usize = 1_400_000;
 const PUTS: usize = 100;
 /// A put is given up after five seconds and two election timeouts, and three members write what is put to one disk, which other
-/// tests use too.
+/// tests use too: 420 MB at most, for which a slow one takes a while.
+const PATIENT: [&str; 3] =
+    ["--quota-backend-bytes=4294967296", "--heartbeat-interval=1000", "--election-timeout=10000"];
 const FLAGS: [&str; 3] = ["--quota-backend-bytes=4294967296", "--heartbeat-interval=300", "--election-timeout=3000"];
 /// How often a put is asked again whose leader stood still.
 const REPEATS: usize = 10;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_large_values_at_once_arrive_and_cost_no_leader() {
-    let Some(cluster) = up("3.6", &FLAGS).await else { return };
+    let Some(cluster) = up("3.6", &PATIENT).await else { return };
     let layout = &cluster.layout;
     let leader = layout.leader().await.expect("a leader");
     let follower = layout.members.iter().find(|member| member.name != leader.name).expect("three");

@@ -60,9 +60,20 @@ impl Fleet {
     }
 
     /// The same with another way before them, which may lead down.
-    pub async fn along(system: System, (from, to): (&str, &str), size: u8, settings: &str) -> Option<Self> {
+    pub async fn along(system: System, path: (&str, &str), size: u8, settings: &str) -> Option<Self> {
+        Some(Self::beside_others(system, path, (size, 0), settings).await?.0)
+    }
+
+    /// The same, with so many hosts beside it that have no member.
+    pub async fn beside_others(
+        system: System,
+        (from, to): (&str, &str),
+        (size, others): (u8, u8),
+        settings: &str,
+    ) -> Option<(Self, Vec<Host>)> {
         let (from, to) = (build_or_skip(system, from)?, build_or_skip(system, to)?);
-        let (network, hosts) = hosts_or_skip(size)?;
+        let (network, mut hosts) = hosts_or_skip(size + others)?;
+        let others = hosts.split_off(size.into());
         let members = hosts.iter().map(|host| member(system, host)).collect();
         let layout = Layout {
             dir: hosts[0].root.clone(),
@@ -82,42 +93,30 @@ impl Fleet {
         }
         fleet.serves().await;
         fleet.knows(&fleet.from.release.clone()).await;
-        Some(fleet)
+        Some((fleet, others))
     }
 
     fn set_up(&self, index: usize, settings: &str) {
-        let (host, name) = (&self.hosts[index], self.layout.system.name());
+        self.install(&self.hosts[index]);
+        self.hosts[index].write_unit(UNIT, &self.unit(index, settings)).expect("a unit");
+    }
+
+    /// Puts the releases and the agent on a host.
+    pub fn install(&self, host: &Host) {
+        let name = self.layout.system.name();
         host.install(&self.from.executable(), Path::new("/opt/member/releases/original").join(name))
             .expect("installed");
         host.install(&self.to.executable(), Path::new("/opt/new").join(name)).expect("installed");
         host.install(&tests::agent::executable().expect("an agent"), "/usr/local/bin/agent").expect("installed");
         let link = format!("releases/original/{name}");
         std::os::unix::fs::symlink(link, host.path("/opt/member/current")).expect("a link");
-        host.write_unit(UNIT, &self.unit(index, settings)).expect("a unit");
     }
 
     /// The unit's file.
     pub fn unit(&self, index: usize, settings: &str) -> String {
-        let url = |host: &Host, port: u16| format!("http://{}:{port}", host.address());
-        let peers = self.hosts.iter().map(|host| format!("{}={}", host.name.replace('h', "m"), url(host, 2380)));
-        let (host, member) = (&self.hosts[index], &self.layout.members[index]);
-        let flags = [
-            format!("--name={}", member.name),
-            "--data-dir=/var/lib/member".into(),
-            format!("--listen-client-urls={}", member.client_url),
-            format!("--advertise-client-urls={}", member.client_url),
-            format!("--listen-peer-urls={}", url(host, 2380)),
-            format!("--initial-advertise-peer-urls={}", url(host, 2380)),
-            format!("--initial-cluster={}", peers.collect::<Vec<_>>().join(",")),
-        ];
-        let hold = |file: &str| format!("/bin/sh -c 'while [ -e {file} ]; do sleep 0.02; done'");
-        format!(
-            "[Service]\nType=notify\nTimeoutStartSec=infinity\nExecStartPre={}\nExecStart=/opt/member/current {}\n\
-             ExecStopPost={}\n{settings}\n[Install]\nWantedBy=multi-user.target\n",
-            hold(HOLD_START),
-            flags.join(" "),
-            hold(HOLD_STOP),
-        )
+        let peers = self.hosts.iter().map(|host| format!("{}={}", host.name.replace('h', "m"), peer_url(host)));
+        let founders = format!("--initial-cluster={}", peers.collect::<Vec<_>>().join(","));
+        unit(&self.layout.members[index], &self.hosts[index], &[founders], settings)
     }
 
     /// Writes a host's playbook.
@@ -283,7 +282,32 @@ impl Watched<'_> {
     }
 }
 
-fn member(system: System, host: &Host) -> Member {
+fn peer_url(host: &Host) -> String {
+    format!("http://{}:2380", host.address())
+}
+
+/// A member's unit, with more flags and settings.
+pub fn unit(member: &Member, host: &Host, more: &[String], settings: &str) -> String {
+    let flags = [
+        format!("--name={}", member.name),
+        "--data-dir=/var/lib/member".into(),
+        format!("--listen-client-urls={}", member.client_url),
+        format!("--advertise-client-urls={}", member.client_url),
+        format!("--listen-peer-urls={}", peer_url(host)),
+        format!("--initial-advertise-peer-urls={}", peer_url(host)),
+    ];
+    let flags = [&flags[..], more].concat().join(" ");
+    let hold = |file: &str| format!("/bin/sh -c 'while [ -e {file} ]; do sleep 0.02; done'");
+    format!(
+        "[Service]\nType=notify\nTimeoutStartSec=infinity\nExecStartPre={}\nExecStart=/opt/member/current {flags}\n\
+         ExecStopPost={}\n{settings}\n[Install]\nWantedBy=multi-user.target\n",
+        hold(HOLD_START),
+        hold(HOLD_STOP),
+    )
+}
+
+/// The member of a host.
+pub fn member(system: System, host: &Host) -> Member {
     Member {
         name: host.name.replace('h', "m"),
         system,

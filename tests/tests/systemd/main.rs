@@ -5,6 +5,7 @@ mod failure;
 mod fleet;
 mod guard;
 mod interrupted;
+mod members;
 mod refusal;
 mod run;
 mod trouble;

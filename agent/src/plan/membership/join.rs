@@ -22,9 +22,6 @@ use crate::{
     plan::{Case, Next, refusal::Wait},
 };
 
-/// A learner at a time: what `--max-learners` is where nobody says otherwise, and no member tells what it is.
-const MOST_LEARNERS: usize = 1;
-
 /// Takes a place among the learners, if this seat's newcomer may come.
 pub(super) fn reserve(standing: &Standing, at: usize, place: &Place) -> Option<Next> {
     let Standing { case, membership, .. } = *standing;
@@ -102,7 +99,8 @@ fn data_objection(standing: &Standing, seat: Arc<str>, place: &Place) -> Option<
 /// Who has the place, or keeps the cluster from taking anybody.
 fn in_the_way(standing: &Standing, place: &Place) -> Option<Next> {
     let Standing { case, membership, .. } = *standing;
-    if let Some(join) = membership.joins.first().filter(|_| membership.joins.len() >= MOST_LEARNERS) {
+    // No member tells what its `--max-learners` is.
+    if let Some(join) = membership.joins.first().filter(|_| membership.joins.len() >= case.me.max_learners) {
         let host = case.keys.agents.contains_key(&join.host);
         let left = || refuse(MembersRefusal::JoinLeft { seat: join.seat.clone(), host_name: join.host_name.clone() });
         let waits = Next::Wait(Wait::Seats { seats: vec![join.seat.clone()] });
@@ -110,7 +108,10 @@ fn in_the_way(standing: &Standing, place: &Place) -> Option<Next> {
     }
     let learner = case.view.members.iter().filter(|member| is_learner(member)).find(|member| {
         let is_own = standing.listed_at(&place.peer_urls) == Some(member.id);
-        !is_own && standing.is_listed(member.id)
+        let is_its =
+            |join: &Join| join.member == Some(member.id) || standing.listed_at(&join.peer_urls) == Some(member.id);
+        let has_joined = membership.joins.iter().any(is_its);
+        !is_own && !has_joined && standing.is_listed(member.id)
     });
     if let Some(learner) = learner {
         return Some(refuse(MembersRefusal::LearnerInTheWay { member: learner.id }));
@@ -136,7 +137,7 @@ fn wants_name(case: &Case, member: &Member) -> bool {
 
 /// Whether etcd adds a learner while a voter is not there. Before 3.5.30 and 3.6.11 it wants all of them; later so many that one
 /// more could be lost (seen, and in its `server/etcdserver/server.go`). What is not known is not tried.
-fn takes_a_learner(case: &Case) -> bool {
+pub(super) fn takes_a_learner(case: &Case) -> bool {
     let (voters, ready) = (case.view.voters().count(), case.view.voters().filter(|voter| voter.is_ready()).count());
     let is_late = |member: &Member| {
         member.release().is_some_and(|release| match (release.0.major, release.0.minor) {

@@ -5,7 +5,7 @@
 
 use proto::MemberId;
 
-use super::{Move, RoleStep, Standing, hold, is_learner, waits_for};
+use super::{Move, RoleStep, Standing, hold, is_learner, join, waits_for};
 use crate::{
     keys::{change::Change, membership::RoleChange},
     observe::view::Member,
@@ -82,9 +82,23 @@ pub(super) fn objection(standing: &Standing, leaver: &Member) -> Option<Next> {
         // Its own agent brings it up, or says that it cannot.
         false if case.keys.has_participant(leaver.id) && !is_own => Some(Next::Wait(Wait::Ready { member: leaver.id })),
         false if !case.is_window_over() => Some(Next::Wait(Wait::OthersToJoin)),
-        false => objection_to_the_dead(standing, leaver),
+        false => newcomer_comes_first(standing).or_else(|| objection_to_the_dead(standing, leaver)),
     };
     found.or_else(|| hold::of_others(standing, leaver))
+}
+
+/// A newcomer that has what the others have before the dead one goes: where none comes to that, nothing was lost by trying.
+fn newcomer_comes_first(standing: &Standing) -> Option<Next> {
+    let Standing { case, membership, .. } = *standing;
+    let Change::Replace(replace) = &case.me.intent.change else { return None };
+    if replace.by == replace.member || !join::takes_a_learner(case) || standing.voter(&replace.by).is_some() {
+        return None;
+    }
+    let learner = membership.join(&replace.by).and_then(|join| case.view.member(join.member?));
+    let mut seats = case.keys.agents.values().flat_map(|agent| &agent.value.seats.0);
+    let is_at_work = seats.any(|seat| seat.name == replace.by);
+    let is_awaited = is_at_work && !learner.is_some_and(Member::is_ready);
+    is_awaited.then(|| Next::Wait(Wait::Seats { seats: vec![replace.by.clone()] }))
 }
 
 /// What keeps a member that is not ready from being removed: those that stay could not agree without it, either.

@@ -10,7 +10,7 @@ use crate::playbook::{
     tree::Tree,
 };
 
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "order",
     "soak",
     "health",
@@ -21,6 +21,7 @@ const KEYS: [&str; 10] = [
     "on_failure",
     "allow_degraded",
     "allow_downtime",
+    "max_learners",
 ];
 
 pub(super) fn strategy(tree: &Tree) -> Result<Strategy, Fault> {
@@ -39,7 +40,17 @@ pub(super) fn strategy(tree: &Tree) -> Result<Strategy, Fault> {
         on_failure: fields.or("on_failure", default.on_failure, |tree| tree.choice(&on_failure))?,
         allow_degraded: fields.or("allow_degraded", default.allow_degraded, Tree::bool)?,
         allow_downtime: fields.or("allow_downtime", default.allow_downtime, Tree::bool)?,
+        max_learners: fields.or("max_learners", default.max_learners, max_learners)?,
     })
+}
+
+fn max_learners(tree: &Tree) -> Result<usize, Fault> {
+    let expected = "a number from 1 to 9";
+    let text = tree.written(expected)?;
+    match text.parse() {
+        Ok(number @ 1..=9) => Ok(number),
+        _ => Err(tree.fault(format!("`{text}` stands here"), expected)),
+    }
 }
 
 /// `{ timeout: 2m }`

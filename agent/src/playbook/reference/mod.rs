@@ -66,6 +66,8 @@ pub enum Shape {
     Requirement,
     /// 64 hexadecimal digits.
     Digest,
+    /// A whole number from 1 to 9.
+    Count,
     /// `true` or `false`.
     Bool,
     Choice(&'static [&'static str]),

@@ -3,8 +3,8 @@
 use super::{
     Field, Need, Of,
     Shape::{
-        self, Argv, AsWritten, Bool, Choice, Deadline, Digest, Duration, Group, Groups, ListOf, MapOf, Name, Path,
-        PeerUrl, Release, Requirement, SetOf, Size, Text, Url, Word,
+        self, Argv, AsWritten, Bool, Choice, Count, Deadline, Digest, Duration, Group, Groups, ListOf, MapOf, Name,
+        Path, PeerUrl, Release, Requirement, SetOf, Size, Text, Url, Word,
     },
 };
 
@@ -78,6 +78,7 @@ pub const FIELDS: &[Field] = &[
     row("strategy.on_failure", Choice(&["rollback", "stop"]), "rollback", "Whether a member that failed is put back, where that is safe, or left as it is.").default("rollback"),
     row("strategy.allow_degraded", Bool, "false", "Whether, of five members or more, a healthy one may go while another is not ready.").default("false"),
     row("strategy.allow_downtime", Bool, "false", "Whether a cluster of one or two voters may be down for a moment.").default("false"),
+    row("strategy.max_learners", Count, "2", "How many newcomers may take in the data at once; no more than the members' `--max-learners`, which is 1 where nobody says otherwise.").default("1"),
     group("verify", Group, "What is compared at the end."),
     row("verify.max_db", Size, "256MiB", "The largest database whose hash is asked for: the scan stalls the member.").default("256MiB"),
     group("gates", Group, "The cluster's feature gates, on servers that agree on them; no release of etcd does."),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lab::{chance::Chance, fault::Moment};
 
-use super::{Action, Fault, Host, Pace, Plan, Step, Trouble};
+use super::{Action, Fault, Host, Pace, Plan, Step, Trouble, hosts::Cast};
 use crate::model::Column;
 
 /// How often a step gets a fault, of a hundred, where the column is of this fault alone.
@@ -37,16 +37,16 @@ const KINDS: [Column; 8] = [
 pub fn faults(plan: &mut Plan, chance: &mut Chance) {
     let column = plan.cell.column;
     let (kinds, often) = match column {
-        Column::None => return,
+        Column::None | Column::MembersChange => return,
         Column::Mixed => (KINDS.to_vec(), AMONG_OTHERS),
         one => (vec![one], ALONE),
     };
-    let size = plan.cell.size;
+    let casts = plan.casts();
     for kind in &kinds {
-        for step in &mut plan.steps {
-            for host in 0..if per_host(*kind) { size } else { 1 } {
+        for (step, cast) in plan.steps.iter_mut().zip(&casts) {
+            for host in cast.all.iter().take(if per_host(*kind) { cast.all.len() } else { 1 }) {
                 if chance.percent(often) {
-                    add(step, *kind, host, size, chance);
+                    add(step, *kind, *host, cast, chance);
                 }
             }
         }
@@ -54,10 +54,12 @@ pub fn faults(plan: &mut Plan, chance: &mut Chance) {
     if plan.steps.iter().all(|step| step.faults.is_empty()) {
         let mut kinds = kinds;
         chance.shuffle(&mut kinds);
-        let places = (0..plan.steps.len()).flat_map(|step| (0..size).map(move |host| (step, host)));
+        let of_step = |(step, cast): (usize, &Cast)| cast.all.iter().map(move |host| (step, *host)).collect::<Vec<_>>();
+        let places = casts.iter().enumerate().flat_map(of_step).collect::<Vec<_>>();
+        let places = places.into_iter();
         let all = kinds.iter().flat_map(|kind| places.clone().map(move |place| (*kind, place)));
         for (kind, (step, host)) in all {
-            if add(&mut plan.steps[step], kind, host, size, chance) {
+            if add(&mut plan.steps[step], kind, host, &casts[step], chance) {
                 return;
             }
         }
@@ -68,17 +70,17 @@ fn per_host(kind: Column) -> bool {
     matches!(kind, Column::AgentKilled | Column::AgentLate)
 }
 
-fn add(step: &mut Step, kind: Column, host: Host, size: usize, chance: &mut Chance) -> bool {
-    let Some(trouble) = trouble(kind, host, size, chance) else { return false };
-    let does_fit = fits(step, &trouble, size);
+fn add(step: &mut Step, kind: Column, host: Host, cast: &Cast, chance: &mut Chance) -> bool {
+    let Some(trouble) = trouble(kind, step, host, cast, chance) else { return false };
+    let does_fit = fits(step, &trouble, cast);
     if does_fit {
         step.faults.push(Fault { id: step.faults.len() + 1, trouble });
     }
     does_fit
 }
 
-fn trouble(kind: Column, host: Host, size: usize, chance: &mut Chance) -> Option<Trouble> {
-    let member = chance.below(size as u64) as Host;
+fn trouble(kind: Column, step: &Step, host: Host, cast: &Cast, chance: &mut Chance) -> Option<Trouble> {
+    let member = cast.all[chance.below(cast.all.len() as u64) as usize];
     let mut millis = |least: u64, most: u64| Duration::from_millis(least + chance.below(most - least));
     Some(match kind {
         Column::MemberKilled => Trouble::MemberKilled { member, back_after: millis(100, 2_000) },
@@ -88,36 +90,54 @@ fn trouble(kind: Column, host: Host, size: usize, chance: &mut Chance) -> Option
         Column::HostsGuarded => Trouble::HostsGuarded,
         Column::LeaderMoved => Trouble::LeaderMoved { to: member, after: chance.below(EVENTS) as usize },
         Column::AgentLate => Trouble::AgentLate { host, by: millis(50, 1_500) },
+        // Who comes and goes is in the cluster's keys, and in no journal.
+        Column::AgentKilled if step.action.changes_members() => {
+            Trouble::AgentCutShort { host, after: chance.below(EVENTS) as usize }
+        }
         Column::AgentKilled => {
             let moment = if chance.percent(50) { Moment::Before } else { Moment::After };
             Trouble::AgentKilled { host, sync: 1 + chance.below(SYNCS) as usize, moment }
         }
-        Column::None | Column::Mixed => return None,
+        Column::None | Column::MembersChange | Column::Mixed => return None,
     })
 }
 
-/// Whether a step may get this fault too, in a cluster of this size.
-pub fn fits(step: &Step, trouble: &Trouble, size: usize) -> bool {
+/// Whether a step of these hosts may get this fault too.
+pub fn fits(step: &Step, trouble: &Trouble, cast: &Cast) -> bool {
     let others: Vec<&Trouble> = step.faults.iter().map(|fault| &fault.trouble).collect();
     let is_quiet = !others.iter().any(|other| takes_away(other) || matches!(other, Trouble::LeaderMoved { .. }));
+    let (stay, is_free) = (&cast.stay, |host: &Host| !others.iter().any(|other| is_of_agent(other, *host)));
+    // With fewer there is no quorum without one.
+    let has_spare = stay.len() >= 3 && is_quiet;
     match (trouble, &step.action) {
         (_, Action::Start { .. } | Action::TooLate { .. }) => false,
-        // With fewer there is no quorum without it.
-        (Trouble::MemberKilled { .. } | Trouble::MemberPaused { .. }, _) => size >= 3 && is_quiet,
-        (Trouble::MemberRestarted { .. } | Trouble::PowerCut { .. }, Action::Rest { .. }) => size >= 3 && is_quiet,
+        (Trouble::AgentCutShort { host, .. }, action) => {
+            action.changes_members() && cast.all.contains(host) && is_free(host)
+        }
+        (Trouble::AgentLate { host, .. }, Action::Scale { .. } | Action::Replace { .. }) => {
+            cast.all.contains(host) && has_company(&others, *host, cast.all.len())
+        }
+        (Trouble::LeaderMoved { to, .. }, Action::Scale { .. } | Action::Replace { .. }) => {
+            stay.contains(to) && stay.len() >= 2 && is_quiet
+        }
+        (_, Action::Scale { .. } | Action::Replace { .. }) => false,
+        (Trouble::MemberKilled { member, .. } | Trouble::MemberPaused { member, .. }, _) => {
+            has_spare && stay.contains(member)
+        }
+        (Trouble::MemberRestarted { member }, Action::Rest { .. }) => has_spare && stay.contains(member),
+        // Its data is on a file system of its own, which is there from the beginning.
+        (Trouble::PowerCut { member }, Action::Rest { .. }) => has_spare && cast.steady.contains(member),
         // With fewer it would have to be allowed, and clients would see it.
-        (Trouble::HostsGuarded, Action::Rest { .. }) => size >= 3 && is_quiet,
+        (Trouble::HostsGuarded, Action::Rest { .. }) => has_spare,
         (Trouble::MemberRestarted { .. } | Trouble::PowerCut { .. } | Trouble::HostsGuarded, _) => false,
         (Trouble::LeaderMoved { .. }, Action::Rest { .. }) => false,
-        (Trouble::LeaderMoved { .. }, _) => size >= 2 && is_quiet,
-        (Trouble::AgentKilled { host, .. }, Action::Forward { hosts, .. }) => {
-            hosts.contains(host) && !others.iter().any(|other| is_of_agent(other, *host))
-        }
-        (Trouble::AgentKilled { host, .. }, Action::Back) => !others.iter().any(|other| is_of_agent(other, *host)),
+        (Trouble::LeaderMoved { to, .. }, _) => stay.len() >= 2 && stay.contains(to) && is_quiet,
+        (Trouble::AgentKilled { host, .. }, Action::Forward { hosts, .. }) => hosts.contains(host) && is_free(host),
+        (Trouble::AgentKilled { host, .. }, Action::Back) => stay.contains(host) && is_free(host),
         (Trouble::AgentLate { host, .. }, Action::Forward { hosts, pace: Pace::Together }) => {
             hosts.contains(host) && has_company(&others, *host, hosts.len())
         }
-        (Trouble::AgentLate { host, .. }, Action::Back) => has_company(&others, *host, size),
+        (Trouble::AgentLate { host, .. }, Action::Back) => has_company(&others, *host, stay.len()),
         (Trouble::AgentKilled { .. } | Trouble::AgentLate { .. }, _) => false,
     }
 }
@@ -136,10 +156,18 @@ fn takes_away(trouble: &Trouble) -> bool {
         | Trouble::MemberRestarted { .. }
         | Trouble::HostsGuarded
         | Trouble::PowerCut { .. } => true,
-        Trouble::AgentKilled { .. } | Trouble::AgentLate { .. } | Trouble::LeaderMoved { .. } => false,
+        Trouble::AgentKilled { .. }
+        | Trouble::AgentCutShort { .. }
+        | Trouble::AgentLate { .. }
+        | Trouble::LeaderMoved { .. } => false,
     }
 }
 
 fn is_of_agent(trouble: &Trouble, of: Host) -> bool {
-    matches!(trouble, Trouble::AgentKilled { host, .. } | Trouble::AgentLate { host, .. } if *host == of)
+    match trouble {
+        Trouble::AgentKilled { host, .. } | Trouble::AgentCutShort { host, .. } | Trouble::AgentLate { host, .. } => {
+            *host == of
+        }
+        _ => false,
+    }
 }

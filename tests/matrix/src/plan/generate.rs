@@ -6,7 +6,7 @@ use std::time::Duration;
 use lab::chance::Chance;
 
 use super::{Action, Host, Pace, Step};
-use crate::model::Cell;
+use crate::model::{Cell, Column};
 
 /// So many plans in a hundred go back in the middle, as upgrades that fail do.
 const GO_BACK: u64 = 80;
@@ -17,17 +17,37 @@ const TOO_LATE: u64 = 40;
 /// The longest rest, in milliseconds.
 const LONGEST_REST: u64 = 600;
 
+/// So many in a hundred have members come and go, where that is one of several things that happen.
+const MEMBERS_CHANGE: u64 = 40;
+/// So often they do where they can.
+const ONCE_MORE: u64 = 60;
+
 /// The steps, without anything that goes wrong.
 pub fn steps(cell: &Cell, chance: &mut Chance) -> Vec<Step> {
+    let mut cluster = Members { now: (0..cell.size).collect(), next: cell.size };
     let mut actions = vec![Action::Start { leader: chance.below(cell.size as u64) as Host }];
-    let mut order: Vec<Host> = (0..cell.size).collect();
+    let do_change = match cell.column {
+        Column::MembersChange => true,
+        Column::Mixed => chance.percent(MEMBERS_CHANGE),
+        _ => false,
+    };
+    if do_change {
+        actions.extend(cluster.change(chance));
+    }
+    let goes_on = |chance: &mut Chance| do_change && chance.percent(ONCE_MORE);
+    let mut order = cluster.now.clone();
     chance.shuffle(&mut order);
-    if cell.size > 1 && chance.percent(GO_BACK) {
-        let count = 1 + chance.below(cell.size as u64 - 1) as usize;
+    if order.len() > 1 && chance.percent(GO_BACK) {
+        let count = 1 + chance.below(order.len() as u64 - 1) as usize;
         actions.extend(groups(&order[..count], chance));
         rest(&mut actions, chance);
         actions.push(Action::Back);
         rest(&mut actions, chance);
+        // A downgrade that was begun is over before members come and go.
+        if goes_on(chance) && !cell.path.is_down() {
+            actions.extend(cluster.change(chance));
+            order.clone_from(&cluster.now);
+        }
         chance.shuffle(&mut order);
     }
     let too_late = if cell.path.changes_minor() && chance.percent(TOO_LATE) { order.pop() } else { None };
@@ -41,7 +61,46 @@ pub fn steps(cell: &Cell, chance: &mut Chance) -> Vec<Step> {
         actions.insert(second, Action::Rest { lasts: Duration::from_millis(chance.below(LONGEST_REST)) });
     }
     actions.extend(too_late.map(|last| Action::TooLate { last }));
+    if goes_on(chance) {
+        actions.extend(cluster.change(chance));
+    }
     actions.into_iter().zip(1..).map(|(action, id)| Step { id, action, faults: Vec::new() }).collect()
+}
+
+/// Who is there, and the number of the next host.
+struct Members {
+    now: Vec<Host>,
+    next: Host,
+}
+
+impl Members {
+    /// Members come, go, or take each other's place; one that leaves is the oldest or the youngest.
+    fn change(&mut self, chance: &mut Chance) -> Option<Action> {
+        let count = self.now.len();
+        let any = |chance: &mut Chance, of: usize| chance.below(of as u64) as usize;
+        let member = self.now[any(chance, count)];
+        let action = match chance.below(4) {
+            0 if count >= 3 => Action::Replace { member, by: member },
+            1 if count >= 3 => Action::Replace { member, by: self.fresh() },
+            2 if count >= 5 => {
+                Action::Scale { to: self.now[if chance.percent(50) { 2..count } else { 0..count - 2 }].to_vec() }
+            }
+            _ if count < 5 => {
+                let more = if count % 2 == 0 { 1 } else { 2 };
+                let to = self.now.clone().into_iter().chain((0..more).map(|_| self.fresh())).collect();
+                Action::Scale { to }
+            }
+            _ if count % 2 == 0 => return None,
+            _ => Action::Replace { member, by: member },
+        };
+        self.now = action.after(&self.now);
+        Some(action)
+    }
+
+    fn fresh(&mut self) -> Host {
+        self.next += 1;
+        self.next - 1
+    }
 }
 
 /// Takes the hosts forward, in this order and in up to three groups.

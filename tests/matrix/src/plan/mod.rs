@@ -5,6 +5,7 @@
 
 pub mod edit;
 pub mod generate;
+pub mod hosts;
 pub mod sound;
 pub mod tree;
 
@@ -30,7 +31,7 @@ pub struct Step {
     pub faults: Vec<Fault>,
 }
 
-/// A member by its place, from 0; each is on a host of its own, with an agent of its own.
+/// A member by its number, from 0; each is on a host of its own, with an agent of its own.
 pub type Host = usize;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +47,10 @@ pub enum Action {
     /// The last host's agent dies once its member is ready, agents of all hosts are told to go back, and refuse, as there
     /// is no way back; then they finish the run.
     TooLate { last: Host },
+    /// Agents of all hosts make these hosts' members the voters: some come, or some go.
+    Scale { to: Vec<Host> },
+    /// Agents of all hosts put one member in another's place. Where both are of one host, it has lost its disk.
+    Replace { member: Host, by: Host },
 }
 
 /// How the agents of several hosts are started.
@@ -74,6 +79,8 @@ pub enum Trouble {
         sync: usize,
         moment: Moment,
     },
+    /// An agent is killed once it has told of so many things, and the same command is run again.
+    AgentCutShort { host: Host, after: usize },
     /// An agent is started so much later than the others.
     AgentLate { host: Host, by: Duration },
     /// Leadership is moved by somebody else, once agents have told of so many things.

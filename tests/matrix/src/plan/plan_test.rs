@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lab::system::System;
 
-use super::{sound::sound, *};
+use super::{hosts::Cast, sound::sound, *};
 use crate::model::{Column, Path};
 
 fn cell(size: usize, column: Column, seed: u64) -> Cell {
@@ -20,6 +20,8 @@ fn a_seed_is_a_plan() {
         cell(3, Column::AgentKilled, 4),
         cell(3, Column::PowerCut, 5),
         cell(1, Column::None, 6),
+        cell(3, Column::MembersChange, 7),
+        cell(1, Column::MembersChange, 8),
     ];
     let trees: Vec<_> = cells.iter().map(|cell| plan(cell).to_string()).collect();
     insta::assert_snapshot!(trees.join("\n"));
@@ -43,8 +45,13 @@ fn every_plan_is_sound_comes_to_the_end_and_is_the_same_again() {
                     })
                     .flatten()
                     .collect();
-                assert_eq!(forward.len(), size, "{made}");
-                if column != Column::None && size >= 3 {
+                let before_last = made.with_members().filter(|(_, step)| !step.action.changes_members()).last();
+                let (members, _) = before_last.expect("a start");
+                assert_eq!(forward, members.into_iter().collect(), "{made}");
+                if column == Column::MembersChange {
+                    assert!(made.steps.iter().any(|step| step.action.changes_members()), "{made}");
+                }
+                if column.has_faults() && size >= 3 {
                     let has_fault = made.steps.iter().any(|step| !step.faults.is_empty());
                     let has_company = made
                         .steps
@@ -68,7 +75,7 @@ fn most_plans_go_back_in_the_middle_and_every_kind_of_fault_is_made() {
         let debug = format!("{:?}", fault.trouble);
         *kinds.entry(debug.split(' ').next().unwrap().to_owned()).or_insert(0) += 1;
     }
-    assert_eq!(kinds.len(), 8, "{kinds:?}");
+    assert_eq!(kinds.len(), 9, "{kinds:?}");
     assert!(kinds.values().all(|count| *count > 50), "{kinds:?}");
 }
 
@@ -86,7 +93,22 @@ fn no_two_faults_that_take_a_member_away_fit_into_one_step() {
     let late = |host| Trouble::AgentLate { host, by: ms };
     let agent = |host| Trouble::AgentKilled { host, sync: 1, moment: Moment::After };
     let moved = || Trouble::LeaderMoved { to: 0, after: 0 };
+    let of = |step: &Step, size: usize| {
+        let cast = Cast::of(step, &(0..size).collect::<Vec<_>>());
+        Cast { steady: cast.stay.clone(), ..cast }
+    };
+    let short = |host| Trouble::AgentCutShort { host, after: 1 };
+    let lost = || Action::Replace { member: 0, by: 0 };
+    let scaled = || Action::Scale { to: vec![0, 1, 2, 3, 4] };
     let cases = [
+        (with(lost(), &[]), killed(1), 3, false), // one is gone already
+        (with(lost(), &[]), moved(), 3, false),   // has no data
+        (with(scaled(), &[]), moved(), 3, true),
+        (with(scaled(), &[]), agent(0), 3, false), // nothing of it is in a journal
+        (with(scaled(), &[]), short(4), 3, true),
+        (with(scaled(), &[]), late(4), 3, true),
+        (with(scaled(), &[]), short(5), 3, false),
+        (with(roll(), &[]), short(0), 3, false),
         (with(roll(), &[]), killed(0), 3, true),
         (with(roll(), &[]), killed(0), 2, false), // no quorum without it
         (with(roll(), &[killed(1)]), killed(0), 5, false),
@@ -108,7 +130,7 @@ fn no_two_faults_that_take_a_member_away_fit_into_one_step() {
         (with(Action::TooLate { last: 1 }, &[]), killed(0), 3, false),
     ];
     for (step, trouble, size, does_fit) in cases {
-        assert_eq!(edit::fits(&step, &trouble, size), does_fit, "{:?} and {trouble:?}", step.faults);
+        assert_eq!(edit::fits(&step, &trouble, &of(&step, size)), does_fit, "{:?} and {trouble:?}", step.faults);
     }
 }
 

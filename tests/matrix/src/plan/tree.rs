@@ -6,9 +6,14 @@ use lab::fault::Moment;
 
 use super::{Action, Host, Pace, Plan, Trouble};
 
-/// The name of a member by its place, as clusters of the lab have it.
+/// The name of a member by its number, as clusters of the lab have it.
 pub fn member(host: Host) -> String {
     format!("m{}", host + 1)
+}
+
+/// The number of the member of this name.
+pub fn host(name: &str) -> Option<Host> {
+    name.strip_prefix('m')?.parse::<Host>().ok()?.checked_sub(1)
 }
 
 fn members(hosts: &[Host]) -> String {
@@ -48,6 +53,11 @@ impl fmt::Display for Action {
             Self::Forward { hosts, pace: Pace::InTurn } => write!(f, "forward, in turn: {}", members(hosts)),
             Self::Back => write!(f, "back: whoever is forward, agents of all hosts at once"),
             Self::Rest { lasts } => write!(f, "rest for {}", ms(lasts)),
+            Self::Scale { to } => write!(f, "scale to {}, agents of all hosts at once", members(to)),
+            Self::Replace { member: who, by } if who == by => {
+                write!(f, "{} loses its disk, and comes back as a new member of its name", member(*who))
+            }
+            Self::Replace { member: who, by } => write!(f, "replace {} by {}", member(*who), member(*by)),
             Self::TooLate { last } => {
                 write!(f, "forward: {}, whose agent dies then; back, which is refused: no way back", member(*last))
             }
@@ -64,6 +74,9 @@ impl fmt::Display for Trouble {
                     Moment::After => "after",
                 };
                 write!(f, "the agent of {} is killed just {side} sync {sync} of its journal", member(*host))
+            }
+            Self::AgentCutShort { host, after } => {
+                write!(f, "the agent of {} is killed after {after} events", member(*host))
             }
             Self::AgentLate { host, by } => write!(f, "the agent of {} comes {} late", member(*host), ms(by)),
             Self::LeaderMoved { to, after } => {

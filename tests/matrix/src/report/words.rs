@@ -3,7 +3,6 @@
 use std::{fmt::Write as _, time::Duration};
 
 use crate::{
-    model::Column,
     plan::Plan,
     verdict::{Entry, Failure, MemberRow, Outcome, Verdict},
 };
@@ -12,7 +11,7 @@ use crate::{
 pub fn line(outcome: &Outcome) -> String {
     let seconds = outcome.took.as_secs_f64();
     let faults = match outcome.record.len() {
-        _ if outcome.plan.cell.column == Column::None => String::new(),
+        _ if !outcome.plan.cell.column.has_faults() => String::new(),
         0 => String::new(),
         all => format!(", {} of {all} faults injected", outcome.injected()),
     };

@@ -42,11 +42,10 @@ pub(super) async fn forward(
     record: &Record,
 ) -> Result<(), Error> {
     let ended = through(stage, step, "run", hosts, pace, record).await?;
-    hosts.iter().for_each(|host| stage.is_forward[*host] = true);
-    let is_last = stage.is_forward.iter().all(|is_forward| *is_forward);
-    if is_last && !ended.iter().any(|ended| ended.said("cluster") == "done") {
+    stage.is_forward.extend(hosts);
+    if stage.is_forward.len() == stage.size() && !ended.iter().any(|ended| ended.said("cluster") == "done") {
         // Agents that were killed and came back alone may all have left before the cluster had settled.
-        let all: Vec<Host> = (0..stage.size()).collect();
+        let all = stage.hosts();
         let calm = Step { faults: Vec::new(), ..step.clone() };
         let ended = through(stage, &calm, "run", &all, Pace::Together, record).await?;
         must_all_say_done(&ended)?;
@@ -56,9 +55,9 @@ pub(super) async fn forward(
 
 /// Takes back whatever is at the new release.
 pub(super) async fn back(stage: &mut Stage, step: &Step, record: &Record) -> Result<(), Error> {
-    let all: Vec<Host> = (0..stage.size()).collect();
+    let all = stage.hosts();
     through(stage, step, "rollback", &all, Pace::Together, record).await?;
-    stage.is_forward.fill(false);
+    stage.is_forward.clear();
     Ok(())
 }
 
@@ -66,10 +65,10 @@ pub(super) async fn back(stage: &mut Stage, step: &Step, record: &Record) -> Res
 /// back, and touch nothing; all together finish the run.
 pub(super) async fn too_late(stage: &mut Stage, step: &Step, last: Host, record: &Record) -> Result<(), Error> {
     dies_with_its_member_ready(stage, step, last, record).await?;
-    stage.is_forward[last] = true;
+    stage.is_forward.insert(last);
     stage.cluster.settled(stage.cluster_version()).await?;
     all_refuse_to_go_back(stage, last).await?;
-    let all: Vec<Host> = (0..stage.size()).collect();
+    let all = stage.hosts();
     must_all_say_done(&through(stage, step, "run", &all, Pace::Together, record).await?)
 }
 
@@ -96,7 +95,8 @@ async fn dies_with_its_member_ready(stage: &Stage, step: &Step, host: Host, reco
 async fn all_refuse_to_go_back(stage: &Stage, first: Host) -> Result<(), Error> {
     let processes = || stage.layout().members.iter().map(|member| member.process().map(|found| found.pid));
     let before: Vec<_> = processes().collect();
-    for host in (first..stage.size()).chain(0..first) {
+    let others = stage.hosts().into_iter().filter(|host| *host != first);
+    for host in [first].into_iter().chain(others) {
         let ended = start(stage, "rollback", host, &[], |argv| argv)?.ended(LIMIT).await?;
         if ended.exit != Some(3) {
             return Err(format!("going back was to be refused on {}: {ended}", tree::member(host)).into());
@@ -125,11 +125,11 @@ pub(super) async fn guarded(stage: &Stage) -> Result<(), Error> {
             _ => Err(Error::from(format!("the guard of {} ended badly: {ended}", tree::member(host)))),
         }
     };
-    join_all((0..stage.size()).map(one)).await.into_iter().collect()
+    join_all(stage.hosts().into_iter().map(one)).await.into_iter().collect()
 }
 
 /// Runs the agents of these hosts to good ends, with all that goes wrong in the step.
-async fn through(
+pub(super) async fn through(
     stage: &Stage,
     step: &Step,
     verb: &str,
@@ -193,6 +193,11 @@ async fn host_to_its_end(
                     return Ok(ended);
                 }
             }
+            Trouble::AgentCutShort { host: killed, after } if killed == host => {
+                if let Some(ended) = cut_short(stage, step, fault, verb, (host, after), record).await? {
+                    return Ok(ended);
+                }
+            }
             _ => {}
         }
     }
@@ -221,7 +226,7 @@ fn start(
     more: &[&str],
     wrap: impl FnOnce(Vec<OsString>) -> Vec<OsString>,
 ) -> Result<Agent, Error> {
-    Agent::start_of(&stage.agent, verb, &stage.playbooks[host], more, wrap)
+    Agent::start_of(&stage.agent, verb, &stage.playbooks[&host], more, wrap)
 }
 
 /// Kills an agent at a sync of its journal; its end where it came to a good one before.
@@ -249,6 +254,31 @@ async fn cut(
         return Ok(None);
     }
     record.missed(step, fault, format!("the agent ended before, exit {:?}", ended.exit));
+    Ok((ended.exit == Some(0)).then_some(ended))
+}
+
+/// Kills an agent once it has told of so much; its end where it came to a good one before.
+async fn cut_short(
+    stage: &Stage,
+    step: &Step,
+    fault: &Fault,
+    verb: &str,
+    (host, after): (Host, usize),
+    record: &Record,
+) -> Result<Option<Ended>, Error> {
+    let agent = start(stage, verb, host, &[], |argv| argv)?;
+    wait::until("an agent to tell of enough", LIMIT, || {
+        let has_told = agent.events().is_ok_and(|told| told.len() > after);
+        std::future::ready(if has_told || !agent.is_at_work() { Ok(()) } else { Err(agent.log()) })
+    })
+    .await?;
+    // Nothing happens to one that was quicker.
+    agent.process().and_then(|process| Ok(process.signal(Signal::KILL)?)).ok();
+    let ended = agent.ended(LIMIT).await?;
+    match ended.exit {
+        None => record.injected(step, fault, format!("the agent was killed, having said {}", last_event(&ended))),
+        Some(code) => record.missed(step, fault, format!("the agent ended before, exit {code}")),
+    }
     Ok((ended.exit == Some(0)).then_some(ended))
 }
 

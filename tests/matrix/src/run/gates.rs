@@ -40,18 +40,19 @@ pub(super) struct Gates {
 }
 
 impl Gates {
-    pub(super) fn watch(stage: &Stage) -> Result<Self, Error> {
+    /// `fewest`: so few voters are there at some time of the step.
+    pub(super) fn watch(stage: &Stage, fewest: usize) -> Result<Self, Error> {
         let (wrong, mut looks) = (Wrong::default(), JoinSet::new());
         let table = Arc::new(Mutex::new(vec![None; stage.size()]));
         let (old, new) = (stage.from.release.cluster_version(), stage.to.release.cluster_version());
         let goes_down_to = (new < old).then_some(new);
         let members = stage.layout().members.iter().map(|member| member.name.clone()).zip(stage.clients()?);
         for (place, (name, client)) in members.enumerate().filter(|_| stage.layout().system == System::Node) {
-            let (wrong, table, size) = (wrong.clone(), table.clone(), stage.size());
+            let (wrong, table) = (wrong.clone(), table.clone());
             looks.spawn(async move {
                 loop {
                     let page = timeout(PATIENCE, client.metrics()).await.ok().and_then(Result::ok);
-                    if let Some(why) = page.as_ref().and_then(|page| decided_too_soon(page, size)) {
+                    if let Some(why) = page.as_ref().and_then(|page| decided_too_soon(page, fewest)) {
                         wrong.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(format!("{name}: {why}"));
                     }
                     let may_change = {

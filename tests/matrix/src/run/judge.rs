@@ -19,7 +19,7 @@ use super::{
     record::Record,
     stage::Stage,
 };
-use crate::plan::{Host, Step, Trouble, tree};
+use crate::plan::{Host, Step, Trouble, hosts::Cast, tree};
 
 /// Writes that are awaited before a step begins and after it has ended.
 const WARM: u64 = 30;
@@ -41,19 +41,27 @@ impl Watch {
         let (endpoints, access) = (stage.layout().endpoints(), stage.layout().access());
         let prefix = format!("load/{}/", step.id);
         let newest = newest(stage).await?;
+        let members = stage.hosts();
+        let after = step.action.after(&members);
+        // One that goes is down for good, and no watch goes on through it.
+        let goes_on = |member: &Member| tree::host(&member.name).is_some_and(|host| after.contains(&host));
         let through = |(member, endpoint): (&Member, &String)| {
             // Of this member alone: whatever ends the watch, it must go on there.
             let one = std::slice::from_ref(endpoint);
             let watcher = Watcher::start_among_others(one, &access, &prefix, Revision(newest.0 + 1))?;
             Ok::<_, Error>((member.name.clone(), watcher))
         };
-        let watchers = stage.layout().members.iter().zip(&endpoints).map(through).collect::<Result<_, _>>()?;
+        let listed = stage.layout().members.iter().zip(&endpoints);
+        let watchers = listed.filter(|(member, _)| goes_on(member)).map(through).collect::<Result<_, _>>()?;
         let pause = Duration::from_millis(50);
         let workload =
             Workload::start(&endpoints, &access, &Load { clients: 4, keys: 24, pause, prefix, ..Load::default() })?;
         workload.more(WARM).await?;
-        let (observer, leaders) = (Observer::start(stage.layout()), Leaders::watch(stage)?);
-        Ok(Self { step: step.clone(), workload, watchers, observer, leaders, gates: Gates::watch(stage)? })
+        let mut watched = stage.layout().clone();
+        watched.members.retain(goes_on);
+        let (observer, leaders) = (Observer::start(&watched), Leaders::watch(stage)?);
+        let gates = Gates::watch(stage, Cast::of(step, &members).stay.len())?;
+        Ok(Self { step: step.clone(), workload, watchers, observer, leaders, gates })
     }
 
     /// Ends the watch, and judges.
@@ -98,7 +106,7 @@ async fn newest(stage: &Stage) -> Result<Revision, Error> {
 
 /// Every member runs what it should, and they agree on versions, gates and hashes; what is shared by agents is put away.
 async fn agree(stage: &Stage) -> Result<(), Error> {
-    for host in 0..stage.size() {
+    for host in stage.hosts() {
         runs(stage, host).await?;
     }
     stage.cluster.settled(stage.cluster_version()).await?;

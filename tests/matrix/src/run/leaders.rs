@@ -83,7 +83,7 @@ pub(super) fn files(stage: &Stage) -> BTreeSet<PathBuf> {
         let entries = fs::read_dir(dir).into_iter().flatten().flatten();
         entries.map(|entry| entry.path().join("events")).filter(|file| file.is_file()).collect::<Vec<_>>()
     };
-    stage.layout().members.iter().flat_map(|member| of(&member.dir)).collect()
+    stage.layout().members.iter().chain(stage.newcomers.values()).flat_map(|member| of(&member.dir)).collect()
 }
 
 async fn leader(members: &[(String, Client)]) -> Option<usize> {

@@ -61,7 +61,10 @@ pub(super) async fn take_away(stage: &Stage, step: &Step, record: &Record) -> Re
                 record.injected(step, fault, "each host's guard ended with exit 0");
             }
             Trouble::PowerCut { member } => block_in_place(|| power_cut(stage, step, fault, *member, record))?,
-            Trouble::AgentKilled { .. } | Trouble::AgentLate { .. } | Trouble::LeaderMoved { .. } => {}
+            Trouble::AgentKilled { .. }
+            | Trouble::AgentCutShort { .. }
+            | Trouble::AgentLate { .. }
+            | Trouble::LeaderMoved { .. } => {}
         }
     }
     Ok(away)

@@ -6,6 +6,7 @@ mod judge;
 mod leaders;
 mod members;
 mod record;
+mod scaling;
 mod stage;
 mod written;
 
@@ -19,7 +20,6 @@ use lab::system::{Build, System};
 use proto::Release;
 
 use super::{
-    model::Column,
     plan::{Action, Plan, Step},
     verdict::{Failure, Outcome, Verdict},
 };
@@ -53,9 +53,7 @@ impl Bench {
         let mut record = Record::new(began);
         let verdict = self.perform(plan, &folder, &mut record).await;
         let verdict = match verdict {
-            Verdict::Passed if plan.cell.column != Column::None && !record.has_injected_any(plan) => {
-                Verdict::NotInjected
-            }
+            Verdict::Passed if plan.cell.column.has_faults() && !record.has_injected_any(plan) => Verdict::NotInjected,
             verdict => verdict,
         };
         if !matches!(verdict, Verdict::Failed(_)) {
@@ -104,6 +102,8 @@ async fn perform(stage: &mut Stage, step: &Step, record: &mut Record) -> Result<
         Action::Forward { hosts, pace } => agents::forward(stage, step, hosts, *pace, record).await?,
         Action::Back => agents::back(stage, step, record).await?,
         Action::TooLate { last } => agents::too_late(stage, step, *last, record).await?,
+        Action::Scale { to } => scaling::scale(stage, step, to, record).await?,
+        Action::Replace { member, by } => scaling::replace(stage, step, *member, *by, record).await?,
     }
     watch.judge(stage, record).await
 }

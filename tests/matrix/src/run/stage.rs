@@ -1,7 +1,7 @@
 //! The cluster of a plan, and what is known of it: who runs what by now, and what was written.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -11,14 +11,16 @@ use lab::{
     client::Client,
     cluster::{Cluster, Layout, Member, Spec},
     mounted::Mounted,
+    newcomer::place,
     playbook::Upgrade,
+    ports::Ports,
     system::Build,
 };
 use proto::ClusterVersion;
 
 use super::{record::Record, written::Written};
 use crate::{
-    plan::{Host, Plan, Trouble},
+    plan::{Host, Plan, Trouble, tree},
     verdict::MemberRow,
 };
 
@@ -40,9 +42,14 @@ pub(super) struct Stage {
     pub(super) cluster: Cluster,
     /// The program that agents are.
     pub(super) agent: PathBuf,
-    pub(super) playbooks: Vec<PathBuf>,
-    /// Whether each member is at the new release by now.
-    pub(super) is_forward: Vec<bool>,
+    /// The playbook of each host, of the release or of the members that are to change.
+    pub(super) playbooks: BTreeMap<Host, PathBuf>,
+    /// The members that are at the new release by now.
+    pub(super) is_forward: BTreeSet<Host>,
+    /// Who is on its way: laid out, and no member yet.
+    pub(super) newcomers: BTreeMap<Host, Member>,
+    /// What newcomers listen on, for as long as the plan runs.
+    pub(super) ports: Vec<Ports>,
     /// The file systems that can lose power, by their member.
     pub(super) disks: BTreeMap<Host, Mounted>,
     /// All that was acknowledged, of which samples are read back.
@@ -61,13 +68,32 @@ impl Stage {
         let size = plan.cell.size;
         let cluster = Cluster::laid_out(&Spec { size, dir: Some(folder.into()), ..Spec::new(from.clone()) })?;
         let disks = disks(plan, &cluster.layout, record)?;
-        let mut upgrade = Upgrade::new(&cluster.layout, to);
-        let downtime = if size < 3 { STRATEGY.len() } else { STRATEGY.len() - 1 };
-        upgrade.strategy = STRATEGY[..downtime].iter().map(ToString::to_string).collect();
-        let playbooks = upgrade.write(&cluster.layout)?;
-        let (from, to, agent, is_forward) = (from.clone(), to.clone(), agent.into(), vec![false; size]);
-        let written = Written::default();
-        Ok(Self { from, to, cluster, agent, playbooks, is_forward, disks, written })
+        let mut stage = Self {
+            from: from.clone(),
+            to: to.clone(),
+            cluster,
+            agent: agent.into(),
+            playbooks: BTreeMap::new(),
+            is_forward: BTreeSet::new(),
+            newcomers: BTreeMap::new(),
+            ports: Vec::new(),
+            disks,
+            written: Written::default(),
+        };
+        stage.write_playbooks(None)?;
+        Ok(stage)
+    }
+
+    /// Writes every host's playbook: to the new release, or of a change of members (its kind, and its line).
+    pub(super) fn write_playbooks(&mut self, members: Option<(&'static str, String)>) -> Result<(), Error> {
+        let mut change = Upgrade::new(self.layout(), &self.to);
+        let downtime = if self.size() < 3 { STRATEGY.len() } else { STRATEGY.len() - 1 };
+        change.strategy = STRATEGY[..downtime].iter().map(ToString::to_string).collect();
+        (change.members, change.node) = (members, place);
+        let all = self.hosts().into_iter().chain(self.newcomers.keys().copied());
+        let write = |host| Ok::<_, Error>((host, change.write_host(self.layout(), &[self.member(host)])?));
+        self.playbooks = all.map(write).collect::<Result<_, _>>()?;
+        Ok(())
     }
 
     pub(super) async fn start(&mut self, leader: Host) -> Result<(), Error> {
@@ -87,8 +113,16 @@ impl Stage {
         self.layout().members.len()
     }
 
+    /// The hosts of the members, in the members' order.
+    pub(super) fn hosts(&self) -> Vec<Host> {
+        self.layout().members.iter().filter_map(|member| tree::host(&member.name)).collect()
+    }
+
+    /// Plans know no other hosts than those of members and newcomers.
     pub(super) fn member(&self, host: Host) -> &Member {
-        &self.layout().members[host]
+        let is_its = |member: &&Member| tree::host(&member.name) == Some(host);
+        let listed = self.layout().members.iter().find(is_its);
+        self.newcomers.get(&host).or(listed).unwrap_or(&self.layout().members[0])
     }
 
     pub(super) fn clients(&self) -> Result<Vec<Client>, Error> {
@@ -97,14 +131,14 @@ impl Stage {
 
     /// The release that this member runs when nothing is under way.
     pub(super) fn release(&self, host: Host) -> &Build {
-        if self.is_forward[host] { &self.to } else { &self.from }
+        if self.is_forward.contains(&host) { &self.to } else { &self.from }
     }
 
     /// Which cluster version all members hold when nothing is under way: the lowest of what they run, and that of the
     /// target as soon as a downgrade to it has begun.
     pub(super) fn cluster_version(&self) -> ClusterVersion {
         let (old, new) = (self.from.release.cluster_version(), self.to.release.cluster_version());
-        let forward = self.is_forward.iter().filter(|is_forward| **is_forward).count();
+        let forward = self.is_forward.len();
         let has_changed = if new < old { forward > 0 } else { forward == self.size() };
         if has_changed { new } else { old }
     }

@@ -124,10 +124,10 @@ impl World {
 
     fn add(&mut self, seat: usize) -> Said {
         let is_there = |one: &Listed| one.seat == seat && seat != NOBODYS;
-        let has_learner = self.listed.iter().any(|one| one.is_learner);
+        let learners = self.listed.iter().filter(|one| one.is_learner).count();
         let (voters, up) = (self.voters().count(), self.voters_up());
         let are_connected = up == voters || (self.scenario.is_late && up > voters.div_ceil(2));
-        if self.listed.iter().any(is_there) || has_learner || !are_connected {
+        if self.listed.iter().any(is_there) || learners >= self.scenario.max_learners || !are_connected {
             return Said::Refused;
         }
         let id = id_of(self.members);

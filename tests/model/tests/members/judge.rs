@@ -31,7 +31,7 @@ pub const OTHER_SICK: Violation = "a ready voter was to go though another was no
 pub const LISTED_DATA: Violation = "the data of a member that is listed was put aside";
 pub const FORGOT: Violation = "a listed member that had begun was started on an emptied directory";
 pub const LISTED_TWICE: Violation = "a newcomer was to be added though it was listed";
-pub const TWO_JOINS: Violation = "two newcomers have a place for one";
+pub const TWO_JOINS: Violation = "more newcomers than places";
 pub const LOST_JOIN: Violation = "a newcomer has begun, and the run does not know of it";
 pub const LOST_STEP: Violation = "a step was gone while a call of it could still take effect";
 pub const NOT_DONE: Violation = "a run was done before its target was reached";
@@ -185,7 +185,10 @@ impl World {
 
     /// What holds in every state.
     pub fn judge_state(&self, before: &World) -> Result<(), Violation> {
-        check(self.membership().is_none_or(|membership| membership.joins.len() < 2), TWO_JOINS)?;
+        check(
+            self.membership().is_none_or(|membership| membership.joins.len() <= self.scenario.max_learners),
+            TWO_JOINS,
+        )?;
         let is_known = |one: &Listed| self.join_of(one.id).is_some() || self.is_expected(one.id);
         let newcomers = self.listed.iter().filter(|one| one.is_begun && one.is_learner);
         check(newcomers.clone().all(is_known) || self.scenario.faults.has_persons(), LOST_JOIN)?;

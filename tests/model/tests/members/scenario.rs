@@ -35,6 +35,8 @@ pub struct Scenario {
     pub is_held: bool,
     /// Whether the members take a learner beside a voter that is not there, where enough are (etcd 3.5.30, 3.6.11).
     pub is_late: bool,
+    /// How many newcomers may be learners at once, by playbooks and members.
+    pub max_learners: usize,
     pub faults: Faults,
     pub rules: Rules,
 }
@@ -70,6 +72,7 @@ impl Scenario {
             frail: Vec::new(),
             is_held: false,
             is_late: true,
+            max_learners: 1,
             faults: Faults::default(),
             rules: Rules::default(),
         }
@@ -121,6 +124,11 @@ impl Scenario {
         self
     }
 
+    pub fn two_at_once(mut self) -> Self {
+        self.max_learners = 2;
+        self
+    }
+
     pub fn under(mut self, change: impl FnOnce(&mut Faults)) -> Self {
         change(&mut self.faults);
         self
@@ -169,6 +177,7 @@ impl Scenario {
             verb,
             allow_degraded: false,
             allow_downtime: true,
+            max_learners: self.max_learners,
             on_failure: OnFailure::PutBack,
             command: "".into(),
             expect_agents: None,

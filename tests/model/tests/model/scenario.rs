@@ -201,6 +201,7 @@ impl Scenario {
             verb,
             allow_degraded: false,
             allow_downtime: self.owners.len() < 3,
+            max_learners: 1,
             on_failure: self.on_failure,
             command: "".into(),
             expect_agents: None,

@@ -2,13 +2,18 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use crate::{journey::Kill, rollout::Rollout};
+use crate::{
+    journey::{Kill, Leg},
+    rollout::Rollout,
+};
 
 /// Of all rollouts so far.
 #[derive(Default)]
 pub struct Figures {
     rollouts: usize,
     down: usize,
+    replaced: usize,
+    kills_in_replacements: usize,
     kills: usize,
     at_syncs: usize,
     by_record: BTreeMap<String, usize>,
@@ -24,10 +29,18 @@ impl Figures {
         self.kills
     }
 
-    pub fn add(&mut self, rollout: &Rollout, is_down: bool) {
+    pub fn add(&mut self, rollout: &Rollout, leg: &Leg) {
         let seen = &rollout.testimony;
-        self.rollouts += 1;
-        self.down += usize::from(is_down);
+        match leg {
+            Leg::Roll(direction) => {
+                self.rollouts += 1;
+                self.down += usize::from(direction.to < direction.from);
+            }
+            Leg::Replace(_) => {
+                self.replaced += 1;
+                self.kills_in_replacements += rollout.killed.len();
+            }
+        }
         self.kills += rollout.killed.len();
         for killed in &rollout.killed {
             self.at_syncs += usize::from(matches!(killed.at, Kill::AtSync(..)));
@@ -46,6 +59,7 @@ impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (syncs, times) = (self.at_syncs, self.kills - self.at_syncs);
         writeln!(f, "rollouts               {}, of which downgrades {}", self.rollouts, self.down)?;
+        writeln!(f, "members replaced       {}, with {} kills", self.replaced, self.kills_in_replacements)?;
         writeln!(f, "finished by one more   {}, as agents had ended while others were dead", self.run_again)?;
         writeln!(
             f,

@@ -18,6 +18,8 @@ use crate::journey::Kill;
 /// Why an agent may end though nothing is wrong but that the machine is slower than its patience: members had no time to
 /// answer it. Then the same command is for the person who typed it.
 const UNANSWERED: [&str; 4] = ["unreachable", "no_leader", "no_answer", "no_quorum"];
+/// A newcomer is taken back whose agent was killed as it began: nobody knows what it had on disk. The same command joins anew.
+const TAKEN_BACK: &str = "not_joined";
 /// How often it is typed for that.
 const TRIES: usize = 5;
 
@@ -53,7 +55,7 @@ impl Host {
             let ended = self.run_until(*at).await?;
             match ended.signal {
                 Some(signal) if signal == Signal::KILL.as_raw() => {}
-                _ if UNANSWERED.contains(&ended.reason()) => continue,
+                _ if is_to_be_typed_again(&ended) => continue,
                 _ => return Ok((killed, ended)),
             }
             killed.push(Killed { member: self.name.clone(), at: *at, last: last_entry(&self.journal) });
@@ -65,7 +67,7 @@ impl Host {
     pub async fn run(&self) -> Result<Ended, Error> {
         for _ in 1..TRIES {
             let ended = Agent::start("run", &self.playbook, &[])?.ended(LIMIT).await?;
-            if !UNANSWERED.contains(&ended.reason()) {
+            if !is_to_be_typed_again(&ended) {
                 return Ok(ended);
             }
         }
@@ -96,4 +98,8 @@ impl Host {
         }
         agent.ended(LIMIT).await
     }
+}
+
+fn is_to_be_typed_again(ended: &Ended) -> bool {
+    UNANSWERED.contains(&ended.reason()) || ended.reason() == TAKEN_BACK
 }

@@ -6,6 +6,10 @@ use tests::{chance::Chance, fault::Moment, system::System};
 
 /// Hosts, each with one member.
 pub const HOSTS: usize = 3;
+/// How often a member is replaced before a rollout, of a hundred.
+const REPLACED: u64 = 50;
+/// Longer than a replacement that nothing disturbs.
+const REPLACING_MS: u64 = 4_000;
 /// Later than the last sync of a step that nothing disturbs.
 const SYNCS: u64 = 8;
 
@@ -13,16 +17,35 @@ const SYNCS: u64 = 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Journey {
     pub system: System,
-    pub rollouts: Vec<Direction>,
+    /// The release that it begins with.
+    pub from: &'static str,
+    pub legs: Vec<Leg>,
 }
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Leg {
+    Roll(Direction),
+    Replace(Replacement),
+}
+
+/// One member goes and a newcomer takes its place (`kind: Replace`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// Its place among the members.
+    pub member: usize,
+    /// As of a rollout: by host, the newcomer's last.
+    pub kills: Kills,
+}
+
+/// When the agents of each host are killed, one after the other.
+pub type Kills = Vec<Vec<Kill>>;
 
 /// One rollout, up or down a minor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Direction {
     pub from: &'static str,
     pub to: &'static str,
-    /// When the agents of each host are killed, one after the other.
-    pub kills: Vec<Vec<Kill>>,
+    pub kills: Kills,
 }
 
 /// When an agent is killed, if it lives that long.
@@ -44,10 +67,11 @@ impl fmt::Display for Kill {
 }
 
 /// The kills that are wanted, by host.
-impl fmt::Display for Direction {
+impl fmt::Display for Leg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Roll(Direction { kills, .. }) | Self::Replace(Replacement { kills, .. })) = self;
         let of_host = |kills: &Vec<Kill>| kills.iter().map(Kill::to_string).collect::<Vec<_>>().join(", ");
-        f.write_str(&self.kills.iter().map(of_host).collect::<Vec<_>>().join("; "))
+        f.write_str(&kills.iter().map(of_host).collect::<Vec<_>>().join("; "))
     }
 }
 
@@ -75,15 +99,28 @@ pub fn journey(seed: u64, wanted: Option<System>) -> Journey {
     let system = wanted.unwrap_or(drawn);
     let minors = minors(system);
     let mut at = chance.below(minors.len() as u64) as usize;
-    let rollouts = (0..=chance.below(2)).map(|_| {
+    let (from, mut legs) = (minors[at], Vec::new());
+    for _ in 0..=chance.below(2) {
+        if chance.percent(REPLACED) {
+            legs.push(Leg::Replace(replacement(&mut chance)));
+        }
         let to = neighbour(minors, at, &mut chance);
         let span = span_ms(system, to < at);
         let kills = (0..HOSTS).map(|_| (0..=chance.below(5)).map(|_| kill(&mut chance, span)).collect()).collect();
-        let direction = Direction { from: minors[at], to: minors[to], kills };
+        legs.push(Leg::Roll(Direction { from: minors[at], to: minors[to], kills }));
         at = to;
-        direction
-    });
-    Journey { system, rollouts: rollouts.collect() }
+    }
+    if chance.percent(REPLACED) {
+        legs.push(Leg::Replace(replacement(&mut chance)));
+    }
+    Journey { system, from, legs }
+}
+
+/// By the clock alone: who comes and goes is in no journal.
+fn replacement(chance: &mut Chance) -> Replacement {
+    let after = |chance: &mut Chance| Kill::After(Duration::from_millis(chance.below(REPLACING_MS)));
+    let kills = (0..=HOSTS).map(|_| (0..chance.below(4)).map(|_| after(chance)).collect()).collect();
+    Replacement { member: chance.below(HOSTS as u64) as usize, kills }
 }
 
 /// A minor more or less; there is no way from 3.5 to 3.4.
@@ -123,11 +160,13 @@ mod checks {
     fn every_path_is_taken_one_minor_at_a_time() {
         let mut paths = BTreeSet::new();
         for journey in (0..300).map(|seed| journey(seed, None)) {
-            for (direction, next) in journey.rollouts.iter().zip(&journey.rollouts[1..]) {
-                assert_eq!(direction.to, next.from);
+            let mut at = journey.from;
+            for leg in &journey.legs {
+                let Leg::Roll(direction) = leg else { continue };
+                assert_eq!(direction.from, at);
+                at = direction.to;
+                paths.insert((journey.system.name(), direction.from, direction.to));
             }
-            let taken = journey.rollouts.iter().map(|direction| (journey.system.name(), direction.from, direction.to));
-            paths.extend(taken);
         }
         let wanted = [
             ("etcd", "3.4", "3.5"),

@@ -8,8 +8,9 @@ use std::{
 
 use tests::{
     Error,
-    cluster::Layout,
+    cluster::{Layout, Member},
     ended::Ended,
+    newcomer::place,
     playbook::Upgrade,
     process::Process,
     raft_status,
@@ -21,7 +22,7 @@ use tests::{
 
 use crate::{
     host::{Host, Killed},
-    journey::Direction,
+    journey::{Direction, Kills, Replacement},
 };
 
 /// A rollout that came to its end.
@@ -44,16 +45,48 @@ impl fmt::Display for Rollout {
 /// Takes a cluster to this release. Every agent that was killed is started again, and at last each host's agent must
 /// have said that the cluster is done.
 pub async fn roll(layout: &Layout, to: &Build, direction: &Direction, number: usize) -> Result<Rollout, Error> {
-    let playbooks = Upgrade::new(layout, to).write(layout)?;
+    let playbooks = Upgrade { node: place, ..Upgrade::new(layout, to) }.write(layout)?;
+    let hosts: Vec<Host> = layout.members.iter().zip(playbooks).map(|(m, playbook)| Host::of(m, playbook)).collect();
+    come_to_an_end(layout, to, &hosts, &direction.kills, number).await
+}
+
+/// Puts a newcomer in a member's place, and in the layout.
+pub async fn replace(
+    layout: &mut Layout,
+    build: &Build,
+    newcomer: &Member,
+    replacement: &Replacement,
+    number: usize,
+) -> Result<Rollout, Error> {
+    let leaver = &layout.members[replacement.member];
+    let line = format!("replace: {{ member: {}, by: {} }}", leaver.name, newcomer.name);
+    let change = Upgrade { members: Some(("Replace", line)), node: place, ..Upgrade::new(layout, build) };
+    let all = layout.members.iter().chain([newcomer]);
+    let host = |member: &Member| Ok::<_, Error>(Host::of(member, change.write_host(layout, &[member])?));
+    let hosts = all.map(host).collect::<Result<Vec<_>, _>>()?;
+    let rollout = come_to_an_end(layout, build, &hosts, &replacement.kills, number).await?;
+    if leaver.is_running() {
+        return Err(format!("{} is replaced, and still runs", leaver.name).into());
+    }
+    layout.members[replacement.member] = newcomer.joined()?;
+    all_run_on(layout, build).await?;
+    Ok(rollout)
+}
+
+async fn come_to_an_end(
+    layout: &Layout,
+    to: &Build,
+    hosts: &[Host],
+    kills: &Kills,
+    number: usize,
+) -> Result<Rollout, Error> {
     let load = Load { prefix: format!("load-{number}/"), ..Load::default() };
     let witness = Witness::begin(layout, &load, to.release.cluster_version()).await?;
     let begun = Instant::now();
-    let hosts: Vec<Host> = layout.members.iter().zip(playbooks).map(|(m, playbook)| Host::of(m, playbook)).collect();
-
-    let (killed, ended) = all_are_killed(&hosts, direction).await?;
+    let (killed, ended) = all_are_killed(hosts, kills).await?;
     let is_run_again = !ended.iter().all(is_done);
     if is_run_again {
-        for ended in all_run(&hosts).await? {
+        for ended in all_run(hosts).await? {
             if !is_done(&ended) {
                 return Err(format!("run once more, it did not come to the end: {ended}").into());
             }
@@ -62,13 +95,12 @@ pub async fn roll(layout: &Layout, to: &Build, direction: &Direction, number: us
     witness.has_settled().await?;
     let took = begun.elapsed();
     is_clean(layout).await?;
-    all_run_on(layout, to).await?;
     let testimony = witness.end().await?;
     testimony.is_sound(1)?;
     Ok(Rollout { killed, testimony, took, is_run_again })
 }
 
-async fn all_run_on(layout: &Layout, to: &Build) -> Result<(), Error> {
+pub async fn all_run_on(layout: &Layout, to: &Build) -> Result<(), Error> {
     let releases: Vec<_> = layout.versions().await?.into_iter().map(|said| said.server).collect();
     match releases.iter().all(|release| *release == to.release.to_string()) {
         true => Ok(()),
@@ -76,11 +108,11 @@ async fn all_run_on(layout: &Layout, to: &Build) -> Result<(), Error> {
     }
 }
 
-async fn all_are_killed(hosts: &[Host], direction: &Direction) -> Result<(Vec<Killed>, Vec<Ended>), Error> {
+async fn all_are_killed(hosts: &[Host], kills: &Kills) -> Result<(Vec<Killed>, Vec<Ended>), Error> {
     let tasks: Vec<_> = hosts
         .iter()
         .cloned()
-        .zip(direction.kills.clone())
+        .zip(kills.clone())
         .map(|(host, kills)| tokio::spawn(async move { host.is_killed(&kills).await }))
         .collect();
     let (mut killed, mut ended) = (Vec::new(), Vec::new());
