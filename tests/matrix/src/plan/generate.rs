@@ -86,11 +86,11 @@ impl Members {
                 Action::Scale { to: self.now[if chance.percent(50) { 2..count } else { 0..count - 2 }].to_vec() }
             }
             _ if count < 5 => {
-                let more = if count % 2 == 0 { 1 } else { 2 };
+                let more = if count.is_multiple_of(2) { 1 } else { 2 };
                 let to = self.now.clone().into_iter().chain((0..more).map(|_| self.fresh())).collect();
                 Action::Scale { to }
             }
-            _ if count % 2 == 0 => return None,
+            _ if count.is_multiple_of(2) => return None,
             _ => Action::Replace { member, by: member },
         };
         self.now = action.after(&self.now);

@@ -77,7 +77,7 @@ fn can_become(action: &Action, members: &[Host], ever: &BTreeSet<Host>) -> bool 
             let is_safe = gone == 0 || to.len() >= 3;
             is_one_way
                 && is_safe
-                && to.len() % 2 == 1
+                && !to.len().is_multiple_of(2)
                 && to.len() <= MOST
                 && !new.into_iter().any(|host| ever.contains(host))
         }
