@@ -2,36 +2,32 @@
 //!
 //! Pure, and whole: what the keys and the members are is known only through events, and nothing is done
 //! but by acts. Whom to take down is asked of [`plan::next`] in every state that needs it. This file holds
-//! the machine's state and the looks; `txn_outcome.rs` has what comes of a Txn, `step/` carries
+//! the machine's state and the looks; `deciding.rs` has what follows from one, `txn_outcome.rs` what comes of a Txn, `step/` carries
 //! out the planner's actions, `repair.rs` starts over after a crash. The model checker explores this type; `execute/` performs its acts. Source:
 //! agent/PROTOCOL.md.
 
 use std::sync::Arc;
 
-use proto::{ClusterVersion, MemberId, Revision};
+use proto::{MemberId, Revision};
 
 use super::{
     act::{Act, Ending, Event, Left, Looked},
+    deciding::HAND_OVERS,
     membership::HostWritten,
     step::{Guarding, Restarting},
     txn_outcome::Then,
 };
 use crate::{
     journal::{progress::InHand, restart::Direction},
-    keys::{AttemptId, Baton, Keys, ProcessId, Run, RunId, RunResult, RunState, TakeId, rules::Rules, txn::Txn},
-    observe::{evidence::Evidence, view::ClusterView},
+    keys::{AttemptId, ProcessId, RunId, RunResult, RunState, TakeId, rules::Rules, txn::Txn},
+    observe::evidence::Evidence,
     plan::{
-        self, Case, Guard as Asked, Me, Next, Verb,
-        action::{Action, Guard, Restart},
+        self, Case, Me, Next,
         membership::Move,
         refusal::{Refusal, Wait},
         warning::Warning,
     },
-    unknown::Unknown,
 };
-
-/// How often leadership is offered before an agent gives up.
-const HAND_OVERS: u8 = 3;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Agent {
@@ -50,10 +46,10 @@ pub struct Agent {
     pub(super) evidence: Option<Arc<Evidence>>,
     /// Whether the run has a point of no return: one that was not read may have one.
     pub(super) changes_minor: bool,
-    interrupted: bool,
+    pub(super) interrupted: bool,
     pub(super) prepared: bool,
     pub(super) is_registered: bool,
-    hand_overs: u8,
+    pub(super) hand_overs: u8,
     /// How often in a row a stop was not confirmed.
     pub(super) unconfirmed: u8,
     /// The newcomer that this process has said it begins.
@@ -230,7 +226,7 @@ impl Agent {
         }
     }
 
-    fn settle(&mut self, direction: Direction) -> Act {
+    pub(super) fn settle(&mut self, direction: Direction) -> Act {
         match self.baton {
             Some(held) => self.give_back(held.take, Without::Settle(direction)),
             None => self.ask(Phase::Settling(direction), Act::AwaitSettled { back: direction == Direction::Back }),
@@ -312,138 +308,6 @@ impl Agent {
             may_begin,
             fresh,
         })
-    }
-
-    fn decide(&mut self, looked: Looked) -> Act {
-        self.note(&looked);
-        let down = down_members(&looked);
-        if !down.is_empty() && !self.only_asks() {
-            return self.revive(down);
-        }
-        if self.interrupted {
-            return self.leave(Ending::Interrupted);
-        }
-        if let Some(twin) = self.twin(&looked) {
-            return self.refuse(twin);
-        }
-        if let Some(act) = self.register(&looked) {
-            return act;
-        }
-        if let Some(created) = self.forgotten_baton(&looked).filter(|_| !self.only_asks()) {
-            return self.send(Txn::clear_baton(created), Then::Look);
-        }
-        if let Some(ending) = self.taken_back(&looked) {
-            return self.leave(ending);
-        }
-        self.sees_own_data(&looked);
-        let Some(next) = self.next(&looked, None) else { return self.unanswered(&looked) };
-        let is_fresh = looked.lease_is_fresh;
-        let membership = looked.survey.as_ref().zip(looked.view.as_ref());
-        let membership = membership.map(|(survey, view)| plan::membership::initial(&self.me.intent, view, survey));
-        let membership = membership.filter(|_| self.me.intent.change.changes_members()).map(Arc::new);
-        let Looked { keys: Some(keys), view: Some(view), fresh, .. } = looked else { return self.look() };
-        match next {
-            Next::Refuse(refusal) => self.refuse(refusal),
-            Next::Wait(wait) if self.only_asks() => self.leave(Ending::NotYet(wait)),
-            Next::Wait(wait) => self.rest(wait),
-            Next::Examine => self.ask(Phase::Examining, Act::Examine),
-            Next::Finish(finish) => self.leave(Ending::Finished(finish)),
-            Next::CleanUp(_) if self.only_asks() => self.leave(Ending::NotYet(Wait::Answer)),
-            Next::CleanUp(txn) => self.send(txn, Then::Look),
-            Next::Adopt(member) if self.only_asks() => self.leave(Ending::NotYet(Wait::Ready { member })),
-            Next::Adopt(member) => self.adopt(&keys, member, &view),
-            Next::Settle => {
-                let going_back = keys.run.is_some_and(|run| run.value.is_going_back());
-                self.settle(if going_back { Direction::Back } else { Direction::Forward })
-            }
-            Next::Begin => {
-                let run = plan::target::new_run(RunId(fresh), &self.me.intent, &view);
-                let run = Run { begun_by: Some(self.me.host_name.clone()), membership, ..run };
-                self.send(Txn::begin(keys.run.as_ref(), run), Then::Look)
-            }
-            Next::Move { to, at_rest } => match &keys.run {
-                Some(run) if at_rest => self.send(Txn::move_run_at_rest(run, to, &self.rules), Then::Look),
-                Some(run) => self.send(Txn::move_run(run, to), Then::Look),
-                None => self.look(),
-            },
-            Next::Downgrade(to) => self.downgrade(to, fresh),
-            Next::Step(Action::Restart(go)) => self.go(go, fresh),
-            Next::Step(Action::Guard(go)) => self.go_guarded(go, fresh),
-            Next::Members(next) => self.change_members(next, &keys, (is_fresh, fresh)),
-        }
-    }
-
-    pub(super) fn unanswered(&mut self, looked: &Looked) -> Act {
-        match looked.view.as_ref().is_some_and(|view| view.leader().is_some()) {
-            true => self.rest(Wait::Answer),
-            false => self.refuse(Refusal::NoLeader),
-        }
-    }
-
-    fn adopt(&mut self, keys: &Keys, member: MemberId, view: &ClusterView) -> Act {
-        match &keys.step {
-            Some(record) if view.are_ready(record.value.members()) => {
-                self.send(Txn::delete_down(record.created), Then::Look)
-            }
-            _ => self.rest(Wait::Ready { member }),
-        }
-    }
-
-    fn go(&mut self, go: Restart, fresh: u128) -> Act {
-        if self.baton.is_none() {
-            return self.take_baton(TakeId(fresh));
-        }
-        match go.hand_over {
-            // Whoever takes the lead and gives it straight back would have it offered for ever.
-            Some(_) if self.hand_overs >= HAND_OVERS => {
-                let why = format!("it leads again after {HAND_OVERS} hand-overs").into();
-                self.leave(Ending::HandOver { member: go.member, why })
-            }
-            Some(to) => self.ask(Phase::HandingOver(go.member), Act::HandOver { from: go.member, to }),
-            None => {
-                self.hand_overs = 0;
-                self.set_about(go, AttemptId(fresh))
-            }
-        }
-    }
-
-    fn go_guarded(&mut self, go: Guard, fresh: u128) -> Act {
-        if self.only_asks() {
-            return self.leave(Ending::MayGo);
-        }
-        if self.baton.is_none() {
-            return self.take_baton(TakeId(fresh));
-        }
-        match go.hand_over {
-            Some((member, _)) if self.hand_overs >= HAND_OVERS => {
-                let why = format!("it leads again after {HAND_OVERS} hand-overs").into();
-                self.leave(Ending::HandOver { member, why })
-            }
-            Some((from, to)) => self.ask(Phase::HandingOver(from), Act::HandOver { from, to }),
-            None => {
-                self.hand_overs = 0;
-                self.plan_guard(go, AttemptId(fresh))
-            }
-        }
-    }
-
-    /// `agent guard --check`, which changes nothing.
-    pub(super) fn only_asks(&self) -> bool {
-        self.me.verb == Verb::Guard(Asked::Check)
-    }
-
-    /// The call compares nothing, so the baton is in hand meanwhile: nobody takes a member down by what it undoes.
-    fn downgrade(&mut self, to: Option<ClusterVersion>, fresh: u128) -> Act {
-        match self.baton.is_none() && self.rules.downgrade_takes_the_baton {
-            true => self.take_baton(TakeId(fresh)),
-            false => self.ask(Phase::Downgrading, Act::Downgrade(to)),
-        }
-    }
-
-    pub(super) fn take_baton(&mut self, take: TakeId) -> Act {
-        let (host, host_name) = (self.me.host, self.me.host_name.clone());
-        let baton = Baton { host, process: self.process, host_name, take, unknown: Unknown::default() };
-        self.send(Txn::take_baton(baton), Then::Baton { take, may_land: false })
     }
 
     fn settled(&mut self, direction: Direction, event: Event) -> Act {

@@ -32,6 +32,7 @@ pub mod peers;
 pub mod permission;
 mod releases;
 mod removal;
+mod reported;
 pub mod role;
 mod round;
 pub mod secret_file;

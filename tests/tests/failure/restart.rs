@@ -93,6 +93,9 @@ async fn a_member_that_did_not_come_up_is_done_once_it_is_repaired(system: Syste
     rollout.one("run", 0).await.must_be(0, "partial");
     let repaired = rollout.pids();
     assert_ne!(repaired[0], before[0]);
+    // Of three agents that begin at once, one may come late.
+    rollout.upgrade.strategy.retain(|line| !line.starts_with("join_window"));
+    rollout.write();
     all_must_be(&rollout.all("run").await, 0, "done");
     assert_eq!(rollout.pids()[0], repaired[0], "it was restarted once");
     rollout.end(1).await;

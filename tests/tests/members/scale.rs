@@ -1,17 +1,20 @@
 //! More voters, and fewer.
 
+use rustix::process::Signal;
 use tests::{
     case::Case,
+    cluster::Spec,
     ended::all_must_be,
-    newcomers::{aside, data},
+    newcomers::{aside, data, until_told},
     on_both,
-    rollout::all_end,
+    rollout::{Ends as _, all_end},
     system::System,
 };
 
 on_both! {
     three_become_five_and_three_again;
     one_becomes_three, etcd #[ignore = "slow: the node's row shows the same"];
+    a_second_newcomer_votes_while_the_first_is_a_learner_yet;
 }
 
 fn voters(names: &[&str]) -> Vec<(String, bool)> {
@@ -63,4 +66,24 @@ async fn one_becomes_three(system: System) {
     let down = down.strategy(&["allow_downtime: true"]);
     all_must_be(&all_end(down.start_all(&case, &newcomers.members)).await, 0, "done");
     assert_eq!(case.listed(&case.client(0)).await, voters(&["m1"]));
+}
+
+/// One learner at a time is what members and playbooks take where nobody says otherwise.
+async fn a_second_newcomer_votes_while_the_first_is_a_learner_yet(system: System) {
+    let more = |spec: &mut Spec| spec.flags.push("--max-learners=2".into());
+    let Some(case) = Case::path(system, ("3.6", "3.6"), more).await else { return };
+    let newcomers = case.newcomers(2);
+    let [first, second] = [&newcomers.members[0], &newcomers.members[1]];
+    let up = || case.scale(&["m1", "m2", "m3", "m4", "m5"]);
+    let agent = up().start(&case, first);
+    until_told(&agent, "newcomer_added").await;
+    agent.process().expect("it runs").signal(Signal::KILL).expect("killed");
+    agent.ends().await;
+    first.end(Signal::KILL).expect("ended");
+
+    assert_eq!(up().start(&case, second).ends().await.exit, Some(3), "there is no place for it");
+    up().strategy(&["max_learners: 2"]).start(&case, second).ends().await.must_be(0, "partial");
+    let listed = case.listed(&case.client(0)).await;
+    assert!(listed.contains(&("m5".to_owned(), true)), "{listed:?}");
+    assert_eq!(listed.iter().filter(|(_, votes)| !votes).count(), 1, "{listed:?}");
 }

@@ -1,0 +1,159 @@
+//! What follows from a look: the planner's answer, turned into acts and Txns.
+
+use std::sync::Arc;
+
+use proto::{ClusterVersion, MemberId};
+
+use super::{
+    act::{Act, Ending, Looked},
+    agent::{Agent, Phase, down_members},
+    txn_outcome::Then,
+};
+use crate::{
+    journal::restart::Direction,
+    keys::{AttemptId, Baton, Keys, Run, RunId, TakeId, txn::Txn},
+    observe::view::ClusterView,
+    plan::{
+        self, Guard as Asked, Next, Verb,
+        action::{Action, Guard, Restart},
+        refusal::{Refusal, Wait},
+    },
+    unknown::Unknown,
+};
+
+/// How often leadership is offered before an agent gives up.
+pub(super) const HAND_OVERS: u8 = 3;
+
+impl Agent {
+    pub(super) fn decide(&mut self, looked: Looked) -> Act {
+        self.note(&looked);
+        let down = down_members(&looked);
+        if !down.is_empty() && !self.only_asks() {
+            return self.revive(down);
+        }
+        if self.interrupted {
+            return self.leave(Ending::Interrupted);
+        }
+        if let Some(twin) = self.twin(&looked) {
+            return self.refuse(twin);
+        }
+        if let Some(act) = self.register(&looked) {
+            return act;
+        }
+        if let Some(created) = self.forgotten_baton(&looked).filter(|_| !self.only_asks()) {
+            return self.send(Txn::clear_baton(created), Then::Look);
+        }
+        if let Some(ending) = self.taken_back(&looked) {
+            return self.leave(ending);
+        }
+        self.sees_own_data(&looked);
+        let Some(next) = self.next(&looked, None) else { return self.unanswered(&looked) };
+        let is_fresh = looked.lease_is_fresh;
+        let membership = looked.survey.as_ref().zip(looked.view.as_ref());
+        let membership = membership.map(|(survey, view)| plan::membership::initial(&self.me.intent, view, survey));
+        let membership = membership.filter(|_| self.me.intent.change.changes_members()).map(Arc::new);
+        let Looked { keys: Some(keys), view: Some(view), fresh, .. } = looked else { return self.look() };
+        match next {
+            Next::Refuse(refusal) => self.refuse(refusal),
+            Next::Wait(wait) if self.only_asks() => self.leave(Ending::NotYet(wait)),
+            Next::Wait(wait) => self.rest(wait),
+            Next::Examine => self.ask(Phase::Examining, Act::Examine),
+            Next::Finish(finish) => self.leave(Ending::Finished(finish)),
+            Next::CleanUp(_) if self.only_asks() => self.leave(Ending::NotYet(Wait::Answer)),
+            Next::CleanUp(txn) => self.send(txn, Then::Look),
+            Next::Adopt(member) if self.only_asks() => self.leave(Ending::NotYet(Wait::Ready { member })),
+            Next::Adopt(member) => self.adopt(&keys, member, &view),
+            Next::Settle => {
+                let going_back = keys.run.is_some_and(|run| run.value.is_going_back());
+                self.settle(if going_back { Direction::Back } else { Direction::Forward })
+            }
+            Next::Begin => {
+                let run = plan::target::new_run(RunId(fresh), &self.me.intent, &view);
+                let run = Run { begun_by: Some(self.me.host_name.clone()), membership, ..run };
+                self.send(Txn::begin(keys.run.as_ref(), run), Then::Look)
+            }
+            Next::Move { to, at_rest } => match &keys.run {
+                Some(run) if at_rest => self.send(Txn::move_run_at_rest(run, to, &self.rules), Then::Look),
+                Some(run) => self.send(Txn::move_run(run, to), Then::Look),
+                None => self.look(),
+            },
+            Next::Downgrade(to) => self.downgrade(to, fresh),
+            Next::Step(Action::Restart(go)) => self.go(go, fresh),
+            Next::Step(Action::Guard(go)) => self.go_guarded(go, fresh),
+            Next::Members(next) => self.change_members(next, &keys, (is_fresh, fresh)),
+        }
+    }
+
+    pub(super) fn unanswered(&mut self, looked: &Looked) -> Act {
+        match looked.view.as_ref().is_some_and(|view| view.leader().is_some()) {
+            true => self.rest(Wait::Answer),
+            false => self.refuse(Refusal::NoLeader),
+        }
+    }
+
+    fn adopt(&mut self, keys: &Keys, member: MemberId, view: &ClusterView) -> Act {
+        match &keys.step {
+            Some(record) if view.are_ready(record.value.members()) => {
+                self.send(Txn::delete_down(record.created), Then::Look)
+            }
+            _ => self.rest(Wait::Ready { member }),
+        }
+    }
+
+    fn go(&mut self, go: Restart, fresh: u128) -> Act {
+        if self.baton.is_none() {
+            return self.take_baton(TakeId(fresh));
+        }
+        match go.hand_over {
+            // Whoever takes the lead and gives it straight back would have it offered for ever.
+            Some(_) if self.hand_overs >= HAND_OVERS => {
+                let why = format!("it leads again after {HAND_OVERS} hand-overs").into();
+                self.leave(Ending::HandOver { member: go.member, why })
+            }
+            Some(to) => self.ask(Phase::HandingOver(go.member), Act::HandOver { from: go.member, to }),
+            None => {
+                self.hand_overs = 0;
+                self.set_about(go, AttemptId(fresh))
+            }
+        }
+    }
+
+    fn go_guarded(&mut self, go: Guard, fresh: u128) -> Act {
+        if self.only_asks() {
+            return self.leave(Ending::MayGo);
+        }
+        if self.baton.is_none() {
+            return self.take_baton(TakeId(fresh));
+        }
+        match go.hand_over {
+            Some((member, _)) if self.hand_overs >= HAND_OVERS => {
+                let why = format!("it leads again after {HAND_OVERS} hand-overs").into();
+                self.leave(Ending::HandOver { member, why })
+            }
+            Some((from, to)) => self.ask(Phase::HandingOver(from), Act::HandOver { from, to }),
+            None => {
+                self.hand_overs = 0;
+                self.plan_guard(go, AttemptId(fresh))
+            }
+        }
+    }
+
+    /// `agent guard --check`, which changes nothing.
+    pub(super) fn only_asks(&self) -> bool {
+        self.me.verb == Verb::Guard(Asked::Check)
+    }
+
+    /// The call compares nothing, so the baton is in hand meanwhile: nobody takes a member down by what it undoes.
+    fn downgrade(&mut self, to: Option<ClusterVersion>, fresh: u128) -> Act {
+        match self.baton.is_none() && self.rules.downgrade_takes_the_baton {
+            true => self.take_baton(TakeId(fresh)),
+            false => self.ask(Phase::Downgrading, Act::Downgrade(to)),
+        }
+    }
+
+    pub(super) fn take_baton(&mut self, take: TakeId) -> Act {
+        let (host, host_name) = (self.me.host, self.me.host_name.clone());
+        let baton = Baton { host, process: self.process, host_name, take, unknown: Unknown::default() };
+        self.send(Txn::take_baton(baton), Then::Baton { take, may_land: false })
+    }
+}
