@@ -99,6 +99,12 @@ impl<'a> Stage<'a> {
             "roles": ["baton.rollout.baton"],
             "post_tasks": [{
                 "name": "Look", "baton.rollout.baton_status": status, "when": "look | default(false) | bool",
+            }, {
+                "name": "Hold", "when": "hold | default(false) | bool",
+                "ansible.builtin.include_role": { "name": "baton.rollout.baton", "tasks_from": "adopt" },
+            }, {
+                "name": "Drain", "when": "inventory_hostname in (drained | default([]))",
+                "ansible.builtin.include_role": { "name": "baton.rollout.baton", "tasks_from": "drain" },
             }],
         }]);
         fs::write(home.join("play.yml"), play.to_string()).expect("written");

@@ -29,7 +29,7 @@ async fn all_hosts_at_once_are_upgraded_once() {
     }
     assert_eq!(site.pids(), before);
 
-    let played = stage.play(&[&["--diff", "-vvv", "-e", &agent][..], &secret].concat()).await;
+    let played = stage.play(&[&["--diff", "-vvv", "-e", "hold=true", "-e", &agent][..], &secret].concat()).await;
     played.must_succeed();
     for told in [&planned, &played] {
         assert!(!told.text.contains("hunter2") && !format!("{:?}", told.tasks).contains("hunter2"), "{}", told.text);
@@ -44,7 +44,7 @@ async fn all_hosts_at_once_are_upgraded_once() {
     site.is_upgraded(&[true; 3]).await;
 
     let after = site.pids();
-    let again = stage.play(&[&["-e", "baton_require_complete=true", "-e", "look=true"][..], &secret].concat()).await;
+    let again = stage.play(&[&["-e", "baton_require_complete=true look=true hold=true"][..], &secret].concat()).await;
     again.must_succeed();
     for host in 1..=3 {
         let seen = again.look_from(host);
@@ -56,6 +56,15 @@ async fn all_hosts_at_once_are_upgraded_once() {
     assert!(again.changed().is_empty(), "{}", again.text);
     assert!((1..=3).all(|host| again.run_on(host)["reason"] == "nothing_to_do"));
     assert_eq!(site.pids(), after);
+
+    // It is held, and nothing replaces its member.
+    let drain = ["--check", "--limit", "h1", "-e", r#"{"drained": ["h1"]}"#];
+    let kept = stage.play(&[&drain[..], &secret].concat()).await;
+    assert!(
+        kept.code == Some(2) && kept.complaints().iter().any(|said| said.contains("which the cluster counts on")),
+        "{}",
+        kept.text
+    );
     site.nothing_is_lost().await;
 }
 

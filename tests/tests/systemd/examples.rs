@@ -45,7 +45,7 @@ fn what_is_shipped_starts_the_guard_when_a_restart_is_due() {
     let Some((_network, hosts)) = hosts_or_skip(1) else { return };
     let host = &hosts[0];
     program(host, "agent", &format!("echo \"$@\" >>{RAN}"));
-    for unit in ["baton-guard.service", "baton-reboot.service"] {
+    for unit in ["baton-guard.service", "baton-reboot.service", "baton-adopt.service", "baton-adopt.timer"] {
         host.write_unit(unit, &shipped(unit)).expect("a unit");
     }
     host.write_unit("etcd.service", "[Service]\nExecStart=/bin/true\n").expect("a unit");
@@ -69,6 +69,13 @@ fn what_is_shipped_starts_the_guard_when_a_restart_is_due() {
         assert_eq!(guards_after(host, "baton-reboot.service").as_deref(), expected, "exit {code}");
     }
 
+    host.must(&["systemctl", "start", "baton-adopt.timer"]).expect("it starts");
+    let adopts = wait::until_blocking("the timer to start it", wait::GENEROUS, || {
+        let ran = fs::read_to_string(host.path(RAN)).unwrap_or_default();
+        if ran.contains("adopt /etc/baton/playbook.yaml\n") { Ok(()) } else { Err(ran) }
+    });
+    adopts.expect("it is started");
+
     host.must(&["systemctl", "enable", "--now", "baton-guard.service"]).expect("it ends at once");
     host.must(&["systemctl", "stop", "baton-guard.service"]).expect("it stops");
     let ran = fs::read_to_string(host.path(RAN)).expect("it ran");
@@ -77,7 +84,14 @@ fn what_is_shipped_starts_the_guard_when_a_restart_is_due() {
 }
 
 fn is_read_without_a_word(host: &Host) {
-    let units = ["baton-guard.service", "baton-reboot.service", "baton-reboot.timer", "apt-daily-upgrade.service"];
+    let units = [
+        "baton-guard.service",
+        "baton-adopt.service",
+        "baton-adopt.timer",
+        "baton-reboot.service",
+        "baton-reboot.timer",
+        "apt-daily-upgrade.service",
+    ];
     let said = host.run(&[&["systemd-analyze", "verify", "--man=no"][..], &units[..]].concat()).expect("it is up");
     let ours = said.stderr.lines().filter(|line| line.contains("baton"));
     assert_eq!((said.code, ours.count()), (Some(0), 0), "{said:?}");
