@@ -27,6 +27,8 @@ pub struct Event {
     #[serde(default)]
     pub why: Option<String>,
     #[serde(default)]
+    pub waiting_for: Option<String>,
+    #[serde(default)]
     pub seconds: Option<u64>,
 }
 

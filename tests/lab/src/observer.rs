@@ -23,7 +23,7 @@ use tokio::net::TcpSocket;
 use crate::{Error, cluster::Layout, process::Process};
 
 /// The time between two looks.
-const PERIOD: Duration = Duration::from_millis(10);
+const PERIOD: Duration = Duration::from_millis(20);
 
 pub struct Observer {
     over: Arc<AtomicBool>,

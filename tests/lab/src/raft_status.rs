@@ -1,14 +1,17 @@
 //! What a refusal must leave as it was: processes, executables and links of every member, and the keys
 //! that agents share.
 
-use std::{collections::BTreeMap, fs, path::PathBuf};
+use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
 
 use serde_json::Value;
 
-use crate::{Error, agent::Agent, cluster::Layout, process::Process};
+use crate::{Error, agent::Agent, cluster::Layout, process::Process, wait};
 
 /// Where agents keep their keys.
 pub const PREFIX: &str = "/baton/";
+
+/// How long one member may take to answer before another is asked: one that is frozen never does.
+const ANSWER: Duration = Duration::from_secs(2);
 
 /// How a cluster stands, seen from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,18 +41,21 @@ impl RaftStatus {
 /// The keys that agents share, by name.
 ///
 /// # Errors
-/// No member answers.
+/// No member answers within [`wait::GENEROUS`].
 pub async fn keys(layout: &Layout) -> Result<BTreeMap<String, Value>, Error> {
-    let mut last: Error = "no members".into();
-    for member in &layout.members {
-        let client = layout.client(member)?;
-        match tokio::time::timeout(std::time::Duration::from_secs(2), client.under(PREFIX)).await {
-            Ok(Ok(found)) => return Ok(found.iter().map(named).collect()),
-            Ok(Err(status)) => last = status.into(),
-            Err(elapsed) => last = elapsed.into(),
+    let clients = layout.members.iter().map(|member| layout.client(member)).collect::<Result<Vec<_>, _>>()?;
+    let told = wait::until("a member to say which keys agents share", wait::GENEROUS, || async {
+        let mut last = "no members".to_owned();
+        for client in &clients {
+            match tokio::time::timeout(ANSWER, client.under(PREFIX)).await {
+                Ok(Ok(found)) => return Ok(found.iter().map(named).collect()),
+                Ok(Err(status)) => last = status.to_string(),
+                Err(elapsed) => last = elapsed.to_string(),
+            }
         }
-    }
-    Err(last)
+        Err(last)
+    });
+    Ok(told.await?)
 }
 
 fn named(kv: &proto::mvccpb::KeyValue) -> (String, Value) {

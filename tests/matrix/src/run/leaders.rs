@@ -131,6 +131,7 @@ mod tests {
             member: Some(member.into()),
             step: None,
             why: None,
+            waiting_for: None,
             seconds: None,
         };
         let led = [(1_000, "m1".to_owned()), (3_000, "m2".to_owned())];
