@@ -129,7 +129,7 @@ impl ClusterSnapshot {
     }
 }
 
-fn read(raw: &Result<Snapshot, NotRead>) -> Result<Keys, Trouble> {
+pub(super) fn read(raw: &Result<Snapshot, NotRead>) -> Result<Keys, Trouble> {
     let raw = raw.as_ref().map_err(|not_read| match not_read {
         NotRead::Unknown(unknown) => Trouble::unanswered(format!("the keys: {unknown}")),
         NotRead::Oversize(oversize) => Trouble::KeysTooLarge(oversize.to_string()),

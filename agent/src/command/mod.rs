@@ -21,6 +21,7 @@ mod reach;
 pub mod run;
 pub mod status;
 mod trusted_playbook;
+mod turn;
 pub mod validate;
 mod verify;
 mod watch;

@@ -14,7 +14,7 @@ use crate::{
         replace_run::not_replaced,
     },
     host::files::state_dir,
-    keys::{At, Keys, ProcessId, RunId, change::Change, rules::Rules},
+    keys::{At, AttemptId, Keys, ProcessId, RunId, change::Change, rules::Rules},
     machine::act::Ending,
     observe::{evidence::Evidence, view::ClusterView},
     plan::{
@@ -105,6 +105,8 @@ struct Seen {
     evidence: Evidence,
     /// What a change of members is decided by, where it was had.
     survey: Option<Survey>,
+    /// The newcomer that this host's agent, which is at work beside this look, begins.
+    begins: Option<AttemptId>,
     names: Names,
     /// What a run would find on this host.
     here: Inspected,
@@ -137,14 +139,19 @@ impl Seen {
             ProcessId::own().map_err(|error| Trouble::System(format!("no process of this agent: {error}")))?;
         let mut gone = gone(&prober.store, &keys, &me, process).await.map_err(NotRead::from)?;
         // This host's own agent, which is at work beside this look, is no twin.
-        gone.extend(state_dir::holder(&playbook.state_dir));
+        let at_work = state_dir::holder(&playbook.state_dir);
+        gone.extend(at_work);
         let evidence = prober.observer().examine(&snapshot.view).await;
         let survey = match me.intent.change.changes_members() {
             true => prober.survey(&keys, here.places.clone()).await?,
             false => None,
         };
+        let is_at_work = at_work.is_some_and(|agent| matches!(agent.is_alive(), Ok(true)));
+        let membership = keys.run.as_ref().filter(|_| is_at_work).and_then(|run| run.value.membership.as_ref());
+        let begins = membership.and_then(|membership| membership.begun_by(me.host)).map(|join| join.attempt);
         Ok(Self {
             survey,
+            begins,
             me,
             keys,
             view: snapshot.view,
@@ -171,7 +178,7 @@ impl Seen {
     }
 
     fn plan<'a>(&'a self, path: &'a Path) -> Plan<'a> {
-        let Self { me, keys, view, evidence, survey, names, here, gone, process, replaces, viewer } = self;
+        let Self { me, keys, view, evidence, survey, begins, names, here, gone, process, replaces, viewer } = self;
         let survey = survey.as_ref();
         let (typed, viewer) = (path.to_string_lossy(), viewer.as_deref());
         Plan {
@@ -182,6 +189,7 @@ impl Seen {
             view,
             evidence,
             survey,
+            begins: *begins,
             names,
             here,
             gone,
@@ -200,6 +208,7 @@ struct Plan<'a> {
     view: &'a ClusterView,
     evidence: &'a Evidence,
     survey: Option<&'a Survey>,
+    begins: Option<AttemptId>,
     names: &'a Names,
     here: &'a Inspected,
     gone: &'a [ProcessId],
@@ -233,7 +242,10 @@ impl Plan<'_> {
 
     fn forecast(&self) -> Forecast {
         match self.survey {
-            Some(survey) => membership::forecast::forecast(self.me, self.keys, self.view, survey, &self.here.down),
+            Some(survey) => {
+                let seen = (self.view, survey);
+                membership::forecast::forecast(self.me, self.keys, seen, self.begins, &self.here.down)
+            }
             None => forecast(self.me, self.keys, (self.view, self.evidence), &self.here.down),
         }
     }
@@ -314,7 +326,7 @@ impl Plan<'_> {
             process,
             survey: self.survey,
             join_failure: None,
-            may_begin: None,
+            may_begin: self.begins,
             fresh: 0,
         }
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use proto::MemberId;
 
-use super::{ask::ask, trusted_playbook};
+use super::{ask::ask, trusted_playbook, turn};
 use crate::{
     cli::Rollout,
     event::trouble::Trouble,
@@ -60,15 +60,25 @@ async fn carry_out(
     replace: bool,
     reporter: &mut Reporter,
 ) -> Result<Stop, Trouble> {
-    let options = Options { verb, expect_agents: typed.expect_agents, order: None, host_stays: false };
-    let mut execution = setup::set_up(playbook.clone(), options, reporter).await.map_err(trouble_of_setup)?;
-    let refusal = if replace { execution.replace().await? } else { None };
-    let me = execution.me.clone();
-    let ended = match refusal {
-        Some(refusal) => execution.refused(refusal).await,
-        None => execution.run().await,
-    };
-    Ok(stop_of(ended, &me, &typed.playbook, typed.require_complete, reporter.progress().names()))
+    loop {
+        let options = Options { verb, expect_agents: typed.expect_agents, order: None, host_stays: false };
+        let mut execution = setup::set_up(playbook.clone(), options, reporter).await.map_err(trouble_of_setup)?;
+        let refusal = if replace { execution.replace().await? } else { None };
+        let me = execution.me.clone();
+        let ended = match refusal {
+            Some(refusal) => execution.refused(refusal).await,
+            None => execution.run().await,
+        };
+        let is_its_turn = match &ended.ending {
+            Ok(Ending::Refused(Refusal::OtherRun { begun_by, takes_turns: true, .. })) => {
+                turn::comes(playbook, me.host, begun_by.as_ref(), reporter).await?
+            }
+            _ => false,
+        };
+        if !is_its_turn {
+            return Ok(stop_of(ended, &me, &typed.playbook, typed.require_complete, reporter.progress().names()));
+        }
+    }
 }
 
 /// How it ended, for a person; `playbook` as it was typed.

@@ -20,6 +20,7 @@ pub mod line;
 mod look;
 mod membership;
 mod newcomer;
+mod newcomer_certificate;
 pub mod node;
 mod own_certificate;
 pub mod port_owner;

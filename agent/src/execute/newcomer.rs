@@ -1,10 +1,10 @@
 //! What a newcomer's host must have before it takes a place among the learners.
 
-use std::path::Path;
+use std::{path::Path, time::SystemTime};
 
 use proto::Release;
 
-use super::{Execution, error::ActError, node::Side};
+use super::{Execution, error::ActError, newcomer_certificate, node::Side};
 use crate::{
     host::{files::room, runtime::same_node::value},
     observe::view::{ClusterView, Member},
@@ -28,7 +28,9 @@ impl Execution<'_> {
         let wrong = |why: String| ActError::from(format!("{name}: {why}"));
         if let Runtime::Process(process) = &own.node.runtime {
             let argv = process.command_line(&own.node.context(&side.release))?;
-            if let Some(why) = objection(&argv, name, &own.node.peer_urls, own.node.data_dir.as_deref()) {
+            let urls = &own.node.peer_urls;
+            let why = objection(&argv, name, urls, own.node.data_dir.as_deref());
+            if let Some(why) = why.or_else(|| newcomer_certificate::objection(&argv, urls, SystemTime::now())) {
                 return Err(wrong(why));
             }
         }

@@ -82,6 +82,11 @@ impl Membership {
         self.joins.iter().find(|join| *join.seat == *seat)
     }
 
+    /// The newcomer of this host that may have been started, and that has not been given up.
+    pub fn begun_by(&self, host: HostId) -> Option<&Join> {
+        self.joins.iter().find(|join| join.host == host && join.stage == Stage::Starting)
+    }
+
     pub fn is_expected(&self, member: MemberId) -> bool {
         self.expected.iter().any(|one| one.member == member)
     }

@@ -1,7 +1,10 @@
 use proto::Revision;
 
 use super::*;
-use crate::keys::host_record::Mark;
+use crate::{
+    keys::{RunState, host_record::Mark, rules::Rules},
+    plan::{Next, next, samples},
+};
 
 const M1: MemberId = MemberId(1);
 const M2: MemberId = MemberId(2);
@@ -117,5 +120,19 @@ fn all_hosts_but_one_stay_up_and_a_quorum_in_any_case() {
         [(3, 3, 3, 1), (3, 3, 2, 0), (4, 3, 3, 0), (5, 5, 5, 1), (2, 2, 2, 0), (1, 1, 1, 0), (0, 3, 3, 1)]
     {
         assert_eq!(budget(&hosts(count), voters, ready), expected, "{count} hosts, {ready} of {voters}");
+    }
+}
+
+///
+#[test]
+fn an_upgrade_goes_as_it_would_without_any_record() {
+    let (me, rules, view) = (samples::me(&[1]), Rules::default(), samples::view("1+ 2+ 3*"));
+    let hosts = keys([(1, marked(&running(M1).with_hold(other()))), (2, running(M2))]).hosts;
+    for state in [None, Some(RunState::Rolling)] {
+        let without = Keys { run: state.map(|state| samples::at(samples::run(state))), ..Keys::default() };
+        let with = Keys { hosts: hosts.clone(), ..without.clone() };
+        let [without, with] = [without, with].map(|keys| next(&samples::case(&me, &rules, &keys, &view)));
+        assert_eq!(with, without);
+        assert!(matches!(with, Next::Begin | Next::Step(_)), "{with:?}");
     }
 }

@@ -15,6 +15,8 @@ pub enum Refusal {
         differs: Vec<Difference>,
         /// The host whose agent began it, where that is known.
         begun_by: Option<Arc<str>>,
+        /// Whether one of the two changes the members and the other does not: the later one waits for the earlier.
+        takes_turns: bool,
     },
     Paused,
     /// The run goes back; `agent run` would go forward.
@@ -165,6 +167,8 @@ pub enum Wait {
     /// A newcomer to take in what the others have.
     CatchUp {
         member: MemberId,
+        /// Why it says nothing itself, if it does not.
+        silence: Option<Arc<str>>,
     },
     /// Members that come or go, each with an agent at work.
     Seats {
@@ -182,6 +186,11 @@ pub enum Wait {
         /// The hold's name.
         hold: Arc<str>,
         owner: Arc<str>,
+    },
+    /// The run of another kind that stands, and that agents are at work on.
+    OtherRun {
+        /// The host that began it, where that is known.
+        begun_by: Option<Arc<str>>,
     },
     /// Somebody who takes what is written of a host back, again and again.
     Rewritten {
@@ -214,7 +223,7 @@ impl Wait {
         match self {
             Self::Record { member, .. }
             | Self::Ready { member }
-            | Self::CatchUp { member }
+            | Self::CatchUp { member, .. }
             | Self::Allowed { member, .. }
             | Self::Lowering { member, .. }
             | Self::Storage { member, .. }
@@ -227,6 +236,7 @@ impl Wait {
             | Self::OthersToJoin
             | Self::Others { .. }
             | Self::Seats { .. }
+            | Self::OtherRun { .. }
             | Self::Rewritten { .. } => None,
         }
     }

@@ -18,7 +18,11 @@ pub fn words(wait: &Wait, names: &Names) -> String {
         }
         Wait::Storage { member, target } => format!("the data of {} to be fit for {target}", names.short(*member)),
         Wait::Ready { member } => format!("{} to be ready", names.short(*member)),
-        Wait::CatchUp { member } => format!("{} to take in what the others have", names.short(*member)),
+        Wait::CatchUp { member, silence } => {
+            let silent =
+                silence.as_ref().map_or_else(String::new, |why| format!("; it does not answer: {}", printable(why)));
+            format!("{} to take in what the others have{silent}", names.short(*member))
+        }
         Wait::Seats { seats } => {
             let seats: Vec<_> = seats.iter().map(|seat| printable(seat).to_string()).collect();
             format!("{}, which {} to come or to go", seats.join(", "), if seats.len() == 1 { "is" } else { "are" })
@@ -36,6 +40,10 @@ pub fn words(wait: &Wait, names: &Names) -> String {
             printable(host_name),
             names.short(*member)
         ),
+        Wait::OtherRun { begun_by } => {
+            let begun = begun_by.as_ref().map_or_else(String::new, |host| format!(", begun on {}", printable(host)));
+            format!("another run to end{begun}: one of the two changes the members, the other restarts them")
+        }
         Wait::Rewritten { host_name } => format!(
             "somebody to leave the record of {} alone: what is written there is taken back again and again",
             printable(host_name)

@@ -127,7 +127,7 @@ fn plan(folder: &Path) -> String {
     let evidence = evidence(folder);
     let survey = Some(survey(folder, &playbook, &view)).filter(|_| me.intent.change.changes_members());
     let plan = || match &survey {
-        Some(survey) => membership::forecast::forecast(&me, &keys, &view, survey, &down),
+        Some(survey) => membership::forecast::forecast(&me, &keys, (&view, survey), None, &down),
         None => forecast(&me, &keys, (&view, &evidence), &down),
     };
     let forecast = plan();

@@ -2,17 +2,20 @@
 
 use rustix::process::Signal;
 use tests::{
+    agent::Agent,
     case::Case,
-    ended::Ended,
+    ended::{Ended, all_must_be},
     newcomers::until_told,
     on_both,
-    rollout::{Ends as _, all_end},
+    rollout::{Ends as _, LIMIT, all_end},
     system::System,
+    wait,
 };
 
 on_both! {
     another_scaling_takes_the_place_of_one_that_stands, etcd #[ignore = "slow: the node's row shows the same"];
     a_voter_that_a_person_added_goes_once_it_is_accepted, etcd #[ignore = "slow: the node's row shows the same"];
+    an_upgrade_waits_for_a_replacement_in_hand, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 fn voters(names: &[&str]) -> Vec<(String, bool)> {
@@ -72,4 +75,34 @@ async fn a_voter_that_a_person_added_goes_once_it_is_accepted(system: System) {
     assert_eq!(case.listed(&case.client(0)).await, voters(&["m1", "m2", "m3"]));
     assert!(!persons.is_running());
     assert_eq!(case.leftovers().await, Vec::<String>::new());
+}
+
+/// Its agent takes no part meanwhile: the replacement must not wait for it in turn.
+async fn an_upgrade_waits_for_a_replacement_in_hand(system: System) {
+    let Some(case) = Case::of(system).await else { return };
+    let newcomers = case.newcomers(1);
+    let change = case.replace("m1", "m4");
+    let newcomer = &newcomers.members[0];
+    let agents = change.start_all(&case, [newcomer, case.member(0)]);
+    until_told(&agents[0], "member_started").await;
+    // Whatever it is by now, the replacement waits for it.
+    newcomer.process().expect("it runs").signal(Signal::STOP).expect("stopped");
+
+    let upgrade = Agent::start("run", &case.write_one(1, &case.upgrade), &[]).expect("started");
+    let waits = wait::until("the upgrade to wait", LIMIT, || async {
+        let events = upgrade.events().map_err(|error| error.to_string())?;
+        let is_it = |waits: &String| waits.starts_with("another run to end");
+        events
+            .iter()
+            .any(|event| event.waiting_for.as_ref().is_some_and(is_it))
+            .then_some(())
+            .ok_or_else(|| upgrade.log())
+    });
+    waits.await.expect("it waits");
+    assert_eq!(case.client(1).versions().await.expect("it answers").server, case.from.release.to_string());
+
+    newcomer.process().expect("it runs").signal(Signal::CONT).expect("goes on");
+    all_must_be(&all_end(agents).await, 0, "done");
+    upgrade.ends().await.must_be(0, "partial");
+    assert_eq!(case.client(1).versions().await.expect("it answers").server, case.to.release.to_string());
 }

@@ -30,6 +30,10 @@ async fn with(system: System, size: usize) -> Option<Case> {
 
 async fn the_leader_is_replaced(system: System) {
     let Some(case) = with_three(system).await else { return };
+    leader_is_replaced(case).await;
+}
+
+pub async fn leader_is_replaced(case: Case) {
     let newcomers = case.newcomers(1);
     let leader = case.leader().await;
     let name = case.member(leader).name.clone();

@@ -1,6 +1,8 @@
 //! The same behind TLS on both ports, by a user of etcd's.
 
-use tests::{case::Case, ended::all_must_be, on_both, roles::Shell, rollout::all_end, system::System};
+use tests::{case::Case, certificates::Certificates, on_both, roles::Shell, rollout::Ends as _, system::System};
+
+use crate::replace::leader_is_replaced;
 
 on_both! {
     the_leader_is_replaced_behind_tls, etcd #[ignore = "slow: with a user, too, it is shown by default"];
@@ -9,7 +11,20 @@ on_both! {
 async fn the_leader_is_replaced_behind_tls(system: System) {
     let release = system.main_job().1;
     let Some(case) = Case::path(system, (release, release), |spec| spec.tls = true).await else { return };
-    replaced(case).await;
+    a_certificate_of_another_authority_is_refused(&case).await;
+    leader_is_replaced(case).await;
+}
+
+async fn a_certificate_of_another_authority_is_refused(case: &Case) {
+    let mut newcomers = case.newcomers(1);
+    let newcomer = &mut newcomers.members[0];
+    let others = Certificates::create(&newcomer.dir.join("others")).expect("made");
+    newcomer.flags.retain(|flag| !flag.starts_with("--peer-cert-file"));
+    newcomer.flags.push(format!("--peer-cert-file={}", others.server.cert.display()));
+    let refused = case.replace("m1", &newcomer.name).start(case, newcomer).ends().await;
+    refused.must_be(3, "unprepared");
+    assert!(refused.message().contains("no member would let it in"), "{refused}");
+    assert_eq!(case.client(0).members().await.expect("a list").len(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -20,20 +35,5 @@ async fn the_leader_is_replaced_by_a_user_behind_tls() {
     shell.makes_users();
     case.cluster.layout.user = Some(("root".into(), shell.password("root")));
     case.upgrade.cluster = vec![shell.auth("baton")];
-    replaced(case).await;
-}
-
-async fn replaced(case: Case) {
-    let newcomers = case.newcomers(1);
-    let leader = case.leader().await;
-    let name = case.member(leader).name.clone();
-    let rollout = case.begin().await;
-    let case = &*rollout;
-    let newcomer = &newcomers.members[0];
-    let change = case.replace(&name, &newcomer.name);
-    all_must_be(&all_end(change.start_all(case, [case.member(leader), newcomer])).await, 0, "done");
-    let listed = case.listed(&case.client((leader + 1) % 3)).await;
-    assert!(listed.contains(&("m4".to_owned(), true)) && listed.len() == 3, "{listed:?}");
-    assert_eq!(case.leftovers().await, Vec::<String>::new());
-    rollout.end(1).await;
+    leader_is_replaced(case).await;
 }

@@ -67,9 +67,17 @@ pub struct Voters {
     pub to_lose: usize,
 }
 
-/// How a change of members would go, with this host's members that are `down` started first.
-pub fn forecast(me: &Me, keys: &Keys, view: &ClusterView, survey: &Survey, down: &[MemberId]) -> Forecast {
+/// How a change of members would go, with this host's members that are `down` started first; `begins` as in [`Case`], of the
+/// agent that is at work here.
+pub fn forecast(
+    me: &Me,
+    keys: &Keys,
+    (view, survey): (&ClusterView, &Survey),
+    begins: Option<AttemptId>,
+    down: &[MemberId],
+) -> Forecast {
     let mut world = World::new(me, keys, view, survey);
+    world.people(begins);
     world.start(down);
     let end = world.run();
     Forecast { steps: world.steps, end, newcomers: world.newcomers }
@@ -137,7 +145,6 @@ impl<'a> World<'a> {
         world.keys.baton = None;
         let own = me.seats.0.iter().zip(&survey.places);
         world.places = own.map(|(seat, place)| (seat.name.clone(), place.clone())).collect();
-        world.people();
         world
     }
 
@@ -205,7 +212,7 @@ impl<'a> World<'a> {
     fn nobody_acts(&mut self, found: Vec<Next>) -> Option<End> {
         let is_done = |next: &Next| matches!(next, Next::Finish(Finish::Done(_) | Finish::NothingToDo));
         let waits = found.iter().find_map(|next| match next {
-            Next::Wait(wait @ Wait::CatchUp { member }) => Some((wait.clone(), *member)),
+            Next::Wait(wait @ Wait::CatchUp { member, .. }) => Some((wait.clone(), *member)),
             Next::Wait(wait @ Wait::Ready { member }) => Some((wait.clone(), *member)),
             _ => None,
         });

@@ -18,7 +18,7 @@ use crate::{
         AttemptId,
         membership::{Join, Stage},
     },
-    observe::view::Member,
+    observe::view::{Answer, Member},
     plan::{Case, Next, refusal::Wait},
 };
 
@@ -176,9 +176,7 @@ pub(super) fn next(standing: &Standing, at: usize, place: &Place, join: &Join) -
             Some(member) => match (&join.stage, &place.data) {
                 (_, Data::Of { member: other, .. }) if *other != id => Some(Next::Members(Move::Archive(at))),
                 // It is about to write its first file.
-                (Stage::Starting, Data::None | Data::Unknown(_)) if place.runs => {
-                    Some(Next::Wait(Wait::CatchUp { member: id }))
-                }
+                (Stage::Starting, Data::None | Data::Unknown(_)) if place.runs => Some(catches_up(member)),
                 (_, Data::Unknown(why)) => give_up(format!("its data cannot be understood: {why}").into()),
                 (_, Data::Unnamed) => give_up("the playbook does not say any more where its data is".into()),
                 (Stage::Starting, Data::Of { .. }) => match hold::marked(standing, join.host) {
@@ -192,7 +190,9 @@ pub(super) fn next(standing: &Standing, at: usize, place: &Place, join: &Join) -
                     Some(Next::Members(Move::Start(at, id)))
                 }
                 // What it has promised and acknowledged is gone, and the cluster would count on it.
-                (Stage::Starting, Data::None) => give_up("its data is gone, and its id of no use without it".into()),
+                (Stage::Starting, Data::None) => {
+                    give_up("it has no data, and its id is of no use without what it may have had".into())
+                }
                 _ => note(of_join(join, Stage::Starting, Some(id))),
             },
         },
@@ -234,9 +234,19 @@ fn add(standing: &Standing, at: usize, place: &Place, join: &Join) -> Option<Nex
 fn up(standing: &Standing, at: usize, place: &Place, join: &Join, member: &Member) -> Option<Next> {
     match (place.runs, member.is_ready()) {
         (false, _) => Some(Next::Members(Move::Start(at, member.id))),
-        (true, false) if standing.case.rules.learner_is_ready => Some(Next::Wait(Wait::CatchUp { member: member.id })),
+        (true, false) if standing.case.rules.learner_is_ready => Some(catches_up(member)),
         (true, _) => Some(hold::before_it_votes(standing, join).unwrap_or_else(|| promote::promote(standing, member))),
     }
+}
+
+/// Its process runs.
+fn catches_up(member: &Member) -> Next {
+    let silence: Option<Arc<str>> = match &member.answer {
+        Answer::Reported(_) => None,
+        Answer::Silent { reason } => Some(reason.as_str().into()),
+        Answer::NeverStarted => Some("no member has heard of it yet".into()),
+    };
+    Next::Wait(Wait::CatchUp { member: member.id, silence })
 }
 
 /// Removed, stopped, put aside, forgotten: in this order, so that whoever goes on finds where it is.

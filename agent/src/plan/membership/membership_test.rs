@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     keys::{
-        AttemptId, Intent, Keys, Run, RunState,
+        AttemptId, Intent, Keys, Run, RunResult, RunState,
         change::{Replace, Scale},
         host_id::HostId,
         membership::{Expected, Stage},
@@ -16,7 +16,12 @@ use crate::{
         seat::{Seat, Seats},
     },
     observe::view::ClusterView,
-    plan::{Me, next, samples},
+    plan::{
+        Me,
+        forecast::{Action, End},
+        membership::forecast::MemberAction,
+        next, samples,
+    },
 };
 
 /// One decision: a view in short, members named by their ids, this host's seat, and what the run has.
@@ -99,11 +104,22 @@ impl Asked {
     }
 
     fn next(&self) -> Next {
-        let (rules, mut keys) = (Rules::default(), Keys::default());
-        let run = Run { intent: self.me.intent.clone(), ..samples::run(RunState::Rolling) };
-        keys.run = self.has_run.then(|| samples::at(run.with_membership(self.membership.clone())));
+        let (rules, keys) = (Rules::default(), self.keys());
         let is_window_over = self.is_window_over;
         next(&Case { survey: Some(&self.survey), is_window_over, ..samples::case(&self.me, &rules, &keys, &self.view) })
+    }
+
+    fn keys(&self) -> Keys {
+        let run = Run { intent: self.me.intent.clone(), ..samples::run(RunState::Rolling) };
+        let run = self.has_run.then(|| samples::at(run.with_membership(self.membership.clone())));
+        Keys { run, ..Keys::default() }
+    }
+
+    /// Whether its newcomer is foreseen to be taken back, where this host's agent is at the first start of `begins`.
+    fn is_taken_back(&self, begins: Option<AttemptId>) -> bool {
+        let foreseen = forecast::forecast(&self.me, &self.keys(), (&self.view, &self.survey), begins, &[]);
+        assert_eq!(foreseen.end, End::Done(RunResult::Reached));
+        foreseen.steps.iter().any(|step| step.action == Action::Member(MemberAction::TakeBack))
     }
 
     /// In a word.
@@ -186,6 +202,16 @@ fn an_id_is_of_no_use_without_its_data() {
     ] {
         assert_eq!(asked.word(), expected, "{what}");
     }
+}
+
+#[test]
+fn a_newcomer_that_its_host_begins_is_not_foreseen_to_be_taken_back() {
+    let (change, view) = (|| replace("1", "4"), "1+ 2+ 3* 4?");
+    let own = Asked::new(change(), view, 4).joining(Stage::Starting, Some(4));
+    assert!(!own.is_taken_back(Some(AttemptId(1))));
+    assert!(own.is_taken_back(None), "nobody begins it, and its data is gone");
+    let of_another = Asked { membership: own.membership, ..Asked::new(change(), view, 1) };
+    assert!(!of_another.is_taken_back(None), "its host is taken to be at it");
 }
 
 #[test]

@@ -14,6 +14,7 @@ pub(super) fn other_run(case: &Case) -> Option<Next> {
         return Some(Next::Refuse(Refusal::OtherRun {
             differs: differences(&run.intent, &case.me.intent),
             begun_by: run.begun_by.clone(),
+            takes_turns: run.intent.change.changes_members() != case.me.intent.change.changes_members(),
         }));
     }
     (run.state == RunState::Paused).then_some(Next::Refuse(Refusal::Paused))
@@ -49,5 +50,38 @@ fn finalize(intent: &Intent) -> &'static str {
     match intent.finalize {
         Finalize::Auto => "auto",
         Finalize::Manual => "manual",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        keys::{
+            Keys,
+            change::{Change, Scale},
+            rules::Rules,
+        },
+        plan::{Me, samples},
+    };
+
+    #[test]
+    fn a_run_waits_only_for_one_of_another_kind() {
+        let (rules, view, upgrade) = (Rules::default(), samples::view("1+ 2+ 3*"), samples::me(&[1]));
+        let intent = |intent| Me { intent: Arc::new(intent), ..upgrade.clone() };
+        let members = ["1", "2", "3"].map(Arc::from).to_vec();
+        let scale = intent(Intent { change: Change::Scale(Scale { members }), ..(*upgrade.intent).clone() });
+        let held = intent(Intent { finalize: Finalize::Manual, ..(*upgrade.intent).clone() });
+        for (standing, wanted, expected) in
+            [(&scale, &upgrade, true), (&upgrade, &scale, true), (&held, &upgrade, false), (&upgrade, &held, false)]
+        {
+            let run = crate::keys::Run { intent: standing.intent.clone(), ..samples::run(RunState::Rolling) };
+            let keys = Keys { run: Some(samples::at(run)), ..Keys::default() };
+            let next = other_run(&samples::case(wanted, &rules, &keys, &view));
+            let Some(Next::Refuse(Refusal::OtherRun { takes_turns, .. })) = next else { unreachable!("{next:?}") };
+            assert_eq!(takes_turns, expected, "{standing:?}");
+        }
     }
 }

@@ -41,7 +41,7 @@ impl Context<'_> {
         let name = |member| self.names.member(member);
         match refusal {
             Refusal::Members(refusal) => self.refused_members(refusal),
-            Refusal::OtherRun { differs, begun_by } => {
+            Refusal::OtherRun { differs, begun_by, .. } => {
                 let differs: Vec<_> = differs.iter().map(difference).collect();
                 let begun =
                     begun_by.as_ref().map_or_else(String::new, |host| format!(", begun on {}", printable(host)));

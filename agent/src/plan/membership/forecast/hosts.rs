@@ -7,7 +7,7 @@ use proto::MemberId;
 use super::{Agent, World, at};
 use crate::{
     keys::{
-        Participant,
+        AttemptId, Participant,
         host_id::HostId,
         seat::{Seat, Seats},
     },
@@ -26,9 +26,11 @@ use crate::{
 
 impl World<'_> {
     /// An agent on each host that is there or is to come; where nobody knows a member's host, it has one of its own.
-    pub(super) fn people(&mut self) {
+    /// `begins` is the home host's newcomer whose first start is in hand; those of others are in the hands of theirs.
+    pub(super) fn people(&mut self, begins: Option<AttemptId>) {
         let (view, keys, home) = (&self.view, &self.keys, self.home);
-        let joins = keys.run.as_ref().and_then(|run| run.value.membership.as_ref()).map_or(&[][..], |m| &m.joins);
+        let membership = keys.run.as_ref().and_then(|run| run.value.membership.clone());
+        let joins = membership.as_ref().map_or(&[][..], |membership| &membership.joins);
         let wanted = wanted(&home.intent.change);
         let started = view.started().filter(|member| !member.name.is_empty());
         let mut names: Vec<_> = started.map(|member| member.name.clone()).chain(wanted.iter().cloned()).collect();
@@ -63,7 +65,9 @@ impl World<'_> {
             self.hosts.extend(named.map(|seat| (seat.name.clone(), host_name.clone())));
             let me = Me { host, host_name, seats: Seats(seats), ..self.home.clone() };
             self.keys.agents.insert(host, at(me.participant(Default::default())));
-            self.agents.push(Agent { me, begins: None });
+            let begun = || membership.as_ref()?.begun_by(host).map(|join| join.attempt);
+            let begins = if host == home.host { begins } else { begun() };
+            self.agents.push(Agent { me, begins });
         }
         // Whoever makes the plan, its order is the same.
         self.agents.sort_by_key(|agent| agent.me.seats.0.iter().map(|seat| seat.name.clone()).min());

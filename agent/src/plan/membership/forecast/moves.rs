@@ -8,7 +8,7 @@ use super::{MemberAction, Voters, World, at};
 use crate::{
     keys::{
         AttemptId, StepLock,
-        membership::{Membership, RoleChange, Stage},
+        membership::{Membership, RoleChange},
     },
     observe::view::{Answer, Leader, Member, Role},
     plan::{
@@ -68,8 +68,7 @@ impl World<'_> {
 
     fn note(&mut self, by: usize, membership: &Membership) {
         let host = self.agents[by].me.host;
-        let own = membership.joins.iter().find(|join| join.host == host && join.stage == Stage::Starting);
-        if let Some(join) = own {
+        if let Some(join) = membership.begun_by(host) {
             self.agents[by].begins = Some(join.attempt);
         }
         self.fresh += 1;
