@@ -79,6 +79,9 @@ pub struct Membership {
     /// Exit 3 where nobody answers
     #[arg(long)]
     pub require_answer: bool,
+    /// Compare nothing: print the members as a quorum lists them now, as the playbook's expect_members would have them
+    #[arg(long, conflicts_with = "require_answer")]
+    pub print: bool,
 }
 
 /// `agent verify storage`

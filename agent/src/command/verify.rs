@@ -1,7 +1,8 @@
 //! `agent verify`: whether the cluster is what the playbook expects; made for a unit's `ExecStartPre=`. Touches nothing.
 
-use std::{fs, io, path::Path, time::Duration};
+use std::{collections::BTreeSet, fs, io, path::Path, time::Duration};
 
+use proto::MemberId;
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -33,7 +34,7 @@ const SPARE: u64 = 10;
 pub(super) async fn membership(typed: &cli::Membership) -> Result<Outcome, Trouble> {
     let playbook = Playbook::load(&typed.playbook)?;
     let expected = &playbook.expect_members;
-    if expected.is_empty() {
+    if expected.is_empty() && !typed.print {
         let example = "expected `expect_members: { 8e9e05c52164694d: [\"http://10.0.0.1:2380\"] }`, as `etcdctl member list` shows them";
         return Err(Trouble::Playbook(format!("{}: no `expect_members`; {example}", typed.playbook.display())));
     }
@@ -41,8 +42,11 @@ pub(super) async fn membership(typed: &cli::Membership) -> Result<Outcome, Troub
     let asked = timeout(LIMIT, observer.peer_urls()).await;
     let late = || Trouble::Unreachable(format!("no answer from a quorum within {} s", LIMIT.as_secs()));
     match asked.map_err(|_| late()).and_then(|asked| asked.map_err(Trouble::from)) {
+        Ok(found) if typed.print => Ok(printed(&found)),
         Ok(found) => Ok(compared(expected, &found)),
-        Err(Trouble::Unreachable(why) | Trouble::NoAnswer(why)) if !typed.require_answer => Ok(unknown(&why)),
+        Err(Trouble::Unreachable(why) | Trouble::NoAnswer(why)) if !typed.require_answer && !typed.print => {
+            Ok(unknown(&why))
+        }
         Err(trouble) => Err(trouble),
     }
 }
@@ -86,6 +90,15 @@ fn room_for(dir: &Path, free: u64, largest: u64) -> Outcome {
     Outcome { stop: stop(reason, message, next), facts, text }
 }
 
+/// A block of YAML: each change of the members brings a new one (L-13).
+fn printed(found: &PeerUrls) -> Outcome {
+    let line = |(member, urls): (&MemberId, &BTreeSet<String>)| format!("  \"{member}\": {}\n", json!(urls));
+    let text = format!("expect_members:\n{}", found.iter().map(line).collect::<String>());
+    let mut facts = Facts::default();
+    facts.more.insert("found".into(), json!(found));
+    Outcome { stop: stop(Reason::Shown, format!("{} members are listed", found.len()), None), facts, text }
+}
+
 fn compared(expected: &PeerUrls, found: &PeerUrls) -> Outcome {
     let differing = differences(expected, found);
     let (reason, message) = match differing.len() {
@@ -101,7 +114,10 @@ fn compared(expected: &PeerUrls, found: &PeerUrls) -> Outcome {
     facts.more.insert("expected".into(), json!(expected));
     facts.more.insert("found".into(), json!(found));
     facts.more.insert("differences".into(), json!(differing));
-    let next = (!differing.is_empty()).then(|| "correct expect_members, or the membership (etcdctl member)".to_owned());
+    let next = (!differing.is_empty()).then(|| {
+        "correct expect_members (`agent verify membership --print` shows it as it is), or the membership (etcdctl member)"
+            .to_owned()
+    });
     Outcome { stop: stop(reason, message, next), facts, text }
 }
 

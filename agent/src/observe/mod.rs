@@ -30,6 +30,7 @@ mod membership;
 pub mod metrics;
 pub mod peers;
 pub mod permission;
+mod queue;
 mod releases;
 mod removal;
 mod reported;

@@ -6,7 +6,7 @@
 //! member.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet},
     pin::pin,
     sync::Arc,
     time::Duration,
@@ -27,12 +27,11 @@ use super::{
     health::Read,
     member::{Seen, another},
     membership::{List, Membership, membership},
+    queue::{MAX_ADDRESSES, Queue},
     view::Role,
     voice::{Voice, Voices, is_reached_as_advertised},
 };
 
-/// How many addresses one look asks.
-const MAX_ADDRESSES: usize = 128;
 /// How many of them are asked at the same time.
 const AT_ONCE: usize = 64;
 /// How long all of them may take together: one that answers late with ever more addresses would be followed for minutes.
@@ -51,30 +50,6 @@ pub(super) struct Round {
     failed: BTreeMap<String, CallError>,
     /// How many addresses were not asked.
     left_out: usize,
-}
-
-/// The addresses of one look: each is asked once.
-#[derive(Debug, Default)]
-struct Queue {
-    known: BTreeSet<String>,
-    waiting: VecDeque<String>,
-    left_out: usize,
-}
-
-impl Queue {
-    fn add(&mut self, addresses: impl IntoIterator<Item = String>) {
-        for address in addresses {
-            if self.known.contains(&address) {
-                continue;
-            }
-            if self.known.len() == MAX_ADDRESSES {
-                self.left_out += 1;
-                continue;
-            }
-            self.known.insert(address.clone());
-            self.waiting.push_back(address);
-        }
-    }
 }
 
 /// Somebody answered at an address.
@@ -452,15 +427,5 @@ mod tests {
                 assert!(silent.is_none_or(|why| why.contains(&said)), "{silent:?}");
             }
         }
-    }
-
-    #[test]
-    fn only_so_many_addresses_are_asked_each_once_and_the_rest_is_counted() {
-        let mut queue = Queue::default();
-        let addresses = |range: std::ops::Range<usize>| range.map(|port| format!("http://h:{port}"));
-        queue.add(addresses(0..100));
-        queue.add(addresses(50..200));
-        assert_eq!((queue.waiting.len(), queue.left_out), (MAX_ADDRESSES, 200 - MAX_ADDRESSES));
-        assert_eq!(queue.waiting.iter().cloned().collect::<BTreeSet<_>>(), queue.known);
     }
 }

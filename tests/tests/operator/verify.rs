@@ -53,6 +53,13 @@ async fn differences_are_found_and_no_answer_is_none(system: System, minor: &str
     expect(&are);
     let (exit, object) = verified(&written, &[]);
     assert_eq!((exit, &object["reason"]), (0, &json!("members_as_expected")), "{object}");
+    let printed = Command::new(agent::executable().expect("an agent"))
+        .args(["verify", "membership", "--print"])
+        .arg(&written)
+        .output();
+    let printed = String::from_utf8(printed.expect("run").stdout).expect("text");
+    fs::write(&written, format!("{text}\n{printed}")).expect("written");
+    assert_eq!(verified(&written, &[]).1["reason"], "members_as_expected", "what is printed is taken: {printed}");
 
     let (first, second) = (MemberId(members[0].id), MemberId(members[1].id));
     let mut others = are.clone();
