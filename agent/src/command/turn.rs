@@ -1,7 +1,6 @@
-//! The turn of a run beside one of another kind: of the two one changes the members, and the other restarts them.
+//! A run waits for one of the other kind: one of the two changes the members, the other restarts them.
 //!
-//! Nothing is held meanwhile: no state directory, as this host may have a part in that run, and no key, as its agents would wait for
-//! this one.
+//! Who waits holds no state directory, as this host may have a part in that run. It holds no key, as that run's agents would wait for it.
 
 use std::{
     sync::Arc,
