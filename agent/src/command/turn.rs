@@ -36,24 +36,24 @@ pub async fn comes(
 ) -> Result<bool, Trouble> {
     let interrupt = Interrupt::install().map_err(no_signals)?;
     let prober = Prober::open(&playbook.cluster)?;
-    let (mut first, mut is_told) = (None, false);
+    let (mut first, mut is_told, mut is_over) = (None, false, false);
     let (mut written, mut since) = (None, Instant::now());
     loop {
         // What cannot be read now may be later.
         if let Some(keys) = keys(&prober).await {
-            let Some(run) = keys.run.as_ref().filter(|run| !run.value.is_over()) else { return Ok(true) };
-            if *first.get_or_insert(run.value.id) != run.value.id {
-                return Ok(true);
-            }
-            if !keys.agents.keys().any(|other| *other != host) {
-                return Ok(false);
-            }
-            if written.replace(run.modified) != Some(run.modified) {
-                since = Instant::now();
+            let stands = keys.run.as_ref().filter(|run| !run.value.is_over());
+            let is_at_work = keys.agents.keys().any(|other| *other != host);
+            is_over = stands.is_none();
+            match stands {
+                Some(run) if *first.get_or_insert(run.value.id) != run.value.id => return Ok(true),
+                // An agent of that run may not have read yet that it is over, and would take the next one for another's.
+                Some(_) | None if !is_at_work => return Ok(is_over),
+                Some(run) if written.replace(run.modified) != Some(run.modified) => since = Instant::now(),
+                Some(_) | None => {}
             }
         }
         if since.elapsed() >= playbook.strategy.stall_timeout {
-            return Ok(false);
+            return Ok(is_over);
         }
         if !std::mem::replace(&mut is_told, true) {
             reporter.tell(RunEvent::Waiting(Wait::OtherRun { begun_by: begun_by.cloned() }));
