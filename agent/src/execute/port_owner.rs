@@ -12,6 +12,7 @@ use super::{error::ActError, node::OwnNode};
 use crate::{
     host::{
         process::{
+            connections::left_at,
             credentials::Credentials,
             listener::{Listener, listener, shown},
             process_id::{ProcessId, read_bounded},
@@ -123,6 +124,17 @@ pub(super) fn listens(url: &str) -> Listens {
     let found = addresses(url);
     let is_free = |address: &SocketAddr| matches!(listener(*address), Ok(Listener::Nobody));
     if !found.is_empty() && found.iter().all(is_free) { Listens::Nowhere } else { Listens::Perhaps }
+}
+
+/// Who keeps a process from ending that has closed its port at this address, for a person; `None` where nobody does.
+pub(super) fn kept_up_by(pid: u32, url: &str) -> Option<String> {
+    let clients = left_at(pid, addresses(url).first()?.port()).unwrap_or_default();
+    (!clients.is_empty()).then(|| {
+        format!(
+            "etcd waits for connections to its client port that have sent nothing yet, and ends by itself once they are closed: {}",
+            clients.join("; ")
+        )
+    })
 }
 
 fn addresses(url: &str) -> Vec<SocketAddr> {

@@ -149,6 +149,13 @@ impl OwnNode {
         Ok(Stopped::Ended)
     }
 
+    /// Whether this very process was told to stop, by this agent or by one that is gone.
+    pub(super) fn was_told_to_stop(&self, process: ProcessId) -> bool {
+        let told = StopRequestFile::of(&self.nodes, &self.node.name).read();
+        let told = told.or_else(|| self.memory().stop_request.clone()).filter(|told| !told.is_of_another_boot());
+        told.is_some_and(|told| told.process == Some(process))
+    }
+
     fn forget_stop_request(&self) {
         StopRequestFile::of(&self.nodes, &self.node.name).forget();
         *self.memory() = Memory::default();

@@ -154,13 +154,14 @@ pub(super) async fn must_be_the_member(
 }
 
 /// The process that somebody else has started as this member since it was stopped: it looks like it, and says at a socket of its own
-/// that it is. To start one beside it would be of no use, as that has the ports.
+/// that it is. To start one beside it would be of no use, as that has the ports. The one that was told to stop is no other: it may
+/// serve peers for as long as its stop hangs.
 pub(super) async fn started_by_another(own: &OwnNode, observer: &Observer) -> Option<ProcessId> {
     let cluster = observer.access().directory().cluster()?;
     let wanted = Identity { member: own.member, cluster };
     let look = async {
         loop {
-            let process = own.runtime.as_ref()?.lookalike().await?;
+            let process = own.runtime.as_ref()?.lookalike().await.filter(|process| !own.was_told_to_stop(*process))?;
             if answers(&[process], observer).await.iter().any(|(.., said)| *said == wanted) {
                 return Some(process);
             }

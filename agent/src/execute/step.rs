@@ -13,7 +13,7 @@ use super::{
     Execution,
     error::ActError,
     node::OwnNode,
-    port_owner::listens,
+    port_owner::{kept_up_by, listens},
     prepare::is_unseen,
     process::Stopped,
     process_member::{judged_to_go_back, must_be_the_member, started_by_another},
@@ -96,8 +96,12 @@ impl Execution<'_> {
         self.host.touched = true;
         // A supervisor may restart it between the look and the stop, and a crash loop does so again and again.
         let deadline = Instant::now() + RESTARTS;
-        while let Stopped::Another(why) = self.node_mut(member)?.stop(found).await? {
-            found = self.found_again(member, deadline, why).await?;
+        loop {
+            match self.node_mut(member)?.stop(found).await {
+                Ok(Stopped::Ended) => break,
+                Ok(Stopped::Another(why)) => found = self.found_again(member, deadline, why).await?,
+                Err(why) => return Err(self.with_who_keeps_it_up(member, found, why).await),
+            }
         }
         if let Some(address) = self.cluster.observer.still_answers(member).await {
             return Err(ActError::from(format!(
@@ -107,6 +111,15 @@ impl Execution<'_> {
         }
         self.tell(RunEvent::Stopped { member });
         Ok(())
+    }
+
+    async fn with_who_keeps_it_up(&self, member: MemberId, found: Found, why: ActError) -> ActError {
+        let url = self.cluster.observer.access().directory().address_of(member);
+        let (Found::Shown(judged), Some(url)) = (found, url) else { return why };
+        match blocking(move || kept_up_by(judged.node.pid, &url)).await {
+            Some(clients) => format!("{why}; {clients}").into(),
+            None => why,
+        }
     }
 
     /// What is found of a member whose process has changed since it was found. One that shows nothing now is left alone.

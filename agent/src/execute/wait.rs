@@ -149,8 +149,8 @@ impl Execution<'_> {
         let why = self.own_certificate_fault(member).map_or(why.clone(), |fault| format!("{fault}; {why}").into());
         let Some(node) = self.node(member) else { return why };
         let why = match node.start_failure() {
-            Some(failure) => format!("{why}; its start had failed: {}", line(&failure)).into(),
-            None => why,
+            Some(failure) if failure != why => format!("{why}; its start had failed: {}", line(&failure)).into(),
+            _ => why,
         };
         let Some(runtime) = &node.runtime else { return why };
         format!("{why}; on {}, {}", self.me.host_name, line(&runtime.last_words().await)).into()

@@ -154,6 +154,8 @@ fn client(access: &Access) -> reqwest::Result<(reqwest::Client, u64)> {
         .connect_timeout(CONNECT)
         .timeout(CALL)
         .http1_only()
+        // A pool keeps connections that were opened and not needed, and etcd does not end before one that has sent nothing.
+        .pool_max_idle_per_host(0)
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none());
     let (Some(tls), generation) = access.tls() else {

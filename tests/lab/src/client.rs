@@ -251,7 +251,12 @@ fn http(access: &Access) -> Result<reqwest::Client, Error> {
     // Fails when somebody was faster, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     // Without certificates nothing is spoken that needs any, and to read all of the machine's takes its time.
-    let mut builder = reqwest::Client::builder().timeout(CONNECT).no_proxy().tls_certs_only([]);
+    let mut builder = reqwest::Client::builder()
+        .timeout(CONNECT)
+        .no_proxy()
+        .tls_certs_only([])
+        // A pool keeps connections that were opened and not needed, and etcd does not end before one that has sent nothing.
+        .pool_max_idle_per_host(0);
     if let Some(files) = &access.certificates {
         let identity = [fs::read(&files.client.cert)?, fs::read(&files.client.key)?].concat();
         builder = builder

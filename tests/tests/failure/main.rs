@@ -11,5 +11,6 @@ mod removed;
 mod restart;
 mod supervisor;
 mod told;
+mod unstopped;
 
 const SICK: &str = env!("CARGO_BIN_EXE_sick-member");

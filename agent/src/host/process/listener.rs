@@ -53,15 +53,16 @@ fn oldest(pids: impl Iterator<Item = u32>) -> Option<u32> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Socket {
-    at: SocketAddr,
-    uid: u32,
-    inode: u64,
+pub(super) struct Socket {
+    pub at: SocketAddr,
+    /// Who has opened it.
+    pub uid: u32,
+    pub inode: u64,
 }
 
 impl Socket {
     /// Whether this process runs as who has opened it, as root, or as the agent's user.
-    fn may_be_of(&self, pid: u32) -> bool {
+    pub fn may_be_of(&self, pid: u32) -> bool {
         Credentials::of_process(pid).is_ok_and(|user| user.uid == self.uid || is_trusted(user.uid))
     }
 }
@@ -79,12 +80,17 @@ pub fn sockets_of(pid: u32) -> io::Result<Vec<SocketAddr>> {
     if fs::read_link(format!("/proc/{pid}/ns/net"))? != fs::read_link("/proc/self/ns/net")? {
         return Ok(Vec::new());
     }
-    let descriptors = fs::read_dir(format!("/proc/{pid}/fd"))?;
-    let links = descriptors.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
-    let inodes: BTreeSet<u64> = links.filter_map(|link| inode(link.to_str()?)).collect();
+    let inodes = inodes(pid)?;
     let own = listening_sockets().into_iter().filter(|socket| inodes.contains(&socket.inode));
     let found: BTreeSet<_> = own.map(|socket| reachable(socket.at)).collect();
     Ok(found.into_iter().collect())
+}
+
+/// The inodes of a process's sockets.
+pub(super) fn inodes(pid: u32) -> io::Result<BTreeSet<u64>> {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd"))?;
+    let links = descriptors.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    Ok(links.filter_map(|link| inode(link.to_str()?)).collect())
 }
 
 fn listening_sockets() -> Vec<Socket> {
@@ -127,20 +133,29 @@ fn is_local(address: IpAddr) -> io::Result<bool> {
 }
 
 /// An address of version 4 that is written as one of version 6 is the same.
-fn plain(address: SocketAddr) -> SocketAddr {
+pub(super) fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// A line's socket, where it listens.
 fn listening(line: &str) -> Option<Socket> {
     const LISTEN: &str = "0A";
+    socket(line, LISTEN).map(|(socket, _)| socket)
+}
+
+/// A line's socket and its other end, where it is in this state.
+pub(super) fn socket(line: &str, state: &str) -> Option<(Socket, SocketAddr)> {
     let fields: Vec<_> = line.split_ascii_whitespace().collect();
-    if *fields.get(3)? != LISTEN {
+    if *fields.get(3)? != state {
         return None;
     }
-    let (ip, port) = fields.get(1)?.split_once(':')?;
-    let at = SocketAddr::new(ip_of(ip)?, u16::from_str_radix(port, 16).ok()?);
-    Some(Socket { at, uid: fields.get(7)?.parse().ok()?, inode: fields.get(9)?.parse().ok()? })
+    let address = |field: &str| {
+        let (ip, port) = field.split_once(':')?;
+        Some(SocketAddr::new(ip_of(ip)?, u16::from_str_radix(port, 16).ok()?))
+    };
+    let at = address(fields.get(1)?)?;
+    let socket = Socket { at, uid: fields.get(7)?.parse().ok()?, inode: fields.get(9)?.parse().ok()? };
+    Some((socket, address(fields.get(2)?)?))
 }
 
 /// Words of 32 bits in the host's own order, each as hexadecimal digits.
@@ -160,7 +175,7 @@ fn ip_of(digits: &str) -> Option<IpAddr> {
 }
 
 /// Whether one of a process's descriptors is this socket. One that cannot be looked at is no answer.
-fn has(pid: u32, socket: &str) -> bool {
+pub(super) fn has(pid: u32, socket: &str) -> bool {
     let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
     descriptors.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok()).any(|link| link.as_os_str() == socket)
 }

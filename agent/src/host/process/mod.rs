@@ -1,6 +1,7 @@
 //! A process of this host that runs: who it is, as whom it runs, with which limits, at which addresses.
 
 pub mod cgroup;
+pub mod connections;
 pub mod credentials;
 pub mod limits;
 pub mod listener;
