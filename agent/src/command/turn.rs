@@ -1,4 +1,5 @@
-//! A run waits for one of the other kind: one of the two changes the members, the other restarts them.
+//! A run waits for another that it does not contradict: a change of members for a restart and the other way round, one replacement
+//! for another (L-16).
 //!
 //! Who waits holds no state directory, as this host may have a part in that run. It holds no key, as that run's agents would wait for it.
 
@@ -15,7 +16,10 @@ use crate::{
     event::{RunEvent, trouble::Trouble},
     execute::interrupt::Interrupt,
     keys::{Keys, host_id::HostId},
-    plan::refusal::Wait,
+    plan::{
+        refusal::Wait,
+        turn::{Turn, Waiting},
+    },
     playbook::Playbook,
     report::Reporter,
 };
@@ -23,8 +27,7 @@ use crate::{
 /// How often it is looked whether the other run is over.
 const PROBE_GAP: Duration = Duration::from_secs(1);
 
-/// Waits until no other run stands in the way. `false` where no agent of another host than this is at work on it, or nothing has
-/// been written of it for as long as a run may stall.
+/// Waits until no other run stands in the way. `false` where nobody ends the one that does.
 ///
 /// # Errors
 /// A signal asked for an end, and what is wrong with the playbook's files.
@@ -36,24 +39,12 @@ pub async fn comes(
 ) -> Result<bool, Trouble> {
     let interrupt = Interrupt::install().map_err(no_signals)?;
     let prober = Prober::open(&playbook.cluster)?;
-    let (mut first, mut is_told, mut is_over) = (None, false, false);
-    let (mut written, mut since) = (None, Instant::now());
+    let (mut waiting, mut is_told) = (Waiting::since(Instant::now()), false);
     loop {
-        // What cannot be read now may be later.
-        if let Some(keys) = keys(&prober).await {
-            let stands = keys.run.as_ref().filter(|run| !run.value.is_over());
-            let is_at_work = keys.agents.keys().any(|other| *other != host);
-            is_over = stands.is_none();
-            match stands {
-                Some(run) if *first.get_or_insert(run.value.id) != run.value.id => return Ok(true),
-                // An agent of that run may not have read yet that it is over, and would take the next one for another's.
-                Some(_) | None if !is_at_work => return Ok(is_over),
-                Some(run) if written.replace(run.modified) != Some(run.modified) => since = Instant::now(),
-                Some(_) | None => {}
-            }
-        }
-        if since.elapsed() >= playbook.strategy.stall_timeout {
-            return Ok(is_over);
+        let keys = keys(&prober).await;
+        match waiting.look(keys.as_ref(), host, Instant::now(), playbook.strategy.stall_timeout) {
+            Turn::Waits => {}
+            turn @ (Turn::Comes | Turn::Never) => return Ok(turn == Turn::Comes),
         }
         if !std::mem::replace(&mut is_told, true) {
             reporter.tell(RunEvent::Waiting(Wait::OtherRun { begun_by: begun_by.cloned() }));
@@ -65,6 +56,7 @@ pub async fn comes(
     }
 }
 
+/// What cannot be read now may be later.
 async fn keys(prober: &Prober) -> Option<Keys> {
     prober.observer().meet().await.ok()?;
     look::read(&prober.store.read().await).ok()

@@ -309,6 +309,12 @@ impl ClusterView {
         }
     }
 
+    /// How many entries that the leader has applied it has not; `None` where one of the two does not say.
+    pub fn lag(&self, member: &Member) -> Option<u64> {
+        let leader = self.leader()?.report()?;
+        Some(leader.applied.0.saturating_sub(member.report()?.applied.0))
+    }
+
     /// What the members that answered said of themselves.
     pub fn reports(&self) -> impl Iterator<Item = &Report> + Clone {
         self.members.iter().filter_map(Member::report)

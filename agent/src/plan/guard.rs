@@ -3,6 +3,8 @@
 //! The same rules let it go that let a member be restarted, but for those of a run: a guard is part of none. Source:
 //! agent/PROTOCOL.md, I-2, R-1, R-7.
 
+use std::sync::Arc;
+
 use proto::MemberId;
 
 use super::{
@@ -12,7 +14,10 @@ use super::{
     refusal::{Refusal, Wait},
     rules::{self, quorum},
 };
-use crate::keys::RunState;
+use crate::{
+    keys::{Run, RunState, change::Change},
+    observe::view::ClusterView,
+};
 
 pub(super) fn next(case: &Case, asked: Asked) -> Next {
     let before = rules::before_a_guard(case);
@@ -45,12 +50,24 @@ fn run_in_hand(case: &Case) -> Option<Next> {
         }
         _ => {}
     }
-    let joins = case.current_run()?.membership.as_ref().map_or(&[][..], |membership| &membership.joins);
-    if !joins.is_empty() {
-        return Some(Next::Wait(Wait::Seats { seats: joins.iter().map(|join| join.seat.clone()).collect() }));
+    let seats = coming_or_going(case.current_run()?, case.view);
+    if !seats.is_empty() {
+        return Some(Next::Wait(Wait::Seats { seats }));
     }
     let members: Vec<_> = case.keys.agents.values().flat_map(|agent| agent.value.seats.members()).collect();
     (!members.is_empty()).then_some(Next::Wait(Wait::Others { members }))
+}
+
+/// Newcomers, and whoever is replaced by one that votes: it goes next, with nothing in between.
+fn coming_or_going(run: &Run, view: &ClusterView) -> Vec<Arc<str>> {
+    let Some(membership) = &run.membership else { return Vec::new() };
+    let joins = membership.joins.iter().map(|join| join.seat.clone());
+    let is_replaced = match &run.intent.change {
+        Change::Replace(replace) => view.voters().any(|voter| voter.name == replace.by && replace.by != replace.member),
+        _ => false,
+    };
+    let leavers = membership.leaving.iter().filter(|_| is_replaced).filter_map(|member| view.member(*member));
+    joins.chain(leavers.map(|leaver| leaver.name.clone())).collect()
 }
 
 fn quorum(case: &Case) -> Option<Next> {
@@ -86,11 +103,9 @@ fn go(case: &Case) -> Next {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::{
-        keys::{Going, Keys, rules::Rules},
+        keys::{Going, Intent, Keys, change::Replace, membership::Membership, rules::Rules},
         plan::{Me, Verb, next, samples},
     };
 
@@ -167,6 +182,24 @@ mod tests {
         {
             let me = Me { verb: Verb::Guard(asked), ..me(&[1]) };
             assert_eq!(next(&samples::case(&me, &rules, &keys, &view)), expected, "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn whoever_was_replaced_goes_before_a_host_does() {
+        for (members, expected) in [
+            ("1+ 2+ 3* 4+", Next::Wait(Wait::Seats { seats: vec!["1".into()] })),
+            ("1+ 2+ 3*", goes(2, None)), // nobody has come yet, and nobody is at work on it
+            ("2+ 3* 4+", goes(2, None)),
+        ] {
+            let me = me(&[2]);
+            let change = Change::Replace(Replace { member: "1".into(), by: "4".into() });
+            let intent = Arc::new(Intent { change, ..(*me.intent).clone() });
+            let membership = Membership { leaving: vec![MemberId(1)], ..Membership::default() };
+            let run = Run { intent, ..samples::run(RunState::Rolling) }.with_membership(membership);
+            let keys = Keys { run: Some(samples::at(run)), ..Keys::default() };
+            let (rules, view) = (Rules::default(), samples::view(members));
+            assert_eq!(next(&samples::case(&me, &rules, &keys, &view)), expected, "{members}");
         }
     }
 

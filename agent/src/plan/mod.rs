@@ -25,6 +25,7 @@ pub mod rules;
 pub(crate) mod samples;
 pub mod settled;
 pub mod target;
+pub mod turn;
 pub mod warning;
 
 use std::{

@@ -15,7 +15,7 @@ pub enum Refusal {
         differs: Vec<Difference>,
         /// The host whose agent began it, where that is known.
         begun_by: Option<Arc<str>>,
-        /// Whether one of the two changes the members and the other does not: the later one waits for the earlier.
+        /// Whether `agent run` waits until that run is over, as the two do not contradict each other (Q-18, L-16).
         takes_turns: bool,
     },
     Paused,
@@ -169,6 +169,8 @@ pub enum Wait {
         member: MemberId,
         /// Why it says nothing itself, if it does not.
         silence: Option<Arc<str>>,
+        /// How many entries it lacks; only the first digit counts, so that the wait is not told anew with every entry.
+        behind: u64,
     },
     /// Members that come or go, each with an agent at work.
     Seats {

@@ -281,16 +281,20 @@ pub(crate) fn keys(failed: Option<u64>, is_owner_there: bool) -> Keys {
     };
     let mut keys = Keys { run: Some(at(run(state))), step: Some(at(record())), ..Keys::default() };
     if is_owner_there {
-        let owner = Participant {
-            host_name: Arc::from("h2"),
-            process: ProcessId::default(),
-            seats: seats(host(2), &[2]),
-            done: Vec::new(),
-            waits_for: None,
-            does: None,
-            unknown: Unknown::default(),
-        };
-        keys.agents.insert(host(2), at(owner));
+        keys.agents.insert(host(2), at(participant(2)));
     }
     keys
+}
+
+/// The agent of the host that has this member.
+pub(crate) fn participant(member: u64) -> Participant {
+    Participant {
+        host_name: format!("h{member}").into(),
+        process: ProcessId::default(),
+        seats: seats(host(member), &[member]),
+        done: Vec::new(),
+        waits_for: None,
+        does: None,
+        unknown: Unknown::default(),
+    }
 }

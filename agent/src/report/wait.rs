@@ -18,10 +18,11 @@ pub fn words(wait: &Wait, names: &Names) -> String {
         }
         Wait::Storage { member, target } => format!("the data of {} to be fit for {target}", names.short(*member)),
         Wait::Ready { member } => format!("{} to be ready", names.short(*member)),
-        Wait::CatchUp { member, silence } => {
+        Wait::CatchUp { member, silence, behind } => {
             let silent =
                 silence.as_ref().map_or_else(String::new, |why| format!("; it does not answer: {}", printable(why)));
-            format!("{} to take in what the others have{silent}", names.short(*member))
+            let lacks = if *behind == 0 { String::new() } else { format!(", of which it lacks some {behind} entries") };
+            format!("{} to take in what the others have{lacks}{silent}", names.short(*member))
         }
         Wait::Seats { seats } => {
             let seats: Vec<_> = seats.iter().map(|seat| printable(seat).to_string()).collect();
@@ -42,7 +43,7 @@ pub fn words(wait: &Wait, names: &Names) -> String {
         ),
         Wait::OtherRun { begun_by } => {
             let begun = begun_by.as_ref().map_or_else(String::new, |host| format!(", begun on {}", printable(host)));
-            format!("another run to end{begun}: one of the two changes the members, the other restarts them")
+            format!("another run to end{begun}: the two take turns")
         }
         Wait::Rewritten { host_name } => format!(
             "somebody to leave the record of {} alone: what is written there is taken back again and again",

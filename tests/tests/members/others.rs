@@ -15,6 +15,7 @@ use tests::{
 on_both! {
     another_scaling_takes_the_place_of_one_that_stands, etcd #[ignore = "slow: the node's row shows the same"];
     a_voter_that_a_person_added_goes_once_it_is_accepted, etcd #[ignore = "slow: the node's row shows the same"];
+    one_replacement_waits_for_another, etcd #[ignore = "slow: the node's row shows the same"];
     an_upgrade_waits_for_a_replacement_in_hand, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
@@ -77,6 +78,46 @@ async fn a_voter_that_a_person_added_goes_once_it_is_accepted(system: System) {
     assert_eq!(case.leftovers().await, Vec::<String>::new());
 }
 
+/// Until it says that it waits for another run.
+async fn until_it_waits(agent: &Agent) {
+    let waits = wait::until("the later run to wait", LIMIT, || async {
+        let events = agent.events().map_err(|error| error.to_string())?;
+        let is_it = |waits: &String| waits.starts_with("another run to end");
+        let waits = events.iter().any(|event| event.waiting_for.as_ref().is_some_and(is_it));
+        waits.then_some(()).ok_or_else(|| agent.log())
+    });
+    waits.await.expect("it waits");
+}
+
+/// Of two replacements the second begins once the newcomer of the first votes (L-16).
+async fn one_replacement_waits_for_another(system: System) {
+    let release = system.main_job().0;
+    let Some(case) = Case::path(system, (release, release), |_| {}).await else { return };
+    let newcomers = case.newcomers(2);
+    let (first, second) = (case.replace("m1", "m4"), case.replace("m2", "m5"));
+    let mut agents = first.start_all(&case, [&newcomers.members[0], case.member(0)]);
+    until_told(&agents[0], "member_started").await;
+    newcomers.members[0].process().expect("it runs").signal(Signal::STOP).expect("stopped");
+
+    let later = second.start_all(&case, [&newcomers.members[1], case.member(1)]);
+    for agent in &later {
+        until_it_waits(agent).await;
+    }
+    // Who waits can be told to end, and holds nothing.
+    later[0].process().expect("it runs").signal(Signal::INT).expect("told");
+    let mut later = later.into_iter();
+    later.next().expect("the newcomer's").ends().await.must_be(10, "interrupted");
+    let names = |listed: Vec<(String, bool)>| listed.into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    let listed = names(case.listed(&case.client(2)).await);
+    assert!(!listed.contains(&"m5".to_owned()), "{listed:?}");
+
+    newcomers.members[0].process().expect("it runs").signal(Signal::CONT).expect("goes on");
+    agents.extend(later.chain([second.start(&case, &newcomers.members[1])]));
+    all_must_be(&all_end(agents).await, 0, "done");
+    assert_eq!(case.listed(&case.client(2)).await, voters(&["m3", "m4", "m5"]));
+    assert_eq!(case.leftovers().await, Vec::<String>::new());
+}
+
 /// Its agent takes no part meanwhile: the replacement must not wait for it in turn.
 async fn an_upgrade_waits_for_a_replacement_in_hand(system: System) {
     let Some(case) = Case::of(system).await else { return };
@@ -89,16 +130,7 @@ async fn an_upgrade_waits_for_a_replacement_in_hand(system: System) {
     newcomer.process().expect("it runs").signal(Signal::STOP).expect("stopped");
 
     let upgrade = Agent::start("run", &case.write_one(1, &case.upgrade), &[]).expect("started");
-    let waits = wait::until("the upgrade to wait", LIMIT, || async {
-        let events = upgrade.events().map_err(|error| error.to_string())?;
-        let is_it = |waits: &String| waits.starts_with("another run to end");
-        events
-            .iter()
-            .any(|event| event.waiting_for.as_ref().is_some_and(is_it))
-            .then_some(())
-            .ok_or_else(|| upgrade.log())
-    });
-    waits.await.expect("it waits");
+    until_it_waits(&upgrade).await;
     assert_eq!(case.client(1).versions().await.expect("it answers").server, case.from.release.to_string());
 
     newcomer.process().expect("it runs").signal(Signal::CONT).expect("goes on");

@@ -176,7 +176,7 @@ pub(super) fn next(standing: &Standing, at: usize, place: &Place, join: &Join) -
             Some(member) => match (&join.stage, &place.data) {
                 (_, Data::Of { member: other, .. }) if *other != id => Some(Next::Members(Move::Archive(at))),
                 // It is about to write its first file.
-                (Stage::Starting, Data::None | Data::Unknown(_)) if place.runs => Some(catches_up(member)),
+                (Stage::Starting, Data::None | Data::Unknown(_)) if place.runs => Some(catches_up(standing, member)),
                 (_, Data::Unknown(why)) => give_up(format!("its data cannot be understood: {why}").into()),
                 (_, Data::Unnamed) => give_up("the playbook does not say any more where its data is".into()),
                 (Stage::Starting, Data::Of { .. }) => match hold::marked(standing, join.host) {
@@ -234,19 +234,21 @@ fn add(standing: &Standing, at: usize, place: &Place, join: &Join) -> Option<Nex
 fn up(standing: &Standing, at: usize, place: &Place, join: &Join, member: &Member) -> Option<Next> {
     match (place.runs, member.is_ready()) {
         (false, _) => Some(Next::Members(Move::Start(at, member.id))),
-        (true, false) if standing.case.rules.learner_is_ready => Some(catches_up(member)),
+        (true, false) if standing.case.rules.learner_is_ready => Some(catches_up(standing, member)),
         (true, _) => Some(hold::before_it_votes(standing, join).unwrap_or_else(|| promote::promote(standing, member))),
     }
 }
 
 /// Its process runs.
-fn catches_up(member: &Member) -> Next {
+fn catches_up(standing: &Standing, member: &Member) -> Next {
     let silence: Option<Arc<str>> = match &member.answer {
         Answer::Reported(_) => None,
         Answer::Silent { reason } => Some(reason.as_str().into()),
         Answer::NeverStarted => Some("no member has heard of it yet".into()),
     };
-    Next::Wait(Wait::CatchUp { member: member.id, silence })
+    let lag = standing.case.view.lag(member).unwrap_or(0);
+    let digit = lag.checked_ilog10().map_or(1, |digits| 10_u64.pow(digits));
+    Next::Wait(Wait::CatchUp { member: member.id, silence, behind: lag - lag % digit })
 }
 
 /// Removed, stopped, put aside, forgotten: in this order, so that whoever goes on finds where it is.

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use proto::ClusterId;
+use proto::{ClusterId, LogIndex};
 
 use super::{
     survey::{Data, Place},
@@ -15,7 +15,7 @@ use crate::{
         rules::Rules,
         seat::{Seat, Seats},
     },
-    observe::view::ClusterView,
+    observe::view::{Answer, ClusterView, Health},
     plan::{
         Me,
         forecast::{Action, End},
@@ -201,6 +201,23 @@ fn an_id_is_of_no_use_without_its_data() {
         ("nothing is left of it", four(given_up(), "1+ 2+ 3*"), "forget"),
     ] {
         assert_eq!(asked.word(), expected, "{what}");
+    }
+}
+
+#[test]
+fn a_newcomer_that_catches_up_is_told_with_what_it_lacks() {
+    for (leader, newcomer, expected) in [(45_678, 100, 40_000), (109, 100, 9), (100, 100, 0), (90, 100, 0)] {
+        let mut asked =
+            Asked::new(scale(&FIVE), "1+ 2+ 3* 4l", 4).joining(Stage::Starting, Some(4)).of_member(0xc, 4, true);
+        for (member, applied) in [(2, leader), (3, newcomer)] {
+            let Answer::Reported(report) = &mut asked.view.members[member].answer else { unreachable!("it answers") };
+            report.applied = LogIndex(applied);
+        }
+        let Answer::Reported(report) = &mut asked.view.members[3].answer else { unreachable!("it answers") };
+        report.health = Health::CatchingUp { reason: "behind".into() };
+        let next = asked.next();
+        let Next::Wait(Wait::CatchUp { silence: None, behind, .. }) = next else { unreachable!("{next:?}") };
+        assert_eq!(behind, expected, "{newcomer} of {leader}");
     }
 }
 

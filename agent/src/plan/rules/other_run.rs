@@ -1,9 +1,9 @@
 //! A run with another intent, or one that a newer agent has paused, is left alone.
 
 use crate::{
-    keys::{Finalize, Intent, RunState},
+    keys::{Finalize, Intent, RunState, change::Change},
     plan::{
-        Case, Next,
+        Case, Next, Verb,
         refusal::{Difference, Refusal},
     },
 };
@@ -14,10 +14,21 @@ pub(super) fn other_run(case: &Case) -> Option<Next> {
         return Some(Next::Refuse(Refusal::OtherRun {
             differs: differences(&run.intent, &case.me.intent),
             begun_by: run.begun_by.clone(),
-            takes_turns: run.intent.change.changes_members() != case.me.intent.change.changes_members(),
+            takes_turns: case.me.verb == Verb::Run && take_turns(&run.intent.change, &case.me.intent.change),
         }));
     }
     (run.state == RunState::Paused).then_some(Next::Refuse(Refusal::Paused))
+}
+
+/// Whether the later of two runs waits for the earlier: one changes the members and the other restarts them, or both replace
+/// one, and have no name in common (L-16). Two scalings contradict each other.
+fn take_turns(standing: &Change, wanted: &Change) -> bool {
+    match (standing, wanted) {
+        (Change::Replace(one), Change::Replace(other)) => {
+            [&one.member, &one.by].into_iter().all(|name| *name != other.member && *name != other.by)
+        }
+        _ => standing.changes_members() != wanted.changes_members(),
+    }
 }
 
 /// The parts in which the intent that stands and the one wanted differ.
@@ -61,27 +72,48 @@ mod tests {
     use crate::{
         keys::{
             Keys,
-            change::{Change, Scale},
+            change::{Change, Replace, Scale},
             rules::Rules,
         },
         plan::{Me, samples},
     };
 
+    fn takes_turns(standing: &Intent, me: &Me) -> bool {
+        let (rules, view) = (Rules::default(), samples::view("1+ 2+ 3*"));
+        let run = crate::keys::Run { intent: standing.clone().into(), ..samples::run(RunState::Rolling) };
+        let keys = Keys { run: Some(samples::at(run)), ..Keys::default() };
+        let next = other_run(&samples::case(me, &rules, &keys, &view));
+        let Some(Next::Refuse(Refusal::OtherRun { takes_turns, .. })) = next else { unreachable!("{next:?}") };
+        takes_turns
+    }
+
     #[test]
-    fn a_run_waits_only_for_one_of_another_kind() {
-        let (rules, view, upgrade) = (Rules::default(), samples::view("1+ 2+ 3*"), samples::me(&[1]));
-        let intent = |intent| Me { intent: Arc::new(intent), ..upgrade.clone() };
-        let members = ["1", "2", "3"].map(Arc::from).to_vec();
-        let scale = intent(Intent { change: Change::Scale(Scale { members }), ..(*upgrade.intent).clone() });
-        let held = intent(Intent { finalize: Finalize::Manual, ..(*upgrade.intent).clone() });
-        for (standing, wanted, expected) in
-            [(&scale, &upgrade, true), (&upgrade, &scale, true), (&held, &upgrade, false), (&upgrade, &held, false)]
-        {
-            let run = crate::keys::Run { intent: standing.intent.clone(), ..samples::run(RunState::Rolling) };
-            let keys = Keys { run: Some(samples::at(run)), ..Keys::default() };
-            let next = other_run(&samples::case(wanted, &rules, &keys, &view));
-            let Some(Next::Refuse(Refusal::OtherRun { takes_turns, .. })) = next else { unreachable!("{next:?}") };
-            assert_eq!(takes_turns, expected, "{standing:?}");
+    fn a_run_waits_only_for_one_that_it_does_not_contradict() {
+        let me = samples::me(&[1]);
+        let upgrade = (*me.intent).clone();
+        let of = |change| Intent { change, ..upgrade.clone() };
+        let scale = of(Change::Scale(Scale { members: ["1", "2", "3"].map(Arc::from).to_vec() }));
+        let replace = |member: &str, by: &str| of(Change::Replace(Replace { member: member.into(), by: by.into() }));
+        let held = Intent { finalize: Finalize::Manual, ..upgrade.clone() };
+        let [first, second] = [replace("1", "4"), replace("2", "5")];
+        for (standing, wanted, expected) in [
+            (&scale, &upgrade, true),
+            (&upgrade, &scale, true),
+            (&first, &upgrade, true),
+            (&first, &second, true),
+            (&first, &replace("1", "5"), false),
+            (&first, &replace("4", "1"), false),
+            (&first, &scale, false),
+            (&scale, &first, false),
+            (&held, &upgrade, false),
+            (&upgrade, &held, false),
+        ] {
+            let wants = |verb| Me { verb, intent: Arc::new(wanted.clone()), ..me.clone() };
+            assert_eq!(takes_turns(standing, &wants(Verb::Run)), expected, "{standing:?} {wanted:?}");
+            // Whoever would end a run named the wrong one.
+            for verb in [Verb::Rollback, Verb::Finalize, Verb::Resume] {
+                assert!(!takes_turns(standing, &wants(verb)), "{verb:?} {standing:?}");
+            }
         }
     }
 }

@@ -106,7 +106,7 @@ fn line(view: &ClusterView, member: &Member, names: &Names, mine: &Seats) -> Mem
         state: state(member),
         mine: mine.has(member.id),
         trouble: member.trouble().map(|text| crate::report::names::printable(&text).to_string()),
-        lag: lag(view, member),
+        lag: view.lag(member),
         cluster_version: report.and_then(|report| report.cluster_version).map(|version| version.to_string()),
         storage_version: report.and_then(|report| report.storage_version).map(|version| version.to_string()),
         protocols: report
@@ -143,12 +143,6 @@ pub(crate) fn state(member: &Member) -> &'static str {
             Health::Sick { .. } | Health::Alarmed { .. } => "sick",
         },
     }
-}
-
-/// How far its applied index is behind what the leader's log holds.
-fn lag(view: &ClusterView, member: &Member) -> Option<u64> {
-    let leader = view.leader()?.report()?;
-    Some(leader.applied.0.saturating_sub(member.report()?.applied.0))
 }
 
 /// `from` and `to` of a change.

@@ -41,12 +41,17 @@ impl Context<'_> {
         let name = |member| self.names.member(member);
         match refusal {
             Refusal::Members(refusal) => self.refused_members(refusal),
-            Refusal::OtherRun { differs, begun_by, .. } => {
+            Refusal::OtherRun { differs, begun_by, takes_turns } => {
                 let differs: Vec<_> = differs.iter().map(difference).collect();
                 let begun =
                     begun_by.as_ref().map_or_else(String::new, |host| format!(", begun on {}", printable(host)));
                 let message = format!("a run with another intent stands{begun}; it differs in {}", differs.join(", "));
-                let left = "correct this playbook, or end that run with its own; `agent run --replace` gives it up";
+                let left = match takes_turns {
+                    true => {
+                        "`agent run` waits for its end while agents of other hosts are at work on it; else end it with its own playbook"
+                    }
+                    false => "correct this playbook, or end that run with its own; `agent run --replace` gives it up",
+                };
                 self.stop(Reason::OtherRun, message, "status").leaving(left)
             }
             Refusal::Paused => self.stop(Reason::Paused, "a newer agent has paused the run".into(), "status"),
