@@ -115,6 +115,8 @@ struct Seen {
     /// The last view in which all was well: by its voters it is judged whether a member was removed.
     whole_view: Option<ClusterView>,
     last_seen: Option<SystemTime>,
+    /// Members of this host of which two looks said that they were removed. An id never comes again.
+    removed: BTreeSet<MemberId>,
     /// Why the last look saw nothing.
     blind: Option<Trouble>,
 }

@@ -43,14 +43,19 @@ impl Execution<'_> {
         tokio::time::timeout(SAID_WITHIN, self.cluster.observer.probe()).await.ok()?.ok()
     }
 
-    /// Members of this host that were removed.
-    pub(super) async fn removed(&self, view: Option<&ClusterView>) -> Vec<MemberId> {
+    /// Members of this host that were removed. What two looks have said once, each later one is believed on its own.
+    pub(super) async fn removed(&mut self, view: Option<&ClusterView>) -> Vec<MemberId> {
         let mut removed = Vec::new();
-        if let Some(view) = view {
-            for member in self.me.seats.members().filter(|member| view.member(*member).is_none()) {
-                if self.removed_by_view(member, view).await.is_some() {
-                    removed.push(member);
-                }
+        let Some(view) = view else { return removed };
+        let unlisted: Vec<_> = self.me.seats.members().filter(|member| view.member(*member).is_none()).collect();
+        for member in unlisted {
+            let by = match self.seen.removed.contains(&member) {
+                true => view.removed_by(member, self.seen.whole_view.as_ref()),
+                false => self.removed_by_view(member, view).await,
+            };
+            if by.is_some() {
+                self.seen.removed.insert(member);
+                removed.push(member);
             }
         }
         removed

@@ -1,4 +1,4 @@
-//! The bare commands, as one types them who looks at nothing in between: the floor, not a way to do it.
+//! The bare commands, as one types them who looks at the newcomer alone: it is to serve before anybody goes.
 
 use std::time::{Duration, Instant};
 
@@ -46,6 +46,10 @@ async fn commands(scene: &Scene, etcd: &Build) -> Result<Done, Error> {
     mark("started");
     ask(&leader, &["member", "promote", added]).await?;
     mark("promoted");
+    // It votes before it serves anybody: where the entry that names it came in a snapshot, etcd waits for seven seconds until it
+    // publishes itself again.
+    ask(newcomer, &["endpoint", "health"]).await?;
+    mark("serves");
     let leads = leader.name == scene.leaver.name;
     if leads {
         ask(&leader, &["move-leader", &next_leader]).await?;

@@ -17,6 +17,22 @@ pub struct Figures {
     pub marks: Vec<(&'static str, f64)>,
 }
 
+impl Figures {
+    /// From the newcomer's start until it serves clients, which both ways wait for. It is etcd's own, and one of two: where the entry
+    /// that names it came in a snapshot, it names itself again after seven seconds, and serves only then.
+    pub fn newcomer_s(&self) -> f64 {
+        let at = |what: &str| self.marks.iter().find(|(name, _)| *name == what).map(|(_, at)| at / 1e3);
+        // Baton promotes nobody who does not serve.
+        let serves = at("serves").or_else(|| at("promoted"));
+        serves.zip(at("started")).map_or(0.0, |(serves, started)| serves - started)
+    }
+
+    /// All else.
+    pub fn rest_s(&self) -> f64 {
+        self.took_s - self.newcomer_s()
+    }
+}
+
 /// What was done, and when.
 pub struct Done {
     pub took_s: f64,

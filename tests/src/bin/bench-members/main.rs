@@ -24,8 +24,8 @@ use crate::{figures::Figures, scene::Scene};
 /// Replaces a member of three under load, by Baton (`kind: Replace`, the agents of both hosts at once) and by the bare commands, in
 /// turns; in clusters of the bundled node and of real etcd.
 ///
-/// The bare commands are etcdctl's, each typed again until it is taken: member add --learner, the start, member promote, move-leader
-/// where it leads, member remove, the stop. Goals: the longest gap between two writes within 1.2 of theirs, the time within 1.5.
+/// The bare commands are etcdctl's, each typed again until it is taken: member add --learner, the start, member promote, endpoint health
+/// of the newcomer, move-leader where it leads, member remove, the stop. Goals: the longest gap between two writes within 1.2 of theirs, the time within 1.5.
 #[derive(Parser)]
 #[command(name = "bench-members")]
 struct Cli {

@@ -4,6 +4,7 @@
 //! With etcd alone: of a member a guard wants what every etcd has. Judged by what the cluster and the hosts show.
 
 mod command;
+mod gap;
 mod reboot;
 
 use std::{fs, path::Path, time::Duration};

@@ -58,15 +58,21 @@ fn keep_up(host: &Host, is_over: &AtomicBool) -> usize {
 async fn three_hosts_that_want_to_reboot_at_once_go_one_after_the_other() {
     let Some(fleet) = fleet().await else { return };
     let watched = fleet.begin().await;
+    assert_eq!(all_at_once(&fleet).await, (vec![1, 1, 1], 1));
+    watched.end(1).await;
+}
+
+/// Each host reboots under guard, as soon as the others let it; how often each one booted, and how many were down at once.
+pub(super) async fn all_at_once(fleet: &Fleet) -> (Vec<usize>, usize) {
     let before: Vec<_> = fleet.hosts.iter().map(boot_id).collect();
     let (is_over, runtime) = (AtomicBool::new(false), Handle::current());
-    let (boots, most) = block_in_place(|| {
+    let done = block_in_place(|| {
         thread::scope(|scope| {
             let keepers: Vec<_> = fleet.hosts.iter().map(|host| scope.spawn(|| keep_up(host, &is_over))).collect();
             let watcher = scope.spawn(|| most_down(&fleet.hosts, &is_over));
             let ends = thread::Builder::new().spawn_scoped(scope, || {
                 fleet.hosts.iter().for_each(|host| guard_as_service(host, &["--wait", "10m", "--", "reboot"]));
-                runtime.block_on(all_are_another_boot(&fleet, &before))
+                runtime.block_on(all_are_another_boot(fleet, &before))
             });
             let ended = ends.expect("a thread").join();
             is_over.store(true, Ordering::Relaxed);
@@ -75,10 +81,9 @@ async fn three_hosts_that_want_to_reboot_at_once_go_one_after_the_other() {
             (boots, watcher.join().expect("it looks"))
         })
     });
-    assert_eq!((boots, most), (vec![1, 1, 1], 1));
-    until_lock_is(&fleet, None).await;
+    until_lock_is(fleet, None).await;
     fleet.serves().await;
-    watched.end(1).await;
+    done
 }
 
 /// Waits until each host has booted and ended its step.
