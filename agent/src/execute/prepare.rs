@@ -88,6 +88,10 @@ impl Execution<'_> {
         self.check_own_certificate()?.iter().for_each(|warning| self.warn(warning));
         self.learn_releases().await;
         for at in 0..self.host.nodes.len() {
+            // A step in hand is brought to its end first, of whichever member.
+            if !self.me.intent.change.changes_members() && self.host.past.in_hand.is_none() {
+                self.host.nodes[at].check_has_data().await?;
+            }
             let sides = self.sides(at).await?;
             self.check_newcomer(at, &sides.new).await?;
             let node = &mut self.host.nodes[at];

@@ -284,10 +284,21 @@ impl OwnNode {
     /// # Errors
     /// Why it was not started. A member whose data is gone has forgotten what it promised, and is not begun anew.
     pub async fn start(&mut self) -> Result<Start, ActError> {
-        if self.has_nothing_to_start().await {
-            return Err("its data directory holds no data, and a member does not begin anew; replace it".into());
-        }
+        self.check_has_data().await?;
         self.begin().await
+    }
+
+    /// Refuses a member that an agent has begun and whose data is gone: started, it would vote by an id that has promised things.
+    pub(super) async fn check_has_data(&self) -> Result<(), ActError> {
+        let name = &self.node.name;
+        match self.has_nothing_to_start().await {
+            true => Err(format!(
+                "the data directory of {name} holds no data, and a member does not begin anew; replace it by itself: `kind: Replace` with \
+                 `replace: {{ member: {name}, by: {name} }}`"
+            )
+            .into()),
+            false => Ok(()),
+        }
     }
 
     /// As [`OwnNode::start`], also of a newcomer that has no data yet.
@@ -303,6 +314,8 @@ impl OwnNode {
     /// What does, and what else was not as it should be, is returned as warnings. Its `status` alone is not believed that it
     /// runs, after a stop of this agent's that failed and where it `listens` nowhere.
     pub async fn start_stopped(&mut self, listens: Listens) -> Result<Start, ActError> {
+        // I-10 is for who can go on where it was: this one would come back as somebody who knows nothing.
+        self.check_has_data().await?;
         self.look_up_in_step().await?;
         let listens = if self.memory().has_failed { listens } else { Listens::Perhaps };
         match self.let_end().await {

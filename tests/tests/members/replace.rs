@@ -4,11 +4,13 @@ use std::fs;
 
 use rustix::process::Signal;
 use tests::{
+    agent::Agent,
     case::Case,
     ended::all_must_be,
-    newcomers::{aside, data},
+    newcomers::{aside, data, place},
     on_both,
-    rollout::all_end,
+    playbook::Upgrade,
+    rollout::{Ends as _, all_end},
     system::System,
 };
 
@@ -119,5 +121,17 @@ async fn brings_its_member_back(system: System, size: usize) {
     };
     assert_ne!(id(&before), id(&after), "an id without its data is burnt");
     assert!(after.iter().all(|one| !one.is_learner) && after.len() == size, "{after:?}");
+
+    // An agent has begun it now. Once its disk is lost again no run of another kind starts it, under an id that has voted.
+    case.member(lost).end(Signal::KILL).expect("ended");
+    fs::remove_dir_all(data(&member)).expect("emptied");
+    let restart = Upgrade { restart: Some("again".into()), node: place, ..Upgrade::new(case.layout(), &case.from) };
+    let playbook = restart.write_host(case.layout(), &[&member]).expect("written");
+    let refused = Agent::start("run", &playbook, &[]).expect("started").ends().await;
+    refused.must_be(3, "unprepared");
+    let remedy = format!("replace: {{ member: {name}, by: {name} }}", name = member.name);
+    assert!(refused.message().contains(&remedy), "{refused}");
+    assert!(!member.is_running() && !data(&member).exists(), "nothing was begun");
+    all_must_be(&all_end([change.start(case, &member)]).await, 0, "done");
     rollout.end(1).await;
 }
