@@ -87,13 +87,22 @@ pub(super) fn is_reached(case: &Case) -> bool {
         // One that comes back by its name was there before, too: only the run says that it was replaced.
         Change::Replace(Replace { member, by }) if member == by => {
             let last = case.keys.run.as_ref().map(|run| &run.value);
-            last.is_some_and(|run| run.is_over() && *run.intent == *case.me.intent) && votes(by)
+            let has_come = last.is_some_and(|run| run.is_over() && *run.intent == *case.me.intent);
+            has_come && votes(by) && !is_lost_again(case, by)
         }
         Change::Replace(Replace { member, by }) => {
             votes(by) && !case.view.members.iter().any(|one| *one.name == **member)
         }
         Change::Upgrade(_) | Change::Downgrade(_) | Change::Restart(_) => true,
     }
+}
+
+/// Whether it came back to this host, and has lost its data once more: the same command brings it back again.
+fn is_lost_again(case: &Case, name: &Arc<str>) -> bool {
+    let is_down = case.view.voters().any(|voter| voter.name == *name && !voter.is_ready());
+    let places = case.survey.map_or(&[][..], |survey| &survey.places);
+    let mut own = case.me.seats.0.iter().zip(places).filter(|(seat, _)| seat.name == *name);
+    is_down && own.any(|(_, place)| place.data == Data::None && !place.runs)
 }
 
 /// What a new run holds of the members.
