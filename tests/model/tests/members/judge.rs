@@ -225,6 +225,13 @@ impl World {
         }
     }
 
+    /// Whether the run that stands may be a second one of the same command: what came back by itself was lost once more. Whoever ends
+    /// then may have been of the first, which was judged as it was done.
+    fn may_be_anew(&self) -> bool {
+        let comes_back = matches!(self.scenario.kind, Kind::Replace { member, by } if member == by);
+        comes_back && self.left.vanish < self.scenario.faults.vanish
+    }
+
     /// What an agent says at its end.
     pub fn judge_exit(&self, ending: &Ending) -> Result<(), Violation> {
         let is_done = || {
@@ -233,7 +240,8 @@ impl World {
         };
         match ending {
             Ending::Finished(Finish::Done(_)) => {
-                check(is_done() || self.scenario.faults.has_persons(), "ended a run that was not done")
+                let is_there = is_done() || self.may_be_anew() || self.scenario.faults.has_persons();
+                check(is_there, "ended a run that was not done")
             }
             Ending::Finished(Finish::NothingToDo) => {
                 let is_there = self.is_reached() || is_done() || self.scenario.faults.has_persons();
