@@ -65,7 +65,6 @@ mod tests {
         let (accepted, _) = listener.accept().unwrap();
         assert_eq!(left_at(own, port).unwrap(), Vec::<String>::new(), "it listens");
         drop(listener);
-        // A child that another test starts has a copy of the socket until it runs its own program.
         let ends = connections(own);
         let end = ends.iter().find(|(_, other)| *other == client.local_addr().unwrap());
         assert_eq!(
