@@ -126,6 +126,9 @@ fn trouble_of_abort(abort: Abort, in_hand: Option<MemberId>, names: &Names) -> T
         Abort::Removed { member, by, is_recorded } => {
             Trouble::Removed { name: names.short(member), member: names.member(member), by: by.join(", "), is_recorded }
         }
+        Abort::DataGone { member, is_recorded } => {
+            Trouble::DataGone { name: names.short(member), step: Some(is_recorded) }
+        }
         Abort::AtOnce | Abort::HostGoesDown => {
             Trouble::InterruptedAtOnce { member: in_hand.map(|member| (member, names.short(member))) }
         }

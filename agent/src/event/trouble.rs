@@ -105,6 +105,12 @@ pub enum Trouble {
         /// Whether its step lock may still stand.
         is_recorded: bool,
     },
+    /// A member that an agent has begun has lost its data.
+    DataGone {
+        name: String,
+        /// Of the step that was in hand, if there was one: whether its lock may still stand.
+        step: Option<bool>,
+    },
     /// A second signal.
     InterruptedAtOnce {
         /// The member of the step in hand, if there was one.

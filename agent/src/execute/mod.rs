@@ -170,6 +170,13 @@ pub enum Abort {
         /// Whether its step lock may still stand.
         is_recorded: bool,
     },
+    /// The member of the step in hand has lost its data.
+    #[error("the data of member {member} is gone")]
+    DataGone {
+        member: MemberId,
+        /// Whether its step lock may still stand.
+        is_recorded: bool,
+    },
     /// The operator asked twice, or once, and the host shuts down.
     #[error("stopped at once by a second signal, or the host's shutdown")]
     AtOnce,
@@ -212,7 +219,10 @@ impl Execution<'_> {
             () = interrupt.asked(2) => Err(Abort::AtOnce),
             () = interrupt.by_shutdown(), if has_systemd => Err(self.command.cut_short()),
         };
-        if ending.is_err() && !matches!(ending, Err(Abort::AtOnce | Abort::HostGoesDown | Abort::Removed { .. })) {
+        let is_as_it_stays = |abort: &Abort| {
+            matches!(abort, Abort::AtOnce | Abort::HostGoesDown | Abort::Removed { .. } | Abort::DataGone { .. })
+        };
+        if ending.as_ref().is_err_and(|abort| !is_as_it_stays(abort)) {
             self.repair_before_abort().await;
         }
         self.ends(ending).await
@@ -335,8 +345,10 @@ impl Execution<'_> {
     /// A reason of its own is kept for the end, beside the machine.
     fn note_trouble(&mut self, prepared: Result<(), ActError>) -> Event {
         let failed = prepared.as_ref().err().map(|error| Arc::from(error.to_string()));
-        if let Err(ActError::Trouble(trouble)) = prepared {
-            self.trouble = Some(trouble);
+        match prepared {
+            Err(ActError::Trouble(trouble)) => self.trouble = Some(trouble),
+            Err(ActError::DataGone { node }) => self.trouble = Some(Trouble::DataGone { name: node, step: None }),
+            _ => {}
         }
         failed.map_or(Event::Done, Event::Failed)
     }

@@ -292,11 +292,7 @@ impl OwnNode {
     pub(super) async fn check_has_data(&self) -> Result<(), ActError> {
         let name = &self.node.name;
         match self.has_nothing_to_start().await {
-            true => Err(format!(
-                "the data directory of {name} holds no data, and a member does not begin anew; replace it by itself: `kind: Replace` with \
-                 `replace: {{ member: {name}, by: {name} }}`"
-            )
-            .into()),
+            true => Err(ActError::DataGone { node: name.clone() }),
             false => Ok(()),
         }
     }

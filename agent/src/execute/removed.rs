@@ -1,8 +1,9 @@
-//! A member that is removed from the cluster while its step is under way: nothing brings it back, so the step ends.
+//! A member that is removed from the cluster while its step is under way, or loses its data: nothing brings it back, so the step ends.
 //!
 //! A majority of the voters must say so, in two looks: one that lies would have the record deleted of a member that is down.
 //! Then its record is deleted and the step forgotten, as the next process would do (PROTOCOL.md, R-6). Its process is left
-//! as it is: what is started on the data of a removed member joins nothing.
+//! as it is: what is started on the data of a removed member joins nothing. Data that is gone only this host sees, and it takes
+//! nobody's word for it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +12,7 @@ use proto::MemberId;
 use super::{Abort, Execution};
 use crate::{
     event::RunEvent,
-    keys::txn::Txn,
+    keys::{At, StepLock, txn::Txn},
     observe::view::ClusterView,
     store::{TxnAnswer, stored},
 };
@@ -63,22 +64,41 @@ impl Execution<'_> {
 
     /// Ends its step. What could not be deleted is left to the next process.
     pub(super) async fn let_go(&mut self, member: MemberId, by: Vec<Arc<str>>) -> Abort {
+        match self.end_step_for_good(member, "it was removed from the cluster").await {
+            Ok(is_recorded) => Abort::Removed { member, by, is_recorded },
+            Err(abort) => abort,
+        }
+    }
+
+    /// The same, of one that nobody starts again, as its data is gone: from now on it counts as any other that is not ready.
+    pub(super) async fn let_go_of_the_emptied(&mut self, member: MemberId) -> Abort {
+        match self.end_step_for_good(member, "its data is gone, and a member does not begin anew").await {
+            Ok(is_recorded) => Abort::DataGone { member, is_recorded },
+            Err(abort) => abort,
+        }
+    }
+
+    /// Whether its lock may still stand.
+    async fn end_step_for_good(&mut self, member: MemberId, why: &str) -> Result<bool, Abort> {
         self.cluster.excluded.set(None);
-        self.tell(RunEvent::Failed { member, why: "it was removed from the cluster" });
+        self.tell(RunEvent::Failed { member, why });
         let attempt = self.host.past.in_hand.map(|in_hand| in_hand.attempt());
-        let Some(keys) = self.keys().await else { return Abort::Removed { member, by, is_recorded: true } };
-        let record = keys.step.filter(|down| Some(down.value.attempt) == attempt);
-        let is_recorded = match record {
-            Some(record) => {
-                let (compares, ops) = stored::txn(&Txn::delete_down(record.created), None);
+        let Some(keys) = self.keys().await else { return Ok(true) };
+        let is_its = |record: &&At<StepLock>| Some(record.value.attempt) == attempt;
+        let lock = keys.step.as_ref().filter(is_its).map(|lock| Txn::delete_down(lock.created));
+        // Or the sign that it was given up.
+        let sign = || keys.abandoned.iter().find(|(_, sign)| is_its(sign));
+        let txn = lock.or_else(|| sign().map(|(member, sign)| Txn::clear_abandoned(*member, sign.created)));
+        let is_recorded = match txn {
+            Some(txn) => {
+                let (compares, ops) = stored::txn(&txn, None);
                 !matches!(self.cluster.store.txn(&compares, &ops).await, TxnAnswer::Yes { .. } | TxnAnswer::No(_))
             }
             None => false,
         };
-        let forgotten = self.host.past.in_hand.filter(|_| !is_recorded).map(|in_hand| in_hand.forgotten());
-        if let Some(Err(abort)) = forgotten.map(|entry| self.write(entry)) {
-            return abort;
+        if let Some(in_hand) = self.host.past.in_hand.filter(|_| !is_recorded) {
+            self.write(in_hand.forgotten())?;
         }
-        Abort::Removed { member, by, is_recorded }
+        Ok(is_recorded)
     }
 }

@@ -97,6 +97,9 @@ impl Execution<'_> {
                     return Ok(self.not_ready(member, "the cluster has no such member any more".into()));
                 }
                 Judged::Wrong(why) => return Ok(self.not_ready(member, why)),
+                Judged::Ended if self.is_emptied_in_step(member).await => {
+                    return Err(self.let_go_of_the_emptied(member).await);
+                }
                 // A process that was still ending when it was looked for is started once more.
                 Judged::Ended if !was_started_again => {
                     was_started_again = true;
@@ -136,6 +139,12 @@ impl Execution<'_> {
         if let Some(done) = done.filter(|_| soak >= SHOWN_SOAK) {
             self.say_in_key(done, Saying::Does(format!("soaking {} of {} s", soaked.as_secs(), soak.as_secs()))).await;
         }
+    }
+
+    /// Whether a step is in hand of one that cannot be started any more, as its data is gone.
+    async fn is_emptied_in_step(&self, member: MemberId) -> bool {
+        let Some(node) = self.node(member).filter(|_| self.host.past.in_hand.is_some()) else { return false };
+        node.has_nothing_to_start().await
     }
 
     /// A member may be ready while its supervisor still waits for its word, and would end it for want of that.

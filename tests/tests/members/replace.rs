@@ -6,11 +6,12 @@ use rustix::process::Signal;
 use tests::{
     agent::Agent,
     case::Case,
+    cluster::Member,
     ended::all_must_be,
     newcomers::{aside, data, place},
     on_both,
     playbook::Upgrade,
-    rollout::{Ends as _, all_end},
+    rollout::all_end,
     system::System,
 };
 
@@ -19,6 +20,8 @@ on_both! {
     a_dead_member_is_replaced_without_its_host;
     a_host_that_lost_its_disk_brings_its_member_back, etcd #[ignore = "slow: the node's row shows the same"];
     one_of_five_that_lost_its_disk_comes_back, etcd #[ignore = "slow: the node's row shows the same"];
+    a_step_ends_whose_member_has_lost_its_data;
+    a_member_comes_back_in_the_middle_of_an_upgrade;
 }
 
 async fn with_three(system: System) -> Option<Case> {
@@ -110,8 +113,7 @@ async fn brings_its_member_back(system: System, size: usize) {
     let change = case.replace(&member.name, &member.name);
     // While it is there it is not replaced by itself.
     all_must_be(&all_end([change.start(case, case.member(lost))]).await, 3, "target_refused");
-    case.member(lost).end(Signal::KILL).expect("ended");
-    fs::remove_dir_all(data(&member)).expect("emptied");
+    loses_its_data(case.member(lost));
     let before = case.client((lost + 1) % size).members().await.expect("a list");
     let ended = all_end([change.start(case, &member)]).await;
     all_must_be(&ended, 0, "done");
@@ -123,15 +125,81 @@ async fn brings_its_member_back(system: System, size: usize) {
     assert!(after.iter().all(|one| !one.is_learner) && after.len() == size, "{after:?}");
 
     // An agent has begun it now. Once its disk is lost again no run of another kind starts it, under an id that has voted.
-    case.member(lost).end(Signal::KILL).expect("ended");
-    fs::remove_dir_all(data(&member)).expect("emptied");
-    let restart = Upgrade { restart: Some("again".into()), node: place, ..Upgrade::new(case.layout(), &case.from) };
-    let playbook = restart.write_host(case.layout(), &[&member]).expect("written");
-    let refused = Agent::start("run", &playbook, &[]).expect("started").ends().await;
-    refused.must_be(3, "unprepared");
-    let remedy = format!("replace: {{ member: {name}, by: {name} }}", name = member.name);
-    assert!(refused.message().contains(&remedy), "{refused}");
+    loses_its_data(&member);
+    let refused = all_end([restart(case, &member, &[])]).await;
+    all_must_be(&refused, 3, "data_gone");
+    assert!(refused[0].said("left").contains(&by_itself(&member)), "{}", refused[0]);
     assert!(!member.is_running() && !data(&member).exists(), "nothing was begun");
     all_must_be(&all_end([change.start(case, &member)]).await, 0, "done");
+    rollout.end(1).await;
+}
+
+fn loses_its_data(member: &Member) {
+    member.end(Signal::KILL).expect("ended");
+    fs::remove_dir_all(data(member)).expect("emptied");
+}
+
+/// What is told to bring it back.
+fn by_itself(member: &Member) -> String {
+    format!("`member: {name}` and `by: {name}`", name = member.name)
+}
+
+/// A restart of this member, with these hooks.
+fn restart(case: &Case, member: &Member, hooks: &[String]) -> Agent {
+    let id = if hooks.is_empty() { "again" } else { "with hooks" };
+    let restart = Upgrade { restart: Some(id.into()), node: place, ..Upgrade::new(case.layout(), &case.from) };
+    let extra =
+        hooks.iter().flat_map(|hook| ["hooks:".to_owned(), "  before_node:".to_owned(), format!("    - {hook}")]);
+    let restart = Upgrade { extra: extra.collect(), ..restart };
+    Agent::start("run", &restart.write_host(case.layout(), &[member]).expect("written"), &[]).expect("started")
+}
+
+/// Nobody can bring the step to its end as it was meant. So it ends, and its lock keeps nobody from what helps.
+async fn a_step_ends_whose_member_has_lost_its_data(system: System) {
+    let Some(case) = with_three(system).await else { return };
+    let lost = (case.leader().await + 1) % 3;
+    let member = case.member(lost).as_newcomer();
+    let rollout = case.begin().await;
+    let case = &*rollout;
+    let change = case.replace(&member.name, &member.name);
+    loses_its_data(case.member(lost));
+    all_must_be(&all_end([change.start(case, &member)]).await, 0, "done");
+
+    let folder = data(&member).display().to_string();
+    let pid = member.process().expect("it runs").pid.to_string();
+    let script = "kill -KILL \"$0\"; rm -r \"$1\"";
+    let guard = change.start_with(case, &member, "guard", &["--", "/bin/sh", "-c", script, &pid, &folder]);
+    let ended = all_end([guard]).await;
+    all_must_be(&ended, 1, "data_gone");
+    assert!(ended[0].said("left").contains(&by_itself(&member)), "{}", ended[0]);
+    assert_eq!(case.leftovers().await, Vec::<String>::new());
+    all_must_be(&all_end([change.start(case, &member)]).await, 0, "done");
+
+    let hook = format!("[\"/bin/rm\", \"-r\", \"{folder}\"]");
+    all_must_be(&all_end([restart(case, &member, &[hook])]).await, 1, "data_gone");
+    assert_eq!(case.leftovers().await, Vec::<String>::new());
+    let ended = all_end([change.start_with(case, &member, "run", &["--replace"])]).await;
+    all_must_be(&ended, 0, "done");
+    rollout.end(1).await;
+}
+
+/// The upgrade cannot end without it, and of another release than a voter has it would be refused.
+async fn a_member_comes_back_in_the_middle_of_an_upgrade(system: System) {
+    let Some(case) = Case::of(system).await else { return };
+    let leader = case.leader().await;
+    let (first, lost) = ((leader + 1) % 3, (leader + 2) % 3);
+    let member = case.member(lost).as_newcomer();
+    let rollout = case.begin().await;
+    let case = &*rollout;
+    all_must_be(&rollout.run([first]).await, 0, "partial");
+    loses_its_data(case.member(lost));
+    let change = case.replace(&member.name, &member.name);
+    all_must_be(&all_end([change.start(case, &member)]).await, 6, "other_run");
+    let ended = all_end([change.start_with(case, &member, "run", &["--replace"])]).await;
+    all_must_be(&ended, 0, "done");
+    let upgrade = Upgrade { node: place, ..Upgrade::new(case.layout(), &case.to) };
+    let playbook = upgrade.write_host(case.layout(), &[&member]).expect("written");
+    let last = Agent::start("run", &playbook, &[]).expect("started");
+    all_must_be(&all_end([rollout.start(leader), last]).await, 0, "done");
     rollout.end(1).await;
 }

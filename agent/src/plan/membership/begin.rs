@@ -5,10 +5,10 @@ use std::sync::Arc;
 use proto::MemberId;
 
 use super::{
-    Move, Standing, is_learner, join,
+    Move, Standing, is_idle, is_learner, join,
     refusal::MembersRefusal,
     refuse,
-    survey::{Data, Place, Survey},
+    survey::{Place, Survey},
     waits_for, wanted, wants,
 };
 use crate::{
@@ -51,14 +51,19 @@ fn unfit(case: &Case, survey: &Survey) -> Option<MembersRefusal> {
 
 /// A member of this host that is to stay, and has lost its data: nobody brings it up again.
 fn emptied(case: &Case, survey: &Survey) -> Option<MembersRefusal> {
-    let comes_back = matches!(&case.me.intent.change, Change::Replace(replace) if replace.member == replace.by);
+    let comes_back = comes_back(&case.me.intent.change);
     let places = case.me.seats.0.iter().zip(&survey.places).filter(|_| !comes_back);
     let gone = |(seat, place): (&Seat, &Place)| {
         let voter = case.view.voters().find(|voter| voter.name == seat.name && !voter.is_ready())?;
-        let is_gone = place.data == Data::None && !place.runs && wants(&case.me.intent.change, &seat.name);
+        let is_gone = place.is_empty() && wants(&case.me.intent.change, &seat.name);
         is_gone.then(|| MembersRefusal::DataGone { seat: seat.name.clone(), member: voter.id })
     };
     places.into_iter().find_map(gone)
+}
+
+/// Whether a member is to be replaced by itself.
+fn comes_back(change: &Change) -> bool {
+    matches!(change, Change::Replace(replace) if replace.member == replace.by)
 }
 
 /// As a run begins, for one that stands without a list of its own.
@@ -102,7 +107,7 @@ fn is_lost_again(case: &Case, name: &Arc<str>) -> bool {
     let is_down = case.view.voters().any(|voter| voter.name == *name && !voter.is_ready());
     let places = case.survey.map_or(&[][..], |survey| &survey.places);
     let mut own = case.me.seats.0.iter().zip(places).filter(|(seat, _)| seat.name == *name);
-    is_down && own.any(|(_, place)| place.data == Data::None && !place.runs)
+    is_down && own.any(|(_, place)| place.is_empty())
 }
 
 /// What a new run holds of the members.
@@ -111,10 +116,12 @@ pub fn membership(intent: &Intent, view: &ClusterView, survey: &Survey) -> Membe
     Membership { expected: listed(view, survey, &[]), leaving, ..Membership::default() }
 }
 
-/// Everybody that is listed and was ever started, in order of id, but for newcomers on their way.
+/// Everybody that is listed and counts, in order of id, but for newcomers on their way. A learner that never started counts for
+/// nothing.
 pub(super) fn listed(view: &ClusterView, survey: &Survey, joins: &[Join]) -> Vec<Expected> {
     let is_new = |id: MemberId| joins.iter().any(|join| join.member == Some(id));
-    let members = view.started().filter(|member| survey.listed.contains_key(&member.id) && !is_new(member.id));
+    let counts = |member: &&Member| survey.listed.contains_key(&member.id) && !is_idle(member) && !is_new(member.id);
+    let members = view.members.iter().filter(counts);
     members.map(|member| Expected { member: member.id, is_learner: is_learner(member) }).collect()
 }
 
@@ -179,8 +186,13 @@ fn degraded(case: &Case) -> Option<Next> {
     sick.map(|voter| waits_for(case, voter.id))
 }
 
-/// A newcomer is of the release that all have: of several it would be none.
+/// A newcomer is of the release that all have: of several it would be none. Who comes back by itself may come in the middle of an
+/// upgrade, which it keeps from its end, by whichever release its host has. Where the log is made ready to be read by an older one
+/// nobody joins (etcd, `downgrade enable`).
 fn several_releases(case: &Case) -> Option<MembersRefusal> {
+    if comes_back(&case.me.intent.change) && case.view.downgrade().is_none() {
+        return None;
+    }
     let mut found = case.view.voters().filter_map(|voter| Some((voter.id, voter.release()?)));
     let (_, first) = found.next()?;
     let (member, release) = found.find(|(_, release)| *release != first)?;

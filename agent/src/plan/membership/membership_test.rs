@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     keys::{
-        AttemptId, Intent, Keys, Run, RunResult, RunState,
+        AttemptId, Intent, Keys, Run, RunId, RunResult, RunState,
         change::{Replace, Scale},
         host_id::HostId,
         membership::{Expected, Stage},
@@ -30,7 +30,8 @@ struct Asked {
     me: Me,
     membership: Membership,
     survey: Survey,
-    has_run: bool,
+    run: Option<RunState>,
+    joined: Option<RunId>,
     is_window_over: bool,
 }
 
@@ -64,7 +65,8 @@ impl Asked {
             membership: Membership::default(),
             survey,
             view,
-            has_run: true,
+            run: Some(RunState::Rolling),
+            joined: None,
             is_window_over: true,
         };
         let began = initial(&asked.me.intent, &asked.view, &asked.survey);
@@ -99,19 +101,26 @@ impl Asked {
     }
 
     fn before_a_run(mut self) -> Self {
-        self.has_run = false;
+        self.run = None;
+        self
+    }
+
+    /// Its run has come to this.
+    fn after(mut self, result: RunResult) -> Self {
+        self.run = Some(RunState::Done { result });
         self
     }
 
     fn next(&self) -> Next {
         let (rules, keys) = (Rules::default(), self.keys());
-        let is_window_over = self.is_window_over;
-        next(&Case { survey: Some(&self.survey), is_window_over, ..samples::case(&self.me, &rules, &keys, &self.view) })
+        let Self { is_window_over, joined, .. } = *self;
+        let case = samples::case(&self.me, &rules, &keys, &self.view);
+        next(&Case { survey: Some(&self.survey), is_window_over, joined, ..case })
     }
 
     fn keys(&self) -> Keys {
-        let run = Run { intent: self.me.intent.clone(), ..samples::run(RunState::Rolling) };
-        let run = self.has_run.then(|| samples::at(run.with_membership(self.membership.clone())));
+        let run = |state: &RunState| Run { intent: self.me.intent.clone(), ..samples::run(state.clone()) };
+        let run = self.run.as_ref().map(run).map(|run| samples::at(run.with_membership(self.membership.clone())));
         Keys { run, ..Keys::default() }
     }
 
@@ -275,6 +284,14 @@ fn members_that_others_change_stop_the_run() {
     ] {
         assert_eq!(asked(view).word(), expected, "{view}");
     }
+    // A voter counts before it has started. None is added so by a run.
+    let mut added = asked("1+ 2+ 3* 7?");
+    added.view.members[3].role = Role::Voter;
+    assert_eq!(added.word(), "refuse ForeignChange");
+    let resumed = Asked { me: Me { verb: Verb::Resume, ..added.me.clone() }, ..added };
+    let Next::Members(Move::Note(accepted)) = resumed.next() else { unreachable!("{:?}", resumed.next()) };
+    let accepted = Asked { membership: accepted, me: Me { verb: Verb::Run, ..resumed.me.clone() }, ..resumed };
+    assert_eq!(accepted.word(), "refuse NotReady");
 }
 
 impl Asked {
@@ -325,8 +342,44 @@ fn a_member_that_is_none_any_more_is_stopped_for_good() {
 
 #[test]
 fn a_member_that_lost_its_data_after_it_was_promoted_is_told() {
-    assert_eq!(Asked::new(scale(&["1", "2", "3"]), "1. 2+ 3*", 1).before_a_run().word(), "refuse DataGone");
-    assert_eq!(Asked::new(scale(&["1", "2", "3"]), "1. 2+ 3*", 1).word(), "refuse DataGone");
+    let asked = || Asked::new(scale(&["1", "2", "3"]), "1. 2+ 3*", 1);
+    assert_eq!(asked().before_a_run().word(), "refuse DataGone");
+    assert_eq!(asked().word(), "refuse DataGone");
+    assert_eq!(asked().after(RunResult::Reached).word(), "refuse DataGone");
+}
+
+#[test]
+fn a_member_that_came_back_comes_back_again_once_its_data_is_lost_again() {
+    let after = |view| Asked::new(replace("1", "1"), view, 1).after(RunResult::Reached);
+    for (what, asked, expected) in [
+        ("it serves", after("1+ 2+ 3*").of_member(0xc, 1, true), "finish"),
+        // It is started before anything is decided.
+        ("it is down, with its data", after("1. 2+ 3*").of_member(0xc, 1, false), "finish"),
+        ("it is about to write its first file", after("1. 2+ 3*").data(Data::None, true), "finish"),
+        ("its data is gone", after("1. 2+ 3*"), "begin"),
+    ] {
+        assert_eq!(asked.word(), expected, "{what}");
+    }
+}
+
+#[test]
+fn a_member_comes_back_by_itself_in_the_middle_of_an_upgrade() {
+    for (by, expected) in [("1", "begin"), ("4", "refuse SeveralReleases")] {
+        let mut asked = Asked::new(replace("1", by), "1. 2+ 3*", by.parse().unwrap()).before_a_run();
+        samples::with_release(&mut asked.view, 1, "3.5.30");
+        assert_eq!(asked.word(), expected, "by {by}");
+    }
+}
+
+#[test]
+fn whoever_resumed_a_run_ends_with_it() {
+    let resumed = |joined| {
+        let mut asked = Asked::new(scale(&["1", "2", "3"]), "1+ 2+ 3*", 1).after(RunResult::Reached);
+        asked.me.verb = Verb::Resume;
+        Asked { joined, ..asked }.word()
+    };
+    assert_eq!(resumed(None), "refuse NothingToResume");
+    assert_eq!(resumed(Some(samples::run(RunState::Rolling).id)), "finish");
 }
 
 #[test]

@@ -103,7 +103,9 @@ fn refused_verb(case: &Case) -> Option<Next> {
     match case.me.verb {
         Verb::Rollback => Some(Next::Refuse(Refusal::NothingToRollBack)),
         Verb::Finalize => Some(Next::Refuse(Refusal::NotHeld)),
-        Verb::Resume if case.current_run().is_none() => Some(Next::Refuse(Refusal::NothingToResume)),
+        Verb::Resume if case.current_run().is_none() && !is_over_with_me(case) => {
+            Some(Next::Refuse(Refusal::NothingToResume))
+        }
         Verb::Run | Verb::Resume | Verb::Guard(_) => None,
     }
 }
@@ -123,18 +125,18 @@ fn clean(case: &Case, survey: &Survey) -> Option<Next> {
     })
 }
 
-/// Whether there is nothing to do, or nothing more.
 fn over(case: &Case) -> Option<Next> {
-    let run = case.keys.run.as_ref().map(|run| &run.value)?;
-    let is_this = *run.intent == *case.me.intent;
-    match run.state {
-        RunState::Done { result: RunResult::Reached } if is_this && case.joined == Some(run.id) => {
-            Some(Next::Finish(Finish::Done(RunResult::Reached)))
-        }
-        // The same command again: what it names by name may be there by that name.
-        RunState::Done { .. } if is_this && begin::is_reached(case) => Some(Next::Finish(Finish::NothingToDo)),
-        _ => None,
-    }
+    is_over_with_me(case).then_some(Next::Finish(Finish::Done(RunResult::Reached)))
+}
+
+/// The run that this process had a part in has come to its end.
+fn is_over_with_me(case: &Case) -> bool {
+    let run = case.keys.run.as_ref().map(|run| &run.value);
+    run.is_some_and(|run| {
+        run.state == RunState::Done { result: RunResult::Reached }
+            && *run.intent == *case.me.intent
+            && case.joined == Some(run.id)
+    })
 }
 
 fn within(standing: &Standing) -> Next {
@@ -206,14 +208,14 @@ impl<'a> Standing<'a> {
         ids.filter_map(move |id| case.view.member(*id))
     }
 
-    /// A member that is there, or is gone, by somebody else's hand. One that was added and never started costs nothing, and may be
-    /// what a call of ours left that came late.
+    /// A member that is there, or is gone, by somebody else's hand. A learner that never started costs nothing, and may be what a call
+    /// of ours left that came late; a voter counts as soon as it is listed, and is added by nobody here.
     fn foreign(&self) -> Option<MemberId> {
         let Self { case, membership, survey } = *self;
         let is_known = |id: &MemberId| {
             membership.is_expected(*id)
                 || membership.joins.iter().any(|join| join.member == Some(*id))
-                || case.view.member(*id).is_none_or(Member::has_never_started)
+                || case.view.member(*id).is_none_or(is_idle)
         };
         let goes = |id: MemberId| {
             let lock = case.keys.step.as_ref().map(|lock| (lock.value.member, lock.value.role));
@@ -261,7 +263,7 @@ impl<'a> Standing<'a> {
     /// A member of this seat that is to stay, and has lost its data: it would begin anew under an id that others count on.
     fn emptied(&self, seat: &Seat, place: &Place) -> Option<MemberId> {
         let voter = self.voter(&seat.name)?;
-        let is_gone = place.data == Data::None && !place.runs && !voter.is_ready();
+        let is_gone = place.is_empty() && !voter.is_ready();
         (is_gone && wants(&self.case.me.intent.change, &seat.name)).then_some(voter.id)
     }
 
@@ -315,6 +317,11 @@ fn enough_to_promote(voters: usize, ready: usize) -> bool {
 
 fn is_learner(member: &Member) -> bool {
     member.role == Role::Learner
+}
+
+/// Added as a learner, and never started: it costs nobody anything.
+fn is_idle(member: &Member) -> bool {
+    is_learner(member) && member.has_never_started()
 }
 
 fn of_join(join: &Join, stage: crate::keys::membership::Stage, member: Option<MemberId>) -> Join {

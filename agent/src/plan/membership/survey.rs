@@ -25,6 +25,13 @@ pub struct Place {
     pub runs: bool,
 }
 
+impl Place {
+    /// Nothing is there, and nothing writes to it: a member that is to have it has lost what it had promised.
+    pub(super) fn is_empty(&self) -> bool {
+        self.data == Data::None && !self.runs
+    }
+}
+
 /// What is in a data directory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Data {

@@ -5,6 +5,11 @@ use crate::{plan::membership::refusal::MembersRefusal, report::names::printable}
 
 const THEN: &str = "then: agent run";
 
+/// What brings a member back whose data is gone.
+pub(super) fn back_by_itself(name: &str) -> String {
+    format!("a playbook of `kind: Replace` with `member: {name}` and `by: {name}` brings it back")
+}
+
 impl Context<'_> {
     pub(super) fn refused_members(&self, refusal: &MembersRefusal) -> Stop {
         let name = |member| self.names.member(member);
@@ -74,9 +79,7 @@ impl Context<'_> {
             MembersRefusal::DataGone { seat, member } => {
                 let seat = printable(seat);
                 let message = format!("the data of {} is gone, and a member does not begin anew", name(*member));
-                let left =
-                    format!("a playbook of `kind: Replace` with `member: {seat}` and `by: {seat}` brings it back");
-                self.stop(Reason::MemberNotReady, message, "status").leaving(&left)
+                self.stop(Reason::DataGone, message, "status").leaving(&back_by_itself(&seat.to_string()))
             }
             MembersRefusal::RunsAlready { seat } => {
                 let message = format!("{} is to join, and its process runs already, as no member", printable(seat));

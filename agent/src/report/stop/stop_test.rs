@@ -257,6 +257,9 @@ fn troubles() -> Vec<Trouble> {
         Trouble::Unprepared(text()),
         Trouble::System(text()),
         Trouble::NoGates,
+        Trouble::DataGone { name: "orders-1".into(), step: None },
+        Trouble::DataGone { name: "orders-1\u{1b}".into(), step: Some(false) },
+        Trouble::DataGone { name: "orders-1".into(), step: Some(true) },
         Trouble::InterruptedAtOnce { member: None },
         Trouble::InterruptedAtOnce { member: Some((MemberId(1), "orders-1".into())) },
     ]

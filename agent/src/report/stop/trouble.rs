@@ -1,7 +1,7 @@
 //! Ends that the rollout machine never hears of: a wrong command line, a damaged file, a cluster that nobody
 //! reaches. Each is a typed trouble; how it is told stands here.
 
-use super::{Reason, Stop};
+use super::{Reason, Stop, members::back_by_itself};
 use crate::{
     event::trouble::Trouble,
     report::{names::printable, shown::grants},
@@ -140,6 +140,15 @@ impl Trouble {
                 };
                 (Reason::StepFailed, message, left, with("status"))
             }
+            Self::DataGone { name, step } => {
+                let message = format!("the data directory of {name} holds no data, and a member does not begin anew");
+                let left = match step {
+                    None => "",
+                    Some(true) => "its step lock, if it stands, is deleted by the next run on this host",
+                    Some(false) => "its step is over, and its step lock is gone",
+                };
+                (Reason::DataGone, message, left, with("status"))
+            }
             Self::InterruptedAtOnce { member: None } => {
                 (Reason::InterruptedAtOnce, "ended at once by a signal".into(), "no step was in hand", again)
             }
@@ -158,6 +167,7 @@ impl Trouble {
         let stop = Stop { exit: reason.exit().code(touched), reason, message, left: left.into(), next, cluster: None };
         match self {
             Self::Declined { down } => stop.with_down(down, &[]),
+            Self::DataGone { name, .. } => stop.leaving(&back_by_itself(&printable(name).to_string())),
             _ => stop,
         }
     }
