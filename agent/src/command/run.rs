@@ -10,6 +10,7 @@ use crate::{
     event::trouble::Trouble,
     execute::{
         Abort, Ended, LAST_STATUS,
+        error::ActError,
         identity::host_name,
         inspect::processes,
         setup::{self, Options, SetupError},
@@ -162,6 +163,9 @@ pub(super) fn trouble_of_setup(error: SetupError) -> Trouble {
         error @ SetupError::NoQuorum(_) => Trouble::NoQuorum(with_causes(&error)),
         SetupError::Unfit(why) => Trouble::Unprepared(why.to_string()),
         SetupError::Interrupted => Trouble::Interrupted,
+        SetupError::Node { name, why } if matches!(*why, ActError::DataGone { .. }) => {
+            Trouble::DataGone { name, step: None }
+        }
         SetupError::Node { name, why } => {
             let (why, name) = (why.to_string(), format!("{name}: "));
             Trouble::Unprepared(if why.starts_with(&name) { why } else { name + &why })

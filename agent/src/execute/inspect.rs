@@ -10,7 +10,7 @@ use proto::MemberId;
 use super::{
     error::ActError,
     line::{Line, Past, past},
-    membership::data,
+    membership::{data, with_initial_cluster},
     node::OwnNode,
     own_certificate,
     port_owner::must_answer_itself,
@@ -73,8 +73,8 @@ pub async fn inspect(playbook: &Playbook, view: &ClusterView, observer: &Observe
             let place = place(node, &layout, member.report().is_some()).await;
             let has_nothing = place.data == Data::None;
             found.places.push(place);
-            // A run never starts a member on nothing.
-            if has_nothing {
+            // A run never starts a member on nothing, and the planner says what is to be made of it.
+            if has_nothing && playbook.kind.changes_members() {
                 continue;
             }
         }
@@ -162,7 +162,8 @@ async fn place(node: &Node, layout: &Layout, answers: bool) -> Place {
 }
 
 async fn peek(node: &Node, layout: &Layout) -> Result<Status, ActError> {
-    let mut own = OwnNode::open(node, MemberId::default(), layout, None)?;
+    let node = with_initial_cluster(node, &layout.nodes());
+    let mut own = OwnNode::open(&node, MemberId::default(), layout, None)?;
     own.look_up().await?;
     own.peek().await
 }
@@ -175,7 +176,11 @@ async fn inspect_node(
     layout: &Layout,
     past: &Past,
 ) -> Result<(Vec<String>, bool), ActError> {
+    let node = &with_initial_cluster(node, &layout.nodes());
     let mut own = OwnNode::open(node, member, layout, past.sides.get(&member).cloned())?;
+    if past.in_hand.is_none() && !playbook.kind.changes_members() {
+        own.check_has_data().await?;
+    }
     if past.in_hand.is_some_and(|in_hand| in_hand.member() == member) {
         own.check_begun()?;
     }

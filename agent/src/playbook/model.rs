@@ -90,6 +90,11 @@ impl Kind {
             Self::Restart { .. } | Self::Scale { .. } | Self::Replace { .. } => None,
         }
     }
+
+    /// Whether members come or go by it.
+    pub fn changes_members(&self) -> bool {
+        matches!(self, Self::Scale { .. } | Self::Replace { .. })
+    }
 }
 
 /// A release to be installed: a directory, one executable, or a `.tar.gz`.

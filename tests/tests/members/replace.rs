@@ -126,9 +126,9 @@ async fn brings_its_member_back(system: System, size: usize) {
 
     // An agent has begun it now. Once its disk is lost again no run of another kind starts it, under an id that has voted.
     loses_its_data(&member);
-    let refused = all_end([restart(case, &member, &[])]).await;
+    let refused = all_end(["plan", "run"].map(|verb| restart(case, verb, &member, &[]))).await;
     all_must_be(&refused, 3, "data_gone");
-    assert!(refused[0].said("left").contains(&by_itself(&member)), "{}", refused[0]);
+    assert!(refused.iter().all(|agent| agent.said("left").contains(&by_itself(&member))), "{refused:?}");
     assert!(!member.is_running() && !data(&member).exists(), "nothing was begun");
     all_must_be(&all_end([change.start(case, &member)]).await, 0, "done");
     rollout.end(1).await;
@@ -144,14 +144,14 @@ fn by_itself(member: &Member) -> String {
     format!("`member: {name}` and `by: {name}`", name = member.name)
 }
 
-/// A restart of this member, with these hooks.
-fn restart(case: &Case, member: &Member, hooks: &[String]) -> Agent {
+/// This verb of a restart of this member, with these hooks.
+fn restart(case: &Case, verb: &str, member: &Member, hooks: &[String]) -> Agent {
     let id = if hooks.is_empty() { "again" } else { "with hooks" };
     let restart = Upgrade { restart: Some(id.into()), node: place, ..Upgrade::new(case.layout(), &case.from) };
     let extra =
         hooks.iter().flat_map(|hook| ["hooks:".to_owned(), "  before_node:".to_owned(), format!("    - {hook}")]);
     let restart = Upgrade { extra: extra.collect(), ..restart };
-    Agent::start("run", &restart.write_host(case.layout(), &[member]).expect("written"), &[]).expect("started")
+    Agent::start(verb, &restart.write_host(case.layout(), &[member]).expect("written"), &[]).expect("started")
 }
 
 /// Nobody can bring the step to its end as it was meant. So it ends, and its lock keeps nobody from what helps.
@@ -176,7 +176,7 @@ async fn a_step_ends_whose_member_has_lost_its_data(system: System) {
     all_must_be(&all_end([change.start(case, &member)]).await, 0, "done");
 
     let hook = format!("[\"/bin/rm\", \"-r\", \"{folder}\"]");
-    all_must_be(&all_end([restart(case, &member, &[hook])]).await, 1, "data_gone");
+    all_must_be(&all_end([restart(case, "run", &member, &[hook])]).await, 1, "data_gone");
     assert_eq!(case.leftovers().await, Vec::<String>::new());
     let ended = all_end([change.start_with(case, &member, "run", &["--replace"])]).await;
     all_must_be(&ended, 0, "done");

@@ -13,7 +13,10 @@ pub struct Figures {
     rollouts: usize,
     down: usize,
     replaced: usize,
-    kills_in_replacements: usize,
+    scaled: usize,
+    guarded: usize,
+    kills_in_changes: usize,
+    kills_in_guards: usize,
     kills: usize,
     at_syncs: usize,
     by_record: BTreeMap<String, usize>,
@@ -38,7 +41,15 @@ impl Figures {
             }
             Leg::Replace(_) => {
                 self.replaced += 1;
-                self.kills_in_replacements += rollout.killed.len();
+                self.kills_in_changes += rollout.killed.len();
+            }
+            Leg::Scale(_) => {
+                self.scaled += 1;
+                self.kills_in_changes += rollout.killed.len();
+            }
+            Leg::Guard(_) => {
+                self.guarded += 1;
+                self.kills_in_guards += rollout.killed.len();
             }
         }
         self.kills += rollout.killed.len();
@@ -59,7 +70,9 @@ impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (syncs, times) = (self.at_syncs, self.kills - self.at_syncs);
         writeln!(f, "rollouts               {}, of which downgrades {}", self.rollouts, self.down)?;
-        writeln!(f, "members replaced       {}, with {} kills", self.replaced, self.kills_in_replacements)?;
+        writeln!(f, "members replaced       {}", self.replaced)?;
+        writeln!(f, "scalings, up or down   {}; {} kills in these two", self.scaled, self.kills_in_changes)?;
+        writeln!(f, "rounds of guards       {}, with {} kills", self.guarded, self.kills_in_guards)?;
         writeln!(f, "finished by one more   {}, as agents had ended while others were dead", self.run_again)?;
         writeln!(
             f,

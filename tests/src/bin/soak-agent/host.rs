@@ -27,6 +27,9 @@ const TRIES: usize = 5;
 #[derive(Clone)]
 pub struct Host {
     pub name: String,
+    /// As in `agent VERB PLAYBOOK MORE`.
+    pub verb: &'static str,
+    pub more: Vec<String>,
     pub playbook: PathBuf,
     pub journal: PathBuf,
     /// Where strace writes.
@@ -44,7 +47,21 @@ pub struct Killed {
 impl Host {
     pub fn of(member: &Member, playbook: PathBuf) -> Self {
         let journal = member.state_dir().join("journal");
-        Self { name: member.name.clone(), playbook, journal, trace: member.dir.join("trace") }
+        let trace = member.dir.join("trace");
+        Self { name: member.name.clone(), verb: "run", more: Vec::new(), playbook, journal, trace }
+    }
+
+    /// One whose agent runs a command that ends the member's process, whichever that is by then.
+    pub fn guarding(member: &Member, playbook: PathBuf) -> Self {
+        let script =
+            "for one in /proc/[0-9]*; do case $(readlink $one/exe) in \"$0\"/*) kill -TERM ${one#/proc/};; esac; done";
+        let folder = member.bin().display().to_string();
+        let more = ["--wait", "5m", "--", "/bin/sh", "-c", script, &folder].map(String::from).to_vec();
+        Self { verb: "guard", more, ..Self::of(member, playbook) }
+    }
+
+    fn more(&self) -> Vec<&str> {
+        self.more.iter().map(String::as_str).collect()
     }
 
     /// Kills this host's agent at each of these moments, starts the same command again, and lets the last one end; or
@@ -66,18 +83,18 @@ impl Host {
     /// The same command, to its end; again where the cluster did not answer it.
     pub async fn run(&self) -> Result<Ended, Error> {
         for _ in 1..TRIES {
-            let ended = Agent::start("run", &self.playbook, &[])?.ended(LIMIT).await?;
+            let ended = Agent::start(self.verb, &self.playbook, &self.more())?.ended(LIMIT).await?;
             if !is_to_be_typed_again(&ended) {
                 return Ok(ended);
             }
         }
-        Agent::start("run", &self.playbook, &[])?.ended(LIMIT).await
+        Agent::start(self.verb, &self.playbook, &self.more())?.ended(LIMIT).await
     }
 
     async fn run_until(&self, at: Kill) -> Result<Ended, Error> {
         match at {
             Kill::After(time) => {
-                let agent = Agent::start("run", &self.playbook, &[])?;
+                let agent = Agent::start(self.verb, &self.playbook, &self.more())?;
                 // The moment is what is wanted here, whatever the agent does in it.
                 tokio::time::sleep(time).await;
                 if let Ok(process) = agent.process() {
@@ -92,7 +109,7 @@ impl Host {
     async fn run_until_sync(&self, nth: usize, moment: Moment) -> Result<Ended, Error> {
         let (file, trace) = (self.journal.clone(), self.trace.clone());
         let cut = Cut { file, call: Call::Fdatasync, nth, moment, trace };
-        let agent = Agent::start_under("run", &self.playbook, &[], |argv| cut.wrap(&argv))?;
+        let agent = Agent::start_under(self.verb, &self.playbook, &self.more(), |argv| cut.wrap(&argv))?;
         if let Ok(process) = agent.process() {
             tokio::task::spawn_blocking(move || cut.carry_out(&process, LIMIT)).await??;
         }

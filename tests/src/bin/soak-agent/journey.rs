@@ -6,10 +6,16 @@ use tests::{chance::Chance, fault::Moment, system::System};
 
 /// Hosts, each with one member.
 pub const HOSTS: usize = 3;
-/// How often a member is replaced before a rollout, of a hundred.
-const REPLACED: u64 = 50;
-/// Longer than a replacement that nothing disturbs.
-const REPLACING_MS: u64 = 4_000;
+/// Who joins at once where the cluster grows.
+pub const NEWCOMERS: usize = 2;
+/// How often something else comes before a rollout, of a hundred.
+const REPLACED: u64 = 35;
+const SCALED: u64 = 15;
+const GUARDED: u64 = 15;
+/// Longer than a replacement, or one way of a scaling, that nothing disturbs.
+const CHANGING_MS: u64 = 4_000;
+/// Longer than three guarded commands that nothing disturbs.
+const GUARDING_MS: u64 = 2_000;
 /// Later than the last sync of a step that nothing disturbs.
 const SYNCS: u64 = 8;
 
@@ -26,6 +32,9 @@ pub struct Journey {
 pub enum Leg {
     Roll(Direction),
     Replace(Replacement),
+    Scale(Scaling),
+    /// The member of each host is ended by a command (`agent guard`).
+    Guard(Kills),
 }
 
 /// One member goes and a newcomer takes its place (`kind: Replace`).
@@ -35,6 +44,16 @@ pub struct Replacement {
     pub member: usize,
     /// As of a rollout: by host, the newcomer's last.
     pub kills: Kills,
+}
+
+/// Newcomers join, and as many members go, each at once (`kind: Scale`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scaling {
+    /// As of a rollout: by host, the newcomers' last.
+    pub up: Kills,
+    /// Their places among the members, then.
+    pub leave: [usize; NEWCOMERS],
+    pub down: Kills,
 }
 
 /// When the agents of each host are killed, one after the other.
@@ -69,8 +88,13 @@ impl fmt::Display for Kill {
 /// The kills that are wanted, by host.
 impl fmt::Display for Leg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Roll(Direction { kills, .. }) | Self::Replace(Replacement { kills, .. })) = self;
-        let of_host = |kills: &Vec<Kill>| kills.iter().map(Kill::to_string).collect::<Vec<_>>().join(", ");
+        let kills: Vec<_> = match self {
+            Self::Roll(Direction { kills, .. }) | Self::Replace(Replacement { kills, .. }) | Self::Guard(kills) => {
+                kills.iter().collect()
+            }
+            Self::Scale(Scaling { up, down, .. }) => up.iter().chain(down).collect(),
+        };
+        let of_host = |kills: &&Vec<Kill>| kills.iter().map(Kill::to_string).collect::<Vec<_>>().join(", ");
         f.write_str(&kills.iter().map(of_host).collect::<Vec<_>>().join("; "))
     }
 }
@@ -101,26 +125,44 @@ pub fn journey(seed: u64, wanted: Option<System>) -> Journey {
     let mut at = chance.below(minors.len() as u64) as usize;
     let (from, mut legs) = (minors[at], Vec::new());
     for _ in 0..=chance.below(2) {
-        if chance.percent(REPLACED) {
-            legs.push(Leg::Replace(replacement(&mut chance)));
-        }
+        legs.extend(besides(&mut chance));
         let to = neighbour(minors, at, &mut chance);
         let span = span_ms(system, to < at);
         let kills = (0..HOSTS).map(|_| (0..=chance.below(5)).map(|_| kill(&mut chance, span)).collect()).collect();
         legs.push(Leg::Roll(Direction { from: minors[at], to: minors[to], kills }));
         at = to;
     }
-    if chance.percent(REPLACED) {
-        legs.push(Leg::Replace(replacement(&mut chance)));
-    }
+    legs.extend(besides(&mut chance));
     Journey { system, from, legs }
 }
 
+/// What comes between two rollouts, if anything does.
+fn besides(chance: &mut Chance) -> Option<Leg> {
+    let drawn = chance.below(100);
+    match () {
+        () if drawn < REPLACED => {
+            let member = chance.below(HOSTS as u64) as usize;
+            Some(Leg::Replace(Replacement { member, kills: kills_of_a_change(HOSTS + 1, chance) }))
+        }
+        () if drawn < REPLACED + SCALED => {
+            let all = HOSTS + NEWCOMERS;
+            let first = chance.below(all as u64) as usize;
+            let second = (first + 1 + chance.below(all as u64 - 1) as usize) % all;
+            let (up, down) = (kills_of_a_change(all, chance), kills_of_a_change(all, chance));
+            Some(Leg::Scale(Scaling { up, leave: [first, second], down }))
+        }
+        () if drawn < REPLACED + SCALED + GUARDED => {
+            let of_host = |chance: &mut Chance| (0..chance.below(4)).map(|_| kill(chance, GUARDING_MS)).collect();
+            Some(Leg::Guard((0..HOSTS).map(|_| of_host(chance)).collect()))
+        }
+        () => None,
+    }
+}
+
 /// By the clock alone: who comes and goes is in no journal.
-fn replacement(chance: &mut Chance) -> Replacement {
-    let after = |chance: &mut Chance| Kill::After(Duration::from_millis(chance.below(REPLACING_MS)));
-    let kills = (0..=HOSTS).map(|_| (0..chance.below(4)).map(|_| after(chance)).collect()).collect();
-    Replacement { member: chance.below(HOSTS as u64) as usize, kills }
+fn kills_of_a_change(hosts: usize, chance: &mut Chance) -> Kills {
+    let after = |chance: &mut Chance| Kill::After(Duration::from_millis(chance.below(CHANGING_MS)));
+    (0..hosts).map(|_| (0..chance.below(4)).map(|_| after(chance)).collect()).collect()
 }
 
 /// A minor more or less; there is no way from 3.5 to 3.4.

@@ -4,6 +4,7 @@
 //! fails is tried again by itself, and mostly fails again.
 
 mod figures;
+mod fleet;
 mod host;
 mod journey;
 mod rollout;
@@ -15,20 +16,20 @@ use tests::{
     Error,
     cluster::{Cluster, Spec},
     command::end_of,
-    ports::Ports,
     releases,
     system::System,
 };
 
 use crate::{
     figures::Figures,
-    journey::{HOSTS, Leg, journey},
+    fleet::Fleet,
+    journey::{HOSTS, journey},
 };
 
-/// Upgrades and downgrades clusters under load and replaces their members, with an agent per host, and kills agents with SIGKILL at random: at a
-/// sync of their journals, just before or just after it, or at any time. The same command is started again, until so
-/// many were killed. After each rollout it must be done; nothing may be lost, no two members may have been down at
-/// once, and no key and no process may be left behind.
+/// Upgrades and downgrades clusters under load, replaces their members, has them grow and shrink, and ends their members by guarded commands,
+/// with an agent per host, and kills agents with SIGKILL at random: at a sync of their journals, just before or just after it, or at any
+/// time. The same command is started again, until so many were killed. After each rollout it must be done; nothing may be lost, no two
+/// members may have been down at once, and no key and no process may be left behind.
 #[derive(Parser)]
 #[command(name = "soak-agent")]
 struct Cli {
@@ -64,41 +65,22 @@ async fn soak(cli: &Cli) -> Result<ExitCode, Error> {
 async fn travel(seed: u64, wanted: Option<System>, figures: &mut Figures) -> Result<(), Error> {
     let journey = journey(seed, wanted);
     let dir = tempfile::Builder::new().prefix("baton-soak-").tempdir()?;
-    let mut build = releases::get(journey.system, journey.from)?;
+    let build = releases::get(journey.system, journey.from)?;
     let cluster = Cluster::up(&Spec { size: HOSTS, dir: Some(dir.path().into()), ..Spec::new(build.clone()) }).await?;
-    let (mut layout, mut ports) = (cluster.layout.clone(), Vec::new());
-    for (number, leg) in journey.legs.iter().enumerate() {
-        let (what, done) = match leg {
-            Leg::Roll(direction) => {
-                let to = releases::get(journey.system, direction.to)?;
-                let what = format!("seed {seed}  {build} to {}", to.release);
-                let rolled = rollout::roll(&layout, &to, direction, number).await;
-                if rolled.is_ok() {
-                    rollout::all_run_on(&layout, &to).await?;
-                    build = to;
-                    layout.release = build.release.clone();
+    let mut fleet = Fleet::of(cluster.layout.clone(), build);
+    for leg in &journey.legs {
+        for (what, done) in fleet.take(leg).await? {
+            match done {
+                Ok(rollout) => {
+                    println!("seed {seed}  {what}  {rollout}");
+                    figures.add(&rollout, leg);
                 }
-                (what, rolled)
-            }
-            Leg::Replace(replacement) => {
-                let leased = Ports::lease(2)?;
-                let newcomer = layout.newcomer(&build, HOSTS + ports.len(), (leased.numbers[0], leased.numbers[1]))?;
-                ports.push(leased);
-                let what =
-                    format!("seed {seed}  {build}: {} by {}", layout.members[replacement.member].name, newcomer.name);
-                (what, rollout::replace(&mut layout, &build, &newcomer, replacement, number).await)
-            }
-        };
-        match done {
-            Ok(rollout) => {
-                println!("{what}  {rollout}");
-                figures.add(&rollout, leg);
-            }
-            Err(error) => {
-                let system = wanted.map_or_else(String::new, |system| format!(" --system {system}"));
-                let left = format!("left:  {}, with playbooks, journals and logs", dir.keep().display());
-                let next = format!("next:  scripts/soak-agent 1 --seed {seed}{system}");
-                return Err(format!("{what}  wanted: {leg}: {error}\n{left}\n{next}").into());
+                Err(error) => {
+                    let system = wanted.map_or_else(String::new, |system| format!(" --system {system}"));
+                    let left = format!("left:  {}, with playbooks, journals and logs", dir.keep().display());
+                    let next = format!("next:  scripts/soak-agent 1 --seed {seed}{system}");
+                    return Err(format!("seed {seed}  {what}  wanted: {leg}: {error}\n{left}\n{next}").into());
+                }
             }
         }
     }

@@ -22,7 +22,7 @@ use tests::{
 
 use crate::{
     host::{Host, Killed},
-    journey::{Direction, Kills, Replacement},
+    journey::{Direction, Kills},
 };
 
 /// A rollout that came to its end.
@@ -50,25 +50,48 @@ pub async fn roll(layout: &Layout, to: &Build, direction: &Direction, number: us
     come_to_an_end(layout, to, &hosts, &direction.kills, number).await
 }
 
-/// Puts a newcomer in a member's place, and in the layout.
-pub async fn replace(
+/// A change of members: who comes, whose places among the members become free, and the playbook's kind with its line.
+pub struct Change<'a> {
+    pub newcomers: &'a [Member],
+    pub leave: &'a [usize],
+    pub kind: (&'static str, String),
+}
+
+/// Carries it out, in the layout too.
+pub async fn change(
     layout: &mut Layout,
     build: &Build,
-    newcomer: &Member,
-    replacement: &Replacement,
+    change: &Change<'_>,
+    kills: &Kills,
     number: usize,
 ) -> Result<Rollout, Error> {
-    let leaver = &layout.members[replacement.member];
-    let line = format!("replace: {{ member: {}, by: {} }}", leaver.name, newcomer.name);
-    let change = Upgrade { members: Some(("Replace", line)), node: place, ..Upgrade::new(layout, build) };
-    let all = layout.members.iter().chain([newcomer]);
-    let host = |member: &Member| Ok::<_, Error>(Host::of(member, change.write_host(layout, &[member])?));
+    let upgrade = Upgrade { members: Some(change.kind.clone()), node: place, ..Upgrade::new(layout, build) };
+    let all = layout.members.iter().chain(change.newcomers);
+    let host = |member: &Member| Ok::<_, Error>(Host::of(member, upgrade.write_host(layout, &[member])?));
     let hosts = all.map(host).collect::<Result<Vec<_>, _>>()?;
-    let rollout = come_to_an_end(layout, build, &hosts, &replacement.kills, number).await?;
-    if leaver.is_running() {
-        return Err(format!("{} is replaced, and still runs", leaver.name).into());
+    let (mut stay, mut gone) = (layout.clone(), Vec::new());
+    let mut places = 0..;
+    stay.members.retain(|member| {
+        let goes = places.next().is_some_and(|place| change.leave.contains(&place));
+        gone.extend(goes.then(|| member.clone()));
+        !goes
+    });
+    let rollout = come_to_an_end(&stay, build, &hosts, kills, number).await?;
+    if let Some(leaver) = gone.iter().find(|leaver| leaver.is_running()) {
+        return Err(format!("{} is no member any more, and still runs", leaver.name).into());
     }
-    layout.members[replacement.member] = newcomer.joined()?;
+    let joined: Result<Vec<_>, _> = change.newcomers.iter().map(Member::joined).collect();
+    layout.members = stay.members.into_iter().chain(joined?).collect();
+    all_run_on(layout, build).await?;
+    Ok(rollout)
+}
+
+/// Has each host's member ended by a guarded command, which starts it again.
+pub async fn guard(layout: &Layout, build: &Build, kills: &Kills, number: usize) -> Result<Rollout, Error> {
+    let restart = Upgrade { restart: Some("none".into()), node: place, ..Upgrade::new(layout, build) };
+    let host = |(member, playbook): (&Member, _)| Host::guarding(member, playbook);
+    let hosts: Vec<_> = layout.members.iter().zip(restart.write(layout)?).map(host).collect();
+    let rollout = come_to_an_end(layout, build, &hosts, kills, number).await?;
     all_run_on(layout, build).await?;
     Ok(rollout)
 }
@@ -138,7 +161,7 @@ async fn all_run(hosts: &[Host]) -> Result<Vec<Ended>, Error> {
 }
 
 fn is_done(ended: &Ended) -> bool {
-    ended.exit == Some(0) && ended.said("cluster") == "done"
+    ended.exit == Some(0) && (ended.said("cluster") == "done" || ended.reason() == "guarded")
 }
 
 /// Nothing is left of the agents but the run that is done: no key, and no process.
