@@ -327,6 +327,7 @@ impl Plan<'_> {
             survey: self.survey,
             join_failure: None,
             may_begin: self.begins,
+            may_resume: true,
             fresh: 0,
         }
     }

@@ -179,6 +179,8 @@ pub enum Decision {
     TurnedBack,
     /// `resume`: the mark of a failed step is lifted.
     Resumed,
+    /// `resume`: members that others have changed are as they are to be.
+    Accepted,
 }
 
 impl Decision {
@@ -188,6 +190,7 @@ impl Decision {
             Self::Approved => "run_approved",
             Self::TurnedBack => "run_turned_back",
             Self::Resumed => "run_resumed",
+            Self::Accepted => "members_accepted",
         }
     }
 }

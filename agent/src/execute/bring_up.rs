@@ -120,7 +120,8 @@ pub async fn start_down(playbook: &Playbook, reporter: &mut Reporter) -> Result<
     // One that answers is up, whatever process it is: the plan says what is wrong.
     let answers = |name: &str| members().any(|member| *member.name == *name && answers_itself(member));
     for node in playbook.nodes.iter().filter(|node| !answers(&node.name)) {
-        let member = known.get(&node.name).copied().unwrap_or_default();
+        let listed = || members().find(|member| *member.name == node.name).map(|member| member.id);
+        let member = known.get(&node.name).copied().or_else(listed).unwrap_or_default();
         let started = bring_up_one(node, member, &held, &past).await.map_err(SetupError::of_node(&node.name))?;
         if let Some(warnings) = started {
             warnings.iter().for_each(|warning| reporter.tell(RunEvent::Warning(warning)));
@@ -151,7 +152,8 @@ async fn bring_up_one(
     let node = playbook::Node { binary: begun.or_else(|| node.binary.clone()), ..node.clone() };
     let mut own = open_node(&node, member, state, past).await?;
     if own.has_nothing_to_start().await {
-        return Ok(None);
+        // Of a newcomer the plan says what is to be done.
+        return if node.may_join { Ok(None) } else { Err(ActError::DataGone { node: node.name }) };
     }
     match (own.status().await, in_hand) {
         (Ok(status), _) if status.is_running() => Ok(None),
@@ -170,21 +172,30 @@ async fn bring_up_one(
     }
 }
 
-/// Whether anything was down and has been started.
+/// Whether anything was down and has been started; these are known to have begun before.
 pub(super) async fn start_what_is_down(
     playbook: &Playbook,
+    known: Option<&Header>,
     state: &StateDir,
     reporter: &mut Reporter,
 ) -> Result<bool, SetupError> {
     let mut was_down = false;
     for node in &playbook.nodes {
         let fault = || SetupError::of_node(&node.name);
-        let mut own = open_node(node, MemberId::default(), state, &Past::default()).await.map_err(fault())?;
-        if !own.has_nothing_to_start().await && !own.status().await.map_err(fault())?.is_running() {
-            own.start().await.map_err(fault())?;
-            reporter.tell(RunEvent::NodeStarted { node: &node.name });
-            was_down = true;
+        let member = known.and_then(|known| known.members.get(&node.name)).copied().unwrap_or_default();
+        let mut own = open_node(node, member, state, &Past::default()).await.map_err(fault())?;
+        if own.status().await.map_err(fault())?.is_running() {
+            continue;
         }
+        if own.has_nothing_to_start().await {
+            // A newcomer that has not begun is nothing to speak of.
+            let gone = ActError::DataGone { node: node.name.clone() };
+            (!node.may_join).then(|| reporter.tell(RunEvent::Warning(&gone.to_string())));
+            continue;
+        }
+        own.start().await.map_err(fault())?;
+        reporter.tell(RunEvent::NodeStarted { node: &node.name });
+        was_down = true;
     }
     Ok(was_down)
 }

@@ -40,7 +40,7 @@ pub enum ActError {
     Clash(#[from] Clash),
     #[error("{}", with_causes(.0))]
     DataDir(#[from] DataDirError),
-    /// An agent has begun it, so that an empty directory is none that it was told to begin with.
+    /// It has begun once, so that an empty directory is none that it was told to begin with.
     #[error("the data directory of {node} holds no data, and a member does not begin anew")]
     DataGone { node: String },
     #[error("{}", with_causes(.0))]

@@ -10,9 +10,10 @@ use proto::MemberId;
 use super::{
     error::ActError,
     line::{Line, Past, past},
-    membership::{data, with_initial_cluster},
+    membership::with_initial_cluster,
     node::OwnNode,
     own_certificate,
+    own_data::data,
     port_owner::must_answer_itself,
     prepare,
     process_member::must_be_the_member,
@@ -71,7 +72,7 @@ pub async fn inspect(playbook: &Playbook, view: &ClusterView, observer: &Observe
         };
         if node.may_join {
             let place = place(node, &layout, member.report().is_some()).await;
-            let has_nothing = place.data == Data::None;
+            let has_nothing = matches!(place.data, Data::None | Data::NoLog);
             found.places.push(place);
             // A run never starts a member on nothing, and the planner says what is to be made of it.
             if has_nothing && playbook.kind.changes_members() {

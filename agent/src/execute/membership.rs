@@ -16,10 +16,7 @@ use crate::{
     event::RunEvent,
     host::{
         blocking::blocking,
-        files::{
-            durable,
-            whose::{Whose, put_aside, whose},
-        },
+        files::{durable, whose::put_aside},
         runtime::Found,
     },
     keys::{Keys, membership::RoleChange},
@@ -39,8 +36,9 @@ const SURVEYS: usize = 4;
 const ENDS_AT_ONCE: Duration = Duration::from_secs(1);
 /// Between two tries to learn what a call has come to.
 const ASKED_AGAIN: Duration = Duration::from_millis(500);
-/// How long a former member that was told of its removal may take to end by itself.
+/// How long a former member that was told of its removal may take to end by itself, and between two looks whether it has.
 const ENDS_BY_ITSELF: Duration = Duration::from_secs(10);
+const ENDED_YET: Duration = Duration::from_millis(50);
 
 impl Execution<'_> {
     /// The list and this host's places, where members are changed. The list is of a moment in which run and step were as `keys` says
@@ -95,8 +93,8 @@ impl Execution<'_> {
         let member = match own.data().await {
             Data::Of { member, .. } => Some(member),
             Data::None | Data::Unnamed => return Ok(()),
-            // The plan knows whose it is: that of a newcomer that did not come to its first log.
-            Data::Unknown(_) => None,
+            // The plan knows whose it is: that of a member that did not come to its first log, or has lost it.
+            Data::NoLog | Data::Unknown(_) => None,
         };
         let aside = blocking(move || put_aside(&folder, member)).await.map_err(|error| with_causes(&error))?;
         let name = self.own(at)?.node.name.clone();
@@ -195,7 +193,7 @@ impl Execution<'_> {
     async fn retire_and_archive(&mut self, at: usize) -> Result<(), ActError> {
         let deadline = Instant::now() + ENDS_BY_ITSELF;
         while self.own(at)?.status().await?.is_running() && Instant::now() < deadline {
-            tokio::time::sleep(ASKED_AGAIN).await;
+            tokio::time::sleep(ENDED_YET).await;
         }
         let node = &mut self.host.nodes[at];
         node.member = MemberId::default();
@@ -248,28 +246,7 @@ fn initial_cluster(listed: &crate::observe::peers::PeerUrls, name: impl Fn(Membe
     listed.iter().flat_map(one).collect::<Vec<_>>().join(",")
 }
 
-/// What is in a node's data directory.
-pub(super) async fn data(node: &playbook::Node) -> Data {
-    let Some(folder) = node.data_dir.clone() else { return Data::Unnamed };
-    match blocking(move || whose(&folder)).await {
-        Whose::Nobody => Data::None,
-        Whose::Member { cluster, member } => Data::Of { cluster, member },
-        Whose::Unknown(why) => Data::Unknown(why.into()),
-    }
-}
-
 impl OwnNode {
-    /// What is in its data directory.
-    pub(super) async fn data(&self) -> Data {
-        data(&self.node).await
-    }
-
-    /// Whether a start would begin a member anew that the cluster counts on: only a newcomer's own start may (`begin`).
-    pub(super) async fn has_nothing_to_start(&self) -> bool {
-        let was_begun_by_an_agent = !self.node.initial_cluster.is_empty();
-        (self.node.may_join || was_begun_by_an_agent) && matches!(self.data().await, Data::None)
-    }
-
     /// One that was not told who the members are begins a cluster of its own.
     async fn began_as(&self, wanted: MemberId) -> Result<(), ActError> {
         match self.data().await {

@@ -24,6 +24,7 @@ mod newcomer;
 mod newcomer_certificate;
 pub mod node;
 mod own_certificate;
+mod own_data;
 pub mod port_owner;
 pub mod prepare;
 mod process;
@@ -232,7 +233,9 @@ impl Execution<'_> {
         self.cluster.leases.end(&self.cluster.store).await;
         let is_at_once = matches!(ending, Err(Abort::AtOnce | Abort::HostGoesDown));
         let is_doubtful = match &ending {
-            Ok(Ending::Finished(_)) | Err(Abort::AtOnce | Abort::HostGoesDown) => false,
+            // Who is there by now is what is told of such a run.
+            Ok(Ending::Finished(_)) => self.me.intent.change.changes_members(),
+            Err(Abort::AtOnce | Abort::HostGoesDown) => false,
             Ok(Ending::Refused(_) | Ending::Unprepared(_)) => self.seen.blind.is_some(),
             Ok(_) | Err(_) => true,
         };

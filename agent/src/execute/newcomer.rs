@@ -21,7 +21,7 @@ impl Execution<'_> {
     /// Refuses what would end, or hurt, a newcomer once it is listed. A member that is there already is none.
     pub(super) async fn check_newcomer(&self, at: usize, side: &Side) -> Result<(), ActError> {
         let own = &self.host.nodes[at];
-        if !wants(&self.me.intent.change, &own.node.name) || !matches!(own.data().await, Data::None) {
+        if !wants(&self.me.intent.change, &own.node.name) || !matches!(own.data().await, Data::None | Data::NoLog) {
             return Ok(());
         }
         let name = &own.node.name;

@@ -288,15 +288,6 @@ impl OwnNode {
         self.begin().await
     }
 
-    /// Refuses a member that an agent has begun and whose data is gone: started, it would vote by an id that has promised things.
-    pub(super) async fn check_has_data(&self) -> Result<(), ActError> {
-        let name = &self.node.name;
-        match self.has_nothing_to_start().await {
-            true => Err(ActError::DataGone { node: name.clone() }),
-            false => Ok(()),
-        }
-    }
-
     /// As [`OwnNode::start`], also of a newcomer that has no data yet.
     pub(super) async fn begin(&mut self) -> Result<Start, ActError> {
         self.look_up().await?;

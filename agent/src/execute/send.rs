@@ -248,7 +248,7 @@ impl Execution<'_> {
             let decision = match (self.me.verb, &run.state) {
                 (Verb::Finalize, RunState::Approved) => Some(Decision::Approved),
                 (Verb::Rollback, RunState::RollingBack) => Some(Decision::TurnedBack),
-                (Verb::Resume, state) if !matches!(state, RunState::Failed { .. }) => Some(Decision::Resumed),
+                (Verb::Resume, state) if !matches!(state, RunState::Failed { .. }) => self.progress.taken_up_by(run),
                 _ => None,
             };
             decision.into_iter().for_each(|decision| self.tell(RunEvent::Decided(decision)));

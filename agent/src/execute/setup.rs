@@ -297,7 +297,7 @@ impl Identity {
                 Err(error) => error,
             };
             if starts && !was_started && may_pass(&error) {
-                was_started = start_what_is_down(playbook, state, reporter).await?;
+                was_started = start_what_is_down(playbook, header, state, reporter).await?;
             }
             if !was_started || !may_pass(&error) {
                 return Err(SetupError::Observe(error));

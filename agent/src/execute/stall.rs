@@ -9,9 +9,12 @@ use std::{
 use proto::{LogIndex, MemberId};
 
 use super::wait::{LOOK_GAP, NOTHING_NEW};
-use crate::keys::{
-    AttemptId, KeyName, Keys, ProcessId, RunId, RunState,
-    membership::{Membership, RoleChange},
+use crate::{
+    event::Decision,
+    keys::{
+        AttemptId, KeyName, Keys, ProcessId, Run, RunId, RunState,
+        membership::{Membership, RoleChange},
+    },
 };
 
 /// How far a run is, by its keys: its state, how many are done, who comes and goes, and the step in hand.
@@ -71,6 +74,16 @@ impl Progress {
         let is_idle = self.was_at_once && self.keys.as_ref() == Some(keys);
         self.breath = if is_idle { (2 * self.breath).min(NOTHING_NEW) } else { LOOK_GAP };
         self.keys = Some(keys.clone());
+    }
+
+    /// What `agent resume` has decided by writing this, where the last look read a mark, or other members than are expected now.
+    pub(super) fn taken_up_by(&self, run: &Run) -> Option<Decision> {
+        let before = &self.keys.as_ref()?.run.as_ref()?.value;
+        let accepts = || run.membership.as_ref()?.accepts(before.membership.as_ref()?).then_some(Decision::Accepted);
+        match before.state {
+            RunState::Failed { .. } => Some(Decision::Resumed),
+            _ => accepts(),
+        }
     }
 
     /// Whether the last look read a step by which this member is removed.

@@ -91,6 +91,15 @@ impl Membership {
         self.expected.iter().any(|one| one.member == member)
     }
 
+    /// Whether it expects other members than before, of whom none was a newcomer of the run's, and none was to go.
+    pub fn accepts(&self, before: &Self) -> bool {
+        let came = |one: &Expected| {
+            !before.is_expected(one.member) && !before.joins.iter().any(|join| join.member == Some(one.member))
+        };
+        let went = |one: &Expected| !self.is_expected(one.member) && !before.leaving.contains(&one.member);
+        self.expected.iter().any(came) || before.expected.iter().any(went)
+    }
+
     /// The same, with this newcomer as it is now.
     pub fn with_join(&self, join: Join) -> Self {
         let mut next = self.clone();

@@ -59,6 +59,8 @@ pub struct Agent {
     /// How often in a row the cluster did not take the newcomer.
     pub(super) refusals: u8,
     pub(super) host_written: Option<HostWritten>,
+    /// Whether `agent resume` has not taken up yet what it found.
+    pub(super) may_resume: bool,
 }
 
 /// The baton in this process's hand.
@@ -124,6 +126,7 @@ impl Agent {
             join_failure: None,
             refusals: 0,
             host_written: None,
+            may_resume: true,
         }
     }
 
@@ -286,12 +289,17 @@ impl Agent {
         self.case(looked, None).map_or_else(Vec::new, |case| plan::warnings(&case))
     }
 
+    /// Whether there is, or may be, something that `agent resume` takes up.
+    pub(super) fn is_to_be_resumed(&self, looked: &Looked) -> bool {
+        self.case(looked, None).is_none_or(|case| plan::is_to_be_resumed(&case))
+    }
+
     fn case<'a>(&'a self, looked: &'a Looked, in_hand: Option<AttemptId>) -> Option<Case<'a>> {
         let (keys, view) = (looked.keys.as_ref()?, looked.view.as_ref()?);
         let (me, rules, gone, process) = (&*self.me, &self.rules, looked.gone.as_slice(), self.process);
         let (is_window_over, joined, evidence) = (looked.is_window_over, self.joined, self.evidence.as_deref());
         let (survey, join_failure) = (looked.survey.as_ref(), self.join_failure.as_ref());
-        let (may_begin, fresh) = (self.begins, looked.fresh);
+        let (may_begin, may_resume, fresh) = (self.begins, self.may_resume, looked.fresh);
         Some(Case {
             me,
             rules,
@@ -306,6 +314,7 @@ impl Agent {
             survey,
             join_failure,
             may_begin,
+            may_resume,
             fresh,
         })
     }

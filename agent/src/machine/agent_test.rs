@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::{
-    keys::AttemptId,
+    keys::{AttemptId, Going},
     machine::driven::{Driven, baton, host, keys, record},
+    plan::Verb,
 };
 
 /// An agent that has just asked for the baton.
@@ -30,6 +31,24 @@ fn everything_is_decided_again_once_the_baton_is_held() {
         let created = driven.keys.baton.as_ref().unwrap().created;
         assert_eq!(driven.then(Event::Yes(created)), acts);
     }
+}
+
+/// Nobody has seen it who typed the command.
+#[test]
+fn a_mark_that_is_set_after_resume_was_typed_stands() {
+    let failed = || RunState::Failed { member: MemberId(2), why: "it".into(), was: Going::Rolling };
+    let resuming = |state| Driven::new(keys(state), "1+ 2+ 3*").verb(Verb::Resume);
+    let mut healthy = resuming(RunState::Rolling);
+    assert_eq!(healthy.start(None), "prepare, look, register, look, take baton");
+    healthy.keys.run = keys(failed()).run;
+    healthy.keys.baton = Some(baton(1, 1));
+    let created = healthy.keys.baton.as_ref().unwrap().created;
+    assert_eq!(healthy.then(Event::Yes(created)), "look, give back");
+
+    let mut marked = resuming(failed());
+    assert_eq!(marked.start(None), "prepare, look, register, look, run rolling");
+    let again = Event::No(Box::new(marked.keys.clone()));
+    assert_eq!(marked.then(again), "look, wait FailedOwner", "it is another mark by now");
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::{
     plan::{
         self, Guard as Asked, Next, Verb,
         action::{Action, Guard, Restart},
+        membership::Move,
         refusal::{Refusal, Wait},
     },
     unknown::Unknown,
@@ -48,6 +49,10 @@ impl Agent {
         }
         self.sees_own_data(&looked);
         let Some(next) = self.next(&looked, None) else { return self.unanswered(&looked) };
+        if self.may_resume {
+            let takes_up = matches!(next, Next::Move { .. } | Next::Members(Move::Note(_)));
+            self.may_resume = self.is_to_be_resumed(&looked) && !takes_up;
+        }
         let is_fresh = looked.lease_is_fresh;
         let membership = looked.survey.as_ref().zip(looked.view.as_ref());
         let membership = membership.map(|(survey, view)| plan::membership::initial(&self.me.intent, view, survey));

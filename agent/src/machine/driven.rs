@@ -23,7 +23,7 @@ use crate::{
         txn::{Op, Txn},
     },
     observe::view::ClusterView,
-    plan::{Me, OnFailure, samples},
+    plan::{Me, OnFailure, Verb, samples},
     unknown::Unknown,
 };
 
@@ -125,6 +125,11 @@ impl Driven {
 
     pub(super) fn on_failure(mut self, on_failure: OnFailure) -> Self {
         self.agent = agent(Me { on_failure, ..samples::me(&[1]) });
+        self
+    }
+
+    pub(super) fn verb(mut self, verb: Verb) -> Self {
+        self.agent = agent(Me { verb, ..samples::me(&[1]) });
         self
     }
 

@@ -169,6 +169,7 @@ impl World<'_> {
                 survey: None,
                 join_failure: None,
                 may_begin: None,
+                may_resume: true,
                 fresh: 0,
             };
             if let Some(end) = self.take(next(&case)) {

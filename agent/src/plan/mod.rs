@@ -156,6 +156,8 @@ pub struct Case<'a> {
     pub join_failure: Option<&'a Arc<str>>,
     /// The newcomer whose first start is this process's own: it may begin with no data.
     pub may_begin: Option<AttemptId>,
+    /// Whether `agent resume` has not taken up yet what it found when it was typed.
+    pub may_resume: bool,
     /// An id that was never used.
     pub fresh: u128,
 }
@@ -256,6 +258,13 @@ impl Case<'_> {
         let direction = self.direction();
         target::seated(self).filter(move |member| !target::is_at(self, member, direction))
     }
+}
+
+/// Whether there is something that `agent resume` takes up: the mark of a failed step, or members that others have changed. It takes up
+/// what stood when it was typed, and nothing that came later: nobody has seen that.
+pub fn is_to_be_resumed(case: &Case) -> bool {
+    let Some(run) = case.current_run() else { return true };
+    matches!(run.state, RunState::Failed { .. }) || membership::has_foreign_change(case)
 }
 
 /// What a person should know before it is done.

@@ -68,6 +68,7 @@ fn misfit(me: &Me, keys: &Keys, (view, evidence): (&ClusterView, &Evidence)) -> 
         survey: None,
         join_failure: None,
         may_begin: None,
+        may_resume: true,
         fresh: 0,
     };
     let refused = || match rules::before_a_run(&case) {

@@ -222,6 +222,7 @@ pub(crate) fn case<'a>(me: &'a Me, rules: &'a Rules, keys: &'a Keys, view: &'a C
         survey: None,
         join_failure: None,
         may_begin: None,
+        may_resume: true,
         fresh: 11,
     }
 }

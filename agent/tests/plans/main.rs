@@ -167,6 +167,7 @@ fn plan(folder: &Path) -> String {
         survey: survey.as_ref(),
         join_failure: None,
         may_begin: None,
+        may_resume: true,
         fresh: 0,
     };
     let warnings = plan::warnings(&case).into_iter().chain(membership::forecast::warnings(&forecast));

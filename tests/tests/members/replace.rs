@@ -13,6 +13,7 @@ use tests::{
     playbook::Upgrade,
     rollout::all_end,
     system::System,
+    wait,
 };
 
 on_both! {
@@ -114,6 +115,7 @@ async fn brings_its_member_back(system: System, size: usize) {
     // While it is there it is not replaced by itself.
     all_must_be(&all_end([change.start(case, case.member(lost))]).await, 3, "target_refused");
     loses_its_data(case.member(lost));
+    is_not_begun_anew(case, case.member(lost)).await;
     let before = case.client((lost + 1) % size).members().await.expect("a list");
     let ended = all_end([change.start(case, &member)]).await;
     all_must_be(&ended, 0, "done");
@@ -124,14 +126,31 @@ async fn brings_its_member_back(system: System, size: usize) {
     assert_ne!(id(&before), id(&after), "an id without its data is burnt");
     assert!(after.iter().all(|one| !one.is_learner) && after.len() == size, "{after:?}");
 
-    // An agent has begun it now. Once its disk is lost again no run of another kind starts it, under an id that has voted.
+    // An agent has begun it now, and nobody does once more.
     loses_its_data(&member);
-    let refused = all_end(["plan", "run"].map(|verb| restart(case, verb, &member, &[]))).await;
-    all_must_be(&refused, 3, "data_gone");
-    assert!(refused.iter().all(|agent| agent.said("left").contains(&by_itself(&member))), "{refused:?}");
-    assert!(!member.is_running() && !data(&member).exists(), "nothing was begun");
+    is_not_begun_anew(case, &member).await;
     all_must_be(&all_end([change.start(case, &member)]).await, 0, "done");
     rollout.end(1).await;
+}
+
+/// No run of another kind starts it, whoever began it: it would come back under an id that has voted, and have forgotten that.
+async fn is_not_begun_anew(case: &Case, member: &Member) {
+    let refused = all_end(["plan", "run"].map(|verb| restart(case, verb, member, &[]))).await;
+    all_must_be(&refused, 3, "data_gone");
+    assert!(refused.iter().all(|agent| agent.said("left").contains(&by_itself(member))), "{refused:?}");
+    assert!(!member.is_running() && !data(member).exists(), "nothing was begun");
+}
+
+/// As a supervisor tries it again and again: etcd leaves a database without a log.
+async fn is_started_in_vain(member: &Member) {
+    member.start().expect("started");
+    let ends = wait::until("it to end", wait::GENEROUS, || async {
+        match (member.is_running(), data(member).join("member/snap/db").exists()) {
+            (false, true) => Ok(()),
+            (runs, has_begun) => Err(format!("it runs: {runs}; it has a database: {has_begun}")),
+        }
+    });
+    ends.await.expect("it ends");
 }
 
 fn loses_its_data(member: &Member) {
@@ -163,6 +182,9 @@ async fn a_step_ends_whose_member_has_lost_its_data(system: System) {
     let case = &*rollout;
     let change = case.replace(&member.name, &member.name);
     loses_its_data(case.member(lost));
+    if system == System::Etcd {
+        is_started_in_vain(case.member(lost)).await;
+    }
     all_must_be(&all_end([change.start(case, &member)]).await, 0, "done");
 
     let folder = data(&member).display().to_string();

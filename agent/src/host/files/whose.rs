@@ -28,6 +28,8 @@ const CHECKSUM: i64 = 4;
 pub enum Whose {
     /// No member has begun there.
     Nobody,
+    /// A database, and no log, without which no member goes on. The log may lie elsewhere.
+    NoLog,
     Member {
         cluster: ClusterId,
         member: MemberId,
@@ -76,7 +78,7 @@ pub fn whose(data: &Path) -> Whose {
 fn rest(data: &Path) -> Whose {
     let has_more = |name: &str| data.join(name).exists();
     match has_more("member/snap/db") || has_more("snap") || has_more("wal") {
-        true => Whose::Unknown("it has a database and no log, which may lie elsewhere".to_owned()),
+        true => Whose::NoLog,
         false => Whose::Nobody,
     }
 }

@@ -27,7 +27,8 @@ pub(super) fn begin(case: &Case, survey: &Survey) -> Next {
         return refuse(gone);
     }
     if is_reached(case) {
-        return degraded(case).unwrap_or(Next::Finish(Finish::NothingToDo));
+        // Who came back by its name is none that goes any more.
+        return sick(case, &[]).unwrap_or(Next::Finish(Finish::NothingToDo));
     }
     rules::step_lock(case)
         .or_else(|| rules::alarm(case))
@@ -62,7 +63,7 @@ fn emptied(case: &Case, survey: &Survey) -> Option<MembersRefusal> {
 }
 
 /// Whether a member is to be replaced by itself.
-fn comes_back(change: &Change) -> bool {
+pub(super) fn comes_back(change: &Change) -> bool {
     matches!(change, Change::Replace(replace) if replace.member == replace.by)
 }
 
@@ -181,8 +182,11 @@ fn replaceable(case: &Case, survey: &Survey, replace: &Replace, leaving: &[Membe
 
 /// A voter that is to stay and is not ready: another playbook mends that first.
 fn degraded(case: &Case) -> Option<Next> {
-    let leaving = leaving(&case.me.intent.change, case.view);
-    let sick = case.view.voters().find(|voter| !voter.is_ready() && !leaving.contains(&voter.id));
+    sick(case, &leaving(&case.me.intent.change, case.view))
+}
+
+fn sick(case: &Case, but: &[MemberId]) -> Option<Next> {
+    let sick = case.view.voters().find(|voter| !voter.is_ready() && !but.contains(&voter.id));
     sick.map(|voter| waits_for(case, voter.id))
 }
 

@@ -204,6 +204,7 @@ impl<'a> World<'a> {
             survey: Some(&survey),
             join_failure: None,
             may_begin: *begins,
+            may_resume: true,
             fresh: self.fresh,
         })
     }

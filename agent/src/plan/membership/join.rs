@@ -7,7 +7,9 @@ use std::sync::Arc;
 use proto::MemberId;
 
 use super::{
-    Move, Standing, hold, is_learner, of_join, promote,
+    Move, Standing,
+    begin::comes_back,
+    hold, is_learner, of_join, promote,
     refusal::MembersRefusal,
     refuse,
     survey::{Data, Place},
@@ -21,6 +23,8 @@ use crate::{
     observe::view::{Answer, Member},
     plan::{Case, Next, refusal::Wait},
 };
+
+const NO_LOG: &str = "it has a database and no log";
 
 /// Takes a place among the learners, if this seat's newcomer may come.
 pub(super) fn reserve(standing: &Standing, at: usize, place: &Place) -> Option<Next> {
@@ -92,7 +96,11 @@ fn data_objection(standing: &Standing, seat: Arc<str>, place: &Place) -> Option<
             Some(MembersRefusal::ListedData { seat, member: *member })
         }
         Data::Unknown(why) => Some(MembersRefusal::UnknownData { seat, why: why.clone() }),
-        Data::Unnamed | Data::None | Data::Of { .. } => None,
+        // Of one that comes back by its name it is what a start without its log has left.
+        Data::NoLog if !comes_back(&standing.case.me.intent.change) => {
+            Some(MembersRefusal::UnknownData { seat, why: NO_LOG.into() })
+        }
+        Data::Unnamed | Data::None | Data::NoLog | Data::Of { .. } => None,
     }
 }
 
@@ -176,7 +184,10 @@ pub(super) fn next(standing: &Standing, at: usize, place: &Place, join: &Join) -
             Some(member) => match (&join.stage, &place.data) {
                 (_, Data::Of { member: other, .. }) if *other != id => Some(Next::Members(Move::Archive(at))),
                 // It is about to write its first file.
-                (Stage::Starting, Data::None | Data::Unknown(_)) if place.runs => Some(catches_up(standing, member)),
+                (Stage::Starting, Data::None | Data::NoLog | Data::Unknown(_)) if place.runs => {
+                    Some(catches_up(standing, member))
+                }
+                (_, Data::NoLog) => give_up(format!("its data cannot be understood: {NO_LOG}").into()),
                 (_, Data::Unknown(why)) => give_up(format!("its data cannot be understood: {why}").into()),
                 (_, Data::Unnamed) => give_up("the playbook does not say any more where its data is".into()),
                 (Stage::Starting, Data::Of { .. }) => match hold::marked(standing, join.host) {
@@ -221,6 +232,7 @@ fn add(standing: &Standing, at: usize, place: &Place, join: &Join) -> Option<Nex
         Data::Of { member, .. } if !survey.listed.contains_key(member) => {
             return Some(Next::Members(Move::Archive(at)));
         }
+        Data::NoLog => return Some(Next::Members(Move::Archive(at))),
         _ => {}
     }
     if let Some(record) = hold::before_it_is_added(standing, join) {

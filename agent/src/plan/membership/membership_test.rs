@@ -180,6 +180,7 @@ fn a_newcomers_place_is_held_against_the_list_and_the_disk() {
         ("another cluster's data", four().of_member(9, 7, false), "refuse ForeignData"),
         ("a member's data", four().of_member(0xc, 1, false), "refuse ListedData"),
         ("data of nobody knows whom", four().data(Data::Unknown("x".into()), false), "refuse UnknownData"),
+        ("a database without a log", four().data(Data::NoLog, false), "refuse UnknownData"),
         ("a process that is no member", four().data(Data::None, true), "refuse RunsAlready"),
         ("a former member's data", four().of_member(0xc, 7, false), "note reserved"),
         ("the same, with its place", four().of_member(0xc, 7, false).joining(Stage::Reserved, None), "archive"),
@@ -335,6 +336,10 @@ fn a_member_that_is_none_any_more_is_stopped_for_good() {
     let mut listed = gone(true);
     listed.survey.listed.extend(others);
     assert_ne!(listed.word(), "retire", "a listed member's data stays where it is");
+    // It does not know yet that it was removed, and says that all is as it was.
+    let mut unaware = Asked::new(scale(&["1", "2", "3"]), "1+ 2+ 3* 4+", 4).of_member(0xc, 4, true).before_a_run();
+    unaware.survey.listed.remove(&MemberId(4));
+    assert_eq!(unaware.word(), "retire");
     // An old folder in the playbook of a member that serves: its process is not touched.
     let serves = Asked::new(scale(&["1", "2", "3"]), "1+ 2+ 3*", 1).of_member(0xc, 7, true);
     assert_eq!(serves.word(), "settle");
@@ -353,13 +358,20 @@ fn a_member_that_came_back_comes_back_again_once_its_data_is_lost_again() {
     let after = |view| Asked::new(replace("1", "1"), view, 1).after(RunResult::Reached);
     for (what, asked, expected) in [
         ("it serves", after("1+ 2+ 3*").of_member(0xc, 1, true), "finish"),
-        // It is started before anything is decided.
-        ("it is down, with its data", after("1. 2+ 3*").of_member(0xc, 1, false), "finish"),
-        ("it is about to write its first file", after("1. 2+ 3*").data(Data::None, true), "finish"),
+        ("it is down, with its data", after("1. 2+ 3*").of_member(0xc, 1, false), "wait Ready"),
+        ("it is about to write its first file", after("1. 2+ 3*").data(Data::None, true), "wait Ready"),
         ("its data is gone", after("1. 2+ 3*"), "begin"),
+        ("a start without its log has left a database", after("1. 2+ 3*").data(Data::NoLog, false), "begin"),
     ] {
         assert_eq!(asked.word(), expected, "{what}");
     }
+}
+
+#[test]
+fn what_a_start_without_its_log_has_left_is_put_aside_once_the_old_member_is_gone() {
+    let back = |view| Asked::new(replace("1", "1"), view, 1).data(Data::NoLog, false);
+    assert_eq!(back("1. 2+ 3*").before_a_run().word(), "begin");
+    assert_eq!(back("2+ 3*").joining(Stage::Reserved, None).word(), "archive");
 }
 
 #[test]

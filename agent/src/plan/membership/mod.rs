@@ -117,8 +117,10 @@ fn clean(case: &Case, survey: &Survey) -> Option<Next> {
         let is_ours = matches!(place.data, Data::Of { cluster, member }
             if cluster == case.view.cluster && !survey.listed.contains_key(&member));
         let is_wanted = wants(&case.me.intent.change, &seat.name);
-        // What lies there may be an old folder, beside a member of this seat that serves: its process is not touched.
-        let is_ours = is_ours && !case.view.members.iter().any(|member| *member.name == *seat.name);
+        // What lies there may be an old folder, beside a member of this seat that serves: its process is not touched. Who is removed
+        // may itself be the one that was looked at, and not know it yet.
+        let serves = |member: &Member| *member.name == *seat.name && survey.listed.contains_key(&member.id);
+        let is_ours = is_ours && !case.view.members.iter().any(serves);
         // Where it is to come back, its old data is put aside once it has its place.
         let is_over = is_ours && !joins(&seat.name) && (!is_wanted || place.runs);
         is_over.then_some(Next::Members(Move::Retire(at)))
@@ -141,7 +143,7 @@ fn is_over_with_me(case: &Case) -> bool {
 
 fn within(standing: &Standing) -> Next {
     let case = standing.case;
-    if case.me.verb == Verb::Resume && standing.foreign().is_some() {
+    if case.me.verb == Verb::Resume && case.may_resume && standing.foreign().is_some() {
         return accept(standing);
     }
     if let Some(member) = standing.foreign() {
@@ -162,6 +164,12 @@ fn within(standing: &Standing) -> Next {
     let acts = found.iter().find(|next| matches!(next, Next::Members(_))).cloned();
     let refuses = || found.iter().find(|next| matches!(next, Next::Refuse(_))).cloned();
     acts.or_else(refuses).or_else(|| found.first().cloned()).unwrap_or_else(|| standing.my_part_is_done())
+}
+
+/// Whether members of the run that stands are there, or gone, by somebody else's hand; or that is not known.
+pub(super) fn has_foreign_change(case: &Case) -> bool {
+    let Some(membership) = case.current_run().and_then(|run| run.membership.as_deref()) else { return false };
+    case.survey.is_none_or(|survey| Standing { case, membership, survey }.foreign().is_some())
 }
 
 /// `agent resume`: the members are as they are to be. A step may stand meanwhile, and could not end before that.

@@ -28,7 +28,7 @@ pub struct Place {
 impl Place {
     /// Nothing is there, and nothing writes to it: a member that is to have it has lost what it had promised.
     pub(super) fn is_empty(&self) -> bool {
-        self.data == Data::None && !self.runs
+        matches!(self.data, Data::None | Data::NoLog) && !self.runs
     }
 }
 
@@ -43,6 +43,8 @@ pub enum Data {
         cluster: ClusterId,
         member: MemberId,
     },
+    /// A database without the log that belongs to it: nobody goes on with that, and nobody knows whose it is.
+    NoLog,
     /// Something is there, and it is not understood whose it is.
     Unknown(Arc<str>),
 }

@@ -83,7 +83,7 @@ fn finalize(case: &Case) -> Option<Next> {
 /// Begins no run: whoever types it looks for one that has failed, and may be on the wrong cluster.
 fn resume(case: &Case) -> Option<Next> {
     match case.current_run().map(|run| &run.state) {
-        Some(RunState::Failed { was, .. }) => Some(Next::Move { to: (*was).into(), at_rest: true }),
+        Some(RunState::Failed { was, .. }) if case.may_resume => Some(Next::Move { to: (*was).into(), at_rest: true }),
         None if case.undone().next().is_some() => Some(Next::Refuse(Refusal::NothingToResume)),
         _ => None,
     }
