@@ -3,7 +3,7 @@
 use std::{
     fs,
     os::unix::fs::{PermissionsExt, symlink},
-    path::Path,
+    path::{Path, PathBuf},
     process::Command,
 };
 
@@ -31,10 +31,15 @@ async fn a_full_data_disk_is_refused_before_the_stop(system: System) {
     case.upgrade.strategy = vec!["join_window: 0s".into()];
     let rollout = case.begin().await;
     let before = rollout.pids();
-    let full = match Mounted::tmpfs(&rollout.member(0).dir.join("data"), 1 << 20) {
+    let data = rollout.member(0).dir.join("data");
+    let (file, head) = what_says_whose_it_is(&data);
+    let full = match Mounted::tmpfs(&data, 1 << 20) {
         Ok(disk) => disk,
         Err(error) => return skip(&format!("no tmpfs can be mounted: {error}")),
     };
+    // With nothing there its data would be gone, and that is another refusal.
+    fs::create_dir_all(file.parent().expect("a folder")).expect("made");
+    fs::write(&file, head).expect("written");
     for verb in ["run", "plan"] {
         let ended = rollout.one(verb, 0).await;
         ended.must_be(3, "unprepared");
@@ -44,6 +49,16 @@ async fn a_full_data_disk_is_refused_before_the_stop(system: System) {
     drop(full);
     rollout.one("plan", 0).await.must_be(0, "planned");
     rollout.end(0).await;
+}
+
+/// The file that has a member's id at its beginning, and as much of it: of etcd's log, or of the bundled node.
+fn what_says_whose_it_is(data: &Path) -> (PathBuf, Vec<u8>) {
+    let logs = fs::read_dir(data.join("member/wal")).into_iter().flatten().map(|entry| entry.expect("a file").path());
+    let log = logs.filter(|path| path.extension().is_some_and(|extension| extension == "wal")).min();
+    let file = log.unwrap_or_else(|| data.join("identity"));
+    let mut head = fs::read(&file).expect("read");
+    head.truncate(4096);
+    (file, head)
 }
 
 /// What the agent counts on when it tries a member's arguments on the release to come.

@@ -25,9 +25,11 @@ pub fn in_order<'a>(view: &'a ClusterView, keys: &Keys) -> Vec<&'a Member> {
     members
 }
 
-/// Who goes next, as far as the cluster shows it; nobody under the mark of a failed step, or while a run is held.
+/// Who goes next, as far as the cluster shows it; nobody under the mark of a failed step, or while a run is held. Where members come and
+/// go there is no such order.
 pub fn next(view: &ClusterView, keys: &Keys) -> Option<MemberId> {
-    let run = current(keys).filter(|run| !matches!(run.state, RunState::Failed { .. } | RunState::Held { .. }))?;
+    let is_open = |run: &&Run| !matches!(run.state, RunState::Failed { .. } | RunState::Held { .. });
+    let run = current(keys).filter(is_open).filter(|run| !run.intent.change.changes_members())?;
     let in_step = keys.step.as_ref().map(|step| step.value.member);
     let is_open =
         |member: &&Member| !is_done(member, run) && member.answer != Answer::NeverStarted && in_step != Some(member.id);

@@ -135,7 +135,7 @@ reasons! {
     NotLowered "not_lowered" Preflight, "a downgrade could not be enabled, or not be cancelled", "repair what is named, then agent run";
     BelowQuorum "below_quorum" Preflight, "too few ready voters would stand", "start the members that are down";
     MemberNotReady "member_not_ready" Preflight, "a member is not ready and its host takes no part", "agent run on its host, or repair it";
-    DataGone "data_gone" Preflight, "a member has lost its data, and does not begin anew", "a playbook of kind: Replace with its name as member and as by (playbooks/replace.yaml), then agent run of that, with --replace where a run stands";
+    DataGone "data_gone" Preflight, "a member has lost its data, and does not begin anew", "replace it by itself (playbooks/replace.yaml), with --replace where a run stands";
     NoClusterVersion "no_cluster_version" Preflight, "a member does not say which cluster version it holds", "wait for a new cluster to decide it, or set cluster.http";
     Hazard "hazard" Preflight, "something that is known to hurt a member when it is restarted stands in the way", "see to what is named, then agent run";
     Alarm "alarm" Preflight, "an alarm stands: etcd wants none before a member is stopped", "see to its cause, etcdctl alarm disarm, then agent run";
