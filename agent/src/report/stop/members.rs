@@ -79,7 +79,7 @@ impl Context<'_> {
             MembersRefusal::DataGone { seat, member } => {
                 let seat = printable(seat);
                 let message = format!("the data of {} is gone, and a member does not begin anew", name(*member));
-                self.stop(Reason::DataGone, message, "status").leaving(&back_by_itself(&seat.to_string()))
+                self.stop(Reason::DataGone, message, "status").leaving(&back_by_itself(&seat))
             }
             MembersRefusal::RunsAlready { seat } => {
                 let message = format!("{} is to join, and its process runs already, as no member", printable(seat));

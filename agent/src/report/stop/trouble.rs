@@ -167,7 +167,7 @@ impl Trouble {
         let stop = Stop { exit: reason.exit().code(touched), reason, message, left: left.into(), next, cluster: None };
         match self {
             Self::Declined { down } => stop.with_down(down, &[]),
-            Self::DataGone { name, .. } => stop.leaving(&back_by_itself(&printable(name).to_string())),
+            Self::DataGone { name, .. } => stop.leaving(&back_by_itself(&printable(name))),
             _ => stop,
         }
     }
