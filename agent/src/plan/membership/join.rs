@@ -118,7 +118,9 @@ fn in_the_way(standing: &Standing, place: &Place) -> Option<Next> {
         let is_own = standing.listed_at(&place.peer_urls) == Some(member.id);
         let is_its =
             |join: &Join| join.member == Some(member.id) || standing.listed_at(&join.peer_urls) == Some(member.id);
-        let has_joined = membership.joins.iter().any(is_its);
+        // The run is newer than the look at the members: who votes by it is no learner any more.
+        let votes_by_now = membership.expected.iter().any(|one| one.member == member.id && !one.is_learner);
+        let has_joined = votes_by_now || membership.joins.iter().any(is_its);
         !is_own && !has_joined && standing.is_listed(member.id)
     });
     if let Some(learner) = learner {

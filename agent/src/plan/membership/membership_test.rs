@@ -167,6 +167,15 @@ fn a_newcomer_takes_a_place_only_beside_voters_that_are_ready() {
 }
 
 #[test]
+fn whoever_votes_by_the_run_is_in_nobodys_way_though_a_look_before_has_it_as_a_learner() {
+    let mut asked = Asked::new(scale(&FIVE), "1+ 2+ 3* 4l", 5);
+    asked.membership.expected.retain(|one| one.member != MemberId(4));
+    assert_eq!(asked.word(), "refuse ForeignChange");
+    asked.membership.expected.push(expected_of(MemberId(4)));
+    assert_eq!(asked.word(), "note reserved");
+}
+
+#[test]
 fn a_newcomers_place_is_held_against_the_list_and_the_disk() {
     let four = || Asked::new(scale(&FIVE), "1+ 2+ 3*", 4);
     let at = |id| {
