@@ -11,7 +11,7 @@ use super::{error::ActError, node::OwnNode};
 use crate::{
     host::{
         blocking::blocking,
-        files::whose::{Whose, whose},
+        files::whose::{Whose, has_no_log, whose},
         runtime::same_node::value,
     },
     plan::membership::survey::Data,
@@ -29,32 +29,55 @@ pub(super) async fn data(node: &playbook::Node) -> Data {
 async fn data_in(node: &playbook::Node, folder: PathBuf) -> Data {
     match blocking(move || whose(&folder)).await {
         Whose::Nobody => Data::None,
-        Whose::NoLog if has_its_log_there(&node.runtime) => Data::NoLog,
+        Whose::NoLog if has_no_log_elsewhere(&node.runtime).await => Data::NoLog,
         Whose::NoLog => Data::Unknown("it has a database and no log, which may lie elsewhere".into()),
         Whose::Member { cluster, member } => Data::Of { cluster, member },
         Whose::Unknown(why) => Data::Unknown(why.into()),
     }
 }
 
-/// What the agent's own start says of this flag: etcd takes it from a file alone where there is one, then from its arguments.
-fn told<'a>(runtime: &'a Runtime, flag: &str) -> Option<&'a str> {
-    let Runtime::Process(process) = runtime else { return None };
-    let variable = || process.env.get(&format!("ETCD_{}", flag.to_uppercase().replace('-', "_"))).map(String::as_str);
-    let conditional = || process.args.iter().find_map(|some| value(&some.add, flag));
-    conditional().or_else(|| value(&process.argv, flag)).or_else(variable)
+/// What the agent's own start says of this flag. etcd takes it from a file alone where there is one, else from its arguments, else from
+/// its environment. What is added for some releases only is not known here.
+fn told<'a>(runtime: &'a Runtime, flag: &str) -> Told<'a> {
+    let Runtime::Process(process) = runtime else { return Told::Unknown };
+    let variable = |flag: &str| process.env.get(&format!("ETCD_{}", flag.to_uppercase().replace('-', "_")));
+    let is_conditional = process.args.iter().any(|some| value(&some.add, flag).is_some());
+    let has_file =
+        value(&process.argv, "config-file").or_else(|| variable("config-file").map(String::as_str)).is_some();
+    let given = value(&process.argv, flag).or_else(|| variable(flag).map(String::as_str));
+    match given.filter(|given| !given.is_empty()) {
+        _ if is_conditional || has_file => Told::Unknown,
+        Some(given) if given.contains("{{") => Told::Unknown,
+        Some(given) => Told::As(given),
+        None => Told::Nothing,
+    }
 }
 
-/// Of a unit, of commands and of a configuration file it is not known.
-fn has_its_log_there(runtime: &Runtime) -> bool {
-    let is_told = |flag| told(runtime, flag).is_some();
-    matches!(runtime, Runtime::Process(_)) && !is_told("wal-dir") && !is_told("config-file")
+enum Told<'a> {
+    As(&'a str),
+    /// It is left to etcd.
+    Nothing,
+    /// By a unit, by commands, by a file, by a template, or for some releases only.
+    Unknown,
 }
 
-/// Where the agent's own start has the member keep its data; `None` where that does not say so by itself.
-fn told_folder(runtime: &Runtime) -> Option<PathBuf> {
-    let folder = told(runtime, "data-dir").filter(|folder| !folder.contains("{{"))?;
-    let is_told = told(runtime, "config-file").is_none();
-    Some(PathBuf::from(folder)).filter(|folder| is_told && folder.is_absolute())
+/// The folder that the agent's own start names by this flag.
+fn told_folder(runtime: &Runtime, flag: &str) -> Option<PathBuf> {
+    let (Runtime::Process(process), Told::As(folder)) = (runtime, told(runtime, flag)) else { return None };
+    let folder = match &process.cwd {
+        Some(cwd) => cwd.join(folder),
+        None => PathBuf::from(folder),
+    };
+    Some(folder).filter(|folder| folder.is_absolute())
+}
+
+/// Whether a database without a log has none in the folder that is told for it either.
+async fn has_no_log_elsewhere(runtime: &Runtime) -> bool {
+    match (told(runtime, "wal-dir"), told_folder(runtime, "wal-dir")) {
+        (Told::Nothing, _) => true,
+        (_, Some(folder)) => blocking(move || has_no_log(&folder)).await,
+        _ => false,
+    }
 }
 
 impl OwnNode {
@@ -70,8 +93,9 @@ impl OwnNode {
         let has_begun = self.member != MemberId::default()
             || node.may_join
             || !node.initial_cluster.is_empty()
-            || told(&node.runtime, "initial-cluster-state") == Some("existing");
-        let Some(folder) = node.data_dir.clone().or_else(|| told_folder(&node.runtime)) else { return false };
+            || matches!(told(&node.runtime, "initial-cluster-state"), Told::As("existing"));
+        let folder = node.data_dir.clone().or_else(|| told_folder(&node.runtime, "data-dir"));
+        let Some(folder) = folder else { return false };
         has_begun && matches!(data_in(node, folder).await, Data::None | Data::NoLog)
     }
 

@@ -117,6 +117,11 @@ fn of_log(folder: &Path) -> io::Result<Option<(u64, u64)>> {
     ids(&bytes).map(Some).ok_or_else(damaged)
 }
 
+/// Whether no log begins in this folder. One that cannot be read may.
+pub fn has_no_log(folder: &Path) -> bool {
+    matches!(of_log(folder), Ok(None))
+}
+
 /// Each record has its length before it, and in the highest byte of that how much it is padded (etcd, `wal/decoder.go`).
 fn ids(mut log: &[u8]) -> Option<(u64, u64)> {
     loop {
