@@ -105,7 +105,7 @@ pub enum Trouble {
         /// Whether its step lock may still stand.
         is_recorded: bool,
     },
-    /// A member that an agent has begun has lost its data.
+    /// A member that has begun before has lost its data.
     DataGone {
         name: String,
         /// Of the step that was in hand, if there was one: whether its lock may still stand.

@@ -49,7 +49,7 @@ impl Agent {
         }
         self.sees_own_data(&looked);
         let Some(next) = self.next(&looked, None) else { return self.unanswered(&looked) };
-        if self.may_resume {
+        if self.me.verb == Verb::Resume && self.may_resume {
             let takes_up = matches!(next, Next::Move { .. } | Next::Members(Move::Note(_)));
             self.may_resume = self.is_to_be_resumed(&looked) && !takes_up;
         }
