@@ -128,6 +128,13 @@ impl Change {
         self
     }
 
+    /// With time for agents that start slowly, where none is left out.
+    #[must_use]
+    pub fn everybody_comes(mut self) -> Self {
+        self.upgrade.strategy.retain(|line| !line.starts_with("join_window"));
+        self.strategy(&["join_window: 60s"])
+    }
+
     /// Writes the playbook of the host that has these members.
     pub fn write(&self, case: &Case, members: &[&Member]) -> PathBuf {
         sure(self.upgrade.write_host(case.layout(), members))

@@ -57,7 +57,7 @@ async fn an_agent_that_slept_through_its_removal_accuses_nobody(system: System) 
     let mut newcomers = case.newcomers(1);
     let (mut going, mut coming) = (case.member(2).clone(), newcomers.members.remove(0));
     for tried in 1.. {
-        let change: Change = case.replace(&going.name, &coming.name);
+        let change: Change = case.replace(&going.name, &coming.name).everybody_comes();
         let [sleeper, other] = [&going, &coming].map(|member| change.start(&case, member));
         let is_within = frozen_within(&case, &sleeper, "leave").await;
         if is_within {

@@ -75,7 +75,7 @@ async fn a_held_host_goes_once_its_replacement_votes(system: System) {
     // Somebody else keeps it, too.
     let owner = ["--owner", "ops"];
     must_be(said(&["hold", "add"], &playbook, &["m1", "backup", owner[0], owner[1]]), 0, "hold_added");
-    let change = change.strategy(&["stall_timeout: 10m"]);
+    let change = change.everybody_comes().strategy(&["stall_timeout: 10m"]);
     let mut agents = change.start_all(case, [m1, m4]);
     let waits = |keys: &std::collections::BTreeMap<String, Value>| {
         let agents = keys.iter().filter(|(key, _)| key.starts_with("agents/"));

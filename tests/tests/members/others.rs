@@ -94,7 +94,7 @@ async fn one_replacement_waits_for_another(system: System) {
     let release = system.main_job().0;
     let Some(case) = Case::path(system, (release, release), |_| {}).await else { return };
     let newcomers = case.newcomers(2);
-    let (first, second) = (case.replace("m1", "m4"), case.replace("m2", "m5"));
+    let (first, second) = (case.replace("m1", "m4").everybody_comes(), case.replace("m2", "m5").everybody_comes());
     let mut agents = first.start_all(&case, [&newcomers.members[0], case.member(0)]);
     until_told(&agents[0], "member_started").await;
     newcomers.members[0].process().expect("it runs").signal(Signal::STOP).expect("stopped");
@@ -122,7 +122,7 @@ async fn one_replacement_waits_for_another(system: System) {
 async fn an_upgrade_waits_for_a_replacement_in_hand(system: System) {
     let Some(case) = Case::of(system).await else { return };
     let newcomers = case.newcomers(1);
-    let change = case.replace("m1", "m4");
+    let change = case.replace("m1", "m4").everybody_comes();
     let newcomer = &newcomers.members[0];
     let agents = change.start_all(&case, [newcomer, case.member(0)]);
     until_told(&agents[0], "member_started").await;

@@ -46,7 +46,7 @@ pub async fn leader_is_replaced(case: Case) {
     let rollout = case.begin().await;
     let case = &*rollout;
     let newcomer = &newcomers.members[0];
-    let change = case.replace(&name, &newcomer.name);
+    let change = case.replace(&name, &newcomer.name).everybody_comes();
     let ended = all_end(change.start_all(case, [case.member(leader), newcomer])).await;
     all_must_be(&ended, 0, "done");
     let old = &ended[0].events;

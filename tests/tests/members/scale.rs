@@ -29,7 +29,7 @@ async fn three_become_five_and_three_again(system: System) {
     let case = &*rollout;
 
     // All hosts at once; those that have nothing to do wait until all is done.
-    let up = case.scale(&["m1", "m2", "m3", "m4", "m5"]);
+    let up = case.scale(&["m1", "m2", "m3", "m4", "m5"]).everybody_comes();
     let everybody = case.layout().members.iter().chain(&newcomers.members);
     all_must_be(&all_end(up.start_all(case, everybody)).await, 0, "done");
     assert_eq!(case.listed(&case.client(0)).await, voters(&["m1", "m2", "m3", "m4", "m5"]));
@@ -37,7 +37,7 @@ async fn three_become_five_and_three_again(system: System) {
     // The same once more changes nothing.
     all_must_be(&all_end([up.start(case, &newcomers.members[0])]).await, 0, "nothing_to_do");
 
-    let down = case.scale(&["m1", "m2", "m3"]);
+    let down = case.scale(&["m1", "m2", "m3"]).everybody_comes();
     all_must_be(&all_end(down.start_all(case, &newcomers.members)).await, 0, "done");
     assert_eq!(case.listed(&case.client(0)).await, voters(&["m1", "m2", "m3"]));
     assert_eq!(case.leftovers().await, Vec::<String>::new());
