@@ -6,6 +6,7 @@ use tests::system::System;
 use crate::{play::Stage, site::Site};
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: three minutes; plays over one cluster run by default"]
 async fn two_clusters_with_the_same_member_names_are_done_by_one_play() {
     let Some(site) = Site::clusters(System::Node, System::Node.main_job(), &[2, 2]).await else { return };
     let site = site.with_agents();

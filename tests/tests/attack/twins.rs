@@ -117,6 +117,7 @@ async fn killed_with_its_record(rollout: &Rollout) -> Value {
 /// A machine that lost its power still owns its record, once nobody renews what its agent had; on the same boot nobody
 /// waits. And a copy of that machine which is at work is not taken for it.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: a lease has to end; twins are refused by default"]
 async fn a_record_is_its_hosts_own_once_nobody_renews_its_lease() {
     let Some(rollout) = rollout().await else { return };
     let killed = killed_with_its_record(&rollout).await;

@@ -9,8 +9,8 @@ use tests::{chance::Chance, fault::Moment, on_both, rollout::Rollout, system::Sy
 use crate::{downgrade, kill::kill_at, rollout};
 
 on_both! {
-    an_agent_killed_at_a_third_of_its_journal_boundaries_is_finished_by_the_same_command, etcd #[ignore = "slow: the node's row shows the same"];
-    #[ignore = "slow: minutes; a third of the boundaries, each time another, by default"]
+    an_agent_killed_at_a_sixth_of_its_journal_boundaries_is_finished_by_the_same_command, etcd #[ignore = "slow: the node's row shows the same"];
+    #[ignore = "slow: minutes; a sixth of the boundaries, each time another, by default"]
     so_is_one_killed_at_any_of_them;
     #[ignore = "slow: minutes; an upgrade is cut at the same stages by default"]
     so_is_one_that_goes_down_by_a_minor;
@@ -36,13 +36,13 @@ async fn killed_and_run_again(rollout: &Rollout, index: usize, number: usize) ->
     Some(killed)
 }
 
-/// Which of three thirds is chance, which `BATON_SEED` decides.
-pub fn a_third() -> usize {
-    Chance::of_this_run().below(3) as usize
+/// Which of six sixths is chance, which `BATON_SEED` decides.
+pub fn a_sixth() -> usize {
+    Chance::of_this_run().below(6) as usize
 }
 
-async fn an_agent_killed_at_a_third_of_its_journal_boundaries_is_finished_by_the_same_command(system: System) {
-    let killed = are_cut(3 * a_third(), 9, || rollout(system, &[])).await;
+async fn an_agent_killed_at_a_sixth_of_its_journal_boundaries_is_finished_by_the_same_command(system: System) {
+    let killed = are_cut(3 * a_sixth(), 18, || rollout(system, &[])).await;
     assert!(killed.is_empty() || killed.len() >= 3, "few boundaries: {killed:?}");
 }
 

@@ -24,7 +24,8 @@ use crate::{
 on_both! {
     #[ignore = "slow: more than a minute; one that wakes after it shows more"]
     an_agent_that_wakes_before_its_last_check_stops_nothing;
-    without_a_host_that_is_fenced_the_others_go_on, etcd #[ignore = "slow: a wait of the agent's own, which the node's row shows too"];
+    #[ignore = "slow: one that wakes after its last check shows by default that the others went on"]
+    without_a_host_that_is_fenced_the_others_go_on;
     an_agent_that_wakes_after_its_last_check_is_alone, etcd #[ignore = "slow: the node's row shows the same"];
 }
 

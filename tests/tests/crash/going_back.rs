@@ -6,7 +6,7 @@
 use tests::{case::Case, rollout::Rollout, sick::Illness, system::System};
 
 use crate::{
-    boundary::{a_third, are_all_stages, boundary},
+    boundary::{a_sixth, are_all_stages, boundary},
     is_finished,
     kill::kill_verb_at,
 };
@@ -56,12 +56,12 @@ async fn a_rollback_killed_at_any_journal_boundary_is_finished_by_the_same_comma
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_member_whose_new_binary_fails_is_put_back_though_its_agent_is_killed_at_a_third_of_the_boundaries() {
-    put_back_though_killed(a_third(), 3).await;
+async fn a_member_whose_new_binary_fails_is_put_back_though_its_agent_is_killed_at_a_sixth_of_the_boundaries() {
+    put_back_though_killed(a_sixth(), 6).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "slow: minutes; a third of the boundaries, each time another, by default"]
+#[ignore = "slow: minutes; a sixth of the boundaries, each time another, by default"]
 async fn so_is_one_whose_agent_is_killed_at_any_boundary() {
     let seen = put_back_though_killed(0, 1).await;
     if !seen.is_empty() {

@@ -22,9 +22,10 @@ use crate::{
 on_both! {
     agents_asked_to_end_at_any_moment_leave_every_member_serving, etcd #[ignore = "slow: the node's row shows the same"];
     a_second_signal_ends_an_agent_at_once_and_the_same_command_goes_on, etcd #[ignore = "slow: the node's row shows the same"];
-    #[ignore = "slow: a closed terminal shows the same"]
+    #[ignore = "slow: agents are asked to end at any moment by default"]
     what_whoever_starts_it_ignores_or_blocks_changes_nothing;
-    a_closed_terminal_changes_nothing, etcd #[ignore = "slow: the node's row shows the same"];
+    #[ignore = "slow: agents are asked to end at any moment by default"]
+    a_closed_terminal_changes_nothing;
 }
 
 /// Rounds of signals before the job is finished in peace.

@@ -14,8 +14,10 @@ use crate::{
 };
 
 on_both! {
-    a_journal_cut_at_any_byte_of_its_last_records_is_no_obstacle, etcd #[ignore = "slow: the node's row shows the same"];
-    #[ignore = "slow: one that is cut at any byte is taken up by default"]
+    a_journal_cut_within_its_last_records_is_no_obstacle, etcd #[ignore = "slow: the node's row shows the same"];
+    #[ignore = "slow: two minutes; it is cut at each seventh byte by default"]
+    nor_is_one_cut_at_any_byte_of_them;
+    #[ignore = "slow: one that is cut within them is taken up by default"]
     a_journal_that_lost_records_while_its_member_was_down_costs_work_and_nothing_else;
     #[ignore = "slow: three more upgrades"]
     a_journal_that_lost_records_at_other_stages_costs_work_and_nothing_else;
@@ -28,7 +30,16 @@ fn last_records(journal: &Path, records: usize) -> (usize, usize) {
     (ends[ends.len() - 1 - records], bytes.len())
 }
 
-async fn a_journal_cut_at_any_byte_of_its_last_records_is_no_obstacle(system: System) {
+async fn a_journal_cut_within_its_last_records_is_no_obstacle(system: System) {
+    is_cut_at_each(system, 7).await;
+}
+
+async fn nor_is_one_cut_at_any_byte_of_them(system: System) {
+    is_cut_at_each(system, 1).await;
+}
+
+/// From the end of the last record to where the one before it begins, each so many bytes.
+async fn is_cut_at_each(system: System, bytes: usize) {
     let Some(rollout) = rollout(system, &["join_window: 1s"]).await else { return };
     rollout.all("run").await.iter().for_each(Ended::must_succeed);
     let journal = journal(&rollout, 0);
@@ -37,7 +48,7 @@ async fn a_journal_cut_at_any_byte_of_its_last_records_is_no_obstacle(system: Sy
     let (from, to) = last_records(&journal, 2);
     let process = rollout.member(0).process().expect("it runs").pid;
     let mut taken_over = 0;
-    for cut in from..=to {
+    for cut in (from..=to).rev().step_by(bytes) {
         fs::write(&journal, &whole[..cut]).expect("cut");
         let ended = rollout.one("run", 0).await;
         assert_eq!(ended.exit, Some(0), "cut at {cut} of {to}: {ended}");
@@ -47,7 +58,7 @@ async fn a_journal_cut_at_any_byte_of_its_last_records_is_no_obstacle(system: Sy
         taken_over += told("step_taken_over");
     }
     assert!(taken_over > 0, "its last record tells of a step that is over");
-    println!("cut at each of {} bytes", to - from + 1);
+    println!("cut at each {bytes} of {} bytes", to - from + 1);
     assert_eq!(rollout.member(0).process().expect("it runs").pid, process, "nothing was restarted");
     rollout.done().await;
 }

@@ -13,7 +13,8 @@ use tests::{
 use crate::{begin, is_down};
 
 on_both! {
-    frozen_before_the_run_it_keeps_all_waiting_until_it_is_back, etcd #[ignore = "slow: the node's row shows the same"];
+    #[ignore = "slow: a minute; without its agent it is named by default"]
+    frozen_before_the_run_it_keeps_all_waiting_until_it_is_back;
     #[ignore = "slow: a minute; one that is frozen before the run shows the same wait"]
     frozen_in_the_middle_it_is_named_when_the_wait_is_over;
     without_its_agent_it_is_named_and_nothing_is_enabled, etcd #[ignore = "slow: the node's row shows the same"];

@@ -18,10 +18,11 @@ use crate::SICK;
 const ALONE: &str = "join_window: 100ms";
 
 on_both! {
-    an_alarm_ends_the_step_and_stops_nobody, etcd #[ignore = "slow: the node's row shows the same"];
-    #[ignore = "slow: more than a minute; an alarm alone ends the step the same way"]
+    #[ignore = "slow: two minutes; an alarm keeps a run from beginning by default"]
+    an_alarm_ends_the_step_and_stops_nobody;
+    #[ignore = "slow: more than a minute; it is as with an alarm alone"]
     an_alarm_and_a_death_end_the_step_and_stop_nobody;
-    #[ignore = "slow: more than a minute; an alarm keeps it likewise"]
+    #[ignore = "slow: more than a minute; it is as with an alarm"]
     a_death_keeps_a_new_binary_that_hangs_from_being_put_back;
 }
 

@@ -7,7 +7,7 @@ use tests::{on_both, skip::build_or_skip, system::System};
 use crate::{matrix, matrix_without_ptrace, of_builds, said};
 
 /// How many plans of each system run here; `scripts/soak-matrix` runs more.
-const PLANS: &str = "3";
+const PLANS: &str = "2";
 
 on_both! {
     plans_from_seeds_pass, etcd #[ignore = "slow: the node's row shows the same"];

@@ -20,7 +20,8 @@ use tests::{
 
 on_both! {
     an_archive_is_fetched_over_connections_that_break, etcd #[ignore = "slow: the node's row shows the same"];
-    each_host_has_the_release_in_another_form, etcd #[ignore = "slow: the node's row shows the same"];
+    #[ignore = "slow: an archive is fetched by default"]
+    each_host_has_the_release_in_another_form;
     an_agent_that_reads_its_artifact_can_be_interrupted, etcd #[ignore = "slow: the node's row shows the same"];
     an_archive_of_another_checksum_is_refused, etcd #[ignore = "slow: the node's row shows the same"];
 }

@@ -9,20 +9,27 @@ use super::{
 
 sound! {
     nothing: |name| Scenario::new(name, |_| ()).of(Kind::Down);
+    #[ignore = "slow: two to five minutes of a processor; the way up has the same fault by default"]
     kill: |name| Scenario::new(name, |f| f.kill = 1).of(Kind::Down);
     #[ignore = "slow: 300,000 states; the way up has the same fault by default"]
     lose_directory: |name| Scenario::new(name, |f| f.lose_directory = 1).of(Kind::Down);
     #[ignore = "slow: 300,000 states; the way up has the same fault by default"]
     crash: |name| Scenario::new(name, |f| f.crash = 1).of(Kind::Down);
+    #[ignore = "slow: two to five minutes of a processor; the way up has the same fault by default"]
     freeze: |name| Scenario::new(name, |f| f.freeze = 1).of(Kind::Down);
+    #[ignore = "slow: more than a minute of a processor; the way up has the same fault by default"]
     unknown: |name| Scenario::new(name, |f| f.unknown = 1).of(Kind::Down);
     #[ignore = "slow: 300,000 states; the way up has the same fault by default"]
     give_up: |name| Scenario::new(name, |f| f.give_up = 1).of(Kind::Down);
     sick: |name| Scenario::new(name, |f| f.sick = 1).of(Kind::Down);
     move_leader: |name| Scenario::new(name, |f| f.move_leader = 1).of(Kind::Down);
+    #[ignore = "slow: two to five minutes of a processor; the way up has the same fault by default"]
     interrupt: |name| Scenario::new(name, |f| f.interrupt = 1).of(Kind::Down);
+    #[ignore = "slow: more than a minute of a processor; the way up has the same fault by default"]
     abandon: |name| Scenario::new(name, |f| f.abandon = 1).of(Kind::Down);
+    #[ignore = "slow: two to five minutes of a processor; the way up has the same fault by default"]
     rollback: |name| Scenario::new(name, |f| f.rollback = 1).of(Kind::Down);
+    #[ignore = "slow: more than a minute of a processor; the way up has the same fault by default"]
     replace: |name| Scenario::new(name, |f| f.replace = 1).of(Kind::Down);
     refuse: |name| Scenario::new(name, |f| f.refuse = 1).of(Kind::Down);
     stuck: |name| Scenario::new(name, |f| f.stuck = 1).of(Kind::Down);

@@ -11,6 +11,7 @@ sound! {
     freeze_and_abandon: |name| Scenario::new(name, |f| (f.freeze, f.abandon) = (1, 1));
     #[ignore = "slow: 400,000 to 1,900,000 states; each fault of it is searched alone by default"]
     kill_and_crash: |name| Scenario::new(name, |f| (f.kill, f.crash) = (1, 1));
+    #[ignore = "slow: three minutes of a processor; two voters have the same pair by default"]
     kill_and_sick: |name| Scenario::new(name, |f| (f.kill, f.sick) = (1, 1));
     sick_and_rollback: |name| Scenario::new(name, |f| (f.sick, f.rollback) = (1, 1));
     #[ignore = "slow: 180,000 states; each fault of it is searched alone by default"]
@@ -19,28 +20,29 @@ sound! {
     lose_directory_and_abandon: |name| Scenario::new(name, |f| (f.lose_directory, f.abandon) = (1, 1));
     #[ignore = "slow: 400,000 to 1,900,000 states; each fault of it is searched alone by default"]
     unknown_and_freeze: |name| Scenario::new(name, |f| (f.unknown, f.freeze) = (1, 1));
+    #[ignore = "slow: more than a minute of a processor; each fault of it is searched alone by default"]
     held_and_kill: |name| Scenario::new(name, |f| f.kill = 1).held();
     held_and_sick: |name| Scenario::new(name, |f| f.sick = 1).held();
-    #[ignore = "slow: 170,000 to 300,000 states; each fault of it is searched alone by default, and held_and_kill as a pair"]
+    #[ignore = "slow: 170,000 to 300,000 states; each fault of it is searched alone by default, and held_and_sick as a pair"]
     held_and_freeze: |name| Scenario::new(name, |f| f.freeze = 1).held();
-    #[ignore = "slow: 170,000 to 300,000 states; each fault of it is searched alone by default, and held_and_kill as a pair"]
+    #[ignore = "slow: 170,000 to 300,000 states; each fault of it is searched alone by default, and held_and_sick as a pair"]
     held_and_replace: |name| Scenario::new(name, |f| f.replace = 1).held();
-    #[ignore = "slow: 170,000 to 300,000 states; each fault of it is searched alone by default, and held_and_kill as a pair"]
+    #[ignore = "slow: 170,000 to 300,000 states; each fault of it is searched alone by default, and held_and_sick as a pair"]
     held_and_rollback: |name| Scenario::new(name, |f| f.rollback = 1).held();
     two_members_on_one_host_kill_and_crash: |name| Scenario::new(name, |f| (f.kill, f.crash) = (1, 1)).on(&[0, 0, 1]);
     two_members_on_one_host_kill_and_sick: |name| Scenario::new(name, |f| (f.kill, f.sick) = (1, 1)).on(&[0, 0, 1]);
     one_voter_kill_and_sick: |name| Scenario::new(name, |f| (f.kill, f.sick) = (1, 1)).on(&[0]);
     two_voters_kill_and_sick: |name| Scenario::new(name, |f| (f.kill, f.sick) = (1, 1)).on(&[0, 1]);
-    #[ignore = "slow: 700,000 to 900,000 states; each fault of it is searched alone by default, and kill_and_sick as a pair"]
+    #[ignore = "slow: 700,000 to 900,000 states; each fault of it is searched alone by default, and kill_and_sick on two voters"]
     restart_of_no_file_kill_and_sick: |name| Scenario::new(name, |f| (f.kill, f.sick) = (1, 1)).of(Kind::Restart).starting_again();
-    #[ignore = "slow: 700,000 to 900,000 states; each fault of it is searched alone by default, and kill_and_sick as a pair"]
+    #[ignore = "slow: 700,000 to 900,000 states; each fault of it is searched alone by default, and kill_and_sick on two voters"]
     restart_kill_and_sick: |name| Scenario::new(name, |f| (f.kill, f.sick) = (1, 1)).of(Kind::Restart);
     #[ignore = "slow: 400,000 to 1,900,000 states; each fault of it is searched alone by default"]
     patch_sick_and_rollback: |name| Scenario::new(name, |f| (f.sick, f.rollback) = (1, 1)).of(Kind::Patch);
     stopping_on_failure: |name| Scenario::new(name, |f| (f.sick, f.resume) = (1, 1)).stopping_on_failure();
     sick_and_resume: |name| Scenario::new(name, |f| (f.sick, f.resume) = (1, 1));
     stuck_and_resume: |name| Scenario::new(name, |f| (f.stuck, f.resume) = (1, 1));
-    #[ignore = "slow: 700,000 to 900,000 states; each fault of it is searched alone by default, and kill_and_sick as a pair"]
+    #[ignore = "slow: 700,000 to 900,000 states; each fault of it is searched alone by default, and kill_and_sick on two voters"]
     stuck_and_kill: |name| Scenario::new(name, |f| (f.stuck, f.kill) = (1, 1));
 }
 

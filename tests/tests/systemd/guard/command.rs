@@ -36,6 +36,7 @@ async fn lock_stands(fleet: &Fleet, host: &Host, other: &Host) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: a minute and a half; a power cut in the middle of a command is met by default"]
 async fn a_guard_that_is_ended_leaves_the_lock_to_its_command() {
     let Some(fleet) = fleet().await else { return };
     let (host, other) = (&fleet.hosts[0], &fleet.hosts[1]);
