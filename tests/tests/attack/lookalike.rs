@@ -139,6 +139,7 @@ fn double(member: &Member) -> Lookalike {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: one that comes after the stop shows the same by default"]
 async fn exact_doubles_after_the_stop_keep_no_member_down() {
     for count in [1, 2] {
         let Some(rollout) = begin().await else { return };

@@ -11,7 +11,7 @@ use tests::{
 };
 
 on_both! {
-    a_newcomer_that_does_not_start_is_taken_back;
+    a_newcomer_that_does_not_start_is_taken_back, etcd #[ignore = "slow: the node's row shows the same"];
     a_newcomer_whose_host_is_gone_is_abandoned, etcd #[ignore = "slow: the node's row shows the same"];
 }
 

@@ -14,7 +14,7 @@ use tests::{
 };
 
 on_both! {
-    a_downgrade_under_way_is_shown_with_whom_it_waits_for;
+    a_downgrade_under_way_is_shown_with_whom_it_waits_for, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 async fn downgrade(rollout: &tests::rollout::Rollout) -> Value {

@@ -4,7 +4,7 @@ use crate::{case, is_refused, untouched};
 use tests::{on_both, system::System};
 
 on_both! {
-    the_space_is_used_up;
+    the_space_is_used_up, etcd #[ignore = "slow: the node's row shows the same"];
 }
 
 async fn the_space_is_used_up(system: System) {

@@ -23,7 +23,7 @@ use tests::{
 };
 
 on_both! {
-    members_under_runit;
+    members_under_runit, etcd #[ignore = "slow: the node's row shows the same"];
     #[ignore = "slow: a minute and a half; a member under runit is stopped by default"]
     a_stop_that_outlives_its_agent_keeps_its_record;
     #[ignore = "slow: a stop that outlives its agent shows the same"]

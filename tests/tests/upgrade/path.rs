@@ -78,6 +78,7 @@ mod tls {
     }
 
     #[tokio::test(flavor = "multi_thread")]
+    #[ignore = "slow: more than a minute; etcd goes from 3.5 to 3.6 behind TLS by default"]
     async fn three_members_go_from_3_4_to_3_5() {
         upgrades(System::Etcd, ("3.4", "3.5"), 3, true).await;
     }

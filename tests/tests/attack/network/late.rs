@@ -19,7 +19,8 @@ use tests::{
 };
 
 on_both! {
-    a_member_is_not_put_back_for_what_was_so_before_it_listened, etcd #[ignore = "slow: the node's row shows the same"];
+    #[ignore = "slow: a member that is dead is started by default"]
+    a_member_is_not_put_back_for_what_was_so_before_it_listened;
     a_member_that_is_dead_is_started_whoever_speaks_in_its_name, etcd #[ignore = "slow: the node's row shows the same"];
 }
 

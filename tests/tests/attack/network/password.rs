@@ -36,6 +36,7 @@ async fn change_password(case: &Case) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: a minute; a wrong password is refused in upgrade by default"]
 async fn a_password_that_is_changed_within_a_step_is_said_to_be_refused() {
     let Some(case) = Case::path(System::Etcd, ("3.5", "3.6"), |_| {}).await else { return };
     let mut case = case.strategy(&["join_window: 1s", "health: { timeout: 8s }", "stall_timeout: 50s"]);
