@@ -124,12 +124,10 @@ fn trouble_of_abort(abort: Abort, in_hand: Option<MemberId>, names: &Names) -> T
         Abort::Journal(error) => Trouble::System(format!("the journal cannot be written: {}", with_causes(&error))),
         Abort::Keys(error) => error.into(),
         Abort::Refused(reason) => Trouble::AuthRefused(format!("the shared keys cannot be written: {reason}")),
-        Abort::Removed { member, by, is_recorded } => {
-            Trouble::Removed { name: names.short(member), member: names.member(member), by: by.join(", "), is_recorded }
+        Abort::Removed { member, by, lock } => {
+            Trouble::Removed { name: names.short(member), member: names.member(member), by: by.join(", "), lock }
         }
-        Abort::DataGone { member, is_recorded } => {
-            Trouble::DataGone { name: names.short(member), step: Some(is_recorded) }
-        }
+        Abort::DataGone { member, lock } => Trouble::DataGone { name: names.short(member), lock: Some(lock) },
         Abort::AtOnce | Abort::HostGoesDown => {
             Trouble::InterruptedAtOnce { member: in_hand.map(|member| (member, names.short(member))) }
         }
@@ -164,7 +162,7 @@ pub(super) fn trouble_of_setup(error: SetupError) -> Trouble {
         SetupError::Unfit(why) => Trouble::Unprepared(why.to_string()),
         SetupError::Interrupted => Trouble::Interrupted,
         SetupError::Node { name, why } if matches!(*why, ActError::DataGone { .. }) => {
-            Trouble::DataGone { name, step: None }
+            Trouble::DataGone { name, lock: None }
         }
         SetupError::Node { name, why } => {
             let (why, name) = (why.to_string(), format!("{name}: "));

@@ -102,20 +102,27 @@ pub enum Trouble {
         name: String,
         member: String,
         by: String,
-        /// Whether its step lock may still stand.
-        is_recorded: bool,
+        lock: LockLeft,
     },
     /// A member that has begun before has lost its data.
     DataGone {
         name: String,
-        /// Of the step that was in hand, if there was one: whether its lock may still stand.
-        step: Option<bool>,
+        /// Of the step that was in hand, if there was one.
+        lock: Option<LockLeft>,
     },
     /// A second signal.
     InterruptedAtOnce {
         /// The member of the step in hand, if there was one.
         member: Option<(MemberId, String)>,
     },
+}
+
+/// The lock of a step that ended for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockLeft {
+    Gone,
+    /// Whether it was deleted is not known.
+    Perhaps,
 }
 
 impl From<PlaybookError> for Trouble {

@@ -19,6 +19,7 @@ pub mod intent;
 pub mod interrupt;
 pub mod line;
 mod look;
+mod lost;
 mod membership;
 mod newcomer;
 mod newcomer_certificate;
@@ -30,7 +31,6 @@ pub mod prepare;
 mod process;
 mod process_member;
 mod releases;
-mod removed;
 pub mod replace_run;
 mod send;
 pub mod setup;
@@ -50,7 +50,10 @@ use std::{
 use proto::MemberId;
 
 use crate::{
-    event::{RunEvent, trouble::Trouble},
+    event::{
+        RunEvent,
+        trouble::{LockLeft, Trouble},
+    },
     host::files::state_dir::StateDir,
     journal::{
         file::Journal,
@@ -168,16 +171,11 @@ pub enum Abort {
         member: MemberId,
         /// The names of those who say so.
         by: Vec<Arc<str>>,
-        /// Whether its step lock may still stand.
-        is_recorded: bool,
+        lock: LockLeft,
     },
     /// The member of the step in hand has lost its data.
     #[error("the data of member {member} is gone")]
-    DataGone {
-        member: MemberId,
-        /// Whether its step lock may still stand.
-        is_recorded: bool,
-    },
+    DataGone { member: MemberId, lock: LockLeft },
     /// The operator asked twice, or once, and the host shuts down.
     #[error("stopped at once by a second signal, or the host's shutdown")]
     AtOnce,
@@ -350,7 +348,7 @@ impl Execution<'_> {
         let failed = prepared.as_ref().err().map(|error| Arc::from(error.to_string()));
         match prepared {
             Err(ActError::Trouble(trouble)) => self.trouble = Some(trouble),
-            Err(ActError::DataGone { node }) => self.trouble = Some(Trouble::DataGone { name: node, step: None }),
+            Err(ActError::DataGone { node }) => self.trouble = Some(Trouble::DataGone { name: node, lock: None }),
             _ => {}
         }
         failed.map_or(Event::Done, Event::Failed)

@@ -8,7 +8,7 @@ use std::{
 use proto::{ClusterId, ClusterVersion, MemberId, Release};
 
 use crate::{
-    event::trouble::Trouble,
+    event::trouble::{LockLeft, Trouble},
     keys::{
         AttemptId, ProcessId, RunResult, StepLock,
         change::{Change, Upgrade},
@@ -257,9 +257,9 @@ fn troubles() -> Vec<Trouble> {
         Trouble::Unprepared(text()),
         Trouble::System(text()),
         Trouble::NoGates,
-        Trouble::DataGone { name: "orders-1".into(), step: None },
-        Trouble::DataGone { name: "orders-1\u{1b}".into(), step: Some(false) },
-        Trouble::DataGone { name: "orders-1".into(), step: Some(true) },
+        Trouble::DataGone { name: "orders-1".into(), lock: None },
+        Trouble::DataGone { name: "orders-1\u{1b}".into(), lock: Some(LockLeft::Gone) },
+        Trouble::DataGone { name: "orders-1".into(), lock: Some(LockLeft::Perhaps) },
         Trouble::InterruptedAtOnce { member: None },
         Trouble::InterruptedAtOnce { member: Some((MemberId(1), "orders-1".into())) },
     ]

@@ -3,7 +3,7 @@
 
 use super::{Reason, Stop, members::back_by_itself};
 use crate::{
-    event::trouble::Trouble,
+    event::trouble::{LockLeft, Trouble},
     report::{names::printable, shown::grants},
     words::typed,
 };
@@ -127,27 +127,18 @@ impl Trouble {
             }
             Self::Unprepared(text) => (Reason::Unprepared, text.clone(), NOTHING, again),
             Self::System(text) => (Reason::System, text.clone(), NOTHING, again),
-            Self::Removed { name, member, by, is_recorded } => {
+            Self::Removed { name, member, by, lock } => {
                 let message = format!(
                     "{member} was removed from the cluster in the middle of its step, as {by} say, so it is not started \
                      again; keep its data until `etcdctl member list` through another member shows that it is gone; then \
                      `etcdctl member add {}` has it back, with a new data directory",
                     typed(name)
                 );
-                let left = match is_recorded {
-                    true => "its step lock, if it stands, is deleted by the next run on this host",
-                    false => "its step is over, and its step lock is gone",
-                };
-                (Reason::StepFailed, message, left, with("status"))
+                (Reason::StepFailed, message, step_over(*lock), with("status"))
             }
-            Self::DataGone { name, step } => {
+            Self::DataGone { name, lock } => {
                 let message = format!("the data directory of {name} holds no data, and a member does not begin anew");
-                let left = match step {
-                    None => "",
-                    Some(true) => "its step lock, if it stands, is deleted by the next run on this host",
-                    Some(false) => "its step is over, and its step lock is gone",
-                };
-                (Reason::DataGone, message, left, with("status"))
+                (Reason::DataGone, message, lock.map_or("", step_over), with("status"))
             }
             Self::InterruptedAtOnce { member: None } => {
                 (Reason::InterruptedAtOnce, "ended at once by a signal".into(), "no step was in hand", again)
@@ -210,5 +201,12 @@ impl Stop {
             parts.insert(0, left.into());
         }
         Self { left: parts.join("; "), ..self }
+    }
+}
+
+fn step_over(lock: LockLeft) -> &'static str {
+    match lock {
+        LockLeft::Perhaps => "its step lock, if it stands, is deleted by the next run on this host",
+        LockLeft::Gone => "its step is over, and its step lock is gone",
     }
 }

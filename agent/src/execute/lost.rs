@@ -11,7 +11,7 @@ use proto::MemberId;
 
 use super::{Abort, Execution};
 use crate::{
-    event::RunEvent,
+    event::{RunEvent, trouble::LockLeft},
     keys::{At, StepLock, txn::Txn},
     observe::view::ClusterView,
     store::{TxnAnswer, stored},
@@ -44,13 +44,15 @@ impl Execution<'_> {
         tokio::time::timeout(SAID_WITHIN, self.cluster.observer.probe()).await.ok()?.ok()
     }
 
-    /// Members of this host that were removed. What two looks have said once, each later one is believed on its own.
+    /// Members of this host that were removed. What two looks have said once, each later one is believed on its own; and so is the
+    /// first one of a removal that this process has called for.
     pub(super) async fn removed(&mut self, view: Option<&ClusterView>) -> Vec<MemberId> {
         let mut removed = Vec::new();
         let Some(view) = view else { return removed };
         let unlisted: Vec<_> = self.me.seats.members().filter(|member| view.member(*member).is_none()).collect();
         for member in unlisted {
-            let by = match self.seen.removed.contains(&member) {
+            let is_expected = self.seen.removed.contains(&member) || self.host.removed.contains(&member);
+            let by = match is_expected {
                 true => view.removed_by(member, self.seen.whole_view.as_ref()),
                 false => self.removed_by_view(member, view).await,
             };
@@ -65,7 +67,7 @@ impl Execution<'_> {
     /// Ends its step. What could not be deleted is left to the next process.
     pub(super) async fn let_go(&mut self, member: MemberId, by: Vec<Arc<str>>) -> Abort {
         match self.end_step_for_good(member, "it was removed from the cluster").await {
-            Ok(is_recorded) => Abort::Removed { member, by, is_recorded },
+            Ok(lock) => Abort::Removed { member, by, lock },
             Err(abort) => abort,
         }
     }
@@ -73,32 +75,31 @@ impl Execution<'_> {
     /// The same, of one that nobody starts again, as its data is gone: from now on it counts as any other that is not ready.
     pub(super) async fn let_go_of_the_emptied(&mut self, member: MemberId) -> Abort {
         match self.end_step_for_good(member, "its data is gone, and a member does not begin anew").await {
-            Ok(is_recorded) => Abort::DataGone { member, is_recorded },
+            Ok(lock) => Abort::DataGone { member, lock },
             Err(abort) => abort,
         }
     }
 
-    /// Whether its lock may still stand.
-    async fn end_step_for_good(&mut self, member: MemberId, why: &str) -> Result<bool, Abort> {
+    async fn end_step_for_good(&mut self, member: MemberId, why: &str) -> Result<LockLeft, Abort> {
         self.cluster.excluded.set(None);
         self.tell(RunEvent::Failed { member, why });
         let attempt = self.host.past.in_hand.map(|in_hand| in_hand.attempt());
-        let Some(keys) = self.keys().await else { return Ok(true) };
+        let Some(keys) = self.keys().await else { return Ok(LockLeft::Perhaps) };
         let is_its = |record: &&At<StepLock>| Some(record.value.attempt) == attempt;
         let lock = keys.step.as_ref().filter(is_its).map(|lock| Txn::delete_down(lock.created));
         // Or the sign that it was given up.
         let sign = || keys.abandoned.iter().find(|(_, sign)| is_its(sign));
         let txn = lock.or_else(|| sign().map(|(member, sign)| Txn::clear_abandoned(*member, sign.created)));
-        let is_recorded = match txn {
-            Some(txn) => {
-                let (compares, ops) = stored::txn(&txn, None);
-                !matches!(self.cluster.store.txn(&compares, &ops).await, TxnAnswer::Yes { .. } | TxnAnswer::No(_))
+        if let Some(txn) = txn {
+            let (compares, ops) = stored::txn(&txn, None);
+            let answer = self.cluster.store.txn(&compares, &ops).await;
+            if !matches!(answer, TxnAnswer::Yes { .. } | TxnAnswer::No(_)) {
+                return Ok(LockLeft::Perhaps);
             }
-            None => false,
-        };
-        if let Some(in_hand) = self.host.past.in_hand.filter(|_| !is_recorded) {
+        }
+        if let Some(in_hand) = self.host.past.in_hand {
             self.write(in_hand.forgotten())?;
         }
-        Ok(is_recorded)
+        Ok(LockLeft::Gone)
     }
 }
