@@ -16,7 +16,10 @@ use crate::{
     event::RunEvent,
     host::{
         blocking::blocking,
-        files::{durable, whose::put_aside},
+        files::{
+            durable,
+            whose::{has_entries, put_aside},
+        },
         runtime::Found,
     },
     keys::{Keys, membership::RoleChange},
@@ -89,16 +92,23 @@ impl Execution<'_> {
         if own.status().await?.is_running() {
             return Err("its process runs, and has its data open".into());
         }
-        let Some(folder) = own.node.data_dir.clone() else { return Err("the playbook has no `data_dir`".into()) };
+        let folders = own.data_folders();
+        if folders.is_empty() {
+            return Err("the playbook has no `data_dir`".into());
+        }
         let member = match own.data().await {
             Data::Of { member, .. } => Some(member),
             Data::None | Data::Unnamed => return Ok(()),
             // The plan knows whose it is: that of a member that did not come to its first log, or has lost it.
             Data::NoLog | Data::Unknown(_) => None,
         };
-        let aside = blocking(move || put_aside(&folder, member)).await.map_err(|error| with_causes(&error))?;
-        let name = self.own(at)?.node.name.clone();
-        self.tell(RunEvent::DataPutAside { node: &name, path: &aside.to_string_lossy() });
+        let name = own.node.name.clone();
+        for folder in folders {
+            let put = move || has_entries(&folder).then(|| put_aside(&folder, member)).transpose();
+            if let Some(aside) = blocking(put).await.map_err(|error| with_causes(&error))? {
+                self.tell(RunEvent::DataPutAside { node: &name, path: &aside.to_string_lossy() });
+            }
+        }
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 //! A member that has voted and comes back under its id with nothing has forgotten what it promised: then a write that a majority has
 //! acknowledged can be lost (raft paper, 5.4). etcd begins such a member without a word, where `--initial-cluster` lists it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use proto::MemberId;
 
@@ -11,7 +11,7 @@ use super::{error::ActError, node::OwnNode};
 use crate::{
     host::{
         blocking::blocking,
-        files::whose::{Whose, has_no_log, whose},
+        files::whose::{Whose, whose},
         runtime::same_node::value,
     },
     plan::membership::survey::Data,
@@ -27,13 +27,26 @@ pub(super) async fn data(node: &playbook::Node) -> Data {
 }
 
 async fn data_in(node: &playbook::Node, folder: PathBuf) -> Data {
-    match blocking(move || whose(&folder)).await {
+    let told = log_folder(&node.runtime, &folder);
+    let is_known = told.is_some();
+    let log = told.unwrap_or_else(|| within(&folder));
+    match blocking(move || whose(&folder, &log)).await {
         Whose::Nobody => Data::None,
-        Whose::NoLog if has_no_log_elsewhere(&node.runtime).await => Data::NoLog,
+        Whose::NoLog if is_known => Data::NoLog,
         Whose::NoLog => Data::Unknown("it has a database and no log, which may lie elsewhere".into()),
         Whose::Member { cluster, member } => Data::Of { cluster, member },
         Whose::Unknown(why) => Data::Unknown(why.into()),
     }
+}
+
+/// What a start says of a flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told<'a> {
+    As(&'a str),
+    /// It is left to etcd.
+    Nothing,
+    /// By a unit, by commands, by a file, by a template, or for some releases only.
+    Unknown,
 }
 
 /// What the agent's own start says of this flag. etcd takes it from a file alone where there is one, else from its arguments, else from
@@ -53,14 +66,6 @@ fn told<'a>(runtime: &'a Runtime, flag: &str) -> Told<'a> {
     }
 }
 
-enum Told<'a> {
-    As(&'a str),
-    /// It is left to etcd.
-    Nothing,
-    /// By a unit, by commands, by a file, by a template, or for some releases only.
-    Unknown,
-}
-
 /// The folder that the agent's own start names by this flag.
 fn told_folder(runtime: &Runtime, flag: &str) -> Option<PathBuf> {
     let (Runtime::Process(process), Told::As(folder)) = (runtime, told(runtime, flag)) else { return None };
@@ -71,19 +76,31 @@ fn told_folder(runtime: &Runtime, flag: &str) -> Option<PathBuf> {
     Some(folder).filter(|folder| folder.is_absolute())
 }
 
-/// Whether a database without a log has none in the folder that is told for it either.
-async fn has_no_log_elsewhere(runtime: &Runtime) -> bool {
-    match (told(runtime, "wal-dir"), told_folder(runtime, "wal-dir")) {
-        (Told::Nothing, _) => true,
-        (_, Some(folder)) => blocking(move || has_no_log(&folder)).await,
-        _ => false,
+/// Where the log of a member lies that has its data here; `None` where nobody knows.
+fn log_folder(runtime: &Runtime, data: &Path) -> Option<PathBuf> {
+    match told(runtime, "wal-dir") {
+        Told::Nothing => Some(within(data)),
+        Told::As(_) => told_folder(runtime, "wal-dir"),
+        Told::Unknown => None,
     }
+}
+
+/// Where etcd has its log unless it is told another place.
+fn within(data: &Path) -> PathBuf {
+    data.join("member/wal")
 }
 
 impl OwnNode {
     /// What is in its data directory.
     pub(super) async fn data(&self) -> Data {
         data(&self.node).await
+    }
+
+    /// Where its data lies: its directory, and its log where that was told another place.
+    pub(super) fn data_folders(&self) -> Vec<PathBuf> {
+        let Some(data) = &self.node.data_dir else { return Vec::new() };
+        let log = told_folder(&self.node.runtime, "wal-dir").filter(|log| !log.starts_with(data));
+        [Some(data.clone()), log].into_iter().flatten().collect()
     }
 
     /// Whether a start would begin a member anew that others count on; only a newcomer's own start may (`begin`).
@@ -107,3 +124,7 @@ impl OwnNode {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "own_data_test.rs"]
+mod tests;

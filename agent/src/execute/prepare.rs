@@ -28,7 +28,7 @@ use crate::{
     },
     journal::restart::{Direction, InHand, Stage},
     observe::{Observer, awake::within, permission::Permission, view::Member},
-    plan::Verb,
+    plan::{Guard, Verb},
     playbook::{self, Playbook},
 };
 
@@ -81,8 +81,13 @@ impl Execution<'_> {
             return Err(ActError::Trouble(trouble));
         }
         self.judge_access().await?;
-        if matches!(self.me.verb, Verb::Guard(_)) {
-            // It changes neither binary nor file, and stops no process itself.
+        if let Verb::Guard(asked) = self.me.verb {
+            // It changes neither binary nor file, and stops no process itself. What its command restarts would begin anew.
+            if asked != Guard::Finish && self.host.past.in_hand.is_none() {
+                for node in &self.host.nodes {
+                    node.check_has_data().await?;
+                }
+            }
             return Ok(());
         }
         self.check_own_certificate()?.iter().for_each(|warning| self.warn(warning));

@@ -65,9 +65,9 @@ struct Identity {
     member: u64,
 }
 
-/// Whose data this directory holds.
-pub fn whose(data: &Path) -> Whose {
-    match identity(data).and_then(|found| if found.is_some() { Ok(found) } else { of_log(&data.join("member/wal")) }) {
+/// Whose data this directory holds, with the log in that one.
+pub fn whose(data: &Path, log: &Path) -> Whose {
+    match identity(data).and_then(|found| if found.is_some() { Ok(found) } else { of_log(log) }) {
         Ok(Some((member, cluster))) => Whose::Member { cluster: ClusterId(cluster), member: MemberId(member) },
         Ok(None) => rest(data),
         Err(why) => Whose::Unknown(why.to_string()),
@@ -117,9 +117,12 @@ fn of_log(folder: &Path) -> io::Result<Option<(u64, u64)>> {
     ids(&bytes).map(Some).ok_or_else(damaged)
 }
 
-/// Whether no log begins in this folder. One that cannot be read may.
-pub fn has_no_log(folder: &Path) -> bool {
-    matches!(of_log(folder), Ok(None))
+/// Whether anything lies in this folder. What cannot be read may.
+pub fn has_entries(folder: &Path) -> bool {
+    match fs::read_dir(folder) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
 }
 
 /// Each record has its length before it, and in the highest byte of that how much it is padded (etcd, `wal/decoder.go`).

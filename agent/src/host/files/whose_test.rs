@@ -18,6 +18,7 @@ fn record(kind: i64, data: Option<Vec<u8>>) -> Vec<u8> {
 fn the_data_of_an_etcd_member_says_whose_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let wal = folder.path().join("member/wal");
+    let whose = |data: &Path| whose(data, &wal);
     assert_eq!(whose(folder.path()), Whose::Nobody);
     assert_eq!(whose(&folder.path().join("absent")), Whose::Nobody);
     fs::create_dir_all(&wal).unwrap();
@@ -41,7 +42,8 @@ fn the_data_of_an_etcd_member_says_whose_it_is() {
 fn the_data_of_a_bundled_node_says_whose_it_is() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/golden/disks");
     for release in ["3.5.0", "3.6.0", "3.7.0"] {
-        let found = whose(&golden.join(release).join("data"));
+        let data = golden.join(release).join("data");
+        let found = whose(&data, &data.join("member/wal"));
         assert!(matches!(found, Whose::Member { .. }), "{release}: {found:?}");
     }
 }

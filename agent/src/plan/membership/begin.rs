@@ -5,25 +5,23 @@ use std::sync::Arc;
 use proto::MemberId;
 
 use super::{
-    Move, Standing, is_idle, is_learner, join,
-    refusal::MembersRefusal,
-    refuse,
-    survey::{Place, Survey},
-    waits_for, wanted, wants,
+    Move, Standing, emptied, is_idle, is_learner, join, refusal::MembersRefusal, refuse, survey::Survey, waits_for,
+    wanted, wants,
 };
 use crate::{
     keys::{
         Intent,
         change::{Change, Replace, Scale},
         membership::{Expected, Join, Membership},
-        seat::Seat,
     },
     observe::view::{ClusterView, Member},
     plan::{Case, Finish, Next, rules},
 };
 
 pub(super) fn begin(case: &Case, survey: &Survey) -> Next {
-    if let Some(gone) = emptied(case, survey) {
+    let leaving = leaving(&case.me.intent.change, case.view);
+    let mut places = case.me.seats.0.iter().zip(&survey.places);
+    if let Some(gone) = places.find_map(|(seat, place)| emptied(case.view, &leaving, seat, place)) {
         return refuse(gone);
     }
     if is_reached(case) {
@@ -48,18 +46,6 @@ fn unfit(case: &Case, survey: &Survey) -> Option<MembersRefusal> {
         let joins = wants(&case.me.intent.change, &seat.name) && standing.voter(&seat.name).is_none();
         if joins { join::unfit(&standing, seat.name.clone(), place) } else { None }
     })
-}
-
-/// A member of this host that is to stay, and has lost its data: nobody brings it up again.
-fn emptied(case: &Case, survey: &Survey) -> Option<MembersRefusal> {
-    let comes_back = comes_back(&case.me.intent.change);
-    let places = case.me.seats.0.iter().zip(&survey.places).filter(|_| !comes_back);
-    let gone = |(seat, place): (&Seat, &Place)| {
-        let voter = case.view.voters().find(|voter| voter.name == seat.name && !voter.is_ready())?;
-        let is_gone = place.is_empty() && wants(&case.me.intent.change, &seat.name);
-        is_gone.then(|| MembersRefusal::DataGone { seat: seat.name.clone(), member: voter.id })
-    };
-    places.into_iter().find_map(gone)
 }
 
 /// Whether a member is to be replaced by itself.

@@ -219,7 +219,8 @@ fn add(standing: &Standing, at: usize, place: &Place, join: &Join) -> Option<Nex
     }
     if let Some(id) = standing.listed_at(&join.peer_urls) {
         let is_here = matches!(place.data, Data::Of { member, .. } if member == id);
-        let stage = if is_here { Stage::Starting } else { Stage::Added };
+        // With nothing to be put aside before, its start is next.
+        let stage = if is_here || place.data == Data::None { Stage::Starting } else { Stage::Added };
         return Some(match is_left_over(standing, id, place) {
             true => Next::Members(Move::Note(membership.with_join(of_join(join, stage, Some(id))))),
             // Its host lost its disk: the old member goes first.

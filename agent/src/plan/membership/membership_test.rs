@@ -360,6 +360,10 @@ fn a_member_that_lost_its_data_after_it_was_promoted_is_told() {
     assert_eq!(asked().before_a_run().word(), "refuse DataGone");
     assert_eq!(asked().word(), "refuse DataGone");
     assert_eq!(asked().after(RunResult::Reached).word(), "refuse DataGone");
+    // Also where another one is replaced; but not the one that is to go.
+    let beside = |member: &str| Asked::new(replace(member, "4"), "1. 2+ 3*", 1).before_a_run().word();
+    assert_eq!(beside("2"), "refuse DataGone");
+    assert_ne!(beside("1"), "refuse DataGone");
 }
 
 #[test]

@@ -33,7 +33,7 @@ use crate::{
         membership::{Join, Membership, RoleChange},
         seat::Seat,
     },
-    observe::view::{Member, Role},
+    observe::view::{ClusterView, Member, Role},
 };
 pub use begin::membership as initial;
 use refusal::MembersRefusal;
@@ -256,8 +256,8 @@ impl<'a> Standing<'a> {
             return join::next(self, at, place, join);
         }
         let leaver = self.leavers().find(|member| member.name == seat.name);
-        if let Some(member) = self.emptied(seat, place) {
-            return Some(refuse(MembersRefusal::DataGone { seat: seat.name.clone(), member }));
+        if let Some(gone) = emptied(case.view, &membership.leaving, seat, place) {
+            return Some(refuse(gone));
         }
         match leaver {
             Some(leaver) if leaver.is_ready() => leave::of_the_ready(self, leaver),
@@ -266,13 +266,6 @@ impl<'a> Standing<'a> {
             _ if wants(&case.me.intent.change, &seat.name) => join::reserve(self, at, place),
             _ => None,
         }
-    }
-
-    /// A member of this seat that is to stay, and has lost its data: it would begin anew under an id that others count on.
-    fn emptied(&self, seat: &Seat, place: &Place) -> Option<MemberId> {
-        let voter = self.voter(&seat.name)?;
-        let is_gone = place.is_empty() && !voter.is_ready();
-        (is_gone && wants(&self.case.me.intent.change, &seat.name)).then_some(voter.id)
     }
 
     /// Nothing is left for this host. Whoever is left may be at work, or may still come.
@@ -307,6 +300,13 @@ impl<'a> Standing<'a> {
     fn sick_beside(&self, member: MemberId) -> Option<&'a Member> {
         self.case.view.voters().find(|other| other.id != member && !other.is_ready())
     }
+}
+
+/// A member of this host's seat that is to stay, and has lost its data: it would begin anew under an id that others count on.
+fn emptied(view: &ClusterView, leaving: &[MemberId], seat: &Seat, place: &Place) -> Option<MembersRefusal> {
+    let stays = |voter: &&Member| voter.name == seat.name && !leaving.contains(&voter.id);
+    let voter = view.voters().find(stays).filter(|voter| place.is_empty() && !voter.is_ready())?;
+    Some(MembersRefusal::DataGone { seat: seat.name.clone(), member: voter.id })
 }
 
 fn refuse(refusal: MembersRefusal) -> Next {

@@ -1,7 +1,7 @@
 //! How refusals of a change of members are told.
 
 use super::{Context, Stop, reason::Reason};
-use crate::{plan::membership::refusal::MembersRefusal, report::names::printable};
+use crate::{keys::change::Change, plan::membership::refusal::MembersRefusal, report::names::printable};
 
 const THEN: &str = "then: agent run";
 
@@ -92,7 +92,13 @@ impl Context<'_> {
             }
             MembersRefusal::ListedData { seat, member } => {
                 let message = format!("the data directory of {} holds data of {}", printable(seat), name(*member));
-                self.stop(Reason::NewcomerUnfit, message, "validate").leaving("correct `data_dir`; nothing was moved")
+                let left = match self.change {
+                    Some(Change::Replace(replace)) if replace.member == replace.by => {
+                        "start it from that; where it does not start, move that directory away, and run this again"
+                    }
+                    _ => "correct `data_dir`; nothing was moved",
+                };
+                self.stop(Reason::NewcomerUnfit, message, "validate").leaving(left)
             }
             MembersRefusal::UnknownData { seat, why } => {
                 let message = format!("it is not known whose data {} has: {}", printable(seat), printable(why));

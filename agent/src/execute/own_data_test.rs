@@ -1,0 +1,79 @@
+use std::fs;
+
+use super::*;
+use crate::playbook::{ConditionalArgs, Process};
+
+/// A process of the agent's own with these arguments and variables, in this folder.
+fn process(arguments: &str, env: &[(&str, &str)], cwd: Option<&Path>) -> Runtime {
+    Runtime::Process(Process {
+        argv: arguments.split_whitespace().map(str::to_owned).collect(),
+        args: Vec::new(),
+        env: env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        cwd: cwd.map(Path::to_path_buf),
+        user: None,
+        log: "/log".into(),
+    })
+}
+
+#[test]
+fn a_flag_is_as_etcd_would_take_it() {
+    use Told::{As, Nothing, Unknown};
+    for (arguments, env, expected) in [
+        ("etcd", &[][..], Nothing),
+        ("etcd --wal-dir /w", &[], As("/w")),
+        ("etcd -wal-dir=/w", &[], As("/w")),
+        ("etcd --wal-dir /v --wal-dir /w/", &[], As("/w")), // the last one counts
+        ("etcd", &[("ETCD_WAL_DIR", "/w")], As("/w")),
+        ("etcd --wal-dir /w", &[("ETCD_WAL_DIR", "/v")], As("/w")),
+        ("etcd --wal-dir=", &[("ETCD_WAL_DIR", "")], Nothing),
+        ("etcd --wal-dir /w/{{node}}", &[], Unknown),
+        ("etcd --config-file /c", &[], Unknown),
+        ("etcd --wal-dir /w --config-file /c", &[], Unknown), // the file alone counts
+        ("etcd --wal-dir /w", &[("ETCD_CONFIG_FILE", "/c")], Unknown),
+        ("etcd --wal-directory /w", &[], Nothing),
+    ] {
+        assert_eq!(told(&process(arguments, env, None), "wal-dir"), expected, "{arguments} {env:?}");
+    }
+    let Runtime::Process(mut some) = process("etcd", &[], None) else { unreachable!() };
+    some.args = vec![ConditionalArgs { add: vec!["--wal-dir=/w".into()], only_for: None }];
+    assert_eq!(told(&Runtime::Process(some), "wal-dir"), Unknown, "for some releases only");
+}
+
+#[test]
+fn a_log_lies_within_the_data_unless_it_is_told_elsewhere() {
+    let data = Path::new("/d");
+    for (arguments, cwd, expected) in [
+        ("etcd", None, Some("/d/member/wal")),
+        ("etcd --wal-dir /w", None, Some("/w")),
+        ("etcd --wal-dir w", Some("/c"), Some("/c/w")),
+        ("etcd --wal-dir w", None, None), // in whichever folder the agent is started
+        ("etcd --config-file /c", None, None),
+    ] {
+        let runtime = process(arguments, &[], cwd.map(Path::new));
+        assert_eq!(log_folder(&runtime, data).as_deref(), expected.map(Path::new), "{arguments} in {cwd:?}");
+    }
+}
+
+/// etcd's folder of a database, with or without what is told of its log.
+#[tokio::test]
+async fn a_database_without_its_log_is_no_member() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, log) = (folder.path().join("data"), folder.path().join("log"));
+    let head =
+        "apiVersion: baton/v1\nkind: Restart\nrestart: { id: x }\ncluster: { name: c, endpoints: [\"http://h:1\"] }\n";
+    let node = "nodes:\n  - { name: m1, data_dir: data, runtime: { kind: process, argv: [etcd], log: log.txt } }\n";
+    let path = folder.path().join("restart.yaml");
+    fs::write(&path, format!("{head}{node}")).unwrap();
+    let mut node = playbook::Playbook::load(&path).unwrap().nodes.remove(0);
+    assert_eq!(super::data(&node).await, Data::None);
+    fs::create_dir_all(data.join("member/snap")).unwrap();
+    fs::write(data.join("member/snap/db"), "").unwrap();
+    assert_eq!(super::data(&node).await, Data::NoLog);
+    node.runtime = process("etcd --config-file /c", &[], None);
+    assert!(matches!(super::data(&node).await, Data::Unknown(_)), "its log may lie elsewhere");
+    node.runtime = process(&format!("etcd --wal-dir {}", log.display()), &[], None);
+    assert_eq!(super::data(&node).await, Data::NoLog);
+    fs::create_dir(&log).unwrap();
+    fs::write(log.join("0000000000000000-0000000000000000.wal"), "what etcd does not write").unwrap();
+    assert!(matches!(super::data(&node).await, Data::Unknown(_)), "there is a log, and it is not understood");
+}
