@@ -37,6 +37,8 @@ const OWN_KEY: &str = "/baton/run";
 const UNREADY_PROBE_GAP: Duration = Duration::from_secs(2);
 /// How often it is asked meanwhile.
 const UNREADY_PROBED_EVERY: Duration = Duration::from_millis(100);
+/// How long the others may take to say meanwhile whether it is a member still.
+const LISTED_WITHIN: Duration = Duration::from_millis(300);
 /// How long one member may take to answer what is missing of it, beside a second look.
 const MISSING: Duration = Duration::from_secs(10);
 /// How long a member is waited for that should be gone.
@@ -357,6 +359,8 @@ impl Connections {
             sleep(UNREADY_PROBED_EVERY).await;
             let is_last = Instant::now() >= until;
             let seen = match self.access.status_of(member.id, address).await {
+                // One that was removed meanwhile has ended for good.
+                Err(error) if self.is_removed(member.id).await => return Err(error.to_string()),
                 Err(_) if !is_last => continue,
                 seen => seen.map_err(|error| error.to_string())?,
             };
@@ -379,6 +383,12 @@ impl Connections {
             };
             return Ok((seen, told, health));
         }
+    }
+
+    /// Whether the others list it no more, by the word of one that has asked a quorum, as far as that is to be had at once.
+    async fn is_removed(&self, member: MemberId) -> bool {
+        let listed = timeout(LISTED_WITHIN, self.peer_urls()).await;
+        listed.is_ok_and(|listed| listed.is_ok_and(|listed| !listed.contains_key(&member)))
     }
 }
 

@@ -14,6 +14,7 @@ use tonic::Code;
 
 use super::{
     Observer,
+    cluster::Connections,
     error::{CallError, ObserveError},
     member::MAX_MESSAGE,
 };
@@ -30,10 +31,15 @@ impl Observer {
     /// # Errors
     /// [`ObserveError`]: nobody is reached, the user is refused, or no member has a quorum.
     pub async fn peer_urls(&self) -> Result<PeerUrls, ObserveError> {
-        let access = self.access();
-        drop(access.log_in().await?);
+        self.connections.peer_urls().await
+    }
+}
+
+impl Connections {
+    pub(super) async fn peer_urls(&self) -> Result<PeerUrls, ObserveError> {
+        drop(self.access.log_in().await?);
         let mut reasons = Vec::new();
-        for address in access.directory().routes(None) {
+        for address in self.access.directory().routes(None) {
             match self.peer_urls_at(&address).await {
                 Ok(members) => return Ok(members),
                 Err(error) => reasons.push(format!("{address}: {error}")),
@@ -43,15 +49,14 @@ impl Observer {
     }
 
     async fn peer_urls_at(&self, address: &str) -> Result<PeerUrls, CallError> {
-        match self.access().linearizable(address, KEY).await {
+        match self.access.linearizable(address, KEY).await {
             // Who may not read the key learns so after the quorum was asked.
             Err(error) if error.code() != Some(Code::PermissionDenied) => return Err(error),
             _ => {}
         }
-        let list =
-            self.access().ask(address, MemberListRequest { linearizable: true }, |channel, request| async move {
-                ClusterClient::new(channel).max_decoding_message_size(MAX_MESSAGE).member_list(request).await
-            });
+        let list = self.access.ask(address, MemberListRequest { linearizable: true }, |channel, request| async move {
+            ClusterClient::new(channel).max_decoding_message_size(MAX_MESSAGE).member_list(request).await
+        });
         let members = list.await?.members.into_iter();
         Ok(members.map(|member| (MemberId(member.id), member.peer_urls.into_iter().collect())).collect())
     }

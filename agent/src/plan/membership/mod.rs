@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     keys::{
-        RunResult, RunState,
+        RunResult, RunState, StepLock,
         change::Change,
         host_id::HostId,
         host_record::HostRecord,
@@ -120,11 +120,20 @@ fn clean(case: &Case, survey: &Survey) -> Option<Next> {
         // What lies there may be an old folder, beside a member of this seat that serves: its process is not touched. Who is removed
         // may itself be the one that was looked at, and not know it yet.
         let serves = |member: &Member| *member.name == *seat.name && survey.listed.contains_key(&member.id);
-        let is_ours = is_ours && !case.view.members.iter().any(serves);
+        // Its step ends first: then others see to the end of the run meanwhile.
+        let is_ours = is_ours && !case.view.members.iter().any(serves) && !ends_step(case, &place.data);
         // Where it is to come back, its old data is put aside once it has its place.
         let is_over = is_ours && !joins(&seat.name) && (!is_wanted || place.runs);
         is_over.then_some(Next::Members(Move::Retire(at)))
     })
+}
+
+/// Whether what is left to do in the step in hand is to say that this member of this host has gone.
+fn ends_step(case: &Case, data: &Data) -> bool {
+    let Data::Of { member, .. } = *data else { return false };
+    let is_its =
+        |lock: &StepLock| (lock.member, lock.host, lock.role) == (member, case.me.host, Some(RoleChange::Leave));
+    case.view.member(member).is_none() && case.keys.step.as_ref().is_some_and(|lock| is_its(&lock.value))
 }
 
 fn over(case: &Case) -> Option<Next> {
