@@ -20,9 +20,12 @@ use crate::{
         runtime::{Status, discovery::undeleted},
     },
     journal::restart::Binary,
-    keys::Participant,
+    keys::{Participant, seat::Seat},
     machine::act::Event,
-    observe::{hash::Hashes, view::ClusterView},
+    observe::{
+        hash::Hashes,
+        view::{ClusterView, Member},
+    },
     plan::{
         refusal::Wait,
         settled::{self, Missing},
@@ -311,10 +314,12 @@ impl Execution<'_> {
     async fn compares_hashes(&self) -> bool {
         let keys = self.keys().await;
         let view = self.seen.last_view.as_ref();
-        // Whoever has no member here may have its key from anywhere, and asks for nothing.
-        let has_member = |agent: &Participant| {
-            agent.seats.members().any(|member| view.is_none_or(|view| view.member(member).is_some()))
+        // Whoever has no member here may have its key from anywhere, and asks for nothing. A newcomer's has said no id yet.
+        let is_there = |seat: &Seat| {
+            let is_it = |member: &Member| seat.member == Some(member.id) || member.name == seat.name;
+            view.is_none_or(|view| view.members.iter().any(is_it))
         };
+        let has_member = |agent: &Participant| agent.seats.0.iter().any(is_there);
         let agents = keys.iter().flat_map(|keys| &keys.agents).filter(|(_, agent)| has_member(&agent.value));
         let first = agents.map(|(host, _)| *host).min();
         first.is_none_or(|first| first == self.me.host)
