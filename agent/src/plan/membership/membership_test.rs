@@ -8,10 +8,10 @@ use super::{
 };
 use crate::{
     keys::{
-        AttemptId, Intent, Keys, Run, RunId, RunResult, RunState,
+        AttemptId, Intent, Keys, Run, RunId, RunResult, RunState, StepLock,
         change::{Replace, Scale},
         host_id::HostId,
-        membership::{Expected, Stage},
+        membership::{Expected, RoleChange, Stage},
         rules::Rules,
         seat::{Seat, Seats},
     },
@@ -31,6 +31,7 @@ struct Asked {
     membership: Membership,
     survey: Survey,
     run: Option<RunState>,
+    step: Option<StepLock>,
     joined: Option<RunId>,
     is_window_over: bool,
 }
@@ -66,6 +67,7 @@ impl Asked {
             survey,
             view,
             run: Some(RunState::Rolling),
+            step: None,
             joined: None,
             is_window_over: true,
         };
@@ -121,7 +123,14 @@ impl Asked {
     fn keys(&self) -> Keys {
         let run = |state: &RunState| Run { intent: self.me.intent.clone(), ..samples::run(state.clone()) };
         let run = self.run.as_ref().map(run).map(|run| samples::at(run.with_membership(self.membership.clone())));
-        Keys { run, ..Keys::default() }
+        Keys { run, step: self.step.clone().map(samples::at), ..Keys::default() }
+    }
+
+    /// This host's removal of this member is in hand.
+    fn removing(mut self, member: u64) -> Self {
+        let (host, role) = (self.me.host, Some(RoleChange::Leave));
+        self.step = Some(StepLock { member: MemberId(member), host, role, ..samples::record() });
+        self
     }
 
     /// Whether its newcomer is foreseen to be taken back, where this host's agent is at the first start of `begins`.
@@ -349,6 +358,12 @@ fn a_member_that_is_none_any_more_is_stopped_for_good() {
     let mut unaware = Asked::new(scale(&["1", "2", "3"]), "1+ 2+ 3* 4+", 4).of_member(0xc, 4, true).before_a_run();
     unaware.survey.listed.remove(&MemberId(4));
     assert_eq!(unaware.word(), "retire");
+    // The step of its removal ends first: others may see to the end of the run meanwhile.
+    let removed = |view| Asked::new(scale(&["1", "2", "3"]), view, 4).of_member(0xc, 4, true).removing(4);
+    assert_eq!(removed("1+ 2+ 3*").word(), "end");
+    let mut unaware = removed("1+ 2+ 3* 4+");
+    unaware.survey.listed.remove(&MemberId(4));
+    assert_eq!(unaware.word(), "retire", "nobody waits for one that says that it is a member");
     // An old folder in the playbook of a member that serves: its process is not touched.
     let serves = Asked::new(scale(&["1", "2", "3"]), "1+ 2+ 3*", 1).of_member(0xc, 7, true);
     assert_eq!(serves.word(), "settle");
