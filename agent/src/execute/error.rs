@@ -41,7 +41,7 @@ pub enum ActError {
     #[error("{}", with_causes(.0))]
     DataDir(#[from] DataDirError),
     /// It has begun once, so that an empty directory is none that it was told to begin with.
-    #[error("the data directory of {node} holds no data, and a member does not begin anew")]
+    #[error("the data of {node} is gone, or its log, and a member does not begin anew")]
     DataGone { node: String },
     #[error("{}", with_causes(.0))]
     Exec(#[from] ExecError),

@@ -92,10 +92,7 @@ impl Execution<'_> {
         if own.status().await?.is_running() {
             return Err("its process runs, and has its data open".into());
         }
-        let folders = own.data_folders();
-        if folders.is_empty() {
-            return Err("the playbook has no `data_dir`".into());
-        }
+        let folders = own.data_folders()?;
         let member = match own.data().await {
             Data::Of { member, .. } => Some(member),
             Data::None | Data::Unnamed => return Ok(()),

@@ -11,18 +11,23 @@ use super::{error::ActError, node::OwnNode};
 use crate::{
     host::{
         blocking::blocking,
-        files::whose::{Whose, whose},
+        files::whose::{Whose, has_more_than_a_log, member_of_log, whose},
         runtime::same_node::value,
     },
     plan::membership::survey::Data,
     playbook::{self, Runtime},
 };
 
-/// What is in a node's data directory, as the playbook names it.
+/// What is in a node's data directory, as the playbook names it. Where a newcomer would begin its log among other things, which etcd
+/// deletes then, that is not understood.
 pub(super) async fn data(node: &playbook::Node) -> Data {
-    match node.data_dir.clone() {
-        Some(folder) => data_in(node, folder).await,
-        None => Data::Unnamed,
+    let Some(folder) = node.data_dir.clone() else { return Data::Unnamed };
+    let log = log_elsewhere(&node.runtime, &folder);
+    let data = data_in(node, folder).await;
+    let begins = matches!(data, Data::None | Data::NoLog);
+    match begins && blocking(move || log.is_some_and(|log| has_more_than_a_log(&log))).await {
+        true => Data::Unknown("the folder that `--wal-dir` names has more than a log, or cannot be read".into()),
+        false => data,
     }
 }
 
@@ -85,6 +90,11 @@ fn log_folder(runtime: &Runtime, data: &Path) -> Option<PathBuf> {
     }
 }
 
+/// Where its log lies by its `--wal-dir`, if that is not within its data directory.
+fn log_elsewhere(runtime: &Runtime, data: &Path) -> Option<PathBuf> {
+    told_folder(runtime, "wal-dir").filter(|log| !log.starts_with(data))
+}
+
 /// Where etcd has its log unless it is told another place.
 fn within(data: &Path) -> PathBuf {
     data.join("member/wal")
@@ -97,10 +107,21 @@ impl OwnNode {
     }
 
     /// Where its data lies: its directory, and its log where that was told another place.
-    pub(super) fn data_folders(&self) -> Vec<PathBuf> {
-        let Some(data) = &self.node.data_dir else { return Vec::new() };
-        let log = told_folder(&self.node.runtime, "wal-dir").filter(|log| !log.starts_with(data));
-        [Some(data.clone()), log].into_iter().flatten().collect()
+    ///
+    /// # Errors
+    /// The playbook does not name it, or what lies beside the log is not its own.
+    pub(super) fn data_folders(&self) -> Result<Vec<PathBuf>, ActError> {
+        let Some(data) = &self.node.data_dir else { return Err("the playbook has no `data_dir`".into()) };
+        let log = log_elsewhere(&self.node.runtime, data);
+        if let Some(folder) = log.as_ref().filter(|log| has_more_than_a_log(log)) {
+            let (folder, name) = (folder.display(), &self.node.name);
+            return Err(format!(
+                "the data of {name} is not put aside: {folder}, which `--wal-dir` names, has more than a log, or cannot be read; \
+                 correct `argv`, or move its log away by hand"
+            )
+            .into());
+        }
+        Ok([Some(data.clone()), log].into_iter().flatten().collect())
     }
 
     /// Whether a start would begin a member anew that others count on; only a newcomer's own start may (`begin`).
@@ -118,9 +139,19 @@ impl OwnNode {
 
     /// Refuses a member whose data is gone: started, it would vote by an id that has promised things.
     pub(super) async fn check_has_data(&self) -> Result<(), ActError> {
-        match self.has_nothing_to_start().await {
-            true => Err(ActError::DataGone { node: self.node.name.clone() }),
-            false => Ok(()),
+        if self.has_nothing_to_start().await {
+            return Err(ActError::DataGone { node: self.node.name.clone() });
+        }
+        let Some(log) = told_folder(&self.node.runtime, "wal-dir") else { return Ok(()) };
+        let shown = log.display().to_string();
+        match blocking(move || member_of_log(&log)).await {
+            // etcd would take up whose log it is, and vote under that id.
+            Some(other) if other != self.member && self.member != MemberId::default() => Err(format!(
+                "{}: {shown}, which `--wal-dir` names, has the log of member {other}, and not of {}; correct `argv`",
+                self.node.name, self.member
+            )
+            .into()),
+            _ => Ok(()),
         }
     }
 }

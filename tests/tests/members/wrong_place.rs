@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path};
 
+use rustix::process::Signal;
 use tests::{
     agent::Agent,
     case::Case,
@@ -14,6 +15,41 @@ use tests::{
 
 on_both! {
     a_wrong_data_dir_stops_nobody_and_moves_nothing, etcd #[ignore = "slow: the node's row shows the same"];
+}
+
+/// etcd deletes whatever lies where it makes a log anew, and takes up any log that it finds.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_wal_dir_deletes_nothing_and_starts_nobody() {
+    let release = System::Etcd.main_job().0;
+    let Some(case) = Case::path(System::Etcd, (release, release), |_| {}).await else { return };
+    let follower = (case.leader().await + 1) % 3;
+    let (lost, other) = (case.member(follower), case.member((follower + 1) % 3));
+    lost.end(Signal::KILL).expect("ended");
+
+    // The log of another member, which this one would take up.
+    let mut wrong = lost.clone();
+    wrong.flags.push(format!("--wal-dir={}", data(other).join("member/wal").display()));
+    let same = case.scale(&["m1", "m2", "m3"]);
+    let ended = same.start(&case, &wrong).ends().await;
+    ended.must_be(1, "member_sick");
+    assert!(ended.message().contains("`--wal-dir`") && !wrong.is_running(), "{ended}");
+
+    // Data and notes of others, where its own would begin.
+    fs::remove_dir_all(data(lost)).expect("emptied");
+    let back = case.replace(&lost.name, &lost.name);
+    let notes = lost.dir.join("notes");
+    fs::create_dir(&notes).expect("made");
+    fs::write(notes.join("note"), "kept").expect("written");
+    for folder in [data(other), notes.clone(), lost.dir.clone()] {
+        let mut wrong = lost.as_newcomer();
+        wrong.flags.push(format!("--wal-dir={}", folder.display()));
+        let ended = back.start(&case, &wrong).ends().await;
+        ended.must_be(3, "newcomer_unfit");
+        assert!(ended.message().contains("`--wal-dir`"), "{ended}");
+        assert!(data(other).join("member/wal").exists() && notes.join("note").exists(), "{ended}");
+        assert_eq!(case.listed(&case.client((follower + 1) % 3)).await.len(), 3, "nobody was removed");
+    }
+    back.start(&case, &lost.as_newcomer()).ends().await.must_be(0, "done");
 }
 
 /// Starts `agent run` on a member's host, with this in the place of that all over its playbook.

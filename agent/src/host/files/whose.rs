@@ -117,6 +117,27 @@ fn of_log(folder: &Path) -> io::Result<Option<(u64, u64)>> {
     ids(&bytes).map(Some).ok_or_else(damaged)
 }
 
+/// Whose log this folder has, where it is understood.
+pub fn member_of_log(folder: &Path) -> Option<MemberId> {
+    of_log(folder).ok().flatten().map(|(member, _)| MemberId(member))
+}
+
+/// Whether something lies in this folder that is no file of a log. etcd deletes whatever is there when it makes a log anew (`wal.Create`).
+/// What cannot be read may.
+pub fn has_more_than_a_log(folder: &Path) -> bool {
+    let is_of_a_log = |entry: io::Result<fs::DirEntry>| {
+        let Ok(entry) = entry else { return false };
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let is_kept = name == "lost+found" || name.starts_with("archived-");
+        is_kept || [".wal", ".tmp", ".broken"].iter().any(|end| name.ends_with(end))
+    };
+    match fs::read_dir(folder) {
+        Ok(entries) => !entries.into_iter().all(is_of_a_log),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
+}
+
 /// Whether anything lies in this folder. What cannot be read may.
 pub fn has_entries(folder: &Path) -> bool {
     match fs::read_dir(folder) {

@@ -49,6 +49,24 @@ fn the_data_of_a_bundled_node_says_whose_it_is() {
 }
 
 #[test]
+fn what_is_no_log_is_seen_beside_one() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(!has_more_than_a_log(&folder.path().join("absent")));
+    assert!(!has_more_than_a_log(folder.path()));
+    for name in ["0000000000000000-0000000000000000.wal", "1.tmp", "0.wal.broken", "lost+found", "archived-1-2"] {
+        fs::write(folder.path().join(name), "").unwrap();
+        assert!(!has_more_than_a_log(folder.path()), "{name}");
+    }
+    for name in ["member", "notes.txt", "wal"] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+        assert!(has_more_than_a_log(folder.path()), "{name}");
+        fs::remove_dir(folder.path().join(name)).unwrap();
+    }
+    let file = folder.path().join("1.tmp");
+    assert!(has_more_than_a_log(&file), "it is no folder");
+}
+
+#[test]
 fn data_is_put_aside_as_a_whole() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use proto::MemberId;
 
 use super::{
-    Move, Standing, emptied, is_idle, is_learner, join, refusal::MembersRefusal, refuse, survey::Survey, waits_for,
-    wanted, wants,
+    Move, Standing, emptied, is_idle, is_learner, join,
+    refusal::MembersRefusal,
+    refuse,
+    survey::{Data, Place, Survey},
+    waits_for, wanted, wants,
 };
 use crate::{
     keys::{
@@ -154,7 +157,10 @@ fn replaceable(case: &Case, survey: &Survey, replace: &Replace, leaving: &[Membe
         return Some(MembersRefusal::SameName { name: replace.member.clone() });
     }
     if replace.member == replace.by {
-        return leaver.is_ready().then(|| MembersRefusal::StillThere { member: leaver.id });
+        let mut places = case.me.seats.0.iter().zip(&survey.places);
+        let is_gone = |place: &Place| matches!(place.data, Data::None | Data::NoLog);
+        let is_emptied = places.any(|(seat, place)| seat.name == leaver.name && is_gone(place));
+        return leaver.is_ready().then_some(MembersRefusal::StillThere { member: leaver.id, is_emptied });
     }
     if let Some(other) = view.voters().find(|voter| voter.name == replace.by) {
         return Some(MembersRefusal::NameTaken { name: replace.by.clone(), member: other.id });
@@ -162,7 +168,6 @@ fn replaceable(case: &Case, survey: &Survey, replace: &Replace, leaving: &[Membe
     let has = |name: &Arc<str>| case.me.seats.0.iter().any(|seat| seat.name == *name);
     // Both would go with one host, now and later.
     let is_same_host = has(&replace.member) && has(&replace.by) && leaver.is_ready();
-    let _ = survey;
     is_same_host.then(|| MembersRefusal::SameHost { member: leaver.id, by: replace.by.clone() })
 }
 

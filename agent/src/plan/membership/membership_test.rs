@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     keys::{
-        AttemptId, Intent, Keys, Run, RunId, RunResult, RunState, StepLock,
+        AttemptId, Intent, Keys, ProcessId, Run, RunId, RunResult, RunState, StepLock,
         change::{Replace, Scale},
         host_id::HostId,
         membership::{Expected, RoleChange, Stage},
@@ -129,7 +129,8 @@ impl Asked {
     /// This host's removal of this member is in hand.
     fn removing(mut self, member: u64) -> Self {
         let (host, role) = (self.me.host, Some(RoleChange::Leave));
-        self.step = Some(StepLock { member: MemberId(member), host, role, ..samples::record() });
+        let process = ProcessId::default();
+        self.step = Some(StepLock { member: MemberId(member), host, role, process, ..samples::record() });
         self
     }
 

@@ -21,8 +21,8 @@ pub enum MembersRefusal {
     UrlTaken { url: String, member: MemberId },
     /// Who is to be replaced is no member.
     NotAMember { name: Arc<str> },
-    /// A member is to come back by its name, and is there.
-    StillThere { member: MemberId },
+    /// A member is to come back by its name, and is there; whether its process runs on data that nobody finds any more.
+    StillThere { member: MemberId, is_emptied: bool },
     /// A member would be replaced by one on its own host.
     SameHost { member: MemberId, by: Arc<str> },
     /// A scaling would add and drop.

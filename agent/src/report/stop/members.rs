@@ -42,9 +42,13 @@ impl Context<'_> {
                 let message = format!("{} is to be replaced, and no member has that name", printable(name));
                 self.stop(Reason::TargetRefused, message, "status").leaving("correct `replace.member`")
             }
-            MembersRefusal::StillThere { member } => {
+            MembersRefusal::StillThere { member, is_emptied } => {
                 let message = format!("{} is to come back by its own name, and it is there and ready", name(*member));
-                self.stop(Reason::TargetRefused, message, "status").leaving("another name in `replace.by`")
+                let left = match is_emptied {
+                    true => "it runs on data that is gone from its directory: end its process, then run this",
+                    false => "another name in `replace.by`",
+                };
+                self.stop(Reason::TargetRefused, message, "status").leaving(left)
             }
             MembersRefusal::SameHost { member, by } => {
                 let message = format!(

@@ -137,7 +137,7 @@ impl Trouble {
                 (Reason::StepFailed, message, step_over(*lock), with("status"))
             }
             Self::DataGone { name, lock } => {
-                let message = format!("the data directory of {name} holds no data, and a member does not begin anew");
+                let message = format!("the data of {name} is gone, or its log, and a member does not begin anew");
                 (Reason::DataGone, message, lock.map_or("", step_over), with("status"))
             }
             Self::InterruptedAtOnce { member: None } => {
