@@ -19,7 +19,7 @@ use tests::{
 use crate::SICK;
 
 on_both! {
-    #[ignore = "slow: crash puts one back by default, at a third of the boundaries"]
+    #[ignore = "slow: crash puts one back by default, at a sixth of the boundaries"]
     one_that_exits_at_once_is_put_back;
     #[ignore = "slow: a minute and a half; one that a hook hid is not started twice by default"]
     one_that_somebody_replaces_by_hand_gets_no_second_process;
