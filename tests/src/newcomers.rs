@@ -131,8 +131,8 @@ impl Change {
     /// With time for agents that start slowly, where none is left out.
     #[must_use]
     pub fn everybody_comes(mut self) -> Self {
-        self.upgrade.strategy.retain(|line| !line.starts_with("join_window"));
-        self.strategy(&["join_window: 60s"])
+        self.upgrade.everybody_comes();
+        self
     }
 
     /// Writes the playbook of the host that has these members.

@@ -75,6 +75,13 @@ impl Rollout {
         all_end((0..self.hosts.len()).map(|host| self.start_with(verb, host, &[]))).await
     }
 
+    /// Runs `agent run` on every host at once, to their ends; none is left out, however late it comes.
+    pub async fn together(&mut self) -> Vec<Ended> {
+        self.upgrade.everybody_comes();
+        self.write();
+        self.all("run").await
+    }
+
     /// Runs `agent run` on these hosts at once, to their ends.
     pub async fn run(&self, hosts: impl IntoIterator<Item = usize>) -> Vec<Ended> {
         all_end(hosts.into_iter().map(|host| self.start(host))).await

@@ -42,6 +42,12 @@ pub struct Upgrade {
 }
 
 impl Upgrade {
+    /// Time for agents that start slowly, where none is left out.
+    pub fn everybody_comes(&mut self) {
+        self.strategy.retain(|line| !line.starts_with("join_window"));
+        self.strategy.push("join_window: 60s".into());
+    }
+
     /// From whatever patch the cluster was started with to this release, without a soak.
     pub fn new(layout: &Layout, to: &Build) -> Self {
         let now = layout.release.cluster_version();

@@ -62,9 +62,7 @@ async fn no_member_is_stopped_with_a_certificate_that_soon_ends(system: System) 
     assert!(refused.message().contains(&said), "{refused}");
 
     // All of them, however long one takes to come.
-    rollout.upgrade.strategy = vec!["join_window: 2m".into()];
-    rollout.write();
     takes(&long);
-    all_must_be(&rollout.all("run").await, 0, "done");
+    all_must_be(&rollout.together().await, 0, "done");
     rollout.end(1).await;
 }

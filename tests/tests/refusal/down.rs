@@ -24,12 +24,12 @@ on_both! {
 async fn a_member_is_down_and_its_host_takes_no_part(system: System) {
     let Some(case) = case(system, |_| {}).await else { return };
     case.member(2).end(Signal::TERM).expect("ended");
-    let rollout = case.begin().await;
+    let mut rollout = case.begin().await;
     let words = ["m3 (", "is not ready", "the host of m3 takes no part"];
     is_refused(&rollout, 0..2, (3, "member_not_ready"), &words).await;
 
     // With its host it is brought up first, and nobody else goes before.
-    all_must_be(&rollout.all("run").await, 0, "done");
+    all_must_be(&rollout.together().await, 0, "done");
     let seen = rollout.done().await;
     assert_eq!((down(&seen)[0], down(&seen).len()), ("m3", 4), "down before, and once each: {:?}", seen.observed);
 }

@@ -14,8 +14,7 @@ async fn needs_leave(system: System, size: usize) {
     let mut rollout = case.begin().await;
     is_refused(&rollout, 0..size, (3, "below_quorum"), &["m", "there would be"]).await;
     rollout.upgrade.strategy.push("allow_downtime: true".into());
-    rollout.write();
-    all_must_be(&rollout.all("run").await, 0, "done");
+    all_must_be(&rollout.together().await, 0, "done");
     let seen = rollout.done().await;
     assert_eq!(down(&seen).len(), size, "{:?}", seen.observed);
 }

@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use proto::{MemberId, Revision};
 
 use super::{
-    initial,
+    Move, initial,
     survey::{Data, Place, Survey},
 };
 use crate::{
@@ -172,7 +172,10 @@ impl<'a> World<'a> {
                 return End::Refused(refusal);
             }
             let acts = |next: &Next| !matches!(next, Next::Wait(_) | Next::Refuse(_) | Next::Finish(_));
-            if let Some((at, next)) = found.iter().find(|(_, next)| acts(next)) {
+            // Hosts act side by side. Told in a line, a member that left is stopped before others settle.
+            let retires = |next: &Next| matches!(next, Next::Members(Move::Retire(_)));
+            let first = found.iter().find(|(_, next)| retires(next));
+            if let Some((at, next)) = first.or_else(|| found.iter().find(|(_, next)| acts(next))) {
                 match self.take(*at, next) {
                     Some(end) => return end,
                     None => continue,
