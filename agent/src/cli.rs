@@ -11,7 +11,7 @@ use proto::Release;
 
 pub use guarding::Guard;
 pub use hosting::{Adopt, Drain, Hold, HoldAdd, HoldList, HoldRemove, Named};
-pub use looking::{Gates, Membership, Reach, Status, Storage, Verify};
+pub use looking::{Gates, Hazards, Membership, Reach, Status, Storage, Verify};
 
 use crate::report::stop::reason;
 pub use crate::report::{Form, Output};
@@ -23,6 +23,7 @@ Examples:
   agent run upgrade.yaml         # on every host, in any order; the same command again goes on where it stopped
   agent status upgrade.yaml --watch
   agent gates upgrade.yaml ClusterLeaseCheckpoint    # true or false, exit 0 or 1; all of them, with why, without a name
+  agent hazards --from 3.5.16 --to 3.6.14    # what is known to hurt on that way
   agent rollback upgrade.yaml    # back to the old release, while that is safe
   agent explain strategy         # what a field of the playbook means
 ";
@@ -83,6 +84,8 @@ pub enum Verb {
     Matrix(Matrix),
     /// Write a playbook for the members that run on this host, from what the cluster and they say
     Init(Box<Init>),
+    /// List what is known to hurt on the way from one release of etcd to another, and what to do about it
+    Hazards(Hazards),
     /// Say what a field of the playbook means, and how it is written
     Explain(Explain),
     /// Print the playbook's JSON Schema, for editors that complete and check
@@ -297,6 +300,7 @@ impl Verb {
             Self::Keys(_) => "keys",
             Self::Matrix(_) => "matrix",
             Self::Init(_) => "init",
+            Self::Hazards(_) => "hazards",
             Self::Explain(_) => "explain",
             Self::Schema => "schema",
             Self::Completions(_) => "completions",
@@ -324,9 +328,13 @@ impl Verb {
             Self::Hold(Hold::Add(HoldAdd { named, .. }) | Hold::Remove(HoldRemove { named })) => Some(&named.playbook),
             Self::Guard(guard) => Some(&guard.playbook),
             Self::Keys(keys) => Some(&keys.playbook),
-            Self::Matrix(_) | Self::Init(_) | Self::Explain(_) | Self::Schema | Self::Completions(_) | Self::Man => {
-                None
-            }
+            Self::Matrix(_)
+            | Self::Init(_)
+            | Self::Hazards(_)
+            | Self::Explain(_)
+            | Self::Schema
+            | Self::Completions(_)
+            | Self::Man => None,
         }
     }
 }

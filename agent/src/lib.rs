@@ -7,6 +7,7 @@ pub mod command;
 pub mod event;
 pub mod execute;
 pub mod guarded;
+pub mod hazards;
 pub mod host;
 pub mod journal;
 pub mod keys;

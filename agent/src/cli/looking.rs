@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, error::ErrorKind};
+use proto::Release;
 
 /// `agent status`
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
@@ -19,6 +20,20 @@ pub struct Status {
     /// Look again and again
     #[arg(long)]
     pub watch: bool,
+}
+
+/// `agent hazards`
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct Hazards {
+    /// The release that members run; without it any
+    #[arg(long, value_name = "RELEASE")]
+    pub from: Option<Release>,
+    /// The release that they are to run; without it any
+    #[arg(long, value_name = "RELEASE")]
+    pub to: Option<Release>,
+    /// All there is to say of one
+    #[arg(long, value_name = "ID", conflicts_with_all = ["from", "to"])]
+    pub explain: Option<String>,
 }
 
 /// `agent gates`

@@ -9,6 +9,7 @@ pub mod companion;
 pub mod explain;
 mod gates;
 mod guard;
+mod hazards;
 mod hosting;
 pub mod init;
 mod init_members;
@@ -70,6 +71,9 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
     if cli.output == Form::Prometheus && !matches!(cli.verb, Verb::Status(_)) {
         return Err(Trouble::Usage("--output prometheus is for agent status alone".into()));
     }
+    if cli.output == Form::Osv && !matches!(cli.verb, Verb::Hazards(_)) {
+        return Err(Trouble::Usage("--output osv is for agent hazards alone".into()));
+    }
     let outcome = match &cli.verb {
         Verb::Validate(typed) => validate::validate(&typed.playbook),
         Verb::Plan(typed) => carried_out(plan::plan(&typed.one.playbook, typed.replace)),
@@ -85,6 +89,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
         Verb::Matrix(typed) => return companion::matrix(cli, typed),
         Verb::Init(typed) if typed.print_role => carried_out(print_role::print_role(typed)),
         Verb::Init(typed) => carried_out(init::init(typed)),
+        Verb::Hazards(typed) => hazards::hazards(typed, cli.output),
         Verb::Explain(typed) => explain::explain(typed),
         Verb::Schema => Ok(explain::schema()),
         Verb::Completions(typed) => Ok(manual::completions(typed)),

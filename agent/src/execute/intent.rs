@@ -29,5 +29,6 @@ pub fn intent(playbook: &Playbook, cluster: ClusterId) -> Arc<Intent> {
         playbook::Finalize::Auto => Finalize::Auto,
         playbook::Finalize::Manual => Finalize::Manual,
     };
-    Arc::new(Intent { cluster, change, gates: playbook.gates.expect.clone(), finalize })
+    let accepted_hazards = playbook.strategy.accept_hazards.clone();
+    Arc::new(Intent { cluster, change, gates: playbook.gates.expect.clone(), finalize, accepted_hazards })
 }

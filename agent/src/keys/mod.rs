@@ -13,7 +13,7 @@ pub mod seat;
 pub mod txn;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     hash::{Hash, Hasher},
     sync::Arc,
 };
@@ -129,6 +129,9 @@ pub struct Intent {
     pub gates: BTreeMap<String, bool>,
     /// Whether to stop before the point of no return.
     pub finalize: Finalize,
+    /// What is known to hurt, and goes on all the same: ids of the catalogue.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub accepted_hazards: BTreeSet<String>,
 }
 
 /// Cheap, for searches over millions of states that share one intent; equality compares everything.

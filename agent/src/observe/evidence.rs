@@ -1,6 +1,6 @@
 //! What is costly to ask and does not change while a run goes on: asked once before one begins, and laid beside the view.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proto::MemberId;
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,9 @@ pub struct Evidence {
     /// How large the database of each member may become, in bytes, by its `/metrics`; of those whose `Status` does not say.
     #[serde(default)]
     pub quotas: BTreeMap<MemberId, u64>,
+    /// Who is etcd itself, by the page of metrics: what is known of its releases says nothing of other programs that speak its API.
+    #[serde(default)]
+    pub etcd: BTreeSet<MemberId>,
 }
 
 impl Observer {
@@ -21,11 +24,20 @@ impl Observer {
     pub async fn examine(&self, view: &ClusterView) -> Evidence {
         let mut asked = JoinSet::new();
         for member in &view.members {
-            let says_it = member.report().is_some_and(|report| report.quota_bytes.is_some());
-            let Some(address) = member.reached.clone().filter(|_| !says_it) else { continue };
+            let says_quota = member.report().is_some_and(|report| report.quota_bytes.is_some());
+            let Some(address) = member.reached.clone() else { continue };
             let (connections, id, name) = (self.connections.clone(), member.id, member.name.clone());
-            asked.spawn(async move { Some((id, connections.http.quota_bytes(&name, &address, id).await?)) });
+            asked.spawn(async move { Some((id, says_quota, connections.http.own_page(&name, &address, id).await?)) });
         }
-        Evidence { quotas: asked.join_all().await.into_iter().flatten().collect() }
+        let mut found = Evidence::default();
+        for (id, says_quota, page) in asked.join_all().await.into_iter().flatten() {
+            if let Some(bytes) = page.quota_bytes.filter(|_| !says_quota) {
+                found.quotas.insert(id, bytes);
+            }
+            if page.is_etcd {
+                found.etcd.insert(id);
+            }
+        }
+        found
     }
 }

@@ -87,9 +87,9 @@ impl Http {
         metrics::received_bytes(&self.get(name, address, "metrics").await.ok()??)
     }
 
-    /// How large this member's database may become, in bytes; `None` where that cannot be had from the member itself.
-    pub(super) async fn quota_bytes(&self, name: &str, address: &str, member: MemberId) -> Option<u64> {
-        metrics::quota_bytes(&self.get(name, address, "metrics").await.ok()??, member)
+    /// What does not change while this member runs; `None` where that cannot be had from the member itself.
+    pub(super) async fn own_page(&self, name: &str, address: &str, member: MemberId) -> Option<metrics::OwnPage> {
+        metrics::own_page(&self.get(name, address, "metrics").await.ok()??, member)
     }
 
     /// What this member shows of the cluster's gates; `None` where that cannot be had from the member itself.

@@ -15,6 +15,8 @@ const RECEIVED: &str = "etcd_network_peer_received_bytes_total";
 const SERVER_ID: &str = "etcd_server_id";
 /// Its name in etcd since 3.3.
 const QUOTA: &str = "etcd_server_quota_backend_bytes";
+/// Its name in etcd since 3.3.
+const GO: &str = "etcd_server_go_version";
 const UNDECIDED: &str = "etcd_cluster_feature_undecided";
 const ENABLED: &str = "etcd_cluster_feature_enabled";
 const PROPOSED: &str = "etcd_cluster_feature_proposed";
@@ -33,10 +35,21 @@ pub fn received_bytes(page: &str) -> Option<u64> {
     bytes.fold(None, |sum, bytes| Some(sum.unwrap_or(0) + bytes as u64))
 }
 
-/// How large the database of this member may become; `None` on another member's page, and where it is not said.
-pub fn quota_bytes(page: &str, member: MemberId) -> Option<u64> {
-    let bytes = samples(page, QUOTA).next()?.value;
-    (is_of(page, member) && bytes.is_finite() && bytes > 0.0).then_some(bytes as u64)
+/// What does not change while a member runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnPage {
+    /// How large its database may become; `None` where that is not said.
+    pub quota_bytes: Option<u64>,
+    /// Whether it says which Go it was made with: etcd does, and the bundled node does not.
+    pub is_etcd: bool,
+}
+
+/// `None` on another member's page.
+pub fn own_page(page: &str, member: MemberId) -> Option<OwnPage> {
+    let bytes = samples(page, QUOTA).map(|sample| sample.value).next();
+    let quota_bytes = bytes.filter(|bytes| bytes.is_finite() && *bytes > 0.0).map(|bytes| bytes as u64);
+    let is_etcd = samples(page, GO).next().is_some();
+    is_of(page, member).then_some(OwnPage { quota_bytes, is_etcd })
 }
 
 /// What this member shows of the gates, all of it of one moment; `None` on another member's page, and where there is
@@ -147,18 +160,22 @@ mod tests {
     }
 
     #[test]
-    fn a_members_page_tells_its_own_quota_alone() {
+    fn a_members_page_tells_of_that_member_alone() {
         let page =
             |bytes: &str| format!("etcd_server_id{{server_id=\"a1\"}} 1\netcd_server_quota_backend_bytes {bytes}\n");
-        for (page, member, bytes) in [
-            (page("2.147483648e+09"), 0xa1, Some(2_147_483_648)),
+        let with_go = page("1") + "etcd_server_go_version{server_go_version=\"go1.24.11\"} 1\n";
+        for (page, member, found) in [
+            (page("2.147483648e+09"), 0xa1, Some((Some(2_147_483_648), false))),
             (page("2.147483648e+09"), 0xa2, None), // somebody else's page
-            (page("NaN"), 0xa1, None),
-            (page("0"), 0xa1, None),
-            (page("-1"), 0xa1, None),
-            ("etcd_server_id{server_id=\"a1\"} 1\n".to_owned(), 0xa1, None),
+            (page("NaN"), 0xa1, Some((None, false))),
+            (page("0"), 0xa1, Some((None, false))),
+            (page("-1"), 0xa1, Some((None, false))),
+            (with_go.clone(), 0xa1, Some((Some(1), true))),
+            (with_go, 0xa2, None),
+            ("etcd_server_id{server_id=\"a1\"} 1\n".to_owned(), 0xa1, Some((None, false))),
         ] {
-            assert_eq!(quota_bytes(&page, MemberId(member)), bytes, "{page}");
+            let found = found.map(|(quota_bytes, is_etcd)| OwnPage { quota_bytes, is_etcd });
+            assert_eq!(own_page(&page, MemberId(member)), found, "{page}");
         }
     }
 

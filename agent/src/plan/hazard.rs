@@ -12,4 +12,10 @@ pub enum Hazard {
         member: MemberId,
         percent: u64,
     },
+    /// What the catalogue knows of the releases that members run, and are to run.
+    Known {
+        id: &'static str,
+        /// Whom it concerns.
+        members: Vec<MemberId>,
+    },
 }

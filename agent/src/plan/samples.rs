@@ -1,6 +1,9 @@
 //! Short notations for the tables of tests: `view("1+ 2- 3l")`.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use proto::{ClusterId, LogIndex, MemberId, Release, Revision, Term};
 
@@ -177,6 +180,7 @@ pub(crate) fn intent(from: &str, to: &str) -> Intent {
         change: Change::Upgrade(Upgrade { from: from.parse().unwrap(), to: to.parse().unwrap() }),
         gates: Default::default(),
         finalize: Finalize::Auto,
+        accepted_hazards: Default::default(),
     }
 }
 
@@ -202,7 +206,7 @@ pub(crate) fn me(owns: &[u64]) -> Me {
     }
 }
 
-static NO_EVIDENCE: Evidence = Evidence { quotas: BTreeMap::new() };
+static NO_EVIDENCE: Evidence = Evidence { quotas: BTreeMap::new(), etcd: BTreeSet::new() };
 
 /// What is asked by an agent that has waited for others, and has nothing in hand.
 pub(crate) fn case<'a>(me: &'a Me, rules: &'a Rules, keys: &'a Keys, view: &'a ClusterView) -> Case<'a> {

@@ -24,4 +24,8 @@ pub enum Warning {
     },
     /// Something that is known to hurt, and has not come far enough to refuse for it.
     Hazard(Hazard),
+    /// What the catalogue knows of the releases, and no run is refused for.
+    Known { ids: Vec<&'static str>, from: Release, to: Release },
+    /// What a run would be refused for, and a person has accepted.
+    Accepted { id: &'static str },
 }

@@ -263,6 +263,8 @@ pub struct Strategy {
     pub allow_downtime: bool,
     /// How many newcomers may be learners at once; the cluster's own limit is its `--max-learners`.
     pub max_learners: usize,
+    /// Hazards of the catalogue that are passed, by id.
+    pub accept_hazards: BTreeSet<String>,
 }
 
 /// The order of the members.
@@ -392,6 +394,7 @@ impl Default for Strategy {
             allow_degraded: false,
             allow_downtime: false,
             max_learners: 1,
+            accept_hazards: BTreeSet::new(),
         }
     }
 }

@@ -36,6 +36,8 @@ pub enum Form {
     Json,
     /// Metrics, in Prometheus' text format; of status alone
     Prometheus,
+    /// A list in the format of OSV; of hazards alone
+    Osv,
 }
 
 impl Form {
@@ -43,7 +45,7 @@ impl Form {
     pub fn output(self) -> Output {
         match self {
             Self::Json => Output::Json,
-            Self::Text | Self::Prometheus => Output::Text,
+            Self::Text | Self::Prometheus | Self::Osv => Output::Text,
         }
     }
 }

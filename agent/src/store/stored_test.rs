@@ -23,7 +23,13 @@ fn process() -> ProcessId {
 fn run(state: RunState) -> Run {
     let change = Change::Upgrade(Upgrade { from: ">=3.4, <3.5".parse().unwrap(), to: Release::new(3, 5, 30) });
     let gates = [("LeaseCheckpoint".to_owned(), true)].into();
-    let intent = Intent { cluster: ClusterId(0xc), change, gates, finalize: Finalize::Manual };
+    let intent = Intent {
+        cluster: ClusterId(0xc),
+        change,
+        gates,
+        finalize: Finalize::Manual,
+        accepted_hazards: Default::default(),
+    };
     Run {
         id: RunId(1),
         intent: intent.into(),

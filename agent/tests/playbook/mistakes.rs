@@ -124,6 +124,10 @@ fn numbers() {
             ("order: leader_last", "order: leader_first"),
             ("finalize: auto", "finalize: automatic"),
             ("on_failure: rollback", "on_failure: Rollback"),
+            ("on_failure: rollback", "accept_hazards: [floor-63]"),
+            ("on_failure: rollback", "accept_hazards: [watch-gaps]"),
+            ("on_failure: rollback", "accept_hazards: [hop-too-fast-37]"),
+            ("on_failure: rollback", "accept_hazards: floor-36"),
         ],
     );
 }

@@ -4,6 +4,7 @@ mod alarm;
 mod balancer;
 mod down;
 mod going_down;
+mod hazard;
 mod locked;
 mod misfit;
 mod mistake;

@@ -13,6 +13,7 @@ mod finished;
 mod gates;
 mod hindrance;
 mod hold;
+mod known_of_etcd;
 mod needs;
 mod never_started;
 mod old_patch;
@@ -68,6 +69,7 @@ const BEFORE_A_RUN: &[Rule] = &[
     needs::before_a_run,
     examined::examined,
     quota::quota,
+    known_of_etcd::known_of_etcd,
 ];
 
 /// Before this member is taken down.
@@ -84,7 +86,7 @@ const BEFORE_MEMBERS_CHANGE: &[Rule] =
 
 /// What is told and refuses nothing.
 const WARNINGS: &[fn(&Case) -> Vec<Warning>] =
-    &[alone::alone, never_started::never_started, old_patch::old_patch, quota::near_quota];
+    &[alone::alone, never_started::never_started, old_patch::old_patch, quota::near_quota, known_of_etcd::told];
 
 /// What decides before it is asked who goes.
 pub(super) fn before_any_member(case: &Case) -> Option<Next> {

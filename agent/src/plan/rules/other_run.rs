@@ -47,7 +47,15 @@ fn differences(standing: &Intent, wanted: &Intent) -> Vec<Difference> {
     }
     add("gates.expect", gates(standing), gates(wanted));
     add("strategy.finalize", finalize(standing).into(), finalize(wanted).into());
+    add("strategy.accept_hazards", accepted(standing), accepted(wanted));
     differs
+}
+
+fn accepted(intent: &Intent) -> String {
+    match intent.accepted_hazards.is_empty() {
+        true => "none".to_owned(),
+        false => intent.accepted_hazards.iter().map(String::as_str).collect::<Vec<_>>().join(" "),
+    }
 }
 
 fn gates(intent: &Intent) -> String {
@@ -95,6 +103,7 @@ mod tests {
         let scale = of(Change::Scale(Scale { members: ["1", "2", "3"].map(Arc::from).to_vec() }));
         let replace = |member: &str, by: &str| of(Change::Replace(Replace { member: member.into(), by: by.into() }));
         let held = Intent { finalize: Finalize::Manual, ..upgrade.clone() };
+        let accepting = Intent { accepted_hazards: ["floor-36".to_owned()].into(), ..upgrade.clone() };
         let [first, second] = [replace("1", "4"), replace("2", "5")];
         for (standing, wanted, expected) in [
             (&scale, &upgrade, true),
@@ -106,6 +115,7 @@ mod tests {
             (&first, &scale, false),
             (&scale, &first, false),
             (&held, &upgrade, false),
+            (&accepting, &upgrade, false),
             (&upgrade, &held, false),
         ] {
             let wants = |verb| Me { verb, intent: Arc::new(wanted.clone()), ..me.clone() };

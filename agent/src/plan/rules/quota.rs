@@ -69,7 +69,7 @@ mod tests {
             with_database(&mut view, 0, first);
             with_database(&mut view, 1, second);
             let quotas = metrics.map(|bytes| (MemberId(1), bytes)).into_iter().collect::<BTreeMap<_, _>>();
-            let evidence = Some(&Evidence { quotas });
+            let evidence = Some(&Evidence { quotas, ..Evidence::default() });
             let case = Case { evidence, ..samples::case(&me, &rules, &keys, &view) };
             let hazard = told.map(|(member, percent)| Hazard::Quota { member: MemberId(member), percent });
             let warned =

@@ -1,16 +1,19 @@
 //! `strategy`: how a rollout proceeds.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use super::value;
-use crate::playbook::{
-    fault::Fault,
-    fields::Fields,
-    model::{Finalize, OnFailure, Order, Strategy},
-    tree::Tree,
+use crate::{
+    hazards::{self, Act},
+    playbook::{
+        fault::Fault,
+        fields::Fields,
+        model::{Finalize, OnFailure, Order, Strategy},
+        tree::Tree,
+    },
 };
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "order",
     "soak",
     "health",
@@ -22,6 +25,7 @@ const KEYS: [&str; 11] = [
     "allow_degraded",
     "allow_downtime",
     "max_learners",
+    "accept_hazards",
 ];
 
 pub(super) fn strategy(tree: &Tree) -> Result<Strategy, Fault> {
@@ -41,7 +45,29 @@ pub(super) fn strategy(tree: &Tree) -> Result<Strategy, Fault> {
         allow_degraded: fields.or("allow_degraded", default.allow_degraded, Tree::bool)?,
         allow_downtime: fields.or("allow_downtime", default.allow_downtime, Tree::bool)?,
         max_learners: fields.or("max_learners", default.max_learners, max_learners)?,
+        accept_hazards: fields.or("accept_hazards", default.accept_hazards, accept_hazards)?,
     })
+}
+
+/// Ids of hazards for which a run is refused, and which a person may know to be none here.
+fn accept_hazards(tree: &Tree) -> Result<BTreeSet<String>, Fault> {
+    let expected = "a list of hazards' ids, such as `[floor-36]`; `agent hazards` lists them";
+    tree.list(expected)?.iter().map(|item| accepted(item, expected)).collect()
+}
+
+fn accepted(tree: &Tree, expected: &str) -> Result<String, Fault> {
+    let id = tree.text(expected)?;
+    match hazards::find(id) {
+        None => Err(tree.fault(format!("there is no hazard `{id}`"), expected)),
+        Some(hazard) if !hazard.can_be_accepted() => {
+            let problem = match hazard.act == Act::Refuse {
+                true => format!("`{id}` is never accepted: a member that meets it does not start any more"),
+                false => format!("no run is refused for `{id}`, so there is nothing to accept"),
+            };
+            Err(tree.fault(problem, "one for which a run is refused, and that may do no harm here"))
+        }
+        Some(_) => Ok(id.to_owned()),
+    }
 }
 
 fn max_learners(tree: &Tree) -> Result<usize, Fault> {

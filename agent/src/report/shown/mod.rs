@@ -8,6 +8,7 @@ pub mod features;
 pub mod forecast;
 pub mod gates;
 pub mod grants;
+pub mod hazards;
 pub mod hosts;
 pub mod keys;
 pub mod next;

@@ -150,7 +150,7 @@ impl Context<'_> {
             }
             Refusal::Hazard(found) => {
                 let hazard::Words { found, remedy } = hazard::words(found, self.names);
-                self.stop(Reason::Hazard, found, "plan").leaving(remedy)
+                self.stop(Reason::Hazard, found, "plan").leaving(&remedy)
             }
             Refusal::Alarm { kind, of, alone } => {
                 let message = self.alarm(kind, *of, *alone);

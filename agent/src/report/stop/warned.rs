@@ -1,7 +1,7 @@
 //! Warnings of the planner, as a person reads them.
 
 use super::hazard;
-use crate::{plan::warning::Warning, report::names::Names};
+use crate::{hazards, plan::warning::Warning, report::names::Names};
 
 pub fn warned(warning: &Warning, names: &Names) -> String {
     match warning {
@@ -35,6 +35,14 @@ pub fn warned(warning: &Warning, names: &Names) -> String {
         Warning::Hazard(hazard) => {
             let words = hazard::words(hazard, names);
             format!("{}; {}", words.found, words.remedy)
+        }
+        Warning::Known { ids, from, to } => format!(
+            "known of etcd {from}, or of {to} after it: {}; `agent hazards --from {from} --to {to}` says more",
+            ids.join(", ")
+        ),
+        Warning::Accepted { id } => {
+            let symptom = hazards::find(id).map_or("", |hazard| hazard.symptom);
+            format!("{id} is accepted by the playbook: {symptom}")
         }
     }
 }

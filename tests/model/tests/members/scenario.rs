@@ -161,7 +161,13 @@ impl Scenario {
             Kind::Scale(seats) => Change::Scale(Scale { members: seats.iter().map(|seat| name_of(*seat)).collect() }),
             Kind::Replace { member, by } => Change::Replace(Replace { member: name_of(*member), by: name_of(*by) }),
         };
-        Intent { cluster: ClusterId(1), change, gates: Default::default(), finalize: Finalize::Auto }
+        Intent {
+            cluster: ClusterId(1),
+            change,
+            gates: Default::default(),
+            finalize: Finalize::Auto,
+            accepted_hazards: Default::default(),
+        }
     }
 
     pub fn seats(&self, host: usize, id: HostId, member: Option<MemberId>) -> Seats {

@@ -215,6 +215,12 @@ impl Scenario {
             Kind::Minor | Kind::Patch => Change::Upgrade(Upgrade { from, to: self.new_release() }),
             Kind::Restart => Change::Restart(Restart { id: "1".into() }),
         };
-        Intent { cluster: ClusterId(1), change, gates: Default::default(), finalize: self.finalize }
+        Intent {
+            cluster: ClusterId(1),
+            change,
+            gates: Default::default(),
+            finalize: self.finalize,
+            accepted_hazards: Default::default(),
+        }
     }
 }
