@@ -148,10 +148,11 @@ fn rooms_after(text: &str) -> Vec<String> {
 #[test]
 fn no_arrow_between_rooms_turns() {
     for (room, allowed) in [
-        ("playbook", &["sha256", "regular_file", "visible", "boot_clock", "visible"][..]),
+        ("hazards", &[][..]),
+        ("playbook", &["hazards", "sha256", "regular_file", "visible", "boot_clock", "visible"][..]),
         ("keys", &["unknown"][..]),
         ("journal", &["keys", "host", "unknown", "words"][..]),
-        ("plan", &["observe", "keys", "journal", "unknown"][..]),
+        ("plan", &["observe", "hazards", "keys", "journal", "unknown"][..]),
         ("observe", &["playbook", "regular_file", "calendar", "words"][..]),
         ("store", &["keys", "observe", "boot_clock", "unknown", "words"][..]),
         ("machine", &["keys", "observe", "plan", "journal", "unknown"][..]),
@@ -182,8 +183,8 @@ fn no_arrow_between_rooms_turns() {
         (
             "report",
             &[
-                "event", "guarded", "observe", "plan", "playbook", "keys", "store", "machine", "journal", "calendar",
-                "visible", "words",
+                "event", "guarded", "hazards", "observe", "plan", "playbook", "keys", "store", "machine", "journal",
+                "calendar", "visible", "words",
             ][..],
         ),
     ] {

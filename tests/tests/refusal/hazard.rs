@@ -10,7 +10,7 @@ async fn a_patch_that_hurts_on_the_way_is_refused_until_it_is_accepted() {
     let mut rollout = case.begin().await;
     let planned = rollout.one("plan", 0).await;
     planned.must_be(3, "hazard");
-    let words = ["floor-36, of m1", "m2", "m3", "members that were removed come back"];
+    let words = ["floor-36, of m", "m1", "m2", "m3", "members that were removed come back"];
     for agent in is_refused(&rollout, 0..3, (3, "hazard"), &words).await {
         let left = agent.said("left");
         assert!(left.contains("take 3.5.26 or later first"), "{agent}");
