@@ -164,10 +164,13 @@ pub(super) fn trouble_of_setup(error: SetupError) -> Trouble {
         SetupError::Node { name, why } if matches!(*why, ActError::DataGone { .. }) => {
             Trouble::DataGone { name, lock: None }
         }
-        SetupError::Node { name, why } => {
-            let (why, name) = (why.to_string(), format!("{name}: "));
-            Trouble::Unprepared(if why.starts_with(&name) { why } else { name + &why })
-        }
+        SetupError::Node { name, why } => match *why {
+            ActError::KnownHazard { id, .. } => Trouble::KnownHazard { name, id },
+            why => {
+                let (why, name) = (why.to_string(), format!("{name}: "));
+                Trouble::Unprepared(if why.starts_with(&name) { why } else { name + &why })
+            }
+        },
         SetupError::Own(error) => Trouble::System(with_causes(&error)),
     }
 }

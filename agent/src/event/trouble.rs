@@ -104,6 +104,11 @@ pub enum Trouble {
         by: String,
         lock: LockLeft,
     },
+    /// What is known of the releases that a member of this host runs, and is to run: an id of the catalogue.
+    KnownHazard {
+        name: String,
+        id: &'static str,
+    },
     /// A member that has begun before has lost its data.
     DataGone {
         name: String,

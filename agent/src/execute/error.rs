@@ -43,6 +43,9 @@ pub enum ActError {
     /// It has begun once, so that an empty directory is none that it was told to begin with.
     #[error("the data of {node} is gone, or its log, and a member does not begin anew")]
     DataGone { node: String },
+    /// The releases alone say that it is likely to hurt.
+    #[error("{node}: {id}, see `agent hazards --explain {id}`")]
+    KnownHazard { node: String, id: &'static str },
     #[error("{}", with_causes(.0))]
     Exec(#[from] ExecError),
     #[error("{}", with_causes(.0))]

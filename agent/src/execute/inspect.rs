@@ -232,7 +232,10 @@ async fn inspect_node(
         return Err(own.unseen());
     }
     match &target {
-        Some(target) => warnings.extend(own.check_arguments(target).await?),
+        Some(target) => {
+            own.check_known_hazards(&current.release, target, &playbook.strategy.accept_hazards).await?;
+            warnings.extend(own.check_arguments(target).await?);
+        }
         None => warnings.push(format!("{}: {UNTRIED}", node.name)),
     }
     let new = playbook.target().unwrap_or(&current.release);

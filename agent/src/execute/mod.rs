@@ -348,6 +348,7 @@ impl Execution<'_> {
         let failed = prepared.as_ref().err().map(|error| Arc::from(error.to_string()));
         match prepared {
             Err(ActError::Trouble(trouble)) => self.trouble = Some(trouble),
+            Err(ActError::KnownHazard { node, id }) => self.trouble = Some(Trouble::KnownHazard { name: node, id }),
             Err(ActError::DataGone { node }) => self.trouble = Some(Trouble::DataGone { name: node, lock: None }),
             _ => {}
         }

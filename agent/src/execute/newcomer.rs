@@ -1,6 +1,6 @@
 //! What a newcomer's host must have before it takes a place among the learners.
 
-use std::{path::Path, time::SystemTime};
+use std::{collections::BTreeMap, path::Path, time::SystemTime};
 
 use proto::Release;
 
@@ -29,7 +29,7 @@ impl Execution<'_> {
         if let Runtime::Process(process) = &own.node.runtime {
             let argv = process.command_line(&own.node.context(&side.release))?;
             let urls = &own.node.peer_urls;
-            let why = objection(&argv, name, urls, own.node.data_dir.as_deref());
+            let why = objection(&argv, &process.env, name, urls, own.node.data_dir.as_deref());
             if let Some(why) = why.or_else(|| newcomer_certificate::objection(&argv, urls, SystemTime::now())) {
                 return Err(wrong(why));
             }
@@ -68,23 +68,32 @@ fn existing(path: &Path) -> Option<&Path> {
 }
 
 /// What of its arguments is not as the playbook, or a newcomer, has it (etcd, "Configuration options").
-fn objection(argv: &[String], name: &str, peer_urls: &[String], data: Option<&Path>) -> Option<String> {
+fn objection(
+    argv: &[String],
+    env: &BTreeMap<String, String>,
+    name: &str,
+    peer_urls: &[String],
+    data: Option<&Path>,
+) -> Option<String> {
+    // A flag counts before its variable.
+    let variable = |flag: &str| env.get(&format!("ETCD_{}", flag.to_uppercase().replace('-', "_"))).map(String::as_str);
+    let value = |flag: &str| value(argv, flag).or_else(|| variable(flag)).filter(|given| !given.contains("{{"));
     let has = |flag: &str| argv.iter().any(|word| word.trim_start_matches('-').split('=').next() == Some(flag));
     for flag in ["force-new-cluster", "discovery", "discovery-srv", "discovery-endpoints"] {
         if has(flag) {
             return Some(format!("its arguments have `--{flag}`, and a newcomer joins a cluster that is there"));
         }
     }
-    let state = value(argv, "initial-cluster-state");
+    let state = value("initial-cluster-state");
     if state.is_some_and(|state| state != "existing") {
         return Some("its arguments say `--initial-cluster-state=new`; a newcomer says `existing`".to_owned());
     }
-    if value(argv, "name").is_some_and(|given| given != name) {
+    if value("name").is_some_and(|given| given != name) {
         return Some("its arguments give it another `--name`".to_owned());
     }
     let mut wanted: Vec<_> = peer_urls.iter().map(String::as_str).collect();
     wanted.sort_unstable();
-    let given = value(argv, "initial-advertise-peer-urls").map(|urls| {
+    let given = value("initial-advertise-peer-urls").map(|urls| {
         let mut urls: Vec<_> = urls.split(',').collect();
         urls.sort_unstable();
         urls
@@ -92,7 +101,7 @@ fn objection(argv: &[String], name: &str, peer_urls: &[String], data: Option<&Pa
     if given.is_some_and(|given| given != wanted) && !wanted.is_empty() {
         return Some("`peer_urls` are not its `--initial-advertise-peer-urls`".to_owned());
     }
-    let given = value(argv, "data-dir").map(Path::new);
+    let given = value("data-dir").map(Path::new);
     let differs = given.zip(data).is_some_and(|(given, data)| given.is_absolute() && given != data);
     differs.then(|| "`data_dir` is not its `--data-dir`".to_owned())
 }
@@ -118,7 +127,13 @@ mod tests {
             ("--data-dir=d", None),
         ] {
             let argv: Vec<_> = format!("/bin/etcd {more}").split_whitespace().map(str::to_owned).collect();
-            let found = objection(&argv, "m4", &urls, Some(Path::new("/d")));
+            let found = objection(&argv, &BTreeMap::new(), "m4", &urls, Some(Path::new("/d")));
+            let env = argv[1..].iter().filter_map(|word| word.strip_prefix("--")?.split_once('='));
+            let env =
+                env.map(|(flag, given)| (format!("ETCD_{}", flag.to_uppercase().replace('-', "_")), given.to_owned()));
+            let by_env = objection(&argv[..1], &env.collect(), "m4", &urls, Some(Path::new("/d")));
+            assert!(by_env.is_none() || by_env == found, "{more}: {by_env:?}");
+            assert!(!more.starts_with("--data-dir=/") || by_env == found, "{more}: {by_env:?}");
             match expected {
                 None => assert_eq!(found, None, "{more}"),
                 Some(words) => assert!(found.as_ref().is_some_and(|why| why.contains(words)), "{more}: {found:?}"),

@@ -23,7 +23,15 @@ use crate::{
 pub(super) async fn data(node: &playbook::Node) -> Data {
     let Some(folder) = node.data_dir.clone() else { return Data::Unnamed };
     let log = log_elsewhere(&node.runtime, &folder);
-    let data = data_in(node, folder).await;
+    let data = match data_in(node, folder.clone()).await {
+        // A log within it is somebody's all the same, though a start would look for it elsewhere.
+        Data::NoLog if log.is_some() => match blocking(move || whose(&folder, &within(&folder))).await {
+            Whose::Member { cluster, member } => Data::Of { cluster, member },
+            Whose::Unknown(why) => Data::Unknown(why.into()),
+            Whose::Nobody | Whose::NoLog => Data::NoLog,
+        },
+        data => data,
+    };
     let begins = matches!(data, Data::None | Data::NoLog);
     match begins && blocking(move || log.is_some_and(|log| has_more_than_a_log(&log))).await {
         true => Data::Unknown("the folder that `--wal-dir` names has more than a log, or cannot be read".into()),

@@ -76,4 +76,10 @@ async fn a_database_without_its_log_is_no_member() {
     fs::create_dir(&log).unwrap();
     fs::write(log.join("0000000000000000-0000000000000000.wal"), "what etcd does not write").unwrap();
     assert!(matches!(super::data(&node).await, Data::Unknown(_)), "there is a log, and it is not understood");
+    // With its log told elsewhere, where none is: the one within is somebody's all the same.
+    let within = data.join("member/wal");
+    fs::create_dir(&within).unwrap();
+    fs::write(within.join("0000000000000000-0000000000000000.wal"), "what etcd does not write").unwrap();
+    node.runtime = process(&format!("etcd --wal-dir {}", folder.path().join("elsewhere").display()), &[], None);
+    assert!(matches!(super::data(&node).await, Data::Unknown(_)), "it is not taken for data whose log is lost");
 }

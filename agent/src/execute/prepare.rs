@@ -127,6 +127,14 @@ impl Execution<'_> {
                 return Err(self.host.nodes[at].unseen());
             }
             if self.me.verb != Verb::Rollback {
+                // A step that has begun is brought to its end.
+                if self.host.past.in_hand.is_none()
+                    && let Some(sides) = &self.host.nodes[at].sides
+                {
+                    let from = self.host.nodes[at].current().await?.release;
+                    let accepted = &self.playbook.strategy.accept_hazards;
+                    self.host.nodes[at].check_known_hazards(&from, &sides.new, accepted).await?;
+                }
                 let warning = self.host.nodes[at].check_target().await?;
                 warning.iter().for_each(|warning| self.warn(warning));
             }

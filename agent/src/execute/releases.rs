@@ -3,6 +3,7 @@
 //! A program that this agent does not know is asked as the user that the member runs as. Source: agent/TRUST.md.
 
 use std::{
+    collections::BTreeSet,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
@@ -15,6 +16,7 @@ use super::{
 };
 use crate::{
     guarded::At,
+    hazards,
     host::{
         process::credentials::Credentials,
         program::{
@@ -94,6 +96,30 @@ impl OwnNode {
         // One that was switched before has no more to fear from its old log.
         warnings.extend(self.check_data_dir(&self.current().await?.release, &sides.new.release).await?);
         Ok(warnings)
+    }
+
+    /// Refuses a way that is known to hurt, of this host's own member: it may not answer yet, and then nobody else knows its release.
+    ///
+    /// # Errors
+    /// What is known, where the playbook does not accept it.
+    pub(super) async fn check_known_hazards(
+        &self,
+        from: &Release,
+        to: &Side,
+        accepted: &BTreeSet<String>,
+    ) -> Result<(), ActError> {
+        let Some(executable) = &to.executable else { return Ok(()) };
+        // Nobody could say what it runs.
+        if *from == Release::new(0, 0, 0) || *from == to.release {
+            return Ok(());
+        }
+        let Some(known) = hazards::refused(from, &to.release).find(|known| !accepted.contains(known.id)) else {
+            return Ok(());
+        };
+        match executable::is_etcd(executable, &self.runs_as(executable).await?).await? {
+            true => Err(ActError::KnownHazard { node: self.node.name.clone(), id: known.id }),
+            false => Ok(()),
+        }
     }
 
     /// Refuses a program that does not take the arguments that it is to be started with: found after the stop, it would

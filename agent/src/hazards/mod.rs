@@ -10,7 +10,7 @@ mod on_the_way;
 mod restarts;
 
 use proto::Release;
-use semver::VersionReq;
+use semver::{Version, VersionReq};
 use serde::Serialize;
 
 /// Something that is known to hurt.
@@ -171,6 +171,10 @@ impl Hazard {
     pub fn concerns(&self, from: Option<&Release>, to: Option<&Release>) -> bool {
         let fits = |spans: &str, release: Option<&Release>| release.is_none_or(|release| holds(spans, release));
         match self.releases {
+            // Who runs such a release already meets nothing new in another patch of it.
+            Releases::Way { from: "*", to: after } if after != "*" => {
+                fits(after, to) && (to.is_none() || from.is_none_or(|from| !holds(after, from)))
+            }
             Releases::Way { from: before, to: after } => fits(before, from) && fits(after, to),
             Releases::Back { from: before, to: after } => {
                 let is_down = from.zip(to).is_none_or(|(from, to)| to < from);
@@ -190,14 +194,22 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Whether one of these requirements takes the release. One that cannot be read takes none.
+/// Whether one of these requirements takes the release. One that cannot be read takes none. Candidates and distributors' builds, such as
+/// `3.5.21-k3s1`, count as the release that they are named after.
 fn holds(spans: &str, release: &Release) -> bool {
-    spans.split("||").any(|span| VersionReq::parse(span.trim()).is_ok_and(|span| span.matches(&release.0)))
+    let plain = Version::new(release.0.major, release.0.minor, release.0.patch);
+    spans.split("||").any(|span| VersionReq::parse(span.trim()).is_ok_and(|span| span.matches(&plain)))
 }
 
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Hazard> {
     [on_the_way::HAZARDS, certificates::HAZARDS, restarts::HAZARDS, going_down::HAZARDS].into_iter().flatten()
+}
+
+/// What a run is refused for by the releases alone, where members of the first are started with the second.
+pub fn refused<'a>(from: &'a Release, to: &'a Release) -> impl Iterator<Item = &'static Hazard> + use<'a> {
+    let stops = |hazard: &&Hazard| hazard.act == Act::Refuse && hazard.found_in == Place::Releases;
+    all().filter(stops).filter(move |hazard| hazard.concerns(Some(from), Some(to)))
 }
 
 /// The one of this id.

@@ -150,6 +150,16 @@ pub async fn release(path: &Path, user: &Credentials) -> Result<Release, Executa
     release_by(&launcher::own(), path, user).await
 }
 
+/// Whether it says by which Go it was made: etcd does, and the bundled node does not.
+///
+/// # Errors
+/// As for [`release`].
+pub async fn is_etcd(path: &Path, user: &Credentials) -> Result<bool, ExecutableError> {
+    let asked = run(&launcher::own(), path_owner::open(path, &user.writers())?, path, user, &[]).await;
+    let ended = asked.map_err(|source| ExecutableError::Ask { path: path.into(), source })?;
+    Ok(ended.is_success() && ended.stdout.lines().any(|line| line.starts_with("Go Version:")))
+}
+
 /// As [`release`], with another program as launcher, which must do as [`launcher::main`]: for callers that are not the
 /// agent.
 pub async fn release_by(launcher: &[String], path: &Path, user: &Credentials) -> Result<Release, ExecutableError> {

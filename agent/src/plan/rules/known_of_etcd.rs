@@ -37,11 +37,10 @@ pub(super) fn told(case: &Case) -> Vec<Warning> {
 
 /// What a run is refused for, and by whom.
 fn refused<'a>(case: &'a Case) -> impl Iterator<Item = (&'static hazards::Hazard, Vec<&'a Member>)> {
-    let stops = |hazard: &&hazards::Hazard| hazard.act == Act::Refuse && hazard.found_in == Place::Releases;
-    hazards::all().filter(stops).filter_map(|hazard| {
+    hazards::all().filter_map(|hazard| {
         let to = target(case)?;
-        let concerned = |member: &&Member| member.release().is_some_and(|from| hazard.concerns(Some(from), Some(to)));
-        let members: Vec<_> = those_to_go(case).filter(concerned).collect();
+        let is_refused = |from| hazards::refused(from, to).any(|found| found.id == hazard.id);
+        let members: Vec<_> = those_to_go(case).filter(|member| member.release().is_some_and(is_refused)).collect();
         (!members.is_empty()).then_some((hazard, members))
     })
 }

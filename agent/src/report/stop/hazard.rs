@@ -16,12 +16,24 @@ pub fn words(hazard: &Hazard, names: &Names) -> Words {
             remedy: "compact and defragment it, or raise its `--quota-backend-bytes`".to_owned(),
         },
         Hazard::Known { id, members } => {
-            let known = hazards::find(id);
-            let (symptom, remedy) = known.map_or(("", ""), |known| (known.symptom, known.remedy));
-            Words {
-                found: format!("{id}, of {}: {symptom}", names.list(members)),
-                remedy: format!("{remedy}; or `strategy.accept_hazards: [{id}]`, if you know better"),
-            }
+            let (found, remedy) = known(id, &names.list(members));
+            Words { found, remedy }
         }
     }
+}
+
+/// What the catalogue has of this id, found of these members, and what to do about it.
+pub fn known(id: &str, of: &str) -> (String, String) {
+    let known = hazards::find(id);
+    let (symptom, remedy) = known.map_or(("", ""), |known| (known.symptom, known.remedy));
+    let accepting = match known.is_some_and(hazards::Hazard::can_be_accepted) {
+        true => format!("; or `strategy.accept_hazards: [{id}]`, if you know better"),
+        false => String::new(),
+    };
+    (format!("{id}, of {of}: {symptom}"), format!("{remedy}{accepting}"))
+}
+
+/// What to type to learn more.
+pub fn explained(id: &str) -> String {
+    format!("agent hazards --explain {id}")
 }

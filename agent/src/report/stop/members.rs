@@ -82,7 +82,10 @@ impl Context<'_> {
             }
             MembersRefusal::DataGone { seat, member } => {
                 let seat = printable(seat);
-                let message = format!("the data of {} is gone, and a member does not begin anew", name(*member));
+                let message = format!(
+                    "the data of {} is gone, or its disk is not mounted; a member does not begin anew",
+                    name(*member)
+                );
                 self.stop(Reason::DataGone, message, "status").leaving(&back_by_itself(&seat))
             }
             MembersRefusal::RunsAlready { seat } => {
@@ -100,13 +103,14 @@ impl Context<'_> {
                     Some(Change::Replace(replace)) if replace.member == replace.by => {
                         "start it from that; where it does not start, move that directory away, and run this again"
                     }
-                    _ => "correct `data_dir`; nothing was moved",
+                    _ => "correct `data_dir`, or `--wal-dir` where that is wrong; nothing was moved",
                 };
                 self.stop(Reason::NewcomerUnfit, message, "validate").leaving(left)
             }
             MembersRefusal::UnknownData { seat, why } => {
                 let message = format!("it is not known whose data {} has: {}", printable(seat), printable(why));
-                let left = "move it away; nothing is put aside that may be a member's";
+                let left = "correct `data_dir` and `--wal-dir`; nothing is put aside that may be a member's, and what is \
+                            surely nobody's is yours to move away";
                 self.stop(Reason::NewcomerUnfit, message, "validate").leaving(left)
             }
             MembersRefusal::SeatOfAnother { seat, host_name } => {

@@ -5,6 +5,7 @@ use crate::{
     keys::StepLock,
     observe::view::Member,
     plan::{
+        hazard::Hazard,
         refusal::{Difference, Refusal},
         replace_run::Obstacle,
     },
@@ -148,9 +149,13 @@ impl Context<'_> {
                 let message = format!("{} has no cluster feature gates{release}, and some are expected", name(*member));
                 self.stop(Reason::GatesUnsupported, message, "validate").leaving("`gates.expect` asks for them")
             }
-            Refusal::Hazard(found) => {
-                let hazard::Words { found, remedy } = hazard::words(found, self.names);
-                self.stop(Reason::Hazard, found, "plan").leaving(&remedy)
+            Refusal::Hazard(hazard) => {
+                let hazard::Words { found, remedy } = hazard::words(hazard, self.names);
+                let stop = self.stop(Reason::Hazard, found, "plan").leaving(&remedy);
+                match hazard {
+                    Hazard::Known { id, .. } => stop.next(hazard::explained(id)),
+                    Hazard::Quota { .. } => stop,
+                }
             }
             Refusal::Alarm { kind, of, alone } => {
                 let message = self.alarm(kind, *of, *alone);

@@ -258,6 +258,7 @@ fn troubles() -> Vec<Trouble> {
         Trouble::Unprepared(text()),
         Trouble::System(text()),
         Trouble::NoGates,
+        Trouble::KnownHazard { name: "orders-1".into(), id: "floor-36" },
         Trouble::DataGone { name: "orders-1".into(), lock: None },
         Trouble::DataGone { name: "orders-1\u{1b}".into(), lock: Some(LockLeft::Gone) },
         Trouble::DataGone { name: "orders-1".into(), lock: Some(LockLeft::Perhaps) },

@@ -1,7 +1,7 @@
 //! Ends that the rollout machine never hears of: a wrong command line, a damaged file, a cluster that nobody
 //! reaches. Each is a typed trouble; how it is told stands here.
 
-use super::{Reason, Stop, members::back_by_itself};
+use super::{Reason, Stop, hazard, members::back_by_itself};
 use crate::{
     event::trouble::{LockLeft, Trouble},
     report::{names::printable, shown::grants},
@@ -136,8 +136,14 @@ impl Trouble {
                 );
                 (Reason::StepFailed, message, step_over(*lock), with("status"))
             }
+            Self::KnownHazard { name, id } => {
+                let (found, _) = hazard::known(id, name);
+                (Reason::Hazard, found, NOTHING, Some(hazard::explained(id)))
+            }
             Self::DataGone { name, lock } => {
-                let message = format!("the data of {name} is gone, or its log, and a member does not begin anew");
+                let message = format!(
+                    "the data of {name} is gone, or its log, or their disk is not mounted; a member does not begin anew"
+                );
                 (Reason::DataGone, message, lock.map_or("", step_over), with("status"))
             }
             Self::InterruptedAtOnce { member: None } => {
@@ -158,6 +164,7 @@ impl Trouble {
         let stop = Stop { exit: reason.exit().code(touched), reason, message, left: left.into(), next, cluster: None };
         match self {
             Self::Declined { down } => stop.with_down(down, &[]),
+            Self::KnownHazard { name, id } => stop.leaving(&hazard::known(id, name).1),
             Self::DataGone { name, .. } => stop.leaving(&back_by_itself(&printable(name))),
             _ => stop,
         }
