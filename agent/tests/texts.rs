@@ -163,6 +163,7 @@ fn no_arrow_between_rooms_turns() {
             &[
                 "event",
                 "guarded",
+                "hazards",
                 "host",
                 "journal",
                 "keys",
