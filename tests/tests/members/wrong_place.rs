@@ -1,6 +1,6 @@
 //! Playbooks whose `data_dir` is another member's: no process is stopped for that, and no data moved.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command};
 
 use rustix::process::Signal;
 use tests::{
@@ -49,6 +49,18 @@ async fn a_wrong_wal_dir_deletes_nothing_and_starts_nobody() {
         assert!(data(other).join("member/wal").exists() && notes.join("note").exists(), "{ended}");
         assert_eq!(case.listed(&case.client((follower + 1) % 3)).await.len(), 3, "nobody was removed");
     }
+    // Whole data of another, with the log told elsewhere, where none is: its own, which has lost its log, looks much the same.
+    let foreign = lost.dir.join("foreign");
+    let copied = Command::new("cp").arg("-a").args([data(other), foreign.clone()]).status().expect("it runs");
+    assert!(copied.success());
+    let mut wrong = lost.as_newcomer();
+    wrong.flags.push(format!("--wal-dir={}", lost.dir.join("nowhere").display()));
+    let [own, theirs] = [data(lost), foreign.clone()].map(|folder| folder.display().to_string());
+    let ended = start(&case, &back, &wrong, (&own, &theirs)).ends().await;
+    ended.must_be(3, "newcomer_unfit");
+    assert!(ended.message().contains("holds data of") && foreign.join("member/wal").exists(), "{ended}");
+    assert_eq!(case.listed(&case.client((follower + 1) % 3)).await.len(), 3, "nobody was removed");
+
     back.start(&case, &lost.as_newcomer()).ends().await.must_be(0, "done");
 }
 
