@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     guarded::At,
-    hazards,
+    hazards::{self, Act},
     host::{
         process::credentials::Credentials,
         program::{
@@ -113,9 +113,8 @@ impl OwnNode {
         if *from == Release::new(0, 0, 0) || *from == to.release {
             return Ok(());
         }
-        let Some(known) = hazards::refused(from, &to.release).find(|known| !accepted.contains(known.id)) else {
-            return Ok(());
-        };
+        let mut refused = hazards::all().filter(|known| known.calls_for(Act::Refuse, from, &to.release));
+        let Some(known) = refused.find(|known| !accepted.contains(known.id)) else { return Ok(()) };
         match executable::is_etcd(executable, &self.runs_as(executable).await?).await? {
             true => Err(ActError::KnownHazard { node: self.node.name.clone(), id: known.id }),
             false => Ok(()),

@@ -106,7 +106,7 @@ pub enum Proof {
 }
 
 /// What the agent sees to besides what the releases decide: `execute/data_dir.rs`, `execute/releases.rs`, `plan/change/downgrade.rs`,
-/// `plan/membership/`, and `execute/step.rs`, which names who keeps a member from its end.
+/// `plan/membership/`, and `host/process/connections.rs`, which names who keeps a member from its end.
 const SEEN_TO: &[&str] = &[
     "hop-too-fast-37",
     "flags-gone-35",
@@ -167,6 +167,11 @@ impl Hazard {
         self.act == Act::Refuse && !self.is_certain
     }
 
+    /// Whether this is to be done about it where members of the first are started with the second, whatever else is so.
+    pub fn calls_for(&self, act: Act, from: &Release, to: &Release) -> bool {
+        self.act == act && self.found_in == Place::Releases && self.concerns(Some(from), Some(to))
+    }
+
     /// Whether the releases let it happen where members of the first are started with the second.
     pub fn concerns(&self, from: Option<&Release>, to: Option<&Release>) -> bool {
         let fits = |spans: &str, release: Option<&Release>| release.is_none_or(|release| holds(spans, release));
@@ -204,12 +209,6 @@ fn holds(spans: &str, release: &Release) -> bool {
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Hazard> {
     [on_the_way::HAZARDS, certificates::HAZARDS, restarts::HAZARDS, going_down::HAZARDS].into_iter().flatten()
-}
-
-/// What a run is refused for by the releases alone, where members of the first are started with the second.
-pub fn refused<'a>(from: &'a Release, to: &'a Release) -> impl Iterator<Item = &'static Hazard> + use<'a> {
-    let stops = |hazard: &&Hazard| hazard.act == Act::Refuse && hazard.found_in == Place::Releases;
-    all().filter(stops).filter(move |hazard| hazard.concerns(Some(from), Some(to)))
 }
 
 /// The one of this id.

@@ -4,7 +4,7 @@
 use proto::Release;
 
 use crate::{
-    hazards::{self, Act, Place},
+    hazards::{self, Act},
     observe::view::Member,
     plan::{Case, Next, Verb, hazard::Hazard, refusal::Refusal, warning::Warning},
 };
@@ -24,11 +24,9 @@ pub(super) fn told(case: &Case) -> Vec<Warning> {
         .collect();
     let oldest = those_to_go(case).filter_map(Member::release).min();
     if let (Some(from), Some(to)) = (oldest, target(case)) {
-        let is_told = |hazard: &&hazards::Hazard| hazard.act == Act::Warn && hazard.found_in == Place::Releases;
-        let ids: Vec<_> =
-            hazards::all().filter(is_told).filter(|hazard| hazard.concerns(Some(from), Some(to))).collect();
+        let warned_of = hazards::all().filter(|hazard| hazard.calls_for(Act::Warn, from, to));
+        let ids: Vec<_> = warned_of.map(|hazard| hazard.id).collect();
         if !ids.is_empty() {
-            let ids = ids.iter().map(|hazard| hazard.id).collect();
             told.push(Warning::Known { ids, from: from.clone(), to: to.clone() });
         }
     }
@@ -39,7 +37,7 @@ pub(super) fn told(case: &Case) -> Vec<Warning> {
 fn refused<'a>(case: &'a Case) -> impl Iterator<Item = (&'static hazards::Hazard, Vec<&'a Member>)> {
     hazards::all().filter_map(|hazard| {
         let to = target(case)?;
-        let is_refused = |from| hazards::refused(from, to).any(|found| found.id == hazard.id);
+        let is_refused = |from| hazard.calls_for(Act::Refuse, from, to);
         let members: Vec<_> = those_to_go(case).filter(|member| member.release().is_some_and(is_refused)).collect();
         (!members.is_empty()).then_some((hazard, members))
     })
