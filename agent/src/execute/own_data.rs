@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use proto::MemberId;
+use proto::{ClusterId, MemberId};
 
 use super::{error::ActError, node::OwnNode};
 use crate::{
@@ -14,6 +14,7 @@ use crate::{
         files::whose::{Whose, has_more_than_a_log, member_of_log, whose},
         runtime::same_node::value,
     },
+    observe::directory::Listed,
     plan::membership::survey::Data,
     playbook::{self, Runtime},
 };
@@ -106,6 +107,18 @@ fn log_elsewhere(runtime: &Runtime, data: &Path) -> Option<PathBuf> {
 /// Where etcd has its log unless it is told another place.
 fn within(data: &Path) -> PathBuf {
     data.join("member/wal")
+}
+
+/// Which member has begun in a newcomer's data directory. It may be listed without a name: etcd publishes that once the member serves.
+/// One that is listed by another name, or not at all, is not the newcomer.
+pub(super) async fn begun_here(node: &playbook::Node, cluster: ClusterId, listed: &[Listed]) -> Option<MemberId> {
+    match data(node).await {
+        Data::Of { cluster: of, member } if node.may_join && of == cluster => listed
+            .iter()
+            .any(|one| one.id == member && (one.name.is_empty() || one.name == node.name))
+            .then_some(member),
+        _ => None,
+    }
 }
 
 impl OwnNode {

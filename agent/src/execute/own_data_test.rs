@@ -1,7 +1,10 @@
 use std::fs;
 
 use super::*;
-use crate::playbook::{ConditionalArgs, Process};
+use crate::{
+    observe::view::Role,
+    playbook::{ConditionalArgs, Process},
+};
 
 /// A process of the agent's own with these arguments and variables, in this folder.
 fn process(arguments: &str, env: &[(&str, &str)], cwd: Option<&Path>) -> Runtime {
@@ -54,17 +57,22 @@ fn a_log_lies_within_the_data_unless_it_is_told_elsewhere() {
     }
 }
 
+/// Of a playbook in this folder, with its data beside it.
+fn node(folder: &Path) -> playbook::Node {
+    let head =
+        "apiVersion: baton/v1\nkind: Restart\nrestart: { id: x }\ncluster: { name: c, endpoints: [\"http://h:1\"] }\n";
+    let node = "nodes:\n  - { name: m1, data_dir: data, runtime: { kind: process, argv: [etcd], log: log.txt } }\n";
+    let path = folder.join("restart.yaml");
+    fs::write(&path, format!("{head}{node}")).unwrap();
+    playbook::Playbook::load(&path).unwrap().nodes.remove(0)
+}
+
 /// etcd's folder of a database, with or without what is told of its log.
 #[tokio::test]
 async fn a_database_without_its_log_is_no_member() {
     let folder = tempfile::tempdir().unwrap();
     let (data, log) = (folder.path().join("data"), folder.path().join("log"));
-    let head =
-        "apiVersion: baton/v1\nkind: Restart\nrestart: { id: x }\ncluster: { name: c, endpoints: [\"http://h:1\"] }\n";
-    let node = "nodes:\n  - { name: m1, data_dir: data, runtime: { kind: process, argv: [etcd], log: log.txt } }\n";
-    let path = folder.path().join("restart.yaml");
-    fs::write(&path, format!("{head}{node}")).unwrap();
-    let mut node = playbook::Playbook::load(&path).unwrap().nodes.remove(0);
+    let mut node = node(folder.path());
     assert_eq!(super::data(&node).await, Data::None);
     fs::create_dir_all(data.join("member/snap")).unwrap();
     fs::write(data.join("member/snap/db"), "").unwrap();
@@ -82,4 +90,36 @@ async fn a_database_without_its_log_is_no_member() {
     fs::write(within.join("0000000000000000-0000000000000000.wal"), "what etcd does not write").unwrap();
     node.runtime = process(&format!("etcd --wal-dir {}", folder.path().join("elsewhere").display()), &[], None);
     assert!(matches!(super::data(&node).await, Data::Unknown(_)), "it is not taken for data whose log is lost");
+}
+
+/// A member that the bundled node has begun.
+#[tokio::test]
+async fn a_newcomer_without_a_name_yet_is_known_by_its_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let begun = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/golden/disks/3.7.0/data");
+    let mut node = node(folder.path());
+    node.data_dir = Some(begun);
+    let Data::Of { cluster, member } = super::data(&node).await else { unreachable!() };
+    let listed = |id, name: &str| Listed {
+        id,
+        name: name.to_owned(),
+        role: Role::Learner,
+        client_urls: Vec::new(),
+        unused: Vec::new(),
+    };
+    let other = MemberId(member.0 ^ 1);
+    for (may_join, data, list, is_known) in [
+        (true, true, vec![listed(other, "m2"), listed(member, "")], true),
+        (true, true, vec![listed(member, "m1")], true),
+        (true, true, vec![listed(other, "")], false),    // it left
+        (true, true, vec![listed(member, "m2")], false), // by its name it is another one
+        (true, false, vec![listed(member, "")], false),
+        (false, true, vec![listed(member, "")], false),
+    ] {
+        let mut node = node.clone();
+        node.may_join = may_join;
+        node.data_dir = node.data_dir.filter(|_| data).or_else(|| Some(folder.path().join("nothing")));
+        assert_eq!(begun_here(&node, cluster, &list).await, is_known.then_some(member), "{list:?}");
+        assert_eq!(begun_here(&node, ClusterId(!cluster.0), &list).await, None, "another cluster's");
+    }
 }

@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use proto::{ClusterId, MemberId};
 use tokio::time::{sleep, timeout};
 
-use super::{error::ActError, node::OwnNode};
+use super::{error::ActError, node::OwnNode, own_data::begun_here};
 use crate::{
     host::{
         blocking::blocking,
@@ -96,7 +96,7 @@ pub(super) async fn must_be_the_member(
 ) -> Result<Judgement, ActError> {
     let access = observer.access();
     let Some(cluster) = access.directory().cluster() else { return Ok(Found::Unknown.into()) };
-    let (name, wanted) = (&own.node.name, Identity { member: own.member, cluster });
+    let name = &own.node.name;
     let deadline = Instant::now() + patience;
     loop {
         let status = own.peek().await?;
@@ -110,6 +110,9 @@ pub(super) async fn must_be_the_member(
         };
         let process = named.map_or("its process".to_owned(), |named| named.to_string());
         let members = access.directory().members();
+        // A newcomer may have begun since this host was set up.
+        let begun = begun_here(&own.node, cluster, &members).await.filter(|_| own.member == MemberId::default());
+        let wanted = Identity { member: begun.unwrap_or(own.member), cluster };
         match judge(wanted, name, &evidence) {
             Verdict::Same(node) => {
                 let shown = named.map_or(Found::Unknown, |named| Found::Shown(Judged { named, node }));

@@ -22,6 +22,7 @@ use super::{
     interrupt::Interrupt,
     line::{Line, Past, compact, past},
     node::OwnNode,
+    own_data::begun_here,
     prepare::judge_cgroup,
     send::Leases,
 };
@@ -33,7 +34,7 @@ use crate::{
         progress::Illegal,
     },
     keys::{ProcessId, host_id::HostId},
-    observe::{ObserveError, Observer, secret_file},
+    observe::{ObserveError, Observer, directory::Listed, secret_file},
     plan::{Guard, Me, Verb},
     playbook::Playbook,
     report::Reporter,
@@ -293,7 +294,7 @@ impl Identity {
         let mut was_started = false;
         loop {
             let error = match observer.members().await {
-                Ok(listed) => return Self::of(playbook, observer, listed),
+                Ok(listed) => return Self::of(playbook, observer, listed).await,
                 Err(error) => error,
             };
             if starts && !was_started && may_pass(&error) {
@@ -309,17 +310,16 @@ impl Identity {
         }
     }
 
-    fn of(
-        playbook: &Playbook,
-        observer: &Observer,
-        listed: Vec<crate::observe::directory::Listed>,
-    ) -> Result<Self, SetupError> {
+    async fn of(playbook: &Playbook, observer: &Observer, listed: Vec<Listed>) -> Result<Self, SetupError> {
         let known: Vec<String> = listed.iter().map(|member| member.name.clone()).collect();
+        let cluster = observer.access().directory().cluster().unwrap_or_default();
         let mut members = BTreeMap::new();
         for node in &playbook.nodes {
             let mut named = listed.iter().filter(|member| member.name == node.name);
             let Some(found) = named.next() else {
                 if node.may_join {
+                    let begun = begun_here(node, cluster, &listed).await;
+                    members.extend(begun.map(|member| (node.name.clone(), member)));
                     continue;
                 }
                 return Err(SetupError::NoSuchMember { name: node.name.clone(), known });
@@ -329,7 +329,6 @@ impl Identity {
             }
             members.insert(node.name.clone(), found.id);
         }
-        let cluster = observer.access().directory().cluster().unwrap_or_default();
         Ok(Self { cluster, members })
     }
 }
