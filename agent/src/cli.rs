@@ -11,7 +11,7 @@ use proto::Release;
 
 pub use guarding::Guard;
 pub use hosting::{Adopt, Drain, Hold, HoldAdd, HoldList, HoldRemove, Named};
-pub use looking::{Gates, Hazards, Membership, Reach, Status, Storage, Verify};
+pub use looking::{Accepting, Check, Gates, Hazards, Membership, Reach, Status, Storage, Verify};
 
 use crate::report::stop::reason;
 pub use crate::report::{Form, Output};
@@ -24,6 +24,7 @@ Examples:
   agent status upgrade.yaml --watch
   agent gates upgrade.yaml ClusterLeaseCheckpoint    # true or false, exit 0 or 1; all of them, with why, without a name
   agent hazards --from 3.5.16 --to 3.6.14    # what is known to hurt on that way
+  agent check --to 3.6.14 --endpoints http://10.0.0.1:2379    # whether this cluster meets any of it
   agent rollback upgrade.yaml    # back to the old release, while that is safe
   agent explain strategy         # what a field of the playbook means
 ";
@@ -86,6 +87,9 @@ pub enum Verb {
     Init(Box<Init>),
     /// List what is known to hurt on the way from one release of etcd to another, and what to do about it
     Hazards(Hazards),
+    /// Say whether a live cluster may go to a release, by what is known to hurt and what the members' databases show (exit 3: no);
+    /// touches nothing, and needs no playbook
+    Check(Check),
     /// Say what a field of the playbook means, and how it is written
     Explain(Explain),
     /// Print the playbook's JSON Schema, for editors that complete and check
@@ -121,6 +125,9 @@ pub struct Rollout {
     /// Exit 5 unless the whole cluster is done
     #[arg(long)]
     pub require_complete: bool,
+    /// What is passed.
+    #[command(flatten)]
+    pub accepting: Accepting,
     /// Do not ask after the plan. Only at a terminal is asked, and never with --output json
     #[arg(long, short)]
     pub yes: bool,
@@ -146,6 +153,9 @@ pub struct Plan {
     /// Show what agent run --replace would do
     #[arg(long)]
     pub replace: bool,
+    /// What is passed.
+    #[command(flatten)]
+    pub accepting: Accepting,
 }
 
 /// `agent abandon`
@@ -301,6 +311,7 @@ impl Verb {
             Self::Matrix(_) => "matrix",
             Self::Init(_) => "init",
             Self::Hazards(_) => "hazards",
+            Self::Check(_) => "check",
             Self::Explain(_) => "explain",
             Self::Schema => "schema",
             Self::Completions(_) => "completions",
@@ -331,6 +342,7 @@ impl Verb {
             Self::Matrix(_)
             | Self::Init(_)
             | Self::Hazards(_)
+            | Self::Check(_)
             | Self::Explain(_)
             | Self::Schema
             | Self::Completions(_)

@@ -28,7 +28,11 @@ fn every_verb_takes_the_playbook_first_and_the_output_anywhere() {
 fn a_run_that_stands_is_replaced_only_where_it_is_typed() {
     for (line, expected) in [("agent plan p.yaml", false), ("agent plan p.yaml --replace", true)] {
         let one = One { playbook: "p.yaml".into() };
-        assert_eq!(typed(line).unwrap().verb, Verb::Plan(Plan { one, replace: expected }), "{line}");
+        assert_eq!(
+            typed(line).unwrap().verb,
+            Verb::Plan(Plan { one, replace: expected, accepting: Accepting::default() }),
+            "{line}"
+        );
     }
     for (line, expected) in [("agent run p.yaml", false), ("agent run p.yaml --replace", true)] {
         let cli = typed(line).unwrap();

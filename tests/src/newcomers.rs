@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf};
 
 pub use crate::newcomer::place;
-use proto::etcdserverpb::{MemberAddRequest, MemberRemoveRequest, cluster_client::ClusterClient};
+use proto::etcdserverpb::{MemberAddRequest, MemberPromoteRequest, MemberRemoveRequest, cluster_client::ClusterClient};
 use serde_json::Value;
 
 use crate::{
@@ -65,8 +65,30 @@ impl Case {
 
     /// Adds a newcomer as a voter and starts it, as a person would who knows of no run; as it runs then.
     pub async fn add_by_hand(&self, newcomer: &Member) -> Member {
+        let member = self.added_by_hand(newcomer, false).await;
+        let own = sure(self.layout().client(&member));
+        let serves = wait::until("it to serve", LIMIT, || async { own.get("served").await.map_err(|s| s.to_string()) });
+        sure(serves.await);
+        member
+    }
+
+    /// The same by way of a learner, which is promoted.
+    pub async fn promote_by_hand(&self, newcomer: &Member) -> Member {
+        let member = self.added_by_hand(newcomer, true).await;
         let client = self.client(0);
-        let request = MemberAddRequest { peer_urls: vec![newcomer.peer_url()], is_learner: false };
+        let promoted = wait::until("it to be promoted", LIMIT, || async {
+            let listed = client.members().await.map_err(|status| status.to_string())?;
+            let id = listed.iter().find(|one| one.name == member.name).map(|one| one.id).ok_or("it has no name yet")?;
+            let promoted = ClusterClient::new(client.channel()).member_promote(MemberPromoteRequest { id }).await;
+            promoted.map_err(|status| status.to_string())
+        });
+        sure(promoted.await);
+        member
+    }
+
+    async fn added_by_hand(&self, newcomer: &Member, is_learner: bool) -> Member {
+        let client = self.client(0);
+        let request = MemberAddRequest { peer_urls: vec![newcomer.peer_url()], is_learner };
         // etcd adds nobody until all members have known each other for a while.
         let added = wait::until("a member to be added", LIMIT, || async {
             let added = ClusterClient::new(client.channel()).member_add(request.clone()).await;
@@ -81,9 +103,6 @@ impl Case {
         let mut member = newcomer.clone();
         member.flags.iter_mut().for_each(|flag| *flag = flag.replace("{{initial_cluster}}", &list));
         sure(member.start());
-        let own = sure(self.layout().client(&member));
-        let serves = wait::until("it to serve", LIMIT, || async { own.get("served").await.map_err(|s| s.to_string()) });
-        sure(serves.await);
         member
     }
 

@@ -1,9 +1,11 @@
 //! What is typed to look at a cluster, and touch nothing.
 
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use clap::{Args, Subcommand, error::ErrorKind};
 use proto::Release;
+
+use crate::hazards;
 
 /// `agent status`
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
@@ -34,6 +36,53 @@ pub struct Hazards {
     /// All there is to say of one
     #[arg(long, value_name = "ID", conflicts_with_all = ["from", "to"])]
     pub explain: Option<String>,
+}
+
+/// What a person knows to do no harm here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct Accepting {
+    /// Go on though this hazard is met, an id of agent hazards; may be given again. Beside strategy.accept_hazards, and so every host
+    /// has to be given the same
+    #[arg(long, value_name = "ID", value_parser = acceptable)]
+    pub accept_hazard: Vec<String>,
+}
+
+impl Accepting {
+    pub fn ids(&self) -> BTreeSet<String> {
+        self.accept_hazard.iter().cloned().collect()
+    }
+
+    /// As it is typed behind a command.
+    pub fn words(&self) -> String {
+        self.ids().iter().map(|id| format!(" --accept-hazard {id}")).collect()
+    }
+}
+
+fn acceptable(id: &str) -> Result<String, String> {
+    hazards::acceptable(id).map(|hazard| hazard.id.to_owned())
+}
+
+/// `agent check`
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct Check {
+    /// Client URLs of the cluster, with commas between them
+    #[arg(long, value_name = "URL,…", value_delimiter = ',', required = true)]
+    pub endpoints: Vec<String>,
+    /// The release that every member shall run in the end
+    #[arg(long, value_name = "RELEASE")]
+    pub to: Release,
+    /// The release that they are expected to run now
+    #[arg(long, value_name = "RELEASE")]
+    pub from: Option<Release>,
+    /// What is passed.
+    #[command(flatten)]
+    pub accepting: Accepting,
+    /// Where a member's database is kept while it is read; without it, where the system keeps temporary files
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// How the endpoints are spoken to.
+    #[command(flatten)]
+    pub reach: Reach,
 }
 
 /// `agent gates`

@@ -5,6 +5,7 @@
 pub mod abandon;
 mod abandon_join;
 pub mod ask;
+mod check;
 pub mod companion;
 pub mod explain;
 mod gates;
@@ -76,7 +77,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
     }
     let outcome = match &cli.verb {
         Verb::Validate(typed) => validate::validate(&typed.playbook),
-        Verb::Plan(typed) => carried_out(plan::plan(&typed.one.playbook, typed.replace)),
+        Verb::Plan(typed) => carried_out(plan::plan(&typed.one.playbook, typed.replace, &typed.accepting)),
         Verb::Status(typed) => carried_out(look(typed, cli.output)),
         Verb::Gates(typed) => carried_out(gates::gates(typed, output)),
         Verb::Verify(cli::Verify::Membership(typed)) => carried_out(verify::membership(typed)),
@@ -89,6 +90,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Trouble> {
         Verb::Matrix(typed) => return companion::matrix(cli, typed),
         Verb::Init(typed) if typed.print_role => carried_out(print_role::print_role(typed)),
         Verb::Init(typed) => carried_out(init::init(typed)),
+        Verb::Check(typed) => carried_out(check::check(typed)),
         Verb::Hazards(typed) => hazards::hazards(typed, cli.output),
         Verb::Explain(typed) => explain::explain(typed),
         Verb::Schema => Ok(explain::schema()),

@@ -6,6 +6,7 @@ use proto::MemberId;
 
 use super::{Outcome, look::Prober, run::trouble_of_setup, trusted_playbook};
 use crate::{
+    cli::Accepting,
     event::trouble::Trouble,
     execute::{
         gone::gone,
@@ -40,8 +41,9 @@ use crate::{
 ///
 /// # Errors
 /// What keeps a plan from being made at all, and a run from being replaced.
-pub async fn plan(path: &Path, replace: bool) -> Result<Outcome, Trouble> {
-    let playbook = trusted_playbook::load(path)?;
+pub async fn plan(path: &Path, replace: bool, accepting: &Accepting) -> Result<Outcome, Trouble> {
+    let mut playbook = trusted_playbook::load(path)?;
+    playbook.strategy.accept_hazards.extend(accepting.ids());
     let mut seen = match Seen::of(&playbook, Verb::Run).await {
         Ok(seen) => seen,
         Err(trouble @ Trouble::Unreachable(_)) => return unforeseen(&playbook, path, trouble).await,
@@ -50,7 +52,9 @@ pub async fn plan(path: &Path, replace: bool) -> Result<Outcome, Trouble> {
     if replace {
         seen.replace()?;
     }
-    Ok(seen.plan(path).outcome())
+    let mut outcome = seen.plan(path).outcome();
+    outcome.stop = outcome.stop.passing(&accepting.words(), path);
+    Ok(outcome)
 }
 
 /// Nobody answers, and that may be because this host's members are down: a run starts them first.

@@ -32,7 +32,8 @@ use crate::{
 /// # Errors
 /// What kept it from being told at all.
 pub async fn run(verb: Verb, typed: &Rollout, replace: bool, output: Output) -> Result<u8, Trouble> {
-    let playbook = trusted_playbook::load(&typed.playbook)?;
+    let mut playbook = trusted_playbook::load(&typed.playbook)?;
+    playbook.strategy.accept_hazards.extend(typed.accepting.ids());
     let metrics = typed.metrics_file.as_deref().map(|path| metrics_file(path, &playbook)).transpose()?;
     ask(&playbook, verb, typed, replace, output).await?;
     let mut reporter = Reporter::open(output, typed.events.as_deref(), host_name())?.with_metrics(metrics);
@@ -46,7 +47,7 @@ pub async fn run(verb: Verb, typed: &Rollout, replace: bool, output: Output) -> 
             stop.with_down(&found.down, &found.unclear)
         }
     };
-    Ok(reporter.end(&stop))
+    Ok(reporter.end(&stop.passing(&typed.accepting.words(), &typed.playbook)))
 }
 
 fn metrics_file(path: &Path, playbook: &Playbook) -> Result<MetricsFile, Trouble> {
@@ -165,7 +166,7 @@ pub(super) fn trouble_of_setup(error: SetupError) -> Trouble {
             Trouble::DataGone { name, lock: None }
         }
         SetupError::Node { name, why } => match *why {
-            ActError::KnownHazard { id, .. } => Trouble::KnownHazard { name, id },
+            ActError::KnownHazard { id, by, .. } => Trouble::KnownHazard { name, id, by },
             why => {
                 let (why, name) = (why.to_string(), format!("{name}: "));
                 Trouble::Unprepared(if why.starts_with(&name) { why } else { name + &why })

@@ -108,6 +108,8 @@ pub enum Trouble {
     KnownHazard {
         name: String,
         id: &'static str,
+        /// The members by which its database shows it, if that does.
+        by: Vec<MemberId>,
     },
     /// A member that has begun before has lost its data.
     DataGone {

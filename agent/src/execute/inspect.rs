@@ -233,7 +233,10 @@ async fn inspect_node(
     }
     match &target {
         Some(target) => {
-            own.check_known_hazards(&current.release, target, &playbook.strategy.accept_hazards).await?;
+            let accepted = &playbook.strategy.accept_hazards;
+            own.check_known_hazards(&current.release, target, accepted).await?;
+            warnings
+                .extend(own.check_store(observer, (&current.release, target), accepted, &std::env::temp_dir()).await?);
             warnings.extend(own.check_arguments(target).await?);
         }
         None => warnings.push(format!("{}: {UNTRIED}", node.name)),

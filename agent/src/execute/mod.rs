@@ -26,6 +26,7 @@ mod newcomer_certificate;
 pub mod node;
 mod own_certificate;
 mod own_data;
+mod own_store;
 pub mod port_owner;
 pub mod prepare;
 mod process;
@@ -348,7 +349,9 @@ impl Execution<'_> {
         let failed = prepared.as_ref().err().map(|error| Arc::from(error.to_string()));
         match prepared {
             Err(ActError::Trouble(trouble)) => self.trouble = Some(trouble),
-            Err(ActError::KnownHazard { node, id }) => self.trouble = Some(Trouble::KnownHazard { name: node, id }),
+            Err(ActError::KnownHazard { node, id, by }) => {
+                self.trouble = Some(Trouble::KnownHazard { name: node, id, by });
+            }
             Err(ActError::DataGone { node }) => self.trouble = Some(Trouble::DataGone { name: node, lock: None }),
             _ => {}
         }

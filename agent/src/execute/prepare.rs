@@ -133,7 +133,11 @@ impl Execution<'_> {
                 {
                     let from = self.host.nodes[at].current().await?.release;
                     let accepted = &self.playbook.strategy.accept_hazards;
-                    self.host.nodes[at].check_known_hazards(&from, &sides.new, accepted).await?;
+                    let (own, folder) = (&self.host.nodes[at], self.host.state.path());
+                    own.check_known_hazards(&from, &sides.new, accepted).await?;
+                    let observer = &self.cluster.observer;
+                    let warning = own.check_store(observer, (&from, &sides.new), accepted, folder).await?;
+                    warning.iter().for_each(|warning| self.warn(warning));
                 }
                 let warning = self.host.nodes[at].check_target().await?;
                 warning.iter().for_each(|warning| self.warn(warning));

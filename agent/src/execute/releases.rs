@@ -33,7 +33,7 @@ use crate::{
 impl OwnNode {
     /// As whom the member runs, or would: by the playbook or its unit; under commands of the operator's as its process
     /// does, and while there is none as the owner of the executable.
-    async fn runs_as(&self, executable: &Path) -> Result<Credentials, ActError> {
+    pub(super) async fn runs_as(&self, executable: &Path) -> Result<Credentials, ActError> {
         match (&self.node.runtime, &self.runtime) {
             (playbook::Runtime::Process(process), _) => match &process.user {
                 None => Ok(Credentials::own()),
@@ -116,7 +116,7 @@ impl OwnNode {
         let mut refused = hazards::all().filter(|known| known.calls_for(Act::Refuse, from, &to.release));
         let Some(known) = refused.find(|known| !accepted.contains(known.id)) else { return Ok(()) };
         match executable::is_etcd(executable, &self.runs_as(executable).await?).await? {
-            true => Err(ActError::KnownHazard { node: self.node.name.clone(), id: known.id }),
+            true => Err(ActError::KnownHazard { node: self.node.name.clone(), id: known.id, by: Vec::new() }),
             false => Ok(()),
         }
     }

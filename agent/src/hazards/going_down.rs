@@ -38,7 +38,7 @@ pub(super) const HAZARDS: &[Hazard] = &[
         ">=3.4.0, <3.5.0",
         "etcd does not support it with authentication on",
     )
-    .when(Members, "authentication is on")
+    .when(Store, "authentication is on")
     .act(Refuse, "turn authentication off first")
     .known(&[Guide], &["etcd guide downgrade_3_5"]),
     Hazard::back("down-floor-34", ">=3.5.0, <3.6.0", ">=3.4.0, <3.4.32", "the older member panics at its start")

@@ -105,8 +105,8 @@ pub enum Proof {
     Heard,
 }
 
-/// What the agent sees to besides what the releases decide: `execute/data_dir.rs`, `execute/releases.rs`, `plan/change/downgrade.rs`,
-/// `plan/membership/`, and `host/process/connections.rs`, which names who keeps a member from its end.
+/// What the agent sees to besides what the releases decide: `execute/data_dir.rs`, `execute/releases.rs`, `plan/in_store.rs`,
+/// `plan/change/downgrade.rs`, `plan/membership/`, and `host/process/connections.rs`, which names who keeps a member from its end.
 const SEEN_TO: &[&str] = &[
     "hop-too-fast-37",
     "flags-gone-35",
@@ -121,6 +121,11 @@ const SEEN_TO: &[&str] = &[
     "promote-unstarted",
     "update-promotes",
     "silent-connection",
+    "zombie-members",
+    "member-only-v2",
+    "learner-returns",
+    "auth-34-35",
+    "down-auth-35-34",
 ];
 
 impl Hazard {
@@ -172,6 +177,14 @@ impl Hazard {
         self.act == act && self.found_in == Place::Releases && self.concerns(Some(from), Some(to))
     }
 
+    /// Whether it is met on this way by whoever has what `when` names, whichever patch brought him to that.
+    pub fn is_ahead(&self, from: &Release, to: &Release) -> bool {
+        match self.releases {
+            Releases::Way { to: after, .. } => from < to && holds(after, to) && !holds(after, from),
+            _ => self.concerns(Some(from), Some(to)),
+        }
+    }
+
     /// Whether the releases let it happen where members of the first are started with the second.
     pub fn concerns(&self, from: Option<&Release>, to: Option<&Release>) -> bool {
         let fits = |spans: &str, release: Option<&Release>| release.is_none_or(|release| holds(spans, release));
@@ -214,6 +227,21 @@ pub fn all() -> impl Iterator<Item = &'static Hazard> {
 /// The one of this id.
 pub fn find(id: &str) -> Option<&'static Hazard> {
     all().find(|hazard| hazard.id == id)
+}
+
+/// One that a person may pass by this id.
+///
+/// # Errors
+/// Why there is none.
+pub fn acceptable(id: &str) -> Result<&'static Hazard, String> {
+    match find(id) {
+        None => Err(format!("there is no hazard `{id}`")),
+        Some(hazard) if hazard.can_be_accepted() => Ok(hazard),
+        Some(hazard) if hazard.act == Act::Refuse => {
+            Err(format!("`{id}` is never accepted: a member that meets it does not start any more"))
+        }
+        Some(_) => Err(format!("no run is refused for `{id}`, so there is nothing to accept")),
+    }
 }
 
 #[cfg(test)]

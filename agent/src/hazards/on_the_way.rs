@@ -135,7 +135,7 @@ pub(super) const HAZARDS: &[Hazard] = &[
         ">=3.5.0, <3.6.0",
         "users that are made or changed while both run differ between members; etcd does not support it",
     )
-    .when(Members, "authentication is on")
+    .when(Store, "authentication is on")
     .act(Refuse, "change no user until the cluster version is 3.5")
     .known(&[Guide, Source], &["etcd guide upgrade_3_5", "etcd#11943"]),
     Hazard::way(

@@ -8,6 +8,7 @@ pub mod access;
 pub mod answer;
 pub mod awake;
 pub mod cluster;
+pub mod database;
 mod diagnosis;
 pub mod directory;
 pub mod downgrade;

@@ -12,6 +12,7 @@ pub mod forecast;
 pub mod gates;
 mod guard;
 pub mod hazard;
+pub mod in_store;
 pub mod membership;
 pub mod no_return;
 pub mod order;
@@ -27,6 +28,7 @@ pub mod settled;
 pub mod target;
 pub mod turn;
 pub mod warning;
+pub mod way;
 
 use std::{
     hash::{Hash, Hasher},

@@ -9,7 +9,7 @@ use proto::{
         AuthUserGetRequest, AuthenticateRequest, DowngradeRequest, HashKvRequest, LeaseGrantRequest,
         LeaseKeepAliveRequest, LeaseRevokeRequest, LeaseTimeToLiveRequest, MemberAddRequest, MemberListRequest,
         MemberPromoteRequest, MemberRemoveRequest, MoveLeaderRequest, PutRequest, RangeRequest, RequestOp,
-        StatusRequest, TxnRequest, WatchCreateRequest, WatchRequest, auth_client::AuthClient,
+        SnapshotRequest, StatusRequest, TxnRequest, WatchCreateRequest, WatchRequest, auth_client::AuthClient,
         cluster_client::ClusterClient, downgrade_request::DowngradeAction, kv_client::KvClient,
         lease_client::LeaseClient, maintenance_client::MaintenanceClient, request_op::Request as Op,
         watch_client::WatchClient, watch_request::RequestUnion,
@@ -134,6 +134,10 @@ impl Server {
             }
             "HashKV" => {
                 MaintenanceClient::new(channel()).hash_kv(self.request(kind, HashKvRequest::default())).await.map(drop)
+            }
+            "Snapshot" => {
+                let parts = MaintenanceClient::new(channel()).snapshot(self.request(kind, SnapshotRequest {})).await?;
+                parts.into_inner().message().await.map(drop)
             }
             // To nobody: whoever may ask hears that this is no member.
             "MoveLeader" => {

@@ -9,6 +9,7 @@ mod locked;
 mod misfit;
 mod mistake;
 mod other_run;
+mod past;
 mod quota;
 mod version;
 mod voters;

@@ -127,6 +127,11 @@ impl Layout {
         Self { path: path.into() }
     }
 
+    /// The state directory itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub fn journal(&self) -> PathBuf {
         self.path.join("journal")
     }

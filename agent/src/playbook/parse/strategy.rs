@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use super::value;
 use crate::{
-    hazards::{self, Act},
+    hazards,
     playbook::{
         fault::Fault,
         fields::Fields,
@@ -57,17 +57,9 @@ fn accept_hazards(tree: &Tree) -> Result<BTreeSet<String>, Fault> {
 
 fn accepted(tree: &Tree, expected: &str) -> Result<String, Fault> {
     let id = tree.text(expected)?;
-    match hazards::find(id) {
-        None => Err(tree.fault(format!("there is no hazard `{id}`"), expected)),
-        Some(hazard) if !hazard.can_be_accepted() => {
-            let problem = match hazard.act == Act::Refuse {
-                true => format!("`{id}` is never accepted: a member that meets it does not start any more"),
-                false => format!("no run is refused for `{id}`, so there is nothing to accept"),
-            };
-            Err(tree.fault(problem, "one for which a run is refused, and that may do no harm here"))
-        }
-        Some(_) => Ok(id.to_owned()),
-    }
+    let wanted = "one for which a run is refused, and that may do no harm here";
+    let expected = if hazards::find(id).is_some() { wanted } else { expected };
+    hazards::acceptable(id).map(|hazard| hazard.id.to_owned()).map_err(|problem| tree.fault(problem, expected))
 }
 
 fn max_learners(tree: &Tree) -> Result<usize, Fault> {

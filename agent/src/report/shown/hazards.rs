@@ -121,7 +121,7 @@ fn releases(releases: Releases) -> String {
     }
 }
 
-fn act(act: Act) -> &'static str {
+pub(super) fn act(act: Act) -> &'static str {
     match act {
         Act::Refuse => "refuse",
         Act::Warn => "warn",

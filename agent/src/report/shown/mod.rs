@@ -1,6 +1,7 @@
 //! What is shown because it was asked for: a status, a forecast, keys, roles, fields.
 
 pub mod changes;
+pub mod check;
 pub mod cluster;
 pub mod downgrade;
 pub mod explain;

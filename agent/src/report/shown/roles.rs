@@ -107,6 +107,7 @@ pub const CALLS: &[Call] = &[
     // About the user itself; about others root alone.
     Call { name: "UserGet", who: &[((3, 4, 0), User)] },
     Call { name: "HashKV", who: &[((3, 4, 0), Root)] },
+    Call { name: "Snapshot", who: &[((3, 4, 0), Root)] },
     Call {
         name: "MoveLeader",
         who: &[((3, 4, 0), Anyone), ((3, 4, 42), Root), ((3, 5, 0), Anyone), ((3, 5, 28), Root)],
@@ -142,7 +143,7 @@ pub const VERBS: &[Verbs] = &[
     Verbs { names: &["status", "plan"], calls: &["Authenticate", "MemberList", "Status", "Range", "UserGet"] },
     Verbs { names: &["abandon"], calls: &["Authenticate", "MemberList", "Status", "Range", "Txn"] },
     Verbs {
-        names: &["run", "finalize", "rollback", "resume"],
+        names: &["run", "finalize", "rollback", "resume", "check"],
         calls: &[
             "Authenticate",
             "MemberList",
@@ -156,6 +157,7 @@ pub const VERBS: &[Verbs] = &[
             "LeaseRevoke",
             "UserGet",
             "HashKV",
+            "Snapshot",
             "MoveLeader",
             "Downgrade",
             "MemberAdd",

@@ -227,6 +227,19 @@ impl Stop {
         Self { next: Some(next), ..self }
     }
 
+    /// Has the command that is to be typed next pass the same hazards (`more`, each with a space before it): without them it would have
+    /// another intent.
+    pub(crate) fn passing(self, more: &str, playbook: &Path) -> Self {
+        let playbook = words::typed(&playbook.to_string_lossy());
+        let again = |next: String| {
+            ["run", "plan", "rollback", "finalize", "resume"].iter().fold(next, |next, verb| {
+                let command = format!("agent {verb} {playbook}");
+                next.replace(&command, &format!("{command}{more}"))
+            })
+        };
+        Self { next: self.next.map(again), ..self }
+    }
+
     fn without_next(self) -> Self {
         Self { next: None, ..self }
     }

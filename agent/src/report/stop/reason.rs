@@ -76,6 +76,7 @@ reasons! {
     MembersUnknown "members_unknown" Always(0), "nobody answered, so no member is known to differ from what is expected", "agent verify membership --require-answer, where that shall be an error";
     Room "room" Always(0), "there is room for a backup", "nothing";
     Valid "valid" Always(0), "the playbook is right", "agent plan";
+    Clear "clear" Always(0), "nothing that is known stands in the way of a release", "nothing";
     Shown "shown" Always(0), "what was asked for is printed", "nothing";
     Written "written" Always(0), "a playbook was written from the live cluster", "read it, then agent plan";
     Abandoned "abandoned" Always(0), "the step was given up; its member counts as lost", "bring its host back, or replace the member";

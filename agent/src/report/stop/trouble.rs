@@ -136,8 +136,13 @@ impl Trouble {
                 );
                 (Reason::StepFailed, message, step_over(*lock), with("status"))
             }
-            Self::KnownHazard { name, id } => {
-                let (found, _) = hazard::known(id, name);
+            Self::KnownHazard { name, id, by } => {
+                let by: Vec<_> = by.iter().map(ToString::to_string).collect();
+                let of = match by.is_empty() {
+                    true => name.clone(),
+                    false => format!("{name}, whose database shows it by {}", by.join(", ")),
+                };
+                let (found, _) = hazard::known(id, &of);
                 (Reason::Hazard, found, NOTHING, Some(hazard::explained(id)))
             }
             Self::DataGone { name, lock } => {
@@ -164,7 +169,7 @@ impl Trouble {
         let stop = Stop { exit: reason.exit().code(touched), reason, message, left: left.into(), next, cluster: None };
         match self {
             Self::Declined { down } => stop.with_down(down, &[]),
-            Self::KnownHazard { name, id } => stop.leaving(&hazard::known(id, name).1),
+            Self::KnownHazard { name, id, .. } => stop.leaving(&hazard::known(id, name).1),
             Self::DataGone { name, .. } => stop.leaving(&back_by_itself(&printable(name))),
             _ => stop,
         }

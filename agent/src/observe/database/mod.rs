@@ -1,0 +1,192 @@
+//! The database of one member, as it sends it itself (`Maintenance.Snapshot`): spooled to a file that has no name, read, and gone.
+//!
+//! What is sent may be a liar's: no more is taken than the member said that it has, and some; the checksum behind it must be right.
+//! Source: etcd v3.6.14, `server/etcdserver/api/v3rpc/maintenance.go`, `Snapshot`.
+
+mod bbolt;
+pub mod content;
+
+use std::{io, path::Path, time::Duration};
+
+use proto::{
+    MemberId,
+    etcdserverpb::{SnapshotRequest, maintenance_client::MaintenanceClient},
+};
+use sha2::{Digest, Sha256};
+use tokio::{io::AsyncWriteExt as _, time::timeout};
+use tonic::{Request, Streaming};
+
+use self::content::{Content, NotUnderstood};
+use super::{
+    Observer,
+    access::CALL,
+    directory::Listed,
+    error::CallError,
+    member::{another, whose},
+};
+use crate::words::with_causes;
+
+/// How much longer than the member said the stream may be, in bytes: it writes meanwhile, and the checksum comes last.
+const MARGIN: u64 = 64 * 1024 * 1024;
+/// How long it may be silent between two parts. Its disk is read meanwhile, which a backup or another's read may slow.
+const SILENCE: Duration = Duration::from_secs(30);
+/// The SHA-256 of all before it comes last.
+const CHECKSUM: usize = 32;
+/// How often members and database are read until no change of the members came in between.
+const TRIES: usize = 3;
+
+/// What one member says of the members, and what its database has of the cluster, at one time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    pub listed: Vec<Listed>,
+    pub content: Content,
+}
+
+/// Why the two could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum NotTold {
+    #[error("it was not reached")]
+    NotReached,
+    #[error("{0}")]
+    Call(#[from] CallError),
+    #[error(
+        "its database has {wanted} bytes, and {folder} has room for {free}; make room there, or name another folder"
+    )]
+    NoRoom { folder: String, wanted: u64, free: u64 },
+    #[error("it cannot be kept in {folder}: {error}")]
+    File { folder: String, error: String },
+    #[error("it sent more than the {0} bytes that it said it has")]
+    TooLong(u64),
+    #[error("what it sent is torn, or its checksum is wrong")]
+    Torn,
+    #[error("its database is not understood: {0}")]
+    NotUnderstood(#[from] NotUnderstood),
+    #[error("its members changed while its database was read, {TRIES} times")]
+    Changing,
+}
+
+impl Observer {
+    /// Reads list and database of a member at the address where a look found it. `folder` has the file meanwhile; `free` is how many
+    /// bytes may be written there.
+    ///
+    /// # Errors
+    /// [`NotTold`].
+    pub async fn database(&self, member: MemberId, folder: &Path, free: u64) -> Result<Told, NotTold> {
+        let address = self.connections.address_of(member).ok_or(NotTold::NotReached)?;
+        let access = &self.connections.access;
+        let mut listed = access.members(&address).await?;
+        for _ in 0..TRIES {
+            let content = self.content(member, &address, (folder, free)).await?;
+            let after = access.members(&address).await?;
+            if after == listed {
+                return Ok(Told { listed, content });
+            }
+            listed = after;
+        }
+        Err(NotTold::Changing)
+    }
+
+    async fn content(&self, member: MemberId, address: &str, (folder, free): (&Path, u64)) -> Result<Content, NotTold> {
+        let said = self.connections.access.status_of(member, address).await?.status.db_size;
+        let said = u64::try_from(said).unwrap_or_default();
+        let shown = || folder.display().to_string();
+        if free < said.saturating_add(MARGIN) {
+            return Err(NotTold::NoRoom { folder: shown(), wanted: said, free });
+        }
+        let failed = |error: io::Error| NotTold::File { folder: shown(), error: with_causes(&error) };
+        let mut file = tokio::fs::File::from_std(tempfile::tempfile_in(folder).map_err(failed)?);
+        self.spool(member, address, said, &mut file).await?.map_err(failed)?;
+        let file = file.into_std().await;
+        let content = tokio::task::spawn_blocking(move || Content::read(file)).await;
+        Ok(content.map_err(|error| failed(io::Error::other(error)))??)
+    }
+
+    /// Takes the stream to its end; its last bytes are the checksum of those before. The inner error is the file's.
+    async fn spool(
+        &self,
+        member: MemberId,
+        address: &str,
+        said: u64,
+        file: &mut tokio::fs::File,
+    ) -> Result<io::Result<()>, NotTold> {
+        let mut parts = self.snapshot(address).await?;
+        let (mut bytes, mut received) = (0, Received::default());
+        loop {
+            let part = timeout(SILENCE, parts.message()).await.map_err(|_| CallError::TimedOut(SILENCE))?;
+            let Some(part) = part.map_err(CallError::from)? else { break };
+            // Some releases name nobody in it; the address has just proved whose it is.
+            if let Some((id, _)) = whose(part.header.as_ref()).filter(|(id, _)| *id != member) {
+                return Err(another(address, id).into());
+            }
+            if let Some(cluster) = self.connections.access.directory().foreign(part.header.as_ref()) {
+                return Err(CallError::Foreign(cluster).into());
+            }
+            bytes += part.blob.len() as u64;
+            if bytes > said.saturating_add(MARGIN) {
+                return Err(NotTold::TooLong(said));
+            }
+            if let Err(error) = file.write_all(&received.take(&part.blob)).await {
+                return Ok(Err(error));
+            }
+        }
+        if !received.is_whole() {
+            return Err(NotTold::Torn);
+        }
+        Ok(file.flush().await)
+    }
+
+    async fn snapshot(&self, address: &str) -> Result<Streaming<proto::etcdserverpb::SnapshotResponse>, CallError> {
+        let (line, token) = self.connections.access.entry(address).await?;
+        let mut request = Request::new(SnapshotRequest {});
+        if let Some(token) = token {
+            request.metadata_mut().insert("token", token);
+        }
+        let mut client = MaintenanceClient::new(line.channel.clone());
+        let answer = timeout(CALL, client.snapshot(request)).await.map_err(|_| CallError::TimedOut(CALL))?;
+        Ok(answer?.into_inner())
+    }
+}
+
+/// A stream as it comes.
+#[derive(Debug, Default)]
+struct Received {
+    digest: Sha256,
+    /// Its last bytes so far, which may be the checksum.
+    last: Vec<u8>,
+}
+
+impl Received {
+    /// The next part; gives what belongs to the file for sure.
+    fn take(&mut self, part: &[u8]) -> Vec<u8> {
+        self.last.extend_from_slice(part);
+        let sure: Vec<_> = self.last.drain(..self.last.len().saturating_sub(CHECKSUM)).collect();
+        self.digest.update(&sure);
+        sure
+    }
+
+    fn is_whole(&self) -> bool {
+        self.digest.clone().finalize()[..] == self.last[..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_whole_with_its_checksum_alone() {
+        let content = [7; 1000];
+        let whole = [&content[..], &Sha256::digest(content)].concat();
+        for length in [1, 31, 32, 33, 500, 2000] {
+            let (mut received, mut file) = (Received::default(), Vec::new());
+            whole.chunks(length).for_each(|part| file.extend(received.take(part)));
+            assert!(received.is_whole(), "in parts of {length}");
+            assert_eq!(file, content);
+        }
+        for wrong in [&whole[..1031], &whole[1..], &[], &[&whole[..], &[0]].concat()] {
+            let mut received = Received::default();
+            received.take(wrong);
+            assert!(!received.is_whole());
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What is known to hurt on the way of a whole cluster to a release, without a playbook: `agent check`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proto::{MemberId, Release};
+
+use super::in_store;
+use crate::{
+    hazards::{self, Act, Hazard},
+    observe::{
+        database::Told,
+        view::{ClusterView, Member},
+    },
+};
+
+/// What is known of a cluster that is to change its release.
+#[derive(Clone, Copy, Debug)]
+pub struct Way<'a> {
+    pub view: &'a ClusterView,
+    /// Who is etcd itself; the catalogue is about no other program.
+    pub etcd: &'a BTreeSet<MemberId>,
+    /// What was read of whom.
+    pub told: &'a BTreeMap<MemberId, Told>,
+    pub to: &'a Release,
+}
+
+/// An entry of the catalogue that is met.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub hazard: &'static Hazard,
+    /// Whom it concerns, and the members by which the database of each shows it, if it does.
+    pub members: BTreeMap<MemberId, Vec<MemberId>>,
+}
+
+impl<'a> Way<'a> {
+    /// What is to be refused or warned of, the worst first.
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut found: BTreeMap<(Act, &str), Finding> = BTreeMap::new();
+        let mut add = |hazard: &'static Hazard, member, by| {
+            let finding = || Finding { hazard, members: BTreeMap::new() };
+            found.entry((hazard.act, hazard.id)).or_insert_with(finding).members.insert(member, by);
+        };
+        for (member, from) in self.those_to_go() {
+            let calls =
+                |hazard: &&Hazard| [Act::Refuse, Act::Warn].iter().any(|act| hazard.calls_for(*act, from, self.to));
+            hazards::all().filter(calls).for_each(|hazard| add(hazard, member.id, Vec::new()));
+            let met = self.told.get(&member.id).map(|told| in_store::met(told, from, self.to));
+            met.into_iter().flatten().for_each(|met| add(met.hazard, member.id, met.members));
+        }
+        found.into_values().collect()
+    }
+
+    /// Whose database is to be read, as anything that it may show matters.
+    pub fn to_be_read(&self) -> impl Iterator<Item = &'a Member> {
+        let to = self.to;
+        self.those_to_go().filter(move |(_, from)| in_store::is_asked(from, to)).map(|(member, _)| member)
+    }
+
+    /// Members of etcd's own that do not run the target yet, with what they run.
+    fn those_to_go(&self) -> impl Iterator<Item = (&'a Member, &'a Release)> {
+        let (to, etcd) = (self.to, self.etcd);
+        let running = self.view.members.iter().filter_map(|member| Some((member, member.release()?)));
+        running.filter(move |(member, from)| *from != to && etcd.contains(&member.id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        observe::{database::content::Content, directory::Listed, view::Role},
+        plan::samples::{view, with_release},
+    };
+
+    #[test]
+    fn each_entry_names_those_whom_it_concerns() {
+        let mut seen = view("1+ 2+ 3+");
+        ["3.5.21", "3.5.33", "3.6.14"]
+            .iter()
+            .enumerate()
+            .for_each(|(at, release)| with_release(&mut seen, at, release));
+        let to = "3.6.14".parse().unwrap();
+        let all = [1, 2, 3].map(MemberId);
+        let listed = all.map(|id| Listed {
+            id,
+            name: String::new(),
+            role: Role::Voter,
+            client_urls: Vec::new(),
+            unused: Vec::new(),
+        });
+        let members: BTreeMap<_, _> = all.into_iter().chain([MemberId(9)]).map(|id| (id, Role::Voter)).collect();
+        let told = Told { listed: listed.to_vec(), content: Content { members, auth_is_on: false } };
+        let told = BTreeMap::from([(MemberId(2), told)]);
+        let etcd = all.into();
+        let way = Way { view: &seen, etcd: &etcd, told: &told, to: &to };
+        assert_eq!(way.to_be_read().map(|member| member.id.0).collect::<Vec<_>>(), [1, 2]);
+        let found = way.findings();
+        let found: Vec<_> = found.iter().map(|one| (one.hazard.id, one.members.clone())).collect();
+        assert_eq!(found[0], ("floor-36", [(MemberId(1), vec![])].into()));
+        assert_eq!(found[1], ("zombie-members", [(MemberId(2), vec![MemberId(9)])].into()));
+        assert!(found.iter().all(|(_, members)| !members.contains_key(&MemberId(3))), "it is there already");
+        let nobody = BTreeSet::new();
+        assert!(Way { etcd: &nobody, ..way }.findings().is_empty(), "it is no etcd");
+    }
+}

@@ -1,0 +1,154 @@
+//! `agent check`: what was found on the way to a release, and what was not looked at.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
+
+use proto::MemberId;
+use serde_json::{Value, json};
+
+use super::{hazards::act, status::table};
+use crate::{
+    hazards::Act,
+    plan::way::{Finding, Way},
+    report::names::{Names, printable},
+};
+
+/// Whether a member's database was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Database {
+    /// Nothing that it may show matters on this way.
+    NotAsked,
+    Read,
+    NotRead(String),
+}
+
+/// All that was found.
+#[derive(Debug)]
+pub struct Checked<'a> {
+    pub way: Way<'a>,
+    pub names: Names,
+    pub databases: BTreeMap<MemberId, Database>,
+    pub findings: Vec<Finding>,
+    /// What stands in the way of any release.
+    pub obstacles: Vec<String>,
+    /// Ids that were accepted.
+    pub accepted: BTreeSet<String>,
+}
+
+impl Checked<'_> {
+    /// The ids that stand in the way.
+    pub fn refused(&self) -> Vec<&'static str> {
+        let stands = |finding: &&Finding| finding.hazard.act == Act::Refuse && !self.is_accepted(finding);
+        self.findings.iter().filter(stands).map(|finding| finding.hazard.id).collect()
+    }
+
+    /// The ids that would, and were accepted.
+    pub fn passed(&self) -> Vec<&'static str> {
+        self.findings.iter().filter(|finding| self.is_accepted(finding)).map(|finding| finding.hazard.id).collect()
+    }
+
+    /// Whose database was to be read, and was not.
+    pub fn not_read(&self) -> Vec<String> {
+        let is_missing = |(_, database): &(&MemberId, &Database)| matches!(database, Database::NotRead(_));
+        self.databases.iter().filter(is_missing).map(|(id, _)| self.names.short(*id).to_string()).collect()
+    }
+
+    fn is_accepted(&self, finding: &Finding) -> bool {
+        self.accepted.contains(finding.hazard.id)
+    }
+
+    /// A table of the members, then the findings, the worst first.
+    pub fn text(&self) -> String {
+        let mut rows: Vec<_> = self
+            .way
+            .view
+            .members
+            .iter()
+            .map(|member| {
+                let release = member.release().map_or_else(|| "-".to_owned(), ToString::to_string);
+                let database = match self.databases.get(&member.id) {
+                    Some(Database::Read) => "read".to_owned(),
+                    Some(Database::NotRead(why)) => format!("not read: {}", printable(why)),
+                    Some(Database::NotAsked) | None => "not asked for".to_owned(),
+                };
+                [self.names.short(member.id), release, database]
+            })
+            .collect();
+        rows.sort();
+        rows.insert(0, ["MEMBER", "RELEASE", "DATABASE"].map(str::to_owned));
+        let mut text = table(&rows);
+        for obstacle in &self.obstacles {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "refuse  {}", printable(obstacle));
+        }
+        for finding in &self.findings {
+            let hazard = finding.hazard;
+            let act = if self.is_accepted(finding) { "passed" } else { act(hazard.act) };
+            let _ = writeln!(text, "{act:<6}  {}: {}", hazard.id, self.whom(finding));
+            let _ = writeln!(text, "        {}", hazard.symptom);
+            let _ = writeln!(text, "        {}", hazard.remedy);
+        }
+        if self.way.etcd.is_empty() {
+            text += "no member says on /metrics that it is etcd itself: the catalogue was not asked\n";
+        }
+        text + "not looked at: settings, log, certificates and disk of each host; agent plan looks at them, there\n"
+    }
+
+    /// By name. Mostly their databases show the same.
+    fn whom(&self, finding: &Finding) -> String {
+        let mut alike: BTreeMap<&[MemberId], Vec<String>> = BTreeMap::new();
+        finding.members.iter().for_each(|(id, by)| alike.entry(by).or_default().push(self.names.short(*id)));
+        let one = |(by, mut names): (&[MemberId], Vec<String>)| {
+            names.sort();
+            match by.is_empty() {
+                true => names.join(", "),
+                false => format!("{}, whose database shows it by {}", names.join(", "), list(by)),
+            }
+        };
+        alike.into_iter().map(one).collect::<Vec<_>>().join("; ")
+    }
+
+    /// The same for scripts.
+    pub fn object(&self) -> Value {
+        let member = |member: &crate::observe::view::Member| {
+            let (read, why) = match self.databases.get(&member.id) {
+                Some(Database::Read) => (json!(true), Value::Null),
+                Some(Database::NotRead(why)) => (json!(false), json!(printable(why))),
+                Some(Database::NotAsked) | None => (Value::Null, Value::Null),
+            };
+            json!({
+                "id": member.id.to_string(),
+                "name": member.name,
+                "release": member.release().map(ToString::to_string),
+                "etcd": self.way.etcd.contains(&member.id),
+                "database_read": read,
+                "not_read": why,
+            })
+        };
+        let finding = |finding: &Finding| {
+            let members = finding.members.iter().map(
+                |(id, by)| json!({ "id": id.to_string(), "by": by.iter().map(ToString::to_string).collect::<Value>() }),
+            );
+            json!({
+                "id": finding.hazard.id,
+                "act": finding.hazard.act,
+                "accepted": self.is_accepted(finding),
+                "members": members.collect::<Value>(),
+                "symptom": finding.hazard.symptom,
+                "remedy": finding.hazard.remedy,
+            })
+        };
+        json!({
+            "to": self.way.to.to_string(),
+            "members": self.way.view.members.iter().map(member).collect::<Value>(),
+            "obstacles": self.obstacles,
+            "hazards": self.findings.iter().map(finding).collect::<Value>(),
+        })
+    }
+}
+
+fn list(ids: &[MemberId]) -> String {
+    ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
