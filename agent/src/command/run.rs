@@ -166,7 +166,7 @@ pub(super) fn trouble_of_setup(error: SetupError) -> Trouble {
             Trouble::DataGone { name, lock: None }
         }
         SetupError::Node { name, why } => match *why {
-            ActError::KnownHazard { id, by, .. } => Trouble::KnownHazard { name, id, by },
+            ActError::KnownHazard { id, shown, .. } => Trouble::KnownHazard { name, id, shown },
             why => {
                 let (why, name) = (why.to_string(), format!("{name}: "));
                 Trouble::Unprepared(if why.starts_with(&name) { why } else { name + &why })

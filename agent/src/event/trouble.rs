@@ -108,8 +108,8 @@ pub enum Trouble {
     KnownHazard {
         name: String,
         id: &'static str,
-        /// The members by which its database shows it, if that does.
-        by: Vec<MemberId>,
+        /// By which that member shows it, as words behind its name; nothing where the releases decide.
+        shown: String,
     },
     /// A member that has begun before has lost its data.
     DataGone {

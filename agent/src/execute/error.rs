@@ -2,8 +2,6 @@
 
 use std::{str::FromStr, sync::Arc};
 
-use proto::MemberId;
-
 use super::data_dir::DataDirError;
 use crate::{
     event::trouble::Trouble,
@@ -45,9 +43,9 @@ pub enum ActError {
     /// It has begun once, so that an empty directory is none that it was told to begin with.
     #[error("the data of {node} is gone, or its log, and a member does not begin anew")]
     DataGone { node: String },
-    /// The releases say that it is likely to hurt, or the member's database does: by these of its members.
+    /// The releases say that it is likely to hurt, or what the member has: then by which it is shown, behind its name.
     #[error("{node}: {id}, see `agent hazards --explain {id}`")]
-    KnownHazard { node: String, id: &'static str, by: Vec<MemberId> },
+    KnownHazard { node: String, id: &'static str, shown: String },
     #[error("{}", with_causes(.0))]
     Exec(#[from] ExecError),
     #[error("{}", with_causes(.0))]

@@ -235,6 +235,7 @@ async fn inspect_node(
         Some(target) => {
             let accepted = &playbook.strategy.accept_hazards;
             own.check_known_hazards(&current.release, target, accepted).await?;
+            own.check_settings((&current, target), accepted).await?;
             warnings
                 .extend(own.check_store(observer, (&current.release, target), accepted, &std::env::temp_dir()).await?);
             warnings.extend(own.check_arguments(target).await?);

@@ -20,6 +20,7 @@ pub mod interrupt;
 pub mod line;
 mod look;
 mod lost;
+mod lost_settings;
 mod membership;
 mod newcomer;
 mod newcomer_certificate;
@@ -349,8 +350,8 @@ impl Execution<'_> {
         let failed = prepared.as_ref().err().map(|error| Arc::from(error.to_string()));
         match prepared {
             Err(ActError::Trouble(trouble)) => self.trouble = Some(trouble),
-            Err(ActError::KnownHazard { node, id, by }) => {
-                self.trouble = Some(Trouble::KnownHazard { name: node, id, by });
+            Err(ActError::KnownHazard { node, id, shown }) => {
+                self.trouble = Some(Trouble::KnownHazard { name: node, id, shown });
             }
             Err(ActError::DataGone { node }) => self.trouble = Some(Trouble::DataGone { name: node, lock: None }),
             _ => {}

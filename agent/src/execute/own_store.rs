@@ -47,9 +47,11 @@ impl OwnNode {
         };
         let met = in_store::met(&told, from, &to.release);
         match met.into_iter().find(|met| !accepted.contains(met.hazard.id)) {
-            Some(met) => {
-                Err(ActError::KnownHazard { node: self.node.name.clone(), id: met.hazard.id, by: met.members })
-            }
+            Some(met) => Err(ActError::KnownHazard {
+                node: self.node.name.clone(),
+                id: met.hazard.id,
+                shown: met.words().map_or_else(String::new, |by| format!(", whose database shows it by {by}")),
+            }),
             None => Ok(None),
         }
     }

@@ -131,12 +131,14 @@ impl Execution<'_> {
                 if self.host.past.in_hand.is_none()
                     && let Some(sides) = &self.host.nodes[at].sides
                 {
-                    let from = self.host.nodes[at].current().await?.release;
+                    let current = self.host.nodes[at].current().await?;
+                    let from = &current.release;
                     let accepted = &self.playbook.strategy.accept_hazards;
                     let (own, folder) = (&self.host.nodes[at], self.host.state.path());
-                    own.check_known_hazards(&from, &sides.new, accepted).await?;
+                    own.check_known_hazards(from, &sides.new, accepted).await?;
+                    own.check_settings((&current, &sides.new), accepted).await?;
                     let observer = &self.cluster.observer;
-                    let warning = own.check_store(observer, (&from, &sides.new), accepted, folder).await?;
+                    let warning = own.check_store(observer, (from, &sides.new), accepted, folder).await?;
                     warning.iter().for_each(|warning| self.warn(warning));
                 }
                 let warning = self.host.nodes[at].check_target().await?;

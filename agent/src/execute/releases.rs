@@ -116,7 +116,7 @@ impl OwnNode {
         let mut refused = hazards::all().filter(|known| known.calls_for(Act::Refuse, from, &to.release));
         let Some(known) = refused.find(|known| !accepted.contains(known.id)) else { return Ok(()) };
         match executable::is_etcd(executable, &self.runs_as(executable).await?).await? {
-            true => Err(ActError::KnownHazard { node: self.node.name.clone(), id: known.id, by: Vec::new() }),
+            true => Err(ActError::KnownHazard { node: self.node.name.clone(), id: known.id, shown: String::new() }),
             false => Ok(()),
         }
     }
@@ -134,7 +134,7 @@ impl OwnNode {
 
     /// What follows `binary` on the command line at this side; `None` where something else is started, or systemd expands a
     /// variable in it.
-    async fn arguments(&self, side: &Side) -> Result<Option<Vec<String>>, ActError> {
+    pub(super) async fn arguments(&self, side: &Side) -> Result<Option<Vec<String>>, ActError> {
         match &self.node.runtime {
             playbook::Runtime::Process(process) => {
                 let line = process.command_line(&self.node.context(&side.release))?;

@@ -105,7 +105,7 @@ pub enum Proof {
     Heard,
 }
 
-/// What the agent sees to besides what the releases decide: `execute/data_dir.rs`, `execute/releases.rs`, `plan/in_store.rs`,
+/// What the agent sees to besides what the releases decide: `execute/data_dir.rs`, `execute/releases.rs`, `execute/lost_settings.rs`, `plan/in_store.rs`,
 /// `plan/change/downgrade.rs`, `plan/membership/`, and `host/process/connections.rs`, which names who keeps a member from its end.
 const SEEN_TO: &[&str] = &[
     "hop-too-fast-37",
@@ -121,6 +121,7 @@ const SEEN_TO: &[&str] = &[
     "promote-unstarted",
     "update-promotes",
     "silent-connection",
+    "setting-lost",
     "zombie-members",
     "member-only-v2",
     "learner-returns",

@@ -18,6 +18,14 @@ pub struct Met {
     pub members: Vec<MemberId>,
 }
 
+impl Met {
+    /// The members that show it, if any do.
+    pub fn words(&self) -> Option<String> {
+        let ids: Vec<_> = self.members.iter().map(ToString::to_string).collect();
+        (!ids.is_empty()).then(|| ids.join(", "))
+    }
+}
+
 /// Those that a database shows.
 const SHOWN: [&str; 5] = ["zombie-members", "member-only-v2", "learner-returns", "auth-34-35", "down-auth-35-34"];
 

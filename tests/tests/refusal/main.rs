@@ -11,6 +11,7 @@ mod mistake;
 mod other_run;
 mod past;
 mod quota;
+mod setting;
 mod version;
 mod voters;
 

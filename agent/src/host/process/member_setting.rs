@@ -3,7 +3,11 @@
 //! etcd takes it from its configuration file alone where there is one, else from its flags, else from its environment
 //! (etcd, "Configuration options"). So does the bundled node.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+};
 
 use super::process_id::{bounded, command_line, read_bounded};
 use crate::{host::runtime::same_node::value, regular_file};
@@ -49,6 +53,19 @@ pub fn member_setting(pid: u32, flag: &str) -> Option<String> {
         let read = bounded(&file.to_string_lossy(), move || Ok(regular_file::read(&path, MAX_FILE)?));
         String::from_utf8(read.ok()?).ok()
     })
+}
+
+/// The variables that this process was started with.
+///
+/// # Errors
+/// It has ended, or this user may not see it.
+pub fn variables_of(pid: u32) -> io::Result<BTreeMap<String, String>> {
+    let environment = read_bounded(&format!("/proc/{pid}/environ"))?;
+    let variable = |bytes: &[u8]| {
+        let (name, value) = std::str::from_utf8(bytes).ok()?.split_once('=')?;
+        Some((name.to_owned(), value.to_owned()))
+    };
+    Ok(environment.split(|byte| *byte == 0).filter_map(variable).collect())
 }
 
 fn from_here(pid: u32, path: &Path) -> PathBuf {

@@ -14,6 +14,7 @@ use rustix::fs::OFlags;
 use super::{
     cgroup,
     credentials::Credentials,
+    member_setting::variables_of,
     process_id::{command_line, read_bounded},
 };
 use crate::host::{
@@ -53,7 +54,7 @@ impl Snapshot {
         let proc = PathBuf::from(format!("/proc/{pid}"));
         let exe = fs::read_link(proc.join("exe"))?;
         let cwd = fs::read_link(proc.join("cwd"))?;
-        let env = environment(&read_bounded(&format!("/proc/{pid}/environ"))?);
+        let env = variables_of(pid)?;
         let argv = command_line(pid)?;
         let name = undeleted(exe.clone());
         let program = argv.first().and_then(|word| named(word, &exe, &cwd, env.get("PATH"))).unwrap_or(name);
@@ -94,14 +95,6 @@ fn named(word: &str, exe: &Path, cwd: &Path, path: Option<&String>) -> Option<Pa
     };
     let is_it = |candidate: &PathBuf| fs::canonicalize(candidate).is_ok_and(|found| found == exe);
     candidates.into_iter().find(is_it).map(|path| path.components().collect())
-}
-
-fn environment(bytes: &[u8]) -> BTreeMap<String, String> {
-    let entry = |entry: &[u8]| {
-        let (name, value) = std::str::from_utf8(entry).ok()?.split_once('=')?;
-        Some((name.to_owned(), value.to_owned()))
-    };
-    bytes.split(|byte| *byte == 0).filter_map(entry).collect()
 }
 
 /// The regular file that a process writes to by this descriptor. The text of its link alone says nothing: a file that the

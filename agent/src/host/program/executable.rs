@@ -225,7 +225,7 @@ fn fault_in(output: &str) -> &str {
         .unwrap_or("exit 2")
 }
 
-async fn run(
+pub(super) async fn run(
     launcher: &[String],
     program: OwnedFd,
     path: &Path,

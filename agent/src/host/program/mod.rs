@@ -3,6 +3,7 @@
 pub mod capabilities;
 pub mod exec;
 pub mod executable;
+pub mod flags;
 pub mod gated;
 pub mod hook;
 pub mod launcher;

@@ -136,13 +136,8 @@ impl Trouble {
                 );
                 (Reason::StepFailed, message, step_over(*lock), with("status"))
             }
-            Self::KnownHazard { name, id, by } => {
-                let by: Vec<_> = by.iter().map(ToString::to_string).collect();
-                let of = match by.is_empty() {
-                    true => name.clone(),
-                    false => format!("{name}, whose database shows it by {}", by.join(", ")),
-                };
-                let (found, _) = hazard::known(id, &of);
+            Self::KnownHazard { name, id, shown } => {
+                let (found, _) = hazard::known(id, &printable(&format!("{name}{shown}")));
                 (Reason::Hazard, found, NOTHING, Some(hazard::explained(id)))
             }
             Self::DataGone { name, lock } => {

@@ -1,0 +1,152 @@
+//! Settings that a newer etcd would pass over: it stops for a flag that it does not know, only logs a variable, and says nothing at all
+//! of a key of its configuration file. Then a check of the data, or a lease's checkpoint, is off, and nobody has switched it off.
+//! Source: etcd v3.7.1, `pkg/flags/flag.go` and `server/embed/config.go`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+use super::{
+    error::ActError,
+    node::{OwnNode, Side},
+};
+use crate::{
+    host::{
+        process::member_setting::variables_of,
+        program::{executable, flags},
+        runtime::same_node::value,
+    },
+    playbook, regular_file,
+};
+
+/// How long a configuration file may be, in bytes.
+const MAX_FILE: usize = 1024 * 1024;
+const PREFIX: &str = "ETCD_";
+const CONFIG_FILE: &str = "config-file";
+/// What is known of it.
+const ID: &str = "setting-lost";
+
+impl OwnNode {
+    /// Refuses a release that passes over what a variable or the configuration file says, and the release before does not. Of a unit
+    /// its variables are those of the process that runs.
+    ///
+    /// # Errors
+    /// Which settings, where the playbook does not accept it.
+    pub(super) async fn check_settings(
+        &self,
+        (old, new): (&Side, &Side),
+        accepted: &BTreeSet<String>,
+    ) -> Result<(), ActError> {
+        let (Some(before), Some(after)) = (&old.executable, &new.executable) else { return Ok(()) };
+        if before == after || accepted.contains(ID) {
+            return Ok(());
+        }
+        let settings = self.settings(new).await?;
+        let user = self.runs_as(after).await?;
+        if settings.is_empty() || !executable::is_etcd(after, &user).await? {
+            return Ok(());
+        }
+        let undefined = flags::undefined(after, &user, &settings.keys().cloned().collect()).await?;
+        // What neither knows was never a setting.
+        let unknown = flags::undefined(before, &user, &undefined).await?;
+        let lost: Vec<_> = undefined.difference(&unknown).filter_map(|name| settings.get(name)).cloned().collect();
+        match lost.is_empty() {
+            true => Ok(()),
+            false => Err(ActError::KnownHazard {
+                node: self.node.name.clone(),
+                id: ID,
+                shown: format!(", which is given {}", lost.join(", ")),
+            }),
+        }
+    }
+
+    /// By the flag of the same name, how each is given that is no flag.
+    async fn settings(&self, side: &Side) -> Result<BTreeMap<String, String>, ActError> {
+        let arguments = self.arguments(side).await?.unwrap_or_default();
+        let variables = self.variables(side).await?;
+        let files = self.node.files_for(&side.release)?;
+        let read = |path: &Path| {
+            let switched = files.iter().find(|file| file.path == path).map(|file| file.source.as_path());
+            let bytes = regular_file::read(switched.unwrap_or(path), MAX_FILE).ok()?;
+            String::from_utf8(bytes).ok()
+        };
+        Ok(settings(&arguments, &variables, read))
+    }
+
+    /// The names and values that begin with `ETCD_`.
+    async fn variables(&self, side: &Side) -> Result<BTreeMap<String, String>, ActError> {
+        let all = match &self.node.runtime {
+            playbook::Runtime::Process(process) => {
+                process.environment(&self.node.context(&side.release))?.into_iter().collect()
+            }
+            // A file of variables may be switched with the release.
+            playbook::Runtime::Systemd(_) if self.node.files.is_empty() => {
+                let process = self.peek().await?.process().map(|process| process.identity.pid);
+                process.and_then(|pid| variables_of(pid).ok()).unwrap_or_default()
+            }
+            playbook::Runtime::Systemd(_) | playbook::Runtime::Command(_) => BTreeMap::new(),
+        };
+        Ok(all.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect())
+    }
+}
+
+fn settings(
+    arguments: &[String],
+    variables: &BTreeMap<String, String>,
+    read: impl Fn(&Path) -> Option<String>,
+) -> BTreeMap<String, String> {
+    let variable = || variables.get("ETCD_CONFIG_FILE").map(String::as_str);
+    // With a file that alone counts.
+    if let Some(file) = value(arguments, CONFIG_FILE).or_else(variable).filter(|file| !file.is_empty()) {
+        let keys = read(Path::new(file)).map(|text| keys(&text)).unwrap_or_default();
+        return keys.into_iter().map(|key| (key.clone(), format!("`{key}` in {file}"))).collect();
+    }
+    let flag = |name: &str| name[PREFIX.len()..].to_lowercase().replace('_', "-");
+    let is_flag = |name: &String| value(arguments, name).is_some();
+    let named = variables.keys().map(|name| (flag(name), format!("`{name}`")));
+    named.filter(|(name, _)| is_a_flags_name(name) && !is_flag(name)).collect()
+}
+
+/// The keys at the top. Read by line: YAML as a whole may be made of aliases that have no end.
+fn keys(text: &str) -> BTreeSet<String> {
+    if let Ok(serde_json::Value::Object(object)) = serde_json::from_str(text) {
+        return object.keys().filter(|key| is_a_flags_name(key)).cloned().collect();
+    }
+    let key = |line: &str| Some(line.split_once(':')?.0.trim_matches(['"', '\'']).to_owned());
+    text.lines().filter_map(key).filter(|key| is_a_flags_name(key)).collect()
+}
+
+/// Nothing else is put on a command line.
+fn is_a_flags_name(name: &str) -> bool {
+    let is_fit = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    name.starts_with(|first: char| first.is_ascii_lowercase()) && name.len() <= 64 && name.bytes().all(is_fit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_elsewhere_than_by_a_flag_is_found() {
+        let yaml = "name: m1\n# enable-v2: true\nenable-v2: true\n'cors': x\npeer-transport-security:\n  cert-file: c\nBad Key: 1\n";
+        for (arguments, variables, file, expected) in [
+            ("--name m1", &[][..], "", ""),
+            ("--name m1", &["ETCD_ENABLE_V2", "ETCD_NAME", "ETCD_X;Y", "PATH"], "", "enable-v2"),
+            ("--enable-v2=true", &["ETCD_ENABLE_V2"], "", ""), // the flag counts, and is tried as it is
+            ("--config-file /c", &["ETCD_ENABLE_V2"], yaml, "cors enable-v2 name peer-transport-security"),
+            ("--config-file=/c", &[], "{\"enable-v2\": false, \"name\": {\"x\": 1}}", "enable-v2 name"),
+            ("", &["ETCD_CONFIG_FILE"], yaml, "cors enable-v2 name peer-transport-security"),
+            ("--config-file /gone", &[], "", ""),
+        ] {
+            let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
+            let variables = variables.iter().map(|name| ((*name).to_owned(), "/c".to_owned()));
+            let variables: BTreeMap<_, _> = variables.filter(|(name, _)| name.starts_with(PREFIX)).collect();
+            let read = |path: &Path| (path == Path::new("/c")).then(|| file.to_owned());
+            let found: Vec<_> = settings(&arguments, &variables, read).into_keys().collect();
+            assert_eq!(found.join(" "), expected, "{arguments:?} {variables:?}");
+        }
+        let told = settings(&["--config-file=/c".into()], &BTreeMap::new(), |_| Some("a: 1".into()));
+        assert_eq!(told["a"], "`a` in /c");
+    }
+}

@@ -1,0 +1,30 @@
+//! Settings that a newer etcd passes over without a word: those of variables and of configuration files.
+
+use tests::{case::Case, ended::all_must_be, member::Member, system::System};
+
+use crate::is_refused;
+
+/// As the agent starts it, with a variable that 3.6 does not know, and one that nobody does.
+fn with_variables(member: &Member) -> Vec<String> {
+    let mut lines = tests::playbook::started_by_the_agent(member);
+    lines.push("env: { ETCD_ENABLE_V2: \"false\", ETCD_NO_SETTING: x }".into());
+    lines
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_setting_that_the_new_release_passes_over_is_refused_until_it_is_accepted() {
+    let Some(mut case) = Case::path(System::Etcd, ("3.5", "3.6"), |_| {}).await else { return };
+    case.upgrade.runtime = with_variables;
+    // The last of them is told by its file, and then no variable counts.
+    let last = case.layout().members.len() - 1;
+    case.cluster.layout.members[last].configure("enable-v2: false\nno-setting: x").expect("configured");
+    case.cluster.ready().await.expect("ready again");
+    let mut rollout = case.strategy(&["join_window: 2s"]).begin().await;
+    rollout.one("plan", 0).await.must_be(3, "hazard");
+    let variable = "setting-lost, of m1, which is given `ETCD_ENABLE_V2`: ";
+    is_refused(&rollout, [0], (3, "hazard"), &[variable]).await;
+    is_refused(&rollout, [last], (3, "hazard"), &["setting-lost, of m3, which is given `enable-v2` in "]).await;
+    rollout.upgrade.strategy.push("accept_hazards: [setting-lost]".into());
+    all_must_be(&rollout.together().await, 0, "done");
+    rollout.done().await;
+}
