@@ -86,7 +86,8 @@ impl Case {
         member
     }
 
-    async fn added_by_hand(&self, newcomer: &Member, is_learner: bool) -> Member {
+    /// Adds a newcomer by hand and starts it, and does not wait for it.
+    pub async fn added_by_hand(&self, newcomer: &Member, is_learner: bool) -> Member {
         let client = self.client(0);
         let request = MemberAddRequest { peer_urls: vec![newcomer.peer_url()], is_learner };
         // etcd adds nobody until all members have known each other for a while.

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::{Outcome, init, reach};
+use super::{
+    Outcome, init,
+    look::{Downgrade, Prober},
+    reach,
+};
 use crate::{
     cli,
     event::trouble::Trouble,
     host::files::room,
-    observe::{Hashes, Observer, view::ClusterView},
+    observe::Hashes,
     plan::way::Way,
     playbook,
     report::{
@@ -25,13 +29,19 @@ use crate::{
 /// What was typed makes no sense, or the cluster cannot be looked at.
 pub(super) async fn check(typed: &cli::Check) -> Result<Outcome, Trouble> {
     let folder = typed.dir.clone().unwrap_or_else(std::env::temp_dir);
-    let free = room::free(&folder)
-        .map_err(|error| Trouble::Usage(format!("--dir {}: {}", folder.display(), with_causes(&error))))?;
+    let unusable = |why: &str| Trouble::Usage(format!("--dir {}: {why}", folder.display()));
+    if !folder.is_dir() {
+        return Err(unusable("expected a folder"));
+    }
+    let free = room::free(&folder).map_err(|error| unusable(&with_causes(&error)))?;
     let cluster = reach::cluster(&typed.endpoints, &typed.reach)?;
-    let observer = init::observer(&cluster)?;
+    // What was typed is named as it was typed.
+    init::observer(&cluster).map(drop)?;
+    let prober = Prober::open(&cluster)?;
+    let observer = prober.observer();
     let view = observer.look().await?;
     let evidence = observer.examine(&view).await;
-    let mut way = Way { view: &view, etcd: &evidence.etcd, told: &BTreeMap::new(), to: &typed.to };
+    let mut way = Way { view: &view, others: &evidence.others, told: &BTreeMap::new(), to: &typed.to };
     let mut databases: BTreeMap<_, _> = view.members.iter().map(|member| (member.id, Database::NotAsked)).collect();
     let mut told = BTreeMap::new();
     // One after the other: each reads a member's whole disk.
@@ -49,7 +59,7 @@ pub(super) async fn check(typed: &cli::Check) -> Result<Outcome, Trouble> {
     let checked = Checked {
         names: Names::of(&view),
         findings: way.findings(),
-        obstacles: obstacles(typed, &view, &observer).await,
+        obstacles: obstacles(typed, &way, &prober).await,
         accepted: typed.accepting.ids(),
         databases,
         way,
@@ -58,9 +68,23 @@ pub(super) async fn check(typed: &cli::Check) -> Result<Outcome, Trouble> {
 }
 
 /// What stands in the way of any release: a sentence each.
-async fn obstacles(typed: &cli::Check, view: &ClusterView, observer: &Observer) -> Vec<String> {
+async fn obstacles(typed: &cli::Check, way: &Way<'_>, prober: &Prober) -> Vec<String> {
+    let view = way.view;
     let names = Names::of(view);
-    let mut found = Vec::new();
+    let mut found: Vec<_> = way.too_far().into_iter().collect();
+    let downgrade = match view.downgrade() {
+        Some(version) => Downgrade::To(version),
+        None => prober.downgrade(view).await,
+    };
+    match downgrade {
+        Downgrade::None => {}
+        Downgrade::To(version) => {
+            found.push(format!(
+                "a downgrade to {version} is enabled: let it end, or cancel it by `etcdctl downgrade cancel`"
+            ));
+        }
+        Downgrade::NotReported => found.push("the leader does not say whether a downgrade is enabled".to_owned()),
+    }
     for member in &view.members {
         let name = names.member(member.id);
         if let Some(trouble) = member.trouble() {
@@ -74,7 +98,8 @@ async fn obstacles(typed: &cli::Check, view: &ClusterView, observer: &Observer) 
     }
     // A comparison needs everybody.
     if found.is_empty()
-        && let Hashes::Different { revision, .. } = observer.hashes(view, playbook::Verify::default().max_db).await
+        && let Hashes::Different { revision, .. } =
+            prober.observer().hashes(view, playbook::Verify::default().max_db).await
     {
         found.push(format!("the members' data differ at revision {revision}: `etcdctl endpoint hashkv` shows whose"));
     }

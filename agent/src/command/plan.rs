@@ -52,9 +52,7 @@ pub async fn plan(path: &Path, replace: bool, accepting: &Accepting) -> Result<O
     if replace {
         seen.replace()?;
     }
-    let mut outcome = seen.plan(path).outcome();
-    outcome.stop = outcome.stop.passing(&accepting.words(), path);
-    Ok(outcome)
+    Ok(seen.plan(path).outcome(&accepting.words()))
 }
 
 /// Nobody answers, and that may be because this host's members are down: a run starts them first.
@@ -222,10 +220,11 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    fn outcome(&self) -> Outcome {
+    /// `more` is what was typed behind the playbook.
+    fn outcome(&self, more: &str) -> Outcome {
         let forecast = self.forecast();
         let now = self.now();
-        let stop = self.refusal(&forecast, &now).unwrap_or_else(|| self.stop(&forecast));
+        let stop = self.refusal(&forecast, &now).unwrap_or_else(|| self.stop(&forecast)).passing(more, self.path);
         let (from, to) = versions(&self.me.intent.change);
         let mut facts = Facts {
             run: self.keys.run.as_ref().map(|run| run.value.id),

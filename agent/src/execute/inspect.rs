@@ -9,11 +9,13 @@ use proto::MemberId;
 
 use super::{
     error::ActError,
+    intent::intent,
     line::{Line, Past, past},
     membership::with_initial_cluster,
     node::OwnNode,
     own_certificate,
     own_data::data,
+    own_store::Looked,
     port_owner::must_answer_itself,
     prepare,
     process_member::must_be_the_member,
@@ -65,6 +67,8 @@ pub async fn inspect(playbook: &Playbook, view: &ClusterView, observer: &Observe
         let Some(member) = view.members.iter().find(|member| *member.name == node.name) else {
             if node.may_join {
                 found.places.push(place(node, &layout, false).await);
+                let inspected = inspect_newcomer(node, playbook, (view, observer), &layout).await;
+                found.warnings.extend(inspected.map_err(SetupError::of_node(&node.name))?);
                 continue;
             }
             let known = view.members.iter().map(|member| member.name.to_string()).collect();
@@ -169,6 +173,21 @@ async fn peek(node: &Node, layout: &Layout) -> Result<Status, ActError> {
     own.peek().await
 }
 
+/// One that nobody lists yet, and that may join.
+async fn inspect_newcomer(
+    node: &Node,
+    playbook: &Playbook,
+    (view, observer): (&ClusterView, &Observer),
+    layout: &Layout,
+) -> Result<Vec<String>, ActError> {
+    let node = with_initial_cluster(node, &layout.nodes());
+    let own = OwnNode::open(&node, MemberId::default(), layout, None)?;
+    let side = own.current().await?;
+    own.check_newcomer(&intent(playbook, view.cluster).change, observer, &side).await?;
+    own.check_safe(&side).await?;
+    own.check_arguments(&side).await
+}
+
 async fn inspect_node(
     node: &Node,
     member: MemberId,
@@ -236,8 +255,12 @@ async fn inspect_node(
             let accepted = &playbook.strategy.accept_hazards;
             own.check_known_hazards(&current.release, target, accepted).await?;
             own.check_settings((&current, target), accepted).await?;
-            warnings
-                .extend(own.check_store(observer, (&current.release, target), accepted, &std::env::temp_dir()).await?);
+            let folder = std::env::temp_dir();
+            if let Looked::Unread(why) =
+                own.check_store(observer, (&current.release, target), accepted, &folder).await?
+            {
+                warnings.push(why);
+            }
             warnings.extend(own.check_arguments(target).await?);
         }
         None => warnings.push(format!("{}: {UNTRIED}", node.name)),

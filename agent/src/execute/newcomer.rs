@@ -4,10 +4,18 @@ use std::{collections::BTreeMap, path::Path, time::SystemTime};
 
 use proto::Release;
 
-use super::{Execution, error::ActError, newcomer_certificate, node::Side};
+use super::{
+    error::ActError,
+    newcomer_certificate,
+    node::{OwnNode, Side},
+};
 use crate::{
     host::{files::room, runtime::same_node::value},
-    observe::view::{ClusterView, Member},
+    keys::change::Change,
+    observe::{
+        Observer,
+        view::{ClusterView, Member},
+    },
     plan::membership::{survey::Data, wants},
     playbook::Runtime,
 };
@@ -17,31 +25,36 @@ const LOG_BYTES: u64 = 128 << 20;
 /// A newcomer writes the snapshot that it is sent beside the database that it makes of it.
 const COPIES: u64 = 2;
 
-impl Execution<'_> {
+impl OwnNode {
     /// Refuses what would end, or hurt, a newcomer once it is listed. A member that is there already is none.
-    pub(super) async fn check_newcomer(&self, at: usize, side: &Side) -> Result<(), ActError> {
-        let own = &self.host.nodes[at];
-        if !wants(&self.me.intent.change, &own.node.name) || !matches!(own.data().await, Data::None | Data::NoLog) {
+    pub(super) async fn check_newcomer(
+        &self,
+        change: &Change,
+        observer: &Observer,
+        side: &Side,
+    ) -> Result<(), ActError> {
+        if !wants(change, &self.node.name) || !matches!(self.data().await, Data::None | Data::NoLog) {
             return Ok(());
         }
-        let name = &own.node.name;
+        let name = &self.node.name;
         let wrong = |why: String| ActError::from(format!("{name}: {why}"));
-        if let Runtime::Process(process) = &own.node.runtime {
-            let argv = process.command_line(&own.node.context(&side.release))?;
-            let urls = &own.node.peer_urls;
-            let why = objection(&argv, &process.env, name, urls, own.node.data_dir.as_deref());
+        if let Runtime::Process(process) = &self.node.runtime {
+            let argv = process.command_line(&self.node.context(&side.release))?;
+            let urls = &self.node.peer_urls;
+            let why = objection(&argv, &process.env, name, urls, self.node.data_dir.as_deref())
+                .or_else(|| lacking(&argv, &process.env).map(str::to_owned));
             if let Some(why) = why.or_else(|| newcomer_certificate::objection(&argv, urls, SystemTime::now())) {
                 return Err(wrong(why));
             }
         }
-        let Ok(view) = self.cluster.observer.probe().await else { return Ok(()) };
+        let Ok(view) = observer.probe().await else { return Ok(()) };
         // Of a node that nobody can ask, as one with commands and no `binary`, it is not known before its start.
         let is_known = side.release != Release::new(0, 0, 0);
         if let Some(other) = other_release(&view, &side.release).filter(|_| is_known) {
             let release = &side.release;
             return Err(wrong(format!("it would run {release}, and the voters run {other}; install {other} for it")));
         }
-        let Some(folder) = own.node.data_dir.as_deref().and_then(existing) else { return Ok(()) };
+        let Some(folder) = self.node.data_dir.as_deref().and_then(existing) else { return Ok(()) };
         let database = view.reports().map(|report| report.db_bytes.max(0).unsigned_abs()).max().unwrap_or(0);
         let wanted = LOG_BYTES.saturating_add(COPIES.saturating_mul(database));
         match room::free(folder) {
@@ -65,6 +78,24 @@ fn other_release<'v>(view: &'v ClusterView, release: &Release) -> Option<&'v Rel
 /// The nearest folder above that is there.
 fn existing(path: &Path) -> Option<&Path> {
     path.ancestors().find(|folder| folder.is_dir())
+}
+
+/// What a newcomer cannot do without, unless its configuration file says it: without the first it finds nobody, and without the second
+/// it begins a cluster of its own (etcd, "Configuration options").
+fn lacking(argv: &[String], env: &BTreeMap<String, String>) -> Option<&'static str> {
+    let has = |flag: &str| {
+        let variable = format!("ETCD_{}", flag.to_uppercase().replace('-', "_"));
+        value(argv, flag).is_some() || env.contains_key(&variable)
+    };
+    match (has("config-file"), has("initial-cluster"), has("initial-cluster-state")) {
+        (true, ..) | (_, true, true) => None,
+        (_, false, _) => {
+            Some("its arguments lack `--initial-cluster={{initial_cluster}}`, by which it finds the others")
+        }
+        (_, _, false) => {
+            Some("its arguments lack `--initial-cluster-state=existing`; without it, it begins a cluster of its own")
+        }
+    }
 }
 
 /// What of its arguments is not as the playbook, or a newcomer, has it (etcd, "Configuration options").
@@ -109,6 +140,25 @@ fn objection(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_newcomer_cannot_do_without_is_told() {
+        for (more, env, expected) in [
+            ("--initial-cluster=a=http://h:1 --initial-cluster-state=existing", "", None),
+            ("--initial-cluster= --initial-cluster-state existing", "", None), // nobody has listed it yet
+            ("--initial-cluster-state=existing", "", Some("finds the others")),
+            ("--initial-cluster=", "", Some("a cluster of its own")),
+            ("", "", Some("finds the others")),
+            ("--config-file=/c", "", None),
+            ("", "ETCD_INITIAL_CLUSTER ETCD_INITIAL_CLUSTER_STATE", None),
+        ] {
+            let argv: Vec<_> = format!("/bin/etcd {more}").split_whitespace().map(str::to_owned).collect();
+            let env = env.split_whitespace().map(|name| (name.to_owned(), "x".to_owned())).collect();
+            let found = lacking(&argv, &env);
+            assert_eq!(found.is_some(), expected.is_some(), "{more} {env:?}: {found:?}");
+            assert!(expected.is_none_or(|words| found.is_some_and(|why| why.contains(words))), "{more}: {found:?}");
+        }
+    }
 
     #[test]
     fn arguments_that_contradict_the_playbook_are_told() {

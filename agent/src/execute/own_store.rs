@@ -17,9 +17,17 @@ use crate::{
     words::with_causes,
 };
 
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Looked {
+    /// Nothing in it stands in the way, or nothing in it matters.
+    Fit,
+    /// It could not be read, and why.
+    Unread(String),
+}
+
 impl OwnNode {
-    /// Reads the member's database where anything that it may show matters on this way; `folder` has it meanwhile. Gives why it was not
-    /// read where it could not be: a member may be down, or the playbook's user be no administrator.
+    /// Reads the member's database where anything that it may show matters on this way and is not accepted; `folder` has it meanwhile.
     ///
     /// # Errors
     /// What is known of it, where the playbook does not accept that.
@@ -29,19 +37,18 @@ impl OwnNode {
         (from, to): (&Release, &Side),
         accepted: &BTreeSet<String>,
         folder: &Path,
-    ) -> Result<Option<String>, ActError> {
-        let Some(executable) = to.executable.as_ref().filter(|_| in_store::is_asked(from, &to.release)) else {
-            return Ok(None);
-        };
+    ) -> Result<Looked, ActError> {
+        let matters = in_store::ahead(from, &to.release).any(|hazard| !accepted.contains(hazard.id));
+        let Some(executable) = to.executable.as_ref().filter(|_| matters) else { return Ok(Looked::Fit) };
         if !executable::is_etcd(executable, &self.runs_as(executable).await?).await? {
-            return Ok(None);
+            return Ok(Looked::Fit);
         }
         let told = match self.told(observer, folder).await {
             Ok(told) => told,
             Err(why) => {
-                return Ok(Some(format!(
-                    "{}: whether its database is fit for {} is not known: {why}",
-                    self.node.name, to.release
+                let (name, release) = (&self.node.name, &to.release);
+                return Ok(Looked::Unread(format!(
+                    "{name}: whether its database is fit for {release} is not known: {why}"
                 )));
             }
         };
@@ -52,8 +59,26 @@ impl OwnNode {
                 id: met.hazard.id,
                 shown: met.words().map_or_else(String::new, |by| format!(", whose database shows it by {by}")),
             }),
-            None => Ok(None),
+            None => Ok(Looked::Fit),
         }
+    }
+
+    /// As [`Self::check_store`], before the member is taken down: one that runs and cannot be read is refused, for what it may show is
+    /// what a new release would believe. Of one that is down the others' hosts read the same. Gives what is to be known.
+    pub(super) async fn must_be_fit(
+        &self,
+        observer: &Observer,
+        way: (&Release, &Side),
+        accepted: &BTreeSet<String>,
+        folder: &Path,
+    ) -> Result<Option<String>, ActError> {
+        let Looked::Unread(why) = self.check_store(observer, way, accepted, folder).await? else { return Ok(None) };
+        if !self.status().await?.is_running() {
+            return Ok(Some(why));
+        }
+        let ids: Vec<_> = in_store::ahead(way.0, &way.1.release).map(|hazard| hazard.id).collect();
+        Err(format!("{why}; mend that, or accept what it may show: `strategy.accept_hazards: [{}]`", ids.join(", "))
+            .into())
     }
 
     async fn told(&self, observer: &Observer, folder: &Path) -> Result<Told, String> {

@@ -98,8 +98,8 @@ impl Execution<'_> {
                 self.host.nodes[at].check_has_data().await?;
             }
             let sides = self.sides(at).await?;
-            self.check_newcomer(at, &sides.new).await?;
             let node = &mut self.host.nodes[at];
+            node.check_newcomer(&self.me.intent.change, &self.cluster.observer, &sides.new).await?;
             node.check(&sides.old, &sides.new.release).await?;
             for side in [&sides.old, &sides.new] {
                 node.check_safe(side).await?;
@@ -138,7 +138,7 @@ impl Execution<'_> {
                     own.check_known_hazards(from, &sides.new, accepted).await?;
                     own.check_settings((&current, &sides.new), accepted).await?;
                     let observer = &self.cluster.observer;
-                    let warning = own.check_store(observer, (from, &sides.new), accepted, folder).await?;
+                    let warning = own.must_be_fit(observer, (from, &sides.new), accepted, folder).await?;
                     warning.iter().for_each(|warning| self.warn(warning));
                 }
                 let warning = self.host.nodes[at].check_target().await?;

@@ -17,6 +17,9 @@ pub struct Evidence {
     /// Who is etcd itself, by the page of metrics: what is known of its releases says nothing of other programs that speak its API.
     #[serde(default)]
     pub etcd: BTreeSet<MemberId>,
+    /// Who is another program, by the same page.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub others: BTreeSet<MemberId>,
 }
 
 impl Observer {
@@ -35,8 +38,10 @@ impl Observer {
                 found.quotas.insert(id, bytes);
             }
             if page.is_etcd {
-                found.etcd.insert(id);
-            }
+                found.etcd.insert(id)
+            } else {
+                found.others.insert(id)
+            };
         }
         found
     }

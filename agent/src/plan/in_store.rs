@@ -56,8 +56,8 @@ pub fn met(told: &Told, from: &Release, to: &Release) -> Vec<Met> {
     ahead(from, to).filter_map(|hazard| Some(Met { hazard, members: shown(hazard.id)? })).collect()
 }
 
-/// What is found in the database itself counts from whichever release before: a patch that makes no more of it may have kept it.
-fn ahead(from: &Release, to: &Release) -> impl Iterator<Item = &'static Hazard> {
+/// Those that matter on this way. What is found in the database itself counts from whichever release before: a patch that makes no more of it may have kept it.
+pub fn ahead(from: &Release, to: &Release) -> impl Iterator<Item = &'static Hazard> {
     SHOWN.iter().filter_map(|id| hazards::find(id)).filter(|hazard| hazard.is_ahead(from, to))
 }
 

@@ -206,7 +206,7 @@ pub(crate) fn me(owns: &[u64]) -> Me {
     }
 }
 
-static NO_EVIDENCE: Evidence = Evidence { quotas: BTreeMap::new(), etcd: BTreeSet::new() };
+static NO_EVIDENCE: Evidence = Evidence { quotas: BTreeMap::new(), etcd: BTreeSet::new(), others: BTreeSet::new() };
 
 /// What is asked by an agent that has waited for others, and has nothing in hand.
 pub(crate) fn case<'a>(me: &'a Me, rules: &'a Rules, keys: &'a Keys, view: &'a ClusterView) -> Case<'a> {

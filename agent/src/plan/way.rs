@@ -13,12 +13,15 @@ use crate::{
     },
 };
 
+/// Below it no data is understood that a later release has written.
+const LOWEST: (u64, u64) = (3, 5);
+
 /// What is known of a cluster that is to change its release.
 #[derive(Clone, Copy, Debug)]
 pub struct Way<'a> {
     pub view: &'a ClusterView,
-    /// Who is etcd itself; the catalogue is about no other program.
-    pub etcd: &'a BTreeSet<MemberId>,
+    /// Who is no etcd, and says so; the catalogue is about no other program. Whoever does not say it is taken for one.
+    pub others: &'a BTreeSet<MemberId>,
     /// What was read of whom.
     pub told: &'a BTreeMap<MemberId, Told>,
     pub to: &'a Release,
@@ -50,17 +53,30 @@ impl<'a> Way<'a> {
         found.into_values().collect()
     }
 
+    /// Why no release such as this may follow what members run, where that is so: etcd goes by one minor at a time, and not down below
+    /// 3.5, which is what a playbook may ask for.
+    pub fn too_far(&self) -> Option<String> {
+        let to = self.to.cluster_version();
+        let is_too_far = |from: &&Release| {
+            let from = from.cluster_version();
+            let is_next = from.major == to.major && from.minor.abs_diff(to.minor) <= 1;
+            !is_next || (to < from && (to.major, to.minor) < LOWEST)
+        };
+        let from = self.view.reports().map(|report| &report.release).find(is_too_far)?;
+        Some(format!("no run goes from {from} to {}: it goes by one minor at a time, and not down below 3.5", self.to))
+    }
+
     /// Whose database is to be read, as anything that it may show matters.
     pub fn to_be_read(&self) -> impl Iterator<Item = &'a Member> {
         let to = self.to;
         self.those_to_go().filter(move |(_, from)| in_store::is_asked(from, to)).map(|(member, _)| member)
     }
 
-    /// Members of etcd's own that do not run the target yet, with what they run.
+    /// Members that may be etcd's own, and do not run the target yet, with what they run.
     fn those_to_go(&self) -> impl Iterator<Item = (&'a Member, &'a Release)> {
-        let (to, etcd) = (self.to, self.etcd);
+        let (to, others) = (self.to, self.others);
         let running = self.view.members.iter().filter_map(|member| Some((member, member.release()?)));
-        running.filter(move |(member, from)| *from != to && etcd.contains(&member.id))
+        running.filter(move |(member, from)| *from != to && !others.contains(&member.id))
     }
 }
 
@@ -71,6 +87,30 @@ mod tests {
         observe::{database::content::Content, directory::Listed, view::Role},
         plan::samples::{view, with_release},
     };
+
+    #[test]
+    fn a_way_goes_by_one_minor_at_a_time() {
+        for (from, to, goes) in [
+            ("3.5.30", "3.6.14", true),
+            ("3.5.30", "3.5.33", true),
+            ("3.5.33", "3.5.30", true),
+            ("3.6.14", "3.5.30", true),
+            ("3.6.14", "3.7.1", true),
+            ("3.4.23", "3.4.45", true),
+            ("3.4.23", "3.6.14", false),
+            ("3.5.30", "3.4.45", false),
+            ("3.6.14", "3.4.23", false),
+            ("3.6.14", "2.3.0", false),
+            ("3.6.14", "4.6.0", false),
+            ("3.5.30", "99999999999.0.0", false),
+        ] {
+            let mut seen = view("1+ 2+ 3+");
+            (0..3).for_each(|at| with_release(&mut seen, at, from));
+            let (nobody, to) = (BTreeSet::new(), to.parse().unwrap());
+            let way = Way { view: &seen, others: &nobody, told: &BTreeMap::new(), to: &to };
+            assert_eq!(way.too_far().is_none(), goes, "{from} to {to}: {:?}", way.too_far());
+        }
+    }
 
     #[test]
     fn each_entry_names_those_whom_it_concerns() {
@@ -91,15 +131,15 @@ mod tests {
         let members: BTreeMap<_, _> = all.into_iter().chain([MemberId(9)]).map(|id| (id, Role::Voter)).collect();
         let told = Told { listed: listed.to_vec(), content: Content { members, auth_is_on: false } };
         let told = BTreeMap::from([(MemberId(2), told)]);
-        let etcd = all.into();
-        let way = Way { view: &seen, etcd: &etcd, told: &told, to: &to };
+        let nobody = BTreeSet::new();
+        let way = Way { view: &seen, others: &nobody, told: &told, to: &to };
         assert_eq!(way.to_be_read().map(|member| member.id.0).collect::<Vec<_>>(), [1, 2]);
         let found = way.findings();
         let found: Vec<_> = found.iter().map(|one| (one.hazard.id, one.members.clone())).collect();
         assert_eq!(found[0], ("floor-36", [(MemberId(1), vec![])].into()));
         assert_eq!(found[1], ("zombie-members", [(MemberId(2), vec![MemberId(9)])].into()));
         assert!(found.iter().all(|(_, members)| !members.contains_key(&MemberId(3))), "it is there already");
-        let nobody = BTreeSet::new();
-        assert!(Way { etcd: &nobody, ..way }.findings().is_empty(), "it is no etcd");
+        let others = all.into();
+        assert!(Way { others: &others, ..way }.findings().is_empty(), "it is no etcd");
     }
 }

@@ -34,6 +34,12 @@ async fn bad_changes_are_refused_and_touch_nothing(system: System) {
     let mut wrong_state = newcomer.clone();
     wrong_state.flags.push("--initial-cluster-state=new".into());
     refused(&five, &wrong_state, 3, "unprepared", "existing").await;
+    // A plan says it, too.
+    five.start_with(&case, &wrong_state, "plan", &[]).ends().await.must_be(3, "unprepared");
+
+    let mut alone = newcomer.clone();
+    alone.flags.retain(|flag| !flag.starts_with("--initial-cluster="));
+    refused(&five, &alone, 3, "unprepared", "by which it finds the others").await;
 
     // The data of another cluster is left where it is.
     let other = Case::path(system, (release, release), |spec| spec.size = 1).await.expect("it can be had");

@@ -2,6 +2,7 @@
 
 mod alarm;
 mod balancer;
+mod check;
 mod down;
 mod going_down;
 mod hazard;

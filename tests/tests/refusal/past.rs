@@ -7,10 +7,11 @@ use tests::{
     case::Case,
     ended::all_must_be,
     etcdctl::Etcdctl,
+    mounted::Mounted,
     newcomers::data,
     rollout::{Ends as _, Rollout},
-    skip::build_or_skip,
-    system::{Build, System},
+    skip::{build_or_skip, skip},
+    system::System,
     wait::{self, GENEROUS},
 };
 
@@ -52,13 +53,13 @@ fn text(path: &Path) -> &str {
 }
 
 /// How `agent check` of this way ends, by what a gate in CI would see: the exit code, the hazards for which it is refused, the message.
-async fn checked(case: &Case, to: &Build, more: &[&str]) -> (i32, Vec<String>, String) {
-    let (to, endpoints) = (to.release.to_string(), case.layout().endpoints().join(","));
+pub(crate) async fn checked(case: &Case, to: &str, more: &[&str]) -> (i32, Vec<String>, String) {
+    let endpoints = case.layout().endpoints().join(",");
     let mut command = tokio::process::Command::new(tests::agent::executable().expect("an agent"));
-    command.args(["check", "--to", &to, "--endpoints", &endpoints, "--output", "json"]).args(more).kill_on_drop(true);
+    command.args(["check", "--to", to, "--endpoints", &endpoints, "--output", "json"]).args(more).kill_on_drop(true);
     let output = tokio::time::timeout(GENEROUS, command.output()).await.expect("it ends").expect("it runs");
     let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("an object");
-    let hazards = said["check"]["hazards"].as_array().expect("a list").iter();
+    let hazards = said["check"]["hazards"].as_array().into_iter().flatten();
     let refused = hazards.filter(|hazard| hazard["act"] == "refuse" && hazard["accepted"] == false);
     let refused = refused.map(|hazard| hazard["id"].as_str().expect("an id").to_owned()).collect();
     (output.status.code().expect("it ends by itself"), refused, said["message"].as_str().expect("words").to_owned())
@@ -76,13 +77,23 @@ async fn members_that_a_restore_left_are_found_before_they_come_back() {
     let Some(case) = restored().await else { return };
     let Some(sound) = build_or_skip(System::Etcd, "3.5") else { return };
     let accepted = ["--accept-hazard", "floor-36"];
-    let (exit, refused, message) = checked(&case, &case.to, &accepted).await;
+    let (exit, refused, message) = checked(&case, &case.to.release.to_string(), &accepted).await;
     assert_eq!((exit, &refused[..]), (3, &["zombie-members".to_owned()][..]), "{message}");
     // Nothing that a database shows matters on the way to 3.5.30, which mends it.
-    assert_eq!(checked(&case, &sound, &accepted).await.0, 0);
+    assert_eq!(checked(&case, &sound.release.to_string(), &accepted).await.0, 0);
     let case = case.strategy(&["accept_hazards: [floor-36]"]);
     let mut rollout = case.begin().await;
     refused_by_each(&rollout, &["zombie-members, of m", "whose database shows it by "]).await;
+
+    // Where it could not be read, nobody knows: a host without room for it takes nobody down either.
+    let own = rollout.member(0).state_dir();
+    match Mounted::tmpfs(&own, 8 << 20) {
+        Ok(small) => {
+            is_refused(&rollout, [0], (3, "unprepared"), &["m1: whether its database is fit", "has room for"]).await;
+            drop(small);
+        }
+        Err(error) => skip(&format!("no file system can be mounted: {error}")),
+    }
 
     // As the remedy says: that patch on all of them, and another look.
     for index in 0..3 {
@@ -93,7 +104,7 @@ async fn members_that_a_restore_left_are_found_before_they_come_back() {
         rollout.cluster.ready().await.expect("ready again");
     }
     let clear = wait::until("the databases to be clean", GENEROUS, || async {
-        let (exit, _, message) = checked(&rollout, &rollout.to, &[]).await;
+        let (exit, _, message) = checked(&rollout, &rollout.to.release.to_string(), &[]).await;
         (exit == 0).then_some(()).ok_or(message)
     });
     clear.await.expect("it is mended");
@@ -106,10 +117,14 @@ async fn a_voter_that_would_be_a_learner_again_is_found() {
     let Some(case) = Case::path(System::Etcd, (DOUBTFUL, "3.6"), |_| {}).await else { return };
     let newcomers = case.newcomers(1);
     case.promote_by_hand(&newcomers.members[0]).await;
-    let (exit, refused, message) = checked(&case, &case.to, &["--accept-hazard", "floor-36"]).await;
+    let (exit, refused, message) = checked(&case, &case.to.release.to_string(), &["--accept-hazard", "floor-36"]).await;
     assert_eq!((exit, &refused[..]), (3, &["learner-returns".to_owned()][..]), "{message}");
-    let (exit, refused, message) =
-        checked(&case, &case.to, &["--accept-hazard", "floor-36", "--accept-hazard", "learner-returns"]).await;
+    let (exit, refused, message) = checked(
+        &case,
+        &case.to.release.to_string(),
+        &["--accept-hazard", "floor-36", "--accept-hazard", "learner-returns"],
+    )
+    .await;
     assert_eq!((exit, refused.len()), (0, 0), "{message}");
     assert!(message.ends_with("but for floor-36, learner-returns"), "{message}");
     let case = case.strategy(&["join_window: 2s"]);

@@ -13,7 +13,10 @@ use proto::{
     etcdserverpb::{SnapshotRequest, maintenance_client::MaintenanceClient},
 };
 use sha2::{Digest, Sha256};
-use tokio::{io::AsyncWriteExt as _, time::timeout};
+use tokio::{
+    io::AsyncWriteExt as _,
+    time::{Instant, timeout, timeout_at},
+};
 use tonic::{Request, Streaming};
 
 use self::content::{Content, NotUnderstood};
@@ -23,13 +26,16 @@ use super::{
     directory::Listed,
     error::CallError,
     member::{another, whose},
+    view::Role,
 };
 use crate::words::with_causes;
 
 /// How much longer than the member said the stream may be, in bytes: it writes meanwhile, and the checksum comes last.
-const MARGIN: u64 = 64 * 1024 * 1024;
-/// How long it may be silent between two parts. Its disk is read meanwhile, which a backup or another's read may slow.
-const SILENCE: Duration = Duration::from_secs(30);
+const MARGIN: u64 = 16 * 1024 * 1024;
+/// How long the next [`PART`] may take. The member's disk is read for it, which a backup or another's read may slow.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// In bytes. Whoever sends less in that time would be heard for days.
+const PART: u64 = 1024 * 1024;
 /// The SHA-256 of all before it comes last.
 const CHECKSUM: usize = 32;
 /// How often members and database are read until no change of the members came in between.
@@ -55,8 +61,12 @@ pub enum NotTold {
     NoRoom { folder: String, wanted: u64, free: u64 },
     #[error("it cannot be kept in {folder}: {error}")]
     File { folder: String, error: String },
+    #[error("its members are not known: {0}")]
+    List(String),
     #[error("it sent more than the {0} bytes that it said it has")]
     TooLong(u64),
+    #[error("it sends its database too slowly: less than {PART} bytes in {} s", PATIENCE.as_secs())]
+    TooSlow,
     #[error("what it sent is torn, or its checksum is wrong")]
     Torn,
     #[error("its database is not understood: {0}")]
@@ -73,11 +83,10 @@ impl Observer {
     /// [`NotTold`].
     pub async fn database(&self, member: MemberId, folder: &Path, free: u64) -> Result<Told, NotTold> {
         let address = self.connections.address_of(member).ok_or(NotTold::NotReached)?;
-        let access = &self.connections.access;
-        let mut listed = access.members(&address).await?;
+        let mut listed = self.listed_for(member, &address).await?;
         for _ in 0..TRIES {
             let content = self.content(member, &address, (folder, free)).await?;
-            let after = access.members(&address).await?;
+            let after = self.listed_for(member, &address).await?;
             if after == listed {
                 return Ok(Told { listed, content });
             }
@@ -86,12 +95,23 @@ impl Observer {
         Err(NotTold::Changing)
     }
 
+    /// As the member lists them itself; a learner lists nobody, and so the others do.
+    async fn listed_for(&self, member: MemberId, address: &str) -> Result<Vec<Listed>, NotTold> {
+        let access = &self.connections.access;
+        let is_learner = |one: &Listed| one.id == member && one.role == Role::Learner;
+        match access.directory().members().iter().any(is_learner) {
+            true => self.members().await.map_err(|error| NotTold::List(with_causes(&error))),
+            false => Ok(access.members(address).await?),
+        }
+    }
+
     async fn content(&self, member: MemberId, address: &str, (folder, free): (&Path, u64)) -> Result<Content, NotTold> {
         let said = self.connections.access.status_of(member, address).await?.status.db_size;
         let said = u64::try_from(said).unwrap_or_default();
         let shown = || folder.display().to_string();
-        if free < said.saturating_add(MARGIN) {
-            return Err(NotTold::NoRoom { folder: shown(), wanted: said, free });
+        let wanted = said.saturating_add(MARGIN);
+        if free < wanted {
+            return Err(NotTold::NoRoom { folder: shown(), wanted, free });
         }
         let failed = |error: io::Error| NotTold::File { folder: shown(), error: with_causes(&error) };
         let mut file = tokio::fs::File::from_std(tempfile::tempfile_in(folder).map_err(failed)?);
@@ -111,8 +131,9 @@ impl Observer {
     ) -> Result<io::Result<()>, NotTold> {
         let mut parts = self.snapshot(address).await?;
         let (mut bytes, mut received) = (0, Received::default());
+        let (mut expected, mut deadline) = (PART, Instant::now() + PATIENCE);
         loop {
-            let part = timeout(SILENCE, parts.message()).await.map_err(|_| CallError::TimedOut(SILENCE))?;
+            let part = timeout_at(deadline, parts.message()).await.map_err(|_| NotTold::TooSlow)?;
             let Some(part) = part.map_err(CallError::from)? else { break };
             // Some releases name nobody in it; the address has just proved whose it is.
             if let Some((id, _)) = whose(part.header.as_ref()).filter(|(id, _)| *id != member) {
@@ -124,6 +145,9 @@ impl Observer {
             bytes += part.blob.len() as u64;
             if bytes > said.saturating_add(MARGIN) {
                 return Err(NotTold::TooLong(said));
+            }
+            if bytes >= expected {
+                (expected, deadline) = (bytes + PART, Instant::now() + PATIENCE);
             }
             if let Err(error) = file.write_all(&received.take(&part.blob)).await {
                 return Ok(Err(error));

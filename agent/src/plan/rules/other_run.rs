@@ -47,7 +47,7 @@ fn differences(standing: &Intent, wanted: &Intent) -> Vec<Difference> {
     }
     add("gates.expect", gates(standing), gates(wanted));
     add("strategy.finalize", finalize(standing).into(), finalize(wanted).into());
-    add("strategy.accept_hazards", accepted(standing), accepted(wanted));
+    add("strategy.accept_hazards or --accept-hazard", accepted(standing), accepted(wanted));
     differs
 }
 

@@ -90,8 +90,8 @@ impl Checked<'_> {
             let _ = writeln!(text, "        {}", hazard.symptom);
             let _ = writeln!(text, "        {}", hazard.remedy);
         }
-        if self.way.etcd.is_empty() {
-            text += "no member says on /metrics that it is etcd itself: the catalogue was not asked\n";
+        if self.way.view.members.iter().all(|member| self.way.others.contains(&member.id)) {
+            text += "the members are no etcd, as their /metrics say: the catalogue is not about them\n";
         }
         text + "not looked at: settings, log, certificates and disk of each host; agent plan looks at them, there\n"
     }
@@ -122,7 +122,7 @@ impl Checked<'_> {
                 "id": member.id.to_string(),
                 "name": member.name,
                 "release": member.release().map(ToString::to_string),
-                "etcd": self.way.etcd.contains(&member.id),
+                "other_program": self.way.others.contains(&member.id),
                 "database_read": read,
                 "not_read": why,
             })
@@ -144,6 +144,7 @@ impl Checked<'_> {
             "to": self.way.to.to_string(),
             "members": self.way.view.members.iter().map(member).collect::<Value>(),
             "obstacles": self.obstacles,
+            "not_looked_at": ["settings", "log", "certificates", "disk"],
             "hazards": self.findings.iter().map(finding).collect::<Value>(),
         })
     }

@@ -231,13 +231,13 @@ impl Stop {
     /// another intent.
     pub(crate) fn passing(self, more: &str, playbook: &Path) -> Self {
         let playbook = words::typed(&playbook.to_string_lossy());
-        let again = |next: String| {
-            ["run", "plan", "rollback", "finalize", "resume"].iter().fold(next, |next, verb| {
+        let again = |said: String| {
+            ["run", "plan", "rollback", "finalize", "resume"].iter().fold(said, |said, verb| {
                 let command = format!("agent {verb} {playbook}");
-                next.replace(&command, &format!("{command}{more}"))
+                said.replace(&command, &format!("{command}{more}"))
             })
         };
-        Self { next: self.next.map(again), ..self }
+        Self { message: again(self.message), left: again(self.left), next: self.next.map(again), ..self }
     }
 
     fn without_next(self) -> Self {
